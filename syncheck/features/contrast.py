@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
@@ -41,11 +42,11 @@ DIFFERENCES = IN_BOUNDS | {"times", "cheaper", "dearer", "older", "younger"}
 """Words after a number that make it a difference of two others."""
 SAME = 4
 """Number of first letters that names of the same thing share."""
-LOOSE = frozenset("a an the and or of".split())
+LOOSE = frozenset("a an the and or of only".split())
 """Words that say nothing about their neighbours."""
 ABOUT = frozenset("about around approximately roughly nearly almost some over".split())
 """Words before a number that make it approximate."""
-TITLES = frozenset("mr mrs ms dr".split())
+TITLES = frozenset("mr mrs ms dr sir dame lord lady honorable honourable chief justice".split())
 CONNECTING = frozenset("to than over before after above below into".split())
 """Words that need no verb beside them to tell the items on both sides apart."""
 
@@ -190,8 +191,8 @@ def _is_number(token: Token, *, year: bool) -> bool:
 
 
 def _is_name(token: Token) -> bool:
-    """Return True if a token is a name; an initial or an abbreviation may stand for a full name."""
-    return token.name and not token.number and not token.text.isupper()
+    """Return True if a token is a name; an initial or an abbreviation may stand for a full name, a title for none."""
+    return token.name and not token.number and not token.text.isupper() and token.word not in TITLES
 
 
 def _misplaced(
@@ -208,23 +209,82 @@ def _misplaced(
         same = max((fit for other, fit in fits.items() if chunk.tokens[other].stem == item.stem), default=0.0)
         if _is_elsewhere(item, claim, chunk, context, kind, same):
             continue
-        exchanged = same and not (kind == "name" and _in_list(claim, item))
+        exchanged = same and not (kind == "name" and _in_list(claim, place))
         held = {item.stem} if exchanged else claim.stems
         rivals = {
             other: fit
             for other, fit in fits.items()
             if chunk.tokens[other].stem not in held
-            and not (kind == "name" and chunk.tokens[other].word[:SAME] == item.word[:SAME])  # "France", "French"
+            and not (kind == "name" and _is_same_name(claim, place, chunk, other))
             and _has_neighbour(claim, place, chunk, other)
         }
         best = max(rivals, key=rivals.__getitem__, default=None)
         if best is None or rivals[best] < max(FITS, BETTER * same):
             continue
-        if exchanged and kind == "number" and not _is_closer(claim, chunk, item, best):
+        if exchanged and kind == "number" and (_is_part(chunk, item, best) or not _is_closer(claim, chunk, item, best)):
+            continue
+        if exchanged and kind == "name" and _has_own_place(claim, chunk, chunk.tokens[best].stem):
             continue
         alike = _is_bound(claim.tokens, place) == _is_bound(chunk.tokens, best)
         if kind == "name" or (alike and not _is_rounded(claim, place, chunk.tokens[best])):
             yield Difference(kind, item.text, chunk.tokens[best].text), {item.stem}
+
+
+def _is_same_name(claim: ParsedText, place: int, chunk: ParsedText, other: int) -> bool:
+    """Return True if two names may be of the same thing.
+
+    They begin with the same letters ("France", "French"), or the evidence has more of the full name in another place:
+    with "the league" in it, "Australian Capital Territory" does not contradict "Australian Football League".
+    """
+    if _plain(chunk.tokens[other].word)[:SAME] == _plain(claim.tokens[place].word)[:SAME]:
+        return True
+    full, there = ({side.tokens[n].stem for n in _run(side, n)} for side, n in ((claim, place), (chunk, other)))
+    return bool((full - there - {claim.tokens[place].stem}) & chunk.stems)
+
+
+def _plain(word: str) -> str:
+    """Return a word without accents."""
+    return "".join(letter for letter in unicodedata.normalize("NFD", word) if not unicodedata.combining(letter))
+
+
+def _run(side: ParsedText, place: int) -> range:
+    """Return the places of the name, of one or more words, that a token belongs to."""
+    first = last = place
+    while first > 0 and side.tokens[first - 1].name and _is_beside(side, first - 1):
+        first -= 1
+    while last + 1 < len(side.tokens) and side.tokens[last + 1].name and _is_beside(side, last):
+        last += 1
+    return range(first, last + 1)
+
+
+def _is_beside(side: ParsedText, place: int) -> bool:
+    """Return True if only white space is between a token and the next one."""
+    before, after = side.tokens[place : place + 2]
+    return not side.text[before.start + len(before.text) : after.start].strip()
+
+
+def _has_own_place(claim: ParsedText, chunk: ParsedText, stem: str) -> bool:
+    """Return True if a name that both sides have comes before, or after, the same word in both."""
+    ours, theirs = (
+        {beside for place, token in enumerate(side.tokens) if token.stem == stem for beside in _next_to(side, place)}
+        for side in (claim, chunk)
+    )
+    return not ours.isdisjoint(theirs)
+
+
+def _next_to(side: ParsedText, place: int) -> Iterator[tuple[int, str]]:
+    """Yield the words before (-1) and after (1) a name as stems."""
+    run = _run(side, place)
+    for step, other in ((-1, run[0] - 1), (1, run[-1] + 1)):
+        if 0 <= other < len(side.tokens) and side.tokens[other].word not in LOOSE:
+            yield step, side.tokens[other].stem
+
+
+def _is_part(chunk: ParsedText, item: Token, whole: int) -> bool:
+    """Return True if the same number is given as a part of the other: "nine of the 20 acids"."""
+    before = chunk.tokens[max(0, whole - 4) : whole]
+    parts = [n for n, token in enumerate(before) if token.stem == item.stem]
+    return bool(parts) and any(token.word == "of" for token in before[parts[-1] + 1 :])
 
 
 def _is_closer(claim: ParsedText, chunk: ParsedText, item: Token, rival: int) -> bool:
@@ -252,9 +312,11 @@ def _is_elsewhere(
     return _held(claim, chunk, {item.stem}) < 1 if kind == "name" else not same
 
 
-def _in_list(side: ParsedText, token: Token) -> bool:
-    """Return True if there is a comma next to a token."""
-    return side.text[: token.start].rstrip().endswith(",") or side.text.startswith(",", token.start + len(token.text))
+def _in_list(side: ParsedText, place: int) -> bool:
+    """Return True if there is a comma next to a name."""
+    run = _run(side, place)
+    first, last = side.tokens[run[0]], side.tokens[run[-1]]
+    return side.text[: first.start].rstrip().endswith(",") or side.text.startswith(",", last.start + len(last.text))
 
 
 def _has_neighbour(claim: ParsedText, place: int, chunk: ParsedText, other: int) -> bool:
@@ -325,7 +387,7 @@ def _turned(claim: ParsedText, chunk: ParsedText, _: frozenset[str]) -> Iterator
         if starts_bound(claim.tokens, place):
             continue
         same = max(
-            (_likeness(claim, place, chunk, o) for o, t in enumerate(chunk.tokens) if t.word == token.word), default=0
+            (_likeness(claim, place, chunk, o) for o, t in enumerate(chunk.tokens) if t.stem == token.stem), default=0
         )
         for kind, opposites in OPPOSITES.get(token.word, ()):
             if opposites & claim.words:

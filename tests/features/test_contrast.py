@@ -45,6 +45,7 @@ LIBRARY = [
         ("Trains run from 6:00 to 21:00.", "Trains run from 6:00 to 23:00.", "number", ("21:00", "23:00")),
         ("The rate rose to 4.9 in May.", "The rate rose to 5.3 in May from 4.9 in April.", "number", ("4.9", "5.3")),
         ("Maria Keller founded it.", "Anna Keller founded it.", "name", ("Maria", "Anna")),
+        ("The Omo River is long.", "The Bottego River is long.", "name", ("Omo", "Bottego")),
         (
             "Sweden beat Norway.",
             "Norway beat Sweden in the final.",
@@ -120,6 +121,25 @@ def test_the_words_that_differ_stand_side_by_side(sentence, evidence, kind, word
         ("Tom beat Mary.", "Mary lost the final, in which Tom beat her."),
         ("Keller trained Berg.", "Keller, whom Voss had trained, trained Berg."),
         ("May visitors park in March?", "In March visitors may park."),
+        ("Nine acids are essential.", "Nine of the 20 acids are essential."),
+        ("Café Frân opened in Lyon.", "The Fran opened in Lyon in May."),
+        (
+            "The union includes Northern Ireland, Wales and England.",
+            "The union includes England, Wales and Northern Ireland.",
+        ),
+        (
+            "The Australian Football League has 18 clubs.",
+            "The league has 18 clubs, and one in every state but the Australian Capital Territory.",
+        ),
+        ("Chief Justice Martha Koome spoke.", "Lady Justice Martha Koome, who is Chief Justice, spoke."),
+        (
+            "Oregon chose the Microbe in 2013 for its use to beer makers.",
+            "Oregon chose the Microbe of the State of Oregon in 2013 for its use to beer makers.",
+        ),
+        (
+            "Increasing the volume of the chest decreases the pressure in it.",
+            "Increasing the volume increases the room for air, which causes a decrease in the pressure in it.",
+        ),
     ],
 )
 def test_what_agrees_or_is_unrelated_has_no_contrast(sentence, evidence):
