@@ -24,6 +24,8 @@ HELD_ENOUGH = 0.6
 """Share of a sentence's content stems, without those of the contrast, that a chunk must have to contradict it."""
 FITS = 0.6
 """Least similarity of a rival's place; one shared word at the same distance counts 1."""
+TOLD = 0.5
+"""Share of a sentence's other content stems from which a chunk that has a name of it may tell of the same."""
 BETTER = 1.5
 """Factor by which a rival's place must be more similar than that of the same word."""
 AS_CLOSE = 0.7
@@ -38,6 +40,9 @@ BOUNDS = frozenset(
     "than over under least most exceed exceeds exceeding up below above beyond before after until by".split()
 )
 """Words before a number that make it a bound."""
+AT_LEAST = frozenset("least over above older minimum exceeds exceeding".split())
+LESS = frozenset("under below younger fewer less".split())
+"""Words of bounds on one side and on the other; who denies one states the other."""
 DIFFERENCES = IN_BOUNDS | {"times", "cheaper", "dearer", "older", "younger"}
 """Words after a number that make it a difference of two others."""
 SAME = 4
@@ -101,21 +106,22 @@ def contrast_with(sentence: str, chunks: Sequence[str], *, read: Callable[[str],
     """
     claim, sides = read(sentence), [read(chunk) for chunk in chunks]
     near = [_closeness(claim, side) for side in sides]
-    context = frozenset().union(*(side.stems for side in sides))
     beside = [
-        _beside(claim, side, place, context, closeness)
+        _beside(claim, side, place, sides, closeness)
         for place, (side, closeness) in enumerate(zip(sides, near, strict=True))
         if closeness >= AS_CLOSE * max(near)
     ]
     return max(beside, key=lambda found: (found.agreement, -found.chunk), default=Contrasted(-1, 0.0, 0.0, ()))
 
 
-def _beside(claim: ParsedText, chunk: ParsedText, place: int, context: frozenset[str], closeness: float) -> Contrasted:
+def _beside(
+    claim: ParsedText, chunk: ParsedText, place: int, sides: Sequence[ParsedText], closeness: float
+) -> Contrasted:
     found = tuple(
         dict.fromkeys(
             contrast
             for rule in _RULES
-            for contrast, about in rule(claim, chunk, context)
+            for contrast, about in rule(claim, chunk, sides)
             if _held(claim, chunk, about) >= HELD_ENOUGH
         )
     )
@@ -138,10 +144,10 @@ def _held(claim: ParsedText, chunk: ParsedText, without: AbstractSet[str] = froz
     return len(content & chunk.stems) / len(content) if content else 0.0
 
 
-def _negations(claim: ParsedText, chunk: ParsedText, _: frozenset[str]) -> Iterator[Found]:
+def _negations(claim: ParsedText, chunk: ParsedText, _: Sequence[ParsedText]) -> Iterator[Found]:
     """Find a statement that only one side denies, and a word opposite its negative form."""
     for one, other, is_claim in ((claim, chunk, True), (chunk, claim, False)):
-        if one.exceptions & other.stems or _has_own_number(claim, chunk):
+        if one.exceptions & other.stems or _has_own_number(claim, chunk) or _bounds_differ(claim, chunk):
             continue
         for denial in one.denials:
             if _is_said(denial.head, one, other):
@@ -162,6 +168,12 @@ def _negations(claim: ParsedText, chunk: ParsedText, _: frozenset[str]) -> Itera
 def _has_own_number(claim: ParsedText, chunk: ParsedText) -> bool:
     """Return True if a sentence counts other things than the evidence: "five did not" next to "eleven did"."""
     return any(token.number and token.text.lower() != "one" and token.stem not in chunk.stems for token in claim.tokens)
+
+
+def _bounds_differ(claim: ParsedText, chunk: ParsedText) -> bool:
+    """Return True if a sentence bounds from below what the evidence bounds from above: "at least 18", "under 18"."""
+    sides = [(side.words & AT_LEAST, side.words & LESS) for side in (claim, chunk)]
+    return any(lower and not upper and other and not also for (lower, upper), (also, other) in (sides, sides[::-1]))
 
 
 def _is_said(head: Token, denier: ParsedText, other: ParsedText) -> bool:
@@ -196,7 +208,11 @@ def _is_name(token: Token) -> bool:
 
 
 def _misplaced(
-    claim: ParsedText, chunk: ParsedText, context: frozenset[str], kind: ContrastKind, of_kind: Callable[[Token], bool]
+    claim: ParsedText,
+    chunk: ParsedText,
+    sides: Sequence[ParsedText],
+    kind: ContrastKind,
+    of_kind: Callable[[Token], bool],
 ) -> Iterator[Found]:
     """Find items whose place in the evidence has another item of their kind.
 
@@ -207,7 +223,7 @@ def _misplaced(
             continue
         fits = {other: _likeness(claim, place, chunk, other) for other, t in enumerate(chunk.tokens) if of_kind(t)}
         same = max((fit for other, fit in fits.items() if chunk.tokens[other].stem == item.stem), default=0.0)
-        if _is_elsewhere(item, claim, chunk, context, kind, same):
+        if _is_elsewhere(place, claim, chunk, sides, kind, same):
             continue
         exchanged = same and not (kind == "name" and _in_list(claim, place))
         held = {item.stem} if exchanged else claim.stems
@@ -238,8 +254,8 @@ def _is_same_name(claim: ParsedText, place: int, chunk: ParsedText, other: int) 
     """
     if _plain(chunk.tokens[other].word)[:SAME] == _plain(claim.tokens[place].word)[:SAME]:
         return True
-    full, there = ({side.tokens[n].stem for n in _run(side, n)} for side, n in ((claim, place), (chunk, other)))
-    return bool((full - there - {claim.tokens[place].stem}) & chunk.stems)
+    rest = _full_name(claim, place) - _full_name(chunk, other) - {claim.tokens[place].stem}
+    return not rest.isdisjoint(chunk.stems)
 
 
 def _plain(word: str) -> str:
@@ -304,12 +320,19 @@ def _is_closer(claim: ParsedText, chunk: ParsedText, item: Token, rival: int) ->
 
 
 def _is_elsewhere(
-    item: Token, claim: ParsedText, chunk: ParsedText, context: frozenset[str], kind: ContrastKind, same: float
+    place: int, claim: ParsedText, chunk: ParsedText, sides: Sequence[ParsedText], kind: ContrastKind, same: float
 ) -> bool:
     """Return True if the evidence has an item in another place, so that only a closer match may contradict it."""
-    if item.stem not in context:
-        return False
-    return _held(claim, chunk, {item.stem}) < 1 if kind == "name" else not same
+    holders = [side for side in sides if claim.tokens[place].stem in side.stems]
+    if kind != "name" or not holders:
+        return bool(holders) and not same
+    name = _full_name(claim, place)
+    told = max((_held(claim, side, name) for side in holders if side is not chunk), default=0.0)
+    return told >= TOLD or _held(claim, chunk, name) < 1
+
+
+def _full_name(side: ParsedText, place: int) -> frozenset[str]:
+    return frozenset(side.tokens[n].stem for n in _run(side, place))
 
 
 def _in_list(side: ParsedText, place: int) -> bool:
@@ -362,7 +385,7 @@ def _is_rounded(claim: ParsedText, place: int, exact: Token) -> bool:
     return abs(ours - theirs) <= ROUNDED * max(ours, theirs)
 
 
-def _units(claim: ParsedText, chunk: ParsedText, _: frozenset[str]) -> Iterator[Found]:
+def _units(claim: ParsedText, chunk: ParsedText, _: Sequence[ParsedText]) -> Iterator[Found]:
     ours, theirs = _measures(claim), _measures(chunk)
     for number, unit in ours.items():
         other = theirs.get(number)
@@ -381,7 +404,7 @@ def _measures(side: ParsedText) -> dict[str, Token]:
     return found
 
 
-def _turned(claim: ParsedText, chunk: ParsedText, _: frozenset[str]) -> Iterator[Found]:
+def _turned(claim: ParsedText, chunk: ParsedText, _: Sequence[ParsedText]) -> Iterator[Found]:
     """Find words whose place in the evidence has their opposite, unless a negator reverses one of the two."""
     for place, token in enumerate(claim.tokens):
         if starts_bound(claim.tokens, place):
@@ -396,9 +419,14 @@ def _turned(claim: ParsedText, chunk: ParsedText, _: frozenset[str]) -> Iterator
             best, opposite = max(fits, key=lambda found: found[0], default=(0.0, token))
             if token.word in CONVERSE and _has_crossed(claim, token, chunk, opposite):
                 continue
-            alike = claim.denies(token) == chunk.denies(opposite)
-            if alike and best >= max(FITS, BETTER * same):
+            if _is_denied(claim, token) == _is_denied(chunk, opposite) and best >= max(FITS, BETTER * same):
                 yield Difference(kind, token.text, opposite.text), {token.stem}
+
+
+def _is_denied(side: ParsedText, token: Token) -> bool:
+    """Return True if a word is denied, or its object is, as in "pay nothing"."""
+    after = next((later.word for later in side.tokens if later.start > token.start), "")
+    return side.denies(token) or after in {"no", "nothing", "none"}
 
 
 def _has_crossed(claim: ParsedText, token: Token, chunk: ParsedText, opposite: Token) -> bool:
@@ -410,7 +438,7 @@ def _has_crossed(claim: ParsedText, token: Token, chunk: ParsedText, opposite: T
     )
 
 
-def _exchanged(claim: ParsedText, chunk: ParsedText, _: frozenset[str]) -> Iterator[Found]:
+def _exchanged(claim: ParsedText, chunk: ParsedText, _: Sequence[ParsedText]) -> Iterator[Found]:
     """Find two items on both sides of the same words that have changed places."""
     once = [token for token in claim.tokens if token.content and _times(claim, token) == _times(chunk, token) == 1]
     places = {token.stem: place for place, token in enumerate(chunk.tokens)}
@@ -472,7 +500,7 @@ def _inverted(claim: ParsedText, chunk: ParsedText) -> float:
     return sum(pairs) / len(pairs) if pairs else 0.0
 
 
-_RULES: tuple[Callable[[ParsedText, ParsedText, frozenset[str]], Iterator[Found]], ...] = (
+_RULES: tuple[Callable[[ParsedText, ParsedText, Sequence[ParsedText]], Iterator[Found]], ...] = (
     _negations,
     *(partial(_misplaced, kind="number", of_kind=partial(_is_number, year=year)) for year in (True, False)),
     _units,

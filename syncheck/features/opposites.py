@@ -20,7 +20,7 @@ NOT_DENYING = frozenset(
 BLOCKERS = frozenset(
     "avoid avoids avoided avoiding prevent prevents prevented preventing unlikely impossible rather instead against "
     "nor deny denies denied stop stops stopped ban bans banned forbid forbids forbidden prohibit prohibits prohibited "
-    "exclude excludes excluded".split()
+    "exclude excludes excluded waive waives waived free exempt".split()
 )
 """Words that may reverse a statement as a negator does, so that no negation is missing next to them."""
 
@@ -66,7 +66,7 @@ antonym: raise raises raised lift lifted / lower lowers lowered cut cuts reduce 
 antonym: add adds added / remove removes removed subtract subtracted
 antonym: survive survives survived / die dies died
 antonym: required mandatory compulsory / optional voluntary
-antonym: free / paid charged
+antonym: free waive waives waived / pay pays paid charge charges charged
 antonym: true correct right / false incorrect wrong
 antonym: safe / dangerous unsafe
 antonym: hot warm / cold cool

@@ -7,10 +7,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import zip_longest
+from typing import TYPE_CHECKING
 
 from syncheck.features.groundedness import NUMBER_WORDS
 from syncheck.features.opposites import BLOCKERS, EXCEPT, IRREGULAR, NEGATORS, NOT_DENYING
-from syncheck.lexical import content_words, stem, words
+from syncheck.lexical import content_words, words
+
+if TYPE_CHECKING:
+    from nltk.stem.snowball import SnowballStemmer
 
 AFTER_NEGATOR = 5
 """Number of words after a negator of which it denies the first content word."""
@@ -195,4 +199,12 @@ def _word_of(found: str) -> tuple[str, str, bool]:
     """Return the normalised form of a word as written, its stem, and whether it is a content word."""
     known = SYMBOLS.get(found) or NUMBER_WORDS.get(found.lower()) or _time(found)
     word = known or next(iter(words(found.replace("\u2019", "'"))), found)
-    return word, stem(IRREGULAR.get(word, word)), bool(content_words(word)) and word not in NEGATORS
+    root = word if word[0].isdigit() else _stemmer().stem(IRREGULAR.get(word, word))
+    return word, root, bool(content_words(word)) and word not in NEGATORS
+
+
+@lru_cache(maxsize=1)
+def _stemmer() -> SnowballStemmer:
+    from nltk.stem.snowball import SnowballStemmer
+
+    return SnowballStemmer("english")
