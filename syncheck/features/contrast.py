@@ -16,7 +16,7 @@ from difflib import SequenceMatcher
 from functools import partial
 from itertools import combinations
 
-from syncheck.features.opposites import CONVERSE, NEGATIVE_PREFIXES, OPPOSITES, SYMMETRIC, UNITS
+from syncheck.features.opposites import CONVERSE, NEGATIVE_PREFIXES, OPPOSITES, SIZES, SYMMETRIC, UNITS
 from syncheck.features.parsing import ARTICLES, AUXILIARIES, IN_BOUNDS, SYMBOLS, ParsedText, Token, parse, starts_bound
 from syncheck.types import ContrastKind
 
@@ -32,6 +32,8 @@ AS_CLOSE = 0.7
 """Share of the greatest closeness from which chunks are compared."""
 REACH = 8
 """Number of words on either side of a place that show what it belongs to."""
+NEAR = 3
+"""Number of words before a number that are likely to belong to it, and not to all that follows."""
 BETWEEN = 4
 """Largest number of words between two items that have changed places."""
 ROUNDED = 0.15
@@ -52,6 +54,7 @@ LOOSE = frozenset("a an the and or of only".split())
 ABOUT = frozenset("about around approximately roughly nearly almost some over".split())
 """Words before a number that make it approximate."""
 TITLES = frozenset("mr mrs ms dr sir dame lord lady honorable honourable chief justice".split())
+RELATIVE = frozenset("who which that".split())
 CONNECTING = frozenset("to than over before after above below into".split())
 """Words that need no verb beside them to tell the items on both sides apart."""
 
@@ -104,7 +107,8 @@ def contrast_with(sentence: str, chunks: Sequence[str], *, read: Callable[[str],
 
     Without chunks, the agreement is 0 and nothing is found. ``read`` may be a cached :func:`parse`.
     """
-    claim, sides = read(sentence), [read(chunk) for chunk in chunks]
+    sides = [read(chunk) for chunk in chunks]
+    claim = read(sentence).with_names(frozenset().union(*(side.names for side in sides)))
     near = [_closeness(claim, side) for side in sides]
     beside = [
         _beside(claim, side, place, sides, closeness)
@@ -239,7 +243,7 @@ def _misplaced(
             continue
         if exchanged and kind == "number" and (_is_part(chunk, item, best) or not _is_closer(claim, chunk, item, best)):
             continue
-        if exchanged and kind == "name" and _has_own_place(claim, chunk, chunk.tokens[best].stem):
+        if exchanged and kind == "name" and not _is_exchanged(claim, place, chunk, best):
             continue
         alike = _is_bound(claim.tokens, place) == _is_bound(chunk.tokens, best)
         if kind == "name" or (alike and not _is_rounded(claim, place, chunk.tokens[best])):
@@ -254,8 +258,9 @@ def _is_same_name(claim: ParsedText, place: int, chunk: ParsedText, other: int) 
     """
     if _plain(chunk.tokens[other].word)[:SAME] == _plain(claim.tokens[place].word)[:SAME]:
         return True
-    rest = _full_name(claim, place) - _full_name(chunk, other) - {claim.tokens[place].stem}
-    return not rest.isdisjoint(chunk.stems)
+    item = claim.tokens[place].stem
+    rest = _full_name(claim, place) - _full_name(chunk, other) - {item}
+    return item not in chunk.stems and not rest.isdisjoint(chunk.stems)
 
 
 def _plain(word: str) -> str:
@@ -279,21 +284,26 @@ def _is_beside(side: ParsedText, place: int) -> bool:
     return not side.text[before.start + len(before.text) : after.start].strip()
 
 
-def _has_own_place(claim: ParsedText, chunk: ParsedText, stem: str) -> bool:
-    """Return True if a name that both sides have comes before, or after, the same word in both."""
+def _is_exchanged(claim: ParsedText, place: int, chunk: ParsedText, other: int) -> bool:
+    """Return True if a name stands beside a word that, in the evidence, stands beside another name.
+
+    The other name must not stand beside the same word in both.
+    """
+    rival = chunk.tokens[other].stem
     ours, theirs = (
-        {beside for place, token in enumerate(side.tokens) if token.stem == stem for beside in _next_to(side, place)}
+        {beside for n, token in enumerate(side.tokens) if token.stem == rival for beside in _next_to(side, n)}
         for side in (claim, chunk)
     )
-    return not ours.isdisjoint(theirs)
+    return ours.isdisjoint(theirs) and not set(_next_to(claim, place)).isdisjoint(_next_to(chunk, other))
 
 
 def _next_to(side: ParsedText, place: int) -> Iterator[tuple[int, str]]:
     """Yield the words before (-1) and after (1) a name as stems."""
     run = _run(side, place)
-    for step, other in ((-1, run[0] - 1), (1, run[-1] + 1)):
-        if 0 <= other < len(side.tokens) and side.tokens[other].word not in LOOSE:
-            yield step, side.tokens[other].stem
+    for step, end in ((-1, run[0]), (1, run[-1])):
+        other = _neighbour(side, end, step)
+        if other is not None and other.word not in LOOSE:
+            yield step, other.stem
 
 
 def _is_part(chunk: ParsedText, item: Token, whole: int) -> bool:
@@ -306,25 +316,32 @@ def _is_part(chunk: ParsedText, item: Token, whole: int) -> bool:
 def _is_closer(claim: ParsedText, chunk: ParsedText, item: Token, rival: int) -> bool:
     """Return True if more of the sentence's content words are closer to the rival than to the same number.
 
-    Word order may differ: with "at 6:30 on weekdays and at 9 on Sundays", "on Sundays it opens at nine" is true.
+    Word order may differ: with "at 6:30 on weekdays and at 9 on Sundays", "on Sundays it opens at nine" is true. Words
+    well before the same number, such as the subject, do not count where it comes first.
     """
     own = [place for place, token in enumerate(chunk.tokens) if token.stem == item.stem]
+    comes_first = own[0] < rival
     content = {token.stem for token in claim.tokens if token.content and not token.number and token.word not in UNITS}
     votes = 0
     for known in content:
-        if places := [place for place, token in enumerate(chunk.tokens) if token.stem == known]:
+        places = [place for place, token in enumerate(chunk.tokens) if token.stem == known]
+        if comes_first:
+            places = [place for place in places if place > own[0] - NEAR]
+        if places:
             to_rival = min(abs(place - rival) for place in places)
             to_own = min(abs(place - other) for place in places for other in own)
             votes += (to_rival < to_own) - (to_own < to_rival)
-    return votes > 0 or (votes == 0 and sum(token.number for token in claim.tokens) > 1)
+    undecided = votes == 0 and not comes_first
+    return votes > 0 or (undecided and sum(token.number for token in claim.tokens) > 1)
 
 
 def _is_elsewhere(
     place: int, claim: ParsedText, chunk: ParsedText, sides: Sequence[ParsedText], kind: ContrastKind, same: float
 ) -> bool:
     """Return True if the evidence has an item in another place, so that only a closer match may contradict it."""
-    holders = [side for side in sides if claim.tokens[place].stem in side.stems]
-    if kind != "name" or not holders:
+    item = claim.tokens[place].stem
+    holders = [side for side in sides if item in side.stems]
+    if kind == "number" or not holders:
         return bool(holders) and not same
     name = _full_name(claim, place)
     told = max((_held(claim, side, name) for side in holders if side is not chunk), default=0.0)
@@ -345,8 +362,8 @@ def _in_list(side: ParsedText, place: int) -> bool:
 def _has_neighbour(claim: ParsedText, place: int, chunk: ParsedText, other: int) -> bool:
     """Return True if the word before or after is the same; different units belong to different things."""
     for step in (1, -1):
-        if 0 <= place + step < len(claim.tokens) and 0 <= other + step < len(chunk.tokens):
-            ours, theirs = claim.tokens[place + step], chunk.tokens[other + step]
+        ours, theirs = _neighbour(claim, place, step), _neighbour(chunk, other, step)
+        if ours is not None and theirs is not None:
             if step > 0 and ours.word in UNITS and theirs.word in UNITS:
                 return UNITS[ours.word] == UNITS[theirs.word]
             if ours.stem == theirs.stem and ours.word not in LOOSE:
@@ -354,12 +371,23 @@ def _has_neighbour(claim: ParsedText, place: int, chunk: ParsedText, other: int)
     return False
 
 
+def _neighbour(side: ParsedText, place: int, step: int) -> Token | None:
+    """Return the next word (1) or the one before (-1); after a name, "who had" and the like are passed over."""
+    other = place + step
+    if step > 0 and side.tokens[place].name and side.tokens[other : other + 1] and side.tokens[other].word in RELATIVE:
+        other += 1
+        while other < len(side.tokens) and side.tokens[other].word in AUXILIARIES:
+            other += 1
+    return side.tokens[other] if 0 <= other < len(side.tokens) else None
+
+
 def _likeness(claim: ParsedText, place: int, chunk: ParsedText, other: int) -> float:
     """Return the similarity of the words around two places; a shared word counts less the more its offsets differ."""
+    own = _run(claim, place)
     around = {
         (token.stem, number - place)
         for number, token in enumerate(claim.tokens[max(0, place - REACH) : place + REACH + 1], max(0, place - REACH))
-        if number != place and token.content and token.word not in UNITS
+        if number not in own and token.content and token.word not in UNITS
     }
     offsets: dict[str, list[int]] = {}
     for number, token in enumerate(chunk.tokens):
@@ -372,6 +400,8 @@ def _likeness(claim: ParsedText, place: int, chunk: ParsedText, other: int) -> f
 def _is_bound(tokens: Sequence[Token], place: int) -> bool:
     """Return True if a number is a bound, as in "up to 5", or a difference, as in "5 more"."""
     before, after = tokens[max(0, place - 2) : place], tokens[place + 1 : place + 4]
+    if before and before[-1].word in LOOSE - ARTICLES:
+        before = ()
     return any(token.word in BOUNDS for token in before) or any(token.word in DIFFERENCES for token in after)
 
 
@@ -385,12 +415,25 @@ def _is_rounded(claim: ParsedText, place: int, exact: Token) -> bool:
     return abs(ours - theirs) <= ROUNDED * max(ours, theirs)
 
 
-def _units(claim: ParsedText, chunk: ParsedText, _: Sequence[ParsedText]) -> Iterator[Found]:
+def _units(claim: ParsedText, chunk: ParsedText, sides: Sequence[ParsedText]) -> Iterator[Found]:
     ours, theirs = _measures(claim), _measures(chunk)
+    amounts = {_amount(*measure) for side in sides for measure in _measures(side).items()}
     for number, unit in ours.items():
         other = theirs.get(number)
-        if other and UNITS[unit.word][0] == UNITS[other.word][0] and UNITS[unit.word][1] != UNITS[other.word][1]:
+        if (
+            _amount(number, unit) not in amounts
+            and other
+            and UNITS[unit.word][0] == UNITS[other.word][0]
+            and UNITS[unit.word][1] != UNITS[other.word][1]
+        ):
             yield Difference("unit", unit.text, other.text), {unit.stem}
+
+
+def _amount(number: str, unit: Token) -> tuple[str, float]:
+    """Return quantity and amount, so that three years are as much as 36 months."""
+    quantity, size = SIZES.get(unit.word, (unit.word, 1))
+    value = _VALUE.fullmatch(number)
+    return (quantity, round(float(number) * size, 6)) if value else (f"{number} {unit.word}", 0.0)
 
 
 def _measures(side: ParsedText) -> dict[str, Token]:
@@ -447,6 +490,7 @@ def _exchanged(claim: ParsedText, chunk: ParsedText, _: Sequence[ParsedText]) ->
         between = _between(claim, ours[first.stem], ours[second.stem])
         if between and (
             between == _between(chunk, places[second.stem], places[first.stem])
+            or _has_participle(between, chunk, places[second.stem], places[first.stem])
             or (first.name and second.name and _joins(between, chunk, places[second.stem], places[first.stem]))
         ):
             yield (
@@ -460,6 +504,17 @@ def _exchanged(claim: ParsedText, chunk: ParsedText, _: Sequence[ParsedText]) ->
             return
 
 
+def _has_participle(between: Sequence[str], side: ParsedText, subject: int, item: int) -> bool:
+    """Return True for "A ..., succeeding B" where the sentence has "B succeeded A"."""
+    verb = _run(side, item)[0] - 1
+    if not 0 <= subject < verb or side.tokens[subject].clause != side.tokens[item].clause:
+        return False
+    token = side.tokens[verb]
+    begins = side.text[: token.start].rstrip().endswith(",") and side.tokens[subject].name
+    names = {other.stem for other in side.tokens if other.name}
+    return begins and token.word.endswith("ing") and [known for known in between if known not in names] == [token.stem]
+
+
 def _joins(between: Sequence[str], side: ParsedText, first: int, second: int) -> bool:
     """Return True if the same words stand between two names of a clause, perhaps with an apposition: "the sprinter"."""
     inner = [t.stem for t in side.tokens[first + 1 : second]]
@@ -468,6 +523,7 @@ def _joins(between: Sequence[str], side: ParsedText, first: int, second: int) ->
         0 < len(inner) <= REACH
         and side.tokens[first].clause == side.tokens[second].clause
         and all(known in left for known in between)
+        and ("by" in inner) == ("by" in between)
     )
 
 

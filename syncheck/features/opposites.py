@@ -68,7 +68,7 @@ antonym: survive survives survived / die dies died
 antonym: required mandatory compulsory / optional voluntary
 antonym: free waive waives waived / pay pays paid charge charges charged
 antonym: true correct right / false incorrect wrong
-antonym: safe / dangerous unsafe
+antonym: safe harmless / dangerous harmful unsafe
 antonym: hot warm / cold cool
 antonym: wet / dry
 antonym: full / empty
@@ -186,6 +186,22 @@ UNITS: Mapping[str, tuple[int, int]] = {
     for word in names.split()
 }
 """Quantity and number of each unit; different units of the same quantity contradict each other."""
+
+_SIZES: Mapping[str, Mapping[str, float]] = {
+    "mass": {"mg": 1, "g": 1e3, "kg": 1e6},
+    "length": {"mm": 1, "cm": 10, "m": 1e3, "km": 1e6},
+    "volume": {"ml": 1, "l": 1e3},
+    "time": {"second": 1, "minute": 60, "hour": 3600, "day": 86400, "week": 604800},
+    "months": {"month": 1, "year": 12, "decade": 120, "century": 1200},
+}
+SIZES: Mapping[str, tuple[str, float]] = {
+    word: (quantity, size)
+    for quantity, sizes in _SIZES.items()
+    for name, size in sizes.items()
+    for word, unit in UNITS.items()
+    if unit == UNITS[name]
+}
+"""Quantity and size of units that can be converted into each other."""
 
 _VERBS = """
 pay paid / say said / make made / take took taken / give gave given / meet met / buy bought / sell sold / keep kept /

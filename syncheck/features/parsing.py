@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import zip_longest
 from typing import TYPE_CHECKING
@@ -74,6 +75,19 @@ class ParsedText:
     negative_clauses: frozenset[int]
     exceptions: frozenset[str]
     """Stems that occur only in exceptions."""
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Words that are names, or parts of names."""
+        return frozenset(token.word for token in self.tokens if token.name)
+
+    def with_names(self, names: AbstractSet[str]) -> ParsedText:
+        """Return the text with these words as names where they are capitalised, be it at the start of a sentence."""
+        found = [
+            replace(token, name=True) if token.text[0].isupper() and token.word in names else token
+            for token in self.tokens
+        ]
+        return replace(self, tokens=tuple(found))
 
     @property
     def denied_clauses(self) -> frozenset[int]:
@@ -178,7 +192,8 @@ def _tokens(text: str) -> Iterator[Token]:
         if written == "May" and _is_month("" if start else last, following):
             word, root, content = MAY, MAY, True
         begins_name = start and following is not None and following.group()[0].isupper()
-        name = written[0].isupper() and content and (begins_name or not start)
+        speaks = start and text[match.end() :].startswith(":")
+        name = written[0].isupper() and content and (begins_name or speaks or not start)
         yield Token(written, word, root, content, name, match.start(), clause)
         start, end, last = False, match.end(), written
 

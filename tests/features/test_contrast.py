@@ -47,6 +47,38 @@ LIBRARY = [
         ("Maria Keller founded it.", "Anna Keller founded it.", "name", ("Maria", "Anna")),
         ("The Omo River is long.", "The Bottego River is long.", "name", ("Omo", "Bottego")),
         (
+            "Edith Carr restored the engine.",
+            "Tomas Reid restored the engine. Volunteers led by Edith Carr cleared the line.",
+            "name",
+            ("Carr", "Reid"),
+        ),
+        ("Ben will take the minutes.", "Ben: OK, and Dev will take the minutes.", "name", ("Ben", "Dev")),
+        (
+            "Mira Okafor led the firm for 22 years.",
+            "In 2018 Mira Okafor became head in the place of Paul Lindqvist, who had led the firm for 22 years.",
+            "name",
+            ("Okafor", "Lindqvist"),
+        ),
+        (
+            "Paul Lindqvist succeeded Mira Okafor.",
+            "Mira Okafor became head in 2018, succeeding Paul Lindqvist.",
+            "order",
+            ("Paul Lindqvist succeeded Mira", "Mira Okafor became head in 2018, succeeding Paul"),
+        ),
+        (
+            "Mira Okafor became chief executive in 2009.",
+            "Mira Okafor joined as a test driver in 2009 and became its chief executive in 2018.",
+            "number",
+            ("2009", "2018"),
+        ),
+        ("Children under five pay.", "Children under five travel free.", "antonym", ("pay", "free")),
+        (
+            "Anyone under 18 can open the account.",
+            "The account cannot be opened by anyone under 18.",
+            "negation",
+            ("", "cannot"),
+        ),
+        (
             "Sweden beat Norway.",
             "Norway beat Sweden in the final.",
             "order",
@@ -121,6 +153,14 @@ def test_the_words_that_differ_stand_side_by_side(sentence, evidence, kind, word
         ("Tom beat Mary.", "Mary lost the final, in which Tom beat her."),
         ("Keller trained Berg.", "Keller, whom Voss had trained, trained Berg."),
         ("May visitors park in March?", "In March visitors may park."),
+        ("The lease lasts three years.", "The lease lasts 36 months, and ends with three months' notice."),
+        ("You must be at least 18 to open the account.", "The account cannot be opened by anyone under 18."),
+        ("Students pay no fee.", "The fee is waived for students."),
+        (
+            "Passenger trains stopped in 1951.",
+            "It was closed to passengers in 1951, and the last goods train ran in 1963.",
+        ),
+        ("Marxism was first developed by Karl Marx.", "Marxism, first developed by Karl Marx, spread."),
         ("Nine acids are essential.", "Nine of the 20 acids are essential."),
         ("Café Frân opened in Lyon.", "The Fran opened in Lyon in May."),
         (
