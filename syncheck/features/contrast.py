@@ -54,7 +54,9 @@ LOOSE = frozenset("a an the and or of only".split())
 ABOUT = frozenset("about around approximately roughly nearly almost some over".split())
 """Words before a number that make it approximate."""
 TITLES = frozenset("mr mrs ms dr sir dame lord lady honorable honourable chief justice".split())
+"""Words before names that are not part of them."""
 RELATIVE = frozenset("who which that".split())
+"""Words that begin a clause about the name before them."""
 CONNECTING = frozenset("to than over before after above below into".split())
 """Words that need no verb beside them to tell the items on both sides apart."""
 
@@ -281,7 +283,7 @@ def _run(side: ParsedText, place: int) -> range:
 def _is_beside(side: ParsedText, place: int) -> bool:
     """Return True if only white space is between a token and the next one."""
     before, after = side.tokens[place : place + 2]
-    return not side.text[before.start + len(before.text) : after.start].strip()
+    return before.start < after.start and not side.text[before.start + len(before.text) : after.start].strip()
 
 
 def _is_exchanged(claim: ParsedText, place: int, chunk: ParsedText, other: int) -> bool:

@@ -96,7 +96,7 @@ class ParsedText:
 
     def denies(self, token: Token) -> bool:
         """Return True if a negator comes shortly before a token."""
-        return any(token == denial.head for denial in self.denials)
+        return any(token.start == denial.head.start for denial in self.denials)
 
     def written(self, first: int, second: int) -> str:
         """Return the text from one token to another as it was written."""
@@ -192,7 +192,7 @@ def _tokens(text: str) -> Iterator[Token]:
         if written == "May" and _is_month("" if start else last, following):
             word, root, content = MAY, MAY, True
         begins_name = start and following is not None and following.group()[0].isupper()
-        speaks = start and text[match.end() :].startswith(":")
+        speaks = start and text[match.end() : match.end() + 1] == ":"
         name = written[0].isupper() and content and (begins_name or speaks or not start)
         yield Token(written, word, root, content, name, match.start(), clause)
         start, end, last = False, match.end(), written
