@@ -17,6 +17,7 @@ from syncheck import LidReferences, Monitor, MonitorConfig, RagPrompt, feature_s
 from syncheck.testing import FormulaAggregator, WordAligner
 
 settings.register_profile("untimed", deadline=None)  # a busy machine must not fail a test
+settings.register_profile("core", deadline=None, max_examples=30)
 settings.load_profile("untimed")
 
 torch.set_num_threads(1)  # the models are so small that a second thread costs more than it saves
@@ -36,16 +37,26 @@ SLOW = frozenset(
 
 CORE = frozenset(
     """
-    features segments signals test_aggregator test_calibration test_exports test_fod_generator
-    test_fod_search test_monitor test_monitor_laws test_prior test_prompts test_session test_text_schema
+    features test_aggregator test_assignment test_cache test_exports test_fod_generator test_fod_search
+    test_golden_signals test_laws test_lid test_monitor test_monitor_laws test_prompts test_segmenter_config
+    test_session test_taps test_text_schema test_tokenwise
     """.split()
 )
 """Those of `make core`: the way from a prompt to a score and the search, in less than a minute of one core."""
 
 
+def _is_core(config: pytest.Config) -> bool:
+    return config.option.markexpr.startswith("core")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if _is_core(config):
+        settings.load_profile("core")
+
+
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Skip the import of every other file where only core tests are asked for: it would take longer than they do."""
-    if collection_path.is_dir() or not config.option.markexpr.startswith("core"):
+    if collection_path.is_dir() or not _is_core(config):
         return None
     return None if {collection_path.stem, collection_path.parent.name} & CORE else True
 
