@@ -211,6 +211,12 @@ def test_a_number_that_another_chunk_has_is_no_contrast():
     assert contrast_with("Loans last two weeks.", [LIBRARY[2], "Loans of films last two days."]).found == ()
 
 
+def test_a_name_that_another_chunk_tells_the_same_of_is_no_contrast():
+    sentence, other = "The first flight to Lyon was led by Okafor.", "The first flight to Lyon was led by Reid."
+    assert contrast_with(sentence, [other, "Okafor owns the shop."]).found == (Difference("name", "Okafor", "Reid"),)
+    assert contrast_with(sentence, [other, "Led by Okafor, a flight to Lyon failed."]).found == ()
+
+
 def test_the_chunk_that_agrees_best_is_the_one_compared():
     found = contrast_with("Loans last three weeks.", LIBRARY)
     assert (found.chunk, found.found) == (2, ())
