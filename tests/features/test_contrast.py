@@ -212,7 +212,8 @@ def test_a_number_that_another_chunk_has_is_no_contrast():
 
 
 def test_a_name_that_another_chunk_tells_the_same_of_is_no_contrast():
-    sentence, other = "The first flight to Lyon was led by Okafor.", "The first flight to Lyon was led by Reid."
+    sentence = "The first flight to Lyon was led by Okafor in May."
+    other = "The first flight to Lyon was led by Reid in May."
     assert contrast_with(sentence, [other, "Okafor owns the shop."]).found == (Difference("name", "Okafor", "Reid"),)
     assert contrast_with(sentence, [other, "Led by Okafor, a flight to Lyon failed."]).found == ()
 
