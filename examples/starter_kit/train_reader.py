@@ -67,14 +67,14 @@ LOGGED = 40
 COPIES, ELSEWHERE = 1, 1
 """Claims added to a written group, so that matching words neither speak for nor against it alone."""
 SHARES = {
-    "written": 0.33, "matched": 0.32, "snli": 0.06, "counterfactual-nli": 0.08, "conjnli": 0.02, "med": 0.01,
-    "fever-symmetric": 0.03, "fool-me-twice": 0.05, "defacto": 0.05, "bump": 0.02, "summedits": 0.02, "frank": 0.01,
+    "written": 0.20, "matched": 0.47, "snli": 0.05, "counterfactual-nli": 0.06, "conjnli": 0.02, "med": 0.01,
+    "fever-symmetric": 0.03, "fool-me-twice": 0.05, "defacto": 0.05, "bump": 0.02, "summedits": 0.02, "frank": 0.02,
 }  # fmt: skip
 """Part of the groups that comes from each source."""
 CONTRAST_SOURCES = ("conjnli", "counterfactual-nli", "fever-symmetric", "fool-me-twice", "med", "snli")
 SUPPORT_SOURCES = ("defacto", "bump", "summedits", "frank")
 WRITTEN = Path(__file__).with_name("claims")
-MATCHED = "[jk]-*.txt"
+MATCHED = "[j-s]-*.txt"
 """Files whose neighbouring claims are pairs that differ in one thing."""
 RELATIONS = {"entailment": SUPPORTED, "contradiction": CONTRADICTED, "neutral": NOT_STATED}
 
@@ -248,9 +248,16 @@ def grouped(pairs: Sequence[tuple[tuple[str, ...], str, int]], source: str) -> l
 
 
 def load_written(folder: Path, pattern: str = "*.txt") -> list[ContrastGroup]:
-    """Read a pattern's files: ``P:`` begins a passage, ``+`` a supported claim, ``-`` contradicted, ``?`` neither."""
-    contexts = [context for path in sorted(folder.glob(pattern)) for context in _written_in(path)]
-    return [ContrastGroup(passages, claims, "written", "") for passages, claims in contexts]
+    """Read a pattern's files: ``P:`` begins a passage, ``+`` a supported claim, ``-`` contradicted, ``?`` neither.
+
+    A context that shares claims with the one before it is its twin; both have the first passage of the first as group.
+    """
+    groups: list[ContrastGroup] = []
+    for path in sorted(folder.glob(pattern)):
+        for passages, claims in _written_in(path):
+            is_twin = groups and {c.text for c in groups[-1].claims} & {c.text for c in claims}
+            groups.append(ContrastGroup(passages, claims, "written", groups[-1].group if is_twin else passages[0]))
+    return groups
 
 
 def _written_in(path: Path) -> list[tuple[tuple[str, ...], tuple[Claim, ...]]]:
@@ -292,8 +299,8 @@ def beside_others(group: ContrastGroup, rng: random.Random, others: Sequence[Con
 
 
 def is_held_out(group: ContrastGroup) -> bool:
-    """Return True for one context in twelve."""
-    return int(sha256(group.passages[0].encode()).hexdigest(), 16) % 12 == 0
+    """Return True for one context in twelve, and for its twins."""
+    return int(sha256((group.group or group.passages[0]).encode()).hexdigest(), 16) % 12 == 0
 
 
 def load_contrast(folder: Path, source: str) -> list[ContrastGroup]:
@@ -447,6 +454,19 @@ def packed(average: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return arrays
 
 
+def unpacked(arrays: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return what was packed, by the names of the network that is trained."""
+    weights: dict[str, Tensor] = {}
+    for name, array in arrays.items():
+        for ending, factor in ((DOWN, "down"), (UP, "up")):
+            if name.endswith(ending):
+                step = arrays[name.replace(".int8", ".step")]
+                weights[f"encoder.encoder.{name.removesuffix(ending)}.{factor}"] = array.float() * step
+        if name.startswith("head."):
+            weights[name.removeprefix("head.")] = array
+    return weights
+
+
 def pack(run: Run, folder: Path, heldout: Sequence[Row]) -> None:
     """Write what :class:`~syncheck.alignment.ReaderAligner` loads in addition to the tokenizer: the running mean."""
     run.model.load_state_dict(run.average, strict=False)
@@ -470,6 +490,7 @@ def main() -> None:
     parser.add_argument("--hours", type=float, default=1.5)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--save-minutes", type=float, default=6)
+    parser.add_argument("--begin-with", type=Path, help="folder of a reader whose updates a new run begins with")
     parser.add_argument("--float32", action="store_true", help="for processors without bfloat16")
     args = parser.parse_args()
     args.output.mkdir(parents=True, exist_ok=True)
@@ -490,7 +511,10 @@ def main() -> None:
         print(f"{source}: {len(listed)} contexts, {sum(len(g.claims) for g in listed)} claims", flush=True)
     heldout = [encoder.encode(g) for g in written if is_held_out(g)]
     base = encoder_of(encoder_weights()).to(torch.float32 if args.float32 else torch.bfloat16)
-    run = Run(trainable(base, args.seed), args.output, hours=args.hours, seed=args.seed)
+    model = trainable(base, args.seed)
+    if args.begin_with:
+        model.load_state_dict(unpacked(load_file(args.begin_with / "adapter.safetensors")), strict=False)
+    run = Run(model, args.output, hours=args.hours, seed=args.seed)
     shares = {source: share for source, share in SHARES.items() if groups[source]}
     shares |= {path.name: 0.1 for path in args.made}
     train(run, Sources(groups, shares, args.seed), encoder, heldout[:LOGGED], save_minutes=args.save_minutes)

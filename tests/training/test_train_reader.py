@@ -70,11 +70,18 @@ def test_a_line_that_is_none_of_the_format_is_refused_by_name(read, text):
 
 
 def test_one_context_in_twelve_is_held_out_whatever_is_claimed(read):
-    groups = read("\n".join(f"P: Passage {number}.\n+ It is {number}.\n- It is not." for number in range(1200)))
+    groups = read("\n".join(f"P: Passage {number}.\n+ It is {number}.\n- Not {number}." for number in range(1200)))
     held_out = [group.passages for group in groups if train_reader.is_held_out(group)]
     assert 70 < len(held_out) < 130
-    other = read("\n".join(f"P: Passage {number}.\nP: More.\n? Of something else." for number in range(1200)))
+    other = read("\n".join(f"P: Passage {number}.\nP: More.\n? Of {number}." for number in range(1200)))
     assert [group.passages[:1] for group in other if train_reader.is_held_out(group)] == held_out
+
+
+def test_a_context_is_held_out_with_its_twins(read):
+    held_out = next(f"P: {n}.\n" for n in range(1200) if train_reader.is_held_out(*read(f"P: {n}.\n+ A.\n")))
+    trained = next(f"P: {n}.\n" for n in range(1200) if not train_reader.is_held_out(*read(f"P: {n}.\n+ A.\n")))
+    groups = read(f"{held_out}+ A.\n+ B.\n\n{trained}- B.\n+ C.\n\n{trained}- C.\n\n{trained}+ A.\n")
+    assert [train_reader.is_held_out(group) for group in groups] == [True, True, True, False]
 
 
 @pytest.fixture(scope="module")
@@ -119,7 +126,7 @@ def test_of_a_context_that_is_too_long_the_sentences_closest_to_the_claims_stay(
     assert "room 71 has a blue door and 71 chairs." in encoder.tokenizer.decode(row.premise)
 
 
-def test_what_is_packed_are_the_updates_of_each_matrix(tiny):
+def test_what_is_packed_are_the_updates_of_each_matrix_and_can_be_trained_on(tiny):
     names = {name for name, p in tiny.named_parameters() if name.endswith((".down", ".up"))}
     arrays = train_reader.packed({name: p.detach() for name, p in tiny.named_parameters() if p.requires_grad})
     for name in names:
@@ -128,3 +135,8 @@ def test_what_is_packed_are_the_updates_of_each_matrix(tiny):
         value = arrays[f"{matrix}.{factor}.int8"] * arrays[f"{matrix}.{factor}.step"]
         assert value.numpy() == pytest.approx(tiny.get_parameter(name).detach().numpy(), abs=0.05)
     assert len(arrays) == 2 * len(names) + 4
+    trained = {name for name, p in tiny.named_parameters() if p.requires_grad}
+    restored = train_reader.unpacked(arrays)
+    assert set(restored) == trained
+    for name in trained:
+        assert restored[name].numpy() == pytest.approx(tiny.get_parameter(name).detach().numpy(), abs=0.05)
