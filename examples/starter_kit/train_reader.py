@@ -27,11 +27,14 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from contrast_pairs import CONTRADICTED, NOT_STATED, SUPPORTED, Claim, ContrastGroup, load_groups
 from near_copies import near_copy
+from numpy.typing import NDArray
 from resumable import restore_optimizer, save_progress
 from safetensors.torch import load_file, save_file
+from sklearn.metrics import roc_auc_score
 from support_pairs import load_pairs, part_of
 from tokenizers import Tokenizer
 from torch import Tensor, nn
@@ -53,6 +56,7 @@ from syncheck.alignment.reader_network import (
     fingerprint,
     in_eight_bits,
 )
+from syncheck.evaluation import expected_calibration_error
 
 UNSUPPORTED = 3
 """Label of claims known not to be supported, whether contradicted or not stated."""
@@ -251,6 +255,7 @@ def load_written(folder: Path, pattern: str = "*.txt") -> list[ContrastGroup]:
     """Read a pattern's files: ``P:`` begins a passage, ``+`` a supported claim, ``-`` contradicted, ``?`` neither.
 
     A context that shares claims with the one before it is its twin; both have the first passage of the first as group.
+    The kind of a claim is the letter with which the file's name begins.
     """
     groups: list[ContrastGroup] = []
     for path in sorted(folder.glob(pattern)):
@@ -269,7 +274,7 @@ def _written_in(path: Path) -> list[tuple[tuple[str, ...], tuple[Claim, ...]]]:
                 found.append(([], []))
             found[-1][0].append(line[2:].strip())
         elif line[:2] in labels and found:
-            found[-1][1].append(Claim(line[2:].strip(), labels[line[:2]], "written"))
+            found[-1][1].append(Claim(line[2:].strip(), labels[line[:2]], path.stem[0]))
         elif found and not found[-1][1]:
             found[-1][0][-1] += "\n" + line.strip()
         else:
@@ -318,28 +323,84 @@ def load_support(folder: Path, source: str) -> list[ContrastGroup]:
     return grouped([(p.passages, p.claim, SUPPORTED if p.label else UNSUPPORTED) for p in pairs], source)
 
 
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """Verdicts on N claims.
+
+    Attributes
+    ----------
+    logits : Tensor of shape (N, 3)
+    labels, contexts : Tensor of shape (N,), int64
+        Contexts are numbered.
+    kinds : ndarray of shape (N,)
+    overlaps : ndarray of shape (N,)
+        Share of a claim's tokens that are in the passages.
+    """
+
+    logits: Tensor
+    labels: Tensor
+    contexts: Tensor
+    kinds: NDArray[np.str_]
+    overlaps: NDArray[np.float64]
+
+    def part(self, chosen: NDArray[np.bool_]) -> Judged:
+        """Return some of the claims."""
+        rows = torch.from_numpy(chosen)
+        kept = self.logits[rows], self.labels[rows], self.contexts[rows]
+        return Judged(*kept, self.kinds[chosen], self.overlaps[chosen])
+
+
 @torch.no_grad()
-def judged(model: ReaderNetwork, rows: Sequence[Row]) -> tuple[Tensor, Tensor, Tensor]:
-    """Return logits (N, 3), labels (N,) and the number of each claim's context (N,)."""
+def judged(model: ReaderNetwork, rows: Sequence[Row]) -> Judged:
+    """Judge all claims of the rows."""
     model.eval()
-    logits, labels, contexts = [], [], []
+    logits, dealt = [], []
     for batch in batches_of(random.Random(0), list(rows)):
         logits.append(logits_of(model, batch))
-        for row in batch:
-            contexts += [len(contexts)] * len(row.labels)
-            labels += row.labels
+        dealt += batch
     model.train()
-    return torch.cat(logits), torch.tensor(labels), torch.tensor(contexts)
+    return Judged(
+        torch.cat(logits),
+        torch.tensor([label for row in dealt for label in row.labels]),
+        torch.tensor([number for number, row in enumerate(dealt) for _ in row.labels]),
+        np.array([kind for row in dealt for kind in row.kinds]),
+        np.array([_overlap(claim, row.premise) for row in dealt for claim in row.claims]),
+    )
 
 
-def measured(logits: Tensor, labels: Tensor, contexts: Tensor) -> dict[str, float]:
+def _overlap(claim: Sequence[int], premise: Sequence[int]) -> float:
+    own = set(claim) - {END}
+    return len(own & set(premise)) / max(1, len(own))
+
+
+def measured(found: Judged) -> dict[str, float]:
     """Return the shares of pairs ordered rightly, of claims on the right side of even odds, and named rightly."""
-    margin, good = support_margin(logits), labels == SUPPORTED
-    pairs = good[:, None] & ~good[None] & (contexts[:, None] == contexts)
+    margin, good = support_margin(found.logits), found.labels == SUPPORTED
+    pairs = good[:, None] & ~good[None] & (found.contexts[:, None] == found.contexts)
     ordered = (margin[:, None] > margin)[pairs].float().mean()
     shares = {"ordered": ordered, "right side": ((margin > 0) == good).float().mean()}
-    shares["named"] = (logits.argmax(1) == labels).float().mean()
+    shares["named"] = (found.logits.argmax(1) == found.labels).float().mean()
     return {name: round(share.item(), 3) for name, share in shares.items()}
+
+
+def report(found: Judged) -> list[dict[str, Any]]:
+    """Measure all claims, those of each kind, and thirds by their overlap with the passages."""
+    thirds = np.searchsorted(np.quantile(found.overlaps, [1 / 3, 2 / 3]), found.overlaps)
+    parts = {"all": np.ones(len(thirds), dtype=bool)}
+    parts |= {f"kind {kind}": found.kinds == kind for kind in np.unique(found.kinds)}
+    parts |= {f"overlap, third {number + 1}": thirds == number for number in range(3)}
+    return [{"part": name, **_figures(found.part(chosen))} for name, chosen in parts.items() if chosen.any()]
+
+
+def _figures(found: Judged) -> dict[str, float | None]:
+    margin, good = support_margin(found.logits), (found.labels == SUPPORTED).numpy()
+    return {
+        "claims": len(good),
+        "supported": round(float(good.mean()), 3),
+        **measured(found),
+        "AUROC": round(float(roc_auc_score(good, margin.numpy())), 3) if 0 < good.sum() < len(good) else None,
+        "calibration error": round(expected_calibration_error(margin.sigmoid().numpy(), good.astype(int)), 3),
+    }
 
 
 class Run:
@@ -420,7 +481,7 @@ def train(run: Run, sources: Sources, encoder: Encoder, heldout: Sequence[Row], 
         _log(log, {**run.told(), "loss": round(sum(losses) / len(losses), 4)})
         if time.perf_counter() - saved > 60 * save_minutes:
             run.save()
-            _log(log, {**run.told(), **measured(*judged(run.model, heldout))})
+            _log(log, {**run.told(), **measured(judged(run.model, heldout))})
             saved = time.perf_counter()
     run.save()
 
@@ -470,8 +531,7 @@ def unpacked(arrays: Mapping[str, Tensor]) -> dict[str, Tensor]:
 def pack(run: Run, folder: Path, heldout: Sequence[Row]) -> None:
     """Write what :class:`~syncheck.alignment.ReaderAligner` loads in addition to the tokenizer: the running mean."""
     run.model.load_state_dict(run.average, strict=False)
-    logits, labels, contexts = judged(run.model, heldout)
-    print(json.dumps(measured(logits, labels, contexts)))
+    print(*map(json.dumps, report(judged(run.model, heldout))), sep="\n")
     arrays = packed(run.average)
     save_file(arrays, folder / "adapter.safetensors")
     spec = {"format": FORMAT, "encoder": fingerprint(encoder_weights()), "update_scale": UPDATE_SCALE}

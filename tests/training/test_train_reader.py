@@ -140,3 +140,23 @@ def test_what_is_packed_are_the_updates_of_each_matrix_and_can_be_trained_on(tin
     assert set(restored) == trained
     for name in trained:
         assert restored[name].numpy() == pytest.approx(tiny.get_parameter(name).detach().numpy(), abs=0.05)
+
+
+def test_the_report_has_figures_of_each_kind_and_of_thirds_by_overlap(encoder, tiny):
+    def row(kind, shared):
+        passage = "Tom owns the mill by the river"
+        claims = (Claim(f"{passage} {kind}.", SUPPORTED, kind), Claim(shared, CONTRADICTED, kind))
+        return encoder.encode(ContrastGroup((f"{passage}.",), claims, "", ""))
+
+    found = train_reader.judged(tiny, [row("j", "Tom owns the ferry."), row("k", "Ann sold a boat.")])
+    # the claims of k are told apart wrongly
+    right = (found.labels == SUPPORTED) == torch.from_numpy(found.kinds == "j")
+    logits = torch.zeros(4, 3)
+    logits[:, SUPPORTED] = torch.where(right, 2.0, -2.0)
+    parts = {p["part"]: p for p in train_reader.report(train_reader.replace(found, logits=logits))}
+    assert {name: part["claims"] for name, part in parts.items() if "third" not in name} == {
+        "all": 4, "kind j": 2, "kind k": 2,
+    }  # fmt: skip
+    assert sum(part["claims"] for name, part in parts.items() if "third" in name) == 4
+    assert [parts[name]["ordered"] for name in ("all", "kind j", "kind k")] == [0.5, 1.0, 0.0]
+    assert [parts[name]["AUROC"] for name in ("all", "kind j", "overlap, third 1")] == [0.5, 1.0, None]
