@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
@@ -173,7 +174,7 @@ def _negations(claim: ParsedText, chunk: ParsedText, _: Sequence[ParsedText]) ->
 
 def _has_own_number(claim: ParsedText, chunk: ParsedText) -> bool:
     """Return True if a sentence counts other things than the evidence: "five did not" next to "eleven did"."""
-    return any(token.number and token.text.lower() != "one" and token.stem not in chunk.stems for token in claim.tokens)
+    return any(token.number and token.stem not in chunk.stems for token in claim.tokens)
 
 
 def _bounds_differ(claim: ParsedText, chunk: ParsedText) -> bool:
@@ -183,16 +184,27 @@ def _bounds_differ(claim: ParsedText, chunk: ParsedText) -> bool:
 
 
 def _is_said(head: Token, denier: ParsedText, other: ParsedText) -> bool:
-    """Return True if one side says without negation what the other side denies once."""
+    """Return True if one side says without negation what the other side denies once.
+
+    Where the denier has the word in several clauses, the one with the denial must share most with the other side.
+    """
     same = [token for token in other.tokens if token.stem == head.stem]
+    times = Counter(token.clause for token in denier.tokens if token.stem == head.stem)
+    shared = {clause: _shared(clause, denier, other) for clause in times}
     return (
         bool(same)
-        and sum(token.stem == head.stem for token in denier.tokens) == 1
+        and times[head.clause] == 1
+        and all(shared[clause] < shared[head.clause] for clause in times if clause != head.clause)
         and sum(denial.head.stem == head.stem for denial in denier.denials) == 1  # two negators make none
         and other.negative_clauses.isdisjoint(token.clause for token in same)
         and not _has_antonym(other, head)  # "not open" and "closed" agree
         and not any(_without_prefix(token.word)[: len(head.stem)] == head.stem for token in other.tokens)
     )
+
+
+def _shared(clause: int, side: ParsedText, other: ParsedText) -> int:
+    """Return the number of content words of a clause that the other side has too."""
+    return len({token.stem for token in side.tokens if token.content and token.clause == clause} & other.stems)
 
 
 def _has_antonym(side: ParsedText, token: Token) -> bool:
@@ -204,8 +216,8 @@ def _without_prefix(word: str) -> str:
 
 
 def _is_number(token: Token, *, year: bool) -> bool:
-    """Return True for a number that is a year, or is not; "one" does not count, since it is often a pronoun."""
-    return token.number and bool(_YEAR.fullmatch(token.text)) == year and token.text.lower() != "one"
+    """Return True for a number that is a year, or is not."""
+    return token.number and bool(_YEAR.fullmatch(token.text)) == year
 
 
 def _is_name(token: Token) -> bool:

@@ -11,7 +11,7 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from syncheck.features.groundedness import NUMBER_WORDS
-from syncheck.features.opposites import BLOCKERS, EXCEPT, IRREGULAR, NEGATORS, NOT_DENYING
+from syncheck.features.opposites import BLOCKERS, EXCEPT, IRREGULAR, NEGATORS, NOT_DENYING, UNITS
 from syncheck.lexical import content_words, words
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class Token:
 
     @property
     def number(self) -> bool:
-        """True if it is a number, in figures or spelled out."""
+        """True if it is a number, in figures or spelled out; "one" only before a unit, since it is often a pronoun."""
         return self.word[0].isdigit()
 
 
@@ -191,6 +191,8 @@ def _tokens(text: str) -> Iterator[Token]:
         word, root, content = _word_of(written)
         if written == "May" and _is_month("" if start else last, following):
             word, root, content = MAY, MAY, True
+        if written.lower() == "one" and (following is None or following.group().lower() not in UNITS):
+            word = "one"
         begins_name = start and following is not None and following.group()[0].isupper()
         speaks = start and text[match.end() : match.end() + 1] == ":"
         name = written[0].isupper() and content and (begins_name or speaks or not start)
