@@ -33,8 +33,8 @@ SYMMETRIC = frozenset(
 )
 """Words whose two sides may be exchanged."""
 
-CONVERSE = frozenset("win wins won lose loses lost".split())
-"""Words whose opposite says the same about the other party: "A lost to B", "B won"."""
+CONVERSE = frozenset("win wins won lose loses lost before after".split())
+"""Words whose opposite says the same from the other side: "A lost to B", "B won"; "A before B", "B after A"."""
 
 NEGATIVE_PREFIXES = ("un", "in", "im", "ir", "il", "dis", "non")
 
