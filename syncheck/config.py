@@ -68,8 +68,9 @@ class SegmenterConfig:
     ``truncated``."""
     abbreviations: tuple[str, ...] = ()
     """Words whose full stop ends no sentence, with the stop (``"Dr."``), in any case; with a ``#`` (``"No.#"``), only
-    before a number. Untrained Punkt knows none; :data:`syncheck.segments.ENGLISH_ABBREVIATIONS` has English ones. A
-    sentence that ends in an abbreviation is joined with the next."""
+    before a number; with a ``~`` (``"p.m.~"``), only before a small letter. Untrained Punkt knows none;
+    :data:`syncheck.segments.ENGLISH_ABBREVIATIONS` has English ones. A sentence that ends in an abbreviation is joined
+    with the next."""
     line_breaks: LineBreaks = "none"
     """Line breaks that end a sentence. ``none``: none, as in Punkt. ``paragraphs``: those before a blank line.
     ``lists``: also those around a heading (``#``) and before an item (``-``, ``*``, ``1.``, ``1)``, ``(a)`` and the

@@ -31,7 +31,7 @@ from support_records import QUESTION
 from tqdm import tqdm
 from wikipedia_qa import ExampleMaker, QAExample, Substitution, load_articles
 
-from syncheck import Monitor, MonitorConfig, load_aligner
+from syncheck import ENGLISH_ABBREVIATIONS, Monitor, MonitorConfig, SegmenterConfig, load_aligner
 from syncheck.aggregators.kinds import prior_weight
 from syncheck.aggregators.monotone import MonotoneLogisticRegression
 from syncheck.config import DEFAULT_SCHEMA, AggregatorKind, default_layers
@@ -218,7 +218,11 @@ def train(purpose: str, monitor: Monitor, measured: MeasuredSentences, output: P
     trained = fit_measured(monitor, measured, aggregator=chosen, seed=SEED)
     if purpose in GENERIC:
         prune = max(EVEN_ODDS, trained.config.prune_threshold)
-        trained.config = replace(trained.config, backtrack_threshold=EVEN_ODDS, prune_threshold=prune)
+        # Labels are of sentences cut as in the paper; answers of any model are cut better.
+        segmenter = SegmenterConfig(abbreviations=ENGLISH_ABBREVIATIONS)
+        trained.config = replace(
+            trained.config, backtrack_threshold=EVEN_ODDS, prune_threshold=prune, segmenter=segmenter
+        )
     folder = output / f"monitor-{purpose}"
     trained.save_pretrained(folder)
     facts = {

@@ -10,13 +10,13 @@ from typing import NamedTuple
 
 from syncheck.config import SegmenterConfig
 from syncheck.segments.rules import (
+    SentenceCutter,
     ends_cjk_sentence,
     ends_clause,
     ends_heading,
     ends_line,
     ends_paragraph,
     item_text_start,
-    punkt,
 )
 
 Break = Callable[[str, int, int, int], bool]
@@ -79,7 +79,7 @@ class BoundaryFinder:
     """
 
     def __init__(self, config: SegmenterConfig) -> None:
-        self._punkt = punkt(config.abbreviations)
+        self._cutter = SentenceCutter(config.abbreviations)
         self._breaks = _breaks(config)
         self._has_items = config.line_breaks in _WITH_ITEMS
         self._tail = 0  # the last boundary
@@ -175,7 +175,7 @@ class BoundaryFinder:
             offset += 1
         while offset > self._block and text[offset - 1] not in _ASCII_SPACE:
             offset -= 1
-        spans = list(self._punkt.span_tokenize(text[offset:seen] + after))
+        spans = self._cutter.spans(text[offset:seen] + after)
         found: list[Boundary] = []
         last = self._tail
         for (_, stop), (start, _) in pairwise(spans):

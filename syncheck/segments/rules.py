@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from nltk.tokenize.punkt import PunktLanguageVars, PunktSentenceTokenizer
+    from nltk.tokenize.punkt import PunktLanguageVars
 
 _TITLES = "Mr. Mrs. Ms. Messrs. Dr. Prof. Rev. Fr. Hon. Gov. Sen. Rep. Gen. Col. Maj. Capt. Lt. Sgt. Cpl. St. Mt. Ft."
 _LATIN = "e.g. i.e. cf. viz. vs. v. ca. al. approx. resp."
@@ -18,12 +18,13 @@ _NUMBERED = (
     "No.# Nos.# Vol.# Ch.# Sec.# Art.# Para.# Ex.# p.# pp.# c.# "
     "Jan.# Feb.# Mar.# Apr.# Jun.# Jul.# Aug.# Sep.# Sept.# Oct.# Nov.# Dec.#"
 )
+_OFTEN_LAST = "a.m.~ p.m.~ etc.~ Jr.~ Sr.~ B.C.~ A.D.~ Esq.~"
 
-ENGLISH_ABBREVIATIONS = tuple(f"{_TITLES} {_LATIN} {_NAMES} {_FIGURES} {_NUMBERED}".split())
-"""English abbreviations that rarely end a sentence.
+ENGLISH_ABBREVIATIONS = tuple(f"{_TITLES} {_LATIN} {_NAMES} {_FIGURES} {_NUMBERED} {_OFTEN_LAST}".split())
+"""English abbreviations.
 
-Abbreviations that often do (``etc.``, ``a.m.``, ``p.m.``, ``Jr.``) are left out, since a sentence that ends in a known
-abbreviation is joined with the next. Those with a ``#`` count only before a number: "No. 5", but "No. He left."
+Those with a ``#`` count only before a number: "No. 5", but "No. He left." Those with a ``~``, which often end a
+sentence, count only before a small letter: "At 5 p.m. he left", but "It is 5 p.m. He left."
 """
 
 _NUMBER = "##number##"
@@ -38,18 +39,37 @@ def _language() -> PunktLanguageVars:
     return PunktLanguageVars()
 
 
-def punkt(abbreviations: Iterable[str]) -> PunktSentenceTokenizer:
-    """Return NLTK's untrained Punkt with abbreviations, which :class:`syncheck.SegmenterConfig` has checked."""
-    from nltk.tokenize.punkt import PunktParameters, PunktSentenceTokenizer
+class SentenceCutter:
+    """NLTK's untrained Punkt with abbreviations, which :class:`syncheck.SegmenterConfig` has checked."""
 
-    parameters = PunktParameters()
-    for entry in abbreviations:
-        word = entry.removesuffix("#").removesuffix(".").lower()
-        if entry.endswith("#"):
-            parameters.collocations.add((word, _NUMBER))
-        else:
-            parameters.abbrev_types.add(word)
-    return PunktSentenceTokenizer(parameters, lang_vars=_language())
+    def __init__(self, abbreviations: Iterable[str]) -> None:
+        from nltk.tokenize.punkt import PunktParameters, PunktSentenceTokenizer
+
+        parameters = PunktParameters()
+        often_last = []
+        for entry in abbreviations:
+            word = entry.rstrip("#~").removesuffix(".").lower()
+            if entry.endswith("#"):
+                parameters.collocations.add((word, _NUMBER))
+            elif entry.endswith("~"):
+                often_last.append(re.escape(word))
+            else:
+                parameters.abbrev_types.add(word)
+        self._punkt = PunktSentenceTokenizer(parameters, lang_vars=_language())
+        words = "|".join(often_last)
+        self._often_last = re.compile(rf"(?<!\w)(?:{words})\.\Z", re.IGNORECASE) if often_last else None
+
+    def spans(self, text: str) -> list[tuple[int, int]]:
+        """Return the sentences of a text as characters, half-open."""
+        found: list[tuple[int, int]] = []
+        for start, stop in self._punkt.span_tokenize(text):
+            if found and self._is_one(text[found[-1][0] : found[-1][1]], text[start]):
+                start = found.pop()[0]
+            found.append((start, stop))
+        return found
+
+    def _is_one(self, before: str, letter: str) -> bool:
+        return letter.islower() and self._often_last is not None and self._often_last.search(before) is not None
 
 
 CLOSERS = frozenset("\"')]}\u2019\u201d\xbb＂＇）］｝｠〉》」』】〕〗〙〛〞〟｣")

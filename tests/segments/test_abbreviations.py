@@ -16,6 +16,9 @@ from syncheck.segments import ENGLISH_ABBREVIATIONS, IncrementalSegmenter
         ("From pp. 3 to p. 4. In vol. 2. End.", ["From pp. 3 to p. 4.", "In vol. 2.", "End."]),
         ("(cf. Smith et al. 2003) shows. It does.", ["(cf. Smith et al. 2003) shows.", "It does."]),
         ("It is 5 p.m. He left etc. She stayed.", ["It is 5 p.m.", "He left etc.", "She stayed."]),
+        ("From 4 p.m. to 10 P.M. it is open. So.", ["From 4 p.m. to 10 P.M. it is open.", "So."]),
+        ("Nuts etc. are sold, by Al Ray Jr. and Ann.", ["Nuts etc. are sold, by Al Ray Jr. and Ann."]),
+        ("It left the team. it lost.", ["It left the team.", "it lost."]),
     ],
 )
 def test_english_abbreviations(text, expected):
@@ -38,6 +41,12 @@ def test_before_a_number_only():
     text = "Take no. 5th or no. 5. Say no. Then no. 7"
     assert sentences(text, abbreviations=("No.#",)) == ["Take no.", "5th or no. 5.", "Say no.", "Then no. 7"]
     assert sentences(text, abbreviations=("No.",)) == ["Take no. 5th or no. 5.", "Say no. Then no. 7"]
+
+
+def test_before_a_small_letter_only():
+    text = "At 4 p.m. on Monday. At 4 p.m. Monday. At 4 p.m. 5 left. It is xp.m. so."
+    expected = ["At 4 p.m. on Monday.", "At 4 p.m.", "Monday.", "At 4 p.m.", "5 left.", "It is xp.m.", "so."]
+    assert sentences(text, abbreviations=("p.m.~",)) == expected
 
 
 def test_a_prefix_with_a_hyphen_does_not_hide_one():

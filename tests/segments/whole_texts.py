@@ -14,6 +14,7 @@ UNBOUNDED = SegmenterConfig(max_tokens=NO_LIMIT)
 OPTIONS = {
     "default": {},
     "abbreviations": {"abbreviations": ("Dr.", "U.S.", "No.#")},
+    "often last": {"abbreviations": ("p.m.~", "Dr.", "Etc.~")},
     "paragraphs": {"line_breaks": "paragraphs"},
     "lists": {"line_breaks": "lists"},
     "lines": {"line_breaks": "lines"},
@@ -57,7 +58,11 @@ def reference(text, **options):
         if text[inner:stop].strip():
             block = text[inner:stop].rstrip() + " Next" if stop < len(text) else text[inner:]
             spans = list(_punkt(options).span_tokenize(block))
-            boundaries += [(inner + a, inner + b) for (_, a), (b, _) in pairwise(spans) if block[b:] != "Next"]
+            boundaries += [
+                (inner + a, inner + b)
+                for (_, a), (b, _) in pairwise(spans)
+                if block[b:] != "Next" and not (block[b].islower() and _ends_in(block[:a], options))
+            ]
             boundaries.append((stop, stop))
             inner = stop
     boundaries = [(stop, after) for stop, after in boundaries if text[after:].strip()]
@@ -98,10 +103,15 @@ def _starts_line(text, at):
     return not text[:at].strip() or "\n" in text[len(text[:at].rstrip()) : at]
 
 
+def _ends_in(text, options):
+    words = [entry[:-1].lower() for entry in options.get("abbreviations", ()) if entry.endswith("~")]
+    return any(re.search(rf"(?<!\w){re.escape(word)}$", text.lower()) for word in words)
+
+
 def _punkt(options):
     parameters = PunktParameters()
     known = [entry.lower() for entry in options.get("abbreviations", ())]
-    parameters.abbrev_types = {entry.rstrip(".") for entry in known if not entry.endswith("#")}
+    parameters.abbrev_types = {entry.rstrip(".") for entry in known if not entry.endswith(("#", "~"))}
     parameters.collocations = {(entry.rstrip("#."), "##number##") for entry in known if entry.endswith("#")}
     return PunktSentenceTokenizer(parameters)
 
@@ -147,7 +157,23 @@ widths_of_tokens = st.lists(st.integers(0, 7), min_size=1, max_size=12).filter(a
 _PIECES = (
     *" .?!\"')(\u201d-\n,;:*#、",
     *(". ", ", ", "...", ": ", "\n\n", "\n- ", "\n1. ", "\n# ", "(a) ", "\n2、", "--"),
-    *("\u00a0", "\u3000", "Dr", "Dr.", "U.S.", "No. ", "J", "3", "1,000", "a", "word", "The", "\U0001f600"),
+    *(
+        "\u00a0",
+        "\u3000",
+        "Dr",
+        "Dr.",
+        "U.S.",
+        "No. ",
+        "p.m.",
+        "etc. ",
+        "J",
+        "3",
+        "1,000",
+        "a",
+        "word",
+        "The",
+        "\U0001f600",
+    ),
     *("。", "！", "．", "，", "」", "）", "東", "\u2022 "),
 )
 responses = st.lists(st.sampled_from(_PIECES), max_size=30).map("".join)
