@@ -13,7 +13,7 @@ import numpy as np
 from syncheck.aggregators import Aggregator
 from syncheck.alignment import Aligner, AskedAligner, EvidenceIndex, Unaligned, languages_of
 from syncheck.config import BACKTRACK_THRESHOLD, PRUNE_THRESHOLD
-from syncheck.features.contrast import contrast_with
+from syncheck.features.contrast import Difference, contrast_with
 from syncheck.features.groundedness import BEST_CHUNKS, ContextChunks, packaged_rarity, says_not_stated
 from syncheck.features.parsing import parse
 from syncheck.features.sentence import sentence_features, statement, text_features
@@ -243,6 +243,7 @@ class SentenceScorer:
         return tuple(
             Contrast(found.kind, found.sentence, found.evidence, chunks[compared.chunk].passage)
             for found in compared.found
+            if not any(_is_within(found, other) for other in compared.found)
         )
 
     def _status(
@@ -276,6 +277,12 @@ class SentenceScorer:
                 scores[i] = float(score)
                 attributions[i] = self._aggregator.attribution(features[i].values)
         return scores, attributions
+
+
+def _is_within(found: Difference, other: Difference) -> bool:
+    """Return True if another difference, such as exchanged names, has the words of this one and more on both sides."""
+    words, others = (set(f" {side.sentence} {side.evidence} ".split()) for side in (found, other))
+    return words < others and found.sentence in other.sentence and found.evidence in other.evidence
 
 
 def _log_odds(support: Support) -> float:

@@ -43,6 +43,14 @@ def test_remarks_stand_beside_the_score_in_report_json_and_terminal() -> None:
     assert "The moon is cheese. [no passage touches it]" in text
 
 
+def test_exchanged_names_are_one_contrast() -> None:
+    generic = load_kit("generic")
+    prompt = generic.prompt(question="Who sold it?", context=["Joan Oster sold the bakery to Lena Brandt in 2011."])
+    (sentence,) = generic.score(prompt, "Lena Brandt sold the bakery to Joan Oster in 2011.").sentences
+    exchanged = "Lena Brandt sold the bakery to Joan Oster", "Joan Oster sold the bakery to Lena Brandt"
+    assert sentence.contrasts == (Contrast("order", *exchanged, 0),)
+
+
 def test_without_passages_there_are_no_remarks() -> None:
     monitor = load_kit("generic")
     report = monitor.score(monitor.prompt(question="How long?", context=[]), "The moon is cheese.")

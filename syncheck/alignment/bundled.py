@@ -125,7 +125,7 @@ class BundledAligner(OfNetwork):
     def _support(self, index: EvidenceIndex, parts: dict[int, tuple[float, int]], offset: float) -> Support:
         logit, chunk = min(parts.values())
         score = torch.sigmoid(self._scale * torch.tensor(logit) + torch.tensor(offset)).item()
-        evidence = Evidence(index.chunks[chunk].passage, index.chunks[chunk].text, score)
+        evidence = Evidence(index.chunks[chunk].passage, index.quoted(chunk), score)
         return Support(score, evidence, log_odds=logit)
 
     def _windows(

@@ -122,6 +122,26 @@ class EvidenceIndex:
                     weights[word] *= COVERED_WEIGHT
         return chosen or list(range(min(1, len(self.chunks))))
 
+    def quoted(self, chunk: int) -> str:
+        """Return the text of a chunk, with the chunks around it that are the same sentence.
+
+        Punkt cuts "from 4 p.m. to 10 p.m." after each "p.m.". A chunk that begins with a small letter, on the line of
+        the one before it, continues its sentence.
+        """
+        first = last = chunk
+        while self._continues(first):
+            first -= 1
+        while self._continues(last + 1):
+            last += 1
+        return " ".join(found.text for found in self.chunks[first : last + 1])
+
+    def _continues(self, chunk: int) -> bool:
+        if not 0 < chunk < len(self.chunks) or not self.chunks[chunk].text[0].islower():
+            return False
+        before, own = self.chunks[chunk - 1 : chunk + 1]
+        beside = re.escape(before.text) + r"[^\S\r\n]+" + re.escape(own.text)  # pieces of one sentence overlap
+        return before.passage == own.passage and re.search(beside, self.passages[own.passage]) is not None
+
     def coverage(self, claim: str) -> float:
         """Return the share of the claim's content words that occur in the context, in [0, 1]; 0 without any."""
         words = [word for word in distinct_words(claim) if word not in FUNCTION_WORDS]

@@ -126,7 +126,7 @@ class ReaderAligner(OfNetwork):
         asked = [part for of_claim in parts for part in of_claim]
         logits = torch.stack([self._logits(part.premise, asked) for part in read], dim=1)  # (claims, parts, 3)
         found = iter(zip(asked, logits.log_softmax(dim=-1), strict=True))
-        return [_support(read, [next(found) for _ in of_claim]) for of_claim in parts]
+        return [_support(index, read, [next(found) for _ in of_claim]) for of_claim in parts]
 
     def _parts(self, index: EvidenceIndex) -> list[_Part]:
         """Read the passages, or return what was read of them; that of the oldest prompts is forgotten."""
@@ -181,7 +181,7 @@ def _batches(rows: Sequence[list[int]]) -> Iterator[list[list[int]]]:
     yield batch
 
 
-def _support(read: Sequence[_Part], claims: Sequence[tuple[str, Tensor]]) -> Support:
+def _support(index: EvidenceIndex, read: Sequence[_Part], claims: Sequence[tuple[str, Tensor]]) -> Support:
     """Return the lowest support over the parts of a claim, log-probabilities (parts of the context, 3) each."""
     claim, found = min(claims, key=lambda item: float(item[1][:, SUPPORTED].max()))
     deciding = int(found[:, SUPPORTED].argmax())
@@ -190,5 +190,5 @@ def _support(read: Sequence[_Part], claims: Sequence[tuple[str, Tensor]]) -> Sup
     contradicted = min(float(found[:, CONTRADICTED].exp().max()), 1 - score)
     chunks = read[deciding].chunks
     (best,) = EvidenceIndex.of_chunks(chunks).best(claim, 1)
-    evidence = Evidence(chunks[best].passage, chunks[best].text, score)
+    evidence = Evidence(chunks[best].passage, index.quoted(index.chunks.index(chunks[best])), score)
     return Support(score, evidence, float(found[deciding, SUPPORTED] - others), contradicted)

@@ -510,12 +510,20 @@ def _exchanged(claim: ParsedText, chunk: ParsedText, _: Sequence[ParsedText]) ->
             yield (
                 Difference(
                     "order",
-                    claim.written(ours[first.stem], ours[second.stem]),
-                    chunk.written(places[second.stem], places[first.stem]),
+                    _written(claim, ours[first.stem], ours[second.stem]),
+                    _written(chunk, places[second.stem], places[first.stem]),
                 ),
                 frozenset(),
             )
             return
+
+
+def _written(side: ParsedText, first: int, second: int) -> str:
+    """Return the text from one item to another, with the whole of each name."""
+    before, after = (
+        _run(side, place) if side.tokens[place].name else range(place, place + 1) for place in (first, second)
+    )
+    return side.written(before[0], after[-1])
 
 
 def _has_participle(between: Sequence[str], side: ParsedText, subject: int, item: int) -> bool:

@@ -107,6 +107,19 @@ def test_best_gives_distinct_chunks_up_to_the_count(passages, claim, count):
     assert all(0 <= i < len(index.chunks) for i in chosen)
 
 
+def test_what_continues_a_sentence_is_quoted_with_it():
+    index = EvidenceIndex(["It is open. From 4 p.m. to 10 p.m. on weekdays. Then not.\nnew line", "a second passage"])
+    whole = "From 4 p.m. to 10 p.m. on weekdays."
+    expected = ["It is open.", whole, whole, whole, "Then not.", "new line", "a second passage"]
+    assert [index.quoted(chunk) for chunk in range(len(index.chunks))] == expected
+
+
+def test_pieces_of_a_long_sentence_are_quoted_apart():
+    index = EvidenceIndex([" ".join(f"word{number}" for number in range(150))])
+    assert len(index.chunks) > 2
+    assert [index.quoted(chunk) for chunk in range(len(index.chunks))] == [chunk.text for chunk in index.chunks]
+
+
 def test_coverage_is_the_share_of_content_words():
     index = EvidenceIndex(["The bridge spans the river.", "Smith built it."])
     assert index.coverage("Smith built two bridges.") == 0.75

@@ -71,7 +71,7 @@ LIBRARY = [
             "Paul Lindqvist succeeded Mira Okafor.",
             "Mira Okafor became head in 2018, succeeding Paul Lindqvist.",
             "order",
-            ("Paul Lindqvist succeeded Mira", "Mira Okafor became head in 2018, succeeding Paul"),
+            ("Paul Lindqvist succeeded Mira Okafor", "Mira Okafor became head in 2018, succeeding Paul Lindqvist"),
         ),
         (
             "Mira Okafor became chief executive in 2009.",
@@ -109,7 +109,7 @@ LIBRARY = [
             "Jon Keller beat Mara Voss.",
             "Mara Voss beat the favourite, Jon Keller, by two seconds.",
             "order",
-            ("Keller beat Mara", "Mara Voss beat the favourite, Jon Keller"),
+            ("Jon Keller beat Mara Voss", "Mara Voss beat the favourite, Jon Keller"),
         ),
         (
             "The pilot asked the captain to turn.",
