@@ -10,7 +10,7 @@ import math
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from difflib import SequenceMatcher
@@ -46,6 +46,9 @@ BOUNDS = frozenset(
 AT_LEAST = frozenset("least over above older minimum exceeds exceeding".split())
 LESS = frozenset("under below younger fewer less".split())
 """Words of bounds on one side and on the other; who denies one states the other."""
+UP_TO = [phrase.split() for phrase in ("up to", "at most", "no more than", "not more than", "not exceed", "maximum of")]
+FROM = [phrase.split() for phrase in ("at least", "no less than", "no fewer than", "not less than", "minimum of")]
+"""Phrases before a number that make it the largest, and the smallest, that is meant."""
 DIFFERENCES = IN_BOUNDS | {"times", "cheaper", "dearer", "older", "younger"}
 """Words after a number that make it a difference of two others."""
 SAME = 4
@@ -54,7 +57,7 @@ LOOSE = frozenset("a an the and or of only".split())
 """Words that say nothing about their neighbours."""
 ABOUT = frozenset("about around approximately roughly nearly almost some over".split())
 """Words before a number that make it approximate."""
-TITLES = frozenset("mr mrs ms dr sir dame lord lady honorable honourable chief justice".split())
+TITLES = frozenset("mr mrs ms dr sir dame lord lady prof professor honorable honourable chief justice".split())
 """Words before names that are not part of them."""
 RELATIVE = frozenset("who which that".split())
 """Words that begin a clause about the name before them."""
@@ -260,7 +263,8 @@ def _misplaced(
         if exchanged and kind == "name" and not _is_exchanged(claim, place, chunk, best):
             continue
         alike = _is_bound(claim.tokens, place) == _is_bound(chunk.tokens, best)
-        if kind == "name" or (alike and not _is_rounded(claim, place, chunk.tokens[best])):
+        differs = alike and not _is_rounded(claim, place, chunk.tokens[best])
+        if kind == "name" or differs or _is_out_of_bounds(claim, place, chunk, best):
             yield Difference(kind, item.text, chunk.tokens[best].text), {item.stem}
 
 
@@ -357,7 +361,7 @@ def _is_elsewhere(
     holders = [side for side in sides if item in side.stems]
     if kind == "number" or not holders:
         return bool(holders) and not same
-    name = _full_name(claim, place)
+    name = _full_name(claim, place) | {token.stem for token in claim.tokens if token.word in TITLES}
     told = max((_held(claim, side, name) for side in holders if side is not chunk), default=0.0)
     return told >= TOLD or _held(claim, chunk, name) < 1
 
@@ -417,6 +421,44 @@ def _is_bound(tokens: Sequence[Token], place: int) -> bool:
     if before and before[-1].word in LOOSE - ARTICLES:
         before = ()
     return any(token.word in BOUNDS for token in before) or any(token.word in DIFFERENCES for token in after)
+
+
+def _is_out_of_bounds(claim: ParsedText, place: int, chunk: ParsedText, other: int) -> bool:
+    """Return True if no value meets both sides: 130 is not "up to 120", and "at least 5" is not 4."""
+    (low, high), (least, most) = _range(claim.tokens, place), _range(chunk.tokens, other)
+    return low > most or least > high
+
+
+def _range(tokens: Sequence[Token], place: int) -> tuple[float, float]:
+    """Return the smallest and the largest value that a number with the words before it allows."""
+    value = _VALUE.fullmatch(tokens[place].word)
+    words = [token.word for token in tokens[max(0, place - 3) : place]]
+    if value is None or any(token.word in DIFFERENCES for token in tokens[place + 1 : place + 4]):
+        return -math.inf, math.inf
+    number = float(value.group())
+    if _phrase_before(tokens, place, UP_TO):
+        return -math.inf, number
+    if _phrase_before(tokens, place, FROM):
+        return number, math.inf
+    return (-math.inf, math.inf) if set(words[-2:]) & (BOUNDS | ABOUT) else (number, number)
+
+
+def _phrase_before(tokens: Sequence[Token], place: int, phrases: Iterable[Sequence[str]]) -> str:
+    """Return which of the phrases stands before a token; "" if none does."""
+    before = [token.word for token in tokens[max(0, place - 3) : place]]
+    return next((" ".join(phrase) for phrase in phrases if before[-len(phrase) :] == phrase), "")
+
+
+def _turned_bounds(claim: ParsedText, chunk: ParsedText, _: Sequence[ParsedText]) -> Iterator[Found]:
+    """Find a number that one side has as the smallest value and the other as the largest."""
+    for place, item in enumerate(claim.tokens):
+        others = [other for other, token in enumerate(chunk.tokens) if token.number and token.stem == item.stem]
+        if not item.number or len(others) != 1:
+            continue
+        for ours, theirs in ((UP_TO, FROM), (FROM, UP_TO)):
+            found = _phrase_before(claim.tokens, place, ours), _phrase_before(chunk.tokens, others[0], theirs)
+            if all(found):
+                yield Difference("comparison", *found), frozenset()
 
 
 def _is_rounded(claim: ParsedText, place: int, exact: Token) -> bool:
@@ -582,6 +624,7 @@ _RULES: tuple[Callable[[ParsedText, ParsedText, Sequence[ParsedText]], Iterator[
     _negations,
     *(partial(_misplaced, kind="number", of_kind=partial(_is_number, year=year)) for year in (True, False)),
     _units,
+    _turned_bounds,
     partial(_misplaced, kind="name", of_kind=_is_name),
     _turned,
     _exchanged,

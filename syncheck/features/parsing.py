@@ -21,6 +21,8 @@ AFTER_NEGATOR = 5
 """Number of words after a negator of which it denies the first content word."""
 LONG = 4
 """Number of letters from which a word is no abbreviation."""
+LONG_TITLES = frozenset("Prof Capt Messrs Supt".split())
+"""Those that are abbreviations nevertheless."""
 IN_BOUNDS = frozenset("more less fewer later earlier sooner longer higher lower greater".split())
 """Words between "no" and "than" in a bound such as "no more than", which denies nothing."""
 BE = frozenset("is are was were be been being".split())
@@ -186,7 +188,7 @@ def _tokens(text: str) -> Iterator[Token]:
     for match, following in zip_longest(found, found[1:]):
         written = match.group()
         stop = _STOP.search(text, end, match.start() + 1)
-        if stop and not (stop.group() == "." and last.istitle() and len(last) < LONG):
+        if stop and not (stop.group() == "." and last.istitle() and (len(last) < LONG or last in LONG_TITLES)):
             clause, start = clause + 1, True
         word, root, content = _word_of(written)
         if written == "May" and _is_month("" if start else last, following):

@@ -117,6 +117,11 @@ LIBRARY = [
             "order",
             ("pilot asked the captain", "captain had asked the pilot"),
         ),
+        ("It tests 130 samples a day.", "It tests up to 120 samples a day.", "number", ("130", "120")),
+        ("It holds at least 5 people.", "It holds 4 people.", "number", ("5", "4")),
+        ("It holds at least 120 people.", "It holds up to 120 people.", "comparison", ("at least", "up to")),
+        ("It must not exceed 30 kg.", "It weighs at least 30 kg.", "comparison", ("not exceed", "at least")),
+        ("Prof. Ray founded the clinic.", "Amara Lee founded the clinic.", "name", ("Ray", "Lee")),
         ("All microbes feed on iron.", "Most of the microbes feed on iron.", "quantifier", ("All", "Most")),
         ("The lease begins on 1 May 2024.", "The lease begins on 1 March 2024.", "name", ("May", "March")),
         ("Staff park in front of the building.", "Staff park behind the building.", "antonym", ("front", "behind")),
@@ -192,6 +197,9 @@ def test_the_words_that_differ_stand_side_by_side(sentence, evidence, kind, word
             "Increasing the volume of the chest decreases the pressure in it.",
             "Increasing the volume increases the room for air, which causes a decrease in the pressure in it.",
         ),
+        ("It tests 100 samples a day.", "It tests up to 120 samples a day."),
+        ("It holds at least 3 people.", "It holds 4 people."),
+        ("It holds at most 120 people.", "It holds up to 120 people."),
     ],
 )
 def test_what_agrees_or_is_unrelated_has_no_contrast(sentence, evidence):
