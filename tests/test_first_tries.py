@@ -33,6 +33,17 @@ def test_every_pair_has_all_fields_and_no_others(records):
         assert record["kind"] != "unrelated" or record["relation"] == "not_stated"
 
 
+def test_the_second_set_has_other_pairs_of_every_kind(records):
+    second = load_pairs(ROOT / "benchmarks" / "first_tries_second.jsonl", "closed")
+    kinds = Counter(pair.kind for pair in second)
+    assert set(kinds) == KINDS and min(kinds.values()) >= 12
+    assert len({pair.context_id for pair in second}) == len({pair.context for pair in second}) == 60
+    known = {r[name] for r in records for name in ("id", "supported", "unsupported")}
+    told = [text for pair in second for text in (pair.id, pair.supported, pair.unsupported)]
+    assert len(set(told)) == len(told) and known.isdisjoint(told)
+    assert {pair.context for pair in second}.isdisjoint(tuple(r["context"]) for r in records)
+
+
 def test_there_are_enough_pairs_of_every_kind(records):
     kinds = Counter(r["kind"] for r in records)
     assert len(records) >= 300 and len({r["context_id"] for r in records}) >= 60
