@@ -218,7 +218,7 @@ def train(purpose: str, monitor: Monitor, measured: MeasuredSentences, output: P
     trained = fit_measured(monitor, measured, aggregator=chosen, seed=SEED)
     if purpose in GENERIC:
         prune = max(EVEN_ODDS, trained.config.prune_threshold)
-        # Labels are of sentences cut as in the paper; answers of any model are cut better.
+        # The training sentences are cut as in the paper, without abbreviations.
         segmenter = SegmenterConfig(abbreviations=ENGLISH_ABBREVIATIONS)
         trained.config = replace(
             trained.config, backtrack_threshold=EVEN_ODDS, prune_threshold=prune, segmenter=segmenter
