@@ -114,6 +114,11 @@ def test_what_continues_a_sentence_is_quoted_with_it():
     assert [index.quoted(chunk) for chunk in range(len(index.chunks))] == expected
 
 
+def test_what_is_quoted_stays_in_its_passage():
+    index = EvidenceIndex(["Open to 4 p.m.", "or later. Open to 4 p.m. or later."])
+    assert [index.quoted(chunk) for chunk in range(2)] == ["Open to 4 p.m.", "or later."]
+
+
 def test_pieces_of_a_long_sentence_are_quoted_apart():
     index = EvidenceIndex([" ".join(f"word{number}" for number in range(150))])
     assert len(index.chunks) > 2

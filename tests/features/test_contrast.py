@@ -119,6 +119,7 @@ LIBRARY = [
         ),
         ("It tests 130 samples a day.", "It tests up to 120 samples a day.", "number", ("130", "120")),
         ("It holds at least 5 people.", "It holds 4 people.", "number", ("5", "4")),
+        ("It holds at most 100 people.", "It holds 120 people.", "number", ("100", "120")),
         ("It holds at least 120 people.", "It holds up to 120 people.", "comparison", ("at least", "up to")),
         ("It must not exceed 30 kg.", "It weighs at least 30 kg.", "comparison", ("not exceed", "at least")),
         ("Prof. Ray founded the clinic.", "Amara Lee founded the clinic.", "name", ("Ray", "Lee")),
