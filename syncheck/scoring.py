@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import fields
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from math import log, log1p
 
 import numpy as np
@@ -13,7 +13,8 @@ import numpy as np
 from syncheck.aggregators import Aggregator
 from syncheck.alignment import Aligner, AskedAligner, EvidenceIndex, Unaligned, languages_of
 from syncheck.config import BACKTRACK_THRESHOLD, PRUNE_THRESHOLD
-from syncheck.features.contrast import Difference, contrast_with
+from syncheck.features.contrast import contrast_with
+from syncheck.features.differences import Difference
 from syncheck.features.groundedness import BEST_CHUNKS, ContextChunks, packaged_rarity, says_not_stated
 from syncheck.features.parsing import parse
 from syncheck.features.sentence import sentence_features, statement, text_features
@@ -38,7 +39,7 @@ CONTRADICTED_ABOVE = 0.5
 SMALLEST_SUPPORT = 1e-6
 """Least distance from 0 and 1 of a support that is turned into log-odds, for aligners that report none."""
 TEXTS_KEPT = 256
-"""Number of sentences and chunks of a prompt whose words are cached in the form that the contrast rules read."""
+"""Number of sentences and chunks of a prompt that are cached in the form that the contrast rules read, and compared."""
 _TEXT_ONLY = frozenset(TEXT_FEATURES) - {field.name for field in fields(LexicalShares)}
 
 
@@ -72,7 +73,7 @@ class SentenceScorer:
         self._question_words = frozenset(content_words(prompt.question))
         self._lexicon = self._index.lexicon if prompt.has_context else None
         reads_text = prompt.has_context and not _TEXT_ONLY.isdisjoint(schema.names)
-        self._read = lru_cache(TEXTS_KEPT)(parse)
+        self._compare = lru_cache(TEXTS_KEPT)(partial(contrast_with, read=lru_cache(TEXTS_KEPT)(parse)))
         self._chunks = ContextChunks.from_texts([c.text for c in self._index.chunks]) if reads_text else None
 
     @property
@@ -161,7 +162,7 @@ class SentenceScorer:
             best=self._index.best(statement(sentence), BEST_CHUNKS),
             lexicon=self._lexicon,
             rarity=packaged_rarity(),
-            read=self._read,
+            compare=self._compare,
         ).values
 
     def _earlier(
@@ -239,7 +240,7 @@ class SentenceScorer:
             return ()
         stated = statement(sentence)
         chunks = [self._index.chunks[number] for number in self._index.best(stated, BEST_CHUNKS)]
-        compared = contrast_with(stated, [chunk.text for chunk in chunks], read=self._read)
+        compared = self._compare(stated, tuple(chunk.text for chunk in chunks))
         return tuple(
             Contrast(found.kind, found.sentence, found.evidence, chunks[compared.chunk].passage)
             for found in compared.found

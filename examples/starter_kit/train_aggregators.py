@@ -218,8 +218,8 @@ def train(purpose: str, monitor: Monitor, measured: MeasuredSentences, output: P
     trained = fit_measured(monitor, measured, aggregator=chosen, seed=SEED)
     if purpose in GENERIC:
         prune = max(EVEN_ODDS, trained.config.prune_threshold)
-        # The training sentences are cut as in the paper, without abbreviations.
-        segmenter = SegmenterConfig(abbreviations=ENGLISH_ABBREVIATIONS)
+        # The training sentences are cut as in the paper, without abbreviations and lists.
+        segmenter = SegmenterConfig(abbreviations=ENGLISH_ABBREVIATIONS, line_breaks="lists")
         trained.config = replace(
             trained.config, backtrack_threshold=EVEN_ODDS, prune_threshold=prune, segmenter=segmenter
         )

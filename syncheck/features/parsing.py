@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -77,6 +77,8 @@ class ParsedText:
     negative_clauses: frozenset[int]
     exceptions: frozenset[str]
     """Stems that occur only in exceptions."""
+    places: Mapping[str, Sequence[int]]
+    """Indices of the tokens with each stem."""
 
     @property
     def names(self) -> frozenset[str]:
@@ -100,6 +102,29 @@ class ParsedText:
         """Return True if a negator comes shortly before a token."""
         return any(token.start == denial.head.start for denial in self.denials)
 
+    def held_by(self, other: ParsedText, without: AbstractSet[str] = frozenset()) -> float:
+        """Return the share of the content stems, but for some, that another text has; 0 if there are none."""
+        content = {token.stem for token in self.tokens if token.content} - without
+        return len(content & other.stems) / len(content) if content else 0.0
+
+    def name_at(self, place: int) -> range:
+        """Return the places of the name, of one or more words, that a token belongs to."""
+        first = last = place
+        while first > 0 and self.tokens[first - 1].name and self._is_beside(first - 1):
+            first -= 1
+        while last + 1 < len(self.tokens) and self.tokens[last + 1].name and self._is_beside(last):
+            last += 1
+        return range(first, last + 1)
+
+    def full_name(self, place: int) -> frozenset[str]:
+        """Return the stems of the name that a token belongs to."""
+        return frozenset(self.tokens[n].stem for n in self.name_at(place))
+
+    def _is_beside(self, place: int) -> bool:
+        """Return True if only white space is between a token and the next one."""
+        before, after = self.tokens[place : place + 2]
+        return before.start < after.start and not self.text[before.start + len(before.text) : after.start].strip()
+
     def written(self, first: int, second: int) -> str:
         """Return the text from one token to another as it was written."""
         tokens = self.tokens[first : second + 1]
@@ -115,6 +140,9 @@ def parse(text: str) -> ParsedText:
     tokens = _active(written)
     excepted = _excepted(written)
     stated = {token.stem for token in written if token.start not in excepted}
+    places: dict[str, list[int]] = {}
+    for place, token in enumerate(tokens):
+        places.setdefault(token.stem, []).append(place)
     return ParsedText(
         text,
         tuple(tokens),
@@ -123,6 +151,7 @@ def parse(text: str) -> ParsedText:
         denials=tuple(denials),
         negative_clauses=frozenset(blocked | {token.clause for token in written if _negates(token)}),
         exceptions=frozenset(token.stem for token in written if token.content) - stated,
+        places=places,
     )
 
 

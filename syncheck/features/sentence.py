@@ -14,7 +14,6 @@ import numpy as np
 from syncheck.errors import InputError
 from syncheck.features.contrast import Contrasted, contrast_with
 from syncheck.features.groundedness import ContextChunks, Rarity, groundedness, says_not_stated
-from syncheck.features.parsing import ParsedText, parse
 from syncheck.lexical import ContextLexicon, LexicalShares, has_letter, lexical_shares, novel_pairs
 from syncheck.schemas import FEATURES, LID, SCHEMAS, TEXT_FEATURES, SentenceText, signal_features
 from syncheck.types import ContrastKind, FeatureSchema, SentenceFeatures, SentenceSignals
@@ -111,15 +110,16 @@ def text_features(
     best: Sequence[int],
     lexicon: ContextLexicon,
     rarity: Rarity,
-    read: Callable[[str], ParsedText] = parse,
+    compare: Callable[[str, tuple[str, ...]], Contrasted] = contrast_with,
 ) -> TextFeatures:
     """Compute the features of one sentence that need no language model.
 
     ``logit`` is the log-odds of support, None if not measured. ``best`` has the indices of at most four chunks that
-    share most with the sentence, best first. ``read`` is as in :func:`~syncheck.features.contrast.contrast_with`.
+    share most with the sentence, best first. ``compare`` may be a cached
+    :func:`~syncheck.features.contrast.contrast_with`.
     """
     stated = statement(sentence)
-    contrasted = contrast_with(stated, [chunks.texts[number] for number in best], read=read)
+    contrasted = compare(stated, tuple(chunks.texts[number] for number in best))
     values = asdict(lexical_shares(stated, lexicon)) | asdict(groundedness(stated, chunks, best, rarity=rarity))
     compared = not says_not_stated(sentence)
     values |= {f"contrast_{kind}": float(compared and contrasted.count(kind)) for kind in get_args(ContrastKind)}

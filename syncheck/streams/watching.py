@@ -277,8 +277,9 @@ def watch(
     _require_stream(stream, Iterable, "an iterable of texts; an asynchronous one goes to watch_async")
     try:
         with TextWatch(monitor, prompt, **options) as watched:
-            for piece in stream:
-                yield from watched.feed(*_piece(piece))
+            for pieces in _arrived(stream):
+                while pieces and not watched.is_over:
+                    yield from watched._take(pieces)
                 if watched.is_over:
                     break
             yield from watched.close()
@@ -286,6 +287,15 @@ def watch(
         close = getattr(stream, "close", None)
         if close is not None:
             close()
+
+
+def _arrived(stream: Iterable[Any]) -> Iterator[deque[tuple[str, Sequence[GeneratorToken]]]]:
+    """Yield the pieces that are there: all of a sequence at once, those of another stream one by one."""
+    if isinstance(stream, Sequence):
+        yield deque(map(_piece, stream))
+    else:
+        for piece in stream:
+            yield deque([_piece(piece)])
 
 
 async def watch_async(

@@ -1,0 +1,314 @@
+"""Numbers and names of a sentence whose place in the evidence has another, and numbers outside its bounds."""
+
+from __future__ import annotations
+
+import math
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from syncheck.features.differences import BETTER, FITS, Difference, Found, likeness
+from syncheck.features.opposites import SIZES, UNITS
+from syncheck.features.parsing import ARTICLES, AUXILIARIES, IN_BOUNDS, SYMBOLS, ParsedText, Token
+from syncheck.types import ContrastKind
+
+TOLD = 0.5
+"""Share of a sentence's other content stems from which a chunk that has a name of it may tell of the same."""
+NEAR = 3
+"""Number of words before a number that are likely to belong to it, and not to all that follows."""
+ROUNDED = 0.15
+"""Largest relative difference of a number that is called approximate."""
+BOUNDS = frozenset(
+    "than over under least most exceed exceeds exceeding up below above beyond before after until by".split()
+)
+"""Words before a number that make it a bound."""
+UP_TO = [phrase.split() for phrase in ("up to", "at most", "no more than", "not more than", "not exceed", "maximum of")]
+FROM = [phrase.split() for phrase in ("at least", "no less than", "no fewer than", "not less than", "minimum of")]
+"""Phrases before a number that make it the largest, and the smallest, that is meant."""
+DIFFERENCES = IN_BOUNDS | {"times", "cheaper", "dearer", "older", "younger"}
+"""Words after a number that make it a difference of two others."""
+SAME = 4
+"""Number of first letters that names of the same thing share."""
+LOOSE = frozenset("a an the and or of only".split())
+"""Words that say nothing about their neighbours."""
+ABOUT = frozenset("about around approximately roughly nearly almost some over".split())
+"""Words before a number that make it approximate."""
+TITLES = frozenset("mr mrs ms dr sir dame lord lady prof professor honorable honourable chief justice".split())
+"""Words before names that are not part of them."""
+RELATIVE = frozenset("who which that".split())
+"""Words that begin a clause about the name before them."""
+
+_YEAR = re.compile(r"1[0-9]{3}|20[0-9]{2}")
+_VALUE = re.compile(r"\d+(?:\.\d+)?")
+
+
+def is_number(token: Token, *, year: bool) -> bool:
+    """Return True for a number that is a year, or is not."""
+    return token.number and bool(_YEAR.fullmatch(token.text)) == year
+
+
+def is_name(token: Token) -> bool:
+    """Return True if a token is a name; an initial or an abbreviation may stand for a full name, a title for none."""
+    return token.name and not token.number and not token.text.isupper() and token.word not in TITLES
+
+
+def misplaced(
+    claim: ParsedText,
+    chunk: ParsedText,
+    sides: Sequence[ParsedText],
+    kind: ContrastKind,
+    of_kind: Callable[[Token], bool],
+) -> Iterator[Found]:
+    """Find items whose place in the evidence has another item of their kind.
+
+    A place is recognised by the words around it; a neighbour of it must be the same.
+    """
+    for place, item in enumerate(claim.tokens):
+        if not of_kind(item):
+            continue
+        fits = {other: likeness(claim, place, chunk, other) for other, t in enumerate(chunk.tokens) if of_kind(t)}
+        same = max((fit for other, fit in fits.items() if chunk.tokens[other].stem == item.stem), default=0.0)
+        if _is_elsewhere(place, claim, chunk, sides, kind, same):
+            continue
+        exchanged = same and not (kind == "name" and _in_list(claim, place))
+        held = {item.stem} if exchanged else claim.stems
+        only = _only_number(claim, place, chunk, of_kind)
+        rivals = {
+            other: fit
+            for other, fit in fits.items()
+            if chunk.tokens[other].stem not in held
+            and not (kind == "name" and _is_same_name(claim, place, chunk, other))
+            and (other == only or _has_neighbour(claim, place, chunk, other))
+        }
+        best = max(rivals, key=rivals.__getitem__, default=None)
+        if best is None or (best != only and rivals[best] < max(FITS, BETTER * same)):
+            continue
+        if exchanged and kind == "number" and (_is_part(chunk, item, best) or not _is_closer(claim, chunk, item, best)):
+            continue
+        if exchanged and kind == "name" and not _is_exchanged(claim, place, chunk, best):
+            continue
+        alike = _is_bound(claim.tokens, place) == _is_bound(chunk.tokens, best)
+        differs = alike and not _is_rounded(claim, place, chunk.tokens[best])
+        if kind == "name" or differs or _is_out_of_bounds(claim, place, chunk, best):
+            yield Difference(kind, item.text, chunk.tokens[best].text), {item.stem}
+
+
+def _only_number(claim: ParsedText, place: int, chunk: ParsedText, of_kind: Callable[[Token], bool]) -> int | None:
+    """Return the place in the evidence of its only number, if it has all other words of the sentence; else None.
+
+    On both sides it must be the only one of its unit. The words around the two may then differ: "Parking: 3 euros an
+    hour" where the evidence has "Parking costs 2 euros an hour".
+    """
+    if not claim.tokens[place].number:
+        return None
+    unit = _unit_after(claim, place)
+    ours, theirs = (
+        [n for n, token in enumerate(side.tokens) if of_kind(token) and _unit_after(side, n) == unit]
+        for side in (claim, chunk)
+    )
+    others = {token.stem for token in claim.tokens if token.content and not token.number and token.word not in UNITS}
+    return theirs[0] if len(ours) == len(theirs) == 1 and others and others <= chunk.stems else None
+
+
+def _unit_after(side: ParsedText, place: int) -> tuple[int, int] | None:
+    after = side.tokens[place + 1 : place + 2]
+    return UNITS.get(after[0].word) if after else None
+
+
+def _is_same_name(claim: ParsedText, place: int, chunk: ParsedText, other: int) -> bool:
+    """Return True if two names may be of the same thing.
+
+    They begin with the same letters ("France", "French"), or the evidence has more of the full name in another place:
+    with "the league" in it, "Australian Capital Territory" does not contradict "Australian Football League".
+    """
+    if _plain(chunk.tokens[other].word)[:SAME] == _plain(claim.tokens[place].word)[:SAME]:
+        return True
+    item = claim.tokens[place].stem
+    rest = claim.full_name(place) - chunk.full_name(other) - {item}
+    return item not in chunk.stems and not rest.isdisjoint(chunk.stems)
+
+
+def _plain(word: str) -> str:
+    """Return a word without accents."""
+    return "".join(letter for letter in unicodedata.normalize("NFD", word) if not unicodedata.combining(letter))
+
+
+def _is_exchanged(claim: ParsedText, place: int, chunk: ParsedText, other: int) -> bool:
+    """Return True if a name stands beside a word that, in the evidence, stands beside another name.
+
+    The other name must not stand beside the same word in both.
+    """
+    rival = chunk.tokens[other].stem
+    ours, theirs = (
+        {beside for n in side.places.get(rival, ()) for beside in _next_to(side, n)} for side in (claim, chunk)
+    )
+    return ours.isdisjoint(theirs) and not set(_next_to(claim, place)).isdisjoint(_next_to(chunk, other))
+
+
+def _next_to(side: ParsedText, place: int) -> Iterator[tuple[int, str]]:
+    """Yield the words before (-1) and after (1) a name as stems."""
+    run = side.name_at(place)
+    for step, end in ((-1, run[0]), (1, run[-1])):
+        other = _neighbour(side, end, step)
+        if other is not None and other.word not in LOOSE:
+            yield step, other.stem
+
+
+def _is_part(chunk: ParsedText, item: Token, whole: int) -> bool:
+    """Return True if the same number is given as a part of the other: "nine of the 20 acids"."""
+    before = chunk.tokens[max(0, whole - 4) : whole]
+    parts = [n for n, token in enumerate(before) if token.stem == item.stem]
+    return bool(parts) and any(token.word == "of" for token in before[parts[-1] + 1 :])
+
+
+def _is_closer(claim: ParsedText, chunk: ParsedText, item: Token, rival: int) -> bool:
+    """Return True if more of the sentence's content words are closer to the rival than to the same number.
+
+    Word order may differ: with "at 6:30 on weekdays and at 9 on Sundays", "on Sundays it opens at nine" is true. Words
+    well before the same number, such as the subject, do not count where it comes first.
+    """
+    own = chunk.places[item.stem]
+    comes_first = own[0] < rival
+    content = {token.stem for token in claim.tokens if token.content and not token.number and token.word not in UNITS}
+    votes = 0
+    for known in content:
+        places = chunk.places.get(known, ())
+        if comes_first:
+            places = [place for place in places if place > own[0] - NEAR]
+        if places:
+            to_rival = min(abs(place - rival) for place in places)
+            to_own = min(abs(place - other) for place in places for other in own)
+            votes += (to_rival < to_own) - (to_own < to_rival)
+    undecided = votes == 0 and not comes_first
+    return votes > 0 or (undecided and sum(token.number for token in claim.tokens) > 1)
+
+
+def _is_elsewhere(
+    place: int, claim: ParsedText, chunk: ParsedText, sides: Sequence[ParsedText], kind: ContrastKind, same: float
+) -> bool:
+    """Return True if the evidence has an item in another place, so that only a closer match may contradict it."""
+    item = claim.tokens[place].stem
+    holders = [side for side in sides if item in side.stems]
+    if kind == "number" or not holders:
+        return bool(holders) and not same
+    name = claim.full_name(place) | {token.stem for token in claim.tokens if token.word in TITLES}
+    told = max((claim.held_by(side, name) for side in holders if side is not chunk), default=0.0)
+    return told >= TOLD or claim.held_by(chunk, name) < 1
+
+
+def _in_list(side: ParsedText, place: int) -> bool:
+    """Return True if there is a comma next to a name."""
+    run = side.name_at(place)
+    first, last = side.tokens[run[0]], side.tokens[run[-1]]
+    return side.text[: first.start].rstrip().endswith(",") or side.text.startswith(",", last.start + len(last.text))
+
+
+def _has_neighbour(claim: ParsedText, place: int, chunk: ParsedText, other: int) -> bool:
+    """Return True if the word before or after is the same; different units belong to different things."""
+    for step in (1, -1):
+        ours, theirs = _neighbour(claim, place, step), _neighbour(chunk, other, step)
+        if ours is not None and theirs is not None:
+            if step > 0 and ours.word in UNITS and theirs.word in UNITS:
+                return UNITS[ours.word] == UNITS[theirs.word]
+            if ours.stem == theirs.stem and ours.word not in LOOSE:
+                return True
+    return False
+
+
+def _neighbour(side: ParsedText, place: int, step: int) -> Token | None:
+    """Return the next word (1) or the one before (-1); after a name, "who had" and the like are passed over."""
+    other = place + step
+    if step > 0 and side.tokens[place].name and side.tokens[other : other + 1] and side.tokens[other].word in RELATIVE:
+        other += 1
+        while other < len(side.tokens) and side.tokens[other].word in AUXILIARIES:
+            other += 1
+    return side.tokens[other] if 0 <= other < len(side.tokens) else None
+
+
+def _is_bound(tokens: Sequence[Token], place: int) -> bool:
+    """Return True if a number is a bound, as in "up to 5", or a difference, as in "5 more"."""
+    before, after = tokens[max(0, place - 2) : place], tokens[place + 1 : place + 4]
+    if before and before[-1].word in LOOSE - ARTICLES:
+        before = ()
+    return any(token.word in BOUNDS for token in before) or any(token.word in DIFFERENCES for token in after)
+
+
+def _is_out_of_bounds(claim: ParsedText, place: int, chunk: ParsedText, other: int) -> bool:
+    """Return True if no value meets both sides: 130 is not "up to 120", and "at least 5" is not 4."""
+    (low, high), (least, most) = _range(claim.tokens, place), _range(chunk.tokens, other)
+    return low > most or least > high
+
+
+def _range(tokens: Sequence[Token], place: int) -> tuple[float, float]:
+    """Return the smallest and the largest value that a number with the words before it allows."""
+    value = _VALUE.fullmatch(tokens[place].word)
+    words = [token.word for token in tokens[max(0, place - 3) : place]]
+    if value is None or any(token.word in DIFFERENCES for token in tokens[place + 1 : place + 4]):
+        return -math.inf, math.inf
+    number = float(value.group())
+    if _phrase_before(tokens, place, UP_TO):
+        return -math.inf, number
+    if _phrase_before(tokens, place, FROM):
+        return number, math.inf
+    return (-math.inf, math.inf) if set(words[-2:]) & (BOUNDS | ABOUT) else (number, number)
+
+
+def _phrase_before(tokens: Sequence[Token], place: int, phrases: Iterable[Sequence[str]]) -> str:
+    """Return which of the phrases stands before a token; "" if none does."""
+    before = [token.word for token in tokens[max(0, place - 3) : place]]
+    return next((" ".join(phrase) for phrase in phrases if before[-len(phrase) :] == phrase), "")
+
+
+def turned_bounds(claim: ParsedText, chunk: ParsedText, _: Sequence[ParsedText]) -> Iterator[Found]:
+    """Find a number that one side has as the smallest value and the other as the largest."""
+    for place, item in enumerate(claim.tokens):
+        others = chunk.places.get(item.stem, ())
+        if not item.number or len(others) != 1:
+            continue
+        for ours, theirs in ((UP_TO, FROM), (FROM, UP_TO)):
+            found = _phrase_before(claim.tokens, place, ours), _phrase_before(chunk.tokens, others[0], theirs)
+            if all(found):
+                yield Difference("comparison", *found), frozenset()
+
+
+def _is_rounded(claim: ParsedText, place: int, exact: Token) -> bool:
+    """Return True if a number follows a word such as "about" and is near the exact one."""
+    given = claim.tokens[place]
+    if not given.number or not any(token.word in ABOUT for token in claim.tokens[max(0, place - 2) : place]):
+        return False
+    values = [_VALUE.match(token.word) for token in (given, exact)]
+    ours, theirs = (float(value.group()) if value else math.inf for value in values)
+    return abs(ours - theirs) <= ROUNDED * max(ours, theirs)
+
+
+def units(claim: ParsedText, chunk: ParsedText, sides: Sequence[ParsedText]) -> Iterator[Found]:
+    """Find a number that the evidence has with another unit of the same quantity."""
+    ours, theirs = _measures(claim), _measures(chunk)
+    amounts = {_amount(*measure) for side in sides for measure in _measures(side).items()}
+    for number, unit in ours.items():
+        other = theirs.get(number)
+        if (
+            _amount(number, unit) not in amounts
+            and other
+            and UNITS[unit.word][0] == UNITS[other.word][0]
+            and UNITS[unit.word][1] != UNITS[other.word][1]
+        ):
+            yield Difference("unit", unit.text, other.text), {unit.stem}
+
+
+def _amount(number: str, unit: Token) -> tuple[str, float]:
+    """Return quantity and amount, so that three years are as much as 36 months."""
+    quantity, size = SIZES.get(unit.word, (unit.word, 1))
+    value = _VALUE.fullmatch(number)
+    return (quantity, round(float(number) * size, 6)) if value else (f"{number} {unit.word}", 0.0)
+
+
+def _measures(side: ParsedText) -> dict[str, Token]:
+    """Return the unit after each number, or the symbol before it."""
+    found: dict[str, Token] = {}
+    for before, token in zip(side.tokens, side.tokens[1:], strict=False):
+        if before.number and token.word in UNITS:
+            found[before.word] = token
+        elif token.number and before.text in SYMBOLS:
+            found.setdefault(token.word, before)
+    return found
