@@ -27,13 +27,14 @@ from tqdm import tqdm
 
 from syncheck.aggregators.kinds import prior_weight
 from syncheck.aggregators.monotone import MonotoneLogisticRegression
-from syncheck.alignment import Aligner, load_aligner, weights_of
+from syncheck.alignment import Aligner, IndexedAligner, load_aligner, weights_of
 from syncheck.alignment.evidence import EvidenceIndex
 from syncheck.evaluation import OVERLAPS, left_out_matrix, left_out_scores, single_scores
 from syncheck.features.groundedness import BEST_CHUNKS, ContextChunks, packaged_rarity
 from syncheck.features.sentence import statement, text_features
 from syncheck.lexical import ContextLexicon
 from syncheck.schemas import feature_schema
+from syncheck.segments import ENGLISH_ABBREVIATIONS, SentenceCutter
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "examples" / "starter_kit"))
 from support_pairs import SupportPair, load_pairs, part_of, ragtruth_pairs  # noqa: E402
@@ -64,11 +65,20 @@ def supports_of(pairs: Sequence[SupportPair], aligner: Aligner, cache: Path | No
         if key not in known:
             missing.setdefault(pair.passages, {})[key] = pair.claim
     for passages, claims in tqdm(missing.items(), desc="aligner", mininterval=5):
-        found = aligner.align(passages, list(claims.values()))
+        asked = list(claims.values())
+        if isinstance(aligner, IndexedAligner):
+            found = aligner.align_indexed(index_of(passages), asked)
+        else:
+            found = aligner.align(passages, asked)
         known |= {key: [s.score, s.log_odds] for key, s in zip(claims, found, strict=True)}
     if cache is not None:
         cache.write_text(json.dumps(known))
     return np.array([known[key] for key in keys], np.float64)
+
+
+def index_of(passages: Sequence[str]) -> EvidenceIndex:
+    """Cut the passages as the bundled generic monitors do."""
+    return EvidenceIndex(passages, cut=SentenceCutter(ENGLISH_ABBREVIATIONS).texts)
 
 
 def measured(pairs: Sequence[SupportPair], log_odds: Floats) -> Floats:
@@ -78,7 +88,7 @@ def measured(pairs: Sequence[SupportPair], log_odds: Floats) -> Floats:
     contexts: dict[tuple[str, ...], tuple[EvidenceIndex, ContextChunks, ContextLexicon]] = {}
     for pair, logit in zip(tqdm(pairs, desc="features", mininterval=5), log_odds, strict=True):
         if pair.passages not in contexts:
-            index = EvidenceIndex(pair.passages)
+            index = index_of(pair.passages)
             chunks = ContextChunks.from_texts([chunk.text for chunk in index.chunks])
             contexts = {pair.passages: (index, chunks, ContextLexicon.from_passages(pair.passages))}
         index, chunks, lexicon = contexts[pair.passages]

@@ -331,7 +331,8 @@ class Monitor(StoredMonitor):
         Parameters
         ----------
         stream
-            The pieces of an answer: strings, or pairs of a string and the tokens that its generator reports.
+            The pieces of an answer: strings, or pairs of a string and the tokens that its generator reports. The
+            pieces of a list or another sequence are all there, so that its sentences are scored together.
         prompt, **options
             As in :meth:`watch_text`.
 

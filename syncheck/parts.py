@@ -187,6 +187,7 @@ class MonitorParts:
             schema=self.schema,
             aggregator=self.aggregator,
             aligner=self.aligner,
+            abbreviations=self.config.segmenter.abbreviations,
             doubtful_below=self.config.prune_threshold,
             unsupported_below=self.config.backtrack_threshold,
             monitor=self.name,

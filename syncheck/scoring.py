@@ -20,7 +20,7 @@ from syncheck.features.parsing import parse
 from syncheck.features.sentence import sentence_features, statement, text_features
 from syncheck.lexical import LexicalShares, content_words, foreign_language, stem
 from syncheck.schemas import TEXT_FEATURES, EarlierSentences, SentenceText
-from syncheck.segments import is_checkable
+from syncheck.segments import SentenceCutter, is_checkable
 from syncheck.types import (
     Contrast,
     FeatureSchema,
@@ -47,8 +47,9 @@ class SentenceScorer:
     """Scores the sentences of answers to one prompt.
 
     Without an aggregator, sentences get the status ``no_aggregator``; without an aligner, ``align_score`` is not
-    measured. ``doubtful_below`` and ``unsupported_below`` are the thresholds of verdicts, see
-    :class:`~syncheck.types.SentenceScore`. ``monitor`` is the name of a bundled monitor, for the report.
+    measured. ``abbreviations`` end no sentence of the passages, as in
+    :attr:`~syncheck.SegmenterConfig.abbreviations`. ``doubtful_below`` and ``unsupported_below`` are the thresholds of
+    verdicts, see :class:`~syncheck.types.SentenceScore`. ``monitor`` is the name of a bundled monitor, for the report.
     """
 
     def __init__(
@@ -58,6 +59,7 @@ class SentenceScorer:
         schema: FeatureSchema,
         aggregator: Aggregator | None,
         aligner: Aligner | None,
+        abbreviations: Sequence[str] = (),
         doubtful_below: float = PRUNE_THRESHOLD,
         unsupported_below: float = BACKTRACK_THRESHOLD,
         monitor: str | None = None,
@@ -67,7 +69,7 @@ class SentenceScorer:
         self._thresholds = (doubtful_below, unsupported_below)
         self._schema = schema
         self._aggregator = aggregator
-        self._index = EvidenceIndex(prompt.passages)
+        self._index = EvidenceIndex(prompt.passages, cut=SentenceCutter(abbreviations).texts)
         self._aligner = None if aligner is None else AskedAligner(aligner, prompt.question, self._index)
         self._languages = None if aligner is None else languages_of(aligner)
         self._question_words = frozenset(content_words(prompt.question))

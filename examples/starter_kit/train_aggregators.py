@@ -64,7 +64,9 @@ def untrained_monitor(purpose: str) -> Monitor:
     model, tokenizer = kit_language_model()
     schema = SCHEMAS[purpose]
     layers = default_layers(model.config.num_hidden_layers) if needs_lid(schema) else ()
-    config = MonitorConfig(schema=schema, layers=layers)
+    of_chats = SegmenterConfig(abbreviations=ENGLISH_ABBREVIATIONS, line_breaks="lists")
+    segmenter = of_chats if purpose in GENERIC else SegmenterConfig()
+    config = MonitorConfig(schema=schema, layers=layers, segmenter=segmenter)
     return Monitor(model, tokenizer, config=config, aligner=load_aligner(ALIGNERS[purpose]))
 
 
@@ -218,11 +220,7 @@ def train(purpose: str, monitor: Monitor, measured: MeasuredSentences, output: P
     trained = fit_measured(monitor, measured, aggregator=chosen, seed=SEED)
     if purpose in GENERIC:
         prune = max(EVEN_ODDS, trained.config.prune_threshold)
-        # The training sentences are cut as in the paper, without abbreviations and lists.
-        segmenter = SegmenterConfig(abbreviations=ENGLISH_ABBREVIATIONS, line_breaks="lists")
-        trained.config = replace(
-            trained.config, backtrack_threshold=EVEN_ODDS, prune_threshold=prune, segmenter=segmenter
-        )
+        trained.config = replace(trained.config, backtrack_threshold=EVEN_ODDS, prune_threshold=prune)
     folder = output / f"monitor-{purpose}"
     trained.save_pretrained(folder)
     facts = {

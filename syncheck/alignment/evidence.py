@@ -1,9 +1,9 @@
 """Evidence: the chunks of a context, and the few of them that matter for a claim.
 
-A chunk is a sentence of a passage (by NLTK's untrained Punkt, and the full stops of Chinese and Japanese), or a piece
-of one that is longer than ``MAX_CHUNK_WORDS`` words or ``MAX_CHUNK_CHARACTERS`` characters; consecutive pieces share
-``OVERLAP_WORDS`` words, so that no phrase is cut in all of them. Every character of the context that is not white space
-is in some chunk.
+A chunk is a sentence of a passage (by NLTK's untrained Punkt unless told otherwise, and by the full stops of Chinese
+and Japanese), or a piece of one that is longer than ``MAX_CHUNK_WORDS`` words or ``MAX_CHUNK_CHARACTERS`` characters;
+consecutive pieces share ``OVERLAP_WORDS`` words, so that no phrase is cut in all of them. Every character of the
+context that is not white space is in some chunk.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import math
 import re
 import unicodedata
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -54,30 +54,38 @@ class Chunk:
     text: str
 
 
-def split_passages(passages: Sequence[str]) -> list[Chunk]:
-    """Cut passages into sentences, in order, and sentences that are too long into overlapping pieces."""
-    from nltk.tokenize.punkt import PunktSentenceTokenizer
+Cut = Callable[[str], Iterable[str]]
+"""Function that cuts a line of a passage into sentences."""
 
-    punkt = PunktSentenceTokenizer()
+
+def split_passages(passages: Sequence[str], *, cut: Cut | None = None) -> list[Chunk]:
+    """Cut passages into sentences, in order, and sentences that are too long into overlapping pieces."""
+    cut = cut or _punkt()
     return [
         Chunk(index, piece)
         for index, passage in enumerate(passages)
         for line in passage.splitlines()
-        for spaced in punkt.tokenize(line)
+        for spaced in cut(line)
         for sentence in _CJK_SENTENCE.findall(spaced)
         for piece in _pieces(sentence.strip())
         if piece
     ]
 
 
-class EvidenceIndex:
-    """The chunks of one context, of any length, indexed by word."""
+def _punkt() -> Cut:
+    from nltk.tokenize.punkt import PunktSentenceTokenizer
 
-    def __init__(self, passages: Sequence[str]) -> None:
+    return PunktSentenceTokenizer().tokenize  # type: ignore[no-any-return]
+
+
+class EvidenceIndex:
+    """The chunks of one context, of any length, indexed by word; ``cut`` is as in :func:`split_passages`."""
+
+    def __init__(self, passages: Sequence[str], *, cut: Cut | None = None) -> None:
         self.passages = tuple(passages)
         self.chunks: list[Chunk] = []
         self._postings: dict[str, list[int]] = defaultdict(list)
-        self._add(split_passages(passages))
+        self._add(split_passages(passages, cut=cut))
 
     @classmethod
     def of_chunks(cls, chunks: Sequence[Chunk]) -> EvidenceIndex:

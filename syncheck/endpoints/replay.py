@@ -187,7 +187,13 @@ class EndpointReplay:
         low, high = [least for least, _ in ends], [most for _, most in ends]
         monitor = self.monitor
         scorers = {
-            prompt: SentenceScorer(prompt, schema=monitor.schema, aggregator=None, aligner=monitor.aligner)
+            prompt: SentenceScorer(
+                prompt,
+                schema=monitor.schema,
+                aggregator=None,
+                aligner=monitor.aligner,
+                abbreviations=monitor.config.segmenter.abbreviations,
+            )
             for prompt in prompts
         }
         answers = scored_unmeasured([scorers[prompt] for prompt in prompts], low)

@@ -226,8 +226,10 @@ def _neighbour(side: ParsedText, place: int, step: int) -> Token | None:
 
 
 def _is_bound(tokens: Sequence[Token], place: int) -> bool:
-    """Return True if a number is a bound, as in "up to 5", or a difference, as in "5 more"."""
+    """Return True if a number is a bound, as in "up to 5" and "3 to 5", or a difference, as in "5 more"."""
     before, after = tokens[max(0, place - 2) : place], tokens[place + 1 : place + 4]
+    if before and before[-1].word == "to" and any(token.number for token in tokens[max(0, place - 3) : place]):
+        return True
     if before and before[-1].word in LOOSE - ARTICLES:
         before = ()
     return any(token.word in BOUNDS for token in before) or any(token.word in DIFFERENCES for token in after)

@@ -33,8 +33,9 @@ MAY = "may (month)"
 BEFORE_MONTHS = frozenset("in of on since until by from during last next early late mid to and every each".split())
 """Words after which "May" is the month."""
 
-_TOKEN = re.compile(r"\d+(?:[.,:]\d+)*|%|[$€£]|[^\W\d_]+(?:['\u2019][^\W\d_]+)*")
+_TOKEN = re.compile(r"\d+(?:[.,:]\d+)*|%|[$€£]|\b[AaPp]\.[Mm]\b|[^\W\d_]+(?:['\u2019][^\W\d_]+)*")
 SYMBOLS = {"%": "percent", "$": "dollars", "€": "euros", "£": "pounds"}
+HALVES_OF_DAY = {"a.m": "am", "p.m": "pm"}
 _STOP = re.compile(r"[.!?;:\n](?=\s)|\n")
 
 
@@ -212,12 +213,14 @@ def _active(tokens: list[Token]) -> list[Token]:
 
 
 def _tokens(text: str) -> Iterator[Token]:
-    """Read the words and numbers; a short capitalised word before a full stop, such as "Dr.", ends no clause."""
+    """Read the words and numbers; a full stop after "Dr.", or "p.m." before a small letter, ends no clause."""
     found, start, clause, end, last = list(_TOKEN.finditer(text)), True, 0, 0, ""
     for match, following in zip_longest(found, found[1:]):
         written = match.group()
         stop = _STOP.search(text, end, match.start() + 1)
-        if stop and not (stop.group() == "." and last.istitle() and (len(last) < LONG or last in LONG_TITLES)):
+        abbreviated = last.istitle() and (len(last) < LONG or last in LONG_TITLES)
+        abbreviated |= last.lower() in HALVES_OF_DAY and written[0].islower()
+        if stop and not (stop.group() == "." and abbreviated):
             clause, start = clause + 1, True
         word, root, content = _word_of(written)
         if written == "May" and _is_month("" if start else last, following):
@@ -245,7 +248,7 @@ def _time(found: str) -> str:
 @lru_cache(4096)
 def _word_of(found: str) -> tuple[str, str, bool]:
     """Return the normalised form of a word as written, its stem, and whether it is a content word."""
-    known = SYMBOLS.get(found) or NUMBER_WORDS.get(found.lower()) or _time(found)
+    known = SYMBOLS.get(found) or HALVES_OF_DAY.get(found.lower()) or NUMBER_WORDS.get(found.lower()) or _time(found)
     word = known or next(iter(words(found.replace("\u2019", "'"))), found)
     root = word if word[0].isdigit() else _stemmer().stem(IRREGULAR.get(word, word))
     return word, root, bool(content_words(word)) and word not in NEGATORS

@@ -1,5 +1,5 @@
 from .boundaries import BoundaryFinder as BoundaryFinder
-from .rules import ENGLISH_ABBREVIATIONS as ENGLISH_ABBREVIATIONS
+from .rules import ENGLISH_ABBREVIATIONS as ENGLISH_ABBREVIATIONS, SentenceCutter as SentenceCutter
 from .segmenter import (
     IncrementalSegmenter as IncrementalSegmenter,
     is_checkable as is_checkable,

@@ -59,6 +59,10 @@ class SentenceCutter:
         words = "|".join(often_last)
         self._often_last = re.compile(rf"(?<!\w)(?:{words})\.\Z", re.IGNORECASE) if often_last else None
 
+    def texts(self, text: str) -> list[str]:
+        """Return the sentences of a text."""
+        return [text[start:stop] for start, stop in self.spans(text)]
+
     def spans(self, text: str) -> list[tuple[int, int]]:
         """Return the sentences of a text as characters, half-open."""
         found: list[tuple[int, int]] = []

@@ -15,6 +15,7 @@ from syncheck.alignment.evidence import (
     distinct_words,
     split_to_fit,
 )
+from syncheck.segments import SentenceCutter
 
 TEXT = st.text(alphabet=st.sampled_from("abc .\n!?é東。」हिक\u0301"), max_size=400)
 
@@ -112,6 +113,11 @@ def test_what_continues_a_sentence_is_quoted_with_it():
     whole = "From 4 p.m. to 10 p.m. on weekdays."
     expected = ["It is open.", whole, whole, whole, "Then not.", "new line", "a second passage"]
     assert [index.quoted(chunk) for chunk in range(len(index.chunks))] == expected
+
+
+def test_something_else_may_cut_the_passages():
+    index = EvidenceIndex(["Dr. Lee is in. Mr. Fox is out.\nSo."], cut=SentenceCutter(("Dr.",)).texts)
+    assert [chunk.text for chunk in index.chunks] == ["Dr. Lee is in.", "Mr.", "Fox is out.", "So."]
 
 
 def test_what_is_quoted_stays_in_its_passage():

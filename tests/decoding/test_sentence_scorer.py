@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from syncheck import RagPrompt, feature_schema
+from syncheck import RagPrompt, feature_schema, load_aligner
 from syncheck.scoring import SentenceScorer
 from syncheck.testing import WordAligner
 from syncheck.types import SentenceSignals, SentenceSpan
@@ -51,6 +51,21 @@ def test_the_number_of_a_list_item_inherits_from_the_sentence_before_it():
     assert [score.features["previous_support"] for score in scores] == [None, 0.5, 0.5, 0.5]
     (later,) = SCORER([sentence("4.")], earlier=scores)
     assert (later.features["inherited_support"], later.features["previous_pair_overlap"]) == (1.0, 1.0)
+
+
+def test_the_passages_are_cut_with_the_same_abbreviations_as_an_answer():
+    prompt = RagPrompt("Who?", ("Dr. Lee met Bob.",), "with", "without", (1, 2), (2,))
+    quoted = []
+    for abbreviations in ((), ("Dr.",)):
+        scorer = SentenceScorer(
+            prompt,
+            schema=feature_schema("syncheck.v4", ()),
+            aggregator=None,
+            aligner=load_aligner("bundled"),
+            abbreviations=abbreviations,
+        )
+        quoted += [score.evidence.text for score in scorer([sentence("Lee met Bob.")])]
+    assert quoted == ["Lee met Bob.", "Dr. Lee met Bob."]
 
 
 def test_no_answers():

@@ -51,6 +51,9 @@ LIBRARY = [
         ("The plan is available.", "The plan is no longer available.", "negation", ("", "no")),
         ("Gas is included in the rent.", "Gas is excluded from the rent.", "antonym", ("included", "excluded")),
         ("Trains run from 6:00 to 21:00.", "Trains run from 6:00 to 23:00.", "number", ("21:00", "23:00")),
+        ("**Parking:** 3 euros an hour", "Parking costs 2 euros an hour.", "number", ("3", "2")),
+        ("Opened in 1989 by Lee", "In the year 1998 a clinic was opened by Anna Lee.", "number", ("1989", "1998")),
+        ("Open until 7 p.m.", "It is open from 8 a.m. to 6 p.m. on weekdays.", "number", ("7", "6")),
         ("The rate rose to 4.9 in May.", "The rate rose to 5.3 in May from 4.9 in April.", "number", ("4.9", "5.3")),
         ("Maria Keller founded it.", "Anna Keller founded it.", "name", ("Maria", "Anna")),
         ("The Omo River is long.", "The Bottego River is long.", "name", ("Omo", "Bottego")),
@@ -201,6 +204,10 @@ def test_the_words_that_differ_stand_side_by_side(sentence, evidence, kind, word
         ("It tests 100 samples a day.", "It tests up to 120 samples a day."),
         ("It holds at least 3 people.", "It holds 4 people."),
         ("It holds at most 120 people.", "It holds up to 120 people."),
+        ("Parking: 3 euros", "Parking costs 2 euros an hour, or 9 euros a day."),  # two of this unit
+        ("Parking here: 3 euros", "Parking costs 2 hours and 2 dollars here."),
+        ("3 euros", "It costs 2 euros."),  # nothing else is said
+        ("Open until 6 p.m.", "It is open from 8 a.m. to 6 p.m. on weekdays."),
     ],
 )
 def test_what_agrees_or_is_unrelated_has_no_contrast(sentence, evidence):

@@ -42,6 +42,16 @@ def test_it_does_not_depend_on_the_model(generic):
     assert [s.score for s in scores_of(generic)] == [s.score for s in scores_of(load_kit("generic"))]
 
 
+def test_answers_of_a_chat_are_cut_into_items_and_no_abbreviation_ends_a_sentence(generic):
+    prompt = generic.prompt(question=QUESTION, context=["Dr. Ray built it. It is open from 8 a.m. to 6 p.m. daily."])
+    answer = "## The bridge\n\n- **Built by:** Dr. Ray\n- Open from 8 a.m. to 7 p.m."
+    sentences = generic.score(prompt, answer).sentences
+    assert [s.text for s in sentences] == answer.replace("\n\n", "\n").split("\n")
+    assert sentences[1].evidence.text == "Dr. Ray built it."
+    (contrast,) = sentences[2].contrasts
+    assert (contrast.kind, contrast.sentence, contrast.evidence) == ("number", "7", "6")
+
+
 def test_the_search_works_with_it():
     kit = load_kit("generic")
     prompt = kit.prompt(question=QUESTION, context=PASSAGES)

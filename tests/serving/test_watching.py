@@ -360,15 +360,27 @@ def recorded(scripted):
     return Monitor(scripted.model, scripted.tokenizer, **options), asked
 
 
-def test_sentences_that_have_arrived_are_scored_together(recorded):
+@pytest.mark.parametrize("kind", ["asynchronous", "list"])
+def test_sentences_that_have_arrived_are_scored_together(recorded, kind):
     monitor, asked = recorded
     text = f"{TEXT} " * 5
 
     async def told():
         return [event async for event in monitor.watch_async(at_hand(text), prompted(monitor))]
 
-    assert fold(asyncio.run(told())).text == text
+    events = asyncio.run(told()) if kind == "asynchronous" else list(monitor.watch(list(text), prompted(monitor)))
+    assert fold(events).text == text
     assert [len(claims) for claims in asked] == [MOST_TOGETHER, MOST_TOGETHER, 3, 1]  # the last is known at the end
+
+
+def test_a_list_of_pieces_is_stopped_and_checked_as_a_stream_is(recorded):
+    monitor, asked = recorded
+    text = f"{TEXT} " * 5
+    events = monitor.watch(list(text), prompted(monitor), stop_below=0.5)
+    assert fold(events).text == "Lyon is large. It is in Spain."
+    assert len(asked) == 1
+    with pytest.raises(WrongTypeError, match="strings"):
+        list(monitor.watch([*text, 5], prompted(monitor)))
 
 
 def test_no_sentence_waits_for_the_next(recorded):
