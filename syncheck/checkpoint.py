@@ -39,7 +39,7 @@ _Kind = TypeVar("_Kind", bound="MonitorParts")
 FORMAT = 2
 GENERIC = "generic"
 """The bundled monitor that scores answers of any model."""
-READER = "reader"
+BUNDLED, READER = "bundled", "reader"
 CONFIG = "config.json"
 REFERENCES = "lid_references.safetensors"
 _TYPES: dict[str, tuple[type, ...]] = {
@@ -86,9 +86,9 @@ def generic_name(aligner: Aligner | None) -> str | None:
     """
     if aligner is None:
         return GENERIC
-    name = f"{GENERIC}-{READER}"
-    own = weights_of(aligner)
-    if aligner.name != READER or own is None:
+    names = {BUNDLED: GENERIC, READER: f"{GENERIC}-{READER}"}
+    own, name = weights_of(aligner), names.get(aligner.name)
+    if own is None or name is None:
         return None
     return name if same_weights(own, _read_config(packaged_monitor(name))["aligner_weights_sha256"]) else None
 

@@ -65,8 +65,9 @@ def scoring_monitor(args: argparse.Namespace, purpose: KitPurpose) -> Monitor:
     else:
         model, tokenizer = models_of(args)
         monitor = Monitor(model, tokenizer, aligner=aligner_for(args) if alone else None)
-        segmenter = segmenter_of(args) or monitor.config.segmenter
-        monitor = monitor.replaced(config=replace(monitor.config, segmenter=segmenter))
+    if sentences := sentence_options(args):
+        config = replace(monitor.config, segmenter=replace(monitor.config.segmenter, **sentences))
+        monitor = monitor.replaced(config=config)
     prior = getattr(args, "prior", None)
     return monitor if prior is None else monitor.with_prior(prior)
 
@@ -85,15 +86,18 @@ def monitor_to_measure(args: argparse.Namespace) -> Monitor:
     lid_references = None if reference is None else LidReferences.load(Path(reference), device=args.device)
     schema = getattr(args, "schema", None) or DEFAULT_SCHEMA
     layers = tuple(lid_references.layers) if lid_references and needs_lid(schema) else None
-    config = MonitorConfig(schema=schema, layers=layers, segmenter=segmenter_of(args) or SegmenterConfig())
+    config = MonitorConfig(schema=schema, layers=layers, segmenter=SegmenterConfig(**sentence_options(args)))
     return Monitor(model, tokenizer, config=config, lid_references=lid_references, aligner=aligner_for(args))
 
 
 def _trained(args: argparse.Namespace, purpose: KitPurpose) -> Monitor:
-    if _features_asked(args) or segmenter_of(args) is not None:
+    reads_text = args.monitor == GENERIC or (args.monitor is None and purpose == GENERIC)
+    if _features_asked(args) or (sentence_options(args) and not reads_text):
+        known = f"--monitor {args.monitor}" if args.monitor else f"the bundled monitor {purpose!r}"
         raise InputError(
-            "--aligner, --schema, --lid-reference and the options for sentences cannot be used with --monitor and "
-            "need a --model or an --aligner; a trained monitor keeps its own"
+            f"{known} keeps what it was trained with, so --aligner, --schema and --lid-reference cannot be used with "
+            f"it, and options for sentences only with --monitor {GENERIC}; leave them out, or pass another --model "
+            "without --monitor"
         )
     if args.monitor == GENERIC and Path(GENERIC).exists():
         raise InputError(
@@ -122,17 +126,16 @@ def aligner_for(args: argparse.Namespace) -> Aligner | None:
     return load_aligner(args.aligner or "bundled", **aligner_options(args), device=args.device)
 
 
-def segmenter_of(args: argparse.Namespace) -> SegmenterConfig | None:
-    """Return the segmentation that the options ask for; None if there are no such options."""
+def sentence_options(args: argparse.Namespace) -> dict[str, Any]:
+    """Return the options for sentences that are given, as keywords of :class:`SegmenterConfig`."""
     options: dict[str, Any] = {
-        "abbreviations": ENGLISH_ABBREVIATIONS if args.abbreviations == "english" else None,
+        "abbreviations": {"english": ENGLISH_ABBREVIATIONS, "none": (), None: None}[args.abbreviations],
         "line_breaks": args.line_breaks,
         "cjk_stops": args.cjk_stops or None,
         "clauses": args.clauses or None,
         "sentences": args.sentences_together,
     }
-    chosen = {name: value for name, value in options.items() if value is not None}
-    return SegmenterConfig(**chosen) if chosen else None
+    return {name: value for name, value in options.items() if value is not None}
 
 
 def convert_aligner(args: argparse.Namespace) -> int:

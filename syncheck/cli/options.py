@@ -318,21 +318,24 @@ def add_model(parser: argparse.ArgumentParser, *, monitor: bool = True) -> None:
             """,
         )
     add_options(group, "--device cpu|cuda = cpu  where the model runs (%(default)s)")
-    untrained = "for a --model without --monitor" if monitor else ""
-    alone = "not with --monitor; without --schema and --lid-reference, its support is the score (bundled)"
-    add_aligner(parser, f"; {alone}" if monitor else " (bundled)")
+    alone = (
+        "; not with --monitor. The score is that of the bundled monitor trained with it ('bundled', 'reader'), else "
+        "its support (bundled)"
+    )
+    add_aligner(parser, alone if monitor else " (bundled)")
+    defaults = (
+        "those of the monitor, by default English abbreviations and lists" if monitor else "NLTK's untrained Punkt"
+    )
     add_options(
-        parser.add_argument_group(
-            "sentences", f"by default from NLTK's untrained Punkt{untrained and '; only '}{untrained}"
-        ),
+        parser.add_argument_group("sentences", f"without these: {defaults}"),
         """
-        --abbreviations  list of abbreviations whose full stop does not end a sentence (none)
-        --line-breaks  which line breaks end a sentence (none)
+        --abbreviations  list of abbreviations whose full stop does not end a sentence
+        --line-breaks  which line breaks end a sentence
         --cjk-stops  end sentences at Chinese and Japanese full stops (off)
         --clauses  also end sentences at commas, semicolons and colons (off)
         --sentences-together N  treat N sentences as one (1)
         """,
-        abbreviations={"choices": ("english",)},
+        abbreviations={"choices": ("english", "none")},
         line_breaks={"choices": get_args(LineBreaks)},
     )
 

@@ -15,7 +15,7 @@ from itertools import combinations
 
 from syncheck.features.differences import Difference, Found
 from syncheck.features.misplaced import is_name, is_number, misplaced, turned_bounds, units
-from syncheck.features.parsing import ParsedText, parse
+from syncheck.features.parsing import ParsedText, parse, respelled
 from syncheck.features.reversals import exchanged, negations, turned
 from syncheck.types import ContrastKind
 
@@ -37,6 +37,8 @@ class Contrasted:
     inverted: float
     """Share of pairs of shared stems whose order is reversed, in [0, 1]; lower is better."""
     found: tuple[Difference, ...]
+    sentence: str
+    """The sentence, with its numbers as the chunks write them."""
 
     def count(self, kind: ContrastKind) -> int:
         """Return the number of contrasts of a kind."""
@@ -58,14 +60,15 @@ def contrast_with(sentence: str, chunks: Sequence[str], *, read: Callable[[str],
     Without chunks, the agreement is 0 and nothing is found. ``read`` may be a cached :func:`parse`.
     """
     sides = [read(chunk) for chunk in chunks]
-    claim = read(sentence).with_names(frozenset().union(*(side.names for side in sides)))
+    claim = read(respelled(read(sentence), sides)).with_names(frozenset().union(*(side.names for side in sides)))
     near = [_closeness(claim, side) for side in sides]
     beside = [
         _beside(claim, side, place, sides, closeness)
         for place, (side, closeness) in enumerate(zip(sides, near, strict=True))
         if closeness >= AS_CLOSE * max(near)
     ]
-    return max(beside, key=lambda found: (found.agreement, -found.chunk), default=Contrasted(-1, 0.0, 0.0, ()))
+    nothing = Contrasted(-1, 0.0, 0.0, (), claim.text)
+    return max(beside, key=lambda found: (found.agreement, -found.chunk), default=nothing)
 
 
 def _beside(
@@ -81,7 +84,7 @@ def _beside(
     )
     inverted = _inverted(claim, chunk)
     penalty = sum(PENALTIES[contrast.kind] for contrast in found) + INVERTED_PENALTY * inverted
-    return Contrasted(place, closeness - penalty, inverted, found)
+    return Contrasted(place, closeness - penalty, inverted, found, claim.text)
 
 
 def _closeness(claim: ParsedText, chunk: ParsedText) -> float:

@@ -8,7 +8,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import zip_longest
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from syncheck.features.groundedness import NUMBER_WORDS
 from syncheck.features.opposites import BLOCKERS, EXCEPT, IRREGULAR, NEGATORS, NOT_DENYING, UNITS
@@ -36,6 +36,8 @@ BEFORE_MONTHS = frozenset("in of on since until by from during last next early l
 _TOKEN = re.compile(r"\d+(?:[.,:]\d+)*|%|[$€£]|\b[AaPp]\.[Mm]\b|[^\W\d_]+(?:['\u2019][^\W\d_]+)*")
 SYMBOLS = {"%": "percent", "$": "dollars", "€": "euros", "£": "pounds"}
 HALVES_OF_DAY = {"a.m": "am", "p.m": "pm"}
+SCALES = {"thousand": 1e3, "million": 1e6, "billion": 1e9, "trillion": 1e12}
+_PLAIN = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?")
 _STOP = re.compile(r"[.!?;:\n](?=\s)|\n")
 
 
@@ -66,6 +68,14 @@ class Denial:
     head: Token
 
 
+class Amount(NamedTuple):
+    """A number in figures or words, such as "45", "45 thousand" or "forty-five thousand": tokens and value."""
+
+    first: int
+    stop: int
+    value: float
+
+
 @dataclass(frozen=True, slots=True)
 class ParsedText:
     """A text with its tokens in order, its denials, and its exceptions after "unless" and the like."""
@@ -80,6 +90,8 @@ class ParsedText:
     """Stems that occur only in exceptions."""
     places: Mapping[str, Sequence[int]]
     """Indices of the tokens with each stem."""
+    amounts: tuple[Amount, ...]
+    """Numbers of one or more words."""
 
     @property
     def names(self) -> frozenset[str]:
@@ -123,8 +135,7 @@ class ParsedText:
 
     def _is_beside(self, place: int) -> bool:
         """Return True if only white space is between a token and the next one."""
-        before, after = self.tokens[place : place + 2]
-        return before.start < after.start and not self.text[before.start + len(before.text) : after.start].strip()
+        return not _between(self.text, *self.tokens[place : place + 2])
 
     def written(self, first: int, second: int) -> str:
         """Return the text from one token to another as it was written."""
@@ -153,7 +164,26 @@ def parse(text: str) -> ParsedText:
         negative_clauses=frozenset(blocked | {token.clause for token in written if _negates(token)}),
         exceptions=frozenset(token.stem for token in written if token.content) - stated,
         places=places,
+        amounts=tuple(_amounts(text, tokens)),
     )
+
+
+def respelled(claim: ParsedText, sides: Sequence[ParsedText]) -> str:
+    """Return a sentence with its numbers as other texts write them: "2.5 million" for "2,500,000".
+
+    Numbers that no other text has stay as they are.
+    """
+    known = {each.value: side.written(each.first, each.stop - 1) for side in sides for each in side.amounts}
+    text = claim.text
+    for found in sorted(claim.amounts, key=lambda amount: -claim.tokens[amount.first].start):
+        written, start = claim.written(found.first, found.stop - 1), claim.tokens[found.first].start
+        if found.value in known and not any(_has_words(side.text, written) for side in sides):
+            text = text[:start] + known[found.value] + text[start + len(written) :]
+    return text
+
+
+def _has_words(text: str, written: str) -> bool:
+    return re.search(rf"(?<![\w.,]){re.escape(written)}(?!\w)", text, re.IGNORECASE) is not None
 
 
 def _negates(token: Token) -> bool:
@@ -232,6 +262,50 @@ def _tokens(text: str) -> Iterator[Token]:
         name = written[0].isupper() and content and (begins_name or speaks or not start)
         yield Token(written, word, root, content, name, match.start(), clause)
         start, end, last = False, match.end(), written
+
+
+def _amounts(text: str, tokens: Sequence[Token]) -> Iterator[Amount]:
+    """Read the numbers; "10:30" is none."""
+    place = 0
+    while place < len(tokens):
+        found = _amount(text, tokens, place)
+        if found is not None:
+            yield found
+        place = place + 1 if found is None else found.stop
+
+
+def _amount(text: str, tokens: Sequence[Token], first: int) -> Amount | None:
+    """Read the number that begins at a place."""
+    if not _PLAIN.fullmatch(tokens[first].word):
+        return None
+    total, part, place = 0.0, _value(tokens[first]), first + 1
+    while place < len(tokens) and _between(text, tokens[place - 1], tokens[place]) in ("", "-"):
+        token, after = tokens[place], tokens[place + 1 : place + 2]
+        if token.word == "hundred":
+            part *= 100
+        elif token.word in SCALES:
+            total, part = total + part * SCALES[token.word], 0.0
+        elif _is_spelled(token) and tokens[first].text.isalpha():
+            part += _value(token)
+        elif not (
+            token.word == "and" and tokens[place - 1].word in {"hundred", *SCALES} and any(map(_is_spelled, after))
+        ):
+            break
+        place += 1
+    return Amount(first, place, total + part)
+
+
+def _is_spelled(token: Token) -> bool:
+    return token.text.isalpha() and (token.number or token.word == "one")
+
+
+def _value(token: Token) -> float:
+    return 1.0 if token.word == "one" else float(token.word.replace(",", ""))
+
+
+def _between(text: str, before: Token, after: Token) -> str:
+    """Return what stands between two tokens, without white space; any other text if they are in reversed order."""
+    return text[before.start + len(before.text) : after.start].strip() if before.start < after.start else "<"
 
 
 def _is_month(before: str, following: re.Match[str] | None) -> bool:

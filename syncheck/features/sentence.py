@@ -118,8 +118,8 @@ def text_features(
     share most with the sentence, best first. ``compare`` may be a cached
     :func:`~syncheck.features.contrast.contrast_with`.
     """
-    stated = statement(sentence)
-    contrasted = compare(stated, tuple(chunks.texts[number] for number in best))
+    contrasted = compare(statement(sentence), tuple(chunks.texts[number] for number in best))
+    stated = contrasted.sentence
     values = asdict(lexical_shares(stated, lexicon)) | asdict(groundedness(stated, chunks, best, rarity=rarity))
     compared = not says_not_stated(sentence)
     values |= {f"contrast_{kind}": float(compared and contrasted.count(kind)) for kind in get_args(ContrastKind)}

@@ -51,6 +51,7 @@ LIBRARY = [
         ("The plan is available.", "The plan is no longer available.", "negation", ("", "no")),
         ("Gas is included in the rent.", "Gas is excluded from the rent.", "antonym", ("included", "excluded")),
         ("Trains run from 6:00 to 21:00.", "Trains run from 6:00 to 23:00.", "number", ("21:00", "23:00")),
+        ("2.6 million people live here.", "2.5 million people live here.", "number", ("2.6", "2.5")),
         ("**Parking:** 3 euros an hour", "Parking costs 2 euros an hour.", "number", ("3", "2")),
         ("Opened in 1989 by Lee", "In the year 1998 a clinic was opened by Anna Lee.", "number", ("1989", "1998")),
         ("Open until 7 p.m.", "It is open from 8 a.m. to 6 p.m. on weekdays.", "number", ("7", "6")),
@@ -205,6 +206,11 @@ def test_the_words_that_differ_stand_side_by_side(sentence, evidence, kind, word
         ("It holds at least 3 people.", "It holds 4 people."),
         ("It holds at most 120 people.", "It holds up to 120 people."),
         ("Parking: 3 euros", "Parking costs 2 euros an hour, or 9 euros a day."),  # two of this unit
+        ("2,500,000 people live here.", "2.5 million people live here."),
+        ("Forty-five thousand people live here.", "45,000 people live here."),
+        ("45 thousand people live here.", "45,000 people live here."),
+        ("Two hundred and five people live here.", "205 people live here."),
+        ("One hundred twenty people live here.", "120 people live here."),
         ("Parking here: 3 euros", "Parking costs 2 hours and 2 dollars here."),
         ("3 euros", "It costs 2 euros."),  # nothing else is said
         ("Open until 6 p.m.", "It is open from 8 a.m. to 6 p.m. on weekdays."),
