@@ -18,8 +18,8 @@ from syncheck.features.differences import Difference
 from syncheck.features.groundedness import BEST_CHUNKS, ContextChunks, packaged_rarity, says_not_stated
 from syncheck.features.parsing import parse
 from syncheck.features.sentence import sentence_features, statement, text_features
-from syncheck.lexical import LexicalShares, content_words, foreign_language, stem
-from syncheck.schemas import TEXT_FEATURES, EarlierSentences, SentenceText
+from syncheck.lexical import LexicalShares, content_words, foreign_language, stem, words
+from syncheck.schemas import TEXT_FEATURES, EarlierSentences, SentenceText, needs_signals
 from syncheck.segments import SentenceCutter, is_checkable
 from syncheck.types import (
     Contrast,
@@ -40,6 +40,8 @@ SMALLEST_SUPPORT = 1e-6
 """Least distance from 0 and 1 of a support that is turned into log-odds, for aligners that report none."""
 TEXTS_KEPT = 256
 """Number of sentences and chunks of a prompt that are cached in the form that the contrast rules read, and compared."""
+_CONTRASTS = frozenset(name for name in TEXT_FEATURES if name.startswith("contrast_"))
+_ANSWERS = frozenset("yes no yeah yep nope sure okay ok certainly absolutely definitely indeed exactly".split())
 _TEXT_ONLY = frozenset(TEXT_FEATURES) - {field.name for field in fields(LexicalShares)}
 
 
@@ -118,7 +120,8 @@ class SentenceScorer:
         statuses = [status for status, _ in found]
         scores, attributions = self._aggregate(features, statuses)
         contrasts = [self._contrasts_with(s.text, score) for s, score in zip(sentences, scores, strict=True)]
-        verdicts = [self._verdict_on(*each) for each in zip(scores, supports, contrasts, strict=True)]
+        remarks = [self._remarks_on(s.text) for s in sentences]
+        verdicts = [self._verdict_on(*each) for each in zip(scores, supports, contrasts, remarks, strict=True)]
         latency_ms = None if since is None else (time.perf_counter() - since) * 1e3
         scored = iter(
             SentenceScore(
@@ -136,11 +139,11 @@ class SentenceScorer:
                 latency_ms=latency_ms,
                 truncated=sentence.span.truncated,
                 verdict=verdict,
-                remarks=self._remarks_on(sentence.text),
+                remarks=remarked,
                 contrasts=differences,
             )
-            for sentence, support, values, (status, reason), score, attribution, verdict, differences in zip(
-                sentences, supports, features, found, scores, attributions, verdicts, contrasts, strict=True
+            for sentence, support, values, (status, reason), score, attribution, verdict, differences, remarked in zip(
+                sentences, supports, features, found, scores, attributions, verdicts, contrasts, remarks, strict=True
             )
         )
         return [[next(scored) for _ in answer] for answer in answers]
@@ -216,15 +219,19 @@ class SentenceScorer:
         return supports, unaligned
 
     def _verdict_on(
-        self, score: float | None, support: Support | None, contrasts: tuple[Contrast, ...]
+        self,
+        score: float | None,
+        support: Support | None,
+        contrasts: tuple[Contrast, ...],
+        remarks: tuple[Remark, ...],
     ) -> Verdict | None:
         if score is None:
             return None
         if score >= min(self._thresholds):
             return "supported" if score >= max(self._thresholds) else "doubtful"
         against = None if support is None else support.contradicted
-        contradicted = bool(contrasts) or (against is not None and against > CONTRADICTED_ABOVE)
-        return "contradicted" if contradicted else "unsupported"
+        told = against is not None and against > CONTRADICTED_ABOVE and "no_passage_touches" not in remarks
+        return "contradicted" if contrasts or told else "unsupported"
 
     def _remarks_on(self, sentence: str) -> tuple[Remark, ...]:
         if self._lexicon is None or not is_checkable(sentence):
@@ -235,8 +242,10 @@ class SentenceScorer:
         return ("no_passage_touches",) if stems and stems.isdisjoint(self._lexicon.stems) else ()
 
     def _contrasts_with(self, sentence: str, score: float | None) -> tuple[Contrast, ...]:
-        """Return the contrasts between a sentence whose verdict is below ``supported`` and the context."""
-        if score is None or score >= max(self._thresholds) or says_not_stated(sentence):
+        """Return the contrasts with the context, if the score depends on them or is below ``supported``."""
+        if score is None or says_not_stated(sentence):
+            return ()
+        if score >= max(self._thresholds) and _CONTRASTS.isdisjoint(self._schema.names):
             return ()
         if foreign_language(sentence, {"en"}):
             return ()
@@ -262,6 +271,8 @@ class SentenceScorer:
             return "not_checkable", "no letter or digit"
         if not len(sentence.token_ids):
             return "not_checkable", "no token of its own"
+        if not needs_signals(self._schema.version) and _ANSWERS.issuperset(words(sentence.text)):
+            return "not_checkable", "a bare yes or no, which says nothing without its question"
         if foreign is not None:
             return "unsupported_language", foreign
         if unaligned is not None:

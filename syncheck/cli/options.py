@@ -323,11 +323,8 @@ def add_model(parser: argparse.ArgumentParser, *, monitor: bool = True) -> None:
         "its support (bundled)"
     )
     add_aligner(parser, alone if monitor else " (bundled)")
-    defaults = (
-        "those of the monitor, by default English abbreviations and lists" if monitor else "NLTK's untrained Punkt"
-    )
     add_options(
-        parser.add_argument_group("sentences", f"without these: {defaults}"),
+        parser.add_argument_group("sentences", f"in place of {'the monitor' if monitor else 'Punkt'}'s own"),
         """
         --abbreviations  list of abbreviations whose full stop does not end a sentence
         --line-breaks  which line breaks end a sentence

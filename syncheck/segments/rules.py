@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+import string
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -39,8 +40,15 @@ def _language() -> PunktLanguageVars:
     return PunktLanguageVars()
 
 
+_AFTER_UNIT = re.compile(rf"(?<=\d\s[a-z]\.)[{string.whitespace}]+(?=[^\W\d_])")
+"""White space after a number and a letter with a full stop, as in "4 g. Then"."""
+
+
 class SentenceCutter:
-    """NLTK's untrained Punkt with abbreviations, which :class:`syncheck.SegmenterConfig` has checked."""
+    """NLTK's untrained Punkt with abbreviations, which :class:`syncheck.SegmenterConfig` has checked.
+
+    With abbreviations, a unit of one letter ("4 g.") ends a sentence before a capital; Punkt takes it for an initial.
+    """
 
     def __init__(self, abbreviations: Iterable[str]) -> None:
         from nltk.tokenize.punkt import PunktParameters, PunktSentenceTokenizer
@@ -57,6 +65,7 @@ class SentenceCutter:
                 parameters.abbrev_types.add(word)
         self._punkt = PunktSentenceTokenizer(parameters, lang_vars=_language())
         words = "|".join(often_last)
+        self._cuts_after_units = bool(parameters.abbrev_types or parameters.collocations or often_last)
         self._often_last = re.compile(rf"(?<!\w)(?:{words})\.\Z", re.IGNORECASE) if often_last else None
 
     def texts(self, text: str) -> list[str]:
@@ -66,11 +75,20 @@ class SentenceCutter:
     def spans(self, text: str) -> list[tuple[int, int]]:
         """Return the sentences of a text as characters, half-open."""
         found: list[tuple[int, int]] = []
-        for start, stop in self._punkt.span_tokenize(text):
+        for start, stop in self._cut(text):
             if found and self._is_one(text[found[-1][0] : found[-1][1]], text[start]):
                 start = found.pop()[0]
             found.append((start, stop))
         return found
+
+    def _cut(self, text: str) -> Iterator[tuple[int, int]]:
+        for start, stop in self._punkt.span_tokenize(text):
+            if self._cuts_after_units:
+                for space in _AFTER_UNIT.finditer(text, start, stop):
+                    if text[space.end()].isupper():
+                        yield start, space.start()
+                        start = space.end()
+            yield start, stop
 
     def _is_one(self, before: str, letter: str) -> bool:
         return letter.islower() and self._often_last is not None and self._often_last.search(before) is not None

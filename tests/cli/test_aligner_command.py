@@ -100,15 +100,34 @@ def test_options_of_aligners_are_refused_where_they_have_no_effect(tmp_path, cap
 
 
 @pytest.mark.parametrize("model", [[], MODEL], ids=["the kit's model", "a model"])
-def test_an_aligner_without_a_monitor_gives_its_support_as_the_score(model, tmp_path):
-    text = "It opened in 1967."
-    record = {"question": "When?", "context": [text], "response": text}
+def test_the_bundled_aligner_by_name_has_the_monitor_that_was_trained_with_it(model, tmp_path):
+    record = {"question": "When?", "context": ["Dr. Ray opened it in 1967."], "response": "- Dr. Ray\n- In 1976."}
     (tmp_path / "answers.jsonl").write_text(json.dumps(record))
-    files = ["--input", str(tmp_path / "answers.jsonl"), "--output", str(tmp_path / "scores.jsonl")]
-    assert main(["score", *model, "--aligner", "bundled", *files]) == 0
-    (sentence,) = json.loads((tmp_path / "scores.jsonl").read_text())["sentences"]
-    (support,) = load_aligner("bundled").align([text], [text])
-    assert sentence["score"] == pytest.approx(support.score)
+    written = []
+    for number, aligner in enumerate(([], ["--aligner", "bundled"])):
+        target = tmp_path / f"scores-{number}.jsonl"
+        files = ["--input", str(tmp_path / "answers.jsonl"), "--output", str(target)]
+        assert main(["score", *model, *aligner, *files]) == 0
+        written.append([(s["text"], s["score"]) for s in json.loads(target.read_text())["sentences"]])
+    assert written[0] == written[1]
+    assert [text for text, _ in written[0]] == ["- Dr. Ray", "- In 1976."]
+
+
+def test_options_for_sentences_change_those_of_the_generic_monitor_alone(tmp_path, capsys):
+    record = {"question": "When?", "context": ["Dr. Ray opened it."], "response": "- Dr. Ray\n- In 1976."}
+    source = tmp_path / "answers.jsonl"
+    source.write_text(json.dumps(record))
+    for number, (options, expected) in enumerate(
+        [
+            (["--line-breaks", "none"], ["- Dr. Ray\n- In 1976."]),
+            (["--abbreviations", "none", "--monitor", "generic"], ["- Dr.", "Ray", "- In 1976."]),
+        ]
+    ):
+        target = tmp_path / f"scores-{number}.jsonl"
+        assert main(["score", *options, "--input", str(source), "--output", str(target)]) == 0
+        assert [s["text"] for s in json.loads(target.read_text())["sentences"]] == expected
+    assert main(["generate", "--line-breaks", "lines", "--input", str(source)]) == 2
+    assert "'generation' keeps" in capsys.readouterr().err
 
 
 class TestMonitor:

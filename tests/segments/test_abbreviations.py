@@ -15,6 +15,10 @@ from syncheck.segments import ENGLISH_ABBREVIATIONS, IncrementalSegmenter
         ("On Jan. 5 it ended. It was in Jan. He left.", ["On Jan. 5 it ended.", "It was in Jan.", "He left."]),
         ("From pp. 3 to p. 4. In vol. 2. End.", ["From pp. 3 to p. 4.", "In vol. 2.", "End."]),
         ("(cf. Smith et al. 2003) shows. It does.", ["(cf. Smith et al. 2003) shows.", "It does."]),
+        (
+            "Take 4 g. Do not add 5 m. or J. Fox. It has 10 m. Rest.",
+            ["Take 4 g.", "Do not add 5 m. or J. Fox.", "It has 10 m.", "Rest."],
+        ),
         ("It is 5 p.m. He left etc. She stayed.", ["It is 5 p.m.", "He left etc.", "She stayed."]),
         ("From 4 p.m. to 10 P.M. it is open. So.", ["From 4 p.m. to 10 P.M. it is open.", "So."]),
         ("Nuts etc. are sold, by Al Ray Jr. and Ann.", ["Nuts etc. are sold, by Al Ray Jr. and Ann."]),

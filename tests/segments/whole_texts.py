@@ -39,6 +39,7 @@ _ITEM = re.compile(
     re.VERBOSE,
 )
 _HEADING = re.compile(r"^[ \t]*#{1,6}[ \t].*$", re.MULTILINE)
+_AFTER_UNIT = re.compile(r"(?<=\d\s[a-z]\.)[ \t\n\r\f\v]+(?=[^\W\d_])")
 _CJK = re.compile(rf"(?:[。！？]|(?<![0-9A-Za-z])．)(?:[。！？．.?!]|{_CLOSERS})*+\s*+(?=\S)")
 _CLAUSE = re.compile(rf"(?<!\.)(?:[,;:](?={_CLOSERS}*\s)|，){_CLOSERS}*+\s*+(?=\S)")
 
@@ -63,7 +64,13 @@ def reference(text, **options):
                 for (_, a), (b, _) in pairwise(spans)
                 if block[b:] != "Next" and not (block[b].islower() and _ends_in(block[:a], options))
             ]
-            boundaries.append((stop, stop))
+            if options.get("abbreviations"):
+                boundaries += [
+                    (inner + m.start(), inner + m.end())
+                    for m in _AFTER_UNIT.finditer(block)
+                    if block[m.end()].isupper() and block[m.end() :] != "Next"
+                ]
+            boundaries = sorted({*boundaries, (stop, stop)})
             inner = stop
     boundaries = [(stop, after) for stop, after in boundaries if text[after:].strip()]
     size = options.get("sentences", 1)
@@ -165,6 +172,7 @@ _PIECES = (
         "U.S.",
         "No. ",
         "p.m.",
+        "3 g.",
         "etc. ",
         "J",
         "3",
