@@ -14,7 +14,7 @@ import jinja2
 from markupsafe import Markup
 
 from syncheck.files import RefusedRecord
-from syncheck.report.labels import VERDICTS, contrast_words, decimal, tint, verdict, why
+from syncheck.report.labels import VERDICTS, contrast_lines, decimal, tint, verdict, why
 from syncheck.report.layout import case_view, glossary
 from syncheck.report.spans import SpanAnswer, span_view
 from syncheck.spans.words import reading_direction
@@ -142,7 +142,7 @@ def _templates() -> jinja2.Environment:
         lstrip_blocks=True,
     )
     environment.filters |= {
-        "contrast": contrast_words,
+        "contrast_lines": contrast_lines,
         "decimal": decimal,
         "direction": reading_direction,
         "tint": tint,

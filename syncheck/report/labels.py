@@ -112,8 +112,12 @@ def why(sentence: SentenceScore) -> str:
     return f"No passage supports it; nearest is {passage}:"
 
 
-def contrast_words(found: Contrast) -> str:
-    """Describe a contrast in words, with the passages numbered from 1."""
+def contrast_lines(sentence: SentenceScore) -> tuple[str, ...]:
+    """Describe the contrasts of a sentence in words, those of two kinds that have the same words once."""
+    return tuple(dict.fromkeys(map(_contrast_words, sentence.contrasts)))
+
+
+def _contrast_words(found: Contrast) -> str:
     passage = f"passage {found.passage + 1}"
     if not found.sentence:
         return f"{passage} says “{found.evidence}”, the sentence does not"

@@ -25,7 +25,7 @@ from syncheck.report.labels import (
     STATUS_WORDS,
     TINTS,
     VERDICTS,
-    contrast_words,
+    contrast_lines,
     feature_label,
     feature_value,
     verdict,
@@ -300,7 +300,7 @@ class _Data:
             "" if near is None else _cut(near.text.strip(), evidence),
             None if near is None else round(near.score, 4),
             None if label is None else int(label),
-            [_cut(contrast_words(found), 120) for found in sentence.contrasts[: max(signals, 1)]],
+            [_cut(words, 120) for words in contrast_lines(sentence)[: max(signals, 1)]],
             self._signals(sentence, signals),
         ]
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, TextIO
 
 from syncheck.printable import printable
-from syncheck.report.labels import REMARKS, answer_facts, contrast_words, feature_label, feature_value, verdict
+from syncheck.report.labels import REMARKS, answer_facts, contrast_lines, feature_label, feature_value, verdict
 from syncheck.types import SentenceScore
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def _sentence_lines(number: int, sentence: SentenceScore, pen: _Pen) -> list[str
         return pen.wrap(f"{sentence.text}  [{verdict(sentence)}]", f"{number:>3}     –  {'·' * _BAR_CELLS} ")
     full = round(sentence.score * _BAR_CELLS)
     bar = pen.paint("█" * full + "░" * (_BAR_CELLS - full), _COLOURS.get(sentence.verdict or "", ""))
-    notes = [*(REMARKS[remark] for remark in sentence.remarks), *map(contrast_words, sentence.contrasts)]
+    notes = [*(REMARKS[remark] for remark in sentence.remarks), *contrast_lines(sentence)]
     notes += ["cut at the limit of tokens"] if sentence.truncated else []
     note = f"  [{'; '.join(notes)}]" if notes else ""
     return pen.wrap(sentence.text + note, f"{number:>3}  {sentence.score:.2f}  {bar} ")

@@ -10,7 +10,7 @@ from syncheck.decoding.scored import falls_below
 from syncheck.errors import SyncheckError
 from syncheck.given import check_share, check_texts
 from syncheck.report import Report
-from syncheck.report.labels import contrast_words
+from syncheck.report.labels import contrast_lines
 from syncheck.serving.chat import ChatRequest, ServiceError, read_chat
 from syncheck.serving.checked import NO_PASSAGES, Failing
 from syncheck.types import SentenceScore
@@ -102,5 +102,5 @@ def _length(request: ChatRequest) -> int:
 def _words(sentence: SentenceScore) -> str:
     """Quote a sentence with the reason why it does not pass."""
     score = sentence.reason or "no score" if sentence.score is None else f"{sentence.score:.2f}"
-    why = ", ".join([score, *map(contrast_words, sentence.contrasts)])
+    why = ", ".join([score, *contrast_lines(sentence)])
     return f"“{sentence.text}” ({why})"

@@ -105,7 +105,7 @@ class Card {
     this.selected = sentence.start;
     const { verdict, score, status, reason, evidence: [cited], remarks = [], contrasts = [] } = sentence;
     const head = score === null ? `Not scored: ${reason ?? status.replaceAll("_", " ")}` : `${verdict ?? "scored"}, ${score.toFixed(2)}`;
-    const said = [...remarks.map((remark) => REMARKS[remark] ?? remark), ...contrasts.map(contrastWords)];
+    const said = [...remarks.map((remark) => REMARKS[remark] ?? remark), ...new Set(contrasts.map(contrastWords))];
     if (cited) said.push(`Nearest in passage ${cited.passage + 1} (support ${cited.support.toFixed(2)}): “${cited.text}”`);
     for (const other of answers.querySelectorAll(".why")) other.replaceChildren();
     this.why.append(node("strong", { class: verdict ?? "unchecked", text: head }), ...said.map((text) => node("p", { text })));
