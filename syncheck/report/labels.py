@@ -12,7 +12,7 @@ from syncheck.printable import counted
 from syncheck.schemas import LID, feature_of
 from syncheck.spans.items import SpanLabels, risk_of
 from syncheck.spans.words import cluster_borders
-from syncheck.types import Contrast, Remark, SentenceScore, Status, Verdict
+from syncheck.types import Contrast, Evidence, Remark, SentenceScore, Status, Verdict
 
 if TYPE_CHECKING:
     from syncheck.report.model import Answer
@@ -21,7 +21,7 @@ VERDICTS: Mapping[Verdict, str] = {
     "supported": "the passages support it",
     "doubtful": "below the threshold that the search asks for",
     "unsupported": "below the threshold under which a sentence is dropped",
-    "contradicted": "below it too, and the evidence says otherwise",
+    "contradicted": "below it too, and a passage differs in its words, or the aligner takes it for contradicted",
 }
 """Meaning of each verdict, best first."""
 
@@ -89,27 +89,44 @@ def verdict(sentence: SentenceScore) -> str:
     return f"{words}: {sentence.reason}" if sentence.reason else words
 
 
+ALIGNER_CONTRADICTS = "the aligner takes it for contradicted"
+"""Words for a sentence that is called contradicted although no contrast was found."""
+
+
+def is_contradicted_by_aligner(sentence: SentenceScore) -> bool:
+    """Return True if a sentence is called contradicted without a contrast: by the aligner's probability alone."""
+    return sentence.verdict == "contradicted" and not sentence.contrasts
+
+
 def why(sentence: SentenceScore) -> str:
     """Describe how the best evidence relates to a sentence; empty for a sentence without a score.
 
-    A sentence may be below the threshold although a passage supports it, since the other signals count too.
+    A sentence may be below the threshold although a passage supports it, since the other signals count too. Evidence
+    is said to contradict the sentence only if it has the words of a contrast.
     """
     if sentence.verdict is None:
         return ""
     evidence = sentence.evidence
+    by_aligner = is_contradicted_by_aligner(sentence)
+    judged = ALIGNER_CONTRADICTS.capitalize() if by_aligner else "No passage supports it"
     if evidence is None or not evidence.text.strip():
-        return "No passage was found that supports it." if sentence.verdict != "supported" else ""
+        found_none = f"{judged}." if by_aligner else "No passage was found that supports it."
+        return found_none if sentence.verdict != "supported" else ""
     passage = f"passage {evidence.passage + 1}"
     supported = evidence.score >= _SUPPORTS
-    if sentence.verdict == "contradicted":
-        return f"No passage supports it, and {passage} says otherwise:"
     if sentence.verdict == "supported" and supported:
         return f"{passage.capitalize()} supports it:"
-    if supported:
-        return f"{passage.capitalize()} may support it, but the other signals count against it; nearest:"
     if sentence.verdict == "supported":
         return f"Its signals speak for it, although no passage says it in so many words; nearest is {passage}:"
-    return f"No passage supports it; nearest is {passage}:"
+    if sentence.verdict == "contradicted" and any(_is_in(evidence, found) for found in sentence.contrasts):
+        return f"{judged}, and {passage} says otherwise:"
+    if supported and sentence.verdict != "contradicted":
+        return f"{passage.capitalize()} may support it, but the other signals count against it; nearest:"
+    return f"{judged}; nearest is {passage}:"
+
+
+def _is_in(evidence: Evidence, found: Contrast) -> bool:
+    return found.passage == evidence.passage and found.evidence.casefold() in evidence.text.casefold()
 
 
 def contrast_lines(sentence: SentenceScore) -> tuple[str, ...]:

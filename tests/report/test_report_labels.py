@@ -1,5 +1,7 @@
 """Colours of scores, words of features, shades of characters."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,7 +11,7 @@ from syncheck.errors import InputError
 from syncheck.report.labels import ShadeView, feature_label, feature_value, shades_of, tint, why
 from syncheck.schemas import SCHEMAS, feature_schema
 from syncheck.spans import SoftSpan, SpanLabels, labels_of
-from syncheck.types import Evidence, SentenceScore
+from syncheck.types import Contrast, Evidence, SentenceScore
 
 HINDI = "\u0928\u092e\u0938\u094d\u0924\u0947 \u0926\u0941\u0928\u093f\u092f\u093e"
 
@@ -67,7 +69,8 @@ def test_every_released_feature_has_words(version):
         ("unsupported", 0.3, "No passage supports it; nearest is passage 2:"),
         ("unsupported", 0.8, "count against it"),
         ("supported", 0.2, "speak for it"),
-        ("contradicted", 0.1, "passage 2 says otherwise:"),
+        ("contradicted", 0.1, "The aligner takes it for contradicted; nearest is passage 2:"),
+        ("contradicted", None, "The aligner takes it for contradicted."),
         ("unsupported", None, "No passage was found"),
         ("supported", None, ""),
         (None, 0.9, ""),
@@ -78,6 +81,21 @@ def test_why_says_what_the_evidence_says(verdict, support, words):
     found = why(SentenceScore("It is.", 0, 6, 0, 2, 0.5, "scored", {}, evidence=evidence, verdict=verdict))
     assert words in found
     assert bool(words) == bool(found)
+
+
+@pytest.mark.parametrize(
+    ("contrast", "words"),
+    [
+        (Contrast("antonym", "closed", "Open", 1), "No passage supports it, and passage 2 says otherwise:"),
+        (Contrast("negation", "not", "", 1), "No passage supports it, and passage 2 says otherwise:"),
+        (Contrast("antonym", "closed", "Open", 0), "No passage supports it; nearest is passage 2:"),
+        (Contrast("number", "4", "5", 1), "No passage supports it; nearest is passage 2:"),
+    ],
+    ids=["in the quote", "only in the sentence", "in another passage", "elsewhere in the passage"],
+)
+def test_evidence_says_otherwise_only_if_it_has_the_words_of_a_contrast(contrast, words):
+    sentence = SentenceScore("It is closed.", 0, 13, 0, 2, 0.1, "scored", {}, verdict="contradicted")
+    assert why(replace(sentence, evidence=Evidence(1, "It is open.", 0.2), contrasts=(contrast,))) == words
 
 
 def test_lid_is_named_after_its_block():
