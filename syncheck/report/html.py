@@ -14,8 +14,8 @@ import jinja2
 from markupsafe import Markup
 
 from syncheck.files import RefusedRecord
-from syncheck.report.labels import VERDICTS, contrast_lines, decimal, tint, verdict, why
-from syncheck.report.layout import case_view, glossary
+from syncheck.report.labels import contrast_lines, decimal, tint, verdict, why
+from syncheck.report.layout import case_view, glossary, legend
 from syncheck.report.spans import SpanAnswer, span_view
 from syncheck.spans.words import reading_direction
 
@@ -54,8 +54,7 @@ def render_html(
         title=title,
         cases=[case_view(case, number, prefix=prefix) for number, case in enumerate(cases, 1)],
         refused=refused,
-        verdicts=VERDICTS,
-        scale=[tint(score) for score in (0.0, 0.5, 1.0)],
+        legend=legend(cases),
         glossary=glossary(cases),
         opened=any(answer.report.spans is not None for case in cases for answer in case.answers),
     )

@@ -10,16 +10,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from syncheck.report.labels import (
+    VERDICTS,
     FeatureLabel,
     ShadeView,
+    Tint,
     answer_facts,
     decimal,
     feature_label,
     feature_value,
     shades_of,
+    tint,
 )
 from syncheck.schemas import LARGE_KL_NATS
-from syncheck.types import SentenceScore, TokenSignals
+from syncheck.types import SentenceScore, TokenSignals, Verdict
 
 if TYPE_CHECKING:
     from syncheck.report.model import Answer, Case, Report
@@ -109,6 +112,16 @@ class Segment:
 
 
 @dataclass(frozen=True, slots=True)
+class VerdictView:
+    """A verdict in the legend, with the colours of its lowest and of its highest score."""
+
+    verdict: Verdict
+    meaning: str
+    low: Tint
+    high: Tint
+
+
+@dataclass(frozen=True, slots=True)
 class CaseView:
     """A question with its answers, and its passages cut where evidence begins and ends."""
 
@@ -123,6 +136,17 @@ def case_view(case: Case, number: int, *, prefix: str) -> CaseView:
     anchor = f"{prefix}q{number}"
     answers = tuple(_answer_view(a, f"{anchor}a{i}") for i, a in enumerate(case.answers, 1))
     return CaseView(anchor, case.question, answers, _passages(case, answers))
+
+
+def legend(cases: Iterable[Case]) -> tuple[VerdictView, ...]:
+    """Return the verdicts that the legend explains, worst first.
+
+    A monitor whose two thresholds are equal calls no sentence doubtful: the word is there only if a sentence has it.
+    """
+    answers = [answer for case in cases for answer in case.answers]
+    used = {s.verdict for answer in answers for s in (*answer.report.sentences, *answer.dropped)}
+    shown = [verdict for verdict in reversed([*VERDICTS]) if verdict != "doubtful" or verdict in used]
+    return tuple(VerdictView(one, VERDICTS[one], tint(0.0, one), tint(1.0, one)) for one in shown)
 
 
 def glossary(cases: Iterable[Case]) -> tuple[FeatureLabel, ...]:

@@ -206,7 +206,15 @@ def test_marking_keeps_the_passage_and_knows_each_characters_evidence(passage, s
     assert sorted(ended) == sorted(ref for *_, ref in marks)
 
 
-def test_each_verdict_is_in_the_legend():
-    page = Page(render_html([Case.of(report("q", ("p",), [("Yes.", 0.5, 0, "p")]))]))
+def test_the_legend_has_each_verdict_but_doubtful_only_where_a_sentence_is():
     assert set(VERDICTS) == set(get_args(Verdict))
-    assert all(verdict in page.text("span") for verdict in VERDICTS)
+    (sure,) = report("q", ("p",), [("Yes.", 0.9, 0, "p")]).sentences
+    unsure = replace(sure, score=0.75, verdict="doubtful")
+
+    def words(*sentences, dropped=()):
+        made = replace(report("q", ("p",), [("Yes.", 0.9, 0, "p")]), sentences=sentences)
+        source = render_html([Case("q", ("p",), (Answer("FOD", made, dropped),))])
+        return re.findall(r'<span class="(\w+)" style="--l:[^"]*--l1:', source)
+
+    assert words(sure) == ["contradicted", "unsupported", "supported"]
+    assert words(sure, unsure) == words(sure, dropped=(unsure,)) == list(reversed(VERDICTS))
