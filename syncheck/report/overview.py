@@ -25,9 +25,11 @@ from syncheck.report.labels import (
     STATUS_WORDS,
     TINTS,
     VERDICTS,
+    Tint,
     contrast_lines,
     feature_label,
     feature_value,
+    tint,
     verdict,
     why,
 )
@@ -39,6 +41,8 @@ MOST_ANSWERS = 10_000
 ANSWER_BYTES = 5_000
 """Largest size of an answer on the page, in bytes."""
 BINS = 20
+_DIGITS = 4
+"""Decimal places of a score on the page."""
 KINDS: tuple[str, ...] = (*VERDICTS, *(status for status in get_args(Status) if status != "scored"))
 """Categories of sentences: verdicts and, for sentences without a score, statuses."""
 
@@ -62,9 +66,9 @@ class ScoredAnswer:
     """One for each sentence: True for faithful, None without a label. Empty if nothing is labelled."""
 
     @property
-    def lowest(self) -> float | None:
-        """Lowest score of its sentences; None if no sentence has a score."""
-        return min((s.score for s in self.sentences if s.score is not None), default=None)
+    def lowest(self) -> SentenceScore | None:
+        """The sentence with the lowest score, of equals the first; None if no sentence has a score."""
+        return min((s for s in self.sentences if s.score is not None), key=_rank, default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,14 +145,57 @@ def _evidence(given: JsonDict) -> Evidence:
     return Evidence(**{name: field(given, name, kind) for name, kind in kinds.items()})  # type: ignore[arg-type]
 
 
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """Part of a bar of a histogram: the sentences of one verdict in one bin, on top of ``below`` others."""
+
+    verdict: Verdict
+    place: int
+    count: int
+    below: int
+    tint: Tint
+
+
+class Histogram:
+    """Counts of scored sentences by verdict and by score, in bins of equal width.
+
+    Verdicts follow the thresholds of the monitor, or of several, and so do the colours of the bars.
+    """
+
+    def __init__(self) -> None:
+        self._counts: Counter[tuple[Verdict, int]] = Counter()
+
+    def add(self, sentence: SentenceScore) -> None:
+        """Count a sentence; one without a score has no bin."""
+        if sentence.score is not None and sentence.verdict is not None:
+            self._counts[sentence.verdict, _bin(sentence.score)] += 1
+
+    @property
+    def totals(self) -> tuple[int, ...]:
+        """Number of sentences in each bin."""
+        return tuple(sum(self._counts[kind, place] for kind in VERDICTS) for place in range(BINS))
+
+    @property
+    def bars(self) -> tuple[Bar, ...]:
+        """The parts of the bars, from left to right, and in each bin from the worst verdict up."""
+        found = []
+        for place in range(BINS):
+            below = 0
+            for kind in reversed([*VERDICTS]):
+                if count := self._counts[kind, place]:
+                    found.append(Bar(kind, place, count, below, tint((place + 0.5) / BINS, kind)))
+                    below += count
+        return tuple(found)
+
+
 class Overview:
     """Counts scored answers, which may come from a generator, and keeps those that the page lists."""
 
     def __init__(self, answers: Iterable[ScoredAnswer]) -> None:
         self.kinds: Counter[str] = Counter()
         self.answers = 0
-        self._scores: list[float] = []
-        self._lowest: list[float] = []
+        self.sentence_histogram = Histogram()
+        self.answer_histogram = Histogram()
         self._labels: list[tuple[float, bool]] = []
         self.listed = heapq.nsmallest(MOST_ANSWERS, self._counted(answers), key=lambda answer: _rank(answer.lowest))
 
@@ -156,8 +203,10 @@ class Overview:
         for answer in answers:
             self.answers += 1
             self.kinds.update(_kind(sentence) for sentence in answer.sentences)
-            self._scores += [s.score for s in answer.sentences if s.score is not None]
-            self._lowest += [] if answer.lowest is None else [answer.lowest]
+            for sentence in answer.sentences:
+                self.sentence_histogram.add(sentence)
+            if answer.lowest is not None:
+                self.answer_histogram.add(answer.lowest)
             if answer.labels:
                 pairs = zip(answer.sentences, answer.labels, strict=True)
                 self._labels += [(s.score, label) for s, label in pairs if s.score is not None and label is not None]
@@ -167,16 +216,6 @@ class Overview:
     def sentences(self) -> int:
         """Number of sentences in all answers."""
         return self.kinds.total()
-
-    @property
-    def sentence_bins(self) -> tuple[int, ...]:
-        """Number of scored sentences by score, in bins of equal width."""
-        return _binned(self._scores)
-
-    @property
-    def answer_bins(self) -> tuple[int, ...]:
-        """Number of answers by lowest score, in bins of equal width."""
-        return _binned(self._lowest)
 
     def labelled(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         """Return (N,) scores and (N,) labels, 1 faithful, of the sentences that have both."""
@@ -227,17 +266,21 @@ class Overview:
         )
 
 
-def _rank(score: float | None) -> float:
-    return _UNSCORED if score is None else score
+def _rank(sentence: SentenceScore | None) -> float:
+    return _UNSCORED if sentence is None or sentence.score is None else sentence.score
 
 
 def _kind(sentence: SentenceScore) -> str:
     return sentence.verdict or sentence.status
 
 
-def _binned(scores: Sequence[float]) -> tuple[int, ...]:
-    places = np.minimum((np.asarray(scores, dtype=np.float64) * BINS).astype(np.int64), BINS - 1)
-    return tuple(np.bincount(places, minlength=BINS).tolist())
+def _rounded(score: float) -> float:
+    return round(score, _DIGITS)
+
+
+def _bin(score: float) -> int:
+    """Return the bin of a score, as the page's script finds it from the digits that the page has."""
+    return min(int(_rounded(score) * BINS), BINS - 1)
 
 
 class _Data:
@@ -259,7 +302,7 @@ class _Data:
             found = self._encoded(answer, range(most), text, evidence, signals)
             if len(found.encode()) <= ANSWER_BYTES:
                 return found
-        by_score = sorted(range(most), key=lambda i: _rank(answer.sentences[i].score))
+        by_score = sorted(range(most), key=lambda i: _rank(answer.sentences[i]))
         while len(found.encode()) > ANSWER_BYTES:
             most = most * 2 // 3 if most > 1 else 0
             text = text if most else 0
@@ -271,11 +314,12 @@ class _Data:
         kinds = sorted({KINDS.index(_kind(s)) for s in answer.sentences})
         sentences = [self._sentence(answer, i, text, evidence, signals) for i in kept]
         wrong = int(False in answer.labels)
-        lowest = None if answer.lowest is None else round(answer.lowest, 4)
+        lowest = answer.lowest
         row: list[object] = [
             _cut(answer.id, 100),
             _cut(answer.question, 400),
-            lowest,
+            None if lowest is None or lowest.score is None else _rounded(lowest.score),
+            None if lowest is None else KINDS.index(_kind(lowest)),
             kinds,
             wrong,
             len(answer.sentences),
@@ -283,8 +327,8 @@ class _Data:
         ]
         if len(kept) < len(answer.sentences):
             left = [sentence for i, sentence in enumerate(answer.sentences) if i not in kept]
-            row.append(_binned([s.score for s in left if s.score is not None]))
-            row.append(sorted(Counter(KINDS.index(_kind(s)) for s in left).items()))
+            counts = Counter((KINDS.index(_kind(s)), None if s.score is None else _bin(s.score)) for s in left)
+            row.append([[kind, place, count] for (kind, place), count in counts.items()])
         return _safe(row)
 
     def _sentence(self, answer: ScoredAnswer, place: int, text: int, evidence: int, signals: int) -> list[object]:
@@ -293,12 +337,12 @@ class _Data:
         near = sentence.evidence
         return [
             _cut(sentence.text, text),
-            None if sentence.score is None else round(sentence.score, 4),
+            None if sentence.score is None else _rounded(sentence.score),
             KINDS.index(_kind(sentence)),
             self._word(verdict(sentence)) if sentence.reason is None else _cut(verdict(sentence), 200),
             self._word(why(sentence)),
             "" if near is None else _cut(near.text.strip(), evidence),
-            None if near is None else round(near.score, 4),
+            None if near is None else _rounded(near.score),
             None if label is None else int(label),
             [_cut(words, 120) for words in contrast_lines(sentence)[: max(signals, 1)]],
             self._signals(sentence, signals),

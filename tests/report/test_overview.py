@@ -8,6 +8,7 @@ import pytest
 from test_html import Page
 
 from syncheck.errors import InputError
+from syncheck.report.labels import tint
 from syncheck.report.overview import ANSWER_BYTES, KINDS, LabelCurves, Overview, ScoredAnswer, answer_of
 
 HOSTILE = "</script><script>alert(1)</script><!-- ' \" & \u2028 é"
@@ -50,15 +51,37 @@ def test_sentences_are_counted_by_verdict_and_status():
     assert overview.kinds == {"supported": 2, "unsupported": 1, "contradicted": 1, "not_checkable": 1}
     assert (overview.answers, overview.sentences) == (3, 5)
     assert "40.0 %" in Page(source).text("td")
-    assert {place: n for place, n in enumerate(overview.sentence_bins) if n} == {2: 1, 4: 1, 18: 1, 19: 1}
-    assert {place: n for place, n in enumerate(overview.answer_bins) if n} == {2: 1, 19: 1}
+    assert {place: n for place, n in enumerate(overview.sentence_histogram.totals) if n} == {2: 1, 4: 1, 18: 1, 19: 1}
+    assert {place: n for place, n in enumerate(overview.answer_histogram.totals) if n} == {2: 1, 19: 1}
+
+
+def test_the_bars_of_a_histogram_have_the_colours_of_verdicts_whatever_the_threshold_is():
+    overview, source, _ = drawn(
+        row("a", sentence(0.78, verdict="unsupported"), sentence(0.95, verdict="supported")),
+        row("b", sentence(0.81, verdict="contradicted"), sentence(0.84, verdict="supported")),
+        row("c", sentence(0.8149, verdict="unsupported"), sentence(None, status="failed")),
+    )
+    assert [(bar.verdict, bar.place, bar.count, bar.below) for bar in overview.sentence_histogram.bars] == [
+        ("unsupported", 15, 1, 0),
+        ("contradicted", 16, 1, 0),
+        ("unsupported", 16, 1, 1),
+        ("supported", 16, 1, 2),
+        ("supported", 19, 1, 0),
+    ]
+    assert [(bar.verdict, bar.place) for bar in overview.answer_histogram.bars] == [
+        ("unsupported", 15),
+        ("contradicted", 16),
+        ("unsupported", 16),
+    ]
+    assert overview.sentence_histogram.bars[0].tint == tint(15.5 / 20, "unsupported")
+    assert "sentences from 0.80 to 0.85, supported: 1" in Page(source).text("title")
 
 
 def test_the_script_is_given_the_worst_first_with_what_it_filters_by():
     _, _, data = drawn(
         row("good", sentence(0.9)), row("none", sentence(None, status="failed")), row("bad", sentence(0.1))
     )
-    assert [(one[0], one[2], [KINDS[kind] for kind in one[3]]) for one in data["data"]] == [
+    assert [(one[0], one[2], [KINDS[kind] for kind in one[4]]) for one in data["data"]] == [
         ("bad", 0.1, ["unsupported"]),
         ("good", 0.9, ["supported"]),
         ("none", None, ["failed"]),
@@ -109,7 +132,7 @@ def test_an_answer_takes_at_most_5_kilobytes_and_keeps_its_worst_sentence(text):
     _, source, data = drawn(row("x", *many))
     line = source.partition('id="data">[')[2].partition("]</script>")[0]
     assert len(line.encode()) <= ANSWER_BYTES
-    total, kept = data["data"][0][5:7]
+    total, kept = data["data"][0][6:8]
     assert total == 200
     assert any(one[1] == 0.125 and one[0].startswith("Worst") for one in kept)
 
@@ -137,7 +160,7 @@ def test_labels_of_scored_sentences_are_kept():
     overview = Overview([ScoredAnswer("a", "Why?", found.sentences, (True, False, True, None))])
     scores, labels = overview.labelled()
     assert (scores.tolist(), labels.tolist()) == ([0.9, 0.2], [1, 0])
-    assert '"Why?",0.2' in overview.to_html()
+    assert '"Why?",0.2,' in overview.to_html()
 
 
 def test_no_answers_are_said_to_be_none():

@@ -49,7 +49,9 @@ def test_the_histograms_follow_the_filters(browser, opened):
         row("b", sentence(0.95), sentence(None, status="not_checkable")),
         row("long", *LONG),
     )
-    whole = [", ".join(map(str, counts)) for counts in (overview.sentence_bins, overview.answer_bins)]
+    whole = [
+        ", ".join(map(str, counts)) for counts in (overview.sentence_histogram.totals, overview.answer_histogram.totals)
+    ]
     assert browser.run(BARS) == whole
     for name, value, expected in (
         ("high", "0.25", [bins(b4=1, b18=1), bins(b4=1)]),
@@ -66,6 +68,23 @@ def test_the_histograms_follow_the_filters(browser, opened):
     browser.run("document.forms.filters.reset()")
     browser.wait(f"JSON.stringify({BARS}) === JSON.stringify({whole!r})", seconds=10)
     assert browser.run(HIGHEST) == [100, 100] and not browser.errors
+
+
+def test_bars_are_drawn_by_verdict_whatever_the_filters_leave(browser, opened):
+    opened(
+        row("a", sentence(0.81, verdict="unsupported"), sentence(0.84, verdict="supported")),
+        row("b", sentence(0.82, verdict="supported"), sentence(0.83, verdict="supported")),
+        row("c", sentence(0.79996, verdict="unsupported")),  # 0.8 with the digits of the page
+    )
+    bars = (
+        "[...document.querySelectorAll('[data-bars=sentences] rect')].map((bar) => `${bar.dataset.verdict} "
+        "${Number(bar.getAttribute('y'))} ${Number(bar.getAttribute('height'))}`)"
+    )
+    assert browser.run(bars) == ["unsupported 70 40", "supported 10 60"]
+    browser.run("document.forms.filters.elements.low.value = '0.805'")
+    browser.run("document.forms.filters.dispatchEvent(new Event('input'))")
+    browser.wait(f"JSON.stringify({bars}) === JSON.stringify({['unsupported 85 25', 'supported 10 75']!r})", seconds=10)
+    assert not browser.errors
 
 
 def test_the_table_of_verdicts_follows_the_filters(browser, opened):
