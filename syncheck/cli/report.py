@@ -19,7 +19,8 @@ from syncheck.errors import InputError, SyncheckError
 from syncheck.files import JsonDict, RefusedRecord, parsed_record
 from syncheck.labelling.datasets import load_jsonl
 from syncheck.labelling.responses import LabelledResponse
-from syncheck.report.overview import KINDS, LabelCurves, Overview, ScoredAnswer, answer_of
+from syncheck.report.overview import KINDS, LabelCurves, Overview
+from syncheck.report.rows import ScoredAnswer, answer_of
 
 _POINTS = 200
 """Number of points of a curve on the page."""

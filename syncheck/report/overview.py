@@ -16,12 +16,10 @@ from jinja2.utils import htmlsafe_json_dumps
 from markupsafe import Markup
 from numpy.typing import NDArray
 
-from syncheck.errors import InputError
-from syncheck.files import JsonDict, RefusedRecord, field
+from syncheck.files import RefusedRecord
 from syncheck.report.html import render_page
 from syncheck.report.labels import (
     BANDS,
-    REMARKS,
     STATUS_WORDS,
     TINTS,
     VERDICTS,
@@ -33,8 +31,9 @@ from syncheck.report.labels import (
     verdict,
     why,
 )
+from syncheck.report.rows import ScoredAnswer
 from syncheck.schemas import feature_of
-from syncheck.types import Contrast, ContrastKind, Evidence, Remark, SentenceScore, Status, Verdict
+from syncheck.types import SentenceScore, Status, Verdict
 
 MOST_ANSWERS = 10_000
 """Largest number of answers that a page lists, the worst first; all answers are counted."""
@@ -54,24 +53,6 @@ _DETAILS = ((2000, 400, 5), (1000, 200, 3), (500, 120, 0))
 
 
 @dataclass(frozen=True, slots=True)
-class ScoredAnswer:
-    """Answer in a line that ``syncheck score`` or ``syncheck generate`` wrote."""
-
-    id: str
-    """Empty if it has none."""
-    question: str
-    """Empty if it is not known."""
-    sentences: tuple[SentenceScore, ...]
-    labels: tuple[bool | None, ...] = ()
-    """One for each sentence: True for faithful, None without a label. Empty if nothing is labelled."""
-
-    @property
-    def lowest(self) -> SentenceScore | None:
-        """The sentence with the lowest score, of equals the first; None if no sentence has a score."""
-        return min((s for s in self.sentences if s.score is not None), key=_rank, default=None)
-
-
-@dataclass(frozen=True, slots=True)
 class LabelCurves:
     """Agreement of scores with labels; each curve is pairs of x and y in [0, 1]."""
 
@@ -84,65 +65,6 @@ class LabelCurves:
     """Mean score and share of faithful sentences, by bin of the score."""
     risk: Sequence[tuple[float, float]]
     """Share of sentences that are shown, the best first, and share of unfaithful ones among them."""
-
-
-def answer_of(row: JsonDict) -> ScoredAnswer:
-    """Return the answer in a line of output."""
-    given = field(row, "sentences", list)
-    sentences = tuple(_sentence(one) for one in given)
-    identity = row.get("id")
-    return ScoredAnswer("" if identity is None else str(identity), field(row, "question", str, default=""), sentences)
-
-
-def _sentence(given: object) -> SentenceScore:
-    if not isinstance(given, dict):
-        raise InputError(f"a sentence must be an object as `syncheck score` writes it; found {type(given).__name__}")
-    score, status, found = given.get("score"), field(given, "status", str), given.get("verdict")
-    if score is not None and not (isinstance(score, (int, float)) and 0 <= score <= 1):
-        raise InputError(f"field 'score' of a sentence must be a number from 0 to 1 or null; found {score!r}")
-    if status not in get_args(Status) or found not in (None, *get_args(Verdict)):
-        raise InputError(
-            f"a sentence must have a status and a verdict of `syncheck score`; found {status!r} and {found!r}"
-        )
-    if (score is None) != (found is None):
-        raise InputError(f"only a sentence with a score has a verdict; found {score!r} and {found!r}")
-    evidence = field(given, "evidence", dict, default=None)
-    return SentenceScore(
-        text=field(given, "text", str),
-        start=field(given, "start", int),
-        end=field(given, "end", int),
-        token_start=field(given, "token_start", int, default=0),
-        token_end=field(given, "token_end", int, default=0),
-        score=None if score is None else float(score),
-        status=status,
-        features={
-            name: float(value) if isinstance(value, (int, float)) else None
-            for name, value in field(given, "features", dict, default={}).items()
-        },
-        reason=field(given, "reason", str, default=None),
-        evidence=None if evidence is None else _evidence(evidence),
-        verdict=found,
-        remarks=_remarks(field(given, "remarks", list, default=[])),
-        contrasts=tuple(_contrast(one) for one in field(given, "contrasts", list, default=[])),
-    )
-
-
-def _remarks(given: Sequence[object]) -> tuple[Remark, ...]:
-    if not all(isinstance(remark, str) and remark in REMARKS for remark in given):
-        raise InputError(f"the remarks of a sentence must be some of {', '.join(REMARKS)}; found {given!r}")
-    return tuple(remark for remark in REMARKS if remark in given)
-
-
-def _contrast(given: object) -> Contrast:
-    if not isinstance(given, dict) or given.get("kind") not in get_args(ContrastKind):
-        raise InputError(f"a contrast must be an object with a kind as `syncheck score` writes it; found {given!r}")
-    kinds = {"kind": str, "sentence": str, "evidence": str, "passage": int}
-    return Contrast(**{name: field(given, name, kind) for name, kind in kinds.items()})
-
-
-def _evidence(given: JsonDict) -> Evidence:
-    kinds = {"passage": int, "text": str, "score": (int, float)}
-    return Evidence(**{name: field(given, name, kind) for name, kind in kinds.items()})  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, slots=True)

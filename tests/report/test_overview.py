@@ -9,7 +9,8 @@ from test_html import Page
 
 from syncheck.errors import InputError
 from syncheck.report.labels import tint
-from syncheck.report.overview import ANSWER_BYTES, KINDS, LabelCurves, Overview, ScoredAnswer, answer_of
+from syncheck.report.overview import ANSWER_BYTES, KINDS, LabelCurves, Overview
+from syncheck.report.rows import ScoredAnswer, answer_of
 
 HOSTILE = "</script><script>alert(1)</script><!-- ' \" & \u2028 é"
 
