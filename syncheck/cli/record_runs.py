@@ -28,7 +28,6 @@ from syncheck.corpus.records import Work
 from syncheck.errors import InputError
 from syncheck.files import JsonDict, RefusedRecord
 from syncheck.monitor import Monitor
-from syncheck.printable import printable
 from syncheck.training.provenance import instrument_of
 
 if TYPE_CHECKING:
@@ -202,7 +201,7 @@ def process(
     run: str | None = None,
     resume: bool = False,
     seen: Callable[[JsonDict], None] = lambda row: None,
-    form: Callable[[JsonDict], str] = FORMATS["jsonl"],
+    form: Callable[[JsonDict, IO[str]], str] = FORMATS["jsonl"],
 ) -> list[RefusedRecord]:
     """Apply ``work`` to each record of a file and write the results; ``-`` is standard input or output.
 
@@ -230,8 +229,7 @@ def process(
                 refused.append(RefusedRecord.of(line.source, line.number, row, str(row["error"])))
                 sys.stderr.write(f"{line.source}:{line.number}: {refused[-1].reason}\n")
             seen(row)
-            text = form(row)
-            output.write((printable(text) if output.isatty() else text) + "\n")
+            output.write(form(row, output) + "\n")
             output.flush()
     return refused
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import heapq
 import json
 from collections.abc import Callable, Mapping
-from functools import partial
-from typing import Any
+from typing import IO, Any
 
 from syncheck.files import JsonDict
 from syncheck.printable import counted, printable, shortened
+from syncheck.report import wants_colour
+from syncheck.report.rows import answer_of
+from syncheck.report.terminal import render_sentences
 
 _WORST = 3
 _SHOWN = 100
@@ -60,7 +62,7 @@ def _short(text: str) -> str:
     return shortened(" ".join(text.split()), _SHOWN)
 
 
-def _compact(row: JsonDict) -> str:
+def _compact(row: JsonDict, stream: IO[str]) -> str:
     """Return an answer on one line, separated by tabs: id, lowest score, sentences, and the text of the lowest."""
     if "error" in row:
         return printable(f"{_name(row)}\terror\t0\t{_short(str(row['error']))}")
@@ -70,24 +72,27 @@ def _compact(row: JsonDict) -> str:
     return printable(f"{_name(row)}\t{shown}\t{len(row['sentences'])}\t{_short(text)}")
 
 
-def _human(row: JsonDict) -> str:
-    """Return an answer as a block: each sentence with its score, and for a doubtful one the nearest evidence."""
+def _human(row: JsonDict, stream: IO[str]) -> str:
+    """Return an answer as a block, each sentence with score and verdict, in colour if the stream is a terminal."""
     if "error" in row:
         return printable(f"{_name(row)}\n  error  {row['error']}\n")
-    lines = [_name(row)]
-    for sentence in row["sentences"]:
-        score = "  - " if sentence["score"] is None else f"{sentence['score']:.2f}"
-        said = sentence.get("verdict") or sentence["status"]
-        lines.append(f"  {score}  {said:<13}  {' '.join(sentence['text'].split())}")
-        evidence = sentence.get("evidence")
-        if evidence and said != "supported":
-            lines.append(f"{'':23}nearest: {' '.join(evidence['text'].split())}")
-    return printable("\n".join(lines) + "\n")
+    return render_sentences(
+        answer_of(row).sentences,
+        title=_name(row),
+        stop=row.get("stop"),
+        message=row.get("trace", {}).get("message"),
+        colour=wants_colour(stream),
+    )
 
 
-FORMATS: Mapping[str, Callable[[JsonDict], str]] = {
+def _json(row: JsonDict, stream: IO[str]) -> str:
+    text = json.dumps(row, ensure_ascii=False)
+    return printable(text) if stream.isatty() else text
+
+
+FORMATS: Mapping[str, Callable[[JsonDict, IO[str]], str]] = {
     "human": _human,
-    "jsonl": partial(json.dumps, ensure_ascii=False),
+    "jsonl": _json,
     "compact": _compact,
 }
-"""Functions that write a line of output, by the value of ``--format``."""
+"""Functions that write a line of output for a stream, by the value of ``--format``."""

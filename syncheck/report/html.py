@@ -14,7 +14,7 @@ import jinja2
 from markupsafe import Markup
 
 from syncheck.files import RefusedRecord
-from syncheck.report.labels import contrast_lines, decimal, tint, verdict, why
+from syncheck.report.labels import contrast_lines, decimal, no_answer, tint, verdict, why
 from syncheck.report.layout import case_view, glossary, legend
 from syncheck.report.spans import SpanAnswer, span_view
 from syncheck.spans.words import reading_direction
@@ -144,6 +144,7 @@ def _templates() -> jinja2.Environment:
         "contrast_lines": contrast_lines,
         "decimal": decimal,
         "direction": reading_direction,
+        "no_answer": no_answer,
         "tint": tint,
         "verdict": verdict,
         "why": why,

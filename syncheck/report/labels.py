@@ -39,6 +39,13 @@ REMARKS: dict[Remark, str] = {
     "no_passage_touches": "no passage touches it",
 }
 
+_NO_ANSWER: Mapping[str | None, str] = {
+    "abstained": "no answer: abstained",
+    "handed_over": "no answer: handed over",
+    "nothing_passed": "no answer: no continuation passed",
+    "backtracked": "no answer: its first sentence did not pass",
+}
+
 _SUPPORTS = 0.5
 """Support from which a passage is said to support a sentence, in [0, 1]."""
 
@@ -141,6 +148,21 @@ def _contrast_words(found: Contrast) -> str:
     if not found.evidence:
         return f"{passage} does not say “{found.sentence}”"
     return f"{passage} says “{found.evidence}”, not “{found.sentence}”"
+
+
+def notes(sentence: SentenceScore) -> tuple[str, ...]:
+    """Describe what a line of text has no room for: remarks and contrasts, or why there is no score."""
+    if sentence.verdict is None:
+        found = () if sentence.status == "no_aggregator" else (verdict(sentence),)
+    else:
+        by_aligner = (ALIGNER_CONTRADICTS,) if is_contradicted_by_aligner(sentence) else ()
+        found = (*(REMARKS[remark] for remark in sentence.remarks), *contrast_lines(sentence), *by_aligner)
+    return (*found, "cut at the limit of tokens") if sentence.truncated else found
+
+
+def no_answer(stop: str | None) -> str:
+    """Say that an answer has no sentence, given why it ended; None if it was given."""
+    return _NO_ANSWER.get(stop, "empty answer")
 
 
 def answer_facts(answer: Answer) -> tuple[str, ...]:

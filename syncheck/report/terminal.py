@@ -1,25 +1,30 @@
-"""Reports as text for a terminal, readable without colour: a bar and a number for every sentence."""
+"""Reports as text for a terminal, readable without colour: score, verdict and what speaks against each sentence."""
 
 from __future__ import annotations
 
 import os
 import textwrap
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, TextIO
+from typing import IO, TYPE_CHECKING
 
 from syncheck.printable import printable
-from syncheck.report.labels import REMARKS, answer_facts, contrast_lines, feature_label, feature_value, verdict
-from syncheck.types import SentenceScore
+from syncheck.report.labels import STATUS_WORDS, answer_facts, feature_label, feature_value, no_answer, notes
+from syncheck.types import Evidence, SentenceScore
 
 if TYPE_CHECKING:
     from syncheck.report.model import Answer, Case
 
-_BAR_CELLS = 10
+WIDTH = 80
+"""Column at which lines are wrapped."""
 _SMALLEST_PULL = 0.05
 """Smallest contribution that is listed, in nats of log-odds; a smaller one hardly moves the score."""
 _PULLS = 5
 """Largest number of signals that are listed."""
-_INDENT = " " * 22
+_WORD = 12
+"""Width of the longest verdict."""
+_NARROWEST = 60
+_LEAST = 20
+"""Width that is left for a text after a prefix, however long that is."""
 _RESET, _BOLD, _DIM = "\x1b[0m", "\x1b[1m", "\x1b[2m"
 # Orange to blue, which all common kinds of colour blindness keep apart (256-colour codes).
 _COLOURS = {
@@ -30,12 +35,12 @@ _COLOURS = {
 }
 
 
-def wants_colour(stream: TextIO) -> bool:
+def wants_colour(stream: IO[str]) -> bool:
     """Return True if ``stream`` is a terminal whose user has not set ``NO_COLOR`` (https://no-color.org)."""
     return stream.isatty() and not os.environ.get("NO_COLOR")
 
 
-def render_text(cases: Sequence[Case], *, colour: bool = False, width: int = 100) -> str:
+def render_text(cases: Sequence[Case], *, colour: bool = False, width: int = WIDTH) -> str:
     """Draw questions with their answers, sentence by sentence.
 
     Parameters
@@ -45,22 +50,44 @@ def render_text(cases: Sequence[Case], *, colour: bool = False, width: int = 100
     colour
         True adds ANSI colours; see :func:`wants_colour`.
     width
-        Column at which lines are wrapped.
+        Column at which lines are wrapped; at least 60.
 
     Returns
     -------
     str
-        Lines ending in a newline. Each answer is followed by its lowest sentence, with the signals that pulled it down
-        (as changes of P(faithful)) and the evidence for it. Characters that would control the terminal are escaped.
+        Lines ending in a newline. Each sentence has its score and verdict, and below it remarks, contrasts and, unless
+        it is supported, the nearest evidence. Each answer is followed by the signals that pulled its lowest sentence
+        down (as changes of the log-odds). Characters that would control the terminal are escaped.
     """
-    pen = _Pen(colour=colour, width=max(width, 60))
+    pen = _Pen(colour=colour, width=width)
     lines: list[str] = []
     for case in cases:
-        question = textwrap.wrap(f"Q: {_on_one_line(case.question)}", pen.width)
-        lines += [pen.paint(line, _BOLD) for line in question]
+        lines += [pen.paint(line, _BOLD) for line in pen.wrap("", f"Q: {case.question}", indent=0)]
         for answer in case.answers:
             lines += ["", *_answer_lines(answer, pen)]
         lines.append("")
+    return "".join(f"{line}\n" for line in lines)
+
+
+def render_sentences(
+    sentences: Sequence[SentenceScore],
+    *,
+    title: str,
+    stop: str | None = None,
+    message: str | None = None,
+    colour: bool = False,
+    width: int = WIDTH,
+) -> str:
+    """Draw the sentences of one answer under a title, as :func:`render_text` does.
+
+    ``stop`` says why the answer ended, and ``message`` is what a decoder gave in place of it or of its end; both are
+    None for an answer that was given.
+    """
+    pen = _Pen(colour=colour, width=width)
+    lines = [pen.paint(line, _BOLD) for line in pen.wrap("", title, indent=0)]
+    for number, sentence in enumerate(sentences, 1):
+        lines += _sentence_lines(number, sentence, pen)
+    lines += _end_lines(sentences, stop, message, pen)
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -69,24 +96,28 @@ class _Pen:
 
     def __init__(self, *, colour: bool, width: int) -> None:
         self.colour = colour
-        self.width = width
+        self.width = max(width, _NARROWEST)
 
     def paint(self, text: str, code: str) -> str:
-        return f"{code}{text}{_RESET}" if self.colour else text
+        return f"{code}{text}{_RESET}" if self.colour and code else text
 
-    def wrap(self, text: str, first: str) -> list[str]:
-        """Wrap ``text`` after the first line's prefix, whose visible width is that of ``_INDENT``."""
-        lines = textwrap.wrap(_on_one_line(text), self.width - len(_INDENT)) or [""]
-        return [first + lines[0], *(_INDENT + line for line in lines[1:])]
+    def wrap(self, first: str, text: str, *, indent: int) -> list[str]:
+        """Wrap ``text`` after the prefix of its first line; ``indent`` is the width of that and of the other lines."""
+        lines = textwrap.wrap(printable(" ".join(text.split())), max(self.width - indent, _LEAST)) or [""]
+        return [first + lines[0], *(" " * indent + line for line in lines[1:])]
 
 
 def _answer_lines(answer: Answer, pen: _Pen) -> list[str]:
     report = answer.report
     mean = "no score" if report.faithfulness is None else f"faithfulness {report.faithfulness:.2f}"
-    lines = [pen.paint(f"── {printable(answer.label)} ", _BOLD) + " · ".join((mean, *answer_facts(answer)))]
+    title = " · ".join((f"{answer.label} {mean}", *answer_facts(answer)))
+    lines = [pen.paint(line, _BOLD) for line in pen.wrap("── ", title, indent=3)]
     for number, (sentence, dropped) in enumerate(answer.timeline, 1):
-        lines += _dropped_lines(dropped, pen)
+        for tried in dropped:
+            first = f"  x  {_number(tried.score)}  {'dropped':<{_WORD}}  "
+            lines += [pen.paint(line, _DIM) for line in pen.wrap(first, tried.text, indent=len(first))]
         lines += [] if sentence is None else _sentence_lines(number, sentence, pen)
+    lines += _end_lines(report.sentences, report.stop, None, pen)
     lowest = report.lowest
     if lowest is not None:
         lines += ["", *_explanation(report.sentences.index(lowest) + 1, lowest, pen)]
@@ -94,41 +125,42 @@ def _answer_lines(answer: Answer, pen: _Pen) -> list[str]:
 
 
 def _sentence_lines(number: int, sentence: SentenceScore, pen: _Pen) -> list[str]:
-    if sentence.score is None:
-        return pen.wrap(f"{sentence.text}  [{verdict(sentence)}]", f"{number:>3}     –  {'·' * _BAR_CELLS} ")
-    full = round(sentence.score * _BAR_CELLS)
-    bar = pen.paint("█" * full + "░" * (_BAR_CELLS - full), _COLOURS.get(sentence.verdict or "", ""))
-    notes = [*(REMARKS[remark] for remark in sentence.remarks), *contrast_lines(sentence)]
-    notes += ["cut at the limit of tokens"] if sentence.truncated else []
-    note = f"  [{'; '.join(notes)}]" if notes else ""
-    return pen.wrap(sentence.text + note, f"{number:>3}  {sentence.score:.2f}  {bar} ")
+    unscored = STATUS_WORDS[sentence.status] if sentence.status == "no_aggregator" else "no score"
+    word = f"{sentence.verdict or unscored:<{_WORD}}"
+    before = f"{number:>3}  {_number(sentence.score)}  "
+    indent = len(f"{before}{word}  ")
+    first = f"{before}{pen.paint(word, _COLOURS.get(sentence.verdict or '', ''))}  "
+    lines = pen.wrap(first, sentence.text, indent=indent)
+    for note in notes(sentence):
+        lines += pen.wrap(f"{' ' * indent}→ ", note, indent=indent + 2)
+    if sentence.evidence is not None and sentence.evidence.text.strip() and sentence.verdict != "supported":
+        nearest = pen.wrap(f"{' ' * indent}  ", f"nearest: {_quote(sentence.evidence)}", indent=indent + 2)
+        lines += [pen.paint(line, _DIM) for line in nearest]
+    return lines
 
 
-def _dropped_lines(dropped: Sequence[SentenceScore], pen: _Pen) -> list[str]:
-    return [
-        pen.paint(line, _DIM)
-        for d in dropped
-        for line in pen.wrap(d.text, f"  x  {_number(d.score)}  {'dropped':<{_BAR_CELLS}} ")
-    ]
+def _end_lines(sentences: Sequence[SentenceScore], stop: str | None, message: str | None, pen: _Pen) -> list[str]:
+    given = None if message is None else f"given instead: “{message.strip()}”"
+    words = [given] if sentences else [no_answer(stop), given]
+    said = "; ".join(word for word in words if word)
+    return pen.wrap(" " * 5, f"({said})", indent=5) if said else []
 
 
 def _explanation(number: int, sentence: SentenceScore, pen: _Pen) -> list[str]:
-    lines = [pen.paint(f"     lowest: sentence {number}, {printable(verdict(sentence))}", _BOLD)]
+    lines = [pen.paint(f"     lowest: sentence {number}, {sentence.verdict or 'scored'}", _BOLD)]
     pulls = ((change, name) for name, change in sentence.attribution.items() if change <= -_SMALLEST_PULL)
     for change, name in sorted(pulls)[:_PULLS]:
-        value = feature_value(name, sentence.features.get(name))
-        lines.append(f"     {change:+.2f}  {name:<22} {value:<13} {feature_label(name).meaning}")
-    if sentence.evidence is not None:
-        best = sentence.evidence
-        quote = f"“{best.text.strip()}” (support {best.score:.2f})"
-        lines += pen.wrap(quote, f"     best: {f'passage {best.passage + 1}':<12}")
+        first = f"     {change:+.2f}  {printable(name):<19}  {feature_value(name, sentence.features.get(name)):<10}  "
+        lines += pen.wrap(first, feature_label(name).meaning, indent=len(first))
+    if sentence.evidence is not None and sentence.verdict == "supported":
+        lines += pen.wrap("     best: ", _quote(sentence.evidence), indent=11)
     if sentence.latency_ms is not None:
         lines.append(f"     scored {sentence.latency_ms:.1f} ms after it was complete")
     return lines
 
 
-def _on_one_line(text: str) -> str:
-    return printable(" ".join(text.split()))
+def _quote(evidence: Evidence) -> str:
+    return f"“{evidence.text.strip()}” (passage {evidence.passage + 1}, support {evidence.score:.2f})"
 
 
 def _number(score: float | None) -> str:

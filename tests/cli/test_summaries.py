@@ -1,5 +1,6 @@
 """What ``score`` and ``generate`` tell a person: the summary at the end, and ``--format``."""
 
+import io
 import re
 
 import pytest
@@ -8,6 +9,8 @@ from command_runs import ANSWER, read, record, write
 from syncheck.cli import COMMANDS, EXAMPLES, SELDOM, main, parser
 from syncheck.cli.summaries import FORMATS, Summary
 
+PLAIN = io.StringIO()
+
 
 def row(name, *scores):
     return {
@@ -15,10 +18,13 @@ def row(name, *scores):
         "sentences": [
             {
                 "text": f" Sentence {i}\nof {name}. ",
+                "start": 0,
+                "end": 9,
                 "score": score,
                 "status": "scored" if score is not None else "not_checkable",
                 "verdict": None if score is None else "supported" if score >= 0.5 else "unsupported",
-                "evidence": {"text": "A  passage."},
+                "reason": "no letter or digit" if score is None else None,
+                "evidence": {"passage": 0, "text": "A  passage.", "score": 0.5},
             }
             for i, score in enumerate(scores)
         ],
@@ -43,20 +49,41 @@ def test_a_summary_of_nothing():
 
 
 def test_an_answer_on_one_line():
-    assert FORMATS["compact"](row("a\tb", 0.9, 0.125, None)) == "a b\t0.125\t3\tSentence 1 of a b."
-    assert FORMATS["compact"](row(None)) == "-\t-\t0\t"
-    assert FORMATS["compact"]({"id": "c", "error": "no\ncontext"}) == "c\terror\t0\tno context"
+    assert FORMATS["compact"](row("a\tb", 0.9, 0.125, None), PLAIN) == "a b\t0.125\t3\tSentence 1 of a b."
+    assert FORMATS["compact"](row(None), PLAIN) == "-\t-\t0\t"
+    assert FORMATS["compact"]({"id": "c", "error": "no\ncontext"}, PLAIN) == "c\terror\t0\tno context"
 
 
 def test_an_answer_as_a_block():
-    assert FORMATS["human"](row("a", 0.9, 0.1, None)).splitlines() == [
+    assert FORMATS["human"](row("a", 0.9, 0.1, None), PLAIN).splitlines() == [
         "a",
-        "  0.90  supported      Sentence 0 of a.",
-        "  0.10  unsupported    Sentence 1 of a.",
-        "                       nearest: A passage.",
-        "    -   not_checkable  Sentence 2 of a.",
-        "                       nearest: A passage.",
+        "  1  0.90  supported     Sentence 0 of a.",
+        "  2  0.10  unsupported   Sentence 1 of a.",
+        "                           nearest: “A passage.” (passage 1, support 0.50)",
+        "  3    –   no score      Sentence 2 of a.",
+        "                         → nothing to check: no letter or digit",
+        "                           nearest: “A passage.” (passage 1, support 0.50)",
     ]
+    assert FORMATS["human"]({"id": "c", "error": "no context"}, PLAIN) == "c\n  error  no context\n"
+
+
+def test_a_block_without_an_answer_says_why():
+    said = row("a") | {"stop": "abstained"}
+    assert FORMATS["human"](said, PLAIN) == "a\n     (no answer: abstained)\n"
+    assert "instead: “No.”" in FORMATS["human"](said | {"trace": {"message": "No."}}, PLAIN)
+    assert FORMATS["human"](row("b"), PLAIN) == "b\n     (empty answer)\n"
+
+
+def test_colour_and_escapes_are_for_a_terminal(monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    given = row("\x9b2J", 0.9)
+    coloured = FORMATS["human"](given, Terminal())
+    assert re.sub(r"\x1b\[[0-9;]*m", "", coloured) == FORMATS["human"](given, PLAIN) != coloured
+    assert "\x9b" in FORMATS["jsonl"](given, PLAIN) and "\x9b" not in FORMATS["jsonl"](given, Terminal())
 
 
 @pytest.fixture

@@ -159,7 +159,8 @@ def test_empty_inputs_say_that_they_are_empty():
     prompt = RagPrompt("q", (), "same", "same", (1,), (1,))
     empty = Report(prompt, "", (), report("q", ("p",), [("a", 0.5, 0, None)]).tokens)
     page = Page(render_html([Case.of(empty)]))
-    assert "empty" in page.text("p")
+    assert "(empty answer)" in page.text("p")
+    assert "(no answer: abstained)" in Page(replace(empty, stop="abstained").to_html()).text("p")
     assert "passages" in page.text("p")
     assert "question" in Page(render_html([])).text("p")
 
