@@ -41,9 +41,9 @@ __all__ = [
 
 Status = Literal["scored", "no_aggregator", "no_context", "not_checkable", "unsupported_language", "failed"]
 """Only ``scored`` has a score. ``no_aggregator``: the monitor has no aggregator, so only features were measured.
-``no_context``: the context is empty. ``not_checkable``: the sentence has no letter or digit, or no token of its own.
-``unsupported_language``: the sentence or the context is in a language that the aligner does not read. ``failed``: the
-model or the aligner gave no usable result."""
+``no_context``: the context is empty. ``not_checkable``: the sentence has no letter or digit, or no token of its own, or
+it is a bare yes or no and the monitor reads text alone. ``unsupported_language``: the sentence or the context is in a
+language that the aligner does not read. ``failed``: the model or the aligner gave no usable result."""
 Verdict = Literal["supported", "doubtful", "unsupported", "contradicted"]
 """A score in words, by the monitor's thresholds; see :class:`SentenceScore`."""
 BoundsKind = Literal["exact", "bounded", "missing"]
@@ -370,7 +370,7 @@ class SentenceScore:
     ``no_passage_touches``: no passage has any of its content words."""
     contrasts: tuple[Contrast, ...] = ()
     """Disagreements with the part of the context that agrees best with the sentence, found word by word. They are
-    looked for only in English sentences whose verdict is below ``supported``."""
+    looked for only in English sentences, and if no feature counts them, only in those below ``supported``."""
 
     def __repr__(self) -> str:
         return summary(self, self.score, self.verdict or self.status, quoted(self.text))

@@ -221,5 +221,24 @@ def test_a_contrast_contradicts_a_sentence_below_the_threshold(score, verdict):
     monitor.config = replace(monitor.config, prune_threshold=0.8, backtrack_threshold=0.6)
     (sentence,) = monitor.score(monitor.prompt(question=QUESTION, context=PASSAGES), SENTENCES[0]).sentences
     assert sentence.verdict == verdict
-    found = () if verdict == "supported" else (Contrast("number", "1976", "1967", 0),)
-    assert sentence.contrasts == found
+    assert sentence.contrasts == (Contrast("number", "1976", "1967", 0),)
+
+
+@pytest.mark.parametrize(("text", "verdict"), [("It has two lanes.", "contradicted"), ("Cheese!", "unsupported")])
+def test_what_no_passage_touches_is_not_contradicted_by_the_aligner(text, verdict):
+    class Against(ScriptedAligner):
+        def align(self, passages, claims):
+            return [Support(s.score, s.evidence, contradicted=0.9) for s in super().align(passages, claims)]
+
+    monitor = made(Against({text: 0.1}), FormulaAggregator(SCHEMA, lambda values: 0.1))
+    (sentence,) = monitor.score(monitor.prompt(question=QUESTION, context=PASSAGES), text).sentences
+    assert sentence.verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("text", "status"), [("Yes.", "not_checkable"), ("No, ok!", "not_checkable"), ("No, 5.", "scored")]
+)
+def test_a_bare_answer_has_no_score_from_text_alone(text, status):
+    monitor = made(ScriptedAligner({text: 0.1}), FormulaAggregator(SCHEMA, lambda values: 0.1))
+    (sentence,) = monitor.score(monitor.prompt(question=QUESTION, context=PASSAGES), text).sentences
+    assert sentence.status == status
