@@ -11,6 +11,7 @@ from typing import Any
 from syncheck.errors import InputError, RecordError, WrongTypeError
 from syncheck.files import parsed_record
 from syncheck.labelling.biographies import is_biography, load_biographies
+from syncheck.labelling.groups import with_groups
 from syncheck.labelling.judges import PropositionJudge
 from syncheck.labelling.propositioners import Propositioner
 from syncheck.labelling.ragtruth import load_ragtruth
@@ -92,8 +93,9 @@ def load_jsonl(path: str | Path, *, carry_labels: bool = False, labels_required:
     with ``spans`` (objects with ``start`` and ``end``, the unfaithful characters), or ``sentences`` (strings) with
     ``labels``: 1 faithful, 0 unfaithful, null for a sentence that is not labelled and does not count. The sentences
     must contain all letters and digits of the response. With sentences, the response may be left out: they are then
-    joined, with a space where there is no white space between two. Optional: ``id``, ``group`` (default: the question),
-    ``generator``, ``task``, ``split``, ``quality``, ``prompt_with_context``, ``prompt_without_context``.
+    joined, with a space where there is no white space between two. Optional: ``id``, ``group``, ``generator``,
+    ``task``, ``split``, ``quality``, ``prompt_with_context``, ``prompt_without_context``. Records without ``group`` are
+    in one group if they have the same question and at least one passage in common.
 
     ``carry_labels`` carries labels over to sentences that a monitor cuts differently: those that overlap an unfaithful
     sentence are unfaithful. Otherwise, such responses are refused when they are measured or their labels are used. A
@@ -108,7 +110,7 @@ def load_jsonl(path: str | Path, *, carry_labels: bool = False, labels_required:
             return _response(record, path.stem, carry_labels)
         return _unlabelled(record, path.stem)
 
-    return found_in(path, ((record, read(record)) for record in read_records(path)))
+    return with_groups(found_in(path, ((record, read(record)) for record in read_records(path))))
 
 
 def labelled_responses(
@@ -133,13 +135,13 @@ def labelled_responses(
         responses.append(_response(record, record.source, carry_labels))
         dicts.append((record, responses[-1]))
     with_own_ids(dicts)
-    return responses
+    return with_groups(responses)
 
 
 def load_unlabelled(path: str | Path) -> list[LabelledResponse]:
     """Read the records of a JSON Lines file without their labels; see :func:`unlabelled_responses`."""
     path = Path(path)
-    return found_in(path, ((record, _unlabelled(record, path.stem)) for record in read_records(path)))
+    return with_groups(found_in(path, ((record, _unlabelled(record, path.stem)) for record in read_records(path))))
 
 
 def unlabelled_responses(records: Iterable[Mapping[str, Any]]) -> list[LabelledResponse]:
@@ -149,7 +151,7 @@ def unlabelled_responses(records: Iterable[Mapping[str, Any]]) -> list[LabelledR
     :func:`load_jsonl`; labels are ignored.
     """
     read = (_of_mapping(given, number) for number, given in enumerate(records, 1))
-    return with_own_ids((record, _unlabelled(record, record.source)) for record in read)
+    return with_groups(with_own_ids((record, _unlabelled(record, record.source)) for record in read))
 
 
 def labelled_record(response: LabelledResponse) -> dict[str, Any]:
@@ -204,7 +206,7 @@ def _unlabelled(record: Record, stem: str) -> LabelledResponse:
         question=question,
         passages=record.texts("context"),
         response=record.optional("response", str) or "",
-        group=record.optional("group", str) or question,
+        group=record.optional("group", str) or "",
         generator=record.optional("generator", str) or "unknown",
         task=record.optional("task", str),
         quality=record.optional("quality", str),

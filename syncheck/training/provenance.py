@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from syncheck.alignment import identity_of, weights_of
 from syncheck.checkpoint import fingerprint
 from syncheck.errors import InputError, MismatchError
+from syncheck.labelling.groups import first_names
 from syncheck.labelling.responses import LabelledResponse
 from syncheck.pretrained import same_weights
 
@@ -72,21 +73,11 @@ def question_digests(records: Iterable[LabelledResponse]) -> set[str]:
 def grouped_by_question(records: Sequence[LabelledResponse]) -> tuple[LabelledResponse, ...]:
     """Return the records with a single group for those with the same question over the same passages.
 
-    Groups that share a question are merged under the name of the first record's group, so that files that name groups
+    Groups that share a question are merged under the name of the first of them, so that files that name groups
     differently can be split into folds together.
     """
-    above: dict[str, str] = {}
-    asked: dict[str, str] = {}
-
-    def first(group: str) -> str:
-        while above.setdefault(group, group) != group:
-            group = above[group]
-        return group
-
-    for record in records:
-        group = asked.setdefault(_digests(record)[0], record.group)
-        above[first(record.group)] = first(group)
-    return tuple(replace(record, group=first(record.group)) for record in records)
+    names = first_names((record.group, [_digests(record)[0]]) for record in records)
+    return tuple(replace(record, group=name) for record, name in zip(records, names, strict=True))
 
 
 def seen_records(monitor: Monitor, records: Sequence[LabelledResponse]) -> list[LabelledResponse]:

@@ -3,7 +3,14 @@ import json
 import pytest
 
 from syncheck.errors import InputError, RecordError
-from syncheck.labelling import LabelledSentence, UnfaithfulSpan, load_jsonl, load_records
+from syncheck.labelling import (
+    LabelledSentence,
+    UnfaithfulSpan,
+    labelled_responses,
+    load_jsonl,
+    load_records,
+    load_unlabelled,
+)
 
 SPANS = {"question": "q", "context": ["a", "b"], "response": "Paris is big.", "spans": [{"start": 0, "end": 5}]}
 SENTENCES = {
@@ -21,7 +28,7 @@ def write(path, *records):
 
 def test_jsonl_with_spans(tmp_path):
     (record,) = load_records(write(tmp_path / "mine.jsonl", SPANS))
-    assert (record.id, record.group, record.generator) == ("mine:1", "q", "unknown")
+    assert (record.id, record.generator) == ("mine:1", "unknown")
     assert record.passages == ("a", "b")
     assert record.spans == (UnfaithfulSpan(0, 5),)
     assert record.sentences is None
@@ -70,6 +77,33 @@ def test_jsonl_optional_fields(tmp_path):
     }
     (record,) = load_jsonl(write(tmp_path / "mine.jsonl", SPANS | given))
     assert {name: getattr(record, name) for name in given} == given
+
+
+def groups_of(*asked):
+    """The number, from 0, of the group of each question with its passages and perhaps a group."""
+    fields = [dict(zip(("question", "context", "group"), given, strict=False)) for given in asked]
+    groups = [response.group for response in labelled_responses([SPANS | given for given in fields])]
+    return [list(dict.fromkeys(groups)).index(group) for group in groups]
+
+
+def test_records_without_a_group_are_grouped_by_question_and_passages():
+    one, two, ten = ["It rains."], ["It snows."], [f"Passage {i}." for i in range(10)]
+    assert groups_of(("Why?", one), ("Why?", two), ("Who?", one), ("Why?", one), (" Why?", ["It  rains. "])) == [
+        *(0, 1, 2, 0, 0)
+    ]
+    # One passage in common suffices, also through a third answer; an empty one is none.
+    assert groups_of(("Why?", ten[:3]), ("Why?", ten[5:]), ("Why?", ten[2:6]), ("Who?", ten)) == [0, 0, 0, 1]
+    assert groups_of(("Why?", [*one, ""]), ("Why?", ["", *two])) == [0, 1]
+    # A given group is kept, and joins no other.
+    assert groups_of(("Why?", one, "g"), ("Why?", one), ("Who?", two, "g"), ("Why?", one, "")) == [0, 1, 0, 1]
+
+
+def test_a_group_has_the_same_name_in_every_file(tmp_path):
+    other = SPANS | {"context": ["c"]}
+    first = load_jsonl(write(tmp_path / "first.jsonl", SPANS, other))
+    second = load_unlabelled(write(tmp_path / "second.jsonl", other, SPANS))
+    assert [r.group for r in first] == [r.group for r in reversed(second)]
+    assert len({"q", *(r.group for r in first)}) == 3  # nor is it that of a question alone
 
 
 @pytest.mark.parametrize(

@@ -40,6 +40,17 @@ def test_new_questions_under_the_same_ids_are_not(tmp_path):
     refuse_seen(trained_on(trained), new)
 
 
+def test_the_same_question_about_other_texts_is_new(tmp_path):
+    def load(name, *texts):
+        lines = [{"question": "Sum up.", "context": text, "response": text, "spans": []} for text in texts]
+        (tmp_path / name).write_text("".join(json.dumps(line) + "\n" for line in lines))
+        return load_jsonl(tmp_path / name)
+
+    trained = trained_on(load("train.jsonl", "It rains.", "It snows."))
+    assert not seen_records(trained, load("new.jsonl", "It hails."))
+    assert len(seen_records(trained, load("mixed.jsonl", "It hails.", "It snows."))) == 1
+
+
 @pytest.mark.parametrize(
     ("change", "known"),
     [
