@@ -45,8 +45,8 @@ def add_adapt(parser: argparse.ArgumentParser) -> None:
     add_options(
         parser,
         """
-        --prompts FILE  JSON Lines with question and context; if a record has a response, the model reads it instead of
-            answering
+        --prompts FILE  JSON Lines with question and context, of at least five questions; if a record has a response,
+            the model reads it instead of answering
         --output DIR  folder for the monitor and its model card
         --teacher TEACHER = generic  model whose sure scores become labels: 'generic', the bundled monitor, or anything
             that --aligner takes, such as an AlignScore .ckpt, minicheck:PATH or spans:PATH (%(default)s)

@@ -33,6 +33,7 @@ from syncheck.training import (
     measure_to_parquet,
     refuse_seen,
 )
+from syncheck.training.enough import MORE_LABELS, check_enough, check_questions
 
 BATCH_SIZES = {"cpu": 1, "cuda": 16}
 """Number of responses replayed at once: on a CPU, padding costs more than a larger batch saves."""
@@ -42,16 +43,19 @@ def train(args: argparse.Namespace) -> int:
     """Train a monitor, print the metrics of its kind of aggregator and save it; returns the exit code."""
     check_folder(args.output)
     untrained = monitor_to_measure(args)
-    measured = measured_by(untrained, args, Path(args.data))
+    check = partial(check_questions, remedy=MORE_LABELS)
+    measured = measured_by(untrained, args, Path(args.data), check=check)
+    chosen = LabelledSet.scored(measured, rule=args.labels)
+    check_enough(chosen, remedy=MORE_LABELS)
     kind, table, (held_out,) = best_aggregator(
-        *LabelledSet.scored(measured, rule=args.labels).data,
+        *chosen.data,
         names=measured.schema.names,
         repeats=1,
         seed=args.seed,
         aggregators=None if args.aggregator == "best" else (args.aggregator,),
     )
-    chosen = "best by grouped cross-validation" if args.aggregator == "best" else "trained"
-    sys.stdout.write(f"held-out sentences\n{table.to_text()}\n{chosen}: {kind}\n")
+    how = "best by grouped cross-validation" if args.aggregator == "best" else "trained"
+    sys.stdout.write(f"held-out sentences\n{table.to_text()}\n{how}: {kind}\n")
     if args.plot is not None:
         plot_intervals(panels_of("training", table), args.plot, label="AUROC, with 95 % intervals over groups")
     monitor = fit_measured(untrained, measured, aggregator=kind, rule=args.labels, seed=args.seed, held_out=held_out)

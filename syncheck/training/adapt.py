@@ -25,6 +25,7 @@ from syncheck.labelling.responses import LabelledResponse, LabelledSentence, pro
 from syncheck.monitor import Monitor, Teacher
 from syncheck.segments import is_checkable
 from syncheck.training.calibrate import sentences_needed
+from syncheck.training.enough import check_enough, check_labels, check_questions
 from syncheck.training.extract import measure, measure_to_parquet
 from syncheck.training.fit import choose_thresholds, fit_measured, untrained_monitor
 from syncheck.training.measured import MeasuredSentences
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
 ANSWER = "answer"
 DOUBT = 1e-3
 """Share of the teacher's surest scores that are assumed to be wrong."""
+MORE_PROMPTS = "Add prompts with other questions or about other texts"
+MORE_SURE = "Add prompts, draw more answers (samples, --samples), or let the teacher be less sure (sure, --sure)"
 EXPECTED = 0.5
 """Share of faithful sentences that the scores assume; that among the made-up labels means nothing."""
 
@@ -147,7 +150,8 @@ def adapt_monitor(
     Parameters
     ----------
     prompts
-        Records with ``question`` and ``context``; see :func:`~syncheck.labelling.unlabelled_responses`. The model
+        Records with ``question`` and ``context``, of at least five groups, because the thresholds are chosen by
+        cross-validation with five folds; see :func:`~syncheck.labelling.unlabelled_responses`. The model
         answers those without a ``response``; a given response is used as it is, without its labels if it has any, and
         the model acts as surrogate.
     teacher
@@ -194,6 +198,7 @@ def adapt_monitor(
     asked = [record for record in given if isinstance(record, LabelledResponse)]
     if len(asked) < len(given):
         asked = unlabelled_responses(cast(list[Mapping[str, Any]], given))
+    check_questions(asked, remedy=MORE_PROMPTS)
     untrained = untrained_monitor(model, tokenizer, config, aligner)
     judge = _Judge(teacher, untrained)
     kept = None if folder is None else Path(folder)
@@ -204,17 +209,16 @@ def adapt_monitor(
     answers = _answered(
         untrained, asked, left_out, kept, samples=samples, max_new_tokens=max_new_tokens, seed=seed, disable=bars
     )
-    if len({answer.group for answer in answers}) < 2:
-        raise InputError(
-            "expected answers to at least two questions, so that one can be paired with the passages of another; found "
-            f"{len(answers)} answers, and left out {left_out}"
-        )
+    why = f" (left out: {left_out})" if left_out else ""
+    check_questions(answers, remedy=f"{MORE_PROMPTS}{why}")
     scored = {answer.id: judge(answer) for answer in tqdm(answers, desc="teacher", unit=" answers", disable=bars)}
     spoil = Spoiler(answers, scored, judge, sure, seed)
     records = [record for answer in answers for record in (_taught(answer, scored[answer.id], sure), *spoil(answer))]
     if kept is not None:
         lines = (json.dumps(labelled_record(record), ensure_ascii=False) for record in records)
         (kept / "labels.jsonl").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    labels = Counter(sentence.faithful for record in records for sentence in record.sentences or ())
+    check_labels(labels[True], labels[False], remedy=MORE_SURE)
     measured = (
         measure(untrained, records, show_progress=show_progress)
         if kept is None
@@ -354,6 +358,7 @@ def _fitted(
 ) -> tuple[Monitor, EvaluationRow]:
     """Train, and choose the thresholds on all sentences of the answers, with the teacher's scores as expectation."""
     chosen = LabelledSet.scored(measured, rule="overlap")
+    check_enough(chosen, remedy=MORE_SURE)
     kind, table, (held_out,) = best_aggregator(
         *chosen.data, names=measured.schema.names, repeats=1, seed=seed, aggregators=(aggregator,)
     )

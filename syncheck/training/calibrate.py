@@ -16,6 +16,7 @@ from syncheck.evaluation.reliability import cross_fitted_calibration, expected_c
 from syncheck.given import check_choice, scores_with_labels
 from syncheck.labelling.labels import Rule
 from syncheck.monitor import Monitor
+from syncheck.training.enough import MORE_LABELS
 from syncheck.training.fit import choose_thresholds
 from syncheck.training.measured import MeasuredSentences, against_references, check_measured_by
 from syncheck.training.provenance import question_digests, refuse_seen
@@ -200,7 +201,13 @@ def calibrate_monitor(
     else:
         given = (monitor.config.backtrack_threshold, monitor.config.prune_threshold)
         backtrack, prune = _carried(aggregator, calibrated, given)
-    folds = max(2, min(5, int((y == 1).sum()), int((y == 0).sum()), len(np.unique(groups))))  # or as few labels allow
+    counts = len(np.unique(groups)), int((y == 1).sum()), int((y == 0).sum())
+    if min(counts) < 2:
+        raise InputError(
+            "the error of a calibration is measured on held-out questions, which needs at least two questions, two "
+            f"faithful and two unfaithful sentences; found {counts[0]}, {counts[1]} and {counts[2]}. {MORE_LABELS}"
+        )
+    folds = min(FOLDS, *counts)
     curve = release_curve(scores, y)
     if good_share is not None:
         backtrack = curve.threshold_for(good_share)
@@ -236,6 +243,9 @@ def _carried(before: Aggregator, after: Aggregator, thresholds: tuple[float, ...
     raw = held if before.calibration is None else before.calibration.raw(held)
     return [float(value) for value in after.calibration.probability(raw)]
 
+
+FOLDS = 5
+"""Largest number of folds for the calibration error."""
 
 FIRST_TOLERATED = 2
 """Number of unfaithful sentences that the strictest threshold tolerates: one that tolerates none would fail at the

@@ -17,9 +17,11 @@ from syncheck.errors import InputError, LeftOutWarning
 from syncheck.evaluation.crossval import Folding, cross_validate
 from syncheck.evaluation.systems import best_aggregator
 from syncheck.given import labels_found, real_numbers
+from syncheck.labelling.datasets import labelled_responses
 from syncheck.labelling.labels import Rule
 from syncheck.labelling.responses import LabelledResponse
 from syncheck.monitor import Monitor
+from syncheck.training.enough import HELD_OUT_FOLDS, MORE_LABELS, check_enough, check_questions
 from syncheck.training.extract import measure
 from syncheck.training.measured import MeasuredSentences, check_measured_by, left_out_lines
 from syncheck.training.provenance import question_digests
@@ -77,9 +79,6 @@ def choose_thresholds(scores: ArrayLike, y: ArrayLike) -> Thresholds:
     )
 
 
-HELD_OUT_FOLDS = 5
-
-
 def fit_monitor(
     records: Iterable[LabelledResponse | Mapping[str, Any]],
     *,
@@ -98,7 +97,8 @@ def fit_monitor(
     ----------
     records
         Labelled responses, by this model or by others (it then acts as surrogate), also as dicts; see
-        :func:`~syncheck.labelling.labelled_responses`.
+        :func:`~syncheck.labelling.labelled_responses`. They need at least five groups, five faithful sentences and five
+        unfaithful ones, because the thresholds are chosen by cross-validation with five folds.
     aggregator
         Kind of aggregator; ``"best"`` takes the one that is best in grouped cross-validation, see
         :func:`syncheck.evaluation.best_aggregator`. Or a scikit-learn classifier with ``predict_proba`` that accepts
@@ -122,7 +122,7 @@ def fit_monitor(
     Raises
     ------
     InputError
-        If the records cannot be used: none fits the window, or one of the labels is missing.
+        If the records cannot be used: there are too few, or none fits the window.
     TextGeneratorError
         If the aligner fails on a record.
     RecordError
@@ -134,8 +134,10 @@ def fit_monitor(
     LeftOutWarning
         If responses are left out of training, for example because they do not fit the window or have no context.
     """
+    given = labelled_responses(records)
+    check_questions(given, remedy=MORE_LABELS)
     untrained = untrained_monitor(model, tokenizer, config, aligner)
-    measured = measure(untrained, records, show_progress=show_progress)
+    measured = measure(untrained, given, show_progress=show_progress)
     if lines := left_out_lines(measured):
         warnings.warn("not all responses are trained on\n" + "\n".join(lines), LeftOutWarning, stacklevel=2)
     return fit_measured(untrained, measured, aggregator=aggregator, rule=rule, seed=seed)
@@ -185,6 +187,7 @@ def fit_measured(
     check_measured_by(measured, untrained)
     chosen = LabelledSet.scored(measured, rule=rule)
     if held_out is None:
+        check_enough(chosen, remedy=MORE_LABELS)
         folds = Folding(folds=HELD_OUT_FOLDS, repeats=1, seed=seed)
         if isinstance(aggregator, str):
             kinds = None if aggregator == "best" else (aggregator,)

@@ -13,6 +13,7 @@ from syncheck.kit import ASSETS
 from syncheck.labelling import load_jsonl
 from syncheck.testing import BrokenAligner, WordAligner, scripted_monitor
 from syncheck.training import adapt_monitor, sentences_needed
+from syncheck.types import Support
 
 CONFIG = MonitorConfig(schema="syncheck.v3", layers=LAYERS)
 
@@ -144,9 +145,29 @@ def test_answers_of_its_own_are_kept(tmp_path, monkeypatch):
     assert run().records == first.records
 
 
+def test_too_few_questions_are_refused_before_the_model_answers(llama, monkeypatch):
+    monkeypatch.setattr(Monitor, "generate", None)
+    given = [{"question": "Sum up.", "context": f"It rained in {place}."} for place in ("Oslo", "Rome", "Bonn", "Lima")]
+    with pytest.raises(InputError, match="questions") as caught:
+        adapted(llama, [*given, given[0], {"question": "Who?", "context": ""}])
+    assert "5 questions" in str(caught.value) and "found 4 in 6 records. Add prompts" in str(caught.value)
+    long = {"question": "q", "context": "word " * 5000, "response": "It is."}
+    with pytest.raises(InputError, match="left out"):  # enough at first
+        adapted(llama, [*prompts(4), long])
+
+
+def test_too_few_labels_are_refused_before_they_are_measured(llama, monkeypatch):
+    class Unsure(WordAligner):
+        def align(self, passages, claims):
+            return [Support(0.5, None) for _ in claims]
+
+    monkeypatch.setattr("syncheck.training.adapt.measure", None)
+    with pytest.raises(InputError, match="faithful") as caught:
+        adapted(llama, teacher=Unsure())
+    assert "--sure" in str(caught.value)
+
+
 def test_what_cannot_be_used(llama):
-    with pytest.raises(InputError, match="questions"):
-        adapted(llama, prompts(1))
     with pytest.raises(InputError, match="sure"):
         adapted(llama, sure=0.4)
     with pytest.raises(RecordError, match="question"):

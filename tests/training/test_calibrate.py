@@ -117,6 +117,13 @@ def test_records_it_has_seen_are_refused(monitor):
         calibrate_monitor(found, measured, risk=0.2)
 
 
+def test_one_question_is_not_enough(monitor):
+    measured, _, _ = overconfident()
+    alike = replace(measured, records=tuple(replace(record, group="g") for record in measured.records))
+    with pytest.raises(InputError, match="questions"):
+        calibrate_monitor(monitor, alike, risk=None)
+
+
 def test_sentences_without_a_letter_or_digit_do_not_count(monitor):
     measured, scores, y = overconfident()
     measured = replace(measured, texts=("One.", "22.") * 250 + ("One.", "***") * 50)

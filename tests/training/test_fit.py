@@ -114,8 +114,12 @@ def test_records_may_come_one_by_one(llama, monitor):
 def test_one_label_alone(llama):
     with pytest.raises(InputError, match="faithful"):
         fitted(llama, given=[record(i, spans=()) for i in range(6)])
+    with pytest.raises(InputError, match="faithful"):
+        fitted(llama, given=[*(record(i, spans=()) for i in range(6)), record(6)])
 
 
-def test_too_few_groups(llama):
-    with pytest.raises(InputError, match="groups"):
-        fitted(llama, given=records(3))
+def test_too_few_questions_are_refused_before_they_are_measured(llama, monkeypatch):
+    monkeypatch.setattr("syncheck.training.fit.measure", None)
+    with pytest.raises(InputError, match="questions") as caught:
+        fitted(llama, given=records(4))
+    assert "5 questions" in str(caught.value) and "found 4 in 4 records. Label" in str(caught.value)
