@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from syncheck.alignment import Aligner, identity_of, is_same_aligner, weights_of
 from syncheck.cli.monitors import monitor_to_measure
+from syncheck.config import MAX_SENTENCE_TOKENS
 from syncheck.errors import InputError
 from syncheck.labelling import (
     LabelledResponse,
@@ -32,6 +33,7 @@ from syncheck.labelling.responses import read_records
 from syncheck.monitor import Monitor
 from syncheck.printable import printable
 from syncheck.report.plots import IntervalPanel
+from syncheck.segments import ENGLISH_ABBREVIATIONS
 from syncheck.training import (
     MeasuredSentences,
     check_measured_by,
@@ -121,7 +123,7 @@ def measured_by(
         measured = _chosen_sentences(args, path)
         check(measured.records)
         if monitor is not None:
-            check_measured_by(measured, monitor, source=path)
+            check_measured_by(measured, monitor, source=path, remedy=_same_options(args, measured))
     else:
         assert monitor is not None
         records = chosen_responses(args, path, aligner=lambda: monitor.aligner)
@@ -129,6 +131,34 @@ def measured_by(
         measured = measure(monitor, records)
     report_left_out(measured, path)
     return measured
+
+
+def _same_options(args: argparse.Namespace, measured: MeasuredSentences) -> str:
+    """Say with which options the command has the monitor that measured a file, or needs none."""
+    ways, trains = [], getattr(args, "cv", None) != 0
+    if hasattr(args, "monitor"):
+        ways.append("the --monitor of its `syncheck features`, such as --monitor generic")
+    if trains and hasattr(args, "schema") and (options := _options_of(measured)) is not None:
+        ways.append(f"{options}{' without --monitor' if ways else ''}")
+    if trains and getattr(args, "aggregator", "") is None:
+        ways.append("--aggregator KIND without --model and --monitor, for which the file is taken as it is")
+    return f"Pass {', or '.join(ways)}" if ways else "Measure it again, with the monitor of this command"
+
+
+def _options_of(measured: MeasuredSentences) -> str | None:
+    """Return the options for the schema and segmentation of measured sentences; None if no options ask for them."""
+    cut = measured.segmenter
+    if cut.abbreviations not in ((), ENGLISH_ABBREVIATIONS) or cut.max_tokens != MAX_SENTENCE_TOKENS:
+        return None
+    options = {
+        f"--schema {measured.schema.version}": True,
+        "--abbreviations english": cut.abbreviations != (),
+        f"--line-breaks {cut.line_breaks}": cut.line_breaks != "none",
+        "--cjk-stops": cut.cjk_stops,
+        "--clauses": cut.clauses,
+        f"--sentences-together {cut.sentences}": cut.sentences != 1,
+    }
+    return " ".join(option for option, differs in options.items() if differs)
 
 
 def report_left_out(measured: MeasuredSentences, path: Path) -> None:

@@ -17,6 +17,7 @@ from syncheck.labelling.responses import LabelledResponse, Selection
 from syncheck.lexical import has_letter
 from syncheck.segments import is_checkable
 from syncheck.signals import LidReferences
+from syncheck.training.apart import schemas_apart, segmenters_apart
 from syncheck.training.provenance import check_same_instrument, instrument_of
 from syncheck.types import FeatureSchema
 
@@ -176,17 +177,18 @@ def _check_alike(first: MeasuredSentences, other: MeasuredSentences) -> None:
         {layer: states.shape[1] for layer, states in part.activations.items()} if len(other.texts) else None
         for part in (first, other)
     ]
-    facts = {
-        "features": (first.schema, other.schema),
-        "segmentation": (first.segmenter, other.segmenter),
-        "LID references": (first.max_references, other.max_references),
-        "width of the activations by layer": (widths[0], widths[1]),
+    references, other_references = first.max_references, other.max_references
+    differing = {
+        "features": schemas_apart(first.schema, other.schema),
+        "segmentation": segmenters_apart(first.segmenter, other.segmenter),
+        "LID references": None if references == other_references else (references, other_references),
+        "width of the activations by layer": None if widths[0] == widths[1] else (widths[0], widths[1]),
     }
-    for what, (expected, found) in facts.items():
-        if expected != found:
+    for what, pair in differing.items():
+        if pair is not None:
             raise MismatchError(
                 f"measured sentences can be joined only if they were measured in the same way; expected {what} "
-                f"{expected}, found {found}. Measure all of them with one model and the same options"
+                f"{pair[0]}, found {pair[1]}. Measure all of them with one model and the same options"
             )
     check_same_instrument(
         first.provenance,
@@ -263,11 +265,17 @@ def against_references(measured: MeasuredSentences, monitor: Monitor) -> Measure
     return replace(measured, values=values)
 
 
-def check_measured_by(measured: MeasuredSentences, monitor: Monitor, *, source: object = "the data") -> None:
+def check_measured_by(
+    measured: MeasuredSentences,
+    monitor: Monitor,
+    *,
+    source: object = "the data",
+    remedy: str = "Pass the monitor that measured it, or measure it again with this one",
+) -> None:
     """Check that sentences were measured with a monitor's model, aligner, template, segmentation and features.
 
-    Facts that the provenance lacks are not compared; ``source`` names the sentences in the message. Another measurement
-    raises MismatchError.
+    Facts that the provenance lacks are not compared; ``source`` names the sentences in the message, and ``remedy`` ends
+    it if segmentation or features differ. Another measurement raises MismatchError.
     """
     if measured.provenance:
         check_same_instrument(
@@ -276,13 +284,12 @@ def check_measured_by(measured: MeasuredSentences, monitor: Monitor, *, source: 
             what=f"{source} was",
             remedy="Pass the model and the aligner that measured it, or measure it again with these",
         )
-    if measured.segmenter != monitor.config.segmenter:
-        raise MismatchError(
-            f"{source} was cut with {measured.segmenter}; the monitor cuts with {monitor.config.segmenter}. "
-            "Measure again, or pass the same segmentation options"
-        )
-    if measured.schema != monitor.schema:
-        raise MismatchError(
-            f"{source} holds features {measured.schema.version!r} {measured.schema.names}; the monitor reads "
-            f"{monitor.schema.version!r} {monitor.schema.names}. Measure again with the same model and schema"
-        )
+    for what, differing in (
+        ("segmentation", segmenters_apart(monitor.config.segmenter, measured.segmenter)),
+        ("features", schemas_apart(monitor.schema, measured.schema)),
+    ):
+        if differing is not None:
+            raise MismatchError(
+                f"{source} was measured with another {what} than the monitor's: expected {differing[0]}, found "
+                f"{differing[1]}. {remedy}"
+            )

@@ -1,6 +1,7 @@
 """``evaluate``, ``ablate``, ``transfer``, ``features`` and ``train --aggregator best`` on the command line."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,10 +9,11 @@ from command_runs import LLAMA, write
 from measured_doubles import yes_and_no
 from sklearn.metrics import balanced_accuracy_score, roc_auc_score
 
-from syncheck import feature_schema
+from syncheck import SegmenterConfig, feature_schema
 from syncheck.aggregators import make_aggregator
 from syncheck.cli import main
 from syncheck.evaluation import auroc_table, benchmark_systems, held_out_scores, out_of_fold_scores
+from syncheck.segments import ENGLISH_ABBREVIATIONS
 from syncheck.training import joined, labelled_set, read_parquet, write_parquet
 
 KINDS = {"lr", "xgb", "mlp", "ensemble"}
@@ -135,6 +137,32 @@ def test_surrogates(tmp_path, capsys):
 def test_impossible_transfers_are_refused(options, message, capsys):
     assert main(["transfer", *options]) == 2
     assert message in capsys.readouterr().err
+
+
+def test_a_file_measured_by_another_monitor_is_refused_with_the_options_that_fit(tmp_path, capsys):
+    cut = SegmenterConfig(abbreviations=ENGLISH_ABBREVIATIONS, line_breaks="lists")
+    path = tmp_path / "x.parquet"
+    write_parquet(replace(sentences(), segmenter=cut), path)
+    command = ["evaluate", "--model", str(LLAMA), "--data", str(path), "--set", "strict", "--cv", "3", "--repeats", "1"]
+    assert main(command) == 2
+    said = capsys.readouterr().err
+    assert "expected abbreviations=() and line_breaks='none', found abbreviations=('Mr.', 'Mrs.'," in said
+    assert "max_tokens" not in said and "Esq." not in said
+    assert "--monitor generic" in said and "--aggregator KIND without --model" in said
+    options = "--schema syncheck.v1 --abbreviations english --line-breaks lists"
+    assert f"{options} without --monitor" in said
+    assert main([*command, *options.split()]) == 0
+    assert main(["evaluate", "--data", str(path), "--set", "strict", *FOLDS, "--repeats", "1"]) == 0
+    capsys.readouterr()
+    assert main(["train", "--model", str(LLAMA), "--data", str(path), "--output", str(tmp_path / "m")]) == 2
+    said = capsys.readouterr().err
+    assert f"Pass {options}\n" in said and "--monitor" not in said
+
+
+def test_another_schema_is_named_by_its_version(table, capsys):
+    assert main(["evaluate", "--model", str(LLAMA), "--data", table, "--schema", "paper-no-lid.v1"]) == 2
+    said = capsys.readouterr().err
+    assert "expected 'paper-no-lid.v1', found 'syncheck.v1'" in said and "--schema syncheck.v1 without" in said
 
 
 def test_evaluate_reports_everything(data, tmp_path, capsys):
