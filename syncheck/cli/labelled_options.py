@@ -11,6 +11,8 @@ from syncheck.config import DEFAULT_SCHEMA, AggregatorKind
 SEEDS = 3
 """Number of runs in the paper's Figures 3 and 4."""
 
+_NO_MONITOR = "none; --schema says what is measured"
+
 _folds = number(int, lambda value: value >= 2, "a whole number of at least 2")
 _folds_or_none = number(int, lambda value: value == 0 or value >= 2, "0, or a whole number of at least 2")
 
@@ -71,7 +73,7 @@ def add_adapt(parser: argparse.ArgumentParser) -> None:
 
 def add_features(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``features``."""
-    add_model(parser)
+    add_model(parser, default=_NO_MONITOR)
     add_options(parser, "--data PATH  RAGTruth folder, or labelled JSON Lines", data={"required": True})
     _add_schema(parser)
     add_options(parser, "--output FILE  Parquet file with one row per sentence", output={"required": True})
@@ -134,7 +136,7 @@ def add_calibrate(parser: argparse.ArgumentParser) -> None:
 
 def add_evaluate(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``evaluate``."""
-    add_model(parser)
+    add_model(parser, default=f"{_NO_MONITOR}; with --cv 0, 'generic'")
     _add_data(parser, nargs="+", several="; several with --leave-one-source-out, one per source")
     add_options(
         parser,
@@ -170,14 +172,14 @@ def add_evaluate(parser: argparse.ArgumentParser) -> None:
 
 def add_ablate(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``ablate``."""
-    add_model(parser)
+    add_model(parser, default=_NO_MONITOR)
     _add_data(parser)
     _add_comparison(parser)
 
 
 def add_transfer(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``transfer``."""
-    add_model(parser)
+    add_model(parser, default=_NO_MONITOR)
     _add_data(parser, nargs="+")
     add_options(
         parser,

@@ -14,6 +14,9 @@ from syncheck.config import LineBreaks
 
 DECODERS = ("greedy", "sample", "fod", "fod-backtrack", "abstain", "rerank", "best-of-n", "cad", "flare")
 
+_OF_A_WRITER = "'generation' for the bundled model, 'generic' for another"
+"""The monitor of a command whose model writes, without ``--monitor``."""
+
 _Number = TypeVar("_Number", int, float)
 
 
@@ -115,7 +118,7 @@ def add_score(parser: argparse.ArgumentParser) -> None:
 
 def add_generate(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``generate``; those of a decoder are None unless given: the defaults are the decoder's own."""
-    add_model(parser)
+    add_model(parser, default=_OF_A_WRITER)
     _add_files(parser)
     _add_prior(parser)
     group = parser.add_argument_group("answers")
@@ -185,7 +188,7 @@ def add_serve(parser: argparse.ArgumentParser) -> None:
     )
     add_length(parser, default=256)
     _add_server(parser)
-    add_model(parser)
+    add_model(parser, default=_OF_A_WRITER)
 
 
 def _add_server(parser: argparse.ArgumentParser) -> None:
@@ -303,16 +306,18 @@ def _add_prior(parser: argparse.ArgumentParser) -> None:
     add_options(parser, f"--prior SHARE  {about}", prior={"type": float})
 
 
-def add_model(parser: argparse.ArgumentParser, *, monitor: bool = True) -> None:
-    """Add options for model, aligner and segmentation; ``monitor`` is False for a command that trains one."""
+def add_model(parser: argparse.ArgumentParser, *, monitor: bool = True, default: str = "'generic'") -> None:
+    """Add options for model, aligner and segmentation; ``monitor`` is False for a command that trains one.
+
+    ``default`` says for the help which monitor the command takes without ``--monitor``.
+    """
     group = parser.add_argument_group("model")
     add_options(group, "--model DIR_OR_ID  causal language model (the bundled one)")
     if monitor:
         add_options(
             group,
-            """
-            --monitor DIR  monitor trained for --model, or 'generic', the bundled one that reads text alone (the kit's
-                own)
+            f"""
+            --monitor DIR  monitor trained for --model, or 'generic', the bundled one that reads text alone ({default})
             --trust TYPE...  full names of the types that a scikit-learn classifier in --monitor may contain; the error
                 for a missing one lists them (none)
             """,

@@ -131,3 +131,18 @@ def test_what_few_need_stands_at_the_end_of_a_command_s_help(name, capsys):
     less_common = flags[flags.index("less common options") + 1 :] if "less common options" in flags else []
     assert SELDOM.intersection(flags) - set(EXAMPLES[name].split()) == set(less_common)
     assert less_common or name not in ("score", "generate", "gateway", "serve", "spans")
+
+
+@pytest.mark.parametrize(
+    ("name", "default"),
+    [
+        *((name, "('generic')") for name in ("score", "gateway", "label", "calibrate")),
+        *((name, "('generation' for the bundled model, 'generic' for another)") for name in ("generate", "serve")),
+        *((name, "(none; --schema says what is measured)") for name in ("features", "ablate", "transfer")),
+        ("evaluate", "(none; --schema says what is measured; with --cv 0, 'generic')"),
+    ],
+)
+def test_the_help_names_the_monitor_that_a_command_takes_without_one(name, default, capsys):
+    with pytest.raises(SystemExit):
+        main([name, "--help"])
+    assert default in " ".join(capsys.readouterr().out.split())
