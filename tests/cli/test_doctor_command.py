@@ -5,9 +5,11 @@ import subprocess
 import sys
 
 import pytest
+from boundaries import ROOT
 from command_runs import LLAMA
 from packaging.requirements import Requirement
 
+from syncheck.alignment import reader_network
 from syncheck.cli import doctor, main
 
 
@@ -46,6 +48,16 @@ def test_a_torch_that_cannot_be_loaded_is_said(monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "torch", None)
     assert main(["doctor"]) == 2
     assert "torch cannot be used" in capsys.readouterr().out
+
+
+def test_the_reader_s_encoder_can_come_from_the_hub_or_in_packages(capsys, tmp_path, monkeypatch):
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(reader_network, "_packaged", list)
+    assert main(["doctor"]) == 0
+    shown = capsys.readouterr().out
+    documented = (ROOT / "docs" / "models.md").read_text(encoding="utf-8").replace(" \\\n     ", "")
+    for command in (reader_network.INSTALL, reader_network.INSTALL_PACKAGES):
+        assert f"{command}\n" in shown and f"$ {command}\n" in documented
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
