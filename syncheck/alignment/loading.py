@@ -11,6 +11,7 @@ import torch
 
 from syncheck import alignment
 from syncheck.alignment.int8_encoder import is_packed
+from syncheck.alignment.names import cached_file, check_name
 from syncheck.alignment.reader_network import can_read
 from syncheck.errors import CheckpointError, InputError
 from syncheck.pretrained import require_few_layers, require_plain_folder
@@ -53,10 +54,10 @@ class _Published:
     def folder(self) -> Path | None:
         """Return its folder in the cache of Hugging Face; None where a file is missing. Nothing is downloaded."""
         repository = self.needs or self.repository
-        config = _cached(repository, "config.json", self.revision)
-        tokenizer = any(_cached(repository, name, self.revision) for name in _TOKENIZERS)
+        config = cached_file(repository, "config.json", self.revision)
+        tokenizer = any(cached_file(repository, name, self.revision) for name in _TOKENIZERS)
         weights = (self.name.rpartition("/")[2],) if self.needs else _WEIGHTS
-        found = [path for name in weights if (path := _cached(self.repository, name, self.revision))]
+        found = [path for name in weights if (path := cached_file(self.repository, name, self.revision))]
         return found[0].parent if found and config and tokenizer else None
 
 
@@ -79,6 +80,7 @@ _STRONGER = (
     ),
 )
 """The best first; the order of those measured in arXiv 2505.04847, table 1."""
+_NAMES = ("bundled", "reader", "none", AUTO, *dict.fromkeys(known.alias for known in _STRONGER))
 
 
 def load_aligner(
@@ -120,7 +122,7 @@ def load_aligner(
     Raises
     ------
     CheckpointError
-        If the checkpoint cannot be loaded, or the cache has none of an alias.
+        If the checkpoint cannot be loaded, the cache has none of an alias, or the name is a mistyped alias.
     InputError
         If an alias is also the name of a file or folder here, the name is that of an endpoint, whose key is not stored,
         or an option is not one of this kind's.
@@ -144,6 +146,7 @@ def load_aligner(
     if kind == "cached":
         return _load_cached(str(name), device)
     if kind == "classifier":
+        check_name(name, _NAMES)
         return alignment.ClassifierAligner.load(name, entailment=entailment, device=device)
     return _without_options(kind, name, device)
 
@@ -164,13 +167,6 @@ def _kind(name: str | Path) -> Kind:
     if (path / "alignscore.json").is_file():
         return "alignscore"
     return "packed" if is_packed(path) else "classifier"
-
-
-def _cached(repository: str, file: str, revision: str | None) -> Path | None:
-    from huggingface_hub import try_to_load_from_cache
-
-    found = try_to_load_from_cache(repository, file, revision=revision)
-    return Path(found) if isinstance(found, str) else None
 
 
 def _load_cached(alias: str, device: str | torch.device) -> Aligner:

@@ -4,10 +4,12 @@ import logging
 import shutil
 from pathlib import Path
 
+import httpx
 import pytest
 import torch
+from huggingface_hub.errors import HfHubHTTPError, RepositoryNotFoundError
 
-from syncheck.alignment import BundledAligner, load_aligner, reader_network
+from syncheck.alignment import BundledAligner, ClassifierAligner, load_aligner, reader_network
 from syncheck.errors import CheckpointError, InputError
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "alignscore"
@@ -117,3 +119,47 @@ def test_an_alias_takes_no_options_and_is_no_folder(cache, classifier_folder):
     with pytest.raises(InputError, match="published"):
         load_aligner("nli")
     assert load_aligner("./nli").name == "./nli"
+
+
+@pytest.mark.parametrize(("name", "meant"), [("minichek", "minicheck"), ("Alignscore", "alignscore"), ("hhm", "hhem")])
+def test_a_mistyped_alias_is_corrected_without_the_hub(cache, monkeypatch, name, meant):
+    monkeypatch.setattr("huggingface_hub.get_hf_file_metadata", None)
+    with pytest.raises(CheckpointError, match="mean") as caught:
+        load_aligner(name)
+    assert f"did you mean '{meant}'?" in str(caught.value) and "bundled, reader, none, auto" in str(caught.value)
+
+
+class TestAnUnknownWord:
+    @pytest.fixture
+    def asked(self, cache, monkeypatch):
+        """The addresses of which the Hub is asked; it knows roberta-large-mnli and is busy when asked for another."""
+        found = []
+
+        def answer(url):
+            found.append(url)
+            response = httpx.Response(503, request=httpx.Request("HEAD", url))
+            if "nowhere" in url:
+                raise OSError("no connection")
+            if "roberta" not in url:
+                kind = RepositoryNotFoundError if "unknown" in url else HfHubHTTPError
+                raise kind("refused", response=response)
+
+        monkeypatch.setattr("huggingface_hub.get_hf_file_metadata", answer)
+        monkeypatch.setattr(ClassifierAligner, "load", lambda name, **options: f"loaded {name}")
+        return found
+
+    @pytest.mark.parametrize(("name", "why"), [("nowhere", "no connection"), ("unknown", "no such repository")])
+    def test_is_refused_at_once_with_the_names(self, asked, name, why):
+        with pytest.raises(CheckpointError, match=why) as caught:
+            load_aligner(name)
+        assert "minicheck, alignscore, hhem, nli" in str(caught.value) and len(asked) == 1
+
+    @pytest.mark.parametrize("name", ["roberta-large-mnli", "busy"])
+    def test_is_loaded_where_the_hub_may_have_it(self, asked, name):
+        assert load_aligner(name) == f"loaded {name}" and len(asked) == 1
+
+    @pytest.mark.parametrize("name", ["cached-nli", "here", "an-owner/nowhere"])
+    def test_that_is_cached_or_here_or_has_an_owner_is_not_asked_for(self, asked, cache, classifier_folder, name):
+        cache("cached-nli", classifier_folder)
+        shutil.copytree(classifier_folder, "here")
+        assert load_aligner(name) == f"loaded {name}" and asked == []
