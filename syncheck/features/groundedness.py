@@ -19,6 +19,8 @@ from syncheck.lexical import share, stem, without_stop_words, words
 
 BEST_CHUNKS = 4
 """Number of chunks that are compared with a sentence; the bundled aligner reads as many."""
+NAMES = "names.txt"
+"""Asset with words that are mostly written with a capital, in lower case, one a line."""
 PIECE = 5
 """Number of characters of a piece: enough to distinguish words, few enough to ignore their endings."""
 
@@ -81,6 +83,12 @@ def packaged_rarity() -> Rarity:
         count, *stems = line.split(" ")
         counts |= dict.fromkeys(stems, int(count))
     return Rarity(int(first.split(" ")[0]), counts)
+
+
+@lru_cache(maxsize=1)
+def packaged_names() -> frozenset[str]:
+    """Return words that the English Wikipedia mostly writes with a capital, in lower case."""
+    return frozenset((files("syncheck") / "assets" / "rarity" / NAMES).read_text(encoding="utf-8").split())
 
 
 @dataclass(frozen=True, slots=True)

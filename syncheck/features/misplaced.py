@@ -8,7 +8,7 @@ import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from syncheck.features.differences import BETTER, FITS, Difference, Found, likeness
-from syncheck.features.opposites import SIZES, UNITS
+from syncheck.features.opposites import SIZES, SYMMETRIC, UNITS
 from syncheck.features.parsing import ARTICLES, AUXILIARIES, IN_BOUNDS, SYMBOLS, ParsedText, Token
 from syncheck.types import ContrastKind
 
@@ -118,12 +118,15 @@ def _unit_after(side: ParsedText, place: int) -> tuple[int, int] | None:
 def _is_same_name(claim: ParsedText, place: int, chunk: ParsedText, other: int) -> bool:
     """Return True if two names may be of the same thing.
 
-    They begin with the same letters ("France", "French"), or the evidence has more of the full name in another place:
-    with "the league" in it, "Australian Capital Territory" does not contradict "Australian Football League".
+    One is a part of the other ("Anna", "Anna Lee"), they begin with the same letters ("France", "French"), or the
+    evidence has more of the full name in another place: with "the league" in it, "Australian Capital Territory" does
+    not contradict "Australian Football League".
     """
     if _plain(chunk.tokens[other].word)[:SAME] == _plain(claim.tokens[place].word)[:SAME]:
         return True
     item = claim.tokens[place].stem
+    if item in chunk.full_name(other):
+        return True
     rest = claim.full_name(place) - chunk.full_name(other) - {item}
     return item not in chunk.stems and not rest.isdisjoint(chunk.stems)
 
@@ -150,7 +153,7 @@ def _next_to(side: ParsedText, place: int) -> Iterator[tuple[int, str]]:
     run = side.name_at(place)
     for step, end in ((-1, run[0]), (1, run[-1])):
         other = _neighbour(side, end, step)
-        if other is not None and other.word not in LOOSE:
+        if other is not None and other.word not in LOOSE | SYMMETRIC:
             yield step, other.stem
 
 

@@ -10,9 +10,9 @@ from functools import lru_cache
 from itertools import zip_longest
 from typing import TYPE_CHECKING, NamedTuple
 
-from syncheck.features.groundedness import NUMBER_WORDS
+from syncheck.features.groundedness import NUMBER_WORDS, packaged_names, packaged_rarity
 from syncheck.features.opposites import BLOCKERS, EXCEPT, IRREGULAR, NEGATORS, NOT_DENYING, UNITS
-from syncheck.lexical import content_words, words
+from syncheck.lexical import content_words, stem, words
 
 if TYPE_CHECKING:
     from nltk.stem.snowball import SnowballStemmer
@@ -259,7 +259,9 @@ def _tokens(text: str) -> Iterator[Token]:
             word = "one"
         begins_name = start and following is not None and following.group()[0].isupper()
         speaks = start and text[match.end() : match.end() + 1] == ":"
-        name = written[0].isupper() and content and (begins_name or speaks or not start)
+        name = (
+            written[0].isupper() and content and (begins_name or speaks or not start or _is_like_a_name(written, word))
+        )
         yield Token(written, word, root, content, name, match.start(), clause)
         start, end, last = False, match.end(), written
 
@@ -306,6 +308,15 @@ def _value(token: Token) -> float:
 def _between(text: str, before: Token, after: Token) -> str:
     """Return what stands between two tokens, without white space; any other text if they are in reversed order."""
     return text[before.start + len(before.text) : after.start].strip() if before.start < after.start else "<"
+
+
+def _is_like_a_name(written: str, word: str) -> bool:
+    """Return True if the first word of a sentence is a name, or unknown: "Laudo founded it"."""
+    return (
+        written.istitle()
+        and len(written) >= LONG - 1
+        and (word in packaged_names() or not packaged_rarity().counts.get(stem(word)))
+    )
 
 
 def _is_month(before: str, following: re.Match[str] | None) -> bool:

@@ -56,6 +56,8 @@ LIBRARY = [
         ("Opened in 1989 by Lee", "In the year 1998 a clinic was opened by Anna Lee.", "number", ("1989", "1998")),
         ("Open until 7 p.m.", "It is open from 8 a.m. to 6 p.m. on weekdays.", "number", ("7", "6")),
         ("The rate rose to 4.9 in May.", "The rate rose to 5.3 in May from 4.9 in April.", "number", ("4.9", "5.3")),
+        ("Laudo founded it.", "Keller founded it.", "name", ("Laudo", "Keller")),
+        ("Tom founded it.", "Anna Keller founded it.", "name", ("Tom", "Keller")),
         ("Maria Keller founded it.", "Anna Keller founded it.", "name", ("Maria", "Anna")),
         ("The Omo River is long.", "The Bottego River is long.", "name", ("Omo", "Bottego")),
         (
@@ -211,6 +213,9 @@ def test_the_words_that_differ_stand_side_by_side(sentence, evidence, kind, word
         ("45 thousand people live here.", "45,000 people live here."),
         ("Two hundred and five people live here.", "205 people live here."),
         ("One hundred twenty people live here.", "120 people live here."),
+        ("Anna founded it.", "Anna Keller founded it."),  # the same name
+        ("In May Anna met Tom.", "In May Tom met Anna."),
+        ("Engineers founded it.", "Keller founded it."),  # no name
         ("Parking here: 3 euros", "Parking costs 2 hours and 2 dollars here."),
         ("3 euros", "It costs 2 euros."),  # nothing else is said
         ("Open until 6 p.m.", "It is open from 8 a.m. to 6 p.m. on weekdays."),
