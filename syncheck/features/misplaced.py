@@ -139,22 +139,28 @@ def _plain(word: str) -> str:
 def _is_exchanged(claim: ParsedText, place: int, chunk: ParsedText, other: int) -> bool:
     """Return True if a name stands beside a word that, in the evidence, stands beside another name.
 
-    The other name must not stand beside the same word in both.
+    The other name must not stand beside the same word in both, and the sides of "met" and the like may be exchanged.
     """
+    if any(token.word in SYMMETRIC for _, token in _next_to(claim, place)):
+        return False
     rival = chunk.tokens[other].stem
     ours, theirs = (
-        {beside for n in side.places.get(rival, ()) for beside in _next_to(side, n)} for side in (claim, chunk)
+        {beside for n in side.places.get(rival, ()) for beside in _stems_at(side, n)} for side in (claim, chunk)
     )
-    return ours.isdisjoint(theirs) and not set(_next_to(claim, place)).isdisjoint(_next_to(chunk, other))
+    return ours.isdisjoint(theirs) and not _stems_at(claim, place).isdisjoint(_stems_at(chunk, other))
 
 
-def _next_to(side: ParsedText, place: int) -> Iterator[tuple[int, str]]:
-    """Yield the words before (-1) and after (1) a name as stems."""
+def _stems_at(side: ParsedText, place: int) -> frozenset[tuple[int, str]]:
+    return frozenset((step, token.stem) for step, token in _next_to(side, place))
+
+
+def _next_to(side: ParsedText, place: int) -> Iterator[tuple[int, Token]]:
+    """Yield the words before (-1) and after (1) a name."""
     run = side.name_at(place)
     for step, end in ((-1, run[0]), (1, run[-1])):
         other = _neighbour(side, end, step)
-        if other is not None and other.word not in LOOSE | SYMMETRIC:
-            yield step, other.stem
+        if other is not None and other.word not in LOOSE:
+            yield step, other
 
 
 def _is_part(chunk: ParsedText, item: Token, whole: int) -> bool:
