@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from syncheck.features.differences import BETTER, FITS, Difference, Found, likeness
 from syncheck.features.opposites import SIZES, SYMMETRIC, UNITS
-from syncheck.features.parsing import ARTICLES, AUXILIARIES, IN_BOUNDS, SYMBOLS, ParsedText, Token
+from syncheck.features.parsing import ARTICLES, AUXILIARIES, IN_BOUNDS, SYMBOLS, ParsedText, Token, between
 from syncheck.types import ContrastKind
 
 TOLD = 0.5
@@ -225,13 +225,24 @@ def _has_neighbour(claim: ParsedText, place: int, chunk: ParsedText, other: int)
 
 
 def _neighbour(side: ParsedText, place: int, step: int) -> Token | None:
-    """Return the next word (1) or the one before (-1); after a name, "who had" and the like are passed over."""
+    """Return the next word (1) or the one before (-1).
+
+    After a name, "who had" and the like are passed over. What a comma parts from a name does not belong to it: in
+    "Novak, a biologist from Brno, found it", nothing follows Brno.
+    """
     other = place + step
-    if step > 0 and side.tokens[place].name and side.tokens[other : other + 1] and side.tokens[other].word in RELATIVE:
+    if not 0 <= other < len(side.tokens):
+        return None
+    if step > 0 and side.tokens[place].name and side.tokens[other].word in RELATIVE:
         other += 1
         while other < len(side.tokens) and side.tokens[other].word in AUXILIARIES:
             other += 1
-    return side.tokens[other] if 0 <= other < len(side.tokens) else None
+        return side.tokens[other] if other < len(side.tokens) else None
+    if side.tokens[place].name and "," in between(
+        side.text, side.tokens[min(place, other)], side.tokens[max(place, other)]
+    ):
+        return None
+    return side.tokens[other]
 
 
 def _is_bound(tokens: Sequence[Token], place: int) -> bool:

@@ -176,7 +176,7 @@ hundred / thousand / million / billion / trillion / percent
 am / pm
 dollar dollars / euro euros / pence cents cent / pounds pound / yen
 celsius / fahrenheit
-kb / mb / gb / tb
+kb kilobyte kilobytes / mb megabyte megabytes / gb gigabyte gigabytes / tb terabyte terabytes
 daily / weekly / monthly / yearly annually
 """
 UNITS: Mapping[str, tuple[int, int]] = {

@@ -135,7 +135,7 @@ class ParsedText:
 
     def _is_beside(self, place: int) -> bool:
         """Return True if only white space is between a token and the next one."""
-        return not _between(self.text, *self.tokens[place : place + 2])
+        return not between(self.text, *self.tokens[place : place + 2])
 
     def written(self, first: int, second: int) -> str:
         """Return the text from one token to another as it was written."""
@@ -169,16 +169,22 @@ def parse(text: str) -> ParsedText:
 
 
 def respelled(claim: ParsedText, sides: Sequence[ParsedText]) -> str:
-    """Return a sentence with its numbers as other texts write them: "2.5 million" for "2,500,000".
+    """Return a sentence with its numbers and units as other texts write them: "3 cm" for "three centimetres".
 
-    Numbers that no other text has stay as they are.
+    What no other text has stays as it is.
     """
     known = {each.value: side.written(each.first, each.stop - 1) for side in sides for each in side.amounts}
+    units = {UNITS[token.word]: token.text for side in sides for token in side.tokens if token.word in UNITS}
+    changes = {
+        claim.tokens[a.first].start: (claim.written(a.first, a.stop - 1), known.get(a.value)) for a in claim.amounts
+    }
+    changes |= {
+        t.start: (t.text, units.get(UNITS[t.word])) for t in claim.tokens if t.word in UNITS and t.text.isalpha()
+    }
     text = claim.text
-    for found in sorted(claim.amounts, key=lambda amount: -claim.tokens[amount.first].start):
-        written, start = claim.written(found.first, found.stop - 1), claim.tokens[found.first].start
-        if found.value in known and not any(_has_words(side.text, written) for side in sides):
-            text = text[:start] + known[found.value] + text[start + len(written) :]
+    for start, (written, other) in sorted(changes.items(), reverse=True):
+        if other is not None and not any(_has_words(side.text, written) for side in sides):
+            text = text[:start] + other + text[start + len(written) :]
     return text
 
 
@@ -281,7 +287,7 @@ def _amount(text: str, tokens: Sequence[Token], first: int) -> Amount | None:
     if not _PLAIN.fullmatch(tokens[first].word):
         return None
     total, part, place = 0.0, _value(tokens[first]), first + 1
-    while place < len(tokens) and _between(text, tokens[place - 1], tokens[place]) in ("", "-"):
+    while place < len(tokens) and between(text, tokens[place - 1], tokens[place]) in ("", "-"):
         token, after = tokens[place], tokens[place + 1 : place + 2]
         if token.word == "hundred":
             part *= 100
@@ -305,7 +311,7 @@ def _value(token: Token) -> float:
     return 1.0 if token.word == "one" else float(token.word.replace(",", ""))
 
 
-def _between(text: str, before: Token, after: Token) -> str:
+def between(text: str, before: Token, after: Token) -> str:
     """Return what stands between two tokens, without white space; any other text if they are in reversed order."""
     return text[before.start + len(before.text) : after.start].strip() if before.start < after.start else "<"
 

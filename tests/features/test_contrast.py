@@ -51,6 +51,7 @@ LIBRARY = [
         ("The plan is available.", "The plan is no longer available.", "negation", ("", "no")),
         ("Gas is included in the rent.", "Gas is excluded from the rent.", "antonym", ("included", "excluded")),
         ("Trains run from 6:00 to 21:00.", "Trains run from 6:00 to 23:00.", "number", ("21:00", "23:00")),
+        ("It is four centimetres long.", "It is 3 cm long.", "number", ("four", "3")),
         ("2.6 million people live here.", "2.5 million people live here.", "number", ("2.6", "2.5")),
         ("**Parking:** 3 euros an hour", "Parking costs 2 euros an hour.", "number", ("3", "2")),
         ("Opened in 1989 by Lee", "In the year 1998 a clinic was opened by Anna Lee.", "number", ("1989", "1998")),
@@ -215,6 +216,8 @@ def test_the_words_that_differ_stand_side_by_side(sentence, evidence, kind, word
         ("One hundred twenty people live here.", "120 people live here."),
         ("Anna founded it.", "Anna Keller founded it."),  # the same name
         ("In May Anna met Tom.", "In May Tom met Anna."),
+        ("Novak found it in 2009.", "Marie Novak, a biologist from Brno, found it in 2009."),
+        ("The frog is three centimetres long.", "The frog is 3 cm long."),
         ("Engineers founded it.", "Keller founded it."),  # no name
         ("Parking here: 3 euros", "Parking costs 2 hours and 2 dollars here."),
         ("3 euros", "It costs 2 euros."),  # nothing else is said
