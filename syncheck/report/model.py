@@ -155,7 +155,7 @@ class Report:
             "stop": self.stop,
             "seconds": self.seconds,
             "monitor": self.monitor,
-            "sentences": [_sentence_dict(s) for s in self.sentences],
+            "sentences": [sentence_dict(s) for s in self.sentences],
             "tokens": _token_dicts(self.tokens),
             "spans": None if self.spans is None else label_dict(self.spans),
             "sources": dict(self.sources),
@@ -252,7 +252,8 @@ class Case:
         return cls(report.prompt.question, report.prompt.passages, (Answer(label, report),))
 
 
-def _sentence_dict(sentence: SentenceScore) -> JsonDict:
+def sentence_dict(sentence: SentenceScore) -> JsonDict:
+    """Return a sentence of :meth:`Report.to_dict`."""
     return {f.name: getattr(sentence, f.name) for f in fields(sentence)} | {
         "features": _plain(sentence.features),
         "attribution": _plain(sentence.attribution),

@@ -13,6 +13,7 @@ from typing import Any, Literal, ParamSpec, TypeVar
 
 from syncheck.errors import InputError, describe_failure
 from syncheck.monitor import Monitor
+from syncheck.report.model import sentence_dict
 from syncheck.serving.chat import ChatRequest, ServiceError
 from syncheck.streams.protocol import (
     VERSION,
@@ -123,16 +124,22 @@ class CheckedText:
             return self._broken(error)
 
     def close(self) -> list[ProtocolEvent]:
-        """End the answer and return the last events for the reader."""
+        """End the answer, which is complete, and return the last events for the reader."""
         self.is_over = True
         if self._given_up or self._watch is None:
-            return self._passed_on()
+            return [*self._passed_on(), self._final()]
         try:
             return self._taken(self._watch.close())
         except ServiceError:
             raise
         except Exception as error:
-            return self._broken(error)
+            return [*self._broken(error), self._final()]
+
+    def break_off(self, why: str) -> list[ProtocolEvent]:
+        """End an answer that is not complete; return a notice and the text that arrived, without a final event."""
+        self.is_over = self._given_up = True
+        self._reason = why if self._reason is None else f"{self._reason}; {why}"
+        return self._noticed(f"Incomplete: {why}")
 
     def leave(self) -> None:
         """Release the resources of the check."""
@@ -183,8 +190,14 @@ class CheckedText:
     def _failed(self, status: int, code: str, why: str) -> list[ProtocolEvent]:
         if self._failing == "closed":
             raise ServiceError(status, code, why)
+        if self._request.stop_below is not None:
+            why += "; stop_below has no effect on text that is not checked"
         self._reason, self._given_up = why, True
-        notice = Notice(len(self.events) + 1, f"Not checked: {why}", "warning")
+        return self._noticed(f"Not checked: {why}")
+
+    def _noticed(self, text: str) -> list[ProtocolEvent]:
+        """Return a notice, and the events that show the text which was held back."""
+        notice = Notice(len(self.events) + 1, text, "warning")
         self.events.append(notice)
         return [notice, *self._passed_on()]
 
@@ -196,6 +209,24 @@ class CheckedText:
         self._shown = len(self._received)
         self.events.append(Append(len(self.events) + 1, text))
         return self.events[-1:]
+
+    def _final(self) -> Final:
+        """Return the final event of an answer whose check was given up; its report has the sentences before that."""
+        known = len(fold(self.events).sentences)
+        report: dict[str, Any] = {
+            "question": self._request.question,
+            "response": self._received,
+            "faithfulness": self.outcome.faithfulness,
+            "stop": None,
+            "seconds": None,
+            "monitor": self._monitor.name,
+            "sentences": [sentence_dict(s) for s in self._watch.sentences[:known]] if self._watch and known else [],
+            "sources": {},
+            "generator_tokens": [],
+            "hidden": [],
+        }
+        self.events.append(final := Final(len(self.events) + 1, report))
+        return final
 
 
 def is_checked(sentence: Verified) -> bool:

@@ -9,9 +9,10 @@ from typing import Any
 
 import httpx
 
+from syncheck.errors import describe_failure
 from syncheck.monitor import Monitor
 from syncheck.serving.chat import ChatRequest, ServiceError
-from syncheck.serving.checked import NO_PASSAGES, CheckedText, Failing, in_thread, shown_text, whole_answer
+from syncheck.serving.checked import NO_PASSAGES, CheckedText, Failing, Outcome, in_thread, shown_text, whole_answer
 from syncheck.streams.protocol import VERSION, FoldedAnswer, ProtocolEvent, fold, to_dict
 
 _NO_TEXT = frozenset({"role", "content", "tool_calls", "function_call", "refusal"})
@@ -89,11 +90,12 @@ class Gateway:
                 if "text/event-stream" not in response.headers.get("content-type", ""):
                     raise ServiceError(502, "upstream_invalid", "the upstream did not answer with an event stream")
                 try:
-                    async for chunk in stream.chunks(response.aiter_bytes()):
+                    async for chunk in stream.chunks(_pieces(response)):
                         yield chunk
-                except httpx.HTTPError as error:
-                    async for chunk in stream.broken(f"{type(error).__name__}: {error}"):
+                except ServiceError as error:
+                    async for chunk in stream.broken(str(error)):
                         yield chunk
+                    raise
         finally:
             stream.leave()
 
@@ -115,7 +117,8 @@ class Gateway:
         message, unchecked = self.without_unchecked(choice.get("message") or {})
         text = message.get("content")
         if text is None:
-            return {**choice, "message": message, "syncheck": {"v": VERSION, "status": "no_text"} | _named(unchecked)}
+            _, own = whole_answer((), Outcome("no_text", None, None, None).to_dict())
+            return {**choice, "message": message, "syncheck": own | _named(unchecked)}
         if not isinstance(text, str):
             raise ServiceError(502, "upstream_invalid", "the upstream's answer has a content that is not a string")
         checked = self.check(request)
@@ -186,16 +189,14 @@ class _Stream:
                 if self._all(lambda choice: choice.stopped):
                     return
         if not self._all(lambda choice: choice.finished):
-            async for chunk in self.broken("it ended before its last chunk"):
-                yield chunk
+            raise _incomplete("it ended before its last chunk")
 
     async def broken(self, why: str) -> AsyncIterator[dict[str, Any]]:
-        """Report that the upstream server broke off; failing open, after the text that arrived before."""
+        """Yield, failing open, the text that was held back when the answer broke off, marked as unchecked."""
         if self._gateway.failing == "open":
             for index, choice in self._choices.items():
                 if not choice.finished:
-                    yield self._with([await choice.take({"index": index, "delta": {}}, close=True)])
-        raise ServiceError(502, "upstream_incomplete", f"the upstream's answer broke off: {why}")
+                    yield self._with([await choice.broken(index, why)])
 
     def leave(self) -> None:
         """Release the resources of the checks."""
@@ -219,7 +220,7 @@ class _Stream:
                 await choice.open()
             if not self._choices[index].finished:
                 taken.append(await self._choices[index].take(values, close=values.get("finish_reason") is not None))
-        told = [values for values in taken if values["delta"] or values["syncheck"] or values.get("finish_reason")]
+        told = [v for v in taken if v["delta"] or v["syncheck"]["events"] or v.get("finish_reason")]
         if told or chunk.get("usage"):
             yield self._with(told)
 
@@ -261,16 +262,27 @@ class _Choice:
         if close and not self.stopped:
             events += await in_thread(self.checked.close)
         self.finished = close or self.stopped
+        return self._passed({**values, "delta": delta}, events)
+
+    async def broken(self, index: int, why: str) -> dict[str, Any]:
+        """Return the last part of a choice that is not complete."""
+        self.finished = True
+        opening, self._opening = self._opening, []
+        events = opening + await in_thread(self.checked.break_off, why)
+        return self._passed({"index": index, "delta": {}, "finish_reason": None}, events)
+
+    def _passed(self, values: dict[str, Any], events: list[ProtocolEvent]) -> dict[str, Any]:
         fold(events, self._answer)
         shown = shown_text(events)
-        passed = {**values, "delta": {**delta, "content": shown} if shown else delta, "syncheck": {}}
+        own = {"v": VERSION, "events": [to_dict(event) for event in events]}
+        passed = {**values, "syncheck": own}
+        if shown:
+            passed["delta"] = {**values["delta"], "content": shown}
         passed.pop("logprobs", None)
         if logprobs := self._due():
             passed["logprobs"] = logprobs
         if self.stopped:
             passed["finish_reason"] = "content_filter"
-        if events or self.finished:
-            passed["syncheck"] = {"v": VERSION, "events": [to_dict(event) for event in events]}
         if self.finished:
             passed["syncheck"] |= self.checked.outcome.to_dict() | _named(sorted(self._unchecked))
         return passed
@@ -339,13 +351,25 @@ def _require_no_error(answer: Mapping[str, Any]) -> None:
         raise ServiceError(502, "upstream_error", f"the upstream's answer ended with an error: {said}")
 
 
+async def _pieces(response: httpx.Response) -> AsyncIterator[bytes]:
+    try:
+        async for piece in response.aiter_bytes():
+            yield piece
+    except httpx.HTTPError as error:
+        raise _incomplete(describe_failure(error)) from error
+
+
 async def _read(response: httpx.Response) -> bytes:
     try:
         return await response.aread()
     except httpx.TimeoutException as error:
         raise ServiceError(504, "upstream_timeout", "the upstream did not answer in time") from error
     except httpx.HTTPError as error:
-        raise ServiceError(502, "upstream_incomplete", f"the upstream's answer broke off: {error}") from error
+        raise _incomplete(describe_failure(error)) from error
+
+
+def _incomplete(why: str) -> ServiceError:
+    return ServiceError(502, "upstream_incomplete", f"the upstream's answer broke off: {why}")
 
 
 def _object(data: bytes) -> dict[str, Any]:

@@ -135,11 +135,26 @@ def test_a_stream_that_ends_at_any_byte_is_never_taken_for_whole(monitor, step):
     asyncio.run(each())
 
 
-def test_failing_open_shows_what_came_and_ends_with_the_error(posted):
-    upstream = Upstream(stream=sse(chunks_of(PIECES)[:-1], done=False), breaks=True)
-    chunks = data_of(posted(upstream, asked(stream=True), failing="open"))
-    assert text_of(chunks) == ANSWER and scores(folded(chunks)) == [0.97, 0.1]
+@pytest.mark.parametrize("reveal", ["verified", "immediate"])
+@pytest.mark.parametrize("breaks", [True, False])
+def test_failing_open_shows_what_came_of_a_broken_answer_as_unverified(posted, reveal, breaks):
+    upstream = Upstream(stream=sse(chunks_of(PIECES)[:-2], done=False), breaks=breaks)
+    chunks = data_of(posted(upstream, asked(stream=True, syncheck={"reveal": reveal}), failing="open"))
+    answer = folded(chunks)
+    assert text_of(chunks) == answer.text == "Lyon is large. It is in Spain" and scores(answer) == [0.97]
+    assert answer.report is None and "broke off" in answer.notices[0].text
+    last = chunks[-2]["choices"][0]
+    assert (last["finish_reason"], last["syncheck"]["status"]) == (None, "unverified")
+    assert "broke off" in last["syncheck"]["reason"]
     assert chunks[-1]["error"]["code"] == "upstream_incomplete"
+
+
+def test_an_error_inside_a_stream_is_a_break_too(posted):
+    data = sse(chunks_of(PIECES)[:-2], done=False) + b'data: {"error": {"message": "out of memory"}}\n\n'
+    closed, opened = (data_of(posted(Upstream(stream=data), asked(stream=True), failing=f)) for f in ("closed", "open"))
+    assert text_of(closed) == "Lyon is large." and text_of(opened) == "Lyon is large. It is in Spain"
+    for chunks in (closed, opened):
+        assert folded(chunks).report is None and chunks[-1]["error"]["code"] == "upstream_error"
 
 
 @pytest.mark.parametrize("stream", [False, True])
@@ -155,10 +170,29 @@ def test_without_passages_it_fails_closed_or_says_so(posted, stream):
         finished = chunks[-2]["choices"][0]["syncheck"]
         assert text_of(chunks) == folded(chunks).text == ANSWER
         assert folded(chunks).notices[0].kind == "warning"
+        assert folded(chunks).report["response"] == ANSWER and folded(chunks).report["sentences"] == []
     else:
         finished = response.json()["choices"][0]["syncheck"]
         assert response.headers["x-syncheck-status"] == "unverified" and finished["notices"]
     assert finished["status"] == "unverified" and "passages" in finished["reason"]
+
+
+def test_text_that_is_not_checked_says_that_stop_below_has_no_effect(posted):
+    body = asked(context=[], syncheck={"stop_below": 0.9})
+    own = posted(Upstream(answer=whole(ANSWER)), body, failing="open").json()["choices"][0]["syncheck"]
+    assert "stop_below" in own["reason"] and "stop_below" in own["notices"][0]
+
+
+def test_the_report_of_a_check_that_was_given_up_has_the_sentences_before(monitor, posted):
+    text = f"{ANSWER}{monitor.tokenizer.eos_token} It is so."
+    known, given_up = (
+        folded(data_of(posted(Upstream(stream=sse(chunks_of([t]))), asked(stream=True), failing="open"))).report
+        for t in (ANSWER, text)
+    )
+    assert given_up.keys() == known.keys() and given_up["response"] == text
+    assert [s["text"] for s in given_up["sentences"]] == ["Lyon is large.", "It is in Spain."]
+    assert given_up["sentences"][0].keys() == known["sentences"][0].keys()
+    assert given_up["faithfulness"] == known["faithfulness"]
 
 
 class Failing:
@@ -236,10 +270,12 @@ def test_a_tool_call_is_passed_through(posted):
     parts = [chunk({"role": "assistant", "tool_calls": calls}), chunk(finish="tool_calls")]
     chunks = data_of(posted(Upstream(stream=sse(parts)), asked(stream=True)))
     assert chunks[0]["choices"][0]["delta"]["tool_calls"] == calls
+    assert chunks[0]["choices"][0]["syncheck"] == {"v": 1, "events": []}
     assert chunks[-2]["choices"][0]["syncheck"]["status"] == "no_text"
     answer = posted(Upstream(answer=whole(None, tool_calls=calls)), asked()).json()["choices"][0]
     assert answer["message"]["tool_calls"] == calls and answer["syncheck"]["status"] == "no_text"
     empty = posted(Upstream(answer=whole("")), asked())
+    assert answer["syncheck"] == empty.json()["choices"][0]["syncheck"]
     assert empty.json()["choices"][0]["syncheck"]["status"] == empty.headers["x-syncheck-status"] == "no_text"
 
 
