@@ -195,7 +195,7 @@ def _trace(output: Any) -> dict[str, Any]:
 
 
 def _brief(sentences: tuple[SentenceScore, ...]) -> list[dict[str, Any]]:
-    return [{"text": s.text, "score": s.score, "status": s.status} for s in sentences]
+    return [{"text": s.text, "score": s.score, "status": s.status, "reason": s.reason} for s in sentences]
 
 
 def demo(args: argparse.Namespace) -> int:

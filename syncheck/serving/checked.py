@@ -27,6 +27,7 @@ from syncheck.streams.protocol import (
     to_dict,
 )
 from syncheck.streams.watching import TextWatch
+from syncheck.types import SentenceScore
 
 logger = logging.getLogger(__name__)
 
@@ -50,7 +51,7 @@ class Outcome:
     """``verified``: each sentence was checked. ``stopped``: each was checked, and the last fell below ``stop_below``.
     ``unverified``: some text was passed on unchecked. ``no_text``: there was nothing to check."""
     reason: str | None
-    """Why the answer is unverified."""
+    """Why the answer is unverified, or has no text."""
     faithfulness: float | None
     lowest: float | None
     """Mean and lowest score of its sentences, in [0, 1]; None if none has a score."""
@@ -229,7 +230,7 @@ class CheckedText:
         return final
 
 
-def is_checked(sentence: Verified) -> bool:
+def is_checked(sentence: Verified | SentenceScore) -> bool:
     """Return True for a sentence with a score, and for one that makes no claim."""
     return sentence.status in ("scored", "not_checkable")
 

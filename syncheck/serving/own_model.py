@@ -141,6 +141,25 @@ class OwnModel:
                 return why
         return None
 
+    def why_empty(self, event: EndEvent) -> str | None:
+        """Return why a decoder kept no sentence; None if it kept one, or wrote none.
+
+        Failing closed, ServiceError is raised if the sentences that it tried last could not be checked.
+        """
+        output = event.output
+        if output is None or event.report.response or not output.dropped:
+            return None
+        search = output.get("search")
+        rounds = () if search is None else search.rounds
+        tried = [s for c in rounds[-1].candidates for s in c.sentences] if rounds else output.dropped[-1:]
+        if tried and not any(map(is_checked, tried)):
+            why = f"no sentence could be checked: {tried[0].reason or tried[0].status}"
+            if self.failing == "closed":
+                raise ServiceError(502, "verification_failed", why)
+            return why
+        best = max((s.score for s in tried if s.score is not None), default=None)
+        return "no sentence passed" if best is None else f"no sentence passed; the best of the last scored {best:.2f}"
+
     def _opening(self, kind: str) -> dict[str, Any]:
         return {"id": f"chatcmpl-{uuid.uuid4().hex}", "object": kind, "created": int(time.time()), "model": self._name}
 
@@ -191,6 +210,7 @@ class _Writing:
         self._source = source
         self._request = request
         self._reason: str | None = None
+        self._why_empty: str | None = None
         self._report: Report | None = None
         self._prompt_tokens = 0
         self.writer = EventWriter(request.passages, reveal=request.reveal, passage_ids=request.passage_ids)
@@ -211,6 +231,7 @@ class _Writing:
                     self._reason = self._source.check(new) or self._reason
                 if isinstance(event, EndEvent):
                     self._report = event.report
+                    self._why_empty = self._source.why_empty(event) if request.passages else None
                 if new:
                     yield new
         finally:
@@ -230,8 +251,8 @@ class _Writing:
     def outcome(self) -> dict[str, Any]:
         """Outcome of the answer and of its check."""
         stop = None if self._report is None else self._report.stop
-        found = outcome_of(self.writer.events, stopped=stop == "below_threshold", reason=self._reason)
-        return {**found.to_dict(), "stop": stop}
+        found = outcome_of(self.writer.events, stopped=stop == "below_threshold", reason=self._reason).to_dict()
+        return found | {"reason": found["reason"] or self._why_empty, "stop": stop}
 
     @property
     def usage(self) -> dict[str, int]:

@@ -83,6 +83,45 @@ def test_the_page_loads_its_own_files_alone(address):
     assert offered["decoders"][0] == "greedy" and offered["examples"][0]["passages"] and not offered["needs_key"]
 
 
+class Broken:
+    """An aligner that can check nothing."""
+
+    name = "broken"
+
+    def align(self, passages, claims):
+        raise RuntimeError("the aligner broke")
+
+
+@pytest.mark.parametrize("decoder", ["greedy", "fod", "abstain"])
+def test_every_decoder_says_that_nothing_could_be_checked(monitor, decoders, monkeypatch, decoder):
+    chosen = decoders | {"abstain": abstaining(monitor, None)}
+    monkeypatch.setattr(monitor, "aligner", Broken())
+    for failing in ("closed", "open"):
+        source = OwnModel(monitor, chosen, default="greedy", name="m", failing=failing)
+        with running(create_app(source)) as address:
+            response = httpx.post(f"{address}/v1/chat/completions", json=asked(decoder=decoder))
+        if failing == "closed":
+            error = response.json()["error"]
+            assert (response.status_code, error["code"]) == (502, "verification_failed") and "broke" in error["message"]
+        else:
+            (choice,) = response.json()["choices"]
+            assert choice["syncheck"]["status"] == ("unverified" if choice["message"]["content"] else "no_text")
+            assert "broke" in choice["syncheck"]["reason"]
+
+
+def test_an_answer_of_which_no_sentence_passed_says_how_close_they_came(monitor):
+    source = OwnModel(monitor, {"abstain": abstaining(monitor, 0.99)}, default="abstain", name="m")
+    with running(create_app(source)) as address:
+        (choice,) = httpx.post(f"{address}/v1/chat/completions", json=asked()).json()["choices"]
+    assert choice["message"]["content"] == "" and choice["syncheck"]["status"] == "no_text"
+    assert "0.97" in choice["syncheck"]["reason"]
+
+
+def abstaining(monitor, threshold):
+    built = fod.AbstainGenerator(monitor.model, monitor.tokenizer, monitor, threshold=threshold)
+    return lambda prompt, *, reveal, **options: built.stream(prompt, do_sample=False, **options)
+
+
 def test_a_short_answer_says_so(ask):
     assert ask(max_tokens=2).choices[0].finish_reason == "length"
 
