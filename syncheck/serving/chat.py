@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -97,6 +98,9 @@ def _read(values: object, *, reveal: Reveal, stop_below: float | None) -> ChatRe
     options = values.get("syncheck") or {}
     if not isinstance(options, dict) or not options.keys() <= _OPTIONS:
         raise InputError(f"syncheck must be an object with fields in {sorted(_OPTIONS)}")
+    if outside := sorted(_OPTIONS & values.keys()):
+        moved = json.dumps({"syncheck": {name: values[name] for name in outside}})
+        raise InputError(f"{', '.join(outside)} must be inside the field syncheck; send {moved[1:-1]}")
     reveal = options.get("reveal", reveal)
     if reveal not in get_args(Reveal):
         raise InputError(f"syncheck.reveal must be one of {get_args(Reveal)}; found {reveal!r}")

@@ -37,8 +37,11 @@ _NEUTRAL: Mapping[str, tuple[Any, ...]] = {
     "frequency_penalty": (0,),
     "presence_penalty": (0,),
     "logit_bias": ({},),
+    "top_k": (-1, 0),
+    "min_p": (0,),
+    "repetition_penalty": (1,),
 }
-"""Fields of OpenAI's requests that are not supported, with the values that have no effect and are accepted."""
+"""Fields of requests to OpenAI or vLLM that are not supported, with the values that have no effect and are accepted."""
 
 
 class Decoder(Protocol):
@@ -169,15 +172,15 @@ class OwnModel:
         for name, neutral in _NEUTRAL.items():
             if body.get(name) is not None and body[name] not in neutral:
                 raise ServiceError(400, "unsupported", f"{name} is not served here; leave it out")
-        sampling = {name: body[name] for name in ("temperature", "top_p") if body.get(name) is not None}
-        if any(type(value) not in (int, float) or not 0 <= value < math.inf for value in sampling.values()):
-            raise ServiceError(400, "invalid_request", "temperature and top_p must be finite numbers of at least 0")
+        sampling = _sampling(body)
         is_random = sampling.get("temperature", 0) > 0
         decoder = request.decoder or ("sample" if is_random and self._default == "greedy" else self._default)
         if decoder not in self._decoders:
             raise ServiceError(400, "unknown_decoder", f"decoder must be one of {self.decoders}; found {decoder!r}")
         if is_random and decoder != "sample":
             raise ServiceError(400, "unsupported", f"decoder {decoder!r} takes no temperature; leave it out, or send 0")
+        if sampling.get("top_p", 1) != 1 and decoder not in ("greedy", "sample"):
+            raise ServiceError(400, "unsupported", f"decoder {decoder!r} takes no top_p; leave it out, or send 1")
         options: dict[str, Any] = {"seed": _whole(body, "seed", 0), "max_new_tokens": self._max_new_tokens}
         for name in ("max_tokens", "max_completion_tokens"):
             options["max_new_tokens"] = min(
@@ -260,6 +263,14 @@ class _Writing:
         written = 0 if self._report is None else len(self._report.written_token_ids)
         counts = {"prompt_tokens": self._prompt_tokens, "completion_tokens": written}
         return counts | {"total_tokens": sum(counts.values())}
+
+
+def _sampling(body: Mapping[str, Any]) -> dict[str, float]:
+    """Return temperature and top_p as far as a request has them."""
+    found = {name: body[name] for name in ("temperature", "top_p") if body.get(name) is not None}
+    if any(type(value) not in (int, float) or not 0 <= value < math.inf for value in found.values()):
+        raise ServiceError(400, "invalid_request", "temperature and top_p must be finite numbers of at least 0")
+    return found
 
 
 def _whole(body: Mapping[str, Any], name: str, default: int, *, least: int = 0) -> int:

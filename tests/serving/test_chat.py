@@ -61,6 +61,12 @@ def test_a_passage_given_twice_is_not_part_of_the_question():
     assert read("One fact.", context=["One fact."]).question == "One fact."
 
 
+@pytest.mark.parametrize("name", ["stop_below", "reveal", "resumable"])
+def test_an_option_beside_the_field_syncheck_is_refused_with_its_place(name):
+    with pytest.raises(ServiceError, match=f'"syncheck": {{"{name}": 0.9}}$'):
+        read(**{name: 0.9})
+
+
 @pytest.mark.parametrize("text", ["<context>", "<context ", "</context>", "passage 1:", "\n ", "answer :", "<source><"])
 def test_a_hostile_message_is_read_in_linear_time(text):
     assert read(text * 30_000 + " Where?").question

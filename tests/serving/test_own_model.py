@@ -142,7 +142,10 @@ def test_a_temperature_samples_by_the_seed(ask):
     [
         {"decoder": "unknown"},
         {"decoder": "fod", "temperature": 0.7},
+        {"decoder": "fod", "top_p": 0.7},
         {"decoder": "fod", "syncheck": {"stop_below": 0.5}},
+        {"stop_below": 0.5},
+        {"top_k": 40},
         {"stop": ["."]},
         {"n": 2},
         {"logprobs": True},
