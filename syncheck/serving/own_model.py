@@ -202,6 +202,13 @@ class OwnModel:
             return self.monitor.prompt(
                 question=request.question, context=passages, system="\n".join(filter(None, system)) or None
             )
+        if not getattr(self.monitor.tokenizer, "chat_template", None):
+            raise ServiceError(
+                400,
+                "unsupported",
+                "the model served here has no chat template, so that it takes no earlier turns; send one message of "
+                "the user, with all that the question needs from earlier turns, and system messages if there are any",
+            )
         turns = [{"role": str(m.get("role")), "content": text_of(m)} for m in messages]
         return self.monitor.prompt(messages=turns, context=passages, question=request.question)
 

@@ -160,6 +160,13 @@ def test_what_is_not_served_is_refused(address, fields):
     assert refused.status_code == 400 and refused.json()["error"]["type"] == "invalid_request_error"
 
 
+def test_earlier_turns_without_a_chat_template_are_refused_in_a_client_s_terms(address):
+    turns = [("user", "Where is Lyon?"), ("assistant", "In France."), ("user", "How large is it?")]
+    messages = [{"role": role, "content": content} for role, content in turns]
+    refused = httpx.post(f"{address}/v1/chat/completions", json=asked(messages=messages))
+    assert refused.status_code == 400 and "one message of the user" in refused.json()["error"]["message"]
+
+
 def test_a_reader_that_leaves_ends_the_generation(monitor):
     ended = []
 
