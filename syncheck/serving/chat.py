@@ -20,7 +20,7 @@ _NUMBERED = re.compile(
 )
 _LABELS = re.compile(r"\A(?:question|query)\s*:|\banswer\s*:\s*\Z", re.IGNORECASE)
 _TEXTS = ("text", "content", "contents", "page_content", "snippet", "body")
-"""Fields in which an object in ``documents`` may have its text; the first that exists counts."""
+"""Fields in which an object of ``context`` or ``documents`` may have its text; the first that exists counts."""
 _NAMES = ("id", "doc_id", "title", "url")
 _OWN = ("context", "decoder", "syncheck")
 """Fields of a request that are for this server; an upstream server does not get them."""
@@ -146,17 +146,24 @@ def _passages(
 
 
 def _listed(given: object, field: str) -> tuple[tuple[str, ...], tuple[str, ...] | None]:
+    if not isinstance(given, str | dict | list):
+        raise InputError(
+            f"{field} must be a string, an object with text, or a list of these; found {type(given).__name__}"
+        )
     entries = given if isinstance(given, list) else [given]
     texts, names = [], []
     for index, entry in enumerate(entries):
-        name, text = str(index), entry
+        name, text, place = str(index), entry, f"{field}[{index}]" if isinstance(given, list) else field
         if isinstance(entry, dict):
             data = entry["data"] if isinstance(entry.get("data"), dict) else entry
             text = next((data[key] for key in _TEXTS if key in data), None)
             name = next((str(found[key]) for found in (entry, data) for key in _NAMES if key in found), name)
         if not isinstance(text, str):
-            raise InputError(f"{field}[{index}] must be a string, or an object with its text as one of {_TEXTS}")
-        check_text(text, f"{field}[{index}]")
+            raise InputError(
+                f"{place} must be a string, or an object with its text as one of {', '.join(_TEXTS)}; found "
+                f"{type(entry).__name__}{f' with {sorted(entry)}' if isinstance(entry, dict) else ''}"
+            )
+        check_text(text, place)
         if text.strip():
             texts.append(text)
             names.append(name)

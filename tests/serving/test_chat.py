@@ -17,6 +17,7 @@ def read(content="Where is Lyon?", before=(), **fields):
         ({"context": ["One.", " ", "Two."]}, ("One.", "Two."), None),
         ({"documents": [{"text": "One.", "id": 7}, "Two."]}, ("One.", "Two."), ("7", "1")),
         ({"documents": [{"id": "a", "data": {"snippet": "One.", "title": "T"}}]}, ("One.",), ("a",)),
+        ({"context": {"page_content": "One.", "title": "T"}}, ("One.",), ("T",)),
         ({"context": "One.", "documents": ["Two."]}, ("One.",), None),
         ({"context": []}, (), None),
     ],
@@ -59,6 +60,19 @@ def test_tools_and_system_messages_bring_passages():
 def test_a_passage_given_twice_is_not_part_of_the_question():
     assert read("One fact.\n\nWhere?", context=["One fact."]).question == "Where?"
     assert read("One fact.", context=["One fact."]).question == "One fact."
+
+
+@pytest.mark.parametrize(
+    ("context", "said"),
+    [
+        (5, "^context must be .* found int"),
+        ({"x": 1}, r"^context must be .* found dict with \['x'\]"),
+        (["One.", 5], r"^context\[1\] must be .* found int"),
+    ],
+)
+def test_what_is_no_passage_is_refused_with_its_place(context, said):
+    with pytest.raises(ServiceError, match=said):
+        read(context=context)
 
 
 @pytest.mark.parametrize("name", ["stop_below", "reveal", "resumable"])
