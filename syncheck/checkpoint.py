@@ -153,6 +153,15 @@ def load(
     )
 
 
+def check_saved(directory: Path) -> None:
+    """Refuse, with a CheckpointError, a folder that holds no monitor that scores, without loading its models."""
+    config = _read_config(directory)
+    _, schema = _decided(directory, config)
+    if not config["aggregator"]:
+        raise CheckpointError(f"the monitor in {directory} has no aggregator, so it scores nothing; train one")
+    Aggregator.load(directory, schema=schema)
+
+
 def _aligner(directory: Path, config: dict[str, Any], given: Aligner | None, device: torch.device) -> Aligner | None:
     """Load the aligner that the monitor was trained with, or check that the given one is the same, options included."""
     name, stored = config["aligner"], config["aligner_options"]

@@ -62,7 +62,7 @@ def fetched(
     A string is taken for a repository only if neither it nor its first part is a folder. A revision of a folder raises
     InputError; a repository that cannot be fetched raises CheckpointError.
     """
-    if not _is_repository(name):
+    if not is_repository(name):
         if revision is not None:
             raise InputError(
                 f"revision is for a repository, 'owner/name'; found the folder {str(name)!r}. Leave it out"
@@ -91,7 +91,8 @@ def fetched(
         ) from error
 
 
-def _is_repository(name: str | Path) -> bool:
+def is_repository(name: str | Path) -> bool:
+    """Return True if a name is taken for a repository ``owner/name``: neither it nor its first part exists here."""
     if not isinstance(name, str) or _REPOSITORY.fullmatch(name) is None:
         return False
     return not Path(name).exists() and not Path(name).parent.exists()
@@ -110,7 +111,7 @@ def model_card(
 
     if needs_signals(monitor.config.schema) and not base_model:
         base_model = str(monitor.model.config.name_or_path)
-        if not _is_repository(base_model):
+        if not is_repository(base_model):
             raise InputError(
                 "the card of this monitor must name the repository of the model that it measures, which is not known "
                 "here; pass base_model='owner/name'"

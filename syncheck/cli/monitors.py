@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import torch
 
+from syncheck import checkpoint
 from syncheck.alignment import Aligner, convert_alignscore, load_aligner
 from syncheck.cli.options import aligner_options
 from syncheck.cli.outputs import check_folder
 from syncheck.config import DEFAULT_SCHEMA, MonitorConfig, SegmenterConfig
 from syncheck.errors import InputError
+from syncheck.hub import is_repository
 from syncheck.kit import KitPurpose, kit_language_model, load_kit
 from syncheck.monitor import Monitor
 from syncheck.pretrained import load_model
@@ -145,11 +147,33 @@ def convert_aligner(args: argparse.Namespace) -> int:
     return 0
 
 
+def _check_exported(monitor: str, revision: str | None) -> None:
+    """Refuse a monitor that ``model.generate`` could not load, as far as that can be told without the model."""
+    if is_repository(monitor):
+        at = "" if revision is None else f" at {revision!r}"
+        sys.stderr.write(
+            f"syncheck export-generate: there is no folder {monitor!r} here, so it is taken for a repository on the "
+            f"Hub{at}; it was not looked up, and model.generate reports it if it is not there\n"
+        )
+        return
+    if revision is not None:
+        raise InputError(f"--revision is for a repository; found the monitor {monitor!r}. Leave it out")
+    if monitor == GENERIC:
+        return
+    if not Path(monitor).exists():
+        raise InputError(
+            f"--monitor {monitor!r}: there is no such folder; pass a folder that `syncheck train` wrote, a repository "
+            f"as 'owner/name', or {GENERIC!r}"
+        )
+    checkpoint.check_saved(Path(monitor))
+
+
 def export_generate(args: argparse.Namespace) -> int:
     """Write a folder for ``model.generate(custom_generate=DIR)``; returns the exit code."""
     import fod
 
-    check_folder(args.directory)
+    check_folder(args.directory, option="DIR")
+    _check_exported(args.monitor, args.revision)
     fod.export_generate(args.directory, monitor=args.monitor, monitor_revision=args.revision)
     sys.stderr.write(
         f"written; model.generate(custom_generate={args.directory!r}, trust_remote_code=True, tokenizer=..., "

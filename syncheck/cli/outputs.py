@@ -150,19 +150,19 @@ def check_file(option: str, name: str | None) -> None:
         raise InputError(f"{option} {name!r} is a folder; name a file")
 
 
-def check_folder(path: str | None) -> None:
-    """Refuse an ``--output`` that is not a folder and cannot be made one; None names no folder."""
+def check_folder(path: str | None, *, option: str = "--output") -> None:
+    """Refuse a path that is not a folder and cannot be made one; None names no folder."""
     if path is None:
         return
     place = next(place for place in (Path(path).absolute(), *Path(path).absolute().parents) if place.exists())
     if not place.is_dir():
         raise InputError(
-            f"--output {path!r}: expected a folder, or a path where one can be created; found a file at "
+            f"{option} {path!r}: expected a folder, or a path where one can be created; found a file at "
             f"{str(place)!r}. Move it, or pass another path"
         )
     if not os.access(place, os.W_OK | os.X_OK):
         raise InputError(
-            f"--output {path!r}: {str(place)!r} cannot be written; change its permissions, or pass another"
+            f"{option} {path!r}: {str(place)!r} cannot be written; change its permissions, or pass another"
         )
 
 

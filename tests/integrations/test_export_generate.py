@@ -8,7 +8,7 @@ import torch
 from doubles import PASSAGES, QUESTION
 
 from fod import FODGenerator, export_generate
-from syncheck import Monitor
+from syncheck import Monitor, MonitorConfig, load_kit
 from syncheck.cli import main
 from syncheck.errors import InputError, WrongTypeError
 from syncheck.testing import SentenceGrammar
@@ -99,6 +99,38 @@ def test_a_folder_of_another_s_is_left_alone(tmp_path):
     with pytest.raises(InputError, match=r"generate\.py"):
         export_generate(tmp_path)
     assert module.read_text() == "def generate(model): ...\n"
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--monitor", "nope"], "no such folder"),
+        (["--monitor", "."], "config.json"),
+        (["--monitor", "untrained"], "no aggregator"),
+        (["--revision", "v1"], "--revision"),
+        (["--monitor", "trained", "--revision", "v1"], "--revision"),
+    ],
+)
+def test_a_monitor_that_cannot_be_loaded_is_refused(tmp_path, monkeypatch, monitor, capsys, options, said):
+    monkeypatch.chdir(tmp_path)
+    load_kit("generic").save_pretrained("trained")
+    Monitor(monitor.model, monitor.tokenizer, config=MonitorConfig()).save_pretrained("untrained")
+    assert main(["export-generate", "out", *options]) == 2
+    assert said in capsys.readouterr().err and not (tmp_path / "out").exists()
+    assert main(["export-generate", "out", "--monitor", "trained"]) == 0
+
+
+def test_a_repository_is_not_looked_up_and_that_is_said(tmp_path, capsys):
+    assert main(["export-generate", str(tmp_path / "out"), "--monitor", "owner/monitor", "--revision", "v1"]) == 0
+    assert "not looked up" in capsys.readouterr().err
+
+
+def test_a_file_in_place_of_the_folder_is_refused_by_its_name(tmp_path, capsys):
+    taken = tmp_path / "answers.jsonl"
+    taken.touch()
+    assert main(["export-generate", str(taken)]) == 2
+    told = capsys.readouterr().err
+    assert f"DIR {str(taken)!r}" in told and "--output" not in told
 
 
 def test_an_export_names_its_monitor_and_can_be_written_again(tmp_path):
