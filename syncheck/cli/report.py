@@ -17,8 +17,8 @@ from syncheck.corpus import corpus_lines
 from syncheck.corpus.store import is_stored, stored_rows
 from syncheck.errors import InputError, SyncheckError
 from syncheck.files import JsonDict, RefusedRecord, parsed_record
-from syncheck.labelling.datasets import load_jsonl
-from syncheck.labelling.responses import LabelledResponse
+from syncheck.labelling.datasets import response_of
+from syncheck.labelling.responses import LabelledResponse, Record
 from syncheck.report.overview import KINDS, LabelCurves, Overview
 from syncheck.report.rows import ScoredAnswer, answer_of
 
@@ -31,12 +31,16 @@ def run(args: argparse.Namespace) -> int:
     check_file("--html", args.html)
     if args.input != "-" and not Path(args.input).exists():
         raise InputError(f"{args.input!r} does not exist; pass the output of `syncheck score` or `generate`")
-    # Labels are optional, and may be of sentences that are cut in another way.
-    scored = [] if args.records is None else load_jsonl(args.records, carry_labels=True, labels_required=False)
-    records = {record.id: record for record in scored}
+    if args.input == args.records == "-":
+        raise InputError("scores and --records cannot both come from standard input; pass one of them as a file")
+    records, unread = ({}, []) if args.records is None else _records(args.records)
     refused: list[RefusedRecord] = []
     unknown: list[str] = []
     overview = Overview(_answers(args.input, records, refused, unknown))
+    without_answer = {(one.line, one.id) for one in refused}
+    refused += [one for one in unread if (one.line, one.id) not in without_answer]
+    named = {one.id for one in unread}
+    unknown = [name for name in unknown if name not in named]
     scores, labels = overview.labelled()
     curves = label_curves(scores, labels) if len(set(labels.tolist())) == 2 else None
     page = overview.to_html(title=args.title, curves=curves, refused=refused)
@@ -75,6 +79,25 @@ def label_curves(scores: NDArray[np.float64], labels: NDArray[np.int64]) -> Labe
 def _thinned(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
     kept = np.unique(np.linspace(0, len(points) - 1, min(len(points), _POINTS)).round().astype(int))
     return [(float(points[i][0]), float(points[i][1])) for i in kept]
+
+
+def _records(source: str) -> tuple[dict[str, LabelledResponse], list[RefusedRecord]]:
+    """Return the records that were scored, by id, and those that cannot be used."""
+    records: dict[str, LabelledResponse] = {}
+    unread: list[RefusedRecord] = []
+    for line in corpus_lines(source):
+        row: JsonDict = {}
+        try:
+            row = parsed_record(line.content, line.source, line.number)
+            named = {} if row.get("id") is None else {"id": str(row["id"])}
+            record = Record(row | named, line.source, line.number)
+            response = response_of(record)
+            if records.setdefault(response.id, response) is not response:
+                raise record.error(f"another record has the id {response.id!r}; give each its own", "id")
+        except SyncheckError as error:
+            why = f"{error}. Its answer, if it has one, is shown without question and labels"
+            unread.append(RefusedRecord.of(line.source, line.number, row, why))
+    return records, unread
 
 
 def _answers(

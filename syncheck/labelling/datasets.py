@@ -86,7 +86,7 @@ def load_records(
     return selection.of_responses(load_jsonl(path, carry_labels=carry_labels), source=path)
 
 
-def load_jsonl(path: str | Path, *, carry_labels: bool = False, labels_required: bool = True) -> list[LabelledResponse]:
+def load_jsonl(path: str | Path, *, carry_labels: bool = False) -> list[LabelledResponse]:
     """Read labelled responses from JSON Lines.
 
     Each line has ``question``, ``context`` (a string or a list of strings) and one of two kinds of labels: ``response``
@@ -98,19 +98,22 @@ def load_jsonl(path: str | Path, *, carry_labels: bool = False, labels_required:
     in one group if they have the same question and at least one passage in common.
 
     ``carry_labels`` carries labels over to sentences that a monitor cuts differently: those that overlap an unfaithful
-    sentence are unfaithful. Otherwise, such responses are refused when they are measured or their labels are used. A
-    record with neither ``spans`` nor ``labels`` is an error if ``labels_required``, else a response without labels.
+    sentence are unfaithful. Otherwise, such responses are refused when they are measured or their labels are used.
 
     A file that is missing or empty raises InputError, and the first record that cannot be used raises RecordError.
     """
     path = Path(path)
+    read = ((record, _response(record, path.stem, carry_labels)) for record in read_records(path))
+    return with_groups(found_in(path, read))
 
-    def read(record: Record) -> LabelledResponse:
-        if labels_required or not {"spans", "labels"}.isdisjoint(record.values):
-            return _response(record, path.stem, carry_labels)
-        return _unlabelled(record, path.stem)
 
-    return with_groups(found_in(path, ((record, read(record)) for record in read_records(path))))
+def response_of(record: Record) -> LabelledResponse:
+    """Return the response of one record, with its labels if it has any, which are carried over to other sentences.
+
+    A record that cannot be used raises RecordError.
+    """
+    stem, has_labels = Path(record.source).stem, not {"spans", "labels"}.isdisjoint(record.values)
+    return _response(record, stem, carry_labels=True) if has_labels else _unlabelled(record, stem)
 
 
 def labelled_responses(

@@ -63,6 +63,33 @@ def test_records_without_labels_give_questions_alone(report, tmp_path, capsys):
     assert "'b'" in capsys.readouterr().err
 
 
+def test_records_that_cannot_be_used_are_listed_and_the_others_shown(report, tmp_path, capsys):
+    scores = write(
+        tmp_path / "s.jsonl",
+        row("a", 0.75),
+        row("b", 0.5),
+        row(7, 0.6),
+        {"id": "d", "line": 4, "error": "no context"},
+        {"id": None, "line": 5, "error": "not JSON"},
+    )
+    fields = {"question": "Why so?", "context": "c", "response": "S0."}
+    records = write(
+        tmp_path / "r.jsonl",
+        {"id": "a", **fields, "spans": [{"start": 0, "end": 900}]},
+        {"id": "b", **fields},
+        {"id": 7, **fields, "question": "Seven?"},
+        {"id": "d", "question": "No context?", "response": "S0."},
+        "nonsense",
+        {"id": "b", **fields, "question": "A second b?"},
+    )
+    code, page = report(scores, "--records", records)
+    told = capsys.readouterr()
+    assert code == 2 and "3 answers" in told.out and "not in --records" not in told.err
+    assert "Why so?" in page and "Seven?" in page and "A second b?" not in page
+    assert "4 records were refused" in page  # the two without an answer count once
+    assert page.count("shown without question and labels") == 2 and "900" in page
+
+
 def test_lines_without_an_answer_are_on_the_page_and_bad_input(report, tmp_path, capsys):
     code, page = report(
         write(tmp_path / "s.jsonl", row("a", 0.5), {"id": "b", "line": 7, "error": "no <b>"}, "nonsense")
@@ -71,6 +98,11 @@ def test_lines_without_an_answer_are_on_the_page_and_bad_input(report, tmp_path,
     assert "no &lt;b&gt;" in page
     assert "2 records were refused" in page
     assert capsys.readouterr().err.count("s.jsonl:3") == 1
+
+
+def test_standard_input_is_read_once(capsys, tmp_path):
+    assert main(["report", "-", "--records", "-", "--html", str(tmp_path / "page.html")]) == 2
+    assert "standard input" in capsys.readouterr().err
 
 
 def test_a_file_that_is_not_there(tmp_path, capsys):
