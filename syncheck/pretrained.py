@@ -33,6 +33,9 @@ made."""
 MAX_FILE_BYTES = 1 << 40
 """Largest file of a checkpoint; weights are mapped, not read into memory at once."""
 
+_CONFIG = "config.json"
+_REACH_SECONDS = 10.0
+"""Time limit for asking the Hub whether it has a model, in seconds."""
 _HUB_OPTIONS = ("cache_dir", "local_files_only", "revision", "subfolder", "token")
 _LAYERS = re.compile("(^|_)(layers?|blocks)$")
 _HALVES = (torch.bfloat16, torch.float16)
@@ -47,6 +50,7 @@ def load_pretrained(auto: Any, name: str | Path, *, what: str, **options: Any) -
     are passed on to ``from_pretrained``. A checkpoint that cannot be loaded raises CheckpointError.
     """
     require_plain_folder(Path(name))
+    require_reachable(name, options, what=what)
     try:
         require_few_layers(name, options)
         return auto.from_pretrained(name, trust_remote_code=False, **options)
@@ -72,6 +76,35 @@ def require_plain_folder(folder: Path) -> None:
     for path in folder.iterdir():
         if not path.is_dir() and (path.exists() or path.is_symlink()):
             require_regular(path, most=MAX_FILE_BYTES)
+
+
+def require_reachable(name: str | Path, options: Mapping[str, Any], *, what: str) -> None:
+    """Refuse, with a CheckpointError, a model that is neither here nor in the cache if the Hub cannot be reached.
+
+    The Hub is asked once; the loaders would ask for each file again and again, for minutes. What it answers is left to
+    the loader.
+    """
+    if Path(name).exists() or options.get("local_files_only"):
+        return
+    import huggingface_hub
+    from huggingface_hub.errors import HfHubHTTPError
+
+    repository, revision = str(name), options.get("revision")
+    try:
+        cached = huggingface_hub.try_to_load_from_cache(
+            repository, _CONFIG, cache_dir=options.get("cache_dir"), revision=revision
+        )
+        if cached is None:
+            url = huggingface_hub.hf_hub_url(repository, _CONFIG, revision=revision)
+            huggingface_hub.get_hf_file_metadata(url, token=options.get("token"), timeout=_REACH_SECONDS)
+    except (HfHubHTTPError, ValueError):  # ValueError: not the name of a repository
+        return
+    except Exception as error:  # of the HTTP client, which differs between versions
+        raise CheckpointError(
+            f"cannot load {what} from {repository!r}: there is no folder of that name here and no model in the cache, "
+            f"and the Hub cannot be reached ({describe_failure(error)}). Pass a folder with config.json, the weights "
+            "and the tokenizer's files, or connect to the network"
+        ) from error
 
 
 def require_few_layers(name: str | Path, options: Mapping[str, Any] | None = None) -> None:

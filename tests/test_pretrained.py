@@ -73,6 +73,21 @@ def test_missing_folder(load, tmp_path):
         load(tmp_path / "nothing")
 
 
+@pytest.mark.parametrize("name", ["my-model", "owner/my-model"])
+def test_a_name_that_is_not_cached_fails_at_once_where_the_hub_cannot_be_reached(tmp_path, monkeypatch, name):
+    asked = []
+
+    def unreachable(url, **options):
+        asked.append(url)
+        raise ConnectionError("no route to host")
+
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setattr("huggingface_hub.get_hf_file_metadata", unreachable)
+    with pytest.raises(CheckpointError, match="Hub cannot be reached .*no route to host"):
+        load_model(name, "cpu")
+    assert len(asked) == 1
+
+
 @pytest.mark.parametrize("source", [LLAMA, ROBERTA], ids=["llama", "roberta"])
 def test_folder_without_a_tokenizer(tmp_path, source):
     shutil.copytree(source, tmp_path, dirs_exist_ok=True)
