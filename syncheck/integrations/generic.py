@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from syncheck.errors import InputError
 from syncheck.given import check_sequence, check_share, check_text, check_texts
 from syncheck.kit import load_kit
+from syncheck.printable import counted
 from syncheck.segments import is_checkable
 
 if TYPE_CHECKING:
@@ -145,11 +146,18 @@ def assert_faithful(
         raise AssertionError(f"nothing to check in the answer {answer!r}: no sentence with a letter or digit")
     if failed := [s for s in checked if s.score is None or s.score < at_least]:
         listed = "\n".join(_described(sentence) for sentence in failed)
-        raise AssertionError(f"{len(failed)} of {len(checked)} sentences score below {at_least:g}:\n{listed}")
+        do = "does" if len(failed) == 1 else "do"
+        raise AssertionError(
+            f"{len(failed)} of {counted(len(checked), 'sentence')} {do} not reach {at_least:g}:\n{listed}"
+        )
     return report
 
 
 def _described(sentence: SentenceScore) -> str:
     score = f"no score ({sentence.status})" if sentence.score is None else f"{sentence.score:.2f}"
-    nearest = "" if sentence.evidence is None else f"\n    nearest: {sentence.evidence.text.strip()}"
-    return f"  {score}  {sentence.text.strip()}{nearest}"
+    nearest = "" if sentence.evidence is None else f"\n    nearest: {_on_one_line(sentence.evidence.text)}"
+    return f"  {score}  {_on_one_line(sentence.text)}{nearest}"
+
+
+def _on_one_line(text: str) -> str:
+    return " ".join(text.split())

@@ -88,6 +88,28 @@ def test_the_threshold_is_reached_or_not(scripted):
         assert_faithful(ANSWER, PASSAGES, at_least=0.31, monitor=scripted)
 
 
+@pytest.mark.parametrize(
+    ("answer", "at_least", "said"),
+    [
+        (ANSWER, 0.8, "1 of 2 sentences does not reach 0.8:\n  0.30  It has six lanes.\n"),
+        ("It has six lanes.", 0.8, "1 of 1 sentence does not reach 0.8:\n  0.30  It has six lanes.\n"),
+        (ANSWER, 0.95, "2 of 2 sentences do not reach 0.95:\n  0.90  It opened in 1967.\n"),
+    ],
+)
+def test_the_failure_counts_the_sentences_and_names_them(scripted, answer, at_least, said):
+    with pytest.raises(AssertionError) as failed:
+        assert_faithful(answer, PASSAGES, at_least=at_least, monitor=scripted)
+    assert str(failed.value).startswith(said)
+
+
+def test_a_sentence_of_several_lines_stands_on_one_in_the_failure():
+    double = scripted_monitor("It has\nsix lanes.", supports={"It has\nsix lanes.": 0.3})
+    with pytest.raises(AssertionError) as failed:
+        assert_faithful("It has\nsix lanes.", ["It has\ntwo lanes."], monitor=double)
+    lines = str(failed.value).splitlines()
+    assert lines[1:] == ["  0.30  It has six lanes.", "    nearest: It has two lanes."]
+
+
 @pytest.mark.parametrize("answer", ["", "..."])
 def test_an_answer_with_nothing_to_check_fails(scripted, answer):
     with pytest.raises(AssertionError, match="nothing"):
