@@ -16,6 +16,7 @@ from syncheck.corpus.scoring import score_row
 from syncheck.errors import InputError
 from syncheck.files import JsonDict, field
 from syncheck.monitor import Monitor
+from syncheck.printable import counted
 from syncheck.report import Answer, Case, Report, render_html
 from syncheck.segments import is_checkable
 from syncheck.spans import SignalSource, SpanRegressor, TokenReplay, label_dict, load_span_regressor, reads_signals
@@ -101,29 +102,30 @@ class _Gate:
         self.threshold = threshold
         self.below = 0
         self.scored = 0
-        self.unscored: Counter[str] = Counter()
+        self.unscored: Counter[tuple[str, str]] = Counter()
 
     def add(self, row: JsonDict) -> None:
         """Count a line of output."""
         if "error" in row:
-            self.unscored["records with an error"] += 1
+            self.unscored["record", "with an error"] += 1
             return
         scores = [s["score"] for s in row["sentences"] if s["score"] is not None]
         missing = [s["status"] for s in row["sentences"] if s["score"] is None and is_checkable(s["text"])]
         self.below += sum(not score >= self.threshold for score in scores)
         self.scored += bool(scores)
-        self.unscored.update(f"sentences with status {status}" for status in missing)
+        self.unscored.update(("sentence", f"with status {status}") for status in missing)
         if not scores and not missing:
-            self.unscored["records without a sentence to check"] += 1
+            self.unscored["record", "without a sentence to check"] += 1
 
     def missed(self, *, allow_unscored: bool) -> str | None:
         """Describe what missed the threshold; None if nothing did. A run without records is a miss too."""
+        missed = f"--fail-under {self.threshold:g} missed: "
         unscored = {} if allow_unscored else dict(self.unscored)
         if not allow_unscored and not self.scored and not unscored:
-            unscored = {"records": 0}
-        counts = ({f"sentences below {self.threshold:g}": self.below} if self.below else {}) | unscored
+            return f"{missed}the input has no records, so there was nothing to score; --allow-unscored lets that pass"
+        counts = ({("sentence", f"below {self.threshold:g}"): self.below} if self.below else {}) | unscored
         if not counts:
             return None
-        found = ", ".join(f"{count} {what}" for what, count in counts.items())
+        found = ", ".join(f"{counted(count, noun)} {what}" for (noun, what), count in counts.items())
         remedy = "; --allow-unscored passes what has no score" if unscored else ""
-        return f"--fail-under {self.threshold:g} missed: {found}{remedy}"
+        return f"{missed}{found}{remedy}"

@@ -19,7 +19,7 @@ _SHOWN = 100
 
 
 class Summary:
-    """Counter of the lines of output, which it summarises in words."""
+    """Counter of the lines of output, which it summarises in words, with the lowest scores below the threshold."""
 
     def __init__(self, threshold: float) -> None:
         self.threshold = threshold
@@ -38,20 +38,28 @@ class Summary:
             if score is None:
                 continue
             self.scored += 1
-            self.below += score < self.threshold
+            if score >= self.threshold:
+                continue
+            self.below += 1
             kept = (-score, -self.scored, f"{score:.2f}  {_name(row)}  {_short(sentence['text'])}")
             (heapq.heappush if len(self._worst) < _WORST else heapq.heappushpop)(self._worst, kept)
 
     def __str__(self) -> str:
         counts = [counted(self.answers, "answer"), counted(self.sentences, "sentence")]
         if self.scored:
-            counts.append(f"{self.below / self.scored:.1%} of {self.scored} scored below {self.threshold:g}")
+            counts.append(f"{self.below / self.scored:.1%} of {self.scored} scored below {_rounded(self.threshold)}")
         if self.sentences > self.scored:
             counts.append(f"{self.sentences - self.scored} without a score")
         if self.errors:
             counts.append(f"{counted(self.errors, 'record')} with an error")
         worst = [f"  {text}" for *_, text in sorted(self._worst, reverse=True)]
         return printable("\n".join([", ".join(counts), *(["lowest scores:", *worst] if worst else [])]) + "\n")
+
+
+def _rounded(threshold: float) -> str:
+    """Return a threshold with three digits; with more where it would be 1 otherwise."""
+    shown = f"{threshold:.3g}"
+    return f"{threshold:g}" if float(shown) == 1 else shown
 
 
 def _name(row: Mapping[str, Any]) -> str:

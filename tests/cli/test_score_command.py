@@ -31,7 +31,9 @@ def test_scores_decide_where_all_is_scored(run, capsys):
     assert run(record(0)) == 0
     assert capsys.readouterr().err.startswith("syncheck score: 1 answer, 2 sentences, 0.0% of 2 scored below 0.5")
     assert run(record(0), threshold="0.9") == 1
-    assert "0.9" in capsys.readouterr().err
+    assert "missed: 2 sentences below 0.9\n" in capsys.readouterr().err
+    assert run(record(0, response="Angus Scott is a rugby player."), threshold="0.9") == 1
+    assert "missed: 1 sentence below 0.9\n" in capsys.readouterr().err
 
 
 def test_an_aligner_that_is_down_misses(run, capsys):
@@ -65,13 +67,13 @@ def test_a_sentence_that_says_nothing_does_not_count(run):
 
 def test_a_record_with_an_error_misses_and_is_bad_input(run, capsys):
     assert run(record(0), "nonsense") == 2
-    assert "error" in capsys.readouterr().err
+    assert "missed: 1 record with an error;" in capsys.readouterr().err
     assert run(record(0), "nonsense", options=["--allow-unscored"]) == 2
 
 
 def test_no_record_at_all_misses(run, capsys):
     assert run() == 1
-    assert "0 records" in capsys.readouterr().err
+    assert "nothing to score" in capsys.readouterr().err
     assert run(options=["--allow-unscored"]) == 0
 
 

@@ -44,6 +44,20 @@ def test_a_summary_counts_and_names_the_worst():
     ]
 
 
+def test_a_summary_lists_only_what_is_below_the_threshold():
+    summary = Summary(0.602487)
+    summary.add(row("a", 0.92, 0.61))
+    assert str(summary) == "1 answer, 2 sentences, 0.0% of 2 scored below 0.602\n"
+    summary.add(row("b", 0.602))
+    assert str(summary).endswith("33.3% of 3 scored below 0.602\nlowest scores:\n  0.60  b  Sentence 0 of b.\n")
+
+
+def test_a_threshold_just_below_1_is_not_rounded_to_it():
+    summary = Summary(0.9996)
+    summary.add(row("a", 0.9998))
+    assert "scored below 0.9996" in str(summary)
+
+
 def test_a_summary_of_nothing():
     assert str(Summary(0.5)) == "0 answers, 0 sentences\n"
 
