@@ -224,6 +224,11 @@ _CALLED_HERE: Mapping[str, str] = {
 _SHOWN = 12
 
 
+def absence(name: str, record: Collection[str]) -> str:
+    """Say whether the field ``name``, which has no value in a record, is missing or null."""
+    return f"field {name!r} is {'null' if name in record else 'missing'}"
+
+
 def fields_found(name: str, found: Collection[str]) -> str:
     """Describe the fields of a record that lacks the field ``name``, and which of them to rename."""
     others = [other for other in found if other != name]
@@ -274,7 +279,7 @@ def field(record: JsonDict, name: str, kind: type | tuple[type, ...], *, default
     value = record.get(name)
     if value is None:
         if default is ...:
-            raise InputError(f"field {name!r} is missing; {fields_found(name, record)}; every record needs it")
+            raise InputError(f"{absence(name, record)}; {fields_found(name, record)}; every record needs it")
         return default
     if not isinstance(value, kind) or isinstance(value, bool):
         wanted = " or ".join(k.__name__ for k in (kind if isinstance(kind, tuple) else (kind,)))

@@ -108,7 +108,7 @@ class MonitorParts:
     def prompt(
         self,
         *,
-        context: str | Sequence[str],
+        context: str | Sequence[str] | None = None,
         question: str | None = None,
         system: str | None = None,
         messages: Sequence[Mapping[str, str]] | None = None,
@@ -128,9 +128,16 @@ class MonitorParts:
         InputError
             If neither a question nor messages are given, or ``system`` is given with messages, or ``without`` with a
             question alone; also as in these functions.
-        PromptError, WrongTypeError
+        WrongTypeError
+            If there is no context; also as in these functions.
+        PromptError
             As in these functions.
         """
+        if context is None:
+            raise WrongTypeError(
+                "Monitor.prompt needs context=..., a string or a list of strings; found none. Pass the passages, or "
+                "context='' if it is known that there are none"
+            )
         if messages is not None:
             if system is not None:
                 raise InputError("a system prompt is one of the messages; leave system out")

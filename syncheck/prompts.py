@@ -111,11 +111,17 @@ def passages_of(context: str | Sequence[str]) -> tuple[str, ...]:
     """
     if isinstance(context, str):
         context = (context,)
-    if not isinstance(context, Sequence) or not all(isinstance(p, str) for p in context):
+    if not isinstance(context, Sequence) or isinstance(context, bytes):
         raise WrongTypeError(
             f"context must be a string or a list of strings; found {type(context).__name__} "
             "(pass context='' for a context that is known to be empty)"
         )
+    for index, passage in enumerate(context):
+        if not isinstance(passage, str):
+            raise WrongTypeError(
+                f"context must be a string or a list of strings; found a {type(context).__name__} with "
+                f"{type(passage).__name__} (item {index}). Pass the text of each passage"
+            )
     check_texts(context, "context")
     return tuple(passage for passage in context if passage.strip())
 

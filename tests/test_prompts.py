@@ -5,6 +5,7 @@ from doubles import PASSAGES, QUESTION
 from syncheck import prompt_from_texts
 from syncheck.errors import InputError, PromptError, WrongTypeError
 from syncheck.prompts import build_prompt
+from syncheck.testing import scripted_monitor
 
 CHAT = "{% for m in messages %}<user>{{ m.content }}</user>{% endfor %}{% if add_generation_prompt %}<bot>{% endif %}"
 
@@ -118,6 +119,27 @@ def test_a_string_is_one_passage(tokenizer):
 def test_a_context_of_another_type(tokenizer, context):
     with pytest.raises(WrongTypeError, match="context"):
         build_prompt(tokenizer, question="Who?", context=context)
+
+
+@pytest.mark.parametrize(
+    ("context", "found"),
+    [
+        (["a", {"text": "b"}], r"a list with dict \(item 1\)"),
+        (({"text": "a"},), r"a tuple with dict \(item 0\)"),
+        (b"a", "bytes"),
+        (5, "int"),
+    ],
+    ids=repr,
+)
+def test_the_item_of_another_type_is_named(tokenizer, context, found):
+    with pytest.raises(WrongTypeError, match=f"found {found}"):
+        build_prompt(tokenizer, question="Who?", context=context)
+
+
+@pytest.mark.parametrize("given", [{}, {"question": "Who?"}, {"messages": [{"role": "user", "content": "Who?"}]}])
+def test_a_monitor_s_prompt_without_a_context(given):
+    with pytest.raises(WrongTypeError, match=r"Monitor\.prompt needs context="):
+        scripted_monitor("One.").prompt(**given)
 
 
 @pytest.mark.parametrize("question", [None, 5, ["Who?"]], ids=repr)

@@ -9,7 +9,7 @@ from typing import Any
 
 from syncheck.corpus.records import Line, answer
 from syncheck.errors import InputError
-from syncheck.files import JsonDict, field, fields_found, parsed_record
+from syncheck.files import JsonDict, absence, field, fields_found, parsed_record
 from syncheck.monitor import Monitor
 from syncheck.prompts import prompt_from_texts
 from syncheck.replay import GivenResponse
@@ -39,8 +39,8 @@ def prompt_for(monitor: Monitor, record: JsonDict) -> RagPrompt:
     question = field(record, "question", str)
     if "context" not in record or record["context"] is None:
         raise InputError(
-            f"field 'context' is missing; {fields_found('context', record)}; pass a string or a list of strings, '' if "
-            "it is known to be empty"
+            f"{absence('context', record)}; {fields_found('context', record)}; pass a string or a list of strings, '' "
+            "if it is known to be empty"
         )
     context = field(record, "context", (str, list))
     with_context = field(record, "prompt_with_context", str, default=None)

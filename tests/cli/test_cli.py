@@ -98,6 +98,16 @@ def test_a_bad_record_is_reported_and_the_others_go_on(tmp_path, capsys):
     assert shown.count(f"{source}:1") == 1
 
 
+@pytest.mark.parametrize("name", ["question", "context", "response"])
+def test_a_field_that_is_null_is_said_to_be(name, tmp_path):
+    given = {"id": "a", "question": "q", "context": PASSAGE, "response": "Anna moved."}
+    lacking = {field: value for field, value in given.items() if field != name}
+    source, target = write(tmp_path / "in.jsonl", given | {name: None}, lacking), tmp_path / "out.jsonl"
+    assert main(["score", "--model", str(LLAMA), "--aligner", "none", "--input", source, "--output", str(target)]) == 2
+    null, missing = (row["error"] for row in read(target))
+    assert f"field '{name}' is null;" in null and f"field '{name}' is missing;" in missing
+
+
 def test_half_a_character_and_bytes_that_are_not_utf_8_are_bad_records(tmp_path, monkeypatch, capsys):
     good = json.dumps({"id": "good", "question": "q", "context": PASSAGE, "response": "Anna moved."})
     lines = [good.replace("good", r"\ud800"), good.replace("Anna", r"\udfff"), good.replace("moved", "\xff"), good]
