@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +9,7 @@ from syncheck.chats import write_chat
 from syncheck.config import Template
 from syncheck.errors import InputError, PromptError, WrongTypeError
 from syncheck.given import check_choice, check_sequence, check_text, check_texts
+from syncheck.passages import without_passages
 from syncheck.types import RagPrompt
 
 if TYPE_CHECKING:
@@ -236,8 +236,10 @@ def prompt_from_messages(
     context
         The passages that sentences are checked against.
     without
-        The chat without the passages. None removes them from ``messages`` wherever they occur word for word, and leaves
-        out a message of which nothing remains; headings such as ``Passage 1:`` stay.
+        The chat without the passages. None removes them from ``messages`` where they occur word for word, with lines
+        and bullets that held nothing else, and leaves out a message of which nothing remains; headings such as
+        ``Passage 1:`` stay. A sentence that quotes a passage, such as the question, stays whole if the passage is also
+        found outside of it.
     question
         The question that is answered; None takes the last user message, without the passages.
 
@@ -246,8 +248,8 @@ def prompt_from_messages(
     InputError
         If there is no chat template, or it refuses the messages, or a text holds a lone surrogate.
     PromptError
-        If there are no messages, a passage is not found in them, nothing but passages is, there is no question, or the
-        two prompts are equal although there is a context.
+        If there are no messages, a passage is not found in them or only inside a sentence that says nothing without
+        it, nothing but passages is, there is no question, or the two prompts are equal although there is a context.
     WrongTypeError
         If the messages are not a list of mappings with a role and a text.
     """
@@ -281,30 +283,16 @@ def _checked_messages(messages: Sequence[Mapping[str, str]], name: str) -> list[
 
 
 def _without_passages(messages: Sequence[dict[str, str]], passages: Sequence[str]) -> list[dict[str, str]]:
-    """Remove the passages from the messages, the longest first, and messages that held nothing else."""
-    places = {passage: _places(passage) for passage in passages}
-    for number, passage in enumerate(passages, 1):
-        if not any(places[passage].search(message["content"]) for message in messages):
-            raise PromptError(
-                f"passage {number}, {passage[:60]!r}..., is not in the messages word for word; pass the "
-                "passages exactly as they appear there, or pass without=[...], the messages without them"
-            )
-    left = []
-    for message in messages:
-        content = message["content"]
-        for passage in sorted(passages, key=len, reverse=True):
-            content = places[passage].sub("", content)
-        if content.strip() or not message["content"].strip():
-            left.append(message | {"content": content})
+    """Remove the passages from the messages, and messages that held nothing else."""
+    contents = without_passages([message["content"] for message in messages], passages)
+    left = [
+        message | {"content": content}
+        for message, content in zip(messages, contents, strict=True)
+        if content.strip() or not message["content"].strip()
+    ]
     if not left:
         raise PromptError("the messages contain only passages; add the question, or pass without=[...]")
     return left
-
-
-def _places(passage: str) -> re.Pattern[str]:
-    """Return a pattern of a passage, word for word; one without white space is not found inside a longer word."""
-    before, after = (r"(?<!\w)", r"(?!\w)") if re.fullmatch(r"\w(\S*\w)?", passage, re.ASCII) else ("", "")
-    return re.compile(before + re.escape(passage) + after, re.ASCII)
 
 
 def _as_chat(tokenizer: PreTrainedTokenizerBase, text: str, system: str | None) -> str:

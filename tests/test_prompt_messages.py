@@ -58,11 +58,70 @@ def test_a_message_of_passages_alone_goes(monitor):
 
 def test_a_passage_of_one_word_is_not_taken_out_of_others(monitor):
     chat = [{"role": "user", "content": "Sources: a | 67\nWas 1967 a year?"}]
-    assert monitor.prompt(messages=chat, context=["a", "67"]).question == "Sources:  | \nWas 1967  year?"
+    assert monitor.prompt(messages=chat, context=["a", "67"]).question == "Sources:  | \nWas 1967 a year?"
     with pytest.raises(PromptError):
         monitor.prompt(messages=chat, context="ear")
     chinese = [{"role": "user", "content": "资料1北京是首都。首都在哪里？"}]
     assert monitor.prompt(messages=chinese, context="北京是首都。").question == "资料1首都在哪里？"
+
+
+OPENED, LANES = "The Avon bridge opened in 1967.", "It has two lanes."
+
+
+@pytest.mark.parametrize(
+    ("content", "passages", "question"),
+    [
+        (f"Notes:\n- {OPENED}\n- {LANES}\n\nWhen?", [OPENED, LANES], "Notes:\n\nWhen?"),
+        (f'Notes:\n 1. {OPENED}\n[2] "{LANES}"\n\nWhen?', [OPENED, LANES], "Notes:\n\nWhen?"),
+        (f"Notes:\n{OPENED}\n{LANES}\n\nWhen?", [f"{OPENED}\n", LANES], "Notes:\n\nWhen?"),
+        (f"- {OPENED} {LANES}\n* {OPENED}\nWhen?\n- {LANES}", [OPENED, LANES], "When?"),
+        (f"- {OPENED} (1)\nWhen?", [OPENED], "-  (1)\nWhen?"),
+    ],
+)
+def test_a_line_or_bullet_that_held_only_passages_goes_with_them(monitor, content, passages, question):
+    chat = [{"role": "user", "content": content}]
+    assert monitor.prompt(messages=chat, context=passages).question == question
+
+
+@pytest.mark.parametrize(
+    ("passage", "asked"),
+    [
+        (OPENED, f"Is it true that {OPENED}?"),
+        (OPENED, f"Is it true that “{OPENED}”?"),
+        (OPENED, f"Check whether {OPENED}"),
+        (OPENED, f"{OPENED}?"),
+        ("Lyon", "Where is Lyon?"),
+        ("Lyon", "Lyon is where?"),
+        ("Lyon", "Lyon's bridge, or Lyon, where is it?"),
+    ],
+)
+def test_a_sentence_that_quotes_a_passage_stays_where_the_passage_is_also_found_apart(monitor, passage, asked):
+    chat = [
+        {"role": "user", "content": f"Notes:\n- {passage}\n\nHello!"},
+        {"role": "assistant", "content": f"I see: {passage}"},
+        {"role": "user", "content": asked},
+    ]
+    prompt = monitor.prompt(messages=chat, context=passage)
+    assert prompt.question == asked
+    assert f"<user>Notes:\n\nHello!\n<assistant>I see: \n<user>{asked}\n" in prompt.without_context
+
+
+@pytest.mark.parametrize(
+    ("passage", "asked"),
+    [(OPENED, f"Is it true that {OPENED}?"), ("Lyon", "Where is Lyon?"), ("Lyon", "Lyon is where?")],
+)
+def test_a_passage_that_is_found_only_inside_a_question_is_refused(monitor, passage, asked):
+    chat = [{"role": "user", "content": asked}]
+    with pytest.raises(PromptError, match="only inside a sentence .*without="):
+        monitor.prompt(messages=chat, context=passage)
+    without = [{"role": "user", "content": "Tell me."}]
+    assert monitor.prompt(messages=chat, without=without, context=passage, question=asked).question == asked
+
+
+def test_passages_one_after_the_other_are_no_sentence(monitor):
+    chat = [{"role": "user", "content": "Context Lyon is large Paris is larger\nHow large?"}]
+    prompt = monitor.prompt(messages=chat, context=["Lyon is large", "Paris is larger"])
+    assert prompt.question == "Context  \nHow large?"
 
 
 def test_a_chat_that_its_template_refuses_without_the_passages(monitor):
