@@ -78,6 +78,12 @@ def test_the_bars_of_a_histogram_have_the_colours_of_verdicts_whatever_the_thres
     assert "sentences from 0.80 to 0.85, supported: 1" in Page(source).text("title")
 
 
+def test_a_page_without_scores_says_so_in_place_of_the_histograms():
+    _, source, _ = drawn(row("a", sentence(None, status="failed")))
+    assert source.count(" data-empty>") == 2 and "No sentence here has a score." in Page(source).text("p")
+    assert " data-empty>" not in drawn(row("a", sentence(0.5)))[1]
+
+
 def test_the_script_is_given_the_worst_first_with_what_it_filters_by():
     _, _, data = drawn(
         row("good", sentence(0.9)), row("none", sentence(None, status="failed")), row("bad", sentence(0.1))

@@ -70,6 +70,43 @@ def test_the_histograms_follow_the_filters(browser, opened):
     assert browser.run(HIGHEST) == [100, 100] and not browser.errors
 
 
+def test_filters_that_leave_no_score_leave_words_in_place_of_the_histograms(browser, opened):
+    opened(row("a", sentence(0.9)), row("none", sentence(None, status="no_context")))
+    seen = "[...document.querySelectorAll('.plot')].map((f) => [f.querySelector('svg'), f.querySelector('.empty')]"
+    seen += ".map((part) => part.checkVisibility()))"
+    assert browser.run(seen) == [[True, False]] * 2
+    browser.run("document.forms.filters.elements.text.value = 'none'")
+    browser.run("document.forms.filters.dispatchEvent(new Event('input'))")
+    browser.wait(f"JSON.stringify({seen}) === '[[false,true],[false,true]]'", seconds=10)
+    assert not browser.errors
+
+
+def test_a_printed_page_says_how_many_answers_are_not_on_it(browser, opened):
+    opened(*(row(str(i), sentence(0.5)) for i in range(120)))
+    note = "[document.getElementById('unprinted')].map((n) => n.checkVisibility() && n.textContent)[0]"
+    assert browser.run(note) is False
+    browser.command("Emulation.setEmulatedMedia", media="print")
+    try:
+        assert browser.run(note).startswith("70 more answers are not printed")
+        browser.run("document.getElementById('all').click()")
+        assert browser.run(note) is False
+    finally:
+        browser.command("Emulation.setEmulatedMedia", media="")
+    assert browser.run("document.querySelectorAll('.answer').length") == 120
+    assert browser.run("[...document.querySelectorAll('#more, #all')].every((button) => button.hidden)")
+    assert browser.run("document.activeElement.closest('li') === document.getElementById('list').children[50]")
+    assert not browser.errors
+
+
+def test_the_bars_of_verdicts_have_a_line_of_their_own_on_a_narrow_window(browser, opened):
+    opened(row("a", sentence(0.9)))
+    width = "document.querySelector('.rates .share').getBoundingClientRect().width"
+    browser.look(390)
+    assert browser.run(width) > 300 and browser.overflow() <= 0
+    browser.look()
+    assert 200 < browser.run(width) < 400
+
+
 def test_bars_are_drawn_by_verdict_whatever_the_filters_leave(browser, opened):
     opened(
         row("a", sentence(0.81, verdict="unsupported"), sentence(0.84, verdict="supported")),
