@@ -40,7 +40,7 @@ def test_remarks_stand_beside_the_score_in_report_json_and_terminal() -> None:
     assert [s.status for s in report.sentences] == ["scored"] * 3
     assert [s["remarks"] for s in report.to_dict()["sentences"]] == [list(r) for r in remarks]
     text = " ".join(render_text([Case.of(report)], width=200).split())
-    assert "The moon is cheese. [no passage touches it]" in text
+    assert "The moon is cheese. → no passage touches it" in text
 
 
 def test_exchanged_names_are_one_contrast() -> None:
@@ -66,7 +66,7 @@ def test_a_sentence_below_supported_says_what_stands_in_the_place_of_what() -> N
     assert wrong.verdict != "supported" and wrong.contrasts == (Contrast("number", "1976", "1967", 1),)
     assert right.verdict == "supported" and right.contrasts == ()
     text = " ".join(render_text([Case.of(report)], width=200).split())
-    assert "The bridge opened in 1976. [passage 2 says “1967”, not “1976”]" in text
+    assert "The bridge opened in 1976. → passage 2 says “1967”, not “1976”" in text
 
 
 def test_no_contrast_is_looked_for_in_other_languages_or_in_what_speaks_of_the_passages() -> None:

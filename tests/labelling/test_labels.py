@@ -182,7 +182,8 @@ def test_where_a_record_came_from_is_kept_with_its_features(monitor, tmp_path):
 
 @pytest.mark.parametrize("command", ["train", "features", "evaluate", "ablate", "calibrate"])
 def test_every_command_names_the_line(tmp_path, capsys, command):
-    path = write(tmp_path / "mine.jsonl", WHOLE, MERGED)
+    others = [{**WHOLE, "question": f"{number}?"} for number in range(4)]  # training needs five questions
+    path = write(tmp_path / "mine.jsonl", WHOLE, MERGED, *others)
     needs_output = {"train": tmp_path / "m", "features": tmp_path / "x.parquet"}
     output = ["--output", str(needs_output[command])] if command in needs_output else []
     given = [command, *([] if command == "calibrate" else MODEL), "--data", str(path), *output]
