@@ -17,7 +17,7 @@ from typing import Literal, NamedTuple
 from packaging.requirements import Requirement
 
 from syncheck.errors import describe_failure
-from syncheck.printable import printable
+from syncheck.printable import counted, printable
 
 _GIGABYTE = 2**30
 _BUNDLED = ("language_model", "aligner", "monitor-generation", "monitor-generic")
@@ -120,7 +120,9 @@ def _device(device: str) -> Iterator[Finding]:
             free, total = torch.cuda.mem_get_info(number)
             name = torch.cuda.get_device_name(number)
             yield Finding("ok", f"cuda:{number} {name}, {free / _GIGABYTE:.1f} of {total / _GIGABYTE:.1f} GB free")
-        yield Finding("ok", f"cpu, {torch.get_num_threads()} threads of {os.cpu_count()} cores")
+        yield Finding(
+            "ok", f"cpu, {counted(torch.get_num_threads(), 'thread')} of {counted(os.cpu_count() or 1, 'core')}"
+        )
         if not found:
             said = f"torch {torch.__version__} finds no CUDA device"
             remedy = "install a driver and a torch build that go together, or pass --device cpu"
