@@ -120,9 +120,8 @@ def _device(device: str) -> Iterator[Finding]:
             free, total = torch.cuda.mem_get_info(number)
             name = torch.cuda.get_device_name(number)
             yield Finding("ok", f"cuda:{number} {name}, {free / _GIGABYTE:.1f} of {total / _GIGABYTE:.1f} GB free")
-        yield Finding(
-            "ok", f"cpu, {counted(torch.get_num_threads(), 'thread')} of {counted(os.cpu_count() or 1, 'core')}"
-        )
+        threads, cores = counted(torch.get_num_threads(), "thread"), counted(os.cpu_count() or 1, "core")
+        yield Finding("ok", f"cpu, {threads} of {cores}")
         if not found:
             said = f"torch {torch.__version__} finds no CUDA device"
             remedy = "install a driver and a torch build that go together, or pass --device cpu"

@@ -12,6 +12,7 @@ import torch
 
 from syncheck import checkpoint
 from syncheck.alignment import Aligner, convert_alignscore, load_aligner
+from syncheck.alignment.loading import AUTO
 from syncheck.cli.options import aligner_options
 from syncheck.cli.outputs import check_folder
 from syncheck.config import DEFAULT_SCHEMA, MonitorConfig, SegmenterConfig
@@ -124,8 +125,11 @@ def _features_asked(args: argparse.Namespace) -> bool:
 
 
 def aligner_for(args: argparse.Namespace) -> Aligner | None:
-    """Load the aligner that ``--aligner`` and its options name; the bundled one without them."""
-    return load_aligner(args.aligner or "bundled", **aligner_options(args), device=args.device)
+    """Load the aligner that ``--aligner`` and its options name; the bundled one without them. Says what ``auto`` is."""
+    found = load_aligner(args.aligner or "bundled", **aligner_options(args), device=args.device)
+    if args.aligner == AUTO and found is not None:
+        sys.stderr.write(f"aligner {AUTO!r} is {found.name!r}\n")
+    return found
 
 
 def sentence_options(args: argparse.Namespace) -> dict[str, Any]:

@@ -113,6 +113,14 @@ def test_the_bundled_aligner_by_name_has_the_monitor_that_was_trained_with_it(mo
     assert [text for text, _ in written[0]] == ["- Dr. Ray", "- In 1976."]
 
 
+def test_the_command_says_which_aligner_auto_is(tmp_path, capsys):
+    source = tmp_path / "answers.jsonl"
+    source.write_text(json.dumps({"question": "When?", "context": ["It opened in 1967."], "response": "In 1976."}))
+    assert main(["score", "--aligner", "auto", "--input", str(source), "--output", str(tmp_path / "scores.jsonl")]) == 0
+    found = load_aligner("auto")
+    assert f"aligner 'auto' is {found.name!r}" in capsys.readouterr().err
+
+
 def test_options_for_sentences_change_those_of_the_generic_monitor_alone(tmp_path, capsys):
     record = {"question": "When?", "context": ["Dr. Ray opened it."], "response": "- Dr. Ray\n- In 1976."}
     source = tmp_path / "answers.jsonl"
