@@ -14,11 +14,12 @@ from syncheck.aggregators import Aggregator
 from syncheck.alignment import Aligner, AskedAligner, EvidenceIndex, Unaligned, languages_of
 from syncheck.config import BACKTRACK_THRESHOLD, PRUNE_THRESHOLD
 from syncheck.features.contrast import contrast_with
+from syncheck.features.conversation import is_bare_answer, is_conversation
 from syncheck.features.differences import Difference
 from syncheck.features.groundedness import BEST_CHUNKS, ContextChunks, packaged_rarity, says_not_stated
 from syncheck.features.parsing import parse
 from syncheck.features.sentence import sentence_features, statement, text_features
-from syncheck.lexical import LexicalShares, content_words, foreign_language, stem, words
+from syncheck.lexical import LexicalShares, content_words, foreign_language, stem
 from syncheck.schemas import TEXT_FEATURES, EarlierSentences, SentenceText, needs_signals
 from syncheck.segments import SentenceCutter, is_checkable
 from syncheck.types import (
@@ -41,7 +42,6 @@ SMALLEST_SUPPORT = 1e-6
 TEXTS_KEPT = 256
 """Number of sentences and chunks of a prompt that are cached in the form that the contrast rules read, and compared."""
 _CONTRASTS = frozenset(name for name in TEXT_FEATURES if name.startswith("contrast_"))
-_ANSWERS = frozenset("yes no yeah yep nope sure okay ok certainly absolutely definitely indeed exactly".split())
 _TEXT_ONLY = frozenset(TEXT_FEATURES) - {field.name for field in fields(LexicalShares)}
 
 
@@ -271,8 +271,11 @@ class SentenceScorer:
             return "not_checkable", "no letter or digit"
         if not len(sentence.token_ids):
             return "not_checkable", "no token of its own"
-        if not needs_signals(self._schema.version) and _ANSWERS.issuperset(words(sentence.text)):
-            return "not_checkable", "a bare yes or no, which says nothing without its question"
+        if not needs_signals(self._schema.version):
+            if is_bare_answer(sentence.text):
+                return "not_checkable", "a bare yes or no, which says nothing without its question"
+            if is_conversation(sentence.text) and "no_passage_touches" in self._remarks_on(sentence.text):
+                return "not_checkable", "a phrase of conversation, which claims nothing"
         if foreign is not None:
             return "unsupported_language", foreign
         if unaligned is not None:

@@ -42,8 +42,9 @@ __all__ = [
 Status = Literal["scored", "no_aggregator", "no_context", "not_checkable", "unsupported_language", "failed"]
 """Only ``scored`` has a score. ``no_aggregator``: the monitor has no aggregator, so only features were measured.
 ``no_context``: the context is empty. ``not_checkable``: the sentence has no letter or digit, or no token of its own, or
-it is a bare yes or no and the monitor reads text alone. ``unsupported_language``: the sentence or the context is in a
-language that the aligner does not read. ``failed``: the model or the aligner gave no usable result."""
+it is a bare yes or no, or a phrase such as "I hope this helps!", and the monitor reads text alone.
+``unsupported_language``: the sentence or the context is in a language that the aligner does not read. ``failed``: the
+model or the aligner gave no usable result."""
 Verdict = Literal["supported", "doubtful", "unsupported", "contradicted"]
 """A score in words, by the monitor's thresholds; see :class:`SentenceScore`."""
 BoundsKind = Literal["exact", "bounded", "missing"]

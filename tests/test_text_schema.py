@@ -236,9 +236,22 @@ def test_what_no_passage_touches_is_not_contradicted_by_the_aligner(text, verdic
 
 
 @pytest.mark.parametrize(
-    ("text", "status"), [("Yes.", "not_checkable"), ("No, ok!", "not_checkable"), ("No, 5.", "scored")]
+    ("text", "status"),
+    [
+        ("Yes.", "not_checkable"),
+        ("No, ok!", "not_checkable"),
+        ("No, 5.", "scored"),
+        ("Here is a summary:", "not_checkable"),
+        ("Sure, I can help with that!", "not_checkable"),
+        ("I hope this helps!", "not_checkable"),
+        ("Let me know if you need more.", "not_checkable"),
+        ("Here are the lanes of the bridge:", "scored"),  # a passage touches it
+        ("Here is a summary: the moon is cheese.", "scored"),
+        ("Sure, the moon is cheese.", "scored"),
+        ("Let me know if it is 5.", "scored"),
+    ],
 )
-def test_a_bare_answer_has_no_score_from_text_alone(text, status):
+def test_a_bare_answer_or_phrase_has_no_score_from_text_alone(text, status):
     monitor = made(ScriptedAligner({text: 0.1}), FormulaAggregator(SCHEMA, lambda values: 0.1))
     (sentence,) = monitor.score(monitor.prompt(question=QUESTION, context=PASSAGES), text).sentences
     assert sentence.status == status

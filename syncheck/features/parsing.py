@@ -11,7 +11,7 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, NamedTuple
 
 from syncheck.features.groundedness import NUMBER_WORDS, packaged_names, packaged_rarity
-from syncheck.features.opposites import BLOCKERS, EXCEPT, IRREGULAR, NEGATORS, NOT_DENYING, UNITS
+from syncheck.features.opposites import BLOCKERS, EXCEPT, IRREGULAR, NEGATORS, NOT_DENYING, SIZES, UNITS
 from syncheck.lexical import content_words, stem, words
 
 if TYPE_CHECKING:
@@ -169,23 +169,30 @@ def parse(text: str) -> ParsedText:
 
 
 def respelled(claim: ParsedText, sides: Sequence[ParsedText]) -> str:
-    """Return a sentence with its numbers and units as other texts write them: "3 cm" for "three centimetres".
+    """Return a sentence with numbers and units as other texts write them: "24 months" for "two years".
 
     What no other text has stays as it is.
     """
-    known = {each.value: side.written(each.first, each.stop - 1) for side in sides for each in side.amounts}
-    units = {UNITS[token.word]: token.text for side in sides for token in side.tokens if token.word in UNITS}
-    changes = {
-        claim.tokens[a.first].start: (claim.written(a.first, a.stop - 1), known.get(a.value)) for a in claim.amounts
-    }
-    changes |= {
-        t.start: (t.text, units.get(UNITS[t.word])) for t in claim.tokens if t.word in UNITS and t.text.isalpha()
-    }
-    text = claim.text
-    for start, (written, other) in sorted(changes.items(), reverse=True):
-        if other is not None and not any(_has_words(side.text, written) for side in sides):
-            text = text[:start] + other + text[start + len(written) :]
+    text, taken = claim.text, len(claim.text)
+    theirs = {key: written for side in sides for key, _, written in _quantities(side)}
+    for key, start, written in sorted(_quantities(claim), key=lambda found: (-found[1], -len(found[2]))):
+        is_new = start + len(written) <= taken and not any(_has_words(side.text, written) for side in sides)
+        if is_new and key in theirs:
+            text, taken = text[:start] + theirs[key] + text[start + len(written) :], start
     return text
+
+
+def _quantities(side: ParsedText) -> Iterator[tuple[object, int, str]]:
+    """Yield what numbers with units, numbers, and units mean, where they begin and how they are written."""
+    for first, stop, value in side.amounts:
+        start, unit = side.tokens[first].start, side.tokens[stop : stop + 1]
+        if unit and unit[0].word in SIZES:
+            quantity, size = SIZES[unit[0].word]
+            yield (quantity, round(value * size, 6)), start, side.written(first, stop)
+        yield value, start, side.written(first, stop - 1)
+    for token in side.tokens:
+        if token.word in UNITS and token.text.isalpha():
+            yield UNITS[token.word], token.start, token.text
 
 
 def _has_words(text: str, written: str) -> bool:

@@ -217,6 +217,8 @@ def test_the_words_that_differ_stand_side_by_side(sentence, evidence, kind, word
         ("Anna founded it.", "Anna Keller founded it."),  # the same name
         ("In May Anna met Tom.", "In May Tom met Anna."),
         ("Novak found it in 2009.", "Marie Novak, a biologist from Brno, found it in 2009."),
+        ("It runs for two years.", "It runs for 24 months."),
+        ("Take 1.5 kg.", "Take 1500 g."),
         ("The frog is three centimetres long.", "The frog is 3 cm long."),
         ("Engineers founded it.", "Keller founded it."),  # no name
         ("Parking here: 3 euros", "Parking costs 2 hours and 2 dollars here."),
