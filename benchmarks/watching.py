@@ -3,8 +3,8 @@
     python benchmarks/watching.py
 
 The answer is text of the bundled passages, scored with the kit's monitors: ``generic`` reads text alone, ``generation``
-lets the kit's language model read it too. It is fed piece by piece, and as an asynchronous stream whose pieces are all
-there. Both ways take turns with one score; prints the seconds of each round and the median ratio.
+lets the kit's language model read it too. It is fed piece by piece, as a list of pieces, and as an asynchronous stream
+whose pieces are all there. Each way takes turns with one score; prints the seconds of each round and the median ratio.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from itertools import pairwise
 from statistics import median
-from typing import TypeVar
+from typing import Literal, TypeVar, get_args
 
 import torch
 from machine import describe_machine
@@ -25,6 +25,7 @@ from syncheck.kit import KitPurpose, demo_questions
 from syncheck.streams import Verified
 
 Result = TypeVar("Result")
+Way = Literal["list", "asynchronous stream"]
 
 
 def pieces_of(text: str, count: int) -> list[str]:
@@ -40,6 +41,11 @@ def watched(monitor: Monitor, prompt: RagPrompt, pieces: Sequence[str], at_once:
             watch.feed(piece)
         watch.close()
         return [sentence.score for sentence in watch.sentences]
+
+
+def listed(monitor: Monitor, prompt: RagPrompt, pieces: Sequence[str]) -> list[float | None]:
+    """Watch a list of pieces; returns the scores."""
+    return [e.score for e in monitor.watch(pieces, prompt) if isinstance(e, Verified)]
 
 
 def burst(monitor: Monitor, prompt: RagPrompt, pieces: Sequence[str]) -> list[float | None]:
@@ -62,14 +68,16 @@ def seconds(run: Callable[[], Result]) -> tuple[float, Result]:
     return time.process_time() - started, result
 
 
-def compare(purpose: KitPurpose, text: str, pieces: Sequence[str], rounds: int, at_once: int | None) -> None:
-    """Let one monitor score and watch in turns, and print; ``at_once`` None is the asynchronous stream."""
+def compare(purpose: KitPurpose, text: str, pieces: Sequence[str], rounds: int, way: int | Way) -> None:
+    """Let one monitor score and watch in turns, and print; a number is that of sentences fed and scored together."""
     monitor, first = load_kit(purpose), demo_questions()[0]
     prompt = monitor.prompt(question=first.question, context=first.passages)
-    ratios, name = [], f"{purpose}, " + ("all there" if at_once is None else f"{at_once} at once")
+    ratios, name = [], f"{purpose}, " + (f"{way} at once" if isinstance(way, int) else way)
 
     def watch() -> list[float | None]:
-        return burst(monitor, prompt, pieces) if at_once is None else watched(monitor, prompt, pieces, at_once)
+        if isinstance(way, int):
+            return watched(monitor, prompt, pieces, way)
+        return (listed if way == "list" else burst)(monitor, prompt, pieces)
 
     for _ in range(rounds + 1):
         whole, report = seconds(lambda: monitor.score(prompt, text))
@@ -95,8 +103,8 @@ def main(words: Sequence[str] | None = None) -> None:
     text = " ".join(passage for question in demo_questions() for passage in question.passages)[: args.characters]
     print("; ".join(describe_machine("cpu", torch.get_num_threads(), "processor").values()))
     for purpose in ("generic", "generation"):
-        for at_once in (*args.at_once, None):
-            compare(purpose, text, pieces_of(text, args.pieces), args.rounds, at_once)
+        for way in (*args.at_once, *get_args(Way)):
+            compare(purpose, text, pieces_of(text, args.pieces), args.rounds, way)
 
 
 if __name__ == "__main__":
