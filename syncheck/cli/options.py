@@ -328,11 +328,12 @@ def add_model(parser: argparse.ArgumentParser, *, monitor: bool = True, default:
         "its support (bundled)"
     )
     add_aligner(parser, alone if monitor else " (bundled)")
+    own = "the monitor's" if monitor else "none"
     add_options(
         parser.add_argument_group("sentences", f"in place of {'the monitor' if monitor else 'Punkt'}'s own"),
-        """
-        --abbreviations  list of abbreviations whose full stop does not end a sentence
-        --line-breaks  which line breaks end a sentence
+        f"""
+        --abbreviations  list of abbreviations whose full stop does not end a sentence ({own})
+        --line-breaks  which line breaks end a sentence ({own})
         --cjk-stops  end sentences at Chinese and Japanese full stops (off)
         --clauses  also end sentences at commas, semicolons and colons (off)
         --sentences-together N  treat N sentences as one (1)

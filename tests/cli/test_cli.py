@@ -230,7 +230,7 @@ def test_features_are_measured_once(tmp_path, capsys):
     assert shown[0] == shown[1]
     assert scores[0] == scores[1]
     assert main(["evaluate", *model, "--data", table, "--schema", "paper.v1", *options]) == 2
-    assert "Measure" in capsys.readouterr().err
+    assert "expected 'paper.v1', found 'syncheck.v3'" in capsys.readouterr().err
 
 
 class TestSentencesAreCutAsAsked:
@@ -279,8 +279,7 @@ class TestSentencesAreCutAsAsked:
         assert main(["score", *trained, "--input", source, "--output", str(target)]) == 0
         assert [s["text"] for s in read(target)[0]["sentences"]][1:] == ["Kovac taught, she said", "- music", "- art"]
         assert main(["score", *trained, *options, "--input", source]) == 2
-        assert main(["score", *options, "--input", source]) == 2
-        assert "cut" in capsys.readouterr().err
+        assert "options for sentences only with --monitor generic" in capsys.readouterr().err
 
 
 def test_a_monitor_gets_the_aligner_that_its_features_were_measured_with(tmp_path, capsys):
