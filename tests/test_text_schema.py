@@ -249,6 +249,9 @@ def test_what_no_passage_touches_is_not_contradicted_by_the_aligner(text, verdic
         ("Here is a summary: the moon is cheese.", "scored"),
         ("Sure, the moon is cheese.", "scored"),
         ("Let me know if it is 5.", "scored"),
+        ("If you have any further questions or doubts, please let me know!", "not_checkable"),
+        ("If you have any questions, Tom answers them on Mars.", "scored"),
+        ("Feel free to ask Tom on Mars.", "scored"),
     ],
 )
 def test_a_bare_answer_or_phrase_has_no_score_from_text_alone(text, status):
