@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -74,7 +74,8 @@ class Int8Linear(nn.Module):
     """Linear map in integers from -127 to 127, with a scale for each row of the weights and each token of the input.
 
     ``weight`` is (N, K) int8, ``step`` (N, 1) float32 the scale of each row, and ``bias`` (N,) float32. Processors
-    with AVX-512 multiply the integers as they are; others multiply them as floats, exact for all but the largest sums.
+    that multiply and add integers in one instruction (VNNI) read weights that were put in order once; others multiply
+    the integers as floats. Both are exact for all but the largest sums.
     """
 
     weight: Tensor
@@ -83,8 +84,7 @@ class Int8Linear(nn.Module):
 
     def __init__(self, weight: Tensor, step: Tensor, bias: Tensor) -> None:
         super().__init__()
-        columns = weight.t().contiguous().t()  # together: packed faster
-        self.register_buffer("weight", columns if _has_fast_integers() or _packs_halves() else columns.float())
+        self.register_buffer("weight", weight if multiplies_integers() or _packs_halves() else weight.float())
         self.register_buffer("step", step[:, 0])
         self.register_buffer("bias", bias)
 
@@ -93,19 +93,25 @@ class Int8Linear(nn.Module):
         # A pass over the tokens, or a new tensor, costs as much as a tenth of the product: no abs(), and one result.
         largest = torch.maximum(inputs.amax(1, keepdim=True), inputs.amin(1, keepdim=True).neg_())  # (M, 1)
         scale = largest.clamp_min_(_SMALLEST_SCALE).div_(_LARGEST)
-        rounded = torch.div(inputs, scale).round_()
-        mapped = self._product(rounded).float().mul_(scale)
-        return torch.addcmul(self.bias, mapped, self.step, out=mapped)
+        mapped = self._product(torch.div(inputs, scale).round_())
+        return torch.addcmul(self.bias, mapped, scale, out=mapped)
 
     def _product(self, rounded: Tensor) -> Tensor:
-        if rounded.device.type == "cpu" and _has_fast_integers():
-            return torch._int_mm(rounded.to(torch.int8), self.weight.t())
+        """Multiply integers as float32, (M, K), by the weights and the scales of their rows."""
+        if rounded.device.type == "cpu" and multiplies_integers():
+            return _times_packed(rounded, *self._packed_integers, self.step)
         if rounded.device.type == "cpu" and _packs_halves():
-            return torch.ops.quantized.linear_dynamic_fp16(rounded, self._packed)  # type: ignore[no-any-return]
-        return torch.mm(rounded, self.weight.t().float())
+            product: Tensor = torch.ops.quantized.linear_dynamic_fp16(rounded, self._packed_halves)
+        else:
+            product = torch.mm(rounded, self.weight.t().float())
+        return product.mul_(self.step)
 
     @cached_property
-    def _packed(self) -> torch.ScriptObject:
+    def _packed_integers(self) -> tuple[Tensor, Tensor]:
+        return _packed(self.weight)
+
+    @cached_property
+    def _packed_halves(self) -> torch.ScriptObject:
         """The weights as float16, in the order that the product reads them.
 
         A product of float32 matrices packs its weights anew in each call, which takes an eighth of the time of a pair
@@ -113,18 +119,47 @@ class Int8Linear(nn.Module):
         """
         return torch.ops.quantized.linear_prepack_fp16(self.weight.float(), None)  # type: ignore[no-any-return]
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what is packed for this processor."""
+        return {name: value for name, value in self.__dict__.items() if not name.startswith("_packed")}
+
+
+def _packed(weight: Tensor) -> tuple[Tensor, Tensor]:
+    """Return integers (N, K) in the order that :func:`_times_packed` reads them, and the zero point of each row."""
+    return torch.ops.onednn.qlinear_prepack(weight, None), torch.zeros(len(weight), dtype=torch.long)
+
+
+def _times_packed(rounded: Tensor, packed: Tensor, zeros: Tensor, step: Tensor) -> Tensor:
+    """Multiply (M, K) from -127 to 127 by packed weights and by the scales (N,) of their rows."""
+    middle = 128  # of the unsigned integers that oneDNN multiplies
+    return torch.ops.onednn.qlinear_pointwise(  # type: ignore[no-any-return]
+        rounded.add_(middle).to(torch.uint8),
+        *(1.0, middle),  # scale and zero point of the input
+        *(packed, step, zeros, None),
+        *(1.0, 0, torch.float32),  # scale, zero point and type of the result
+        *("none", [], ""),  # nothing after it
+    )
+
+
+@cache
+def multiplies_integers() -> bool:
+    """Return True if oneDNN multiplies integers fast here, and without overflow."""
+    able = torch.cpu.get_capabilities()
+    if not (
+        torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
+        and hasattr(torch.ops.onednn, "qlinear_pointwise")
+        and (able.get("avx512_vnni") or able.get("avx_vnni"))
+    ):
+        return False
+    # A library told to do without these instructions (ONEDNN_MAX_CPU_ISA) adds pairs of products in sixteen bits.
+    largest = torch.full((1, 64), _LARGEST, dtype=torch.int8)
+    product = _times_packed(largest.float(), *_packed(largest), torch.ones(1))
+    return product.item() == largest.shape[1] * _LARGEST**2
+
 
 def _packs_halves() -> bool:
     """Return True if FBGEMM is there, and in use, to multiply float32 by float16 that was packed once."""
     return torch.backends.quantized.engine in ("fbgemm", "x86")
-
-
-def _has_fast_integers() -> bool:
-    """Return True with AVX-512; without it, oneDNN takes thirty times as long for integers as for floats."""
-    return (
-        torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
-        and torch.backends.cpu.get_cpu_capability().startswith("AVX512")
-    )
 
 
 class _Layer(nn.Module):

@@ -25,6 +25,7 @@ from syncheck.alignment.reader_network import (
     SUPPORTED,
     Premise,
     ReaderNetwork,
+    Stretch,
     read_reader,
 )
 from syncheck.types import Evidence, Support
@@ -124,7 +125,7 @@ class ReaderAligner(OfNetwork):
         read = self._parts(index)
         parts = [split_to_fit(" ".join(claim.split()), self._is_short) for claim in claims]
         asked = [part for of_claim in parts for part in of_claim]
-        logits = torch.stack([self._logits(part.premise, asked) for part in read], dim=1)  # (claims, parts, 3)
+        logits = self._logits([part.premise for part in read], asked)
         found = iter(zip(asked, logits.log_softmax(dim=-1), strict=True))
         return [_support(index, read, [next(found) for _ in of_claim]) for of_claim in parts]
 
@@ -154,10 +155,12 @@ class ReaderAligner(OfNetwork):
                 taken.append((text, chunk))
         yield _joined(taken), tuple(chunk for _, chunk in taken)
 
-    def _logits(self, premise: Premise, claims: Sequence[str]) -> Tensor:
-        """Return the logits of each claim after the premise, (claims, 3) float32 on the CPU."""
+    def _logits(self, premises: Sequence[Premise], claims: Sequence[str]) -> Tensor:
+        """Return the logits of each claim after each premise, (claims, premises, 3) float32 on the CPU."""
         rows = [[END, *self._ids(claim), END] for claim in claims]
-        return torch.cat([self._model.judge(premise, batch) for batch in _batches(rows)])
+        stretches = [Stretch(row, premise) for row in rows for premise in premises]
+        logits = torch.cat([self._model.judge(batch) for batch in _batches(stretches)])
+        return logits.view(len(claims), len(premises), -1)
 
     def _is_short(self, claim: str) -> bool:
         return len(self._ids(claim)) <= CLAIM_TOKENS
@@ -171,13 +174,13 @@ def _joined(taken: Sequence[tuple[str, Chunk]]) -> str:
     return "\n".join(text for text, _ in taken)
 
 
-def _batches(rows: Sequence[list[int]]) -> Iterator[list[list[int]]]:
-    batch: list[list[int]] = []
-    for row in rows:
-        if batch and sum(map(len, batch)) + len(row) > BATCH_TOKENS:
+def _batches(stretches: Sequence[Stretch]) -> Iterator[list[Stretch]]:
+    batch: list[Stretch] = []
+    for stretch in stretches:
+        if batch and sum(len(other.ids) for other in batch) + len(stretch.ids) > BATCH_TOKENS:
             yield batch
             batch = []
-        batch.append(row)
+        batch.append(stretch)
     yield batch
 
 

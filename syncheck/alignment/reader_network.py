@@ -91,10 +91,10 @@ class ReaderNetwork(nn.Module):
         return tuple((keys[0], values[0]) for keys, values in states)
 
     @torch.inference_mode()
-    def judge(self, premise: Premise, claims: Sequence[Sequence[int]]) -> Tensor:
-        """Return the logits (claims, 3), float32 on the CPU, of claims as token ids, special tokens included."""
+    def judge(self, claims: Sequence[Stretch]) -> Tensor:
+        """Return the logits (claims, 3), float32 on the CPU, of claims after what was read, special tokens included."""
         with self._in_float32():
-            hidden, _ = self.encode([Stretch(claim, premise) for claim in claims])
+            hidden, _ = self.encode(claims)
             return self.verdicts(hidden).cpu()
 
     def _in_float32(self) -> torch.autocast:
@@ -124,9 +124,7 @@ class ReaderNetwork(nn.Module):
             )
             states.append((key, value))
             mixed = [
-                scaled_dot_product_attention(
-                    query[i], _after(key, i, stretch, number, 0), _after(value, i, stretch, number, 1), attn_mask=bias
-                )
+                _attention(query[i], _after(key, i, stretch, number, 0), _after(value, i, stretch, number, 1), bias)
                 for i, (stretch, bias) in enumerate(zip(stretches, biases, strict=True))
             ]
             hidden = layer.attention.LayerNorm(hidden + attention.o(torch.cat(mixed, dim=1).transpose(0, 1).flatten(1)))
@@ -137,7 +135,7 @@ class ReaderNetwork(nn.Module):
         """Return what attention adds for the distance from each token to all up to the last, (heads, T, S)."""
         keys = torch.arange(int(places[-1]) + 1, device=places.device)
         bias: Tensor = self.encoder.encoder.relative_attention_bias(_bucket(keys - places[:, None]))
-        return bias.permute(2, 0, 1)
+        return bias.permute(2, 0, 1).contiguous()
 
     def verdicts(self, claims: Sequence[Tensor]) -> Tensor:
         """Return the logits (N, 3) of the hidden states (T, H) of each claim."""
@@ -149,6 +147,11 @@ def _length(after: int | Premise | None, lengths: Sequence[int]) -> int:
     if after is None:
         return 0
     return lengths[after] if isinstance(after, int) else after[0][0].shape[1]
+
+
+def _attention(query: Tensor, key: Tensor, value: Tensor, bias: Tensor) -> Tensor:
+    """Return what T tokens take from S, (heads, T, width); the fast kernels want a batch."""
+    return scaled_dot_product_attention(query[None], key[None], value[None], attn_mask=bias[None])[0]
 
 
 def _after(own: Sequence[Tensor], number: int, stretch: Stretch, layer: int, part: int) -> Tensor:
