@@ -14,7 +14,7 @@ from syncheck.aggregators import Aggregator
 from syncheck.alignment import Aligner, AskedAligner, EvidenceIndex, Unaligned, languages_of
 from syncheck.config import BACKTRACK_THRESHOLD, PRUNE_THRESHOLD
 from syncheck.features.contrast import contrast_with
-from syncheck.features.conversation import is_bare_answer, is_conversation
+from syncheck.features.conversation import is_bare_answer, is_conversation, is_heading
 from syncheck.features.differences import Difference
 from syncheck.features.groundedness import BEST_CHUNKS, ContextChunks, packaged_rarity, says_not_stated
 from syncheck.features.parsing import parse
@@ -271,16 +271,25 @@ class SentenceScorer:
             return "not_checkable", "no letter or digit"
         if not len(sentence.token_ids):
             return "not_checkable", "no token of its own"
-        if not needs_signals(self._schema.version):
-            if is_bare_answer(sentence.text):
-                return "not_checkable", "a bare yes or no, which says nothing without its question"
-            if is_conversation(sentence.text) and "no_passage_touches" in self._remarks_on(sentence.text):
-                return "not_checkable", "a phrase of conversation, which claims nothing"
+        nothing = None if needs_signals(self._schema.version) else self._claims_nothing(sentence.text)
+        if nothing is not None:
+            return "not_checkable", nothing
         if foreign is not None:
             return "unsupported_language", foreign
         if unaligned is not None:
             return "failed", unaligned
         return ("scored" if self._aggregator is not None else "no_aggregator"), None
+
+    def _claims_nothing(self, sentence: str) -> str | None:
+        """Return what a sentence is that claims nothing, as far as text alone tells, else None."""
+        if is_bare_answer(sentence):
+            return "a bare yes or no, which says nothing without its question"
+        if "no_passage_touches" in self._remarks_on(sentence):
+            if is_conversation(sentence):
+                return "a phrase of conversation, which claims nothing"
+            if is_heading(sentence):
+                return "a heading, which claims nothing"
+        return None
 
     def _aggregate(
         self, features: Sequence[SentenceFeatures], statuses: Sequence[Status]

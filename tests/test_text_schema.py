@@ -252,9 +252,21 @@ def test_what_no_passage_touches_is_not_contradicted_by_the_aligner(text, verdic
         ("If you have any further questions or doubts, please let me know!", "not_checkable"),
         ("If you have any questions, Tom answers them on Mars.", "scored"),
         ("Feel free to ask Tom on Mars.", "scored"),
+        ("## Overview", "not_checkable"),
+        ("## **Key takeaways:**", "not_checkable"),
+        ("**Key takeaways**", "not_checkable"),
+        ("__Key takeaways__:", "not_checkable"),
+        ("Side effects:", "not_checkable"),
+        ("## Lanes and traffic", "scored"),  # a passage touches it
+        ("## The moon is cheese", "scored"),
+        ("**No refunds**", "scored"),
+        ("## Made in 5 days", "scored"),
+        ("**Made on Mars** by Tom", "scored"),
+        ("## Six words of a heading here", "scored"),
+        ("Made on Mars by Tom:", "scored"),
     ],
 )
-def test_a_bare_answer_or_phrase_has_no_score_from_text_alone(text, status):
+def test_a_bare_answer_phrase_or_heading_has_no_score_from_text_alone(text, status):
     monitor = made(ScriptedAligner({text: 0.1}), FormulaAggregator(SCHEMA, lambda values: 0.1))
     (sentence,) = monitor.score(monitor.prompt(question=QUESTION, context=PASSAGES), text).sentences
     assert sentence.status == status

@@ -1,4 +1,4 @@
-"""Phrases of conversation, which claim nothing: "Sure!", "Here is a summary:", "I hope this helps!"."""
+"""Phrases of conversation and short headings, which claim nothing: "I hope this helps!", "## Overview"."""
 
 from __future__ import annotations
 
@@ -24,6 +24,18 @@ _PHRASES = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 
+_HEADING = re.compile(
+    r"""(?:\#{1,6}\s+(?P<bold>\*\*|__)?|(?P<alone>\*\*|__))(?P<marked>[^\d.!?*_\n]+?):?\s*(?:(?P=bold)|(?P=alone)|$)
+        :?\s*\#*\s*
+      | (?P<label>[^\d.!?*_\n:]+):""",
+    re.VERBOSE,
+)
+_MARKED_WORDS, _LABEL_WORDS = 5, 3
+_STATING = frozenset(
+    "is are was were be been has have had do does did can could will would shall should must may might need not no "
+    "never none nothing nobody without all every always only".split()
+)
+
 
 def is_bare_answer(sentence: str) -> bool:
     """Return True for "Yes.", "No." and the like, which say nothing without their question."""
@@ -37,3 +49,16 @@ def is_conversation(sentence: str) -> bool:
     that the context has none of them.
     """
     return _PHRASES.fullmatch(sentence.strip()) is not None
+
+
+def is_heading(sentence: str) -> bool:
+    """Return True for a short heading without a number or a verb that states something.
+
+    Headings are those of Markdown, lines in bold, and up to three words with a colon: "## Overview", "**Key points**",
+    "Benefits:". As with phrases of conversation, whoever asks makes sure that the context has none of their words.
+    """
+    found = _HEADING.fullmatch(sentence.strip())
+    if found is None:
+        return False
+    named = words(found["marked"] or found["label"])
+    return 0 < len(named) <= (_MARKED_WORDS if found["marked"] else _LABEL_WORDS) and _STATING.isdisjoint(named)
