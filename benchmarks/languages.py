@@ -16,7 +16,7 @@ from pathlib import Path
 
 from nltk.tokenize.punkt import PunktSentenceTokenizer
 
-from syncheck.lexical import foreign_language
+from syncheck.languages import foreign_language
 
 
 def texts(folder: Path) -> Iterator[tuple[str, str]]:

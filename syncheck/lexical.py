@@ -1,4 +1,4 @@
-"""Overlap of a sentence's wording with the context (words, word pairs, numbers, names), and the language of a text.
+"""Overlap of a sentence's wording with the context: words, word pairs, numbers, names.
 
 Shares are in [0, 1]; NaN means that the sentence has nothing of the kind to count, such as no number.
 """
@@ -12,11 +12,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
-from math import exp, log1p, nan
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from py3langid.langid import LanguageIdentifier
+from math import log1p, nan
 
 _STEM = 5
 """Number of a word's first characters that count as its stem."""
@@ -222,44 +218,3 @@ def _normalised(word: str) -> str:
 
 def _is_number(word: str) -> bool:
     return word[0].isdigit()
-
-
-SURE_NATS = 4.0
-"""Lead that another language must have over all covered ones, in nats, normalised for the length of the text.
-
-Chosen on Mu-SHROOM's validation part. Names, numbers and short phrases ("Paris, 1932.", "El Niño is a climate
-pattern.") stay below it.
-"""
-NO_LANGUAGE = frozenset({"ext", "zxx"})
-"""Labels with which the identifier marks text in no language."""
-LONGEST_READ = 4000
-"""Number of characters at the beginning of a text from which its language is identified."""
-
-
-@lru_cache(maxsize=1)
-def _identifier() -> LanguageIdentifier:
-    from py3langid.langid import MODEL_FILE, LanguageIdentifier
-
-    return LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
-
-
-@lru_cache(maxsize=256)
-def _likelihoods(text: str) -> dict[str, float]:
-    """Return the likelihood of each language; a sentence is asked about more than once."""
-    return {code: p for code, p in _identifier().rank(text) if code not in NO_LANGUAGE}
-
-
-def foreign_language(text: str, covered: Collection[str]) -> str | None:
-    """Return the language code of a text in none of the covered languages; None if it is in one, or that is uncertain.
-
-    Examples
-    --------
-    >>> foreign_language("Die Brücke wurde im Jahr 1932 eröffnet.", {"en"})
-    'de'
-    """
-    if not has_letter(text):
-        return None
-    likelihoods = _likelihoods(text[:LONGEST_READ])
-    likeliest = max(likelihoods, key=likelihoods.__getitem__)
-    best_covered = max((likelihoods.get(code, 0.0) for code in covered), default=0.0)
-    return likeliest if best_covered < likelihoods[likeliest] * exp(-SURE_NATS) else None

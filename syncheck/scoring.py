@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import fields
-from functools import cached_property, lru_cache, partial
+from functools import lru_cache, partial
 from math import log, log1p
 
 import numpy as np
@@ -19,7 +19,8 @@ from syncheck.features.differences import Difference
 from syncheck.features.groundedness import BEST_CHUNKS, ContextChunks, packaged_rarity, says_not_stated
 from syncheck.features.parsing import parse
 from syncheck.features.sentence import sentence_features, statement, text_features
-from syncheck.lexical import LexicalShares, content_words, foreign_language, stem
+from syncheck.languages import foreign_language, readable
+from syncheck.lexical import LexicalShares, content_words, stem
 from syncheck.schemas import TEXT_FEATURES, EarlierSentences, SentenceText, needs_signals
 from syncheck.segments import SentenceCutter, is_checkable
 from syncheck.types import (
@@ -71,9 +72,10 @@ class SentenceScorer:
         self._thresholds = (doubtful_below, unsupported_below)
         self._schema = schema
         self._aggregator = aggregator
-        self._index = EvidenceIndex(prompt.passages, cut=SentenceCutter(abbreviations).texts)
-        self._aligner = None if aligner is None else AskedAligner(aligner, prompt.question, self._index)
         self._languages = None if aligner is None else languages_of(aligner)
+        self._passages, self._context_language = readable(prompt.passages, self._languages)
+        self._index = EvidenceIndex(self._passages, cut=SentenceCutter(abbreviations).texts)
+        self._aligner = None if aligner is None else AskedAligner(aligner, prompt.question, self._index)
         self._question_words = frozenset(content_words(prompt.question))
         self._lexicon = self._index.lexicon if prompt.has_context else None
         reads_text = prompt.has_context and not _TEXT_ONLY.isdisjoint(schema.names)
@@ -122,6 +124,7 @@ class SentenceScorer:
         contrasts = [self._contrasts_with(s.text, score) for s, score in zip(sentences, scores, strict=True)]
         remarks = [self._remarks_on(s.text) for s in sentences]
         verdicts = [self._verdict_on(*each) for each in zip(scores, supports, contrasts, remarks, strict=True)]
+        remarks = [self._with_unread(*each) for each in zip(remarks, verdicts, strict=True)]
         latency_ms = None if since is None else (time.perf_counter() - since) * 1e3
         scored = iter(
             SentenceScore(
@@ -187,19 +190,14 @@ class SentenceScorer:
                 before = before.followed_by(sentence.text, None if support is None else support.score)
         return found
 
-    @cached_property
-    def _foreign_context(self) -> str | None:
-        return self._not_read("\n".join(self.prompt.passages), "context")
-
     def _foreign(self, sentence: str) -> str | None:
         """Return the reason if the aligner does not read the language of the sentence or the context, else None."""
         if self._languages is None or not is_checkable(sentence):
             return None
-        return self._foreign_context or self._not_read(sentence, "sentence")
-
-    def _not_read(self, text: str, name: str) -> str | None:
-        language = foreign_language(text, self._languages or ())
-        read = ", ".join(sorted(self._languages or ()))
+        name, language = "context", self._context_language
+        if language is None:
+            name, language = "sentence", foreign_language(sentence, self._languages)
+        read = ", ".join(sorted(self._languages))
         return None if language is None else f"the {name} is in {language!r}; the aligner reads {read}"
 
     def _supports(
@@ -211,7 +209,7 @@ class SentenceScorer:
         wanted = [i for i, text in enumerate(texts) if is_checkable(text) and foreign[i] is None]
         if self._aligner is None or not self.prompt.has_context or not wanted:
             return supports, unaligned
-        for i, found in zip(wanted, self._aligner(self.prompt.passages, [texts[i] for i in wanted]), strict=True):
+        for i, found in zip(wanted, self._aligner(self._passages, [texts[i] for i in wanted]), strict=True):
             if isinstance(found, Unaligned):
                 unaligned[i] = found.reason
             else:
@@ -240,6 +238,11 @@ class SentenceScorer:
             return ("says_not_stated",)
         stems = {stem(word) for word in content_words(statement(sentence))}
         return ("no_passage_touches",) if stems and stems.isdisjoint(self._lexicon.stems) else ()
+
+    def _with_unread(self, remarks: tuple[Remark, ...], verdict: Verdict | None) -> tuple[Remark, ...]:
+        """Add that passages were not read, if they might support the sentence."""
+        is_open = verdict not in (None, "supported") and self._passages != self.prompt.passages
+        return (*remarks, "passages_not_read") if is_open else remarks
 
     def _contrasts_with(self, sentence: str, score: float | None) -> tuple[Contrast, ...]:
         """Return the contrasts with the context, if the score depends on them or is below ``supported``."""

@@ -52,8 +52,8 @@ BoundsKind = Literal["exact", "bounded", "missing"]
 known of it."""
 ContrastKind = Literal["negation", "number", "unit", "name", "antonym", "comparison", "quantifier", "order"]
 """Kinds of disagreement in wording between a sentence and a passage."""
-Remark = Literal["says_not_stated", "no_passage_touches"]
-"""Remarks on a sentence that are independent of its score; see :class:`SentenceScore`."""
+Remark = Literal["says_not_stated", "no_passage_touches", "passages_not_read"]
+"""Remarks on a sentence beside its score; see :class:`SentenceScore`."""
 
 FloatArray = NDArray[np.float32]
 Floats = NDArray[np.float64]
@@ -368,7 +368,8 @@ class SentenceScore:
     evidence says otherwise, else ``unsupported``. None without a score."""
     remarks: tuple[Remark, ...] = ()
     """``says_not_stated``: the sentence is a refusal, or says that the passages do not state something.
-    ``no_passage_touches``: no passage has any of its content words."""
+    ``no_passage_touches``: no passage has any of its content words. ``passages_not_read``: it is not ``supported``, but
+    some passages are in a language that the aligner does not read, so they were not compared with it."""
     contrasts: tuple[Contrast, ...] = ()
     """Disagreements with the part of the context that agrees best with the sentence, found word by word. They are
     looked for only in English sentences, and if no feature counts them, only in those below ``supported``."""

@@ -3,7 +3,7 @@
 import pytest
 
 from syncheck import load_kit
-from syncheck.lexical import foreign_language
+from syncheck.languages import foreign_language, readable
 from syncheck.testing import ScriptedAligner
 
 PASSAGE = "The bridge over the river was opened in 1932 by the mayor of the town."
@@ -54,3 +54,31 @@ def test_an_aligner_that_reads_the_language_or_does_not_say_is_asked(languages: 
     prompt = monitor.prompt(question="When?", context=["Die Brücke über den Fluss wurde im Jahr 1932 eröffnet."])
     report = monitor.score(prompt, "Die Brücke über den Fluss wurde 1932 eröffnet.")
     assert [s.status for s in report.sentences] == ["scored"]
+
+
+def test_passages_that_are_not_read_are_not_compared_and_what_they_may_support_says_so() -> None:
+    german = "Der Turm neben der Brücke wurde im Jahr 1955 von der Stadt an einen Verein verkauft."
+    monitor = load_kit("generic")
+    prompt = monitor.prompt(question="When was it opened?", context=[german, PASSAGE])
+    opened, sold = monitor.score(prompt, "The bridge was opened in 1932. The tower was sold in 1955.").sentences
+    assert (opened.status, opened.verdict, opened.remarks) == ("scored", "supported", ())
+    assert opened.evidence is not None and opened.evidence.passage == 1
+    assert (sold.verdict, sold.remarks) == ("unsupported", ("no_passage_touches", "passages_not_read"))
+    assert "a passage is in a language that the aligner does not read" in monitor.score(prompt, sold.text).to_html()
+
+
+@pytest.mark.parametrize(
+    ("context", "language"),
+    [
+        (["Haus am Fluss", "Kirche", "Rathaus am Markt", "Museum und Garten"], "de"),  # each alone could be English
+        (["Die Brücke wurde im Jahr 1932 eröffnet.", "Kirche 1932"], "de"),
+        (["Die Brücke wurde im Jahr 1932 eröffnet.", "1932"], "de"),
+        (["Мост через реку был открыт в 1932 году.", PASSAGE], None),
+        (["Paris, 1932", "1932"], None),
+        ([""], None),
+    ],
+)
+def test_numbers_and_names_do_not_make_a_context_readable(context: list[str], language: str | None) -> None:
+    passages, found = readable(context, {"en"})
+    assert found == language
+    assert found is None or list(passages) == context

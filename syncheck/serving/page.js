@@ -32,7 +32,7 @@ function showPassages(passages, lit = null) {
   sources.querySelector("mark")?.scrollIntoView({ block: "nearest" });
 }
 
-const REMARKS = { says_not_stated: "It says that something is not stated.", no_passage_touches: "No passage holds any of its words." };
+const REMARKS = { says_not_stated: "It says that something is not stated.", no_passage_touches: "No passage holds any of its words.", passages_not_read: "A passage is in a language that the aligner does not read." };
 
 function contrastWords({ passage, sentence, evidence }) {
   const source = `Passage ${passage + 1}`;
