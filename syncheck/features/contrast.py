@@ -13,6 +13,7 @@ from difflib import SequenceMatcher
 from functools import partial
 from itertools import combinations
 
+from syncheck.features.crossed import crossed
 from syncheck.features.differences import Difference, Found
 from syncheck.features.misplaced import is_name, is_number, misplaced, turned_bounds, units
 from syncheck.features.parsing import ParsedText, parse, respelled
@@ -107,9 +108,11 @@ def _inverted(claim: ParsedText, chunk: ParsedText) -> float:
 _RULES: tuple[Callable[[ParsedText, ParsedText, Sequence[ParsedText]], Iterator[Found]], ...] = (
     negations,
     *(partial(misplaced, kind="number", of_kind=partial(is_number, year=year)) for year in (True, False)),
+    *(partial(crossed, kind="number", of_kind=partial(is_number, year=year)) for year in (True, False)),
     units,
     turned_bounds,
     partial(misplaced, kind="name", of_kind=is_name),
+    partial(crossed, kind="name", of_kind=is_name),
     turned,
     exchanged,
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
@@ -15,6 +16,8 @@ BETTER = 1.5
 """Factor by which a rival's place must be more similar than that of the same word."""
 REACH = 8
 """Number of words on either side of a place that show what it belongs to."""
+SAME = 4
+"""Number of first letters that names of the same thing share."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,3 +43,24 @@ def likeness(claim: ParsedText, place: int, chunk: ParsedText, other: int) -> fl
             apart = [abs(known - other - offset) for known in chunk.places.get(token.stem, ()) if known != other]
             total += 1 / (1 + min(apart)) if apart else 0.0
     return total
+
+
+def is_same_name(claim: ParsedText, place: int, chunk: ParsedText, other: int) -> bool:
+    """Return True if two names may be of the same thing.
+
+    One is a part of the other ("Anna", "Anna Lee"), they begin with the same letters ("France", "French"), or the
+    evidence has more of the full name in another place: with "the league" in it, "Australian Capital Territory" does
+    not contradict "Australian Football League".
+    """
+    if _plain(chunk.tokens[other].word)[:SAME] == _plain(claim.tokens[place].word)[:SAME]:
+        return True
+    item = claim.tokens[place].stem
+    if item in chunk.full_name(other):
+        return True
+    rest = claim.full_name(place) - chunk.full_name(other) - {item}
+    return item not in chunk.stems and not rest.isdisjoint(chunk.stems)
+
+
+def _plain(word: str) -> str:
+    """Return a word without accents."""
+    return "".join(letter for letter in unicodedata.normalize("NFD", word) if not unicodedata.combining(letter))

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 import re
-import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import pairwise
 
-from syncheck.features.differences import BETTER, FITS, Difference, Found, likeness
-from syncheck.features.opposites import SIZES, SYMMETRIC, UNITS
-from syncheck.features.parsing import ARTICLES, AUXILIARIES, IN_BOUNDS, SYMBOLS, ParsedText, Token, between
+from syncheck.features.crossed import is_in_place
+from syncheck.features.differences import BETTER, FITS, Difference, Found, is_same_name, likeness
+from syncheck.features.opposites import SIZES, SYMMETRIC, TITLES, UNITS
+from syncheck.features.parsing import ARTICLES, AUXILIARIES, IN_BOUNDS, SYMBOLS, ParsedText, Token, between, is_year
 from syncheck.types import ContrastKind
 
 TOLD = 0.5
@@ -27,24 +28,19 @@ FROM = [phrase.split() for phrase in ("at least", "no less than", "no fewer than
 """Phrases before a number that make it the largest, and the smallest, that is meant."""
 DIFFERENCES = IN_BOUNDS | {"times", "cheaper", "dearer", "older", "younger"}
 """Words after a number that make it a difference of two others."""
-SAME = 4
-"""Number of first letters that names of the same thing share."""
 LOOSE = frozenset("a an the and or of only".split())
 """Words that say nothing about their neighbours."""
 ABOUT = frozenset("about around approximately roughly nearly almost some over".split())
 """Words before a number that make it approximate."""
-TITLES = frozenset("mr mrs ms dr sir dame lord lady prof professor honorable honourable chief justice".split())
-"""Words before names that are not part of them."""
 RELATIVE = frozenset("who which that".split())
 """Words that begin a clause about the name before them."""
 
-_YEAR = re.compile(r"1[0-9]{3}|20[0-9]{2}")
 _VALUE = re.compile(r"\d+(?:\.\d+)?")
 
 
 def is_number(token: Token, *, year: bool) -> bool:
     """Return True for a number that is a year, or is not."""
-    return token.number and bool(_YEAR.fullmatch(token.text)) == year
+    return token.number and is_year(token) == year
 
 
 def is_name(token: Token) -> bool:
@@ -64,7 +60,7 @@ def misplaced(
     A place is recognised by the words around it; a neighbour of it must be the same.
     """
     for place, item in enumerate(claim.tokens):
-        if not of_kind(item):
+        if not of_kind(item) or is_in_place(claim, place, chunk, of_kind):
             continue
         fits = {other: likeness(claim, place, chunk, other) for other, t in enumerate(chunk.tokens) if of_kind(t)}
         same = max((fit for other, fit in fits.items() if chunk.tokens[other].stem == item.stem), default=0.0)
@@ -77,7 +73,7 @@ def misplaced(
             other: fit
             for other, fit in fits.items()
             if chunk.tokens[other].stem not in held
-            and not (kind == "name" and _is_same_name(claim, place, chunk, other))
+            and not (kind == "name" and is_same_name(claim, place, chunk, other))
             and (other == only or _has_neighbour(claim, place, chunk, other))
         }
         best = max(rivals, key=rivals.__getitem__, default=None)
@@ -113,27 +109,6 @@ def _only_number(claim: ParsedText, place: int, chunk: ParsedText, of_kind: Call
 def _unit_after(side: ParsedText, place: int) -> tuple[int, int] | None:
     after = side.tokens[place + 1 : place + 2]
     return UNITS.get(after[0].word) if after else None
-
-
-def _is_same_name(claim: ParsedText, place: int, chunk: ParsedText, other: int) -> bool:
-    """Return True if two names may be of the same thing.
-
-    One is a part of the other ("Anna", "Anna Lee"), they begin with the same letters ("France", "French"), or the
-    evidence has more of the full name in another place: with "the league" in it, "Australian Capital Territory" does
-    not contradict "Australian Football League".
-    """
-    if _plain(chunk.tokens[other].word)[:SAME] == _plain(claim.tokens[place].word)[:SAME]:
-        return True
-    item = claim.tokens[place].stem
-    if item in chunk.full_name(other):
-        return True
-    rest = claim.full_name(place) - chunk.full_name(other) - {item}
-    return item not in chunk.stems and not rest.isdisjoint(chunk.stems)
-
-
-def _plain(word: str) -> str:
-    """Return a word without accents."""
-    return "".join(letter for letter in unicodedata.normalize("NFD", word) if not unicodedata.combining(letter))
 
 
 def _is_exchanged(claim: ParsedText, place: int, chunk: ParsedText, other: int) -> bool:
@@ -247,12 +222,19 @@ def _neighbour(side: ParsedText, place: int, step: int) -> Token | None:
 
 def _is_bound(tokens: Sequence[Token], place: int) -> bool:
     """Return True if a number is a bound, as in "up to 5" and "3 to 5", or a difference, as in "5 more"."""
-    before, after = tokens[max(0, place - 2) : place], tokens[place + 1 : place + 4]
+    before = tokens[max(0, place - 2) : place]
     if before and before[-1].word == "to" and any(token.number for token in tokens[max(0, place - 3) : place]):
         return True
     if before and before[-1].word in LOOSE - ARTICLES:
         before = ()
-    return any(token.word in BOUNDS for token in before) or any(token.word in DIFFERENCES for token in after)
+    return any(token.word in BOUNDS for token in before) or _is_difference(tokens, place)
+
+
+def _is_difference(tokens: Sequence[Token], place: int) -> bool:
+    """Return True if a number is a difference of two others: "5 more", "25 metres taller than"."""
+    after = [token.word for token in tokens[place + 1 : place + 5]]
+    compared = [word for word, then in pairwise(after) if word.endswith("er") and then == "than"]
+    return bool(compared) or not DIFFERENCES.isdisjoint(after[:3])
 
 
 def _is_out_of_bounds(claim: ParsedText, place: int, chunk: ParsedText, other: int) -> bool:
@@ -265,7 +247,7 @@ def _range(tokens: Sequence[Token], place: int) -> tuple[float, float]:
     """Return the smallest and the largest value that a number with the words before it allows."""
     value = _VALUE.fullmatch(tokens[place].word)
     words = [token.word for token in tokens[max(0, place - 3) : place]]
-    if value is None or any(token.word in DIFFERENCES for token in tokens[place + 1 : place + 4]):
+    if value is None or _is_difference(tokens, place):
         return -math.inf, math.inf
     number = float(value.group())
     if _phrase_before(tokens, place, UP_TO):

@@ -217,3 +217,13 @@ IRREGULAR: Mapping[str, str] = {
     form: forms[0] for forms in (verb.split() for verb in _VERBS.split("/")) for form in forms
 }
 """Infinitive of each form of an irregular verb."""
+
+TITLES = frozenset("mr mrs ms dr sir dame lord lady prof professor honorable honourable chief justice".split())
+"""Words before names that are not part of them."""
+CALENDAR = frozenset(
+    """
+    january february march april may june july august september october november december
+    monday tuesday wednesday thursday friday saturday sunday
+    """.split()
+)
+"""Months and days of the week, which take the place of no other names."""

@@ -37,6 +37,7 @@ _TOKEN = re.compile(r"\d+(?:[.,:]\d+)*|%|[$€£]|\b[AaPp]\.[Mm]\b|[^\W\d_]+(?:[
 SYMBOLS = {"%": "percent", "$": "dollars", "€": "euros", "£": "pounds"}
 HALVES_OF_DAY = {"a.m": "am", "p.m": "pm"}
 SCALES = {"thousand": 1e3, "million": 1e6, "billion": 1e9, "trillion": 1e12}
+_YEAR = re.compile(r"1[0-9]{3}|20[0-9]{2}")
 _PLAIN = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?")
 _STOP = re.compile(r"[.!?;:\n](?=\s)|\n")
 
@@ -316,6 +317,11 @@ def _is_spelled(token: Token) -> bool:
 
 def _value(token: Token) -> float:
     return 1.0 if token.word == "one" else float(token.word.replace(",", ""))
+
+
+def is_year(token: Token) -> bool:
+    """Return True for a number from 1000 to 2099 in four figures."""
+    return _YEAR.fullmatch(token.text) is not None
 
 
 def between(text: str, before: Token, after: Token) -> str:

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import combinations
 
 from syncheck.features.differences import BETTER, FITS, REACH, Difference, Found, likeness
-from syncheck.features.misplaced import TITLES
-from syncheck.features.opposites import CONVERSE, NEGATIVE_PREFIXES, OPPOSITES, SYMMETRIC
+from syncheck.features.opposites import CONVERSE, NEGATIVE_PREFIXES, OPPOSITES, SYMMETRIC, TITLES
 from syncheck.features.parsing import ARTICLES, AUXILIARIES, ParsedText, Token, starts_bound
 
 BETWEEN = 4

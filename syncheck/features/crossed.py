@@ -1,0 +1,217 @@
+"""Facts of one sentence of the evidence that are crossed: the number of one is given with the words of another.
+
+"Adults pay 12 euros, students 8 euros" states two facts, of which the second leaves out the verb. Facts are told apart
+at commas, semicolons and conjunctions, each with a number or name of its own. A sentence is about the fact of which it
+has words that no other fact has.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+from syncheck.features.differences import Difference, Found, is_same_name
+from syncheck.features.opposites import CALENDAR, TITLES, UNITS
+from syncheck.features.parsing import ARTICLES, SCALES, ParsedText, Token, is_year
+from syncheck.types import ContrastKind
+
+OfKind = Callable[[Token], bool]
+
+CONJUNCTIONS = frozenset("and but or while whereas then".split())
+COVERED = 0.5
+"""Least share of a fact's own words that a sentence has which is about it."""
+SHORT = 3
+"""Largest number of words of a part that goes on with the next: "In 2023, ..."."""
+PREPOSITIONS = frozenset("in at to from by for with on under near".split())
+"""Words before a name that tell its role."""
+SKIPPED = TITLES | ARTICLES | CONJUNCTIONS
+"""Words between a name and what tells its role."""
+
+_PARTS = re.compile(r"[,;:()\u2013\u2014]")
+
+
+@dataclass(frozen=True, slots=True)
+class _Fact:
+    """The places of the tokens of a fact in the order of the text, and the stems that it alone has."""
+
+    places: tuple[int, ...]
+    own: frozenset[str]
+
+
+def crossed(
+    claim: ParsedText, chunk: ParsedText, _: Sequence[ParsedText], kind: ContrastKind, of_kind: OfKind
+) -> Iterator[Found]:
+    """Find items that stand in one fact of the evidence where the sentence has the words of another.
+
+    The first fact may have words that hold for all. So its item is out of place if the sentence has words of a later
+    fact and lacks some of the first; the item of a later fact, if the sentence has none of that fact's own words.
+    """
+    facts = _facts(chunk, of_kind)
+    for place, item in enumerate(claim.tokens) if len(facts) > 1 else ():
+        held = _held(claim, place, chunk, facts, of_kind)
+        if held is None:
+            continue
+        fact, words = held
+        told = [n for n, said in enumerate(words) if said and n != fact]
+        later = [n for n in told if n] or told
+        lacks = [stem for stem in facts[fact].own - claim.stems if fact == 0 or not stem[0].isdigit()]
+        if len(later) != 1 or not lacks or (fact and words[fact]):
+            continue
+        if len(words[later[0]]) < COVERED * len(facts[later[0]].own) or _names_own(claim, place, facts[fact]):
+            continue
+        rivals = [
+            other
+            for other in facts[later[0]].places
+            if of_kind(chunk.tokens[other])
+            and chunk.tokens[other].stem not in claim.stems
+            and _are_alike(claim, place, chunk, other)
+        ]
+        if rivals:
+            yield Difference(kind, item.text, chunk.tokens[rivals[0]].text), {item.stem}
+
+
+def is_in_place(claim: ParsedText, place: int, chunk: ParsedText, of_kind: OfKind) -> bool:
+    """Return True if an item stands in the fact of the evidence that the sentence has words of, and of no later one."""
+    facts = _facts(chunk, of_kind)
+    held = _held(claim, place, chunk, facts, of_kind) if len(facts) > 1 else None
+    if held is None:
+        return False
+    fact, words = held
+    items = {chunk.tokens[p].stem for p in facts[fact].places if of_kind(chunk.tokens[p])}
+    is_told = bool(words[fact]) and len(words[fact]) >= COVERED * len(facts[fact].own)
+    return is_told and len(items) == 1 and not any(said for n, said in enumerate(words) if n not in (0, fact))
+
+
+def _held(
+    claim: ParsedText, place: int, chunk: ParsedText, facts: Sequence[_Fact], of_kind: OfKind
+) -> tuple[int, list[frozenset[str]]] | None:
+    """Return the only fact that has an item of the sentence, and which words of each fact the sentence has."""
+    item = claim.tokens[place]
+    if not of_kind(item):
+        return None
+    holders = [n for n, fact in enumerate(facts) if any(chunk.tokens[p].stem == item.stem for p in fact.places)]
+    said = _said(claim, place, of_kind) - {item.stem}
+    return (holders[0], [fact.own & said for fact in facts]) if len(holders) == 1 else None
+
+
+def _said(claim: ParsedText, place: int, of_kind: OfKind) -> frozenset[str]:
+    """Return the stems of what a sentence says of an item: those of its part, with a short one before it."""
+    said: list[int] = []
+    for part in _parts(claim):
+        said = [*said, *part] if len(said) <= SHORT else part
+        if place in part:
+            break
+    return frozenset(claim.tokens[p].stem for p in said if _tells(claim.tokens[p], of_kind))
+
+
+def _names_own(claim: ParsedText, place: int, fact: _Fact) -> bool:
+    """Return True if the word that follows a number, or its unit, is one that its fact alone has."""
+    after = [t for t in _after(claim, claim.tokens[place]) if t.word not in UNITS and t.word not in SCALES]
+    return bool(after) and after[0].stem in fact.own
+
+
+def _tells(token: Token, of_kind: OfKind) -> bool:
+    return (token.content or token.number) and not of_kind(token) and token.word not in SCALES
+
+
+def _facts(side: ParsedText, of_kind: OfKind) -> list[_Fact]:
+    """Return the facts, each with an item of a kind.
+
+    A part without an item goes on with the fact before it, or belongs to the next if there is none or it begins with a
+    conjunction.
+    """
+    merged: list[list[int]] = []
+    waiting: list[int] = []
+    for part in _parts(side):
+        if any(of_kind(side.tokens[p]) for p in part):
+            merged.append(waiting + part)
+            waiting = []
+        elif merged and not waiting and side.tokens[part[0]].word not in CONJUNCTIONS:
+            merged[-1] += part
+        else:
+            waiting += part
+    if merged:
+        merged[-1] += waiting
+    stems = [{side.tokens[p].stem for p in part if _tells(side.tokens[p], of_kind)} for part in merged]
+    return [
+        _Fact(tuple(part), frozenset(own.difference(*(other for other in stems if other is not own))))
+        for part, own in zip(merged, stems, strict=True)
+    ]
+
+
+def _parts(side: ParsedText) -> list[list[int]]:
+    """Return the places of the tokens between commas and conjunctions, in the order of the text."""
+    parts: list[list[int]] = []
+    order = sorted(range(len(side.tokens)), key=lambda p: side.tokens[p].start)
+    for number, place in enumerate(order):
+        if not number or _begins_part(side, [side.tokens[p] for p in order[number - 1 : number + 2]]):
+            parts.append([])
+        parts[-1].append(place)
+    return parts
+
+
+def _begins_part(side: ParsedText, around: Sequence[Token]) -> bool:
+    """Return True if a part begins with the second of two or three tokens.
+
+    "15, 1915" and "30 and 40" are one part, "in 2022 and 7 million" are two.
+    """
+    before, token, *after = around
+    gap = side.text[before.start + len(before.text) : token.start]
+    is_joined = token.word in CONJUNCTIONS
+    following = after[0] if is_joined and after else token
+    if before.number and following.number and is_year(before) <= is_year(following):
+        return False
+    return is_joined or token.clause != before.clause or _PARTS.search(gap) is not None
+
+
+def _are_alike(claim: ParsedText, place: int, chunk: ParsedText, other: int) -> bool:
+    """Return True if two numbers may count the same, or two names stand in the same role."""
+    ours, theirs = claim.tokens[place], chunk.tokens[other]
+    if not ours.number:
+        pairs = product(claim.name_at(place), chunk.name_at(other))
+        is_same = any(is_same_name(claim, first, chunk, second) for first, second in pairs)
+        of_one_sort = (ours.word in CALENDAR) == (theirs.word in CALENDAR)
+        return not is_same and of_one_sort and _role(claim, place) == _role(chunk, other) != ""
+    if (":" in ours.word) != (":" in theirs.word):
+        return False
+    first, second = _counted(claim, ours), _counted(chunk, theirs)
+    if first is None or second is None:
+        counted = first or second
+        used = {_unit(found) for t in chunk.tokens if t.number and (found := _counted(chunk, t)) is not None}
+        return counted is None or _unit(counted) is None or used <= {_unit(counted)}
+    return first.stem == second.stem or (_unit(first) is not None and _unit(first) == _unit(second))
+
+
+def _unit(token: Token) -> object:
+    return UNITS.get(token.word)
+
+
+def _role(side: ParsedText, place: int) -> str:
+    """Return the preposition before a name, or "first" at the beginning of a part; "" after any other word."""
+    first = side.name_at(place)[0]
+    part = next(part for part in _parts(side) if first in part)
+    before = [side.tokens[p].word for p in part[: part.index(first)]]
+    while before and before[-1] in SKIPPED:
+        before.pop()
+    if not before:
+        return "first"
+    return before[-1] if before[-1] in PREPOSITIONS else ""
+
+
+def _counted(side: ParsedText, number: Token) -> Token | None:
+    """Return the content word directly after a number, as in "5 euros" and "5 million euros"."""
+    end = number.start + len(number.text)
+    for token in _after(side, number):
+        if side.text[end : token.start].strip(" -"):
+            return None
+        if token.word not in SCALES:
+            return token if token.content and not token.number else None
+        end = token.start + len(token.text)
+    return None
+
+
+def _after(side: ParsedText, first: Token) -> list[Token]:
+    """Return the tokens after one in the order of the text."""
+    return sorted((token for token in side.tokens if token.start > first.start), key=lambda token: token.start)
