@@ -13,7 +13,7 @@ from difflib import SequenceMatcher
 from functools import partial
 from itertools import combinations
 
-from syncheck.features.crossed import crossed
+from syncheck.features.crossed import crossed, crossed_opposites
 from syncheck.features.differences import Difference, Found
 from syncheck.features.misplaced import is_name, is_number, misplaced, turned_bounds, units
 from syncheck.features.parsing import ParsedText, parse, respelled
@@ -114,5 +114,6 @@ _RULES: tuple[Callable[[ParsedText, ParsedText, Sequence[ParsedText]], Iterator[
     partial(misplaced, kind="name", of_kind=is_name),
     partial(crossed, kind="name", of_kind=is_name),
     turned,
+    crossed_opposites,
     exchanged,
 )

@@ -10,10 +10,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 
 from syncheck.features.differences import Difference, Found, is_same_name
-from syncheck.features.opposites import CALENDAR, TITLES, UNITS
+from syncheck.features.opposites import CALENDAR, OPPOSITES, TITLES, UNITS
 from syncheck.features.parsing import ARTICLES, SCALES, ParsedText, Token, is_year
 from syncheck.types import ContrastKind
 
@@ -70,6 +71,21 @@ def crossed(
         ]
         if rivals:
             yield Difference(kind, item.text, chunk.tokens[rivals[0]].text), {item.stem}
+
+
+def crossed_opposites(claim: ParsedText, chunk: ParsedText, sides: Sequence[ParsedText]) -> Iterator[Found]:
+    """Find words that stand in one fact, where the sentence has the words of another, which has their opposite."""
+    for token in claim.tokens:
+        if not token.content or token.stem not in chunk.stems or claim.denies(token):
+            continue
+        for kind, opposites in OPPOSITES.get(token.word, ()):
+            if not any(other.word in opposites and chunk.denies(other) for other in chunk.tokens):
+                of_kind = partial(_is_either, stem=token.stem, opposites=opposites)
+                yield from crossed(claim, chunk, sides, kind=kind, of_kind=of_kind)
+
+
+def _is_either(token: Token, stem: str, opposites: frozenset[str]) -> bool:
+    return token.stem == stem or token.word in opposites
 
 
 def is_in_place(claim: ParsedText, place: int, chunk: ParsedText, of_kind: OfKind) -> bool:
@@ -169,6 +185,8 @@ def _begins_part(side: ParsedText, around: Sequence[Token]) -> bool:
 def _are_alike(claim: ParsedText, place: int, chunk: ParsedText, other: int) -> bool:
     """Return True if two numbers may count the same, or two names stand in the same role."""
     ours, theirs = claim.tokens[place], chunk.tokens[other]
+    if not ours.number and not (ours.name and theirs.name):
+        return any(theirs.word in opposites for _, opposites in OPPOSITES.get(ours.word, ()))
     if not ours.number:
         pairs = product(claim.name_at(place), chunk.name_at(other))
         is_same = any(is_same_name(claim, first, chunk, second) for first, second in pairs)

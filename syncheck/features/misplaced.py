@@ -15,6 +15,8 @@ from syncheck.types import ContrastKind
 
 TOLD = 0.5
 """Share of a sentence's other content stems from which a chunk that has a name of it may tell of the same."""
+TOLD_HERE, TOLD_THERE = 0.75, 0.34
+"""The same, of the chunk that has another number in its place and, at most, of those that have the number."""
 NEAR = 3
 """Number of words before a number that are likely to belong to it, and not to all that follows."""
 ROUNDED = 0.15
@@ -173,8 +175,11 @@ def _is_elsewhere(
     """Return True if the evidence has an item in another place, so that only a closer match may contradict it."""
     item = claim.tokens[place].stem
     holders = [side for side in sides if item in side.stems]
-    if kind == "number" or not holders:
-        return bool(holders) and not same
+    if not holders or (kind == "number" and same):
+        return False
+    if kind == "number":
+        held = max(claim.held_by(side, {item}) for side in holders)
+        return claim.held_by(chunk, {item}) < TOLD_HERE or held > TOLD_THERE
     name = claim.full_name(place) | {token.stem for token in claim.tokens if token.word in TITLES}
     told = max((claim.held_by(side, name) for side in holders if side is not chunk), default=0.0)
     return told >= TOLD or claim.held_by(chunk, name) < 1
