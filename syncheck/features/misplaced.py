@@ -16,7 +16,7 @@ from syncheck.types import ContrastKind
 TOLD = 0.5
 """Share of a sentence's other content stems from which a chunk that has a name of it may tell of the same."""
 TOLD_HERE, TOLD_THERE = 0.75, 0.34
-"""The same, of the chunk that has another number in its place and, at most, of those that have the number."""
+"""The same, of a chunk that has another item in its place and, at most, of those that have the item."""
 NEAR = 3
 """Number of words before a number that are likely to belong to it, and not to all that follows."""
 ROUNDED = 0.15
@@ -177,12 +177,14 @@ def _is_elsewhere(
     holders = [side for side in sides if item in side.stems]
     if not holders or (kind == "number" and same):
         return False
-    if kind == "number":
-        held = max(claim.held_by(side, {item}) for side in holders)
-        return claim.held_by(chunk, {item}) < TOLD_HERE or held > TOLD_THERE
-    name = claim.full_name(place) | {token.stem for token in claim.tokens if token.word in TITLES}
-    told = max((claim.held_by(side, name) for side in holders if side is not chunk), default=0.0)
-    return told >= TOLD or claim.held_by(chunk, name) < 1
+    name = {item}
+    if kind == "name":
+        name |= claim.full_name(place) | {token.stem for token in claim.tokens if token.word in TITLES}
+    here = claim.held_by(chunk, name)
+    there = max((claim.held_by(side, name) for side in holders if side is not chunk), default=0.0)
+    if item not in chunk.stems and here >= TOLD_HERE and there <= TOLD_THERE:
+        return False
+    return kind == "number" or here < 1 or there >= TOLD
 
 
 def _in_list(side: ParsedText, place: int) -> bool:
