@@ -62,15 +62,25 @@ def crossed(
             continue
         if len(words[later[0]]) < COVERED * len(facts[later[0]].own) or _names_own(claim, place, facts[fact]):
             continue
+        beside = {claim.tokens[p].stem for p in _part_of(claim, place)}
         rivals = [
             other
             for other in facts[later[0]].places
             if of_kind(chunk.tokens[other])
-            and chunk.tokens[other].stem not in claim.stems
+            and chunk.tokens[other].stem not in beside
             and _are_alike(claim, place, chunk, other)
+            and _is_free(claim, chunk, other, facts, fact, of_kind)
         ]
         if rivals:
             yield Difference(kind, item.text, chunk.tokens[rivals[0]].text), {item.stem}
+
+
+def _is_free(
+    claim: ParsedText, chunk: ParsedText, rival: int, facts: Sequence[_Fact], fact: int, of_kind: OfKind
+) -> bool:
+    """Return True if a sentence lacks a rival, or has it with words of the fact whose item stands in its place."""
+    held = [_held(claim, place, chunk, facts, of_kind) for place in claim.places.get(chunk.tokens[rival].stem, ())]
+    return not held or any(found is not None and found[1][fact] for found in held)
 
 
 def crossed_opposites(claim: ParsedText, chunk: ParsedText, sides: Sequence[ParsedText]) -> Iterator[Found]:
@@ -113,13 +123,18 @@ def _held(
 
 
 def _said(claim: ParsedText, place: int, of_kind: OfKind) -> frozenset[str]:
-    """Return the stems of what a sentence says of an item: those of its part, with a short one before it."""
-    said: list[int] = []
+    """Return the stems of what a sentence says of an item."""
+    return frozenset(claim.tokens[p].stem for p in _part_of(claim, place) if _tells(claim.tokens[p], of_kind))
+
+
+def _part_of(claim: ParsedText, place: int) -> list[int]:
+    """Return the places of the part of a sentence that an item is in, with a short one before it."""
+    found: list[int] = []
     for part in _parts(claim):
-        said = [*said, *part] if len(said) <= SHORT else part
+        found = [*found, *part] if len(found) <= SHORT else part
         if place in part:
             break
-    return frozenset(claim.tokens[p].stem for p in said if _tells(claim.tokens[p], of_kind))
+    return found
 
 
 def _names_own(claim: ParsedText, place: int, fact: _Fact) -> bool:
