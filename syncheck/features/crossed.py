@@ -7,20 +7,19 @@ has words that no other fact has.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
 
 from syncheck.features.differences import Difference, Found, is_same_name
 from syncheck.features.opposites import CALENDAR, OPPOSITES, TITLES, UNITS
-from syncheck.features.parsing import ARTICLES, SCALES, ParsedText, Token, is_year
+from syncheck.features.parsing import ARTICLES, CONJUNCTIONS, SCALES, ParsedText, Token
 from syncheck.types import ContrastKind
 
 OfKind = Callable[[Token], bool]
 
-CONJUNCTIONS = frozenset("and but or while whereas then".split())
 COVERED = 0.5
 """Least share of a fact's own words that a sentence has which is about it."""
 SHORT = 3
@@ -29,8 +28,6 @@ PREPOSITIONS = frozenset("in at to from by for with on under near".split())
 """Words before a name that tell its role."""
 SKIPPED = TITLES | ARTICLES | CONJUNCTIONS
 """Words between a name and what tells its role."""
-
-_PARTS = re.compile(r"[,;:()\u2013\u2014]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,35 +41,40 @@ class _Fact:
 def crossed(
     claim: ParsedText, chunk: ParsedText, _: Sequence[ParsedText], kind: ContrastKind, of_kind: OfKind
 ) -> Iterator[Found]:
-    """Find items that stand in one fact of the evidence where the sentence has the words of another.
+    """Find items that stand in one fact of the evidence where the sentence has the words of another."""
+    facts = _facts(chunk, of_kind)
+    for place, item in enumerate(claim.tokens) if len(facts) > 1 else ():
+        held = _held(claim, place, chunk, facts, of_kind)
+        told = None if held is None else _told(claim, place, facts, *held)
+        if held is None or told is None:
+            continue
+        beside = {claim.tokens[p].stem for p in _part_of(claim, place)}
+        for other in facts[told].places:
+            rival = chunk.tokens[other]
+            if (
+                of_kind(rival)
+                and rival.stem not in beside
+                and _are_alike(claim, place, chunk, other)
+                and _is_free(claim, chunk, other, facts, held[0], of_kind)
+            ):
+                yield Difference(kind, item.text, rival.text), {item.stem}
+                break
+
+
+def _told(
+    claim: ParsedText, place: int, facts: Sequence[_Fact], fact: int, words: Sequence[AbstractSet[str]]
+) -> int | None:
+    """Return the fact that a sentence tells instead of the one that has its item, if any.
 
     The first fact may have words that hold for all. So its item is out of place if the sentence has words of a later
     fact and lacks some of the first; the item of a later fact, if the sentence has none of that fact's own words.
     """
-    facts = _facts(chunk, of_kind)
-    for place, item in enumerate(claim.tokens) if len(facts) > 1 else ():
-        held = _held(claim, place, chunk, facts, of_kind)
-        if held is None:
-            continue
-        fact, words = held
-        told = [n for n, said in enumerate(words) if said and n != fact]
-        later = [n for n in told if n] or told
-        lacks = [stem for stem in facts[fact].own - claim.stems if fact == 0 or not stem[0].isdigit()]
-        if len(later) != 1 or not lacks or (fact and words[fact]):
-            continue
-        if len(words[later[0]]) < COVERED * len(facts[later[0]].own) or _names_own(claim, place, facts[fact]):
-            continue
-        beside = {claim.tokens[p].stem for p in _part_of(claim, place)}
-        rivals = [
-            other
-            for other in facts[later[0]].places
-            if of_kind(chunk.tokens[other])
-            and chunk.tokens[other].stem not in beside
-            and _are_alike(claim, place, chunk, other)
-            and _is_free(claim, chunk, other, facts, fact, of_kind)
-        ]
-        if rivals:
-            yield Difference(kind, item.text, chunk.tokens[rivals[0]].text), {item.stem}
+    others = [n for n, said in enumerate(words) if said and n != fact]
+    found = [n for n in others if n] or others
+    lacks = any(fact == 0 or not stem[0].isdigit() for stem in facts[fact].own - claim.stems)
+    if len(found) != 1 or not lacks or (fact and words[fact]) or _names_own(claim, place, facts[fact]):
+        return None
+    return found[0] if len(words[found[0]]) >= COVERED * len(facts[found[0]].own) else None
 
 
 def _is_free(
@@ -130,8 +132,8 @@ def _said(claim: ParsedText, place: int, of_kind: OfKind) -> frozenset[str]:
 def _part_of(claim: ParsedText, place: int) -> list[int]:
     """Return the places of the part of a sentence that an item is in, with a short one before it."""
     found: list[int] = []
-    for part in _parts(claim):
-        found = [*found, *part] if len(found) <= SHORT else part
+    for part in claim.parts:
+        found = [*found, *part] if len(found) <= SHORT else list(part)
         if place in part:
             break
     return found
@@ -155,9 +157,9 @@ def _facts(side: ParsedText, of_kind: OfKind) -> list[_Fact]:
     """
     merged: list[list[int]] = []
     waiting: list[int] = []
-    for part in _parts(side):
+    for part in side.parts:
         if any(of_kind(side.tokens[p]) for p in part):
-            merged.append(waiting + part)
+            merged.append([*waiting, *part])
             waiting = []
         elif merged and not waiting and side.tokens[part[0]].word not in CONJUNCTIONS:
             merged[-1] += part
@@ -170,31 +172,6 @@ def _facts(side: ParsedText, of_kind: OfKind) -> list[_Fact]:
         _Fact(tuple(part), frozenset(own.difference(*(other for other in stems if other is not own))))
         for part, own in zip(merged, stems, strict=True)
     ]
-
-
-def _parts(side: ParsedText) -> list[list[int]]:
-    """Return the places of the tokens between commas and conjunctions, in the order of the text."""
-    parts: list[list[int]] = []
-    order = sorted(range(len(side.tokens)), key=lambda p: side.tokens[p].start)
-    for number, place in enumerate(order):
-        if not number or _begins_part(side, [side.tokens[p] for p in order[number - 1 : number + 2]]):
-            parts.append([])
-        parts[-1].append(place)
-    return parts
-
-
-def _begins_part(side: ParsedText, around: Sequence[Token]) -> bool:
-    """Return True if a part begins with the second of two or three tokens.
-
-    "15, 1915" and "30 and 40" are one part, "in 2022 and 7 million" are two.
-    """
-    before, token, *after = around
-    gap = side.text[before.start + len(before.text) : token.start]
-    is_joined = token.word in CONJUNCTIONS
-    following = after[0] if is_joined and after else token
-    if before.number and following.number and is_year(before) <= is_year(following):
-        return False
-    return is_joined or token.clause != before.clause or _PARTS.search(gap) is not None
 
 
 def _are_alike(claim: ParsedText, place: int, chunk: ParsedText, other: int) -> bool:
@@ -224,7 +201,7 @@ def _unit(token: Token) -> object:
 def _role(side: ParsedText, place: int) -> str:
     """Return the preposition before a name, or "first" at the beginning of a part; "" after any other word."""
     first = side.name_at(place)[0]
-    part = next(part for part in _parts(side) if first in part)
+    part = next(part for part in side.parts if first in part)
     before = [side.tokens[p].word for p in part[: part.index(first)]]
     while before and before[-1] in SKIPPED:
         before.pop()

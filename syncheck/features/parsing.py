@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import zip_longest
+from itertools import pairwise, zip_longest
 from typing import TYPE_CHECKING, NamedTuple
 
 from syncheck.features.groundedness import NUMBER_WORDS, packaged_names, packaged_rarity
@@ -28,6 +28,7 @@ IN_BOUNDS = frozenset("more less fewer later earlier sooner longer higher lower 
 BE = frozenset("is are was were be been being".split())
 AUXILIARIES = BE | frozenset("had has have having will would can could may might shall should must do does did".split())
 ARTICLES = frozenset("a an the".split())
+CONJUNCTIONS = frozenset("and but or while whereas then".split())
 MAY = "may (month)"
 """Word and stem of the month, which the verb does not share."""
 BEFORE_MONTHS = frozenset("in of on since until by from during last next early late mid to and every each".split())
@@ -38,6 +39,7 @@ SYMBOLS = {"%": "percent", "$": "dollars", "€": "euros", "£": "pounds"}
 HALVES_OF_DAY = {"a.m": "am", "p.m": "pm"}
 SCALES = {"thousand": 1e3, "million": 1e6, "billion": 1e9, "trillion": 1e12}
 _YEAR = re.compile(r"1[0-9]{3}|20[0-9]{2}")
+_PART_ENDS = re.compile(r"[,;:()\u2013\u2014]")
 _PLAIN = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?")
 _STOP = re.compile(r"[.!?;:\n](?=\s)|\n")
 
@@ -93,6 +95,8 @@ class ParsedText:
     """Indices of the tokens with each stem."""
     amounts: tuple[Amount, ...]
     """Numbers of one or more words."""
+    parts: tuple[tuple[int, ...], ...]
+    """Indices of the tokens between commas and conjunctions, in the order of the text."""
 
     @property
     def names(self) -> frozenset[str]:
@@ -166,7 +170,29 @@ def parse(text: str) -> ParsedText:
         exceptions=frozenset(token.stem for token in written if token.content) - stated,
         places=places,
         amounts=tuple(_amounts(text, tokens)),
+        parts=tuple(_parts(text, tokens)),
     )
+
+
+def _parts(text: str, tokens: Sequence[Token]) -> Iterator[tuple[int, ...]]:
+    order = sorted(range(len(tokens)), key=lambda place: tokens[place].start)
+    starts = [n for n in range(1, len(order)) if _begins_part(text, [tokens[p] for p in order[n - 1 : n + 2]])]
+    for first, stop in pairwise([0, *starts, len(order)]):
+        yield tuple(order[first:stop])
+
+
+def _begins_part(text: str, around: Sequence[Token]) -> bool:
+    """Return True if a part begins with the second of two or three tokens.
+
+    "15, 1915" and "30 and 40" are one part, "in 2022 and 7 million" are two.
+    """
+    before, token, *after = around
+    is_joined = token.word in CONJUNCTIONS
+    following = after[0] if is_joined and after else token
+    if before.number and following.number and is_year(before) <= is_year(following):
+        return False
+    gap = text[before.start + len(before.text) : token.start]
+    return is_joined or token.clause != before.clause or _PART_ENDS.search(gap) is not None
 
 
 def respelled(claim: ParsedText, sides: Sequence[ParsedText]) -> str:

@@ -255,6 +255,74 @@ def test_a_number_that_another_chunk_has_is_no_contrast():
     assert contrast_with("Loans last two weeks.", [LIBRARY[2], "Loans of films last two days."]).found == ()
 
 
+REVENUE = "Revenue was 5 million euros in 2022 and 7 million euros in 2023."
+CALLS = "In April 147 ships called at the port, in May 139 and in June 151."
+PRICES = "Adults pay 12 euros, students 8 euros and children under six nothing."
+TRAIN = "The train leaves Bern at 9:15 and arrives in Zurich at 10:12."
+PARKING = "The long-stay car park costs 9 a day, or 45 for a week."
+PEOPLE = "Anna Keller was appointed in 2015, and Paul Roth succeeded her in 2021."
+VERSIONS = "Version 3.2 added dark mode; version 3.4 added offline maps."
+RADIOS = "The Duo has a firm and a soft side; the Uno must not be turned over."
+LIGHT = "Warm light is advised in the evening; cool light, rich in blue, keeps one awake."
+
+
+@pytest.mark.parametrize(
+    ("sentence", "evidence", "words"),
+    [
+        ("In 2022 revenue was 7 million euros.", REVENUE, ("7", "5")),
+        ("In May 151 ships called at the port.", CALLS, ("151", "139")),
+        ("Students pay 12 euros.", PRICES, ("12", "8")),
+        ("Adults pay 8 euros.", PRICES, ("8", "12")),
+        ("The train arrives in Zurich at 9:15.", TRAIN, ("9:15", "10:12")),
+        ("A week in the long-stay car park costs 9.", PARKING, ("9", "45")),
+        ("Paul Roth was appointed in 2015.", PEOPLE, ("2015", "2021")),
+        ("Dark mode came with version 3.4.", VERSIONS, ("3.4", "3.2")),
+        ("The Uno has a firm side, while the Duo must not be turned over.", RADIOS, ("Uno", "Duo")),
+        ("Warm light keeps one awake because it is rich in blue.", LIGHT, ("Warm", "cool")),
+    ],
+)
+def test_facts_that_are_crossed_contrast(sentence, evidence, words):
+    assert words in [(found.sentence, found.evidence) for found in contrast_with(sentence, [evidence]).found]
+
+
+@pytest.mark.parametrize(
+    ("sentence", "evidence"),
+    [
+        ("In 2023 revenue was 7 million euros.", REVENUE),
+        ("Revenue rose from 5 million to 7 million euros.", REVENUE),
+        ("In May 139 ships called at the port.", CALLS),
+        ("The port saw 147 ships in April.", CALLS),
+        ("A student ticket costs 8 euros.", PRICES),
+        ("Adults pay 12 euros, unlike students.", PRICES),
+        ("The train arrives in Zurich at 10:12.", TRAIN),
+        ("A week in the long-stay car park costs 45.", PARKING),
+        ("Paul Roth was appointed in 2021.", PEOPLE),
+        ("Offline maps came with version 3.4.", VERSIONS),
+        ("The Uno must not be turned over, while the Duo has a soft side.", RADIOS),
+        ("Cool light keeps one awake.", LIGHT),
+        ("He was born on June 5, 1915.", "Eugene Ost (June 5, 1915 – May 3, 2005) was an architect, born in Linz."),
+        ("Use a 70 percent alcohol wipe or a cloth.", "Use a 70 percent alcohol wipe, 75 percent ethanol, or a cloth."),
+        (
+            "The north tower is 25 metres taller than the south tower.",
+            "The north tower is 120 metres tall and the south tower 95 metres.",
+        ),
+    ],
+)
+def test_facts_that_are_told_as_they_are_do_not_contrast(sentence, evidence):
+    assert contrast_with(sentence, [evidence]).found == ()
+
+
+def test_a_number_or_name_that_stands_elsewhere_contrasts_where_the_chunk_tells_the_rest():
+    chunks = [
+        "The first model went on sale in 2016 in Weimar.",
+        "Its makers offered the idea to Lucas in Jena in 2014.",
+    ]
+    for sentence, kind in (("The first model went on sale in 2014.", "number"), ("It went on sale in Jena.", "name")):
+        assert contrast_with(sentence, chunks).count(kind) == 1
+    told = [chunks[0], "Of the other model, sales began in 2014."]
+    assert contrast_with("The model was for sale from 2014.", told).count("number") == 0
+
+
 def test_a_name_that_another_chunk_tells_the_same_of_is_no_contrast():
     sentence = "The first flight to Lyon was led by Okafor in May."
     other = "The first flight to Lyon was led by Reid in May."
