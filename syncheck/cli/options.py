@@ -109,7 +109,7 @@ def add_score(parser: argparse.ArgumentParser) -> None:
             model's folder
         --html FILE  also write the report as an HTML page; with --spans, it shows the wrong characters
         --fail-under SCORE  exit with 1 if a sentence scores below SCORE (0 to 1) or if something could not be checked:
-            a sentence with a letter or digit but no score, an empty response or context, an empty input (never)
+            a sentence that claims something but has no score, an empty response or context, an empty input (never)
         --allow-unscored  with --fail-under: do not fail on what could not be checked (it fails)
         """,
         spans={"nargs": "?", "const": "bundled"},

@@ -18,7 +18,6 @@ from syncheck.files import JsonDict, field
 from syncheck.monitor import Monitor
 from syncheck.printable import counted
 from syncheck.report import Answer, Case, Report, render_html
-from syncheck.segments import is_checkable
 from syncheck.spans import SignalSource, SpanRegressor, TokenReplay, label_dict, load_span_regressor, reads_signals
 
 BATCH_TOKENS = 16384
@@ -93,9 +92,9 @@ def _opener(args: argparse.Namespace, monitor: Monitor) -> tuple[SpanRegressor |
 class _Gate:
     """Counter of sentences and records in the output that miss the threshold of ``--fail-under``.
 
-    A sentence without a letter or digit, such as a bullet, cannot be wrong and does not count. Any other sentence
-    without a score does, and so does a record with an error or without a scored sentence: an empty response is as
-    unchecked as one whose aligner failed.
+    A sentence that claims nothing (``not_checkable``), such as a bullet, cannot be wrong and does not count. Any other
+    sentence without a score does, and so does a record with an error or without a scored sentence: an empty response is
+    as unchecked as one whose aligner failed.
     """
 
     def __init__(self, threshold: float) -> None:
@@ -110,7 +109,7 @@ class _Gate:
             self.unscored["record", "with an error"] += 1
             return
         scores = [s["score"] for s in row["sentences"] if s["score"] is not None]
-        missing = [s["status"] for s in row["sentences"] if s["score"] is None and is_checkable(s["text"])]
+        missing = [s["status"] for s in row["sentences"] if s["score"] is None and s["status"] != "not_checkable"]
         self.below += sum(not score >= self.threshold for score in scores)
         self.scored += bool(scores)
         self.unscored.update(("sentence", f"with status {status}") for status in missing)

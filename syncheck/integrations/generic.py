@@ -11,7 +11,6 @@ from syncheck.errors import InputError
 from syncheck.given import check_sequence, check_share, check_text, check_texts
 from syncheck.kit import load_kit
 from syncheck.printable import counted
-from syncheck.segments import is_checkable
 
 if TYPE_CHECKING:
     from syncheck.monitor import Monitor
@@ -107,8 +106,8 @@ def assert_faithful(
     passages
         The passages from which it was answered.
     at_least
-        Score, in [0, 1], that each sentence must reach. A sentence with a letter or digit but no score fails, and so
-        does an answer in which there is nothing to check.
+        Score, in [0, 1], that each sentence must reach. A sentence that claims something but has no score fails, and
+        so does an answer in which there is nothing to check.
     question
         Used only by a ``monitor`` that measures a model.
     monitor
@@ -141,9 +140,9 @@ def assert_faithful(
     if monitor.aggregator is None:
         raise InputError("the monitor has no aggregator, so no sentence has a score; train one with Monitor.fit")
     report = monitor.score(monitor.prompt(question=question, context=passages), answer)
-    checked = [sentence for sentence in report.sentences if is_checkable(sentence.text)]
+    checked = [sentence for sentence in report.sentences if sentence.status != "not_checkable"]
     if not checked:
-        raise AssertionError(f"nothing to check in the answer {answer!r}: no sentence with a letter or digit")
+        raise AssertionError(f"nothing to check in the answer {answer!r}: no sentence claims anything")
     if failed := [s for s in checked if s.score is None or s.score < at_least]:
         listed = "\n".join(_described(sentence) for sentence in failed)
         do = "does" if len(failed) == 1 else "do"

@@ -65,6 +65,16 @@ def test_a_sentence_that_says_nothing_does_not_count(run):
     assert run(record(0, response="Angus Scott is a rugby player. ***")) == 0
 
 
+def test_a_phrase_of_conversation_does_not_count(tmp_path, capsys):
+    bridge = {"question": "How wide is it?", "context": "The Avon bridge has two lanes."}
+    greeting = {"id": 1, "response": "I hope this helps!"} | bridge
+    answer = {"id": 2, "response": "The Avon bridge has two lanes. I hope this helps!"} | bridge
+    command = ["score", "--output", str(tmp_path / "out.jsonl"), "--fail-under", "0.5", "--input"]
+    assert main([*command, write(tmp_path / "answer.jsonl", answer)]) == 0
+    assert main([*command, write(tmp_path / "greeting.jsonl", greeting)]) == 1
+    assert "1 record without a sentence to check" in capsys.readouterr().err
+
+
 def test_a_record_with_an_error_misses_and_is_bad_input(run, capsys):
     assert run(record(0), "nonsense") == 2
     assert "missed: 1 record with an error;" in capsys.readouterr().err

@@ -44,6 +44,15 @@ def test_the_bundled_monitor_tells_a_true_sentence_from_a_false_one():
     assert "six lanes" in text and "It has two lanes." in text and "opened in 1967" not in text
 
 
+def test_a_phrase_of_conversation_claims_nothing():
+    monitor = load_kit("generic")
+    answer = "The Avon bridge opened in 1967. I hope this helps!"
+    report = assert_faithful(answer, PASSAGES, monitor=monitor)
+    assert [sentence.status for sentence in report.sentences] == ["scored", "not_checkable"]
+    with pytest.raises(AssertionError, match="nothing to check"):
+        assert_faithful("I hope this helps!", PASSAGES, monitor=monitor)
+
+
 def test_it_is_loaded_by_the_first_call_and_once(counted):
     assert counted == []
     first = score(PASSAGES[0], ["It opened in 1967."])
