@@ -303,11 +303,12 @@ class Aggregator:
         ``x`` (F,) are the features of the sentence; NaN means not measured. Another number of features, and an infinite
         value, raise InputError.
 
-        A contribution is above 0 if the feature raises the score. ``lr`` and ``monotone``: the exact terms of ln(p / (1
-        - p)), relative to the training mean and without the intercept. ``xgb``: tree SHAP. ``ensemble``: the mean of
-        ``lr`` and ``xgb``. ``mlp`` and ``estimator``: occlusion, that is the log-odds minus those with the feature at
-        its training median (or missing, if no median is known); effects of features that act together overlap, so they
-        need not add up. ``signal``: the signal itself. A calibration, which keeps the order of scores, is not included.
+        A contribution is above 0 if the feature raises the score. ``lr`` and ``monotone``: the exact terms of the
+        log-odds ln(p / (1 - p)), relative to the training mean and without the intercept. ``xgb``: tree SHAP.
+        ``ensemble``: the mean of ``lr`` and ``xgb``. ``mlp`` and ``estimator``: occlusion, that is the log-odds minus
+        those with the feature at its training median (or missing, if no median is known); effects of features that act
+        together overlap, so they need not add up. ``signal``: the signal itself. A calibration, which keeps the order
+        of scores, is not included.
         """
         (row,) = _rows(np.atleast_1d(real_numbers(x, "features"))[None], self.schema)
         return dict(zip(self.schema.names, self.model.contributions(row, self.medians).tolist(), strict=True))
