@@ -16,7 +16,7 @@ from syncheck.alignment.loading import AUTO
 from syncheck.cli.options import aligner_options
 from syncheck.cli.outputs import check_folder
 from syncheck.config import DEFAULT_SCHEMA, MonitorConfig, SegmenterConfig
-from syncheck.errors import InputError
+from syncheck.errors import InputError, MismatchError
 from syncheck.hub import is_repository
 from syncheck.kit import KitPurpose, kit_language_model, load_kit
 from syncheck.monitor import Monitor
@@ -107,16 +107,19 @@ def _trained(args: argparse.Namespace, purpose: KitPurpose) -> Monitor:
             f"--monitor {GENERIC} is the bundled monitor, but there is also a {GENERIC!r} here; write ./{GENERIC} for "
             "that one"
         )
-    if args.model is None:
-        if args.monitor not in (None, GENERIC):
-            raise InputError("--monitor needs the --model it was trained for")
+    if args.model is None and args.monitor in (None, GENERIC):
         return load_kit(GENERIC if args.monitor == GENERIC else purpose, device=args.device)
-    model, tokenizer = load_model(args.model, args.device)
+    model, tokenizer = models_of(args)
     if args.monitor == GENERIC:
         return Monitor(model, tokenizer)
-    return Monitor.from_pretrained(
-        args.monitor, model=model, tokenizer=tokenizer, trusted=getattr(args, "trust", None) or ()
-    )
+    try:
+        return Monitor.from_pretrained(
+            args.monitor, model=model, tokenizer=tokenizer, trusted=getattr(args, "trust", None) or ()
+        )
+    except MismatchError as error:
+        if args.model is not None:
+            raise
+        raise MismatchError(f"{error}. Without --model, it was tried with the bundled model") from error
 
 
 def _features_asked(args: argparse.Namespace) -> bool:

@@ -63,7 +63,7 @@ def train(args: argparse.Namespace) -> int:
     responses = len(set(measured.owners[measured.checkable & measured.labelled]))
     sys.stderr.write(
         f"trained on {responses} responses; backtrack threshold "
-        f"{monitor.config.backtrack_threshold!r}, prune threshold {monitor.config.prune_threshold!r}; "
+        f"{monitor.config.backtrack_threshold:.3f}, prune threshold {monitor.config.prune_threshold:.3f}; "
         f"saved to {args.output}\n"
     )
     return 0

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from command_runs import LLAMA, read, write
 
+from syncheck import load_kit
 from syncheck.cli import main
 
 PASSAGE = "Anna Kovac moved to Lisbon in 1842. She opened a school there and taught music until 1850."
@@ -210,6 +211,19 @@ def test_train_then_evaluate_and_score(tmp_path, capsys):
     assert main(["score", *trained, "--input", data, "--output", str(target)]) == 0
     scores = [[s["score"] for s in row["sentences"]] for row in read(target)]
     assert all(good > bad for good, bad in scores)
+    assert main(["score", "--monitor", monitor, "--input", data]) == 2
+    assert "Without --model, it was tried with the bundled model" in capsys.readouterr().err
+
+
+def test_a_monitor_of_the_bundled_model_needs_no_model(tmp_path):
+    monitor, target = tmp_path / "monitor", tmp_path / "out.jsonl"
+    bundled = load_kit("generation")
+    bundled.save_pretrained(monitor)
+    record = {"id": 1, "question": "Who moved?", "context": PASSAGE, "response": "Anna Kovac moved to Lisbon in 1842."}
+    source = write(tmp_path / "in.jsonl", record)
+    assert main(["score", "--monitor", str(monitor), "--input", source, "--output", str(target)]) == 0
+    report = bundled.score(bundled.prompt(question="Who moved?", context=PASSAGE), record["response"])
+    assert [s["score"] for s in read(target)[0]["sentences"]] == [s.score for s in report.sentences]
 
 
 def test_features_are_measured_once(tmp_path, capsys):
@@ -308,7 +322,7 @@ def test_a_system_prompt_of_a_record(tmp_path, capsys):
 
 def test_errors_of_usage_are_exit_code_2(tmp_path, capsys):
     assert main(["score", "--monitor", str(tmp_path)]) == 2
-    assert "--model" in capsys.readouterr().err
+    assert "config.json" in capsys.readouterr().err
     assert main(["score", "--model", str(tmp_path / "nothing")]) == 2
     assert "load" in capsys.readouterr().err
     assert main(["score", "--model", str(LLAMA), "--monitor", str(tmp_path)]) == 2
