@@ -18,7 +18,7 @@ from syncheck.cli.monitors import scoring_monitor
 from syncheck.cli.outputs import check_file
 from syncheck.errors import InputError
 from syncheck.labelling import LabelSheet, OpenSentence, load_jsonl, load_unlabelled
-from syncheck.printable import printable
+from syncheck.printable import counted, printable
 from syncheck.report.html import render_label_page
 
 KEYS = {"s": True, "n": False}
@@ -51,12 +51,13 @@ def run(args: argparse.Namespace) -> int:
         sys.stderr.write(f"{args.input}: {printable(name)}: left out: {printable(reason)}\n")
     if args.html is not None:
         Path(args.html).write_text(_page(sheet, args), encoding="utf-8")
-        sys.stderr.write(f"{args.html}: {min(len(sheet.open), args.count)} sentences to label\n")
+        sys.stderr.write(f"{args.html}: {counted(min(len(sheet.open), args.count), 'sentence')} to label\n")
         return 0
     before_now = sheet.labelled()
     with _keys(sys.stdin) as read:
         _ask(sheet, args.output, read, sys.stdout, most=args.count)
-    sys.stderr.write(f"{args.output}: {sheet.labelled() - before_now} labels more, {sheet.labelled()} in all\n")
+    new = counted(sheet.labelled() - before_now, "new label")
+    sys.stderr.write(f"{args.output}: {new}, {sheet.labelled()} in all\n")
     return 0
 
 
@@ -66,7 +67,8 @@ def _ask(sheet: LabelSheet, output: str, read: Callable[[], str], shown: TextIO,
     labelled: list[bool] = []  # of the sentences asked so far, whether they got a label
     while place < len(sheet.open) and sum(labelled) < most:
         asked = sheet.open[place]
-        shown.write(_shown(sheet, asked, of=f"{sum(labelled) + 1} of {most}"))
+        last = min(most, sum(labelled) + len(sheet.open) - place)
+        shown.write(_shown(sheet, asked, of=f"{sum(labelled) + 1} of {last}"))
         while (key := read()) in ("p", "?"):
             passages = sheet.responses[asked.response].passages
             shown.write(f"{printable(chr(10).join(passages))}\n{_HELP} " if key == "p" else f"{_HELP} ")

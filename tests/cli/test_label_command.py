@@ -43,7 +43,8 @@ def test_keys(source, tmp_path, monkeypatch, capsys):
     assert labels(output) == [1, 1] and len(read(output)) == 6
     shown = capsys.readouterr()
     assert "The bridge was opened in" in shown.out and ">> " in shown.out
-    assert "2 labels more, 2 in all" in shown.err
+    assert "-- 1 of 12 --" in shown.out
+    assert "2 new labels, 2 in all" in shown.err
     assert label(source, output, ["n", "n"], monkeypatch) == 0
     assert sorted(labels(output)) == [0, 0, 1, 1]
     assert label(source, output, ["n"] * 20, monkeypatch, "--count", "1") == 0
