@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 
+from syncheck.features.coordination import says_elsewhere
 from syncheck.features.crossed import is_in_place
 from syncheck.features.differences import BETTER, FITS, Difference, Found, is_same_name, likeness
 from syncheck.features.opposites import SIZES, SYMMETRIC, TITLES, UNITS
@@ -84,6 +85,8 @@ def misplaced(
         if exchanged and kind == "number" and (_is_part(chunk, item, best) or not _is_closer(claim, chunk, item, best)):
             continue
         if exchanged and kind == "name" and not _is_exchanged(claim, place, chunk, best):
+            continue
+        if says_elsewhere(claim, place, chunk, best):
             continue
         alike = _is_bound(claim.tokens, place) == _is_bound(chunk.tokens, best)
         differs = alike and not _is_rounded(claim, place, chunk.tokens[best])

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 
+from syncheck.features.coordination import says_elsewhere
 from syncheck.features.differences import BETTER, FITS, REACH, Difference, Found, likeness
 from syncheck.features.opposites import CONVERSE, NEGATIVE_PREFIXES, OPPOSITES, SYMMETRIC, TITLES
 from syncheck.features.parsing import ARTICLES, AUXILIARIES, ParsedText, Token, starts_bound
@@ -94,6 +95,8 @@ def turned(claim: ParsedText, chunk: ParsedText, _: Sequence[ParsedText]) -> Ite
             same = max((likeness(claim, place, chunk, other) for other in chunk.places.get(token.stem, ())), default=0)
             fits = [(likeness(claim, place, chunk, o), t) for o, t in enumerate(chunk.tokens) if t.word in opposites]
             best, opposite = max(fits, key=lambda found: found[0])
+            if says_elsewhere(claim, place, chunk, chunk.tokens.index(opposite)):
+                continue
             if token.word in CONVERSE and _has_crossed(claim, token, chunk, opposite):
                 continue
             if _is_denied(claim, token) == _is_denied(chunk, opposite) and best >= max(FITS, BETTER * same):

@@ -134,6 +134,31 @@ LIBRARY = [
         ("The lease begins on 1 May 2024.", "The lease begins on 1 March 2024.", "name", ("May", "March")),
         ("Staff park in front of the building.", "Staff park behind the building.", "antonym", ("front", "behind")),
         ("The pump is checked monthly.", "The pump is checked weekly.", "quantifier", ("monthly", "weekly")),
+        (
+            "The bakery sells 650 loaves on weekdays.",
+            "The bakery sells 400 loaves on weekdays and 650 on Saturdays.",
+            "number",
+            ("650", "400"),
+        ),
+        (
+            "Late books cost 50p a day, late films 10p.",
+            "Late books cost 10p a day, late films 50p.",
+            "number",
+            ("50", "10"),
+        ),
+        (
+            "Mill Hill was connected in June 2022.",
+            "Mill Hill was connected in March 2021, Low Flats in June 2022.",
+            "name",
+            ("June", "March"),
+        ),
+        ("Rents rose in Oulu.", "Rents rose in Turku, while they fell in Oulu.", "name", ("Oulu", "Turku")),
+        (
+            "The path is dangerous in summer.",
+            "The path is safe in summer but dangerous in winter.",
+            "antonym",
+            ("dangerous", "safe"),
+        ),
     ],
 )
 def test_the_words_that_differ_stand_side_by_side(sentence, evidence, kind, words):
@@ -224,6 +249,16 @@ def test_the_words_that_differ_stand_side_by_side(sentence, evidence, kind, word
         ("Parking here: 3 euros", "Parking costs 2 hours and 2 dollars here."),
         ("3 euros", "It costs 2 euros."),  # nothing else is said
         ("Open until 6 p.m.", "It is open from 8 a.m. to 6 p.m. on weekdays."),
+        ("On Saturdays, 650 loaves are sold.", "The bakery sells 400 loaves on weekdays and 650 on Saturdays."),
+        ("The town had 7,000 inhabitants in 2020.", "In 2010 the town had 5,000 inhabitants; by 2020 it had 7,000."),
+        ("One shop in Liege was closed.", "The firm opened three shops in Ghent and closed one in Liege."),
+        ("In Oulu, rents fell.", "Rents rose in Turku, while they fell in Oulu."),
+        ("Sweden won silver.", "Norway won gold, Sweden silver and Finland bronze."),
+        ("At the mill, turn right.", "Turn left at the church and right at the mill."),
+        ("In winter, the path is dangerous.", "The path is safe in summer but dangerous in winter."),
+        ("The lamp turns off when it gets light.", "The lamp turns on when it gets dark and off when it gets light."),
+        ("The second book was printed in Vienna.", "The first book was printed in Leipzig and the second in Vienna."),
+        ("The largest is Mira.", "Anor is the largest in summer, Mira, which grows in winter, the largest of all."),
     ],
 )
 def test_what_agrees_or_is_unrelated_has_no_contrast(sentence, evidence):

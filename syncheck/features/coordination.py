@@ -1,0 +1,76 @@
+"""Parts of a coordination: "4 percent in Turku and 2 percent in Oulu" says each number of one town."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from syncheck.features.opposites import UNITS
+from syncheck.features.parsing import ParsedText, Token, between
+
+JOINING = frozenset("and but while whereas whilst".split())
+"""Words that begin a new part of a coordination."""
+RELATIVE = frozenset("who whom whose which where".split())
+"""Words before which a comma begins no new part."""
+PARTICLES = frozenset("off out".split())
+"""Words that tell parts apart although they are no content words: "on when it gets dark and off when it gets light"."""
+
+
+def says_elsewhere(claim: ParsedText, place: int, chunk: ParsedText, rival: int) -> bool:
+    """Return True if the evidence has the same word in another part than the rival, and a sentence is about that part.
+
+    It is if it has words of that part alone, and none of the rival's part alone. What comes before a rival may be meant
+    in a later part too, and so may the word after a number: "sells 400 loaves on weekdays and 650 on Saturdays".
+    """
+    item = claim.tokens[place].stem
+    exchanged = chunk.tokens[rival].stem in claim.stems
+    about = _around(claim, place, finest=exchanged) - {item}
+    return any(_is_about(about, chunk, own, rival, exchanged=exchanged) for own in chunk.places.get(item, ()))
+
+
+def _is_about(about: frozenset[str], chunk: ParsedText, own: int, rival: int, *, exchanged: bool) -> bool:
+    parts = next((parts for parts in _divisions(chunk) if parts[own] != parts[rival]), None)
+    if parts is None:
+        return False
+    ours, theirs = ([n for n, part in enumerate(parts) if part == parts[place]] for place in (own, rival))
+    own_stems, all_theirs = _stems(chunk, ours), _stems(chunk, theirs) - {chunk.tokens[rival].stem}
+    subject = _stems(chunk, (n for n in ours if n < own))
+    if parts[rival] < parts[own] and not exchanged and (not subject or subject & about):
+        first = rival + 2 if chunk.tokens[rival].number else rival + 1
+        after = [n for n in theirs if n >= first and _tells(chunk, n)]
+        theirs = after[-max(1, len(own_stems) - 1) :]  # the verb of the first part may be left out in the others
+    rest = _stems(chunk, theirs) - {chunk.tokens[rival].stem}
+    return about.isdisjoint(rest - own_stems) and (not about.isdisjoint(own_stems - all_theirs) or about <= own_stems)
+
+
+def _around(side: ParsedText, place: int, *, finest: bool) -> frozenset[str]:
+    """Return the stems of the part that a token belongs to."""
+    coarse, fine = _divisions(side)
+    parts = fine if finest else coarse
+    return _stems(side, (n for n, part in enumerate(parts) if part == parts[place]))
+
+
+def _divisions(side: ParsedText) -> Iterator[Sequence[int]]:
+    """Yield the number of each token's part: parted by words and stops, then by commas as well."""
+    for with_commas in (False, True):
+        parts, number, last = [0] * len(side.tokens), 0, None
+        for place in sorted(range(len(side.tokens)), key=lambda n: side.tokens[n].start):
+            token = side.tokens[place]
+            number += last is not None and _begins_part(side, last, token, with_commas=with_commas)
+            parts[place], last = number, token
+        yield parts
+
+
+def _begins_part(side: ParsedText, last: Token, token: Token, *, with_commas: bool) -> bool:
+    comma = with_commas and token.word not in RELATIVE and "," in between(side.text, last, token)
+    return comma or token.clause != last.clause or token.word in JOINING
+
+
+def _stems(side: ParsedText, places: Iterable[int]) -> frozenset[str]:
+    return frozenset(side.tokens[n].stem for n in places if _tells(side, n))
+
+
+def _tells(side: ParsedText, place: int) -> bool:
+    """Return True for a content word or particle, but not for the unit of a number."""
+    token = side.tokens[place]
+    measured = place > 0 and side.tokens[place - 1].number and token.word in UNITS
+    return token.word in PARTICLES or (token.content and not measured)
