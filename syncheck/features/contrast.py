@@ -16,8 +16,9 @@ from itertools import combinations
 from syncheck.features.crossed import crossed, crossed_opposites
 from syncheck.features.differences import Difference, Found
 from syncheck.features.misplaced import is_name, is_number, misplaced, turned_bounds, units
+from syncheck.features.negations import negations
 from syncheck.features.parsing import ParsedText, parse, respelled
-from syncheck.features.reversals import exchanged, negations, turned
+from syncheck.features.reversals import exchanged, turned
 from syncheck.types import ContrastKind
 
 HELD_ENOUGH = 0.6

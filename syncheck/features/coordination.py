@@ -27,6 +27,15 @@ def says_elsewhere(claim: ParsedText, place: int, chunk: ParsedText, rival: int)
     return any(_is_about(about, chunk, own, rival, exchanged=exchanged) for own in chunk.places.get(item, ()))
 
 
+def part_of(side: ParsedText, token: Token, *, with_commas: bool = False) -> Sequence[Token]:
+    """Return the words of the part that a token belongs to, in the order of the text."""
+    coarse, fine = _divisions(side)
+    parts = fine if with_commas else coarse
+    number = next((parts[n] for n, other in enumerate(side.tokens) if other.start == token.start), 0)
+    inside = (other for n, other in enumerate(side.tokens) if parts[n] == number)
+    return sorted(inside, key=lambda other: other.start)
+
+
 def _is_about(about: frozenset[str], chunk: ParsedText, own: int, rival: int, *, exchanged: bool) -> bool:
     parts = next((parts for parts in _divisions(chunk) if parts[own] != parts[rival]), None)
     if parts is None:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 
+from syncheck.features.computed import is_computed
 from syncheck.features.coordination import says_elsewhere
 from syncheck.features.crossed import is_in_place
 from syncheck.features.differences import BETTER, FITS, Difference, Found, is_same_name, likeness
@@ -86,7 +87,9 @@ def misplaced(
             continue
         if exchanged and kind == "name" and not _is_exchanged(claim, place, chunk, best):
             continue
-        if says_elsewhere(claim, place, chunk, best):
+        if says_elsewhere(claim, place, chunk, best) or (kind == "number" and is_computed(claim, place, chunk)):
+            continue
+        if kind == "name" and claim.negated(item, reach=NEAR) != chunk.negated(chunk.tokens[best], reach=NEAR):
             continue
         alike = _is_bound(claim.tokens, place) == _is_bound(chunk.tokens, best)
         differs = alike and not _is_rounded(claim, place, chunk.tokens[best])
@@ -121,13 +124,27 @@ def _is_exchanged(claim: ParsedText, place: int, chunk: ParsedText, other: int) 
 
     The other name must not stand beside the same word in both, and the sides of "met" and the like may be exchanged.
     """
-    if any(token.word in SYMMETRIC for _, token in _next_to(claim, place)):
+    if any(token.word in SYMMETRIC for _, token in _next_to(claim, place)) or _is_listed_with(
+        chunk, claim, place, other
+    ):
         return False
     rival = chunk.tokens[other].stem
     ours, theirs = (
         {beside for n in side.places.get(rival, ()) for beside in _stems_at(side, n)} for side in (claim, chunk)
     )
     return ours.isdisjoint(theirs) and not _stems_at(claim, place).isdisjoint(_stems_at(chunk, other))
+
+
+def _is_listed_with(chunk: ParsedText, claim: ParsedText, place: int, other: int) -> bool:
+    """Return True if both sides join two names by "and" or "or", in whatever order."""
+    pair = {claim.tokens[place].stem, chunk.tokens[other].stem}
+    return all(
+        any(
+            middle.word in {"and", "or"} and {before.stem, after.stem} == pair
+            for before, middle, after in zip(side.tokens, side.tokens[1:], side.tokens[2:], strict=False)
+        )
+        for side in (claim, chunk)
+    )
 
 
 def _stems_at(side: ParsedText, place: int) -> frozenset[tuple[int, str]]:
@@ -260,14 +277,14 @@ def _range(tokens: Sequence[Token], place: int) -> tuple[float, float]:
     if value is None or _is_difference(tokens, place):
         return -math.inf, math.inf
     number = float(value.group())
-    if _phrase_before(tokens, place, UP_TO):
+    if phrase_before(tokens, place, UP_TO):
         return -math.inf, number
-    if _phrase_before(tokens, place, FROM):
+    if phrase_before(tokens, place, FROM):
         return number, math.inf
     return (-math.inf, math.inf) if set(words[-2:]) & (BOUNDS | ABOUT) else (number, number)
 
 
-def _phrase_before(tokens: Sequence[Token], place: int, phrases: Iterable[Sequence[str]]) -> str:
+def phrase_before(tokens: Sequence[Token], place: int, phrases: Iterable[Sequence[str]]) -> str:
     """Return which of the phrases stands before a token; "" if none does."""
     before = [token.word for token in tokens[max(0, place - 3) : place]]
     return next((" ".join(phrase) for phrase in phrases if before[-len(phrase) :] == phrase), "")
@@ -280,7 +297,7 @@ def turned_bounds(claim: ParsedText, chunk: ParsedText, _: Sequence[ParsedText])
         if not item.number or len(others) != 1:
             continue
         for ours, theirs in ((UP_TO, FROM), (FROM, UP_TO)):
-            found = _phrase_before(claim.tokens, place, ours), _phrase_before(chunk.tokens, others[0], theirs)
+            found = phrase_before(claim.tokens, place, ours), phrase_before(chunk.tokens, others[0], theirs)
             if all(found):
                 yield Difference("comparison", *found), frozenset()
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Literal, cast
 
 NEGATORS = frozenset(
-    "not no never none nobody nothing nowhere neither without cannot hardly rarely fail fails failed refuse refuses "
-    "refused lack lacks lacked unable".split()
+    "not no non never none nobody nothing nowhere neither without cannot hardly rarely fail fails failed refuse "
+    "refuses refused lack lacks lacked unable".split()
 )
 """Words that deny what follows, besides all words that end in n't."""
 
@@ -24,7 +24,7 @@ BLOCKERS = frozenset(
 )
 """Words that may reverse a statement as a negator does, so that no negation is missing next to them."""
 
-EXCEPT = frozenset("unless except excepting excluding until".split())
+EXCEPT = frozenset("unless except excepting excluding until apart".split())
 """Words before an exception to a denial."""
 
 SYMMETRIC = frozenset(

@@ -31,6 +31,16 @@ ARTICLES = frozenset("a an the".split())
 CONJUNCTIONS = frozenset("and but or while whereas then".split())
 MAY = "may (month)"
 """Word and stem of the month, which the verb does not share."""
+CONDITIONS = frozenset("who whoever that when whenever".split())
+"""Words before a negator that make it part of a condition; "if" before it denies nothing."""
+OBJECTS = frozenset("nobody nothing none".split())
+"""Negators that, before a comma, deny nothing after it: "told nobody, ..."."""
+SWEEPING = frozenset(
+    "all any anything each every everybody everyone everything everywhere no nobody none nothing nowhere".split()
+)
+"""Words after which "but" begins an exception."""
+NOT_YET = frozenset("before until till".split())
+"""Words after a denial that say when it ends."""
 BEFORE_MONTHS = frozenset("in of on since until by from during last next early late mid to and every each".split())
 """Words after which "May" is the month."""
 
@@ -40,6 +50,7 @@ HALVES_OF_DAY = {"a.m": "am", "p.m": "pm"}
 SCALES = {"thousand": 1e3, "million": 1e6, "billion": 1e9, "trillion": 1e12}
 _YEAR = re.compile(r"1[0-9]{3}|20[0-9]{2}")
 _PART_ENDS = re.compile(r"[,;:()\u2013\u2014]")
+_CLOCK = re.compile(r"(?P<hour>\d{1,2})(?:[:.](?P<minute>[0-5]\d))?")
 _PLAIN = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?")
 _STOP = re.compile(r"[.!?;:\n](?=\s)|\n")
 
@@ -65,10 +76,13 @@ class Token:
 
 @dataclass(frozen=True, slots=True)
 class Denial:
-    """A negator and the word that it denies."""
+    """A negator, where it stands, and the word that it denies."""
 
     negator: str
+    start: int
     head: Token
+    conditional: bool
+    """True in a condition, such as "who do not pay" or "without a ticket"."""
 
 
 class Amount(NamedTuple):
@@ -120,6 +134,22 @@ class ParsedText:
         """Return True if a negator comes shortly before a token."""
         return any(token.start == denial.head.start for denial in self.denials)
 
+    def negated(self, token: Token, *, reach: int = AFTER_NEGATOR) -> bool:
+        """Return True if a negator stands a few words before a token, with no comma between, whatever it denies."""
+        before = [other for other in self.tokens if other.start < token.start][-reach:]
+        negators = (other for other in before if _negates(other) and other.clause == token.clause)
+        return any("," not in self.text[other.start : token.start] for other in negators)
+
+    @property
+    def denied_conditions(self) -> frozenset[str]:
+        """Stems that a condition denies: those of "register" in "who do not register" and "if you do not register"."""
+        return frozenset(
+            next((t.stem for t in self.tokens[n + 1 :] if t.content), "")
+            for n, token in enumerate(self.tokens)
+            if _negates(token)
+            and any(t.word in CONDITIONS | {"if"} and t.clause == token.clause for t in self.tokens[max(0, n - 4) : n])
+        )
+
     def held_by(self, other: ParsedText, without: AbstractSet[str] = frozenset()) -> float:
         """Return the share of the content stems, but for some, that another text has; 0 if there are none."""
         content = {token.stem for token in self.tokens if token.content} - without
@@ -155,7 +185,7 @@ def parse(text: str) -> ParsedText:
     denials = [found for place in range(len(written)) if (found := _denial(text, written, place))]
     blocked = {token.clause for token in written if token.word in BLOCKERS}
     tokens = _active(written)
-    excepted = _excepted(written)
+    excepted = _excepted(text, written)
     stated = {token.stem for token in written if token.start not in excepted}
     places: dict[str, list[int]] = {}
     for place, token in enumerate(tokens):
@@ -217,9 +247,21 @@ def _quantities(side: ParsedText) -> Iterator[tuple[object, int, str]]:
             quantity, size = SIZES[unit[0].word]
             yield (quantity, round(value * size, 6)), start, side.written(first, stop)
         yield value, start, side.written(first, stop - 1)
+    yield from _times(side)
     for token in side.tokens:
         if token.word in UNITS and token.text.isalpha():
             yield UNITS[token.word], token.start, token.text
+
+
+def _times(side: ParsedText) -> Iterator[tuple[object, int, str]]:
+    """Yield the times of day, in minutes: "2:30 p.m." is "14:30"."""
+    for token, after in zip_longest(side.tokens, side.tokens[1:]):
+        clock = _CLOCK.fullmatch(token.text)
+        half = after.word if after is not None and after.word in HALVES_OF_DAY.values() else ""
+        if clock and (half or ":" in token.text):
+            hour = int(clock["hour"]) % 12 + 12 * (half == "pm") if half else int(clock["hour"])
+            written = side.text[token.start : after.start + len(after.text)] if half and after else token.text
+            yield ("time", 60 * hour + int(clock["minute"] or 0)), token.start, written
 
 
 def _has_words(text: str, written: str) -> bool:
@@ -237,28 +279,50 @@ def _denial(text: str, tokens: Sequence[Token], place: int) -> Denial | None:
         return None
     answers = negator.word == "no" and text[negator.start + len(negator.text) :].startswith(",")
     before = tokens[max(0, place - 1) : place]
+    if negator.word == "non" and not any(token.word in BE for token in before):  # "non-members" are denied nothing
+        return None
     if negator.word == "failed" and any(token.word in ARTICLES for token in before):
         return None
     hypothetical = any(t.word == "if" and t.clause == negator.clause for t in tokens[:place])
-    if answers or hypothetical:
+    is_alternative = negator.word == "not" and any(token.word == "or" for token in before)
+    is_object = negator.word in OBJECTS and text[negator.start + len(negator.text) :].startswith(",")
+    if answers or hypothetical or is_alternative or is_object:
         return None
+    conditional = negator.word == "without" or any(
+        token.word in CONDITIONS and token.clause == negator.clause for token in tokens[max(0, place - 4) : place]
+    )
     for later in tokens[place + 1 : place + 1 + AFTER_NEGATOR]:
         if later.clause != negator.clause or later.word in NOT_DENYING:
             return None
         if later.content and later.word not in IN_BOUNDS:
-            return Denial(negator.text, later)
+            return Denial(negator.text, negator.start, later, conditional)
     return None
 
 
-def _excepted(tokens: Sequence[Token]) -> set[int]:
-    """Return the starts of the tokens after a word such as "unless" in their clause."""
-    found, clause = set(), -1
-    for token in tokens:
+def _excepted(text: str, tokens: Sequence[Token]) -> set[int]:
+    """Return the starts of the tokens after a word such as "unless" in their clause; before it, only up to a comma."""
+    found, clause, first, named = set(), -1, False, False
+    for place, token in enumerate(tokens):
+        last = tokens[place - 1] if place else None
+        if (first and last is not None and "," in between(text, last, token)) or (named and token.word in AUXILIARIES):
+            clause = -1
         if token.clause == clause:
             found.add(token.start)
-        elif token.word in EXCEPT:
-            clause = token.clause
+        elif _excepts(tokens, place):
+            clause, first = token.clause, last is None or last.clause != token.clause
+            named = token.word not in {"unless", "until"}
     return found
+
+
+def _excepts(tokens: Sequence[Token], place: int) -> bool:
+    """Return True if a token begins an exception; "but" does after "all" and the like: "all seats but two"."""
+    token, before = tokens[place], tokens[max(0, place - 2) : place]
+    if token.word == "but":
+        return any(other.word in SWEEPING and other.clause == token.clause for other in before)
+    if token.word == "exception":
+        return any(other.word == "with" for other in before)
+    is_past = token.word == "until" and any(other.word == "now" for other in tokens[place + 1 : place + 2])
+    return token.word in EXCEPT and not is_past
 
 
 def starts_bound(tokens: Sequence[Token], place: int) -> bool:

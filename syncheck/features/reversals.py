@@ -1,91 +1,32 @@
-"""Words that reverse what the evidence says: negations, opposites, and items that have changed places."""
+"""Words that reverse what the evidence says: opposites, and items that have changed places."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 
 from syncheck.features.coordination import says_elsewhere
 from syncheck.features.differences import BETTER, FITS, REACH, Difference, Found, likeness
-from syncheck.features.opposites import CONVERSE, NEGATIVE_PREFIXES, OPPOSITES, SYMMETRIC, TITLES
-from syncheck.features.parsing import ARTICLES, AUXILIARIES, ParsedText, Token, starts_bound
+from syncheck.features.negations import bounds_differ, is_excepted
+from syncheck.features.opposites import CONVERSE, NEGATORS, OPPOSITES, SYMMETRIC, TITLES, OppositeKind
+from syncheck.features.parsing import ARTICLES, AUXILIARIES, BE, ParsedText, Token, starts_bound
 
 BETWEEN = 4
 """Largest number of words between two items that have changed places."""
-AT_LEAST = frozenset("least over above older minimum exceeds exceeding".split())
-LESS = frozenset("under below younger fewer less".split())
-"""Words of bounds on one side and on the other; who denies one states the other."""
+MODALS = frozenset("must shall may might".split())
+"""Verbs that say what has to be and what may be."""
+ASIDE = frozenset("also ever even still then only always".split())
+"""Words between such a verb and what it is about."""
+NOT_QUITE = frozenset("not almost nearly practically virtually".split())
+"""Words before "all" and "every" that leave some out."""
 CONNECTING = frozenset("to than over before after above below into".split())
 """Words that need no verb beside them to tell the items on both sides apart."""
 
 
-def negations(claim: ParsedText, chunk: ParsedText, _: Sequence[ParsedText]) -> Iterator[Found]:
-    """Find a statement that only one side denies, and a word opposite its negative form."""
-    for one, other, is_claim in ((claim, chunk, True), (chunk, claim, False)):
-        if one.exceptions & other.stems or _has_own_number(claim, chunk) or _bounds_differ(claim, chunk):
-            continue
-        for denial in one.denials:
-            if _is_said(denial.head, one, other):
-                pair = (denial.negator, "") if is_claim else ("", denial.negator)
-                yield Difference("negation", *pair), frozenset()
-                break
-    for one, other, is_claim in ((claim, chunk, True), (chunk, claim, False)):
-        for token in one.tokens:
-            plain = _without_prefix(token.word)
-            if not plain or token.word in other.words or plain in one.words or token.clause in one.denied_clauses:
-                continue
-            met = next((o for o in other.tokens if o.word == plain), None)
-            if met is not None and met.clause not in other.negative_clauses:
-                pair = (token.text, met.text) if is_claim else (met.text, token.text)
-                yield Difference("negation", *pair), {token.stem, met.stem}
-
-
-def _has_own_number(claim: ParsedText, chunk: ParsedText) -> bool:
-    """Return True if a sentence counts other things than the evidence: "five did not" next to "eleven did"."""
-    return any(token.number and token.stem not in chunk.stems for token in claim.tokens)
-
-
-def _bounds_differ(claim: ParsedText, chunk: ParsedText) -> bool:
-    """Return True if a sentence bounds from below what the evidence bounds from above: "at least 18", "under 18"."""
-    sides = [(side.words & AT_LEAST, side.words & LESS) for side in (claim, chunk)]
-    return any(lower and not upper and other and not also for (lower, upper), (also, other) in (sides, sides[::-1]))
-
-
-def _is_said(head: Token, denier: ParsedText, other: ParsedText) -> bool:
-    """Return True if one side says without negation what the other side denies once.
-
-    Where the denier has the word in several clauses, the one with the denial must share most with the other side.
-    """
-    same = [token for token in other.tokens if token.stem == head.stem]
-    times = Counter(token.clause for token in denier.tokens if token.stem == head.stem)
-    shared = {clause: _shared(clause, denier, other) for clause in times}
-    return (
-        bool(same)
-        and times[head.clause] == 1
-        and all(shared[clause] < shared[head.clause] for clause in times if clause != head.clause)
-        and sum(denial.head.stem == head.stem for denial in denier.denials) == 1  # two negators make none
-        and other.negative_clauses.isdisjoint(token.clause for token in same)
-        and not _has_antonym(other, head)  # "not open" and "closed" agree
-        and not any(_without_prefix(token.word)[: len(head.stem)] == head.stem for token in other.tokens)
-    )
-
-
-def _shared(clause: int, side: ParsedText, other: ParsedText) -> int:
-    """Return the number of content words of a clause that the other side has too."""
-    return len({token.stem for token in side.tokens if token.content and token.clause == clause} & other.stems)
-
-
-def _has_antonym(side: ParsedText, token: Token) -> bool:
-    return any(kind == "antonym" and others & side.words for kind, others in OPPOSITES.get(token.word, ()))
-
-
-def _without_prefix(word: str) -> str:
-    return next((word[len(p) :] for p in NEGATIVE_PREFIXES if word.startswith(p) and len(word) - len(p) > 3), "")
-
-
 def turned(claim: ParsedText, chunk: ParsedText, _: Sequence[ParsedText]) -> Iterator[Found]:
     """Find words whose place in the evidence has their opposite, unless a negator reverses one of the two."""
+    if is_excepted(claim, chunk) or _condition_is_reversed(claim, chunk):
+        return
     for place, token in enumerate(claim.tokens):
         if starts_bound(claim.tokens, place):
             continue
@@ -93,20 +34,84 @@ def turned(claim: ParsedText, chunk: ParsedText, _: Sequence[ParsedText]) -> Ite
             if opposites & claim.words or opposites.isdisjoint(chunk.words):
                 continue
             same = max((likeness(claim, place, chunk, other) for other in chunk.places.get(token.stem, ())), default=0)
-            fits = [(likeness(claim, place, chunk, o), t) for o, t in enumerate(chunk.tokens) if t.word in opposites]
-            best, opposite = max(fits, key=lambda found: found[0])
-            if says_elsewhere(claim, place, chunk, chunk.tokens.index(opposite)):
-                continue
-            if token.word in CONVERSE and _has_crossed(claim, token, chunk, opposite):
-                continue
-            if _is_denied(claim, token) == _is_denied(chunk, opposite) and best >= max(FITS, BETTER * same):
-                yield Difference(kind, token.text, opposite.text), {token.stem}
+            fits = {o: likeness(claim, place, chunk, o) for o, t in enumerate(chunk.tokens) if t.word in opposites}
+            best = max(fits, key=fits.__getitem__)
+            if fits[best] >= max(FITS, BETTER * same) and not _agree(kind, claim, place, chunk, best):
+                yield Difference(kind, token.text, chunk.tokens[best].text), {token.stem}
+
+
+def _agree(kind: OppositeKind, claim: ParsedText, place: int, chunk: ParsedText, other: int) -> bool:
+    """Return True if a word and its opposite may both be true."""
+    token, opposite = claim.tokens[place], chunk.tokens[other]
+    if says_elsewhere(claim, place, chunk, other) or _is_denied(claim, token) != _is_denied(chunk, opposite):
+        return True
+    if kind == "quantifier":
+        return _amounts_agree(claim, place, chunk, other)
+    if kind == "comparison" and (_is_converse(claim, token, chunk, opposite) or _bound_is_denied(claim, chunk)):
+        return True
+    return token.word in CONVERSE and _has_crossed(claim, token, chunk, opposite)
 
 
 def _is_denied(side: ParsedText, token: Token) -> bool:
     """Return True if a word is denied, or its object is, as in "pay nothing"."""
     after = next((later.word for later in side.tokens if later.start > token.start), "")
-    return side.denies(token) or after in {"no", "nothing", "none"}
+    return side.denies(token) or after in {"no", "nothing", "none"} or side.negated(token)
+
+
+def _condition_is_reversed(claim: ParsedText, chunk: ParsedText) -> bool:
+    """Return True if only one side denies a condition, so that the other may say the opposite of what follows."""
+    ours, theirs = claim.denied_conditions, chunk.denied_conditions
+    return bool((ours & chunk.stems) - theirs or (theirs & claim.stems) - ours)
+
+
+def _amounts_agree(claim: ParsedText, place: int, chunk: ParsedText, other: int) -> bool:
+    """Return True if two quantifiers or modal verbs do not exclude each other.
+
+    "Must" and "may" do before the same verb only, unless both are denied. "Not all" and "some" agree, and so do "few
+    have" and "most have no".
+    """
+    sides = ((claim, place), (chunk, other))
+    if claim.tokens[place].word in MODALS:
+        ours, theirs = (_modal(side, n) for side, n in sides)
+        return ours[0] != theirs[0] or (ours[1] and theirs[1]) or bounds_differ(claim, chunk)
+    if any(n and side.tokens[n - 1].word in NOT_QUITE for side, n in sides):
+        return True
+    ours_denied, theirs_denied = (
+        any(d.head.clause == side.tokens[n].clause and d.start != side.tokens[n].start for d in side.denials)
+        for side, n in sides
+    )
+    return ours_denied != theirs_denied
+
+
+def _modal(side: ParsedText, place: int) -> tuple[tuple[str, ...], bool]:
+    """Return the verb after a modal verb, with the word after "be", and whether it is denied."""
+    after = [t for t in side.tokens[place + 1 : place + 5] if t.word not in ASIDE]
+    verbs = [t for t in after if t.word not in NEGATORS]
+    return tuple(t.stem for t in verbs[: 2 if verbs and verbs[0].word in BE else 1]), bool(
+        after and after[0].word in NEGATORS
+    )
+
+
+def _bound_is_denied(claim: ParsedText, chunk: ParsedText) -> bool:
+    """Return True if one side allows below a bound what the other denies above it."""
+    return bounds_differ(claim, chunk) and bool(claim.denials) != bool(chunk.denials)
+
+
+def _is_converse(claim: ParsedText, token: Token, chunk: ParsedText, opposite: Token) -> bool:
+    """Return True if two comparisons have changed sides: "A is longer than B", "B is shorter than A"."""
+    (ours, than_ours), (theirs, than_theirs) = _compared(claim, token), _compared(chunk, opposite)
+    if not than_theirs or ours.isdisjoint(than_theirs - theirs):
+        return False
+    return not than_ours or not than_ours.isdisjoint(theirs - than_theirs)
+
+
+def _compared(side: ParsedText, token: Token) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the stems of a clause before "than", or before the word if there is none, and those after it."""
+    inside = [other for other in side.tokens if other.clause == token.clause and other.content]
+    than = next((t.start for t in side.tokens if t.word == "than" and t.clause == token.clause), None)
+    before = frozenset(other.stem for other in inside if other.start < (token.start if than is None else than))
+    after = frozenset(other.stem for other in inside if than is not None and other.start > than)
+    return before - after, after - before
 
 
 def _has_crossed(claim: ParsedText, token: Token, chunk: ParsedText, opposite: Token) -> bool:
@@ -125,10 +130,14 @@ def exchanged(claim: ParsedText, chunk: ParsedText, _: Sequence[ParsedText]) -> 
     ours = {token.stem: claim.places[token.stem][0] for token in once}
     for first, second in combinations(once, 2):
         between = _between(claim, ours[first.stem], ours[second.stem])
-        if between and (
-            between == _between(chunk, places[second.stem], places[first.stem])
-            or _has_participle(between, chunk, places[second.stem], places[first.stem])
-            or (first.name and second.name and _joins(between, chunk, places[second.stem], places[first.stem]))
+        if (
+            between
+            and not _is_compared_otherwise(claim, chunk)
+            and (
+                between == _between(chunk, places[second.stem], places[first.stem])
+                or _has_participle(between, chunk, places[second.stem], places[first.stem])
+                or (first.name and second.name and _joins(between, chunk, places[second.stem], places[first.stem]))
+            )
         ):
             yield (
                 Difference(
@@ -139,6 +148,18 @@ def exchanged(claim: ParsedText, chunk: ParsedText, _: Sequence[ParsedText]) -> 
                 frozenset(),
             )
             return
+
+
+def _is_compared_otherwise(claim: ParsedText, chunk: ParsedText) -> bool:
+    """Return True if a sentence has the opposite of a comparison with its sides exchanged."""
+    return any(
+        kind == "comparison" and _is_converse(claim, token, chunk, opposite)
+        for token in claim.tokens
+        if token.stem not in chunk.stems
+        for kind, opposites in OPPOSITES.get(token.word, ())
+        for opposite in chunk.tokens
+        if opposite.word in opposites - claim.words
+    )
 
 
 def _written(side: ParsedText, first: int, second: int) -> str:

@@ -1,0 +1,192 @@
+"""Statements that only one side denies, and words opposite their negative form."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from syncheck.features.coordination import part_of
+from syncheck.features.differences import Difference, Found
+from syncheck.features.misplaced import UP_TO, phrase_before
+from syncheck.features.opposites import NEGATIVE_PREFIXES, OPPOSITES
+from syncheck.features.parsing import AUXILIARIES, NOT_YET, Denial, ParsedText, Token
+
+AT_LEAST = frozenset("least over above older minimum exceeds exceeding".split())
+LESS = frozenset("under below younger fewer less".split())
+"""Words of bounds on one side and on the other; who denies one states the other."""
+MORE = frozenset("more over above exceed exceeds exceeding heavier longer larger".split())
+"""Words that, denied, say the same as "up to"."""
+FEW, MANY = frozenset("few minority seldom".split()), frozenset("most many majority usually often".split())
+"""Words of which one, with a denial, says the same as the other: "few have", "most have no"."""
+FAILING = frozenset("fail fails failed refuse refuses refused lack lacks lacked".split())
+"""Verbs that deny, so that "no" before one affirms."""
+ONLY = frozenset("only exclusively solely".split())
+"""Words before that to which a statement is limited."""
+TIME = 8
+"""Number of words after "before" or "until" that say until when something is denied."""
+LIMITS = 4
+"""Number of words after them that say what it is limited to."""
+PRONOUNS = frozenset("it they he she this that these those we you who which".split())
+"""Words for a subject that was named before."""
+
+
+def negations(claim: ParsedText, chunk: ParsedText, _: Sequence[ParsedText]) -> Iterator[Found]:
+    """Find a statement that only one side denies, and a word opposite its negative form."""
+    for one, other, is_claim in ((claim, chunk, True), (chunk, claim, False)):
+        if is_excepted(claim, chunk) or one.exceptions & other.stems or _has_own_number(claim, chunk):
+            continue
+        for denial in one.denials:
+            if _is_said(denial.head, one, other) and not _agrees(denial, one, other, is_claim=is_claim):
+                pair = (denial.negator, "") if is_claim else ("", denial.negator)
+                yield Difference("negation", *pair), frozenset()
+                break
+    for one, other, is_claim in ((claim, chunk, True), (chunk, claim, False)):
+        for token in one.tokens:
+            plain = without_prefix(token.word)
+            if not plain or token.word in other.words or plain in one.words or token.clause in one.denied_clauses:
+                continue
+            met = next((o for o in other.tokens if o.word == plain), None)
+            if met is not None and met.clause not in other.negative_clauses:
+                pair = (token.text, met.text) if is_claim else (met.text, token.text)
+                yield Difference("negation", *pair), {token.stem, met.stem}
+
+
+def is_excepted(claim: ParsedText, chunk: ParsedText) -> bool:
+    """Return True if a sentence is about an exception of the evidence: "closed on Mondays", "daily except Mondays"."""
+    return bool((chunk.exceptions & claim.stems) - claim.exceptions)
+
+
+def _has_own_number(claim: ParsedText, chunk: ParsedText) -> bool:
+    """Return True if a sentence counts other things than the evidence: "five did not" next to "eleven did"."""
+    return any(token.number and token.stem not in chunk.stems for token in claim.tokens)
+
+
+def bounds_differ(claim: ParsedText, chunk: ParsedText) -> bool:
+    """Return True if a sentence bounds from below what the evidence bounds from above: "at least 18", "under 18"."""
+    sides = [(side.words & AT_LEAST, side.words & LESS) for side in (claim, chunk)]
+    opposed = any(lower and not upper and other and not also for (lower, upper), (also, other) in (sides, sides[::-1]))
+    limited = [_has_upper_limit(side) for side in (claim, chunk)]
+    more = [bool(side.words & MORE) and not limit for side, limit in zip((claim, chunk), limited, strict=True)]
+    return opposed or (limited[0] and more[1]) or (limited[1] and more[0])
+
+
+def _has_upper_limit(side: ParsedText) -> bool:
+    numbers = (place for place, token in enumerate(side.tokens) if token.number)
+    return any(phrase_before(side.tokens, place, UP_TO) for place in numbers)
+
+
+def _is_said(head: Token, denier: ParsedText, other: ParsedText) -> bool:
+    """Return True if one side says without negation what the other side denies once.
+
+    Where the denier has the word in several clauses, the one with the denial must share most with the other side.
+    """
+    same = [token for token in other.tokens if token.stem == head.stem]
+    times = Counter(token.clause for token in denier.tokens if token.stem == head.stem)
+    shared = {clause: _shared(clause, denier, other) for clause in times}
+    return (
+        bool(same)
+        and times[head.clause] == 1
+        and all(shared[clause] < shared[head.clause] for clause in times if clause != head.clause)
+        and sum(denial.head.stem == head.stem for denial in denier.denials) == 1  # two negators make none
+        and other.negative_clauses.isdisjoint(token.clause for token in same)
+        and not _has_antonym(other, head)  # "not open" and "closed" agree
+        and not any(without_prefix(token.word)[: len(head.stem)] == head.stem for token in other.tokens)
+    )
+
+
+def _shared(clause: int, side: ParsedText, other: ParsedText) -> int:
+    """Return the number of content words of a clause that the other side has too."""
+    return len({token.stem for token in side.tokens if token.content and token.clause == clause} & other.stems)
+
+
+def _has_antonym(side: ParsedText, token: Token) -> bool:
+    return any(kind == "antonym" and others & side.words for kind, others in OPPOSITES.get(token.word, ()))
+
+
+def _agrees(denial: Denial, denier: ParsedText, other: ParsedText, *, is_claim: bool) -> bool:
+    """Return True if a denial does not deny what the other side says, although both have the word."""
+    return (
+        bounds_differ(denier, other)
+        or _is_denied_twice(denial, denier)
+        or bool(other.words & FEW and denier.words & MANY)
+        or _is_until(denial, denier, other)
+        or _is_of_others(denial, denier, other)
+        or (is_claim and _is_limited(denial, denier, other))
+        or reverses_condition(denial, denier, other)
+    )
+
+
+def _is_denied_twice(denial: Denial, denier: ParsedText) -> bool:
+    """Return True for "no member failed to come"."""
+    part = part_of(denier, denial.head)
+    after = any(token.start > denial.head.start and token.word in FAILING for token in part)
+    return after or (denial.negator.lower() in FAILING and any(d.start < denial.start for d in denier.denials))
+
+
+def _is_until(denial: Denial, denier: ParsedText, other: ParsedText) -> bool:
+    """Return True for a denial up to a time that the other side gives: "not before May", "begins in May"."""
+    times = {t.stem for t in _time_after(denier, denial.head) if t.content}
+    ends = any(_time_after(other, token) for token in other.tokens if token.stem == denial.head.stem)
+    return not ends and not times.isdisjoint(other.stems)
+
+
+def _time_after(side: ParsedText, head: Token) -> Sequence[Token]:
+    """Return the few words after a "before" or "until" that follows a word in the same part."""
+    tokens = part_of(side, head)
+    for place, token in enumerate(tokens):
+        if token.word in NOT_YET and token.start > head.start and tokens[place - 1].word != "as":
+            return tokens[place + 1 : place + 1 + TIME]
+    return ()
+
+
+def _is_of_others(denial: Denial, denier: ParsedText, other: ParsedText) -> bool:
+    """Return True if the subject of a denial is not that of the other side, which the denier tells something else of.
+
+    "Books cannot be returned, films can" does not deny that films can be returned.
+    """
+    part = part_of(denier, denial.head)
+    subject = [token for token in part if token.start < denial.start]
+    negator = denial.negator.lower().replace("\u2019", "'")
+    if not (negator == "cannot" or negator.endswith("n't") or (subject and subject[-1].word in AUXILIARIES)):
+        return False
+    stems = {token.stem for token in subject if token.content}
+    rest = {token.stem for token in denier.tokens if token.content} - {token.stem for token in part}
+    return (
+        bool(stems)
+        and stems.isdisjoint(other.stems)
+        and not any(token.word in PRONOUNS for token in subject)
+        and not rest.isdisjoint(token.stem for token in other.tokens if token.content)
+    )
+
+
+def _is_limited(denial: Denial, claim: ParsedText, chunk: ParsedText) -> bool:
+    """Return True if the evidence says it of some only, and a sentence denies it of others, or of who is not such."""
+    said = [token for token in chunk.tokens if token.stem == denial.head.stem]
+    for place, token in enumerate(chunk.tokens):
+        if token.word not in ONLY or not any(token in part_of(chunk, known, with_commas=True) for known in said):
+            continue
+        after = chunk.tokens[place + 1 : place + 1 + LIMITS]
+        limits = {t.stem for t in after if t.clause == token.clause and (t.content or t.text.isupper())}
+        without = denial.head.stem in limits and denial.negator.lower() == "without"
+        denied = any(d.start < denial.start and d.head.stem in limits for d in claim.denials)
+        if denied or not (without or limits <= claim.stems):
+            return True
+    return False
+
+
+def reverses_condition(denial: Denial, denier: ParsedText, other: ParsedText) -> bool:
+    """Return True if a denial is part of a condition, and what follows from it is reversed as well.
+
+    "Who does not pay cannot vote" agrees with "Who pays can vote", and so does "Who does not pay loses the vote" with
+    "Who pays keeps it".
+    """
+    if not denial.conditional or denial.head.stem not in other.stems or other.negative_clauses:
+        return False
+    others = [d for d in denier.denials if d.head.clause == denial.head.clause and d.head.stem != denial.head.stem]
+    turned = any(kind == "antonym" and o & denier.words for w in other.words for kind, o in OPPOSITES.get(w, ()))
+    return turned or any(d.head.stem in other.stems for d in others)
+
+
+def without_prefix(word: str) -> str:
+    """Return a word without its negative prefix; "" if it has none."""
+    return next((word[len(p) :] for p in NEGATIVE_PREFIXES if word.startswith(p) and len(word) - len(p) > 3), "")
