@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from syncheck.features.opposites import UNITS
+from syncheck.features.opposites import IRREGULAR, UNITS
 from syncheck.features.parsing import ParsedText, Token, between
 
 JOINING = frozenset("and but while whereas whilst".split())
@@ -49,6 +49,31 @@ def _is_about(about: frozenset[str], chunk: ParsedText, own: int, rival: int, *,
         theirs = after[-max(1, len(own_stems) - 1) :]  # the verb of the first part may be left out in the others
     rest = _stems(chunk, theirs) - {chunk.tokens[rival].stem}
     return about.isdisjoint(rest - own_stems) and (not about.isdisjoint(own_stems - all_theirs) or about <= own_stems)
+
+
+def says_otherwise_elsewhere(claim: ParsedText, place: int, chunk: ParsedText, rival: int) -> bool:
+    """Return True if a sentence is about another part, which has a verb of its own, and not about the rival's.
+
+    In "the shares fell on Monday and recovered on Tuesday", nothing about Tuesday contradicts "fell".
+    """
+    about = _around(claim, place, finest=False) - {claim.tokens[place].stem}
+    parts = next(_divisions(chunk))
+    rest = _stems(chunk, (n for n, part in enumerate(parts) if part == parts[rival] and n > rival))
+    for number in set(parts) - {parts[rival]}:
+        there = [n for n, part in enumerate(parts) if part == number and _tells(chunk, n)]
+        has_subject = bool(there) and not _is_verb(chunk.tokens[there[0]])
+        if has_subject and chunk.tokens[there[0]].stem not in about:
+            continue
+        stems, others = _stems(chunk, there), _stems(chunk, (n for n, part in enumerate(parts) if part != number))
+        has_verb = any(_is_verb(chunk.tokens[n]) for n in there)
+        if has_verb and about & (stems - others) and about.isdisjoint(rest - stems):
+            return True
+    return False
+
+
+def _is_verb(token: Token) -> bool:
+    """Return True for a past form, and for forms of irregular verbs; other verbs are not told from nouns."""
+    return token.word.endswith("ed") or token.word in IRREGULAR
 
 
 def _around(side: ParsedText, place: int, *, finest: bool) -> frozenset[str]:

@@ -136,15 +136,11 @@ def _is_exchanged(claim: ParsedText, place: int, chunk: ParsedText, other: int) 
 
 
 def _is_listed_with(chunk: ParsedText, claim: ParsedText, place: int, other: int) -> bool:
-    """Return True if both sides join two names by "and" or "or", in whatever order."""
-    pair = {claim.tokens[place].stem, chunk.tokens[other].stem}
-    return all(
-        any(
-            middle.word in {"and", "or"} and {before.stem, after.stem} == pair
-            for before, middle, after in zip(side.tokens, side.tokens[1:], side.tokens[2:], strict=False)
-        )
-        for side in (claim, chunk)
-    )
+    """Return True if the evidence joins two names by "and" or "or", so that the same is said of both."""
+    item = claim.tokens[place].stem
+    run = chunk.name_at(other)
+    beside = (chunk.tokens[run[0] - 2 : run[0]] if run[0] > 1 else (), chunk.tokens[run[-1] + 1 : run[-1] + 3][::-1])
+    return any(len(pair) == 2 and pair[1].word in {"and", "or"} and pair[0].stem == item for pair in beside)
 
 
 def _stems_at(side: ParsedText, place: int) -> frozenset[tuple[int, str]]:

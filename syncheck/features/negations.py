@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
@@ -71,8 +72,10 @@ def bounds_differ(claim: ParsedText, chunk: ParsedText) -> bool:
 
 
 def _has_upper_limit(side: ParsedText) -> bool:
-    numbers = (place for place, token in enumerate(side.tokens) if token.number)
-    return any(phrase_before(side.tokens, place, UP_TO) for place in numbers)
+    numbers = [place for place, token in enumerate(side.tokens) if token.number]
+    return any(phrase_before(side.tokens, place, UP_TO) for place in numbers) or bool(
+        numbers and "between" in side.words
+    )
 
 
 def _is_said(head: Token, denier: ParsedText, other: ParsedText) -> bool:
@@ -87,11 +90,24 @@ def _is_said(head: Token, denier: ParsedText, other: ParsedText) -> bool:
         bool(same)
         and times[head.clause] == 1
         and all(shared[clause] < shared[head.clause] for clause in times if clause != head.clause)
+        and not any(_object(other, token) & _objects_elsewhere(head, denier) for token in same)
         and sum(denial.head.stem == head.stem for denial in denier.denials) == 1  # two negators make none
         and other.negative_clauses.isdisjoint(token.clause for token in same)
         and not _has_antonym(other, head)  # "not open" and "closed" agree
         and not any(without_prefix(token.word)[: len(head.stem)] == head.stem for token in other.tokens)
     )
+
+
+def _object(side: ParsedText, verb: Token) -> frozenset[str]:
+    """Return the stem of the content word that follows a word in its clause; none if there is none."""
+    after = (t for t in sorted(side.tokens, key=lambda t: t.start) if t.start > verb.start and t.clause == verb.clause)
+    return frozenset(itertools.islice((token.stem for token in after if token.content), 1))
+
+
+def _objects_elsewhere(head: Token, side: ParsedText) -> frozenset[str]:
+    """Return what follows the same word in clauses without the denial: "do not use the lift; use the stairs"."""
+    elsewhere = (token for token in side.tokens if token.stem == head.stem and token.clause != head.clause)
+    return frozenset().union(*(_object(side, token) for token in elsewhere))
 
 
 def _shared(clause: int, side: ParsedText, other: ParsedText) -> int:
@@ -137,6 +153,16 @@ def _time_after(side: ParsedText, head: Token) -> Sequence[Token]:
         if token.word in NOT_YET and token.start > head.start and tokens[place - 1].word != "as":
             return tokens[place + 1 : place + 1 + TIME]
     return ()
+
+
+def is_cut_short(side: ParsedText, other: ParsedText) -> bool:
+    """Return True if one side has a denial without a verb, "but Lee did not", of something that the other names."""
+    for token in side.tokens:
+        if token.content and token.stem in other.stems and len(side.places[token.stem]) == 1:
+            end = part_of(side, token)[-1].word
+            if end in {"not", "cannot"} or end.endswith("n't"):
+                return True
+    return False
 
 
 def _is_of_others(denial: Denial, denier: ParsedText, other: ParsedText) -> bool:

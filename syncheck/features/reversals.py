@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import combinations
 
-from syncheck.features.coordination import says_elsewhere
+from syncheck.features.coordination import says_elsewhere, says_otherwise_elsewhere
 from syncheck.features.differences import BETTER, FITS, REACH, Difference, Found, likeness
-from syncheck.features.negations import bounds_differ, is_excepted
+from syncheck.features.negations import bounds_differ, is_cut_short, is_excepted
 from syncheck.features.opposites import CONVERSE, NEGATORS, OPPOSITES, SYMMETRIC, TITLES, OppositeKind
 from syncheck.features.parsing import ARTICLES, AUXILIARIES, BE, ParsedText, Token, starts_bound
 
@@ -45,11 +45,31 @@ def _agree(kind: OppositeKind, claim: ParsedText, place: int, chunk: ParsedText,
     token, opposite = claim.tokens[place], chunk.tokens[other]
     if says_elsewhere(claim, place, chunk, other) or _is_denied(claim, token) != _is_denied(chunk, opposite):
         return True
+    if kind == "antonym" and _is_said_otherwise(claim, place, chunk, other):
+        return True
     if kind == "quantifier":
         return _amounts_agree(claim, place, chunk, other)
     if kind == "comparison" and (_is_converse(claim, token, chunk, opposite) or _bound_is_denied(claim, chunk)):
         return True
     return token.word in CONVERSE and _has_crossed(claim, token, chunk, opposite)
+
+
+def _is_said_otherwise(claim: ParsedText, place: int, chunk: ParsedText, other: int) -> bool:
+    """Return True if the evidence says in other words what an opposite of its words says.
+
+    "Lee did not" says that Lee failed where Kim passed, and what is open from 9 to 17 closes at 17.
+    """
+    if claim.tokens[place].stem not in chunk.stems and says_otherwise_elsewhere(claim, place, chunk, other):
+        return True
+    return is_cut_short(chunk, claim) or (
+        not _range_ends(claim) and any(t.stem in claim.stems for t in _range_ends(chunk))
+    )
+
+
+def _range_ends(side: ParsedText) -> Sequence[Token]:
+    """Return the numbers after "to" or "until"."""
+    pairs = zip(side.tokens, side.tokens[1:], strict=False)
+    return [token for before, token in pairs if token.number and before.word in {"to", "until", "till"}]
 
 
 def _is_denied(side: ParsedText, token: Token) -> bool:

@@ -186,6 +186,19 @@ LIBRARY = [
         ("Half of the 90 seats are free.", "Half of the 80 seats are free.", "number", ("90", "80")),
         ("The plan costs 5 euros a year.", "The plan costs 2 euros a year, or 3 with calls.", "number", ("5", "2")),
         ("The meeting starts at 3:30 p.m.", "The meeting starts at 14:30.", "number", ("3:30", "14:30")),
+        (
+            "The room is closed on Sundays.",
+            "The room is open daily; the desk is unstaffed on Sundays.",
+            "antonym",
+            ("closed", "open"),
+        ),
+        ("The office is closed from 10 to 14.", "The office is open from 10 to 14.", "antonym", ("closed", "open")),
+        (
+            "In case of fire, use the lift.",
+            "Do not use the lift in case of fire; use the stairs.",
+            "negation",
+            ("", "not"),
+        ),
         ("Nora speaks Spanish.", "Nora speaks French.", "name", ("Spanish", "French")),
     ],
 )
@@ -335,6 +348,12 @@ def test_the_words_that_differ_stand_side_by_side(sentence, evidence, kind, word
         ("It starts at 9 p.m.", "It starts at 21:00."),
         ("Porto and Lisbon are cities of Portugal.", "Lisbon and Porto are cities of Portugal."),
         ("Nora does not speak Spanish.", "Nora speaks French rather than Spanish."),
+        ("On Tuesday the shares rose.", "The shares fell on Monday and recovered on Tuesday."),
+        ("Lee failed the exam.", "Kim passed the exam, but Lee did not."),
+        ("Kim passed the exam.", "Both Kim and Lee passed the exam."),
+        ("In case of fire, use the stairs.", "Do not use the lift in case of fire; use the stairs."),
+        ("No room costs more than 120 euros.", "Rooms cost between 80 and 120 euros."),
+        ("The office closes at 14 on Sundays.", "The office is open on Sundays from 10 to 14."),
         ("The largest is Mira.", "Anor is the largest in summer, Mira, which grows in winter, the largest of all."),
     ],
 )
