@@ -15,7 +15,7 @@ from syncheck.attach import BatchWatch, Watch
 from syncheck.config import AggregatorKind, MonitorConfig, ProbabilisticClassifier
 from syncheck.decoding import StopReason, decode, drain, prepare_generation
 from syncheck.decoding.scored import ScoredAnswer, check_stop_below
-from syncheck.errors import InputError
+from syncheck.errors import InputError, WrongTypeError
 from syncheck.events import EndEvent, Event, SentenceEvent, TokenEvent
 from syncheck.given import check_choice
 from syncheck.hub import StoredMonitor
@@ -70,6 +70,8 @@ class Monitor(StoredMonitor):
     ------
     UnsupportedModelError
         If the model is compiled or has an encoder; see :func:`syncheck.signals.require_watchable`.
+    WrongTypeError
+        If the model is no loaded model, the tokenizer no tokenizer, or the aligner no aligner.
     MismatchError
         If the aggregator expects features other than those of the config's schema, or another order.
 
@@ -105,6 +107,14 @@ class Monitor(StoredMonitor):
         name: str | None = None,
     ) -> None:
         require_watchable(model)
+        if not callable(tokenizer) or not hasattr(tokenizer, "decode"):
+            found = repr(tokenizer) if isinstance(tokenizer, str) else type(tokenizer).__name__
+            raise WrongTypeError(
+                f"tokenizer must be the model's tokenizer, as AutoTokenizer.from_pretrained(...) returns; found {found}"
+            )
+        if aligner is not None and not hasattr(aligner, "align"):
+            found = repr(aligner) if isinstance(aligner, str) else type(aligner).__name__
+            raise WrongTypeError(f"aligner must be an aligner, as load_aligner(...) returns, or None; found {found}")
         if config is None and aggregator is None and lid_references is None:
             if (generic := checkpoint.generic_name(aligner)) is not None:
                 config, aggregator, bundled = checkpoint.generic_parts(generic, model.device)

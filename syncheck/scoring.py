@@ -14,7 +14,7 @@ from syncheck.aggregators import Aggregator
 from syncheck.alignment import Aligner, AskedAligner, EvidenceIndex, Unaligned, languages_of
 from syncheck.config import BACKTRACK_THRESHOLD, PRUNE_THRESHOLD
 from syncheck.features.contrast import contrast_with
-from syncheck.features.conversation import is_bare_answer, is_conversation, is_heading
+from syncheck.features.conversation import is_bare_answer, is_conversation, is_heading, is_reference
 from syncheck.features.differences import Difference
 from syncheck.features.groundedness import BEST_CHUNKS, ContextChunks, packaged_rarity, says_not_stated
 from syncheck.features.parsing import parse
@@ -287,6 +287,8 @@ class SentenceScorer:
         """Return what a sentence is that claims nothing, as far as text alone tells, else None."""
         if is_bare_answer(sentence):
             return "a bare yes or no, which says nothing without its question"
+        if is_reference(sentence):
+            return "a reference to passages, which claims nothing"
         if "no_passage_touches" in self._remarks_on(sentence):
             if is_conversation(sentence):
                 return "a phrase of conversation, which claims nothing"

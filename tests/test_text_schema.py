@@ -264,6 +264,10 @@ def test_what_no_passage_touches_is_not_contradicted_by_the_aligner(text, verdic
         ("**Made on Mars** by Tom", "scored"),
         ("## Six words of a heading here", "scored"),
         ("Made on Mars by Tom:", "scored"),
+        ("(Source: passage 2)", "not_checkable"),
+        ("**Sources:** [1], [3]", "not_checkable"),
+        ("Source: the moon.", "scored"),
+        ("Source: 5 moons", "scored"),
     ],
 )
 def test_a_bare_answer_phrase_or_heading_has_no_score_from_text_alone(text, status):

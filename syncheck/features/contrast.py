@@ -59,7 +59,8 @@ INVERTED_PENALTY = 0.3
 def contrast_with(sentence: str, chunks: Sequence[str], *, read: Callable[[str], ParsedText] = parse) -> Contrasted:
     """Compare a sentence with the few chunks that share most with it, best first; return the best agreement.
 
-    Without chunks, the agreement is 0 and nothing is found. ``read`` may be a cached :func:`parse`.
+    Without chunks, the agreement is 0 and nothing is found; nor is anything in a question, which claims nothing.
+    ``read`` may be a cached :func:`parse`.
     """
     sides = [read(chunk) for chunk in chunks]
     claim = read(respelled(read(sentence), sides)).with_names(frozenset().union(*(side.names for side in sides)))
@@ -79,7 +80,7 @@ def _beside(
     found = tuple(
         dict.fromkeys(
             contrast
-            for rule in _RULES
+            for rule in (() if claim.text.rstrip().endswith("?") else _RULES)
             for contrast, about in rule(claim, chunk, sides)
             if claim.held_by(chunk, about) >= HELD_ENOUGH
         )

@@ -1,4 +1,4 @@
-"""Phrases of conversation and short headings, which claim nothing: "I hope this helps!", "## Overview"."""
+"""What claims nothing: phrases of conversation ("I hope this helps!"), short headings, references ("Source: [1]")."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import re
 from syncheck.lexical import words
 
 _ANSWERS = frozenset("yes no yeah yep nope sure okay ok certainly absolutely definitely indeed exactly".split())
+_CITING = frozenset("source sources reference references citation citations see".split())
+_CITED = frozenset("passage passages context text document documents article section the and no".split())
 _ASSENT = r"(?:sure|certainly|of\ course|absolutely|okay|ok|yes)"
 _PHRASES = re.compile(
     rf"""(?:{_ASSENT}[,!.]*\s+)?(?:
@@ -40,6 +42,12 @@ _STATING = frozenset(
 def is_bare_answer(sentence: str) -> bool:
     """Return True for "Yes.", "No." and the like, which say nothing without their question."""
     return _ANSWERS.issuperset(words(sentence))
+
+
+def is_reference(sentence: str) -> bool:
+    """Return True if a sentence does no more than name passages: "(Source: passage 2)", "Sources: [1], [3]"."""
+    first, *rest = words(sentence) or [""]
+    return first in _CITING and bool(rest) and all(word.isdigit() or word in _CITED for word in rest)
 
 
 def is_conversation(sentence: str) -> bool:

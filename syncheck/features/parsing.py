@@ -52,6 +52,8 @@ _YEAR = re.compile(r"1[0-9]{3}|20[0-9]{2}")
 _PART_ENDS = re.compile(r"[,;:()\u2013\u2014]")
 _CLOCK = re.compile(r"(?P<hour>\d{1,2})(?:[:.](?P<minute>[0-5]\d))?")
 _PLAIN = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?")
+_FORMULA = re.compile(r"\$(\d+(?:[.,]\d+)*)\$")
+"""A number between the marks of a formula, which are no dollars."""
 _STOP = re.compile(r"[.!?;:\n](?=\s)|\n")
 
 
@@ -348,7 +350,8 @@ def _active(tokens: list[Token]) -> list[Token]:
 
 def _tokens(text: str) -> Iterator[Token]:
     """Read the words and numbers; a full stop after "Dr.", or "p.m." before a small letter, ends no clause."""
-    found, start, clause, end, last = list(_TOKEN.finditer(text)), True, 0, 0, ""
+    marked = _FORMULA.sub(r" \1 ", text)
+    found, start, clause, end, last = list(_TOKEN.finditer(marked)), True, 0, 0, ""
     for match, following in zip_longest(found, found[1:]):
         written = match.group()
         stop = _STOP.search(text, end, match.start() + 1)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
-from syncheck.errors import InputError, PromptError, UnsupportedModelError
+from syncheck.errors import InputError, PromptError, UnsupportedModelError, WrongTypeError
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -83,11 +83,16 @@ class ForwardArguments:
 
 
 def require_watchable(model: PreTrainedModel) -> None:
-    """Refuse, with an UnsupportedModelError, a model that cannot be monitored.
+    """Refuse, with an UnsupportedModelError, a model that cannot be monitored; with a WrongTypeError, what is no model.
 
     Such a model is compiled, wrapped by PEFT, has an encoder, or has torch's dynamic int8 layers, with which the
     signals of a token depend on the other tokens of the forward pass.
     """
+    if not callable(getattr(model, "forward", None)):
+        raise WrongTypeError(
+            "model must be a loaded causal language model, as AutoModelForCausalLM.from_pretrained(...) returns; found "
+            f"{repr(model) if isinstance(model, str) else type(model).__name__}"
+        )
     is_compiled = (
         hasattr(model, "_orig_mod")  # torch.compile(model)
         or hasattr(model.forward, "_torchdynamo_orig_callable")  # model.forward = torch.compile(model.forward)

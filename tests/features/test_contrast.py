@@ -354,6 +354,8 @@ def test_the_words_that_differ_stand_side_by_side(sentence, evidence, kind, word
         ("In case of fire, use the stairs.", "Do not use the lift in case of fire; use the stairs."),
         ("No room costs more than 120 euros.", "Rooms cost between 80 and 120 euros."),
         ("The office closes at 14 on Sundays.", "The office is open on Sundays from 10 to 14."),
+        ("Are refunds available?", "Refunds are not available."),  # a question
+        ("The fee is $20$ euros.", "The fee is 20 euros."),  # a formula
         ("The largest is Mira.", "Anor is the largest in summer, Mira, which grows in winter, the largest of all."),
     ],
 )

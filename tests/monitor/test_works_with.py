@@ -10,7 +10,7 @@ from transformers.cache_utils import DynamicCache, QuantizedCache
 from transformers.generation import LogitsProcessorList, StoppingCriteria, StoppingCriteriaList
 
 from syncheck import Monitor, MonitorConfig
-from syncheck.errors import InputError, UnsupportedModelError
+from syncheck.errors import InputError, UnsupportedModelError, WrongTypeError
 from syncheck.testing import Script
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "signals"
@@ -161,6 +161,19 @@ class TestModels:
             monitor.score_batch(prompts, [ANSWER, ANSWER])
         for prompt, report in zip(prompts, monitor.score_batch(prompts, [ANSWER, ANSWER], batch_size=1), strict=True):
             same_signals(report, monitor.score(prompt, ANSWER))
+
+    @pytest.mark.parametrize(
+        ("given", "message"),
+        [
+            ({"model": "my-model"}, r"model must be a loaded causal language model.*found 'my-model'"),
+            ({"model": 5}, r"model must be a loaded.*found int"),
+            ({"tokenizer": "my-model"}, r"tokenizer must be the model's tokenizer.*found 'my-model'"),
+            ({"aligner": "minicheck"}, r"aligner must be an aligner, as load_aligner.*found 'minicheck'"),
+        ],
+    )
+    def test_a_name_in_place_of_a_part_is_refused(self, golden, given, message):
+        with pytest.raises(WrongTypeError, match=message):
+            Monitor(**{"model": golden.model, "tokenizer": golden.tokenizer} | given)
 
     def test_a_model_with_an_encoder_is_refused(self, golden):
         sizes = {"vocab_size": 900, "d_model": 16, "d_ff": 16, "d_kv": 8, "num_layers": 1, "num_heads": 2}
