@@ -295,9 +295,11 @@ def parsed_record(line: str | bytes, source: str, number: int) -> JsonDict:
     try:
         record = json.loads(line.decode() if isinstance(line, bytes) else line)
     except (ValueError, RecursionError) as error:
-        raise RecordError(f"not JSON in UTF-8: {error}", source=source, line=number) from error
+        hint = "; each line must be one JSON object (JSON Lines)" if number == 1 else ""
+        raise RecordError(f"not JSON in UTF-8: {error}{hint}", source=source, line=number) from error
     if not isinstance(record, dict):
-        raise RecordError(f"expected an object, found {type(record).__name__}", source=source, line=number)
+        hint = "; write its items one a line (JSON Lines)" if isinstance(record, list) and number == 1 else ""
+        raise RecordError(f"expected an object, found {type(record).__name__}{hint}", source=source, line=number)
     for name, value in record.items():
         try:
             json.dumps({name: value}, ensure_ascii=False, allow_nan=False).encode()

@@ -119,7 +119,8 @@ def _trained(args: argparse.Namespace, purpose: KitPurpose) -> Monitor:
     except MismatchError as error:
         if args.model is not None:
             raise
-        raise MismatchError(f"{error}. Without --model, it was tried with the bundled model") from error
+        message = f"{error}. Without --model, the bundled model was loaded; pass the --model it was trained for"
+        raise MismatchError(message) from error
 
 
 def _features_asked(args: argparse.Namespace) -> bool:

@@ -160,7 +160,7 @@ def add_generate(parser: argparse.ArgumentParser) -> None:
         --passages FILE  text file with the texts to retrieve from, one per paragraph
         --max-retrievals N  largest number of retrievals per answer (8)
         """,
-        flare_threshold={"type": float},
+        flare_threshold={"type": share},
     )
 
 
@@ -303,7 +303,7 @@ def add_conversion(parser: argparse.ArgumentParser) -> None:
 
 def _add_prior(parser: argparse.ArgumentParser) -> None:
     about = "expected share of faithful sentences, which shifts every score (the share in the monitor's training)"
-    add_options(parser, f"--prior SHARE  {about}", prior={"type": float})
+    add_options(parser, f"--prior SHARE  {about}", prior={"type": open_share})
 
 
 def add_model(parser: argparse.ArgumentParser, *, monitor: bool = True, default: str = "'generic'") -> None:

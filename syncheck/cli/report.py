@@ -48,7 +48,8 @@ def run(args: argparse.Namespace) -> int:
     counts = ", ".join(f"{overview.kinds[kind]} {kind}" for kind in KINDS if overview.kinds[kind])
     sys.stdout.write(f"{overview.answers} answers, {overview.sentences} sentences: {counts or 'none'}\n")
     if unknown:
-        sys.stderr.write(f"syncheck report: {len(unknown)} answers are not in --records, {unknown[0]!r} first\n")
+        are = "1 answer is" if len(unknown) == 1 else f"{len(unknown)} answers are"
+        sys.stderr.write(f"syncheck report: {are} not in --records, {unknown[0]!r} first\n")
     if len(labels) and curves is None:
         sys.stderr.write("syncheck report: all labels are alike, so that there are no curves to draw\n")
     for one in refused[:3]:

@@ -203,6 +203,8 @@ def test_train_then_evaluate_and_score(tmp_path, capsys):
     assert "strict set" in table
     assert "paper set" in table
     assert "all features" in table
+    assert main(["score", "--monitor", monitor, "--input", data]) == 2
+    assert "Without --model, the bundled model was loaded" in capsys.readouterr().err
     trained = [*model, "--monitor", monitor]
     assert main(["evaluate", *trained, "--data", data, "--cv", "0"]) == 2
     assert "12 records" in capsys.readouterr().err
@@ -211,8 +213,6 @@ def test_train_then_evaluate_and_score(tmp_path, capsys):
     assert main(["score", *trained, "--input", data, "--output", str(target)]) == 0
     scores = [[s["score"] for s in row["sentences"]] for row in read(target)]
     assert all(good > bad for good, bad in scores)
-    assert main(["score", "--monitor", monitor, "--input", data]) == 2
-    assert "Without --model, it was tried with the bundled model" in capsys.readouterr().err
 
 
 def test_a_monitor_of_the_bundled_model_needs_no_model(tmp_path):
@@ -224,6 +224,42 @@ def test_a_monitor_of_the_bundled_model_needs_no_model(tmp_path):
     assert main(["score", "--monitor", str(monitor), "--input", source, "--output", str(target)]) == 0
     report = bundled.score(bundled.prompt(question="Who moved?", context=PASSAGE), record["response"])
     assert [s["score"] for s in read(target)[0]["sentences"]] == [s.score for s in report.sentences]
+
+
+def test_a_monitor_of_the_bundled_model_needs_no_model(tmp_path):
+    monitor = load_kit("generation")
+    monitor.save_pretrained(tmp_path / "monitor")
+    record = {"id": "a", "question": "Who?", "context": PASSAGE, "response": "Anna Kovac moved to Lisbon."}
+    source, target = write(tmp_path / "in.jsonl", record), tmp_path / "out.jsonl"
+    command = ["score", "--monitor", str(tmp_path / "monitor"), "--input", source, "--output", str(target)]
+    assert main(command) == 0
+    report = monitor.score(monitor.prompt(question="Who?", context=PASSAGE), record["response"])
+    assert read(target)[0]["sentences"][0]["score"] == report.sentences[0].score
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('[{"id": 1}]', "expected an object, found list; write its items one a line (JSON Lines)"),
+        ("id,question\n1,Who?", "each line must be one JSON object (JSON Lines)"),
+        ('{\n"id": 1\n}', "each line must be one JSON object (JSON Lines)"),
+    ],
+    ids=["an array", "CSV", "several lines"],
+)
+def test_a_file_of_another_form_is_told_the_form(tmp_path, capsys, text, said):
+    source = tmp_path / "in.json"
+    source.write_text(text)
+    assert main(["score", "--input", str(source), "--output", str(tmp_path / "out.jsonl")]) == 2
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("command", "option", "value"), [("score", "--prior", "90"), ("generate", "--flare-threshold", "2")]
+)
+def test_a_share_out_of_bounds_is_refused_by_its_name(capsys, command, option, value):
+    with pytest.raises(SystemExit):
+        main([command, option, value])
+    assert f"argument {option}: must be a number" in capsys.readouterr().err
 
 
 def test_features_are_measured_once(tmp_path, capsys):
