@@ -24,9 +24,9 @@ from syncheck.config import MonitorConfig, SegmenterConfig, Template
 from syncheck.errors import CheckpointError, InputError, MismatchError
 from syncheck.files import check_digests, read_object, write_digests
 from syncheck.given import check_choice
-from syncheck.pretrained import same_weights, weights_sha256
+from syncheck.pretrained import require_tokenizer, same_weights, weights_sha256
 from syncheck.schemas import feature_schema, needs_signals
-from syncheck.signals import LidReferences
+from syncheck.signals import LidReferences, require_watchable
 from syncheck.types import FeatureSchema
 
 if TYPE_CHECKING:
@@ -135,6 +135,8 @@ def load(
     trusted: Collection[str] = (),
 ) -> _Kind:
     """Read a monitor and check that it belongs to this model, tokenizer and aligner."""
+    require_watchable(model)
+    require_tokenizer(tokenizer)
     config = _read_config(directory)
     decided, schema = _decided(directory, config)
     if needs_signals(decided.schema):

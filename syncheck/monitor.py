@@ -20,6 +20,7 @@ from syncheck.events import EndEvent, Event, SentenceEvent, TokenEvent
 from syncheck.given import check_choice
 from syncheck.hub import StoredMonitor
 from syncheck.parts import require_prompt, rows_of
+from syncheck.pretrained import require_tokenizer
 from syncheck.replay import GivenResponse
 from syncheck.report import Report
 from syncheck.schemas import ALIGNER_ALONE, feature_schema
@@ -107,11 +108,7 @@ class Monitor(StoredMonitor):
         name: str | None = None,
     ) -> None:
         require_watchable(model)
-        if not callable(tokenizer) or not hasattr(tokenizer, "decode"):
-            found = repr(tokenizer) if isinstance(tokenizer, str) else type(tokenizer).__name__
-            raise WrongTypeError(
-                f"tokenizer must be the model's tokenizer, as AutoTokenizer.from_pretrained(...) returns; found {found}"
-            )
+        require_tokenizer(tokenizer)
         if aligner is not None and not hasattr(aligner, "align"):
             found = repr(aligner) if isinstance(aligner, str) else type(aligner).__name__
             raise WrongTypeError(f"aligner must be an aligner, as load_aligner(...) returns, or None; found {found}")

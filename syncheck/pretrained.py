@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 from transformers import PreTrainedConfig, PreTrainedTokenizerBase
 
-from syncheck.errors import CheckpointError, describe_failure, is_out_of_memory
+from syncheck.errors import CheckpointError, WrongTypeError, describe_failure, is_out_of_memory
 from syncheck.files import require_regular
 
 if TYPE_CHECKING:
@@ -41,6 +41,15 @@ _LAYERS = re.compile("(^|_)(layers?|blocks)$")
 _HALVES = (torch.bfloat16, torch.float16)
 _DIGITS = 32
 """Hexadecimal digits of each half of a digest."""
+
+
+def require_tokenizer(tokenizer: object) -> None:
+    """Refuse, with a WrongTypeError, what is no tokenizer, such as its name."""
+    if not callable(tokenizer) or not hasattr(tokenizer, "decode"):
+        found = repr(tokenizer) if isinstance(tokenizer, str) else type(tokenizer).__name__
+        raise WrongTypeError(
+            f"tokenizer must be the model's tokenizer, as AutoTokenizer.from_pretrained(...) returns; found {found}"
+        )
 
 
 def load_pretrained(auto: Any, name: str | Path, *, what: str, **options: Any) -> Any:

@@ -45,11 +45,7 @@ class FittedEstimator:
         from sklearn.base import clone
 
         name = type(estimator).__name__
-        if isinstance(estimator, type) or not all(hasattr(estimator, n) for n in ("fit", "predict_proba")):
-            raise InputError(
-                "an aggregator is the name of a kind or a scikit-learn classifier, as an instance, with predict_proba; "
-                f"found {estimator.__name__ if isinstance(estimator, type) else name}"
-            )
+        check_classifier(estimator)
         try:
             fitted = cls(clone(estimator).fit(X, y), X.shape[1])
         except (TypeError, ValueError) as error:
@@ -143,3 +139,13 @@ def _skops() -> Any:
     with MissingExtraError.unless("skops", "estimators"):
         import skops.io
     return skops.io
+
+
+def check_classifier(estimator: object) -> None:
+    """Refuse, with an InputError, what is no scikit-learn classifier with ``predict_proba``, such as a class."""
+    if isinstance(estimator, type) or not all(hasattr(estimator, name) for name in ("fit", "predict_proba")):
+        found = estimator if isinstance(estimator, type) else type(estimator)
+        raise InputError(
+            "an aggregator is the name of a kind or a scikit-learn classifier, as an instance, with predict_proba; "
+            f"found {found.__name__}"
+        )

@@ -5,12 +5,13 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from syncheck.aggregators import Aggregator
+from syncheck.aggregators.estimators import check_classifier
 from syncheck.alignment import Aligner, load_aligner
 from syncheck.config import AggregatorKind, MonitorConfig, ProbabilisticClassifier
 from syncheck.errors import InputError, LeftOutWarning
@@ -134,6 +135,7 @@ def fit_monitor(
     LeftOutWarning
         If responses are left out of training, for example because they do not fit the window or have no context.
     """
+    _check_aggregator(aggregator)
     given = labelled_responses(records)
     check_questions(given, remedy=MORE_LABELS)
     untrained = untrained_monitor(model, tokenizer, config, aligner)
@@ -141,6 +143,15 @@ def fit_monitor(
     if lines := left_out_lines(measured):
         warnings.warn("not all responses are trained on\n" + "\n".join(lines), LeftOutWarning, stacklevel=2)
     return fit_measured(untrained, measured, aggregator=aggregator, rule=rule, seed=seed)
+
+
+def _check_aggregator(aggregator: object) -> None:
+    """Refuse, before anything is measured, what cannot be trained."""
+    if not isinstance(aggregator, str):
+        check_classifier(aggregator)
+    elif aggregator not in (kinds := ("best", *get_args(AggregatorKind))):
+        named = ", ".join(map(repr, kinds))
+        raise InputError(f"aggregator must be one of {named}, or a scikit-learn classifier; found {aggregator!r}")
 
 
 def untrained_monitor(

@@ -7,7 +7,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
 from syncheck import Monitor, MonitorConfig
-from syncheck.errors import InputError, UntrustedTypesError
+from syncheck.errors import InputError, UntrustedTypesError, WrongTypeError
 from syncheck.evaluation import cross_validate
 from syncheck.testing import WordAligner
 from syncheck.training import choose_thresholds, fit_monitor, measure, question_digests
@@ -123,3 +123,27 @@ def test_too_few_questions_are_refused_before_they_are_measured(llama, monkeypat
     with pytest.raises(InputError, match="questions") as caught:
         fitted(llama, given=records(4))
     assert "5 questions" in str(caught.value) and "found 4 in 4 records. Label" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [
+        ("svm", "must be one of 'best', 'lr'.*found 'svm'"),
+        (LogisticRegression, "as an instance.*found LogisticRegression"),
+        (None, "found NoneType"),
+    ],
+)
+def test_an_aggregator_that_cannot_be_trained_is_refused_before_the_records_are_measured(
+    llama, monkeypatch, kind, said
+):
+    monkeypatch.setattr("syncheck.training.fit.measure", lambda *_, **__: pytest.fail("measured"))
+    with pytest.raises(InputError, match=said):
+        fitted(llama, kind)
+
+
+def test_a_name_in_place_of_a_model_is_refused(llama, monitor, tmp_path):
+    monitor.save_pretrained(tmp_path)
+    with pytest.raises(WrongTypeError, match="model must be a loaded causal language model.*found 'my-model'"):
+        Monitor.from_pretrained(tmp_path, model="my-model", tokenizer=llama.tokenizer)
+    with pytest.raises(WrongTypeError, match="tokenizer must be the model's tokenizer.*found 'my-model'"):
+        Monitor.from_pretrained(tmp_path, model=llama.model, tokenizer="my-model")
