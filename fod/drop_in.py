@@ -118,9 +118,15 @@ class AnswerGenerator(ABC, Generic[O]):
     ------
     InputError
         If model and monitor do not belong together.
+    WrongTypeError
+        If the monitor is no :class:`~syncheck.Monitor`.
     """
 
     def __init__(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, monitor: Monitor) -> None:
+        if not isinstance(monitor, Monitor):
+            raise WrongTypeError(
+                f"monitor must be a Monitor, as load_kit('generation') returns; found {type(monitor).__name__}"
+            )
         if model is not monitor.model:
             raise InputError("model must be the one the monitor watches; pass monitor.model")
         self.monitor = monitor

@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
+from numbers import Real
 from typing import TYPE_CHECKING, Literal, get_args
 
 import torch
@@ -14,7 +15,7 @@ from fod.config import DEFAULTS, check_count, check_sampling
 from fod.drop_in import AnswerGenerator, GeneratorOutput, event_of, ids_of, sampling
 from syncheck import Event, Monitor, RagPrompt, Report
 from syncheck.decoding import GenerationSetup, drain
-from syncheck.errors import InputError, NotReadyError
+from syncheck.errors import InputError, NotReadyError, WrongTypeError
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -95,7 +96,7 @@ class BestOfNGenerator(AnswerGenerator[BestOfNOutput]):
             stops = drain(watched.decode(sampled, generator=generator))
             rows = watched.decoding.rows
             reports = watched.reports(stops=stops, seconds=time.perf_counter() - started)
-        rewards = tuple(self.reward(report) for report in reports)
+        rewards = tuple(_checked(self.reward(report)) for report in reports)
         worth = [-math.inf if reward is None else reward for reward in rewards]
         chosen = worth.index(max(worth))
         for sentence in reports[chosen].sentences:
@@ -120,6 +121,12 @@ _REWARDS: dict[str, Reward] = {
     "mean": mean_score,
     "lowest": lambda report: None if report.lowest is None else report.lowest.score,
 }
+
+
+def _checked(reward: object) -> float | None:
+    if reward is None or (isinstance(reward, Real) and not math.isnan(reward)):
+        return None if reward is None else float(reward)
+    raise WrongTypeError(f"reward must return a number, or None for the worst; found {reward!r}")
 
 
 def _reward_of(name: str, monitor: Monitor) -> Reward:

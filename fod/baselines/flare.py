@@ -140,6 +140,10 @@ class FLAREGenerator(AnswerGenerator[FLAREOutput]):
         build_prompt: PromptBuilder | None = None,
     ) -> None:
         super().__init__(model, tokenizer, monitor)
+        if not callable(retriever):
+            raise WrongTypeError(
+                f"retriever must be a function of a FLAREQuery that returns passages; found {type(retriever).__name__}"
+            )
         check_share(threshold, "threshold")
         check_count(max_retrievals, "max_retrievals")
         self.retriever = retriever
@@ -213,8 +217,12 @@ class FLAREGenerator(AnswerGenerator[FLAREOutput]):
             text="".join(text for text, probability in tokens if probability >= self.threshold).strip(),
         )
         passages = self.retriever(query)
-        if isinstance(passages, str) or not all(isinstance(passage, str) for passage in passages):
-            raise WrongTypeError("a retriever must return a list of strings, the passages")
+        is_list = isinstance(passages, Sequence) and not isinstance(passages, str)
+        if not is_list or not all(isinstance(passage, str) for passage in passages):
+            raise WrongTypeError(
+                "a retriever must return a list of strings, the passages, and an empty one if it finds none; found "
+                f"{type(passages).__name__}"
+            )
         return Retrieval(query, tuple(passages)) if any(passage.strip() for passage in passages) else None
 
 

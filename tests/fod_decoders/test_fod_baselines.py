@@ -17,7 +17,7 @@ from fod import (
     contrast_scores,
 )
 from syncheck import Monitor, MonitorConfig
-from syncheck.errors import InputError, NotReadyError
+from syncheck.errors import InputError, NotReadyError, WrongTypeError
 from syncheck.testing import Script
 
 NEAR = 1e-5
@@ -253,3 +253,14 @@ class TestPassageIndex:
             PassageIndex(["..."])
         with pytest.raises(InputError, match="count"):
             PassageIndex(self.PASSAGES, count=0)
+
+
+@pytest.mark.parametrize("reward", ["0.5", float("nan")])
+def test_a_reward_that_is_no_number_is_refused(monitor, prompt, reward):
+    with pytest.raises(WrongTypeError, match="must return a number, or None for the worst"):
+        run(BestOfNGenerator(*models(monitor), reward=lambda report: reward, samples=2), prompt)
+
+
+def test_a_decoder_without_a_monitor_is_refused(monitor):
+    with pytest.raises(WrongTypeError, match="monitor must be a Monitor.*found NoneType"):
+        AbstainGenerator(monitor.model, monitor.tokenizer, None)

@@ -195,3 +195,16 @@ def test_errors(monitor):
         FLAREGenerator(*models, retriever=list, threshold=1.5)
     with pytest.raises(InputError, match="max_retrievals"):
         FLAREGenerator(*models, retriever=list, threshold=0.5, max_retrievals=0)
+
+
+@pytest.mark.parametrize(
+    "found", [None, "a passage", [5], iter(FOUND)], ids=["none", "a string", "numbers", "an iterator"]
+)
+def test_a_retriever_that_returns_no_list_of_passages_is_refused(monitor, prompt, found):
+    with pytest.raises(WrongTypeError, match="must return a list of strings.*found"):
+        run(monitor, prompt, lambda query: found, 1.0)
+
+
+def test_passages_in_place_of_a_retriever_are_refused(monitor, prompt):
+    with pytest.raises(WrongTypeError, match="must be a function of a FLAREQuery.*found list"):
+        run(monitor, prompt, FOUND, 1.0)
