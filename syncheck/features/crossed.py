@@ -100,18 +100,6 @@ def _is_either(token: Token, stem: str, opposites: frozenset[str]) -> bool:
     return token.stem == stem or token.word in opposites
 
 
-def is_in_place(claim: ParsedText, place: int, chunk: ParsedText, of_kind: OfKind) -> bool:
-    """Return True if an item stands in the fact of the evidence that the sentence has words of, and of no later one."""
-    facts = _facts(chunk, of_kind)
-    held = _held(claim, place, chunk, facts, of_kind) if len(facts) > 1 else None
-    if held is None:
-        return False
-    fact, words = held
-    items = {chunk.tokens[p].stem for p in facts[fact].places if of_kind(chunk.tokens[p])}
-    is_told = bool(words[fact]) and len(words[fact]) >= COVERED * len(facts[fact].own)
-    return is_told and len(items) == 1 and not any(said for n, said in enumerate(words) if n not in (0, fact))
-
-
 def _held(
     claim: ParsedText, place: int, chunk: ParsedText, facts: Sequence[_Fact], of_kind: OfKind
 ) -> tuple[int, list[frozenset[str]]] | None:

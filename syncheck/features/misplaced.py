@@ -9,7 +9,6 @@ from itertools import pairwise
 
 from syncheck.features.computed import is_computed
 from syncheck.features.coordination import says_elsewhere
-from syncheck.features.crossed import is_in_place
 from syncheck.features.differences import BETTER, FITS, Difference, Found, is_same_name, likeness
 from syncheck.features.opposites import SIZES, SYMMETRIC, TITLES, UNITS
 from syncheck.features.parsing import ARTICLES, AUXILIARIES, IN_BOUNDS, SYMBOLS, ParsedText, Token, between, is_year
@@ -64,7 +63,7 @@ def misplaced(
     A place is recognised by the words around it; a neighbour of it must be the same.
     """
     for place, item in enumerate(claim.tokens):
-        if not of_kind(item) or is_in_place(claim, place, chunk, of_kind):
+        if not of_kind(item):
             continue
         fits = {other: likeness(claim, place, chunk, other) for other, t in enumerate(chunk.tokens) if of_kind(t)}
         same = max((fit for other, fit in fits.items() if chunk.tokens[other].stem == item.stem), default=0.0)

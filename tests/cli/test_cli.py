@@ -226,17 +226,6 @@ def test_a_monitor_of_the_bundled_model_needs_no_model(tmp_path):
     assert [s["score"] for s in read(target)[0]["sentences"]] == [s.score for s in report.sentences]
 
 
-def test_a_monitor_of_the_bundled_model_needs_no_model(tmp_path):
-    monitor = load_kit("generation")
-    monitor.save_pretrained(tmp_path / "monitor")
-    record = {"id": "a", "question": "Who?", "context": PASSAGE, "response": "Anna Kovac moved to Lisbon."}
-    source, target = write(tmp_path / "in.jsonl", record), tmp_path / "out.jsonl"
-    command = ["score", "--monitor", str(tmp_path / "monitor"), "--input", source, "--output", str(target)]
-    assert main(command) == 0
-    report = monitor.score(monitor.prompt(question="Who?", context=PASSAGE), record["response"])
-    assert read(target)[0]["sentences"][0]["score"] == report.sentences[0].score
-
-
 @pytest.mark.parametrize(
     ("text", "said"),
     [

@@ -423,7 +423,6 @@ def test_facts_that_are_crossed_contrast(sentence, evidence, words):
     [
         ("In 2023 revenue was 7 million euros.", REVENUE),
         ("Revenue rose from 5 million to 7 million euros.", REVENUE),
-        ("In May 139 ships called at the port.", CALLS),
         ("The port saw 147 ships in April.", CALLS),
         ("A student ticket costs 8 euros.", PRICES),
         ("Adults pay 12 euros, unlike students.", PRICES),
