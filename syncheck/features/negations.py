@@ -21,6 +21,9 @@ FEW, MANY = frozenset("few minority seldom".split()), frozenset("most many major
 """Words of which one, with a denial, says the same as the other: "few have", "most have no"."""
 FAILING = frozenset("fail fails failed refuse refuses refused lack lacks lacked".split())
 """Verbs that deny, so that "no" before one affirms."""
+WHETHER = ["whether", "or", "not"]
+CONDITION = 8
+"""Number of words after "if" that say on what condition."""
 ONLY = frozenset("only exclusively solely".split())
 """Words before that to which a statement is limited."""
 TIME = 8
@@ -50,6 +53,20 @@ def negations(claim: ParsedText, chunk: ParsedText, _: Sequence[ParsedText]) -> 
             if met is not None and met.clause not in other.negative_clauses:
                 pair = (token.text, met.text) if is_claim else (met.text, token.text)
                 yield Difference("negation", *pair), {token.stem, met.stem}
+    yield from _unconditional(claim, chunk)
+
+
+def _unconditional(claim: ParsedText, chunk: ParsedText) -> Iterator[Found]:
+    """Find "whether or not" in place of the "if" of the same condition."""
+    words = [token.word for token in claim.tokens]
+    for place in range(len(words) - 2):
+        if words[place : place + 3] == WHETHER:
+            wanted = {t.stem for t in claim.tokens[place + 3 : place + 3 + CONDITION] if t.content}
+            for other, token in enumerate(chunk.tokens):
+                after = chunk.tokens[other + 1 : other + 1 + CONDITION]
+                if token.word == "if" and any(t.stem in wanted for t in after):
+                    yield Difference("negation", claim.written(place, place + 2), token.text), frozenset()
+                    return
 
 
 def is_excepted(claim: ParsedText, chunk: ParsedText) -> bool:

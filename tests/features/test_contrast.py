@@ -199,6 +199,12 @@ LIBRARY = [
             "negation",
             ("", "not"),
         ),
+        (
+            "Pupils may leave whether or not a parent has signed.",
+            "Pupils may leave if a parent has signed.",
+            "negation",
+            ("whether or not", "if"),
+        ),
         ("Nora speaks Spanish.", "Nora speaks French.", "name", ("Spanish", "French")),
     ],
 )
