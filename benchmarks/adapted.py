@@ -28,10 +28,10 @@ from syncheck import LabelledResponse, Monitor, MonitorConfig, load_aligner, loa
 from syncheck.evaluation import auroc_table, cross_validate
 from syncheck.kit import kit_language_model
 from syncheck.labelling import LabelledSentence, load_ragtruth
+from syncheck.monitor import Teacher
 from syncheck.training import (
     LabelledSet,
     MeasuredSentences,
-    Teacher,
     adapt_monitor,
     against_references,
     labelled_set,

@@ -2,9 +2,12 @@
 
 import subprocess
 import sys
+from importlib import import_module
+from pathlib import Path
 
 import pytest
 
+ROOT = Path(__file__).parents[1]
 HEAVY = {"nltk", "scipy", "sklearn", "torch", "transformers", "xgboost"}
 
 
@@ -48,3 +51,9 @@ def test_every_public_name_is_seen_by_dir():
     import syncheck
 
     assert set(syncheck.__all__) <= set(dir(syncheck))
+
+
+@pytest.mark.parametrize("folder", ["benchmarks", "benchmarks/reliability", "examples/starter_kit"])
+def test_every_benchmark_and_script_of_the_kit_can_be_imported(folder):
+    for path in sorted((ROOT / folder).glob("*.py")):
+        import_module(path.stem)
