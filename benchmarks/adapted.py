@@ -48,12 +48,14 @@ def scores_of(monitor: Monitor, found: LabelledSet) -> Floats:
 
 
 def text_scores(monitor: Monitor, measured: MeasuredSentences, used: NDArray[np.int64]) -> Floats:
-    """Score the sentences by a monitor that reads text alone."""
+    """Score the measured sentences by a monitor that reads text alone; one that claims nothing counts as faithful."""
+    config = replace(monitor.config, segmenter=MonitorConfig().segmenter)  # as they were measured
+    monitor = monitor.replaced(config=config)
     scored = []
     for record in measured.records:
         prompt = monitor.prompt(question=record.question, context=record.passages)
         scored += [sentence.score for sentence in monitor.score(prompt, record.response).sentences]
-    return np.array([np.nan if score is None else score for score in scored])[used]
+    return np.array([1.0 if score is None else score for score in scored])[used]
 
 
 def halves(records: Sequence[LabelledResponse], seed: int) -> tuple[set[str], set[str]]:
