@@ -16,7 +16,7 @@ from itertools import combinations
 from syncheck.features.crossed import crossed, crossed_opposites
 from syncheck.features.differences import Difference, Found
 from syncheck.features.misplaced import is_name, is_number, misplaced, turned_bounds, units
-from syncheck.features.negations import negations
+from syncheck.features.negations import excepted, negations
 from syncheck.features.parsing import ParsedText, parse, respelled
 from syncheck.features.reversals import exchanged, turned
 from syncheck.types import ContrastKind
@@ -109,6 +109,7 @@ def _inverted(claim: ParsedText, chunk: ParsedText) -> float:
 
 _RULES: tuple[Callable[[ParsedText, ParsedText, Sequence[ParsedText]], Iterator[Found]], ...] = (
     negations,
+    excepted,
     *(partial(misplaced, kind="number", of_kind=partial(is_number, year=year)) for year in (True, False)),
     *(partial(crossed, kind="number", of_kind=partial(is_number, year=year)) for year in (True, False)),
     units,

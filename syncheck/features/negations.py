@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from syncheck.features.coordination import part_of
 from syncheck.features.differences import Difference, Found
 from syncheck.features.misplaced import UP_TO, phrase_before
-from syncheck.features.opposites import NEGATIVE_PREFIXES, OPPOSITES
+from syncheck.features.opposites import EXCEPT, NEGATIVE_PREFIXES, OPPOSITES
 from syncheck.features.parsing import AUXILIARIES, NOT_YET, Denial, ParsedText, Token
 
 AT_LEAST = frozenset("least over above older minimum exceeds exceeding".split())
@@ -72,6 +72,19 @@ def _unconditional(claim: ParsedText, chunk: ParsedText) -> Iterator[Found]:
 def is_excepted(claim: ParsedText, chunk: ParsedText) -> bool:
     """Return True if a sentence is about an exception of the evidence: "closed on Mondays", "daily except Mondays"."""
     return bool((chunk.exceptions & claim.stems) - claim.exceptions)
+
+
+def excepted(claim: ParsedText, chunk: ParsedText, _: Sequence[ParsedText]) -> Iterator[Found]:
+    """Find a sentence that says of an exception what the evidence says of all else: "open on Mondays"."""
+    word = next((token for token in chunk.tokens if token.word in EXCEPT and token.word != "until"), None)
+    content = {token.stem for token in claim.tokens if token.content}
+    named, rest = content & chunk.exceptions - claim.exceptions, content - chunk.exceptions
+    if word is None or not named or not rest or claim.exceptions:
+        return
+    said = {token.stem for token in chunk.tokens if token.start < word.start}
+    if rest <= said and not (claim.negative_clauses or chunk.negative_clauses):
+        token = next(token for token in claim.tokens if token.stem in named)
+        yield Difference("negation", token.text, word.text), frozenset(named)
 
 
 def _has_own_number(claim: ParsedText, chunk: ParsedText) -> bool:

@@ -450,6 +450,21 @@ def test_facts_that_are_told_as_they_are_do_not_contrast(sentence, evidence):
     assert contrast_with(sentence, [evidence]).found == ()
 
 
+@pytest.mark.parametrize(
+    ("sentence", "evidence", "words"),
+    [
+        ("It is open on Mondays.", "The museum is open daily except Mondays.", [("Mondays", "except")]),
+        ("Guide dogs are allowed.", "Dogs are not allowed, except guide dogs.", []),
+        ("It is closed on Mondays.", "The museum is open daily except Mondays.", []),
+        ("It is open daily except Mondays.", "The museum is open daily except Mondays.", []),
+        ("You may camp at Linn.", "Camping is forbidden except at Linn.", []),
+        ("It is open until six.", "The museum is open until six.", []),
+    ],
+)
+def test_what_is_said_of_an_exception_contrasts(sentence, evidence, words):
+    assert [(found.sentence, found.evidence) for found in contrast_with(sentence, [evidence]).found] == words
+
+
 def test_a_number_or_name_that_stands_elsewhere_contrasts_where_the_chunk_tells_the_rest():
     chunks = [
         "The first model went on sale in 2016 in Weimar.",
