@@ -33,7 +33,12 @@ def turned(claim: ParsedText, chunk: ParsedText, _: Sequence[ParsedText]) -> Ite
         for kind, opposites in OPPOSITES.get(token.word, ()):
             if opposites & claim.words or opposites.isdisjoint(chunk.words):
                 continue
-            same = max((likeness(claim, place, chunk, other) for other in chunk.places.get(token.stem, ())), default=0)
+            alike = [
+                other
+                for other, t in enumerate(chunk.tokens)
+                if t.stem == token.stem or (kind, opposites) in OPPOSITES.get(t.word, ())
+            ]
+            same = max((likeness(claim, place, chunk, other) for other in alike), default=0)
             fits = {o: likeness(claim, place, chunk, o) for o, t in enumerate(chunk.tokens) if t.word in opposites}
             best = max(fits, key=fits.__getitem__)
             if fits[best] >= max(FITS, BETTER * same) and not _agree(kind, claim, place, chunk, best):

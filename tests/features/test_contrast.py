@@ -436,6 +436,7 @@ def test_facts_that_are_crossed_contrast(sentence, evidence, words):
         ("A week in the long-stay car park costs 45.", PARKING),
         ("Paul Roth was appointed in 2021.", PEOPLE),
         ("Offline maps came with version 3.4.", VERSIONS),
+        ("Staff above 50 have 30 days.", "Employees under 30 get 25 days of leave, those over 50 get 30 days."),
         ("The Uno must not be turned over, while the Duo has a soft side.", RADIOS),
         ("Cool light keeps one awake.", LIGHT),
         ("He was born on June 5, 1915.", "Eugene Ost (June 5, 1915 – May 3, 2005) was an architect, born in Linz."),
