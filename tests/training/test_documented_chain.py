@@ -1,5 +1,6 @@
 """The commands of docs/training.md run one after the other, on the bundled kit and a made-up corpus."""
 
+import json
 import shlex
 import shutil
 from pathlib import Path
@@ -25,7 +26,7 @@ def run_once(words):
         words = [*words[: runs + 1], "1", *words[runs + 2 :]]
     elif words[0] in ("ablate", "transfer"):
         words = [*words, "--repeats", "1", "--cv", "3"]
-    return words if words[0] == "features" or "--aggregator" in words else [*words, "--aggregator", "lr"]
+    return words if words[0] in ("features", "score") or "--aggregator" in words else [*words, "--aggregator", "lr"]
 
 
 @pytest.mark.slow
@@ -36,6 +37,7 @@ def test_the_documented_chain_runs(tmp_path, monkeypatch, capsys):
         *(
             "features",
             "train",
+            "score",
             "evaluate",
             "evaluate",
             "evaluate",
@@ -47,6 +49,8 @@ def test_the_documented_chain_runs(tmp_path, monkeypatch, capsys):
         )
     ]
     monkeypatch.chdir(tmp_path)
+    answer = {"id": 1, "question": "Who?", "context": ["Anna moved to Lisbon."], "response": "Anna moved to Lisbon."}
+    Path("answers.jsonl").write_text(json.dumps(answer), encoding="utf-8")
     Path("ragtruth").mkdir()
     write_ragtruth(Path("ragtruth"), per_split=3)
     for split in ("train", "test"):
