@@ -442,6 +442,10 @@ def test_facts_that_are_crossed_contrast(sentence, evidence, words):
         ("He was born on June 5, 1915.", "Eugene Ost (June 5, 1915 – May 3, 2005) was an architect, born in Linz."),
         ("Use a 70 percent alcohol wipe or a cloth.", "Use a 70 percent alcohol wipe, 75 percent ethanol, or a cloth."),
         (
+            "Gently wipe hard surfaces with a 70 percent isopropyl wipe.",
+            "Using a 70 percent isopropyl wipe, 75 percent ethyl wipe, or cloths, you may gently wipe hard surfaces.",
+        ),
+        (
             "The north tower is 25 metres taller than the south tower.",
             "The north tower is 120 metres tall and the south tower 95 metres.",
         ),
