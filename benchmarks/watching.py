@@ -3,8 +3,9 @@
     python benchmarks/watching.py
 
 The answer is text of the bundled passages, scored with the kit's monitors: ``generic`` reads text alone, ``generation``
-lets the kit's language model read it too. It is fed piece by piece, as a list of pieces, and as an asynchronous stream
-whose pieces are all there. Each way takes turns with one score; prints the seconds of each round and the median ratio.
+lets the kit's language model read it too. It is fed piece by piece (with a fixed number of sentences scored together,
+and with the default), as a list of pieces, and as an asynchronous stream whose pieces are all there. Each way takes
+turns with one score; prints the seconds of each round and the median ratio.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from syncheck.kit import KitPurpose, demo_questions
 from syncheck.streams import Verified
 
 Result = TypeVar("Result")
-Way = Literal["list", "asynchronous stream"]
+Way = Literal["pieces", "list", "asynchronous stream"]
 
 
 def pieces_of(text: str, count: int) -> list[str]:
@@ -34,7 +35,7 @@ def pieces_of(text: str, count: int) -> list[str]:
     return [text[a:b] for a, b in pairwise(bounds)]
 
 
-def watched(monitor: Monitor, prompt: RagPrompt, pieces: Sequence[str], at_once: int) -> list[float | None]:
+def watched(monitor: Monitor, prompt: RagPrompt, pieces: Sequence[str], at_once: int | None) -> list[float | None]:
     """Watch an answer that is fed piece by piece; returns the scores."""
     with monitor.watch_text(prompt, at_once=at_once) as watch:
         for piece in pieces:
@@ -69,14 +70,14 @@ def seconds(run: Callable[[], Result]) -> tuple[float, Result]:
 
 
 def compare(purpose: KitPurpose, text: str, pieces: Sequence[str], rounds: int, way: int | Way) -> None:
-    """Let one monitor score and watch in turns, and print; a number is that of sentences fed and scored together."""
+    """Let one monitor score and watch in turns, and print; a number is that of sentences scored together."""
     monitor, first = load_kit(purpose), demo_questions()[0]
     prompt = monitor.prompt(question=first.question, context=first.passages)
     ratios, name = [], f"{purpose}, " + (f"{way} at once" if isinstance(way, int) else way)
 
     def watch() -> list[float | None]:
-        if isinstance(way, int):
-            return watched(monitor, prompt, pieces, way)
+        if isinstance(way, int) or way == "pieces":
+            return watched(monitor, prompt, pieces, None if way == "pieces" else way)
         return (listed if way == "list" else burst)(monitor, prompt, pieces)
 
     for _ in range(rounds + 1):

@@ -104,6 +104,7 @@ class CheckedText:
                 prompt,
                 reveal=self._request.reveal,
                 stop_below=self._request.stop_below,
+                at_once=1,  # an upstream that pauses must not keep back a sentence that is complete
                 passage_ids=self._request.passage_ids,
             )
             self._watch.__enter__()

@@ -19,6 +19,7 @@ from syncheck.parts import MonitorParts, require_prompt
 from syncheck.report import Report
 from syncheck.schemas import needs_signals
 from syncheck.signals import check_window
+from syncheck.streams.pace import Pace
 from syncheck.streams.protocol import ProtocolEvent, Reveal
 from syncheck.streams.reading import GrowingResponse
 from syncheck.streams.writer import EventWriter
@@ -51,7 +52,9 @@ class TextWatch:
         As in :meth:`syncheck.Monitor.score`.
     at_once
         Number of sentences that are scored together, at least 1. More take less work, but each sentence is reported
-        later.
+        later. None scores each sentence as soon as it is complete, unless the text comes at least ten times faster than
+        it is scored, as a replay does: after three such sentences in a row, up to :data:`MOST_TOGETHER` wait for each
+        other, until a piece is late.
     passage_ids
         The caller's names for the passages, one for each.
 
@@ -81,14 +84,16 @@ class TextWatch:
         reveal: Reveal = "verified",
         stop_below: float | None = None,
         signals: bool = False,
-        at_once: int = 1,
+        at_once: int | None = None,
         passage_ids: Sequence[str] | None = None,
     ) -> None:
         require_prompt(prompt)
         check_stop_below(stop_below, has_scores=monitor.aggregator is not None)
-        if at_once < 1:
-            raise InputError(f"at_once must be at least 1; found {at_once}")
+        if at_once is not None and at_once < 1:
+            raise InputError(f"at_once must be at least 1, or None; found {at_once}")
         self._at_once = at_once
+        self._pace = Pace()
+        self._returned = time.perf_counter()  # when the source was last asked for more
         self._closed: list[SentenceSpan] = []  # not scored yet
         self._monitor = monitor
         self._prompt = prompt
@@ -161,16 +166,19 @@ class TextWatch:
         WrongTypeError
             If the piece is not a string, or a token not a GeneratorToken.
         """
-        return self._take(deque([(piece, tokens)]))
+        return self._take(deque([(piece, tokens)]), may_wait=True)
 
-    def _take(self, pieces: deque[tuple[str, Sequence[GeneratorToken]]]) -> list[ProtocolEvent]:
+    def _take(self, pieces: deque[tuple[str, Sequence[GeneratorToken]]], *, may_wait: bool) -> list[ProtocolEvent]:
         """Take pieces that have arrived until :data:`MOST_TOGETHER` sentences are complete, and score these together.
 
-        Returns the new events for a reader; otherwise as :meth:`feed` for each piece.
+        Sentences of a text that arrives quickly may wait for the next pieces. Returns the new events for a reader;
+        otherwise as :meth:`feed` for each piece.
         """
         self._require_open()
         known, since = len(self.events), time.perf_counter()
-        while pieces and not self._reading.is_over and len(self._closed) < max(self._at_once, MOST_TOGETHER):
+        self._pace.waited(since - self._returned)
+        complete = len(self._closed)
+        while pieces and not self._reading.is_over and len(self._closed) < max(self._at_once or 1, MOST_TOGETHER):
             piece, tokens = pieces.popleft()
             if not isinstance(piece, str):
                 raise WrongTypeError(f"a piece must be a string; found {type(piece).__name__}")
@@ -178,11 +186,20 @@ class TextWatch:
             self._closed += self._reading.feed(piece)
             self._generator += _placed(tokens, before)
             self._writer.append(self._reading.text[before:])
-        if len(self._closed) >= self._at_once:
+        if len(self._closed) > complete:
+            self._pace.completed(len(self._closed) - complete)
+        if len(self._closed) >= self._wanted(may_wait=may_wait):
             self._score(since)
         if self._reading.is_over:
             self.is_over = True
+        self._returned = time.perf_counter()
         return self.events[known:]
+
+    def _wanted(self, *, may_wait: bool) -> int:
+        """Return the number of complete sentences that are scored now."""
+        if self._at_once is not None:
+            return self._at_once
+        return MOST_TOGETHER if may_wait and self._pace.is_quick else 1
 
     def close(self) -> list[ProtocolEvent]:
         """End the answer and return the last events for a reader, including the final one.
@@ -240,6 +257,7 @@ class TextWatch:
         else:
             measured = unmeasured(ids, spans, reading.transcript, start=first)
             answer.keep(measured, answer.scorer(measured, earlier=answer.sentences, since=since))
+        self._pace.scored(len(spans), time.perf_counter() - since)
         for index, sentence in enumerate(answer.sentences[known:], known + 1):
             self._writer.sentence(sentence, lead=reading.text[end : sentence.start])
             end = sentence.end
@@ -277,9 +295,10 @@ def watch(
     _require_stream(stream, Iterable, "an iterable of texts; an asynchronous one goes to watch_async")
     try:
         with TextWatch(monitor, prompt, **options) as watched:
+            is_whole = isinstance(stream, Sequence)
             for pieces in _arrived(stream):
                 while pieces and not watched.is_over:
-                    yield from watched._take(pieces)
+                    yield from watched._take(pieces, may_wait=not is_whole)
                 if watched.is_over:
                     break
             yield from watched.close()
@@ -310,7 +329,7 @@ async def watch_async(
     try:
         async with TextWatch(monitor, prompt, **options) as watched:
             while not watched.is_over and await ahead.has_pieces():
-                for event in await asyncio.to_thread(watched._take, ahead.pieces):
+                for event in await asyncio.to_thread(watched._take, ahead.pieces, may_wait=False):
                     yield event
             for event in await watched.close_async():
                 yield event
