@@ -19,6 +19,8 @@ from syncheck.features.misplaced import is_name, is_number, misplaced, turned_bo
 from syncheck.features.negations import excepted, negations
 from syncheck.features.parsing import ParsedText, parse, respelled
 from syncheck.features.reversals import exchanged, turned
+from syncheck.features.shares import shares
+from syncheck.features.spliced import spliced
 from syncheck.types import ContrastKind
 
 HELD_ENOUGH = 0.6
@@ -119,4 +121,6 @@ _RULES: tuple[Callable[[ParsedText, ParsedText, Sequence[ParsedText]], Iterator[
     turned,
     crossed_opposites,
     exchanged,
+    spliced,
+    shares,
 )

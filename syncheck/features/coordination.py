@@ -27,6 +27,26 @@ def says_elsewhere(claim: ParsedText, place: int, chunk: ParsedText, rival: int)
     return any(_is_about(about, chunk, own, rival, exchanged=exchanged) for own in chunk.places.get(item, ()))
 
 
+def is_of_its_thing(claim: ParsedText, place: int, chunk: ParsedText, rival: int) -> bool:
+    """Return True if a sentence names the thing that the part with its own word begins with, and not the rival's.
+
+    "The church is west of the river" agrees with "The school stands east of the river and the church west of it".
+    """
+    about = {token.stem for token in claim.tokens if token.content} - {claim.tokens[place].stem}
+    parts = next(_divisions(chunk))
+    theirs = _thing(chunk, parts, parts[rival])
+    return any(
+        parts[own] != parts[rival] and _thing(chunk, parts, parts[own]) in about - {theirs} and theirs not in about
+        for own in chunk.places.get(claim.tokens[place].stem, ())
+    )
+
+
+def _thing(side: ParsedText, parts: Sequence[int], number: int) -> str:
+    """Return the stem of the first word that tells something in a part."""
+    inside = sorted((t.start, t.stem) for n, t in enumerate(side.tokens) if parts[n] == number and _tells(side, n))
+    return inside[0][1] if inside else ""
+
+
 def part_of(side: ParsedText, token: Token, *, with_commas: bool = False) -> Sequence[Token]:
     """Return the words of the part that a token belongs to, in the order of the text."""
     coarse, fine = _divisions(side)
@@ -61,17 +81,17 @@ def says_otherwise_elsewhere(claim: ParsedText, place: int, chunk: ParsedText, r
     rest = _stems(chunk, (n for n, part in enumerate(parts) if part == parts[rival] and n > rival))
     for number in set(parts) - {parts[rival]}:
         there = [n for n, part in enumerate(parts) if part == number and _tells(chunk, n)]
-        has_subject = bool(there) and not _is_verb(chunk.tokens[there[0]])
+        has_subject = bool(there) and not is_verb(chunk.tokens[there[0]])
         if has_subject and chunk.tokens[there[0]].stem not in about:
             continue
         stems, others = _stems(chunk, there), _stems(chunk, (n for n, part in enumerate(parts) if part != number))
-        has_verb = any(_is_verb(chunk.tokens[n]) for n in there)
+        has_verb = any(is_verb(chunk.tokens[n]) for n in there)
         if has_verb and about & (stems - others) and about.isdisjoint(rest - stems):
             return True
     return False
 
 
-def _is_verb(token: Token) -> bool:
+def is_verb(token: Token) -> bool:
     """Return True for a past form, and for forms of irregular verbs; other verbs are not told from nouns."""
     return token.word.endswith("ed") or token.word in IRREGULAR
 

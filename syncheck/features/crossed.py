@@ -187,13 +187,18 @@ def _unit(token: Token) -> object:
 
 
 def _role(side: ParsedText, place: int) -> str:
-    """Return the preposition before a name, or "first" at the beginning of a part; "" after any other word."""
+    """Return the preposition before a name, or "first" for who acts: at the beginning of a part, or after "by".
+
+    After any other word, it is "".
+    """
     first = side.name_at(place)[0]
     part = next(part for part in side.parts if first in part)
     before = [side.tokens[p].word for p in part[: part.index(first)]]
     while before and before[-1] in SKIPPED:
         before.pop()
     if not before:
+        return "first"
+    if before[-1] == "by":
         return "first"
     return before[-1] if before[-1] in PREPOSITIONS else ""
 

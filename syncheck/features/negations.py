@@ -10,7 +10,7 @@ from syncheck.features.coordination import part_of
 from syncheck.features.differences import Difference, Found
 from syncheck.features.misplaced import UP_TO, phrase_before
 from syncheck.features.opposites import EXCEPT, NEGATIVE_PREFIXES, OPPOSITES
-from syncheck.features.parsing import AUXILIARIES, NOT_YET, Denial, ParsedText, Token
+from syncheck.features.parsing import ARTICLES, AUXILIARIES, NOT_YET, Denial, ParsedText, Token
 
 AT_LEAST = frozenset("least over above older minimum exceeds exceeding".split())
 LESS = frozenset("under below younger fewer less".split())
@@ -34,12 +34,14 @@ PRONOUNS = frozenset("it they he she this that these those we you who which".spl
 """Words for a subject that was named before."""
 
 
-def negations(claim: ParsedText, chunk: ParsedText, _: Sequence[ParsedText]) -> Iterator[Found]:
+def negations(claim: ParsedText, chunk: ParsedText, sides: Sequence[ParsedText]) -> Iterator[Found]:
     """Find a statement that only one side denies, and a word opposite its negative form."""
     for one, other, is_claim in ((claim, chunk, True), (chunk, claim, False)):
         if is_excepted(claim, chunk) or one.exceptions & other.stems or _has_own_number(claim, chunk):
             continue
         for denial in one.denials:
+            if is_claim and _is_of_another_thing(denial, claim, chunk, sides):
+                continue
             if _is_said(denial.head, one, other) and not _agrees(denial, one, other, is_claim=is_claim):
                 pair = (denial.negator, "") if is_claim else ("", denial.negator)
                 yield Difference("negation", *pair), frozenset()
@@ -213,6 +215,15 @@ def _is_of_others(denial: Denial, denier: ParsedText, other: ParsedText) -> bool
         and not any(token.word in PRONOUNS for token in subject)
         and not rest.isdisjoint(token.stem for token in other.tokens if token.content)
     )
+
+
+def _is_of_another_thing(denial: Denial, claim: ParsedText, chunk: ParsedText, sides: Sequence[ParsedText]) -> bool:
+    """Return True if a sentence denies of "the tenant", named in another chunk, what this says of "the landlord"."""
+    things = {t.stem for t in claim.tokens if t.content and t.start < denial.start}
+    with_article = [side for side in sides if side.tokens and side.tokens[0].word in ARTICLES]
+    if not things or not things.isdisjoint(chunk.stems) or chunk not in with_article:
+        return False
+    return any(things <= side.stems for side in with_article)
 
 
 def _is_limited(denial: Denial, claim: ParsedText, chunk: ParsedText) -> bool:

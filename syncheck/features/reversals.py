@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import combinations
+from collections.abc import Set as AbstractSet
+from itertools import combinations, pairwise
 
-from syncheck.features.coordination import says_elsewhere, says_otherwise_elsewhere
+from syncheck.features.coordination import is_of_its_thing, says_elsewhere, says_otherwise_elsewhere
 from syncheck.features.differences import BETTER, FITS, REACH, Difference, Found, likeness
 from syncheck.features.negations import bounds_differ, is_cut_short, is_excepted
 from syncheck.features.opposites import CONVERSE, NEGATORS, OPPOSITES, SYMMETRIC, TITLES, OppositeKind
@@ -50,7 +51,9 @@ def _agree(kind: OppositeKind, claim: ParsedText, place: int, chunk: ParsedText,
     token, opposite = claim.tokens[place], chunk.tokens[other]
     if says_elsewhere(claim, place, chunk, other) or _is_denied(claim, token) != _is_denied(chunk, opposite):
         return True
-    if kind == "antonym" and _is_said_otherwise(claim, place, chunk, other):
+    if kind == "antonym" and (
+        _is_said_otherwise(claim, place, chunk, other) or is_of_its_thing(claim, place, chunk, other)
+    ):
         return True
     if kind == "quantifier":
         return _amounts_agree(claim, place, chunk, other)
@@ -153,13 +156,14 @@ def exchanged(claim: ParsedText, chunk: ParsedText, _: Sequence[ParsedText]) -> 
     once = [token for token in claim.tokens if token.content and _is_once(claim, token) and _is_once(chunk, token)]
     places = {token.stem: chunk.places[token.stem][0] for token in once}
     ours = {token.stem: claim.places[token.stem][0] for token in once}
+    terms = _pairs(claim) & _pairs(chunk)
     for first, second in combinations(once, 2):
-        between = _between(claim, ours[first.stem], ours[second.stem])
+        between = _between(claim, ours[first.stem], ours[second.stem], terms)
         if (
             between
             and not _is_compared_otherwise(claim, chunk)
             and (
-                between == _between(chunk, places[second.stem], places[first.stem])
+                between == _between(chunk, places[second.stem], places[first.stem], terms)
                 or _has_participle(between, chunk, places[second.stem], places[first.stem])
                 or (first.name and second.name and _joins(between, chunk, places[second.stem], places[first.stem]))
             )
@@ -222,12 +226,24 @@ def _is_once(side: ParsedText, token: Token) -> bool:
     return len(side.places.get(token.stem, ())) == 1
 
 
-def _between(side: ParsedText, first: int, second: int) -> tuple[str, ...]:
+def _pairs(side: ParsedText) -> frozenset[tuple[str, str]]:
+    """Return the stems of content words that stand side by side, which may be one term: "harbour master"."""
+    pairs = ((a, b) for a, b in pairwise(side.tokens) if a.content and b.content)
+    return frozenset((a.stem, b.stem) for a, b in pairs if side.text[a.start + len(a.text) : b.start].isspace())
+
+
+def _between(side: ParsedText, first: int, second: int, terms: AbstractSet[tuple[str, str]]) -> tuple[str, ...]:
     """Return the stems between two items that a verb or a word such as "than" joins; none where they may be exchanged.
 
-    Items of different clauses, in reversed order, or far apart have nothing between them.
+    Items of different clauses, in reversed order, or far apart have nothing between them; the other words of a term
+    belong to the item.
     """
-    inner = [t for t in side.tokens[first + 1 : second] if t.word not in AUXILIARIES | ARTICLES | TITLES]
+    begin, end = first + 1, second
+    while begin < end and (side.tokens[begin - 1].stem, side.tokens[begin].stem) in terms:
+        begin += 1
+    while begin < end and (side.tokens[end - 1].stem, side.tokens[end].stem) in terms:
+        end -= 1
+    inner = [t for t in side.tokens[begin:end] if t.word not in AUXILIARIES | ARTICLES | TITLES]
     if not 0 < len(inner) <= BETWEEN or side.tokens[first].clause != side.tokens[second].clause:
         return ()
     ends = (side.tokens[first], side.tokens[second])

@@ -1,0 +1,75 @@
+"""Shares of a group: "all staff were offered jobs" where the evidence has "120 of the 180 staff"."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from syncheck.features.coordination import part_of
+from syncheck.features.differences import Difference, Found
+from syncheck.features.parsing import ParsedText, Token
+
+_Share = Literal["all", "some", "none"]
+
+SHARES: dict[str, _Share] = {
+    **dict.fromkeys("all every each both".split(), "all"),
+    **dict.fromkeys("some several most half few many majority minority".split(), "some"),
+    **dict.fromkeys("no none neither".split(), "none"),
+}
+"""Words for a share; a number before "of" is one too."""
+OPPOSED = frozenset({("all", "some"), ("all", "none"), ("none", "some"), ("none", "all"), ("some", "none")})
+"""Shares of a sentence and of its evidence that exclude each other."""
+TOLD = 0.6
+"""Least share of the other words of a sentence that the evidence says of its share."""
+GROUP = 5
+"""Number of words after the word for a share that say of what."""
+BETWEEN = frozenset("of the these those its his her their our my your".split())
+"""Words between a share and its group."""
+HEDGES = frozenset("not almost nearly practically virtually but except".split())
+"""Words beside "all" that leave some out."""
+
+
+@dataclass(frozen=True, slots=True)
+class _ShareOf:
+    word: Token
+    share: _Share
+    group: frozenset[str]
+
+
+def shares(claim: ParsedText, chunk: ParsedText, _: Sequence[ParsedText]) -> Iterator[Found]:
+    """Find a share of a group of which the evidence says the same of another share."""
+    for ours, theirs in itertools.product(_shares(claim), _shares(chunk)):
+        is_opposed = (ours.share, theirs.share) in OPPOSED and not ours.group.isdisjoint(theirs.group)
+        if is_opposed and _tell_the_same(claim, ours, chunk, theirs):
+            yield Difference("quantifier", ours.word.text, theirs.word.text), {ours.word.stem}
+            return
+
+
+def _tell_the_same(claim: ParsedText, ours: _ShareOf, chunk: ParsedText, theirs: _ShareOf) -> bool:
+    part = part_of(chunk, theirs.word)
+    if any(denial.start != ours.word.start for denial in claim.denials):
+        return False
+    if any(denial.start != theirs.word.start and denial.head in part for denial in chunk.denials):
+        return False
+    words = {token.stem for token in claim.tokens if token.content and not token.number}
+    said = words - (ours.group & theirs.group) - {ours.word.stem}
+    return bool(said) and len(said & {token.stem for token in part}) >= TOLD * len(said)
+
+
+def _shares(side: ParsedText) -> Iterator[_ShareOf]:
+    for place, token in enumerate(side.tokens):
+        after = side.tokens[place + 1 : place + 1 + GROUP]
+        is_counted = (token.number or token.word == "one") and any(t.word == "of" for t in after[:1])
+        share = "some" if is_counted else SHARES.get(token.word)
+        beside = {t.word for t in (*side.tokens[max(0, place - 1) : place], *after[:2])}
+        if share is not None and (share != "all" or beside.isdisjoint(HEDGES)) and (group := _group(token, after)):
+            yield _ShareOf(token, share, group)
+
+
+def _group(share: Token, after: Sequence[Token]) -> frozenset[str]:
+    """Return the stems of what a share is of: those of "keepers' cottages" in "all the keepers' cottages"."""
+    named = itertools.dropwhile(lambda t: t.word in BETWEEN or t.number, after)
+    nouns = itertools.takewhile(lambda t: t.content and not t.number and t.clause == share.clause, named)
+    return frozenset(token.stem for token in nouns)

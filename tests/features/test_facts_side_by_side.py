@@ -1,0 +1,98 @@
+"""Facts that stand side by side: each of a thing of its own, or of a share of a group."""
+
+import pytest
+
+from syncheck.features.contrast import contrast_with
+
+ROOMS = "Breakfast is served in the garden room on the ground floor, and dinner in the rooftop restaurant."
+FLOORS = "All printers are on the second floor and all coffee machines on the third floor."
+SHIFTS = "Nurses work in three shifts, doctors in two."
+PARKING = "Visitors must park in Lot B behind the clinic, and staff in Lot A next to the main entrance."
+COSTS = ["The tenant pays for electricity.", "The landlord pays for heating and water."]
+MODELS = "The Tarrant 300 has a range of 80 km, the Tarrant 500 a range of 120 km."
+SALE = ["The sellers leave the oven but take the curtains with them.", "The buyers pay the notary in full."]
+
+
+def found(sentence, evidence):
+    chunks = [evidence] if isinstance(evidence, str) else evidence
+    return [(c.kind, c.sentence, c.evidence) for c in contrast_with(sentence, chunks).found]
+
+
+@pytest.mark.parametrize(
+    ("sentence", "evidence", "words"),
+    [
+        ("Dinner is served in the garden room.", ROOMS, ("Dinner", "Breakfast")),
+        ("The printers are on the third floor.", FLOORS, ("printers", "coffee")),
+        ("Doctors work in three shifts.", SHIFTS, ("Doctors", "Nurses")),
+        ("Visitors must park next to the main entrance.", PARKING, ("Visitors", "staff")),
+        ("The tenant pays for heating.", COSTS, ("tenant", "landlord")),
+        ("The sellers pay the notary.", SALE, ("sellers", "buyers")),
+        ("The Tarrant 500 has a range of 80 km.", MODELS, ("500", "300")),
+    ],
+)
+def test_what_is_said_of_another_thing(sentence, evidence, words):
+    assert found(sentence, evidence) == [("order", *words)]
+
+
+@pytest.mark.parametrize(
+    ("sentence", "evidence"),
+    [
+        ("Dinner is served in the rooftop restaurant.", ROOMS),
+        ("Breakfast is served in the garden room.", ROOMS),
+        ("The printers are on the second floor.", FLOORS),
+        ("Doctors work in two shifts.", SHIFTS),
+        ("Doctors work in shifts.", SHIFTS),
+        ("Visitors park behind the clinic.", PARKING),
+        ("Visitors park in one lot, staff next to the main entrance.", PARKING),
+        ("The landlord pays for heating.", COSTS),
+        ("The tenant does not pay for heating.", COSTS),
+        ("The Tarrant 500 has a range of 120 km.", MODELS),
+        ("The Tarrant 500 goes farther than the 300 with its 80 km.", MODELS),
+        ("The wind blows from the west.", "The wind blows from the south on Friday and turns to the west on Sunday."),
+        ("The quarry at Ness was closed.", "The quarry at Tor cuts granite; the one at Ness was closed in 1974."),
+        (
+            "The church is west of the river.",
+            "The school stands east of the river and the church west of it.",
+        ),
+    ],
+)
+def test_what_is_said_of_the_same_thing(sentence, evidence):
+    assert found(sentence, evidence) == []
+
+
+@pytest.mark.parametrize(
+    ("sentence", "evidence", "words"),
+    [
+        ("All 180 staff were offered jobs.", "About 120 of the 180 staff were offered jobs.", ("All", "120")),
+        ("All of the cottages are let.", "Some of the keepers' cottages are let to visitors.", ("All", "Some")),
+        ("No member voted against it.", "Some members of the board voted against it.", ("No", "Some")),
+        ("One of the two moons is round.", "Of the moons, neither moon is round.", ("One", "neither")),
+    ],
+)
+def test_another_share_of_the_same_group(sentence, evidence, words):
+    assert ("quantifier", *words) in found(sentence, evidence)
+
+
+@pytest.mark.parametrize(
+    ("sentence", "evidence"),
+    [
+        ("Some of the staff were offered jobs.", "About 120 of the 180 staff were offered jobs."),
+        ("Not all of the cottages are let.", "Some of the keepers' cottages are let to visitors."),
+        ("Bakers from all over the world made cakes.", "Many other bakers around the world made cakes."),
+        ("All members came to the meeting in May.", "Some members voted against it."),
+    ],
+)
+def test_shares_that_agree(sentence, evidence):
+    assert found(sentence, evidence) == []
+
+
+def test_a_term_of_two_words_changes_places():
+    evidence = "In the final scene the harbour master lets the thief go."
+    (contrast,) = found("The thief lets the harbour master go.", evidence)
+    assert contrast == ("order", "thief lets the harbour", "harbour master lets the thief")
+
+
+def test_who_acts_stands_first_or_after_by():
+    evidence = "The tower was designed by Thomas Aldery and built by Joseph Crane."
+    assert ("name", "Crane", "Thomas") in found("Joseph Crane designed the tower.", evidence)
+    assert found("Thomas Aldery designed the tower.", evidence) == []
