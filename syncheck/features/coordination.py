@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from syncheck.features.opposites import IRREGULAR, UNITS
+from syncheck.features.inflection import IRREGULAR
+from syncheck.features.opposites import UNITS
 from syncheck.features.parsing import ParsedText, Token, between
 
 JOINING = frozenset("and but while whereas whilst".split())
 """Words that begin a new part of a coordination."""
+LISTING = frozenset("and or in on at by with the a an".split())
+"""Words between the items of a list."""
 RELATIVE = frozenset("who whom whose which where".split())
 """Words before which a comma begins no new part."""
 PARTICLES = frozenset("off out".split())
@@ -69,6 +72,12 @@ def _is_about(about: frozenset[str], chunk: ParsedText, own: int, rival: int, *,
         theirs = after[-max(1, len(own_stems) - 1) :]  # the verb of the first part may be left out in the others
     rest = _stems(chunk, theirs) - {chunk.tokens[rival].stem}
     return about.isdisjoint(rest - own_stems) and (not about.isdisjoint(own_stems - all_theirs) or about <= own_stems)
+
+
+def joins(side: ParsedText, first: int, second: int) -> bool:
+    """Return True if a text joins two words by "and" or "or", "in spring and in autumn", so that it says both."""
+    between_them = {token.word for token in side.tokens[min(first, second) + 1 : max(first, second)]}
+    return between_them <= LISTING and not between_them.isdisjoint({"and", "or"})
 
 
 def says_otherwise_elsewhere(claim: ParsedText, place: int, chunk: ParsedText, rival: int) -> bool:

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import product
 
+from syncheck.features.coordination import joins
 from syncheck.features.differences import Difference, Found, is_same_name
-from syncheck.features.opposites import CALENDAR, OPPOSITES, TITLES, UNITS
+from syncheck.features.opposites import CALENDAR, DATES, OPPOSITES, TITLES, UNITS
 from syncheck.features.parsing import ARTICLES, CONJUNCTIONS, SCALES, ParsedText, Token
 from syncheck.types import ContrastKind
 
@@ -91,9 +92,16 @@ def crossed_opposites(claim: ParsedText, chunk: ParsedText, sides: Sequence[Pars
         if not token.content or token.stem not in chunk.stems or claim.denies(token):
             continue
         for kind, opposites in OPPOSITES.get(token.word, ()):
+            if token.word in DATES or _is_listed(chunk, token.stem, opposites):
+                continue
             if not any(other.word in opposites and chunk.denies(other) for other in chunk.tokens):
                 of_kind = partial(_is_either, stem=token.stem, opposites=opposites)
                 yield from crossed(claim, chunk, sides, kind=kind, of_kind=of_kind)
+
+
+def _is_listed(chunk: ParsedText, item: str, opposites: frozenset[str]) -> bool:
+    rivals = [place for place, token in enumerate(chunk.tokens) if token.word in opposites]
+    return any(joins(chunk, place, rival) for place in chunk.places[item] for rival in rivals)
 
 
 def _is_either(token: Token, stem: str, opposites: frozenset[str]) -> bool:

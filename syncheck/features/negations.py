@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from syncheck.features.coordination import part_of
 from syncheck.features.differences import Difference, Found
 from syncheck.features.misplaced import UP_TO, phrase_before
-from syncheck.features.opposites import EXCEPT, NEGATIVE_PREFIXES, OPPOSITES
+from syncheck.features.opposites import EXCEPT, EXCLUSIVE, NEGATIVE_PREFIXES, OPPOSITES
 from syncheck.features.parsing import ARTICLES, AUXILIARIES, NOT_YET, Denial, ParsedText, Token
 
 AT_LEAST = frozenset("least over above older minimum exceeds exceeding".split())
@@ -148,7 +148,14 @@ def _shared(clause: int, side: ParsedText, other: ParsedText) -> int:
 
 
 def _has_antonym(side: ParsedText, token: Token) -> bool:
-    return any(kind == "antonym" and others & side.words for kind, others in OPPOSITES.get(token.word, ()))
+    return any(antonyms & side.words for antonyms in _antonyms(token.word))
+
+
+def _antonyms(word: str) -> Iterator[frozenset[str]]:
+    """Yield the words that are true where a word is not, so that they say the same as its denial."""
+    for kind, others in OPPOSITES.get(word, ()):
+        if kind == "antonym" and others not in EXCLUSIVE:
+            yield others
 
 
 def _agrees(denial: Denial, denier: ParsedText, other: ParsedText, *, is_claim: bool) -> bool:
@@ -161,6 +168,7 @@ def _agrees(denial: Denial, denier: ParsedText, other: ParsedText, *, is_claim: 
         or _is_of_others(denial, denier, other)
         or (is_claim and _is_limited(denial, denier, other))
         or reverses_condition(denial, denier, other)
+        or _is_of_another(denial, denier, other)
     )
 
 
@@ -226,6 +234,19 @@ def _is_of_another_thing(denial: Denial, claim: ParsedText, chunk: ParsedText, s
     return any(things <= side.stems for side in with_article)
 
 
+def _is_of_another(denial: Denial, denier: ParsedText, other: ParsedText) -> bool:
+    """Return True if a denial is of another member of a class than the other side has: "not red", "blue"."""
+    denied = [token for token in part_of(denier, denial.head) if token.start > denial.start]
+    return NOT_YET.isdisjoint(token.word for token in denied) and any(
+        opposites in EXCLUSIVE
+        and token.stem not in other.stems
+        and not opposites.isdisjoint(other.words)
+        and opposites.isdisjoint(denier.words)
+        for token in denied
+        for _, opposites in OPPOSITES.get(token.word, ())
+    )
+
+
 def _is_limited(denial: Denial, claim: ParsedText, chunk: ParsedText) -> bool:
     """Return True if the evidence says it of some only, and a sentence denies it of others, or of who is not such."""
     said = [token for token in chunk.tokens if token.stem == denial.head.stem]
@@ -250,7 +271,7 @@ def reverses_condition(denial: Denial, denier: ParsedText, other: ParsedText) ->
     if not denial.conditional or denial.head.stem not in other.stems or other.negative_clauses:
         return False
     others = [d for d in denier.denials if d.head.clause == denial.head.clause and d.head.stem != denial.head.stem]
-    turned = any(kind == "antonym" and o & denier.words for w in other.words for kind, o in OPPOSITES.get(w, ()))
+    turned = any(antonyms & denier.words for word in other.words for antonyms in _antonyms(word))
     return turned or any(d.head.stem in other.stems for d in others)
 
 

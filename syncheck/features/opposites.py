@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
 from typing import Literal, cast
+
+from syncheck.features.inflection import WordClass, forms_of
 
 NEGATORS = frozenset(
     "not no non never none nobody nothing nowhere neither without cannot hardly rarely fail fails failed refuse "
@@ -33,134 +38,62 @@ SYMMETRIC = frozenset(
 )
 """Words whose two sides may be exchanged."""
 
-CONVERSE = frozenset("win wins won lose loses lost before after".split())
-"""Words whose opposite says the same from the other side: "A lost to B", "B won"; "A before B", "B after A"."""
-
 NEGATIVE_PREFIXES = ("un", "in", "im", "ir", "il", "dis", "non")
 
 OppositeKind = Literal["antonym", "comparison", "quantifier"]
 
-_OPPOSITES = """
-antonym: accept accepts accepted approve approves approved /
-    reject rejects rejected refuse refuses refused deny denied
-antonym: rise rises rose risen increase increases increased grow grows grew grown climb climbed up /
-    fall falls fell fallen decrease decreases decreased decline declines declined drop drops dropped shrink shrank down
-antonym: win wins won / lose loses lost
-antonym: gain gains gained / lose loses lost
-antonym: keep keeps kept retain retained / lose loses lost discard discarded
-antonym: open opens opened / close closes closed shut locked
-antonym: start starts started begin begins began begun / end ends ended finish finished stop stops stopped
-antonym: pass passes passed succeed succeeded / fail fails failed
-antonym: allow allows allowed permit permits permitted /
-    forbid forbids forbidden prohibit prohibits prohibited ban banned
-antonym: include includes included including / exclude excludes excluded excluding
-antonym: arrive arrives arrived / leave leaves left depart departs departed
-antonym: enter enters entered / exit exits exited leave left
-antonym: push pushes pushed / pull pulls pulled
-antonym: support supports supported back backed / oppose opposes opposed
-antonym: love loves loved like liked / hate hates hated dislike disliked
-antonym: expand expands expanded / contract contracts contracted
-antonym: improve improves improved / worsen worsens worsened
-antonym: strengthen strengthened / weaken weakened
-antonym: raise raises raised lift lifted / lower lowers lowered cut cuts reduce reduces reduced
-antonym: add adds added / remove removes removed subtract subtracted
-antonym: survive survives survived / die dies died
-antonym: required mandatory compulsory / optional voluntary
-antonym: free waive waives waived / pay pays paid charge charges charged
-antonym: true correct right / false incorrect wrong
-antonym: safe harmless / dangerous harmful unsafe
-antonym: hot warm / cold cool
-antonym: wet / dry
-antonym: full / empty
-antonym: fill fills filled / empty empties emptied
-antonym: soften softens softened / harden hardens hardened
-antonym: sharp / blunt dull
-antonym: alive / dead
-antonym: public / private
-antonym: indoor indoors / outdoor outdoors
-antonym: male men man / female women woman
-antonym: positive / negative
-antonym: profit profits / loss losses
-antonym: entrance / exit
-antonym: guilty / innocent acquitted
-antonym: day daytime morning / night nighttime evening
-antonym: north northern / south southern
-antonym: east eastern / west western
-antonym: left / right
-antonym: inside within / outside beyond
-antonym: same / different
-antonym: behind rear / front
-antonym: upstairs / downstairs
-antonym: upstream / downstream
-antonym: internal internally / external externally
-antonym: import imports imported / export exports exported
-antonym: attach attaches attached / detach detaches detached
-antonym: heat heats heated / cool cools cooled
-antonym: domestic / foreign
-antonym: horizontal / vertical
-antonym: light / dark
-antonym: weekday weekdays / weekend weekends
-antonym: summer / winter
-antonym: spring / autumn
-antonym: sunrise / sunset
-antonym: easy easier / difficult hard harder
-antonym: temporary / permanent
-antonym: present / absent
-antonym: refundable / nonrefundable
-comparison: more greater higher larger bigger above over exceed exceeds exceeded / less fewer lower smaller below under
-comparison: most highest largest biggest maximum greatest top / least lowest smallest minimum bottom
-comparison: longer longest / shorter shortest
-comparison: older oldest / younger youngest newer newest
-comparison: faster fastest quicker / slower slowest
-comparison: better best / worse worst
-comparison: earlier earliest before prior preceded / later latest after
-comparison: early / late
-comparison: first / last final
-comparison: taller tallest / shorter shortest
-comparison: heavier heaviest / lighter lightest
-comparison: cheaper cheapest / dearer pricier costlier
-comparison: high / low
-comparison: long / short
-comparison: large big / small little
-comparison: old / young new
-comparison: strong / weak
-comparison: fast quick / slow
-comparison: heavy / light
-comparison: near nearer nearest / far farther farthest
-comparison: wide wider widest / narrow narrower narrowest
-comparison: deep deeper deepest / shallow shallower shallowest
-comparison: thick thicker thickest / thin thinner thinnest
-comparison: ahead / behind
-comparison: double doubled doubles / halve halved halves half
-quantifier: all every each both everyone always entire whole / some few several certain sometimes partly none
-quantifier: all every everyone always everything / none never nobody nothing
-quantifier: all every everyone always / most mostly
-quantifier: many most majority / few minority
-quantifier: always usually often / never rarely seldom
-quantifier: only solely exclusively / everyone everybody anyone anybody
-quantifier: both / either neither
-quantifier: must shall / may might
-quantifier: once / twice
-quantifier: daily / weekly monthly yearly annually
-quantifier: weekly / monthly yearly annually
-quantifier: monthly / yearly annually
-"""
 
-
-def _read(text: str) -> Mapping[str, tuple[tuple[OppositeKind, frozenset[str]], ...]]:
-    found: dict[str, list[tuple[OppositeKind, frozenset[str]]]] = {}
-    for line in text.replace("\n    ", " ").strip().splitlines():
+def _lines() -> Iterator[tuple[str, str, list[str]]]:
+    """Yield the kind, word class and groups of each line of the packaged lists."""
+    text = (files("syncheck") / "assets" / "opposites.txt").read_text(encoding="utf-8")
+    for line in re.sub(r"#.*", "", text).replace("\n    ", " ").splitlines():
         name, _, words = line.partition(": ")
-        kind = cast(OppositeKind, name)
-        first, second = (frozenset(side.split()) for side in words.split("/"))
-        for side, other in ((first, second), (second, first)):
+        if words:
+            kind, _, word_class = name.partition(" ")
+            yield kind, word_class, words.split("/")
+
+
+@dataclass(frozen=True)
+class _Lists:
+    opposites: Mapping[str, tuple[tuple[OppositeKind, frozenset[str]], ...]]
+    exclusive: frozenset[frozenset[str]]
+    converse: frozenset[str]
+
+
+def _read() -> _Lists:
+    found: dict[str, list[tuple[OppositeKind, frozenset[str]]]] = {}
+    exclusive: set[frozenset[str]] = set()
+    converse: set[str] = set()
+    for name, word_class, groups in _lines():
+        sides = [_forms(group.split(), word_class) for group in groups]
+        every = frozenset().union(*sides)
+        kind = cast(OppositeKind, name if name in ("comparison", "quantifier") else "antonym")
+        converse |= every if name == "converse" else frozenset()
+        for side in sides:
+            exclusive |= {every - side} if name == "exclusive" else set()
             for word in side:
-                found.setdefault(word, []).append((kind, other - side))
-    return {word: tuple(pairs) for word, pairs in found.items()}
+                found.setdefault(word, []).append((kind, every - side))
+    return _Lists(
+        {word: tuple(dict.fromkeys(pairs)) for word, pairs in found.items()}, frozenset(exclusive), frozenset(converse)
+    )
 
 
-OPPOSITES = _read(_OPPOSITES)
+def _forms(words: Sequence[str], word_class: str) -> frozenset[str]:
+    """Return words with all their forms, if their class is given; a month that is a verb too is one word."""
+    if not word_class:
+        return frozenset(word.replace("_", " ") for word in words)
+    return frozenset().union(*(forms_of(word, cast(WordClass, word_class)) for word in words))
+
+
+_LISTS = _read()
+OPPOSITES = _LISTS.opposites
 """Opposites of each word, by kind."""
+EXCLUSIVE = _LISTS.exclusive
+"""Those that are no opposites but other members of a class, such as colours: they do not say that the word is false."""
+CONVERSE = frozenset("win wins won winning lose loses lost losing before after".split())
+"""Words whose opposite says the same from the other side: "A lost to B", "B won"; "A before B", "B after A"."""
+TRADE = _LISTS.converse
+"""Verbs of which one always implies the other: A lends to B, B borrows from A."""
 
 _UNITS = """
 mg milligram milligrams / g gram grams / kg kilogram kilograms kilo kilos / lb lbs pound pounds / oz ounce ounces /
@@ -203,21 +136,6 @@ SIZES: Mapping[str, tuple[str, float]] = {
 }
 """Quantity and size of units that can be converted into each other."""
 
-_VERBS = """
-pay paid / say said / make made / take took taken / give gave given / meet met / buy bought / sell sold / keep kept /
-leave left / lose lost / win won / hold held / find found / send sent / spend spent / build built / go went gone goes /
-come came / see saw seen / begin began begun / write wrote written / know knew known / grow grew grown /
-rise rose risen / fall fell fallen / choose chose chosen / speak spoke spoken / teach taught / bring brought /
-think thought / tell told / get got gotten / become became / run ran / drive drove driven / eat ate eaten /
-wear wore worn / lend lent / feel felt / lead led / stand stood / break broke broken / catch caught / do did done does /
-draw drew drawn / drink drank drunk / fly flew flown / forget forgot forgotten / hear heard / hide hid hidden /
-sleep slept / steal stole stolen / swim swam swum / throw threw thrown / beat beaten / bear bore born borne
-"""
-IRREGULAR: Mapping[str, str] = {
-    form: forms[0] for forms in (verb.split() for verb in _VERBS.split("/")) for form in forms
-}
-"""Infinitive of each form of an irregular verb."""
-
 TITLES = frozenset("mr mrs ms dr sir dame lord lady prof professor honorable honourable chief justice".split())
 """Words before names that are not part of them."""
 CALENDAR = frozenset(
@@ -227,3 +145,7 @@ CALENDAR = frozenset(
     """.split()
 )
 """Months and days of the week, which take the place of no other names."""
+MAY = "may (month)"
+"""Word and stem of the month, which the verb does not share."""
+DATES = CALENDAR - {"may"} | {MAY} | {f"{word}s" for word in CALENDAR if word.endswith("day")}
+"""Words for months and days of the week as they are parsed."""

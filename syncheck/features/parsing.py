@@ -11,7 +11,8 @@ from itertools import pairwise, zip_longest
 from typing import TYPE_CHECKING, NamedTuple
 
 from syncheck.features.groundedness import NUMBER_WORDS, packaged_names, packaged_rarity
-from syncheck.features.opposites import BLOCKERS, EXCEPT, IRREGULAR, NEGATORS, NOT_DENYING, SIZES, UNITS
+from syncheck.features.inflection import IRREGULAR
+from syncheck.features.opposites import BLOCKERS, EXCEPT, MAY, NEGATORS, NOT_DENYING, SIZES, UNITS
 from syncheck.lexical import content_words, stem, words
 
 if TYPE_CHECKING:
@@ -29,8 +30,6 @@ BE = frozenset("is are was were be been being".split())
 AUXILIARIES = BE | frozenset("had has have having will would can could may might shall should must do does did".split())
 ARTICLES = frozenset("a an the".split())
 CONJUNCTIONS = frozenset("and but or while whereas then".split())
-MAY = "may (month)"
-"""Word and stem of the month, which the verb does not share."""
 CONDITIONS = frozenset("who whoever that when whenever".split())
 """Words before a negator that make it part of a condition; "if" before it denies nothing."""
 OBJECTS = frozenset("nobody nothing none".split())

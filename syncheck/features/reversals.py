@@ -6,14 +6,32 @@ from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from itertools import combinations, pairwise
 
-from syncheck.features.coordination import is_of_its_thing, says_elsewhere, says_otherwise_elsewhere
+from syncheck.features.coordination import is_of_its_thing, joins, says_elsewhere, says_otherwise_elsewhere
 from syncheck.features.differences import BETTER, FITS, REACH, Difference, Found, likeness
+from syncheck.features.misplaced import BOUNDS
 from syncheck.features.negations import bounds_differ, is_cut_short, is_excepted
-from syncheck.features.opposites import CONVERSE, NEGATORS, OPPOSITES, SYMMETRIC, TITLES, OppositeKind
+from syncheck.features.opposites import (
+    CONVERSE,
+    DATES,
+    EXCLUSIVE,
+    NEGATORS,
+    OPPOSITES,
+    SYMMETRIC,
+    TITLES,
+    TRADE,
+    UNITS,
+    OppositeKind,
+)
 from syncheck.features.parsing import ARTICLES, AUXILIARIES, BE, ParsedText, Token, starts_bound
+from syncheck.types import ContrastKind
 
 BETWEEN = 4
 """Largest number of words between two items that have changed places."""
+RANGES = frozenset("from to and or between".split())
+"""Words before days and months that begin or end a range, besides bounds."""
+ORDINALS = frozenset("ground first second third fourth fifth sixth seventh eighth ninth tenth".split())
+REST = 2
+"""Least number of content words beside a word by which a chunk is about the same."""
 MODALS = frozenset("must shall may might".split())
 """Verbs that say what has to be and what may be."""
 ASIDE = frozenset("also ever even still then only always".split())
@@ -25,7 +43,11 @@ CONNECTING = frozenset("to than over before after above below into".split())
 
 
 def turned(claim: ParsedText, chunk: ParsedText, _: Sequence[ParsedText]) -> Iterator[Found]:
-    """Find words whose place in the evidence has their opposite, unless a negator reverses one of the two."""
+    """Find words whose place in the evidence has their opposite, unless a negator reverses one of the two.
+
+    A place is recognised by the words around it, or because the evidence has all the rest of the sentence and only one
+    opposite.
+    """
     if is_excepted(claim, chunk) or _condition_is_reversed(claim, chunk):
         return
     for place, token in enumerate(claim.tokens):
@@ -34,19 +56,72 @@ def turned(claim: ParsedText, chunk: ParsedText, _: Sequence[ParsedText]) -> Ite
         for kind, opposites in OPPOSITES.get(token.word, ()):
             if opposites & claim.words or opposites.isdisjoint(chunk.words):
                 continue
-            alike = [
-                other
-                for other, t in enumerate(chunk.tokens)
-                if t.stem == token.stem or (kind, opposites) in OPPOSITES.get(t.word, ())
-            ]
-            same = max((likeness(claim, place, chunk, other) for other in alike), default=0)
-            fits = {o: likeness(claim, place, chunk, o) for o, t in enumerate(chunk.tokens) if t.word in opposites}
-            best = max(fits, key=fits.__getitem__)
-            if fits[best] >= max(FITS, BETTER * same) and not _agree(kind, claim, place, chunk, best):
-                yield Difference(kind, token.text, chunk.tokens[best].text), {token.stem}
+            best = _place_of(kind, claim, place, chunk, opposites)
+            if best is not None and not _agree(kind, claim, place, chunk, best, exclusive=opposites in EXCLUSIVE):
+                named: ContrastKind = "name" if token.word in DATES else kind
+                yield Difference(named, token.text, chunk.tokens[best].text), {token.stem}
+                break
 
 
-def _agree(kind: OppositeKind, claim: ParsedText, place: int, chunk: ParsedText, other: int) -> bool:
+def _place_of(
+    kind: OppositeKind, claim: ParsedText, place: int, chunk: ParsedText, opposites: AbstractSet[str]
+) -> int | None:
+    """Return where the evidence has an opposite of a word in the same place, if it does."""
+    token = claim.tokens[place]
+    alike = [
+        other
+        for other, t in enumerate(chunk.tokens)
+        if t.stem == token.stem or (kind, opposites) in OPPOSITES.get(t.word, ())
+    ]
+    if alike and (opposites in EXCLUSIVE or token.word in TRADE):
+        return None
+    same = max((likeness(claim, place, chunk, other) for other in alike), default=0)
+    fits = {other: likeness(claim, place, chunk, other) for other, t in enumerate(chunk.tokens) if t.word in opposites}
+    best = max(fits, key=fits.__getitem__)
+    if any(joins(chunk, other, best) for other in alike):
+        return None
+    is_only = not alike and len({chunk.tokens[other].stem for other in fits}) == 1
+    if opposites in EXCLUSIVE and not _is_of_same_sort(claim, place, chunk, best, is_only=is_only):
+        return None
+    if fits[best] >= max(FITS, BETTER * same) and token.word not in DATES:
+        return best
+    told = is_only and kind == "antonym" and _is_rest_told(claim, token, chunk)
+    return best if told and token.content and UNITS.keys().isdisjoint((token.word, chunk.tokens[best].word)) else None
+
+
+def _is_rest_told(claim: ParsedText, token: Token, chunk: ParsedText) -> bool:
+    """Return True if the evidence has all other words of a sentence, which are a few at least."""
+    others = {t.stem for t in claim.tokens if t.content and not t.number and t.start != token.start}
+    return len(others) >= REST and others <= chunk.stems
+
+
+def _is_of_same_sort(claim: ParsedText, place: int, chunk: ParsedText, other: int, *, is_only: bool) -> bool:
+    """Return True if two members of a class may stand for each other.
+
+    They are no part of a name, such as "White House"; the first and the second are so of the same; days and months come
+    after the same word, and bound nothing.
+    """
+    token, rival = claim.tokens[place], chunk.tokens[other]
+    if token.word in DATES:
+        ours, theirs = _before_date(claim, place), _before_date(chunk, other)
+        return ours == theirs and ours not in BOUNDS | RANGES
+    if token.word in ORDINALS:
+        ours, theirs = (
+            next((t.stem for t in side.tokens[n + 1 : n + 2]), "") for side, n in ((claim, place), (chunk, other))
+        )
+        return is_only and ours == theirs
+    return not token.name and not rival.name
+
+
+def _before_date(side: ParsedText, place: int) -> str:
+    """Return the word before a day or month, and before its number."""
+    before = [t.word for t in side.tokens[max(0, place - 2) : place] if not t.number]
+    return before[-1] if before else ""
+
+
+def _agree(
+    kind: OppositeKind, claim: ParsedText, place: int, chunk: ParsedText, other: int, *, exclusive: bool
+) -> bool:
     """Return True if a word and its opposite may both be true."""
     token, opposite = claim.tokens[place], chunk.tokens[other]
     if says_elsewhere(claim, place, chunk, other) or _is_denied(claim, token) != _is_denied(chunk, opposite):
@@ -55,11 +130,28 @@ def _agree(kind: OppositeKind, claim: ParsedText, place: int, chunk: ParsedText,
         _is_said_otherwise(claim, place, chunk, other) or is_of_its_thing(claim, place, chunk, other)
     ):
         return True
+    if exclusive and _has_denial(claim, token) != _has_denial(chunk, opposite):
+        return True
     if kind == "quantifier":
         return _amounts_agree(claim, place, chunk, other)
     if kind == "comparison" and (_is_converse(claim, token, chunk, opposite) or _bound_is_denied(claim, chunk)):
         return True
+    if token.word in TRADE:
+        return all(_is_passive(side, n) for side, n in ((claim, place), (chunk, other))) or any(
+            known.content and n < place and any(p > other for p in chunk.places.get(known.stem, ()))
+            for n, known in enumerate(claim.tokens)
+        )
     return token.word in CONVERSE and _has_crossed(claim, token, chunk, opposite)
+
+
+def _is_passive(side: ParsedText, place: int) -> bool:
+    """Return True for a passive that names no agent: tickets that are sold here are bought here."""
+    return "by" not in side.words and any(t.word in BE for t in side.tokens[max(0, place - 2) : place])
+
+
+def _has_denial(side: ParsedText, token: Token) -> bool:
+    """Return True if something else in the clause of a word is denied."""
+    return any(d.head.clause == token.clause and d.start != token.start for d in side.denials)
 
 
 def _is_said_otherwise(claim: ParsedText, place: int, chunk: ParsedText, other: int) -> bool:
@@ -104,10 +196,7 @@ def _amounts_agree(claim: ParsedText, place: int, chunk: ParsedText, other: int)
         return ours[0] != theirs[0] or (ours[1] and theirs[1]) or bounds_differ(claim, chunk)
     if any(n and side.tokens[n - 1].word in NOT_QUITE for side, n in sides):
         return True
-    ours_denied, theirs_denied = (
-        any(d.head.clause == side.tokens[n].clause and d.start != side.tokens[n].start for d in side.denials)
-        for side, n in sides
-    )
+    ours_denied, theirs_denied = (_has_denial(side, side.tokens[n]) for side, n in sides)
     return ours_denied != theirs_denied
 
 

@@ -33,7 +33,7 @@ def test_a_name_is_another_of_the_passages():
     [
         ("The bridge is old.", "negation", {"The bridge is not old."}),
         ("The bridge is not old.", "negation", {"The bridge is old."}),
-        ("The bridge opened then.", "opposite", {"The bridge closed then.", "The bridge locked then."}),
+        ("The mill opened then.", "opposite", {"The mill closed then.", "The mill locked then."}),
     ],
 )
 def test_negations_and_opposites(sentence, kind, expected):
