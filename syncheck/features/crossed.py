@@ -15,7 +15,7 @@ from itertools import product
 
 from syncheck.features.coordination import joins
 from syncheck.features.differences import Difference, Found, is_same_name
-from syncheck.features.opposites import CALENDAR, DATES, OPPOSITES, TITLES, UNITS
+from syncheck.features.opposites import CALENDAR, DATES, OPPOSITES, TITLES, TRADE, UNITS
 from syncheck.features.parsing import ARTICLES, CONJUNCTIONS, SCALES, ParsedText, Token
 from syncheck.types import ContrastKind
 
@@ -92,7 +92,7 @@ def crossed_opposites(claim: ParsedText, chunk: ParsedText, sides: Sequence[Pars
         if not token.content or token.stem not in chunk.stems or claim.denies(token):
             continue
         for kind, opposites in OPPOSITES.get(token.word, ()):
-            if token.word in DATES or _is_listed(chunk, token.stem, opposites):
+            if token.word in DATES | TRADE or _is_listed(chunk, token.stem, opposites):
                 continue
             if not any(other.word in opposites and chunk.denies(other) for other in chunk.tokens):
                 of_kind = partial(_is_either, stem=token.stem, opposites=opposites)

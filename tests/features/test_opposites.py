@@ -101,6 +101,10 @@ def test_the_only_member_of_a_class_may_stand_anywhere(sentence, evidence, words
         ("Tickets are bought at the kiosk.", "Tickets are sold at the kiosk."),
         ("Novik bought the mill from the trust.", "The trust sold the mill to Novik."),
         ("The student borrowed a coat from Ines.", "Ines lent the student a coat."),
+        (
+            "A museum bought the ship from the navy.",
+            "The navy bought the ship in 1950 and sold it later to a museum.",
+        ),
         ("The opening gala is free.", "The opening and closing galas are free."),
         ("The day counts.", "The night counts, each day counts."),
     ],
