@@ -2,17 +2,20 @@
 
 Counts of words hardly notice a "1976" where the evidence has "1967". Here a sentence is aligned with a chunk, and rules
 find words that take the place of others (:mod:`~syncheck.features.misplaced`) or reverse the statement
-(:mod:`~syncheck.features.reversals`).
+(:mod:`~syncheck.features.reversals`), and comparisons that its numbers contradict
+(:mod:`~syncheck.features.comparisons`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import partial
 from itertools import combinations
 
+from syncheck.features.comparisons import compared, confirmed
 from syncheck.features.crossed import crossed, crossed_opposites
 from syncheck.features.differences import Difference, Found
 from syncheck.features.misplaced import is_name, is_number, misplaced, turned_bounds, units
@@ -79,17 +82,23 @@ def contrast_with(sentence: str, chunks: Sequence[str], *, read: Callable[[str],
 def _beside(
     claim: ParsedText, chunk: ParsedText, place: int, sides: Sequence[ParsedText], closeness: float
 ) -> Contrasted:
+    true = confirmed(claim, chunk, sides)
     found = tuple(
         dict.fromkeys(
             contrast
             for rule in (() if claim.text.rstrip().endswith("?") else _RULES)
             for contrast, about in rule(claim, chunk, sides)
-            if claim.held_by(chunk, about) >= HELD_ENOUGH
+            if claim.held_by(chunk, about) >= HELD_ENOUGH and not _is_true(contrast, true)
         )
     )
     inverted = _inverted(claim, chunk)
     penalty = sum(PENALTIES[contrast.kind] for contrast in found) + INVERTED_PENALTY * inverted
     return Contrasted(place, closeness - penalty, inverted, found, claim.text)
+
+
+def _is_true(contrast: Difference, true: AbstractSet[str]) -> bool:
+    """Return True for a contrast about comparative words that numbers confirm."""
+    return contrast.kind in ("comparison", "order") and not true.isdisjoint(contrast.sentence.split())
 
 
 def _closeness(claim: ParsedText, chunk: ParsedText) -> float:
@@ -123,4 +132,5 @@ _RULES: tuple[Callable[[ParsedText, ParsedText, Sequence[ParsedText]], Iterator[
     exchanged,
     spliced,
     shares,
+    compared,
 )
