@@ -142,14 +142,14 @@ class ScoredSession(Scoped):
     def cut_below(self, threshold: float | None) -> bool:
         """End each row after its first sentence that falls below a score; return True if any row has ended so by now.
 
-        A row that ended by itself with that sentence stays as it is.
+        So does a row that ended by itself with that sentence.
         """
         for index, (answer, row) in enumerate(zip(self.answers, self.decoding.rows, strict=True)):
             below = (
                 i for i, s in enumerate(answer.sentences, 1) if threshold is not None and falls_below(s, threshold)
             )
             count = None if index in self._cut else next(below, None)
-            if count is not None and not (row.ended and count == len(answer.sentences)):
+            if count is not None:
                 del answer.sentences[count:], answer.signals[count:]
                 row.stop_after(tokens=answer.signals[-1].span.token_end, sentences=count)
                 self._cut.add(index)

@@ -43,10 +43,16 @@ def test_the_threshold_decides(monitor, prompt, threshold, end):
     assert monitor.generate(prompt, max_new_tokens=40, stop_below=threshold).response == end
 
 
-def test_a_response_that_ends_by_itself_says_so(monitor, prompt):
+def test_a_response_that_ends_by_itself_with_such_a_sentence(prompt):
     ended = scripted_monitor(SHOWN, supports={"It is in Spain.": 0.1, "Lyon is large.": 0.9})
-    report = ended.generate(ended.prompt(question="?", context="Lyon."), max_new_tokens=40, stop_below=0.5)
-    assert (report.response, report.stop) == (SHOWN, "end_of_text")
+    options = {"max_new_tokens": 40, "stop_below": 0.5}
+    *_, end = ended.stream(prompt, **options)
+    with ended.attach(prompt) as watch:
+        out = ended.model.generate(**prompt.inputs(), stopping_criteria=watch.stop_below(0.5), max_new_tokens=40)
+    *_, final = ended.watch([SHOWN], prompt, stop_below=0.5)
+    for report in (ended.generate(prompt, **options), end.report, watch.report(out)):
+        assert (report.response, report.stop) == (SHOWN, "below_threshold")
+    assert (final.report["response"], final.report["stop"]) == (SHOWN, "below_threshold")
 
 
 def test_rows_of_a_batch_end_each_by_itself(monitor):
