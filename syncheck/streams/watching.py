@@ -89,8 +89,8 @@ class TextWatch:
     ) -> None:
         require_prompt(prompt)
         check_stop_below(stop_below, has_scores=monitor.aggregator is not None)
-        if at_once is not None and at_once < 1:
-            raise InputError(f"at_once must be at least 1, or None; found {at_once}")
+        if at_once is not None and (not isinstance(at_once, int) or isinstance(at_once, bool) or at_once < 1):
+            raise InputError(f"at_once must be a whole number of at least 1, or None; found {at_once!r}")
         self._at_once = at_once
         self._pace = Pace()
         self._returned = time.perf_counter()  # when the source was last asked for more
@@ -181,7 +181,7 @@ class TextWatch:
         while pieces and not self._reading.is_over and len(self._closed) < max(self._at_once or 1, MOST_TOGETHER):
             piece, tokens = pieces.popleft()
             if not isinstance(piece, str):
-                raise WrongTypeError(f"a piece must be a string; found {type(piece).__name__}")
+                raise WrongTypeError(f"a piece must be a string; found {_kind(piece)}")
             before = len(self._reading.text)
             self._closed += self._reading.feed(piece)
             self._generator += _placed(tokens, before)
@@ -401,7 +401,13 @@ def _piece(piece: Any) -> tuple[str, Sequence[GeneratorToken]]:  # noqa: ANN401 
         return piece, ()
     if isinstance(piece, tuple) and len(piece) == 2:
         return piece
-    raise WrongTypeError(f"a stream must yield strings, or pairs of a string and tokens; found {type(piece).__name__}")
+    raise WrongTypeError(f"a stream must yield strings, or pairs of a string and tokens; found {_kind(piece)}")
+
+
+def _kind(piece: object) -> str:
+    """Return the type of what is no piece, for a message."""
+    advice = ". Decode them first, as with codecs.iterdecode(stream, 'utf-8'), which joins the bytes of a character"
+    return type(piece).__name__ + (advice if isinstance(piece, bytes) else "")
 
 
 def _placed(tokens: Sequence[GeneratorToken], start: int) -> Iterator[GeneratorToken]:

@@ -8,6 +8,7 @@ from typing import Any, get_args
 
 from syncheck.errors import InputError
 from syncheck.events import EndEvent, Event, NoticeEvent, RetractEvent, SentenceEvent, TokenEvent
+from syncheck.given import check_texts
 from syncheck.report import Report
 from syncheck.streams.protocol import (
     Append,
@@ -48,6 +49,8 @@ class EventWriter:
     ------
     InputError
         If ``reveal`` is unknown, or there are not as many names as passages.
+    WrongTypeError
+        If the names are not a list of strings.
     """
 
     def __init__(
@@ -55,10 +58,11 @@ class EventWriter:
     ) -> None:
         if reveal not in get_args(Reveal):
             raise InputError(f"reveal must be one of {get_args(Reveal)}; found {reveal!r}")
-        if passage_ids is not None and len(passage_ids) != len(passages):
-            raise InputError(
-                f"passage_ids must have one entry for each of the {len(passages)} passages; found {len(passage_ids)}"
-            )
+        if passage_ids is not None:
+            check_texts(passage_ids, "passage_ids")
+            named, asked = len(passage_ids), len(passages)
+            if named != asked:
+                raise InputError(f"passage_ids must have one entry for each of the {asked} passages; found {named}")
         self._passages = tuple(passages)
         self._passage_ids = passage_ids
         self._reveal = reveal

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from syncheck import EndEvent, NoticeEvent, RetractEvent, SentenceEvent, SentenceScore, TokenEvent
-from syncheck.errors import InputError
+from syncheck.errors import InputError, WrongTypeError
 from syncheck.streams import (
     Append,
     EventWriter,
@@ -287,6 +287,12 @@ def test_what_does_not_add_up_is_refused():
 def test_bad_options_of_a_writer_are_refused(options):
     with pytest.raises(InputError):
         EventWriter(PASSAGES, **options)
+
+
+@pytest.mark.parametrize("names", ["ab", [1, 2], ["a", None]])
+def test_names_of_passages_that_are_no_texts_are_refused(names):
+    with pytest.raises(WrongTypeError, match="passage_ids"):
+        EventWriter(PASSAGES, passage_ids=names)
 
 
 def test_an_end_event_is_final(report_of):

@@ -380,10 +380,13 @@ def test_bad_arguments(generic, scripted):
         generic.watch_text("a question")
     with pytest.raises(InputError):
         generic.watch_text(prompted(generic), stop_below=1.5)
-    with pytest.raises(InputError):
-        generic.watch_text(prompted(generic), at_once=0)
-    with pytest.raises(WrongTypeError), generic.watch_text(prompted(generic)) as watch:
+    for at_once in (0, 1.5, "2", True):
+        with pytest.raises(InputError, match="at_once"):
+            generic.watch_text(prompted(generic), at_once=at_once)
+    with pytest.raises(WrongTypeError, match="iterdecode"), generic.watch_text(prompted(generic)) as watch:
         watch.feed(b"bytes")
+    with pytest.raises(WrongTypeError, match="iterdecode"):
+        list(generic.watch([b"bytes"], prompted(generic)))
     with pytest.raises(WrongTypeError):
         list(generic.watch([3], prompted(generic)))
     with pytest.raises(WrongTypeError):
