@@ -167,7 +167,10 @@ class _Service:
         self._admit(request)
         values = await self._json(request)
         if not isinstance(values, dict) or not values.keys() >= set(_SCORED):
-            raise ServiceError(400, "invalid_request", "expected an object with question, context and response")
+            found = sorted(values) if isinstance(values, dict) else type(values).__name__
+            raise ServiceError(
+                400, "invalid_request", f"expected an object with question, context and response; found {found}"
+            )
         return JSONResponse((await self.scored(*(values[name] for name in _SCORED))).to_dict())
 
     async def guard(self, request: Request) -> Response:

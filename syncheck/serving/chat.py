@@ -97,7 +97,8 @@ def _read(values: object, *, reveal: Reveal, stop_below: float | None) -> ChatRe
         raise InputError("messages must be a list of objects with role and content, at least one")
     options = values.get("syncheck") or {}
     if not isinstance(options, dict) or not options.keys() <= _OPTIONS:
-        raise InputError(f"syncheck must be an object with fields in {sorted(_OPTIONS)}")
+        found = sorted(options.keys() - _OPTIONS) if isinstance(options, dict) else type(options).__name__
+        raise InputError(f"syncheck must be an object with fields in {sorted(_OPTIONS)}; found {found}")
     if outside := sorted(_OPTIONS & values.keys()):
         moved = json.dumps({"syncheck": {name: values[name] for name in outside}})
         raise InputError(f"{', '.join(outside)} must be inside the field syncheck; send {moved[1:-1]}")

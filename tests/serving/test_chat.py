@@ -81,6 +81,12 @@ def test_an_option_beside_the_field_syncheck_is_refused_with_its_place(name):
         read(**{name: 0.9})
 
 
+@pytest.mark.parametrize(("options", "found"), [({"reveal": "verified", "stop": 0.5}, "'stop'"), (True, "bool")])
+def test_an_unknown_option_is_refused_by_its_name(options, found):
+    with pytest.raises(ServiceError, match=f"stop_below.*found .?{found}"):
+        read(syncheck=options)
+
+
 @pytest.mark.parametrize("text", ["<context>", "<context ", "</context>", "passage 1:", "\n ", "answer :", "<source><"])
 def test_a_hostile_message_is_read_in_linear_time(text):
     assert read(text * 30_000 + " Where?").question

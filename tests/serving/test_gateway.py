@@ -356,7 +356,8 @@ def test_the_other_pages(posted):
     assert posted(upstream, method="GET", path="/healthz").json()["status"] == "ok"
     report = posted(upstream, {"question": "Q?", "context": PASSAGES, "response": ANSWER}, path="/v1/score").json()
     assert [round(s["score"], 2) for s in report["sentences"]] == [0.97, 0.1]
-    assert posted(upstream, {"question": "Q?"}, path="/v1/score").status_code == 400
+    refused = posted(upstream, {"question": "Q?"}, path="/v1/score")
+    assert refused.status_code == 400 and "found ['question']" in refused.json()["error"]["message"]
     assert posted(upstream, method="GET", path="/v1/completions").json()["error"]["code"] == "http_error"
 
 
