@@ -7,7 +7,7 @@ from functools import cache
 from threading import Lock
 from typing import TYPE_CHECKING
 
-from syncheck.errors import InputError
+from syncheck.errors import InputError, WrongTypeError
 from syncheck.given import check_sequence, check_share, check_text, check_texts
 from syncheck.kit import load_kit
 from syncheck.printable import counted
@@ -27,6 +27,17 @@ def generic_monitor() -> Monitor:
     """Return the bundled monitor ``generic`` on the CPU, which the first call loads and all others share."""
     with _LOADING:
         return _loaded()
+
+
+def monitor_or_generic(monitor: Monitor | None) -> Monitor:
+    """Return the monitor that was passed, or the bundled one for None; refuse anything else with a WrongTypeError."""
+    if monitor is None:
+        return generic_monitor()
+    from syncheck.monitor import Monitor
+
+    if not isinstance(monitor, Monitor):
+        raise WrongTypeError(f"monitor must be a Monitor, as load_kit('generic') returns; found {monitor!r}")
+    return monitor
 
 
 @cache
@@ -83,7 +94,7 @@ def score(
             raise InputError(f"sentences[{index}] is empty; leave it out")
     if not sentences:
         return []
-    monitor = monitor or generic_monitor()
+    monitor = monitor_or_generic(monitor)
     prompts = [monitor.prompt(question=QUESTION, context=given) for given in passages]
     reports = monitor.score_batch(prompts, sentences=[[sentence] for sentence in sentences])
     return [report.sentences[0] for report in reports]
@@ -136,7 +147,7 @@ def assert_faithful(
     __tracebackhide__ = True  # pytest shows the line of the test
     check_text(answer, "answer")
     check_share(at_least, "at_least")
-    monitor = monitor or generic_monitor()
+    monitor = monitor_or_generic(monitor)
     if monitor.aggregator is None:
         raise InputError("the monitor has no aggregator, so no sentence has a score; train one with Monitor.fit")
     report = monitor.score(monitor.prompt(question=question, context=passages), answer)
@@ -153,7 +164,8 @@ def assert_faithful(
 
 
 def _described(sentence: SentenceScore) -> str:
-    score = f"no score ({sentence.status})" if sentence.score is None else f"{sentence.score:.2f}"
+    why = f"{sentence.status}: {_on_one_line(sentence.reason)}" if sentence.reason else sentence.status
+    score = f"no score ({why})" if sentence.score is None else f"{sentence.score:.2f}"
     nearest = "" if sentence.evidence is None else f"\n    nearest: {_on_one_line(sentence.evidence.text)}"
     return f"  {score}  {_on_one_line(sentence.text)}{nearest}"
 

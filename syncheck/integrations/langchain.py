@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from syncheck.errors import InputError, MissingExtraError, WrongTypeError
-from syncheck.integrations.generic import QUESTION, generic_monitor
+from syncheck.integrations.generic import QUESTION, monitor_or_generic
 
 with MissingExtraError.unless("langchain-core", "langchain"):
     from langchain_core.callbacks import BaseCallbackHandler
@@ -159,5 +159,5 @@ def _scored(monitor: Monitor | None, question: str, context: Any, answer: Any) -
         raise WrongTypeError(f"answer must be a text or a message; found {type(answer).__name__}")
     given = context if isinstance(context, list | tuple) else [context]
     passages = [one.page_content if isinstance(one, Document) else one for one in given]
-    monitor = monitor or generic_monitor()
+    monitor = monitor_or_generic(monitor)
     return monitor.score(monitor.prompt(question=question, context=passages), text)

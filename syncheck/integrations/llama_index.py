@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from syncheck.errors import InputError, MissingExtraError, WrongTypeError
 from syncheck.given import check_share, check_text
-from syncheck.integrations.generic import QUESTION, generic_monitor
+from syncheck.integrations.generic import QUESTION, monitor_or_generic
 
 with MissingExtraError.unless("llama-index-core", "llama-index"):
     from llama_index.core.base.response.schema import Response
@@ -111,7 +111,7 @@ class SupportPostprocessor(BaseNodePostprocessor):  # type: ignore[misc]
 
 def _scored(monitor: Monitor | None, question: str, nodes: Sequence[NodeWithScore], answer: str) -> Report:
     passages = [_text_of(node) for node in nodes]
-    monitor = monitor or generic_monitor()
+    monitor = monitor_or_generic(monitor)
     return monitor.score(monitor.prompt(question=question, context=passages), answer)
 
 

@@ -130,6 +130,21 @@ def test_a_sentence_that_could_not_be_checked_fails(scripted):
         assert_faithful("It opened in 1967.", [], monitor=scripted)
 
 
+def test_the_failure_says_why_a_sentence_could_not_be_checked():
+    monitor = load_kit("generic")
+    with pytest.raises(AssertionError, match="unsupported_language: .*'de'"):
+        assert_faithful("Die Brücke wurde im Jahr 1967 eröffnet und hat zwei Spuren.", PASSAGES, monitor=monitor)
+
+
+def test_a_name_in_place_of_a_monitor_is_refused_with_what_loads_it():
+    for refused in (
+        lambda: score(PASSAGES[0], ["One."], monitor="generic"),
+        lambda: assert_faithful("One.", PASSAGES, monitor="generic"),
+    ):
+        with pytest.raises(WrongTypeError, match="load_kit"):
+            refused()
+
+
 def test_a_threshold_outside_its_range_and_a_monitor_without_scores_are_refused(scripted):
     with pytest.raises(InputError):
         assert_faithful("It opened in 1967.", PASSAGES, at_least=80, monitor=scripted)
