@@ -89,7 +89,7 @@ COMMANDS = {
     ),
     "doctor": _Command("check the installation, and say how to fix what is missing", options.DOCTOR, "doctor.doctor"),
     "completion": _Command(
-        "print a script that completes commands and options in a shell", options.COMPLETION, "doctor.completion"
+        "print a script that completes commands, options and files in a shell", options.COMPLETION, "doctor.completion"
     ),
     "convert-aligner": _Command(
         "convert an AlignScore .ckpt to a folder of safetensors", options.add_conversion, "monitors.convert_aligner"

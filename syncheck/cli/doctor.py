@@ -22,6 +22,10 @@ from syncheck.printable import counted, printable
 _GIGABYTE = 2**30
 _BUNDLED = ("language_model", "aligner", "monitor-generation", "monitor-generic")
 _NOT_FOR_USERS = frozenset({"dev"})
+_FILES = frozenset({"ALIGNER", "FILE", "INPUT", "PATH", "SCORES", "TEACHER"})
+"""Values, as ``--help`` names them, that a shell completes with the names of files and folders."""
+_FOLDERS = frozenset({"DIR", "DIR_OR_ID"})
+"""Values that it completes with the names of folders."""
 
 
 class Finding(NamedTuple):
@@ -38,7 +42,12 @@ def completion(args: argparse.Namespace) -> int:
 
     from syncheck.cli import parser
 
-    sys.stdout.write(shtab.complete(parser(), args.shell))
+    whole = parser()
+    (commands,) = (action for action in whole._actions if isinstance(action, argparse._SubParsersAction))
+    for action in (action for command in commands.choices.values() for action in command._actions):
+        if action.metavar in _FILES | _FOLDERS:
+            action.complete = shtab.FILE if action.metavar in _FILES else shtab.DIRECTORY
+    sys.stdout.write(shtab.complete(whole, args.shell))
     return 0
 
 

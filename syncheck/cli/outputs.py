@@ -141,9 +141,11 @@ def _lock(option: str, path: Path, lock: Path) -> int:
 
 
 def check_file(option: str, name: str | None) -> None:
-    """Refuse a file whose folder does not exist, or that is a folder itself; None names no file."""
+    """Refuse standard output, a file whose folder does not exist, and one that is a folder; None names no file."""
     if name is None:
         return
+    if name == "-":
+        raise InputError(f"{option} '-': only JSON Lines are written to standard output; name a file")
     if not Path(name).parent.is_dir():
         raise InputError(f"{option} {name!r}: the folder does not exist; create it first")
     if Path(name).is_dir():

@@ -24,6 +24,8 @@ from syncheck.report.rows import ScoredAnswer, answer_of
 
 _POINTS = 200
 """Number of points of a curve on the page."""
+_SHOWN = 3
+"""Largest number of errors that are printed."""
 
 
 def run(args: argparse.Namespace) -> int:
@@ -52,8 +54,10 @@ def run(args: argparse.Namespace) -> int:
         sys.stderr.write(f"syncheck report: {are} not in --records, {unknown[0]!r} first\n")
     if len(labels) and curves is None:
         sys.stderr.write("syncheck report: all labels are alike, so that there are no curves to draw\n")
-    for one in refused[:3]:
+    for one in refused[:_SHOWN]:
         sys.stderr.write(f"{one.source}:{one.line}: {one.reason}\n")
+    if len(refused) > _SHOWN:
+        sys.stderr.write(f"syncheck report: {len(refused) - _SHOWN:,} more errors, see the page\n")
     sys.stdout.write(f"Page: {Path(args.html).resolve()}\n")
     return 2 if refused else 0
 

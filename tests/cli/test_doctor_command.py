@@ -3,6 +3,7 @@
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from boundaries import ROOT
@@ -74,3 +75,9 @@ def test_bash_completes_commands_and_options(capsys, tmp_path):
 
     assert "spans-score" in offered("syncheck", "spa")
     assert "--prior" in offered("syncheck", "score", "--pri")
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    for words in (("score", "--input"), ("report",), ("generate", "--aligner")):
+        assert {Path(name) for name in offered("syncheck", *words, f"{tmp_path}/")} == {script, folder}
+    for words in (("train", "--model"), ("export-generate",)):
+        assert [Path(name) for name in offered("syncheck", *words, f"{tmp_path}/")] == [folder]

@@ -100,6 +100,18 @@ def test_lines_without_an_answer_are_on_the_page_and_bad_input(report, tmp_path,
     assert capsys.readouterr().err.count("s.jsonl:3") == 1
 
 
+def test_more_errors_than_are_printed_are_counted(report, tmp_path, capsys):
+    code, _ = report(write(tmp_path / "s.jsonl", row("a", 0.5), *["nonsense"] * 5))
+    told = capsys.readouterr().err
+    assert code == 2 and told.count("s.jsonl:") == 3 and "2 more errors" in told
+
+
+def test_a_page_is_not_written_to_standard_output(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["report", write(tmp_path / "s.jsonl", row("a", 0.5)), "--html", "-"]) == 2
+    assert "name a file" in capsys.readouterr().err and not (tmp_path / "-").exists()
+
+
 def test_standard_input_is_read_once(capsys, tmp_path):
     assert main(["report", "-", "--records", "-", "--html", str(tmp_path / "page.html")]) == 2
     assert "standard input" in capsys.readouterr().err
