@@ -151,7 +151,8 @@ class Card {
       for (const event of syncheck.events ?? []) this.answer.take(event);
       const checked = this.checked();
       const lowest = syncheck.lowest == null ? "" : `, lowest score ${syncheck.lowest.toFixed(2)}`;
-      this.status.textContent = finish ? `${syncheck.status === "verified" ? "done" : syncheck.status.replace("_", " ")}: ${checked}${lowest}` : checked;
+      const why = syncheck.status === "no_text" && syncheck.reason ? `; ${syncheck.reason}` : "";
+      this.status.textContent = finish ? `${syncheck.status === "verified" ? "done" : syncheck.status.replace("_", " ")}: ${checked}${lowest}${why}` : checked;
     }
     this.draw();
   }

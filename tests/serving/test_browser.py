@@ -8,7 +8,7 @@ import pytest
 from browser import needs_chromium, page
 from upstreams import Upstream, chunks_of, running, sse
 
-from fod import FODConfig, FODGenerator
+from fod import AbstainGenerator, FODConfig, FODGenerator
 from syncheck.serving.app import ServerConfig, create_app
 from syncheck.serving.gateway import Gateway
 from syncheck.serving.own_model import OwnModel
@@ -56,6 +56,18 @@ def ask(browser, address, *, reveal="verified", model=""):
     browser.run(f"Object.entries({json.dumps(values)}).forEach(([n, v]) => (document.forms.ask.elements[n].value = v))")
     browser.run("document.forms.ask.elements.question.focus()")
     browser.press("Enter")
+
+
+def test_the_page_says_why_there_is_no_text(browser, monitor):
+    def abstaining(prompt, *, reveal, **options):
+        return AbstainGenerator(monitor.model, monitor.tokenizer, monitor).stream(prompt, do_sample=False, **options)
+
+    source = OwnModel(monitor, {"abstain": abstaining}, default="abstain", name="scripted")
+    with running(create_app(source)) as address:
+        ask(browser, address)
+        (status,) = browser.wait(f"{STATUSES}.every((s) => s.startsWith('no text')) && {STATUSES}")
+    assert status == "no text: 0 sentences checked; no sentence passed; the best of the last scored 0.10"
+    assert not browser.errors
 
 
 @pytest.mark.parametrize("reveal", ["verified", "immediate"])
