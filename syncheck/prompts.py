@@ -276,7 +276,13 @@ def _checked_messages(messages: Sequence[Mapping[str, str]], name: str) -> list[
     for message in messages:
         if not isinstance(message, Mapping) or not isinstance(message.get("role"), str):
             raise WrongTypeError(f"{name} must be mappings with a role and a content; found {message!r:.80}")
-        check_text(message.get("content"), f"the content of a message in {name}")
+        content = message.get("content")
+        if not isinstance(content, str):
+            raise WrongTypeError(
+                f"the content of a message in {name} must be a string; found {type(content).__name__}. Join the texts "
+                "of a list of parts, and pass '' for none"
+            )
+        check_text(content, f"the content of a message in {name}")
     if not messages:
         raise PromptError(f"{name} must not be empty; pass the chat up to the user's question")
     return [dict(message) for message in messages]

@@ -164,6 +164,12 @@ def test_what_is_no_chat(monitor, messages):
         monitor.prompt(messages=messages, context="")
 
 
+@pytest.mark.parametrize("content", [None, [{"type": "text", "text": "a"}]])
+def test_content_that_is_no_string_is_refused_with_what_to_do(monitor, content):
+    with pytest.raises(WrongTypeError, match="Join the texts"):
+        monitor.prompt(messages=[{"role": "user", "content": content}], context="")
+
+
 @pytest.mark.parametrize("given", [{}, {"messages": CHAT, "system": "x"}, {"question": "x", "without": CHAT}])
 def test_arguments_that_do_not_go_together(monitor, given):
     with pytest.raises(InputError):

@@ -23,7 +23,7 @@ from syncheck.serving.checked import (
     whole_answer,
 )
 from syncheck.streams.protocol import VERSION, ProtocolEvent, Reveal, Verified, to_dict
-from syncheck.streams.writer import EventWriter
+from syncheck.streams.writer import EventWriter, why_stopped
 from syncheck.types import RagPrompt
 
 _NEUTRAL: Mapping[str, tuple[Any, ...]] = {
@@ -235,6 +235,8 @@ class _Writing:
         self._prompt_tokens, told = len(prompt.with_context_ids), 0
         try:
             while (event := await in_thread(next, events, None)) is not None:
+                if isinstance(event, EndEvent):
+                    self._notice_stop(event.report)
                 self.writer.write(event)
                 new, told = self.writer.events[told:], len(self.writer.events)
                 if request.passages:
@@ -248,6 +250,12 @@ class _Writing:
             close = getattr(events, "close", None)
             if close is not None:
                 await in_thread(close)
+
+    def _notice_stop(self, report: Report) -> None:
+        """Say which score ended the answer, if one did."""
+        threshold = self._request.stop_below
+        if report.stop == "below_threshold" and threshold is not None:
+            self.writer.notice(why_stopped(report.sentences[-1], threshold))
 
     @property
     def finish_reason(self) -> str | None:

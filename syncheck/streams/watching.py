@@ -22,7 +22,7 @@ from syncheck.signals import check_window
 from syncheck.streams.pace import Pace
 from syncheck.streams.protocol import ProtocolEvent, Reveal
 from syncheck.streams.reading import GrowingResponse
-from syncheck.streams.writer import EventWriter
+from syncheck.streams.writer import EventWriter, why_stopped
 from syncheck.types import GeneratorToken, RagPrompt, SentenceScore, SentenceSpan
 
 _MODEL_SIGNALS = ("log_prob", "log_prob_without_context", "entropy", "kl")
@@ -264,9 +264,7 @@ class TextWatch:
             if self._stop_below is not None and falls_below(sentence, self._stop_below):
                 del answer.sentences[index:], answer.signals[index:]
                 self.is_over, self._stop = True, "below_threshold"
-                missing = f"has no score ({sentence.reason or sentence.status})"
-                shown = missing if sentence.score is None else f"scored {sentence.score:.2f}"
-                self._writer.notice(f"Stopped: this sentence {shown}, and {self._stop_below:.2f} was asked for.")
+                self._writer.notice(why_stopped(sentence, self._stop_below))
                 return
 
     def _sources(self) -> dict[str, str]:

@@ -212,6 +212,13 @@ def protocol_events(
         yield from writer.write(event)
 
 
+def why_stopped(sentence: SentenceScore, threshold: float) -> str:
+    """Return the notice after a sentence that ended an answer, because it did not reach a threshold."""
+    missing = f"has no score ({sentence.reason or sentence.status})"
+    shown = missing if sentence.score is None else f"scored {sentence.score:.2f}"
+    return f"Stopped: this sentence {shown}, and {threshold:.2f} was asked for."
+
+
 def citation(evidence: Evidence, passages: Sequence[str], passage_ids: Sequence[str] | None = None) -> Citation:
     """Return the citation of a piece of evidence, located in its passage whatever white space the passage has."""
     known = evidence.passage < len(passages)

@@ -130,6 +130,17 @@ def test_it_stops_below_a_score(ask):
     assert ask(decoder="greedy", syncheck={"stop_below": 0.2}).choices[0].message.content == ANSWER
     choice = ask(syncheck={"stop_below": 0.99}).choices[0]
     assert choice.finish_reason == "content_filter" and choice.syncheck["status"] == "stopped"
+    assert choice.syncheck["notices"] == ["Stopped: this sentence scored 0.97, and 0.99 was asked for."]
+
+
+def test_it_stops_below_a_score_at_the_last_sentence_too():
+    ended = scripted_monitor("It opened in 1967. It has six lanes.", supports={"It has six lanes.": 0.1})
+    greedy = {"greedy": lambda prompt, *, seed, **options: ended.stream(prompt, **options)}
+    with running(create_app(OwnModel(ended, greedy, default="greedy", name="m"))) as address:
+        body = asked(decoder="greedy", context=["It opened in 1967."], syncheck={"stop_below": 0.5})
+        (choice,) = httpx.post(f"{address}/v1/chat/completions", json=body).json()["choices"]
+    assert (choice["finish_reason"], choice["syncheck"]["status"]) == ("content_filter", "stopped")
+    assert choice["message"]["content"] == "It opened in 1967. It has six lanes."
 
 
 def test_a_temperature_samples_by_the_seed(ask):
