@@ -385,10 +385,11 @@ class Monitor(StoredMonitor):
         prompt
             From :meth:`prompt`.
         response
-            The text, tokenised once, without special tokens.
+            The text, tokenised once, without special tokens. If the model reads it, an end-of-text token that is
+            written in it ends it; what is after that is in ``after_end`` of the report.
         response_token_ids
             The token ids of the response, instead of its text. An end-of-text token ends the response and is not part
-            of it.
+            of it; text after it, padding aside, is in ``after_end`` of the report.
         sentences
             The sentences of the response with all white space: joined, they are the response.
         signals

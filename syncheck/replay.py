@@ -65,10 +65,10 @@ def read_response(
     if sentences is not None:
         check_texts(sentences, "sentences")
     if response_token_ids is not None:
-        token_ids = _before_end(_checked(model, response_token_ids), end_tokens_of(model, monitor.tokenizer))
+        token_ids, behind = _cut_at_end(_checked(model, response_token_ids), end_tokens_of(model, monitor.tokenizer))
         if bounded:
             check_window(model, len(prompt.with_context_ids) + len(token_ids))  # decoding a long text takes long
-        read = _decoded(monitor, prompt, token_ids)
+        read = _decoded(monitor, prompt, token_ids, behind)
     else:
         text = "".join(sentences) if sentences is not None else response
         check_text(text, "response")
@@ -207,14 +207,14 @@ def _batches_of_like_length(
 def _tokenized(monitor: MonitorParts, prompt: RagPrompt, text: str, *, bounded: bool, cut: int = 0) -> GivenResponse:
     """Tokenise a text from character ``cut`` on, up to an end-of-text token that is written in it.
 
-    A text that the model does not read (``bounded`` is false) has no such end. Characters are counted in the whole
-    text. Llama-2's tokenizer puts a space before a text, so its answers begin with one; such an answer is tokenised
-    without the space.
+    What is behind it is kept as ``after_end`` of the transcript. A text that the model does not read (``bounded`` is
+    false) has no such end. Characters are counted in the whole text. Llama-2's tokenizer puts a space before a text, so
+    its answers begin with one; such an answer is tokenised without the space.
     """
     model, tokenizer = monitor.model, monitor.tokenizer
     # verbose=False: check_window reports a text that is too long.
     encoded = tokenizer(text[cut:], add_special_tokens=False, return_offsets_mapping=tokenizer.is_fast, verbose=False)
-    token_ids = _before_end(encoded["input_ids"], end_tokens_of(model, tokenizer) if bounded else ())
+    token_ids, behind = _cut_at_end(encoded["input_ids"], end_tokens_of(model, tokenizer) if bounded else ())
     without_space = int(not cut and text.startswith(" "))  # tokens that it may yet lose
     if bounded:
         check_window(model, len(prompt.with_context_ids) + len(token_ids) - without_space)
@@ -224,13 +224,14 @@ def _tokenized(monitor: MonitorParts, prompt: RagPrompt, text: str, *, bounded: 
             tokenizer, text, encoded["input_ids"][len(token_ids)], offsets[len(token_ids)] if offsets else None
         )
         offsets = offsets[: len(token_ids)] if offsets else None
-    read = _decoded(monitor, prompt, token_ids)
+    read = _decoded(monitor, prompt, token_ids, behind)
     decoded = read.transcript
     if not cut and text.startswith(" ") and decoded.text == " " + text:
         return _tokenized(monitor, prompt, text, bounded=bounded, cut=1)
     positions = positions_in(text, decoded.text, decoded.char_spans, offsets)
     char_spans = [(positions[a], positions[b]) for a, b in decoded.char_spans]
-    return GivenResponse(read.token_ids, in_given(text, positions, read.spans), Transcript(text, char_spans))
+    transcript = replace(decoded, text=text, char_spans=char_spans)
+    return GivenResponse(read.token_ids, in_given(text, positions, read.spans), transcript)
 
 
 def _before_token(tokenizer: PreTrainedTokenizerBase, text: str, token_id: int, place: tuple[int, int] | None) -> str:
@@ -241,14 +242,22 @@ def _before_token(tokenizer: PreTrainedTokenizerBase, text: str, token_id: int, 
     return text[:start] if start < stop else text
 
 
-def _decoded(monitor: MonitorParts, prompt: RagPrompt, token_ids: list[int]) -> GivenResponse:
-    """Return the text of token ids and its sentences."""
+def _decoded(monitor: MonitorParts, prompt: RagPrompt, token_ids: list[int], behind: list[int]) -> GivenResponse:
+    """Return the text of token ids and its sentences, and the text of the tokens behind their end."""
     detokenizer = Detokenizer(monitor.tokenizer, prompt.with_context_ids)
     segmenter = IncrementalSegmenter(monitor.config.segmenter)
     spans = [span for token_id in token_ids for span in segmenter.push(detokenizer.push(token_id))]
     if token_ids:
         spans += segmenter.finish(detokenizer.flush())
-    return GivenResponse(token_ids, spans, Transcript(segmenter.text, segmenter.char_spans))
+    transcript = Transcript(segmenter.text, segmenter.char_spans, _after_end(monitor, behind))
+    return GivenResponse(token_ids, spans, transcript)
+
+
+def _after_end(monitor: MonitorParts, token_ids: list[int]) -> str:
+    """Return the text of tokens behind an end-of-text token, without the padding that generation puts there."""
+    padding = monitor.model.generation_config.pad_token_id
+    written = [token for token in token_ids if token != padding]
+    return monitor.tokenizer.decode(written, skip_special_tokens=True).strip() if written else ""
 
 
 def _cut(sentences: Sequence[str], length: int) -> list[str]:
@@ -268,5 +277,7 @@ def _checked(model: PreTrainedModel, token_ids: Sequence[int]) -> list[int]:
     return [int(i) for i in token_ids]
 
 
-def _before_end(token_ids: Sequence[int], end_tokens: Collection[int]) -> list[int]:
-    return list(takewhile(lambda token: token not in end_tokens, token_ids))
+def _cut_at_end(token_ids: Sequence[int], end_tokens: Collection[int]) -> tuple[list[int], list[int]]:
+    """Return the tokens before the first end-of-text token, and those after it."""
+    before = list(takewhile(lambda token: token not in end_tokens, token_ids))
+    return before, list(token_ids[len(before) + 1 :])

@@ -93,8 +93,8 @@ class _Gate:
     """Counter of sentences and records in the output that miss the threshold of ``--fail-under``.
 
     A sentence that claims nothing (``not_checkable``), such as a bullet, cannot be wrong and does not count. Any other
-    sentence without a score does, and so does a record with an error or without a scored sentence: an empty response is
-    as unchecked as one whose aligner failed.
+    sentence without a score does, and so does a record with an error, with text after its end or without a scored
+    sentence: an empty response is as unchecked as one whose aligner failed.
     """
 
     def __init__(self, threshold: float) -> None:
@@ -113,7 +113,9 @@ class _Gate:
         self.below += sum(not score >= self.threshold for score in scores)
         self.scored += bool(scores)
         self.unscored.update(("sentence", f"with status {status}") for status in missing)
-        if not scores and not missing:
+        if row.get("after_end"):
+            self.unscored["record", "with text after an end-of-text token"] += 1
+        elif not scores and not missing:
             self.unscored["record", "without a sentence to check"] += 1
 
     def missed(self, *, allow_unscored: bool) -> str | None:

@@ -23,7 +23,7 @@ class Summary:
 
     def __init__(self, threshold: float) -> None:
         self.threshold = threshold
-        self.answers = self.errors = self.sentences = self.scored = self.below = 0
+        self.answers = self.errors = self.sentences = self.scored = self.below = self.cut = 0
         self._worst: list[tuple[float, int, str]] = []
 
     def add(self, row: JsonDict) -> None:
@@ -32,6 +32,7 @@ class Summary:
             self.errors += 1
             return
         self.answers += 1
+        self.cut += bool(row.get("after_end"))
         for sentence in row["sentences"]:
             self.sentences += 1
             score = sentence["score"]
@@ -50,6 +51,8 @@ class Summary:
             counts.append(f"{self.below / self.scored:.1%} of {self.scored} scored below {_rounded(self.threshold)}")
         if self.sentences > self.scored:
             counts.append(f"{self.sentences - self.scored} without a score")
+        if self.cut:
+            counts.append(f"{counted(self.cut, 'answer')} with text after an end-of-text token, which was not read")
         if self.errors:
             counts.append(f"{counted(self.errors, 'record')} with an error")
         worst = [f"  {text}" for *_, text in sorted(self._worst, reverse=True)]
@@ -89,6 +92,7 @@ def _human(row: JsonDict, stream: IO[str]) -> str:
         title=_name(row),
         stop=row.get("stop"),
         message=row.get("trace", {}).get("message"),
+        after_end=row.get("after_end", ""),
         colour=wants_colour(stream),
     )
 

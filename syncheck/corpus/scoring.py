@@ -28,7 +28,8 @@ def sentence_dicts(report: Report) -> list[JsonDict]:
 
 def score_row(record: JsonDict, report: Report) -> JsonDict:
     """Return the row of a scored record."""
-    return {"id": record.get("id"), "sentences": sentence_dicts(report)}
+    row = {"id": record.get("id"), "sentences": sentence_dicts(report)}
+    return row | ({"after_end": report.after_end} if report.after_end else {})
 
 
 def prompt_for(monitor: Monitor, record: JsonDict) -> RagPrompt:
@@ -123,18 +124,19 @@ class RecordScorer:
     def _replayed(self, lines: Sequence[Line], most: int) -> Iterator[tuple[int, Report]]:
         """Yield the reports of records that can be scored together; the others are scored alone, with their errors."""
         read: dict[int, tuple[RagPrompt, GivenResponse]] = {}
+        signals = self.monitor.aggregator is None
         for place, line in enumerate(lines):
             with suppress(Exception):  # raised again where the line is answered alone
                 record = parsed_record(line.content, line.source, line.number)
                 prompt = prompt_for(self.monitor, record)
-                read[place] = prompt, self.monitor.read(prompt, **self._response(record))
+                read[place] = prompt, self.monitor.read(prompt, **self._response(record), signals=signals)
         for batch in _batches(read, most):
             prompts, responses = [read[i][0] for i in batch], [read[i][1] for i in batch]
             with suppress(Exception):
                 answers = self.monitor.replay_batch(
                     prompts,
                     responses,
-                    signals=self.monitor.aggregator is None,
+                    signals=signals,
                     batch_size=len(batch),
                     on_failure=lambda place, reason: None,
                 )

@@ -21,6 +21,8 @@ class Transcript:
 
     text: str
     char_spans: Sequence[tuple[int, int]]
+    after_end: str = ""
+    """What was given after an end-of-text token: not part of the text, and not read."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,6 +62,7 @@ class ScoredAnswer:
             stop=stop,
             seconds=seconds,
             monitor=self.scorer.monitor,
+            after_end=transcript.after_end,
         )
 
 

@@ -67,7 +67,8 @@ def score(
     Raises
     ------
     InputError
-        If there are not as many entries as sentences, or a text is empty.
+        If there are not as many entries as sentences, or a text is empty or has an end-of-text token of a model that
+        reads it.
     PromptError
         If ``monitor`` measures a model whose window passages and sentence do not fit.
     WrongTypeError
@@ -97,6 +98,12 @@ def score(
     monitor = monitor_or_generic(monitor)
     prompts = [monitor.prompt(question=QUESTION, context=given) for given in passages]
     reports = monitor.score_batch(prompts, sentences=[[sentence] for sentence in sentences])
+    for index, report in enumerate(reports):
+        if report.after_end or not report.sentences:
+            raise InputError(
+                f"sentences[{index}] has an end-of-text token, behind which the monitor's model reads nothing; found "
+                f"{sentences[index]!r}. Take the token out"
+            )
     return [report.sentences[0] for report in reports]
 
 
@@ -118,7 +125,7 @@ def assert_faithful(
         The passages from which it was answered.
     at_least
         Score, in [0, 1], that each sentence must reach. A sentence that claims something but has no score fails, and
-        so does an answer in which there is nothing to check.
+        so does an answer in which there is nothing to check, or that has text after an end-of-text token.
     question
         Used only by a ``monitor`` that measures a model.
     monitor
@@ -132,7 +139,8 @@ def assert_faithful(
     Raises
     ------
     AssertionError
-        If a sentence does not reach the score; the message lists such sentences, each with the nearest passage.
+        If a sentence does not reach the score; the message lists such sentences, each with the nearest passage. Also
+        if an answer cannot be checked in full.
     PromptError
         If ``monitor`` measures a model whose window passages and answer do not fit.
     InputError, WrongTypeError
@@ -151,6 +159,8 @@ def assert_faithful(
     if monitor.aggregator is None:
         raise InputError("the monitor has no aggregator, so no sentence has a score; train one with Monitor.fit")
     report = monitor.score(monitor.prompt(question=question, context=passages), answer)
+    if report.after_end:
+        raise AssertionError(f"the answer goes on after an end-of-text token, which was not read: {report.after_end!r}")
     checked = [sentence for sentence in report.sentences if sentence.status != "not_checkable"]
     if not checked:
         raise AssertionError(f"nothing to check in the answer {answer!r}: no sentence claims anything")

@@ -14,7 +14,7 @@ import jinja2
 from markupsafe import Markup
 
 from syncheck.files import RefusedRecord
-from syncheck.report.labels import contrast_lines, decimal, no_answer, tint, verdict, why
+from syncheck.report.labels import after_end_words, contrast_lines, decimal, no_answer, tint, verdict, why
 from syncheck.report.layout import case_view, glossary, legend
 from syncheck.report.spans import SpanAnswer, span_view
 from syncheck.spans.words import reading_direction
@@ -141,6 +141,7 @@ def _templates() -> jinja2.Environment:
         lstrip_blocks=True,
     )
     environment.filters |= {
+        "after_end_words": after_end_words,
         "contrast_lines": contrast_lines,
         "decimal": decimal,
         "direction": reading_direction,

@@ -161,6 +161,11 @@ def notes(sentence: SentenceScore) -> tuple[str, ...]:
     return (*found, "cut at the limit of tokens") if sentence.truncated else found
 
 
+def after_end_words(text: str) -> str:
+    """Say what was not read because it stands after an end-of-text token; empty if nothing was."""
+    return f"not read, after an end-of-text token: “{text}”" if text else ""
+
+
 def no_answer(stop: str | None) -> str:
     """Say that an answer has no sentence, given why it ended; None if it was given."""
     return _NO_ANSWER.get(stop, "empty answer")

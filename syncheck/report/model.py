@@ -100,6 +100,9 @@ class Report:
     """The tokens that the generator's server reported; no score depends on them."""
     hidden: tuple[HiddenSpan, ...] = ()
     """Text that the model wrote in between, in order, and the response leaves out; see :attr:`written_token_ids`."""
+    after_end: str = ""
+    """What a given response had after an end-of-text token, without the white space around it: not part of
+    ``response``, and not checked."""
 
     def __repr__(self) -> str:
         lowest = None if self.lowest is None else f"lowest {self.lowest.score:.2f},"
@@ -161,6 +164,7 @@ class Report:
             "sources": dict(self.sources),
             "generator_tokens": [asdict(token) for token in self.generator_tokens],
             "hidden": [asdict(span) for span in self.hidden],
+            "after_end": self.after_end,
         }
 
     def to_json(self) -> str:

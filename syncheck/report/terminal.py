@@ -8,7 +8,15 @@ from collections.abc import Sequence
 from typing import IO, TYPE_CHECKING
 
 from syncheck.printable import printable
-from syncheck.report.labels import STATUS_WORDS, answer_facts, feature_label, feature_value, no_answer, notes
+from syncheck.report.labels import (
+    STATUS_WORDS,
+    after_end_words,
+    answer_facts,
+    feature_label,
+    feature_value,
+    no_answer,
+    notes,
+)
 from syncheck.types import Evidence, SentenceScore
 
 if TYPE_CHECKING:
@@ -75,19 +83,20 @@ def render_sentences(
     title: str,
     stop: str | None = None,
     message: str | None = None,
+    after_end: str = "",
     colour: bool = False,
     width: int = WIDTH,
 ) -> str:
     """Draw the sentences of one answer under a title, as :func:`render_text` does.
 
     ``stop`` says why the answer ended, and ``message`` is what a decoder gave in place of it or of its end; both are
-    None for an answer that was given.
+    None for an answer that was given. ``after_end`` is what a given answer had after an end-of-text token.
     """
     pen = _Pen(colour=colour, width=width)
     lines = [pen.paint(line, _BOLD) for line in pen.wrap("", title, indent=0)]
     for number, sentence in enumerate(sentences, 1):
         lines += _sentence_lines(number, sentence, pen)
-    lines += _end_lines(sentences, stop, message, pen)
+    lines += _end_lines(sentences, stop, message, after_end, pen)
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -117,7 +126,7 @@ def _answer_lines(answer: Answer, pen: _Pen) -> list[str]:
             first = f"  x  {_number(tried.score)}  {'dropped':<{_WORD}}  "
             lines += [pen.paint(line, _DIM) for line in pen.wrap(first, tried.text, indent=len(first))]
         lines += [] if sentence is None else _sentence_lines(number, sentence, pen)
-    lines += _end_lines(report.sentences, report.stop, None, pen)
+    lines += _end_lines(report.sentences, report.stop, None, report.after_end, pen)
     lowest = report.lowest
     if lowest is not None:
         lines += ["", *_explanation(report.sentences.index(lowest) + 1, lowest, pen)]
@@ -139,9 +148,11 @@ def _sentence_lines(number: int, sentence: SentenceScore, pen: _Pen) -> list[str
     return lines
 
 
-def _end_lines(sentences: Sequence[SentenceScore], stop: str | None, message: str | None, pen: _Pen) -> list[str]:
+def _end_lines(
+    sentences: Sequence[SentenceScore], stop: str | None, message: str | None, after_end: str, pen: _Pen
+) -> list[str]:
     given = None if message is None else f"given instead: “{message.strip()}”"
-    words = [given] if sentences else [no_answer(stop), given]
+    words = [None if sentences else no_answer(stop), given, after_end_words(after_end)]
     said = "; ".join(word for word in words if word)
     return pen.wrap(" " * 5, f"({said})", indent=5) if said else []
 

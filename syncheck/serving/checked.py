@@ -226,6 +226,7 @@ class CheckedText:
             "sources": {},
             "generator_tokens": [],
             "hidden": [],
+            "after_end": "",
         }
         self.events.append(final := Final(len(self.events) + 1, report))
         return final

@@ -10,7 +10,7 @@ from syncheck.decoding.scored import falls_below
 from syncheck.errors import SyncheckError
 from syncheck.given import check_share, check_texts
 from syncheck.report import Report
-from syncheck.report.labels import contrast_lines
+from syncheck.report.labels import after_end_words, contrast_lines
 from syncheck.serving.chat import ChatRequest, ServiceError, read_chat
 from syncheck.serving.checked import NO_PASSAGES, Failing
 from syncheck.types import SentenceScore
@@ -63,16 +63,19 @@ class Guardrail:
             check_texts(texts, "texts")
         except SyncheckError as error:
             raise ServiceError(400, "invalid_request", str(error)) from error
-        found = [
-            sentence
-            for text in texts
-            for sentence in (await self._score(request.question, list(request.passages), text)).sentences
-            if falls_below(sentence, at_least) and (self._failing == "closed" or sentence.score is not None)
-        ]
+        reports = [await self._score(request.question, list(request.passages), text) for text in texts]
+        found = [reason for report in reports for reason in self._reasons(report, at_least)]
         if not found:
             return {"action": "NONE"}
         more = [f"and {len(found) - _NAMED} more"] * (len(found) > _NAMED)
-        return self._blocked("not faithful to the passages: " + "; ".join([*map(_words, found[:_NAMED]), *more]))
+        return self._blocked("not faithful to the passages: " + "; ".join([*found[:_NAMED], *more]))
+
+    def _reasons(self, report: Report, at_least: float) -> list[str]:
+        """Quote what does not pass, each part with the reason."""
+        closed = self._failing == "closed"
+        below = [s for s in report.sentences if falls_below(s, at_least) and (closed or s.score is not None)]
+        unread = after_end_words(report.after_end) if closed else ""
+        return [*map(_words, below), *([unread] if unread else [])]
 
     def _request(self, values: Mapping[str, Any], options: Mapping[str, Any]) -> ChatRequest | None:
         """Return question and passages, if LiteLLM sends the messages."""

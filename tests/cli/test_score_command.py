@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from command_runs import LLAMA, record, write
+from command_runs import LLAMA, read, record, write
 from sklearn.pipeline import make_pipeline
 
 from syncheck import Monitor, MonitorConfig
@@ -79,6 +79,17 @@ def test_a_record_with_an_error_misses_and_is_bad_input(run, capsys):
     assert run(record(0), "nonsense") == 2
     assert "missed: 1 record with an error;" in capsys.readouterr().err
     assert run(record(0), "nonsense", options=["--allow-unscored"]) == 2
+
+
+def test_text_after_an_end_of_text_token_is_told_and_misses(run, tmp_path, capsys):
+    assert run(record(0), record(1, response="He is a player.</s> He is on the moon.")) == 1
+    whole, cut = read(tmp_path / "out.jsonl")
+    assert "after_end" not in whole and cut["after_end"] == "He is on the moon."
+    told = capsys.readouterr().err
+    assert "1 answer with text after an end-of-text token, which was not read" in told
+    assert "missed: 1 record with text after an end-of-text token;" in told
+    assert run(record(0, response="He is a player.</s>"), options=["--format", "human"]) == 0
+    assert run(record(0, response="He is a player.</s> No."), options=["--allow-unscored"]) == 0
 
 
 def test_no_record_at_all_misses(run, capsys):

@@ -9,8 +9,9 @@ import pyarrow.parquet as parquet
 import pytest
 from command_runs import LLAMA, record, run_until_killed, write
 
+from syncheck import load_kit
 from syncheck.cli import main
-from syncheck.corpus import Store, answer_corpus, corpus_lines, count_lines
+from syncheck.corpus import RecordScorer, Store, answer_corpus, corpus_lines, count_lines
 from syncheck.errors import InputError, MismatchError
 
 FACTS = {"--decoder": "greedy", "version": "1"}
@@ -142,6 +143,14 @@ def test_changed_options_are_refused_by_name(corpus, tmp_path):
     (tmp_path / "store" / "_run.json").unlink()
     with pytest.raises(MismatchError):
         answered(tmp_path / "store", corpus)
+
+
+def test_an_end_of_text_token_ends_no_text_that_no_model_reads_one_by_one_or_together(tmp_path):
+    monitor = load_kit("generic")
+    response = f"Angus Scott is a player.{monitor.tokenizer.eos_token} He grew up on a farm."
+    lines = list(corpus_lines(write(tmp_path / "in.jsonl", record(0, response=response))))
+    alone, together = RecordScorer(monitor)(lines), RecordScorer(monitor, batch_tokens=4000)(lines)
+    assert alone == together and len(alone[0]["sentences"]) == 2
 
 
 class TestCommands:

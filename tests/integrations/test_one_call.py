@@ -66,6 +66,14 @@ def test_each_sentence_has_passages_of_its_own(scripted):
     assert score([], [], monitor=scripted) == []
 
 
+def test_text_after_an_end_of_text_token_is_not_taken_for_faithful(scripted):
+    with pytest.raises(AssertionError, match="end-of-text.*six lanes"):
+        assert_faithful("It opened in 1967.</s> It has six lanes.", PASSAGES, monitor=scripted)
+    for sentence in ("It opened in 1967.</s> It has six lanes.", "</s>"):
+        with pytest.raises(InputError, match="end-of-text"):
+            score(PASSAGES[0], [sentence], monitor=scripted)
+
+
 def test_a_mark_without_words_has_a_status_and_no_score(scripted):
     (found,) = score(PASSAGES[0], ["..."], monitor=scripted)
     assert found.score is None and found.status != "scored"

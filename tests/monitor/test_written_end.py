@@ -31,6 +31,7 @@ def test_a_text_is_scored_as_its_ids(monitor, prompt, end, behind):
     ids = monitor.tokenizer(ANSWER + end + behind, add_special_tokens=False)["input_ids"]
     by_text, by_ids = monitor.score(prompt, ANSWER + end + behind), monitor.score(prompt, response_token_ids=ids)
     assert by_text.response == by_ids.response == ANSWER
+    assert by_text.after_end == by_ids.after_end == behind.strip()
     assert [(s.text, s.token_end) for s in by_text.sentences] == [(s.text, s.token_end) for s in by_ids.sentences]
     same_signals(by_text, by_ids)
     same_signals(by_text, monitor.score(prompt, ANSWER))
@@ -38,7 +39,33 @@ def test_a_text_is_scored_as_its_ids(monitor, prompt, end, behind):
 
 def test_a_text_of_an_end_alone_is_empty(monitor, prompt, end):
     report = monitor.score(prompt, end)
-    assert (report.response, report.sentences) == ("", ())
+    assert (report.response, report.sentences, report.after_end) == ("", (), "")
+
+
+def test_text_behind_the_end_is_told_in_report_page_and_batch(monitor, prompt, end):
+    report = monitor.score(prompt, f"He is a player.{end} No one reads <this>. {end}")
+    assert report.to_dict()["after_end"] == "No one reads <this>."
+    assert "(not read, after an end-of-text token: “No one reads <this>.”)" in str(report)
+    assert "(not read, after an end-of-text token: “No one reads &lt;this&gt;.”)" in report.to_html()
+    empty, whole = monitor.score_batch([prompt] * 2, [f"{end} More.", "He is a player."])
+    assert (empty.response, empty.after_end, whole.after_end) == ("", "More.", "")
+    assert "(empty answer; not read, after an end-of-text token: “More.”)" in str(empty)
+
+
+def test_padding_behind_the_end_is_no_text(monitor, prompt, end):
+    ids = monitor.tokenizer(ANSWER + 3 * end, add_special_tokens=False)["input_ids"]
+    assert monitor.score(prompt, response_token_ids=ids).after_end == ""
+    config = monitor.model.generation_config
+    before, config.pad_token_id = config.pad_token_id, monitor.tokenizer("a", add_special_tokens=False)["input_ids"][-1]
+    try:
+        assert monitor.score(prompt, response_token_ids=[*ids, *[config.pad_token_id] * 3]).after_end == ""
+    finally:
+        config.pad_token_id = before
+
+
+def test_text_that_the_model_does_not_read_has_no_end(llama, prompt, end):
+    report = Monitor(llama.model, llama.tokenizer).score(prompt, f"Scott is a player.{end} He grew up on a farm.")
+    assert (len(report.sentences), report.after_end) == (2, "")
 
 
 def test_sentences(monitor, prompt, end):
@@ -60,5 +87,5 @@ def test_a_slow_tokenizer(llama):
     monitor = Monitor(model, tokenizer, config=MonitorConfig(schema="paper-no-lid.v1"))
     prompt = monitor.prompt(question="Who?", context="He.")
     report = monitor.score(prompt, "He played.</s> No.")
-    assert report.response == "He played."
+    assert (report.response, report.after_end) == ("He played.", "No.")
     same_signals(report, monitor.score(prompt, "He played."))

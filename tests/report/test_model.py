@@ -64,6 +64,7 @@ def test_to_dict_holds_exactly_the_documented_keys_and_values():
         "sources": {},
         "generator_tokens": [],
         "hidden": [],
+        "after_end": "",
         "seconds": 2.0,
         "sentences": [
             {

@@ -85,6 +85,16 @@ def test_without_passages_it_fails_closed_or_open(guarded, served):
         assert guarded(address, ANSWER, bare) == ANSWER
 
 
+def test_text_after_an_end_of_text_token_is_blocked_unless_it_fails_open(guarded, served):
+    from litellm.exceptions import GuardrailRaisedException
+
+    text = "Lyon is large.</s> It is in Spain."
+    with served() as address, pytest.raises(GuardrailRaisedException, match="not read.*It is in Spain"):
+        guarded(address, text)
+    with served(failing="open") as address:
+        assert guarded(address, text) == text
+
+
 def test_it_takes_the_key_of_litellm(guarded, served):
     with served(api_key="right") as address:
         assert guarded(address, "Lyon is large.", api_key="right") == "Lyon is large."
