@@ -192,7 +192,7 @@ class AnswerGenerator(ABC, Generic[O]):
         given = prompts_of(prompts)
         if streamer is not None and len(given) > 1:
             raise InputError(f"a streamer shows one answer; found {len(given)} prompts. Call once for each")
-        plan = _for_one_answer(prepare_generation(self.monitor.model, given, **kwargs))
+        plan = self._plan(given, kwargs)
         outputs = self._outputs(given, plan, seed, streamer)
         if return_dict_in_generate:
             return outputs[0] if isinstance(prompts, RagPrompt) else outputs
@@ -260,13 +260,17 @@ class AnswerGenerator(ABC, Generic[O]):
             raise InputError(
                 "a stream takes no streamer, since its caller reads it; leave it out, or pass it to generate"
             )
-        plan = _for_one_answer(prepare_generation(self.monitor.model, one, **kwargs))
+        plan = self._plan([one], kwargs)
 
         def events() -> Iterator[Event]:
             output = yield from told(one, plan)
             yield EndEvent(output.report, output)
 
         return events()
+
+    def _plan(self, prompts: Sequence[RagPrompt], kwargs: dict[str, Any]) -> GenerationSetup:
+        given = {"tokenizer": self.tokenizer, **kwargs}
+        return _for_one_answer(prepare_generation(self.monitor.model, prompts, **given))
 
     @abstractmethod
     def _told(self, prompt: RagPrompt, plan: GenerationSetup, seed: int) -> Told[O]:

@@ -128,8 +128,6 @@ def custom_generate(
         check_ids(ids, attention_mask, prompts_of(prompt))
     parameters = {name: kwargs.pop(name) for name in _PARAMETERS if name in kwargs}
     given = {name: value for name, value in kwargs.items() if value is not None}
-    if "stop_strings" in given:
-        given["tokenizer"] = known.tokenizer
     generator = FODGenerator(model, known.tokenizer, known, **parameters)
     return generator.generate(prompt, **given)
 

@@ -203,7 +203,7 @@ class Monitor(StoredMonitor):
             no score; its ``stop`` is then ``below_threshold``. None ends no response early.
         **kwargs
             Arguments of ``model.generate``: ``max_new_tokens``, ``do_sample``, ``generation_config``,
-            ``logits_processor``, ``stopping_criteria``, ``streamer``, ...
+            ``logits_processor``, ``stopping_criteria``, ``stop_strings``, ``streamer``, ...
 
         Returns
         -------
@@ -226,7 +226,7 @@ class Monitor(StoredMonitor):
         check_stop_below(stop_below, has_scores=self.aggregator is not None)
         if num_return_sequences is not None:
             kwargs["num_return_sequences"] = num_return_sequences
-        plan = prepare_generation(self.model, given, **kwargs)
+        plan = prepare_generation(self.model, given, **{"tokenizer": self.tokenizer, **kwargs})
         each = plan.config.num_return_sequences or 1
         with self.session([prompt for prompt in given for _ in range(each)]) as watched:
             stops = drain(watched.decode(plan, generator=generator, stop_below=stop_below))
@@ -271,7 +271,7 @@ class Monitor(StoredMonitor):
         require_prompt(prompt)
         check_choice(reveal, "reveal", Reveal)
         check_stop_below(stop_below, has_scores=self.aggregator is not None)
-        plan = prepare_generation(self.model, prompt, **kwargs)
+        plan = prepare_generation(self.model, prompt, **{"tokenizer": self.tokenizer, **kwargs})
         if (plan.config.num_return_sequences or 1) > 1:
             raise InputError("a stream is of one response; use generate for several")
         with self.session(prompt) as watched:

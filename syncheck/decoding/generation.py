@@ -143,7 +143,7 @@ def prepare_generation(
     streamer
         Kept in the setup.
     tokenizer, stop_strings
-        Strings that end a response, and the tokenizer to find them with.
+        Strings that end a response, also those of a generation config, and the tokenizer to find them with.
     **kwargs
         Any other arguments of ``model.generate``.
 
@@ -165,6 +165,10 @@ def prepare_generation(
         )
     config = kwargs.get("generation_config") or model.generation_config
     _check_cache(kwargs.get("cache_implementation", config.cache_implementation))  # before generate makes one
+    configured = config.stop_strings or model.generation_config.stop_strings
+    if configured:
+        kwargs["stop_strings"] = None
+    stop_strings = configured if stop_strings is None else stop_strings
     if stop_strings is not None:
         # generate drops the tokenizer when it is given a callable, so the criterion is made here.
         if tokenizer is None:

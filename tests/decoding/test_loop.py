@@ -3,6 +3,7 @@
 import pytest
 
 from syncheck.decoding import Returning, drain, prepare_generation, take_step
+from syncheck.errors import InputError
 
 
 def counted(number):
@@ -20,6 +21,11 @@ def test_a_generators_value_is_kept_beside_its_steps(number):
 def test_the_value_is_there_only_at_the_end():
     steps = Returning(counted(2))
     assert next(iter(steps)) == 0 and not hasattr(steps, "value")
+
+
+def test_stop_strings_of_a_loop_of_ones_own_need_the_tokenizer(monitor, prompt):
+    with pytest.raises(InputError, match="tokenizer="):
+        prepare_generation(monitor.model, prompt, max_new_tokens=12, stop_strings=["a"])
 
 
 @pytest.mark.parametrize("rows", [None, [0]])

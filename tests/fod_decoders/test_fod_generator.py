@@ -39,6 +39,20 @@ def response_of(prompt, sequences):
     return sequences[0, len(prompt.with_context_ids) :].tolist()
 
 
+def test_stop_strings_are_found_with_the_monitor_s_tokenizer(monitor, prompt):
+    ids = monitor.tokenizer(ANSWER, add_special_tokens=False)["input_ids"]
+    options = {
+        "logits_processor": LogitsProcessorList([Script(len(prompt.with_context_ids), ids)]),
+        "max_new_tokens": len(ids),
+        "stop_strings": ["rugby"],
+    }
+    fod = decoder(monitor, 0.0)
+    out = fod.generate(prompt, return_dict_in_generate=True, **options)
+    assert out.report.response == " Angus Scott is a rugby"
+    *_, end = fod.stream(prompt, **options)
+    assert end.report.response == out.report.response
+
+
 class TestGreedy:
     """With tau_1 = 0 nothing is taken back: the ids are those of plain greedy decoding."""
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 from doubles import ANSWER, PASSAGES, QUESTION
-from transformers.generation import BaseStreamer, LogitsProcessor, LogitsProcessorList
+from transformers.generation import BaseStreamer, GenerationConfig, LogitsProcessor, LogitsProcessorList
 
 from syncheck import EndEvent, SentenceEvent, TokenEvent
 from syncheck.errors import InputError
@@ -217,12 +217,22 @@ class TestTokens:
 
     def test_stop_strings(self, monitor, prompt):
         ids, script = scripted(monitor, prompt)
-        report = monitor.generate(
-            prompt, logits_processor=script, max_new_tokens=len(ids), stop_strings=["1982"], tokenizer=monitor.tokenizer
-        )
-        assert report.stop == "criteria" and report.response.endswith("1982")
-        with pytest.raises(InputError, match="stop_strings"):
-            monitor.generate(prompt, stop_strings=["1982"])
+        for more in ({}, {"tokenizer": monitor.tokenizer}):
+            report = monitor.generate(
+                prompt, logits_processor=script, max_new_tokens=len(ids), stop_strings=["1982"], **more
+            )
+            assert report.stop == "criteria" and report.response.endswith("1982")
+        *_, end = monitor.stream(prompt, logits_processor=script, max_new_tokens=len(ids), stop_strings="1982")
+        assert end.report.response == report.response
+
+    def test_stop_strings_of_a_generation_config(self, monitor, prompt, monkeypatch):
+        ids, script = scripted(monitor, prompt)
+        given = GenerationConfig(max_new_tokens=len(ids), stop_strings=["1982"])
+        assert monitor.generate(prompt, logits_processor=script, generation_config=given).response.endswith("1982")
+        assert given.stop_strings == ["1982"]
+        monkeypatch.setattr(monitor.model.generation_config, "stop_strings", "farm")
+        found = monitor.generate(prompt, logits_processor=script, max_new_tokens=len(ids))
+        assert found.response.endswith("farm")
 
     def test_beam_search_is_refused(self, monitor, prompt):
         with pytest.raises(InputError, match="num_beams"):
