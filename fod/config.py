@@ -104,7 +104,9 @@ class FODConfig:
     :class:`fod.Thresholds` for what this guarantees, and why the search of stage 2 is outside the guarantee."""
     prune_threshold: Threshold | None = None
     """tau_2 in [0, 1]: a sampled sentence or a branch that scores lower is dropped. None and ``"calibrated"`` as for
-    tau_1; with ``branch``, None takes tau_1 if that is higher."""
+    tau_1; with ``branch``, None takes tau_1 if that is higher. A tau_2 below tau_1 is allowed, since Algorithm 1
+    compares each with other sentences (the README of the published code has 0.8 and 0.7): what replaces a rejected
+    sentence may then score lower than the greedy sentences before it, and even than the rejected one."""
     beam_size: int = 2
     """K: number of beams kept after each round (paper, Table 2)."""
     samples_per_step: int = 6

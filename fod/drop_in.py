@@ -166,7 +166,7 @@ class AnswerGenerator(ABC, Generic[O]):
             From ``monitor.prompt``, with a context. The prompts of a list are answered one after another, each as it
             would be alone.
         seed
-            Seed of all sampling; the same seed gives the same answer.
+            Seed of all sampling, a whole number; the same seed gives the same answer.
         return_dict_in_generate
             True returns the output with its report instead of the ids alone; a list of outputs for a list of prompts.
         streamer
@@ -183,11 +183,12 @@ class AnswerGenerator(ABC, Generic[O]):
         Raises
         ------
         InputError
-            If a prompt has no context, for a streamer with several prompts, and for beam search or several sequences.
+            If a prompt has no context, for a streamer with several prompts, for beam search or several sequences, and
+            for a seed or temperature outside its range.
         PromptError
             If a prompt does not fit the model's window.
         WrongTypeError
-            If a prompt is not a RagPrompt.
+            If a prompt is not a RagPrompt, a seed no whole number, or a temperature no number.
         """
         given = prompts_of(prompts)
         if streamer is not None and len(given) > 1:

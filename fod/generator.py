@@ -7,14 +7,12 @@ from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-import torch
-
 from fod.config import DEFAULTS, FODConfig, RetryRequest, Threshold, search_thresholds
 from fod.draft import ImmediateReveal, Reveal, VerifiedReveal, Writing
 from fod.drop_in import AnswerGenerator, GeneratorOutput
 from fod.types import SearchResult
 from syncheck import Event, Monitor, NoticeEvent, RagPrompt, Report
-from syncheck.decoding import GenerationSetup, require_rewindable
+from syncheck.decoding import GenerationSetup, require_rewindable, seeded_generator
 from syncheck.errors import InputError, NotReadyError, WrongTypeError
 from syncheck.report import TraceNode
 
@@ -45,7 +43,9 @@ class FODOutput(GeneratorOutput):
 class FODGenerator(AnswerGenerator[FODOutput]):
     """Decodes so that every released sentence reaches a score (paper, section 3.3, Algorithm 1).
 
-    Stage 1 is greedy whatever ``do_sample`` says, unless ``config.sample_first`` asks for sampling.
+    Stage 1 is greedy whatever ``do_sample`` says, unless ``config.sample_first`` asks for sampling. The temperature and
+    nucleus of all sampling are those of the config; as arguments of ``generate`` they have no effect, unless
+    ``do_sample`` is true: then they change the probabilities before those of the config do.
 
     Parameters
     ----------
@@ -149,7 +149,7 @@ class FODGenerator(AnswerGenerator[FODOutput]):
         self, prompt: RagPrompt, plan: GenerationSetup, seed: int, reveal: Callable[[], Reveal] = VerifiedReveal
     ) -> Generator[Event, None, FODOutput]:
         started = time.perf_counter()
-        generator = torch.Generator(device=self.monitor.model.device).manual_seed(seed)
+        generator = seeded_generator(self.monitor.model, seed)
         writing = Writing(self.monitor, prompt, plan, self.config, self.thresholds, generator)
         while True:
             result = yield from writing.next_part(reveal())

@@ -12,7 +12,7 @@ from fod.config import Threshold, single_threshold
 from fod.drop_in import AnswerGenerator, GeneratorOutput, event_of, ids_of
 from fod.search import passes
 from syncheck import Event, Monitor, NoticeEvent, RagPrompt, SentenceScore
-from syncheck.decoding import GenerationSetup, Returning, ScoredAnswer, ScoredSession, Transcript
+from syncheck.decoding import GenerationSetup, Returning, ScoredAnswer, ScoredSession, Transcript, seeded_generator
 from syncheck.errors import NotReadyError
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class AbstainGenerator(AnswerGenerator[GeneratorOutput]):
 
     def _told(self, prompt: RagPrompt, plan: GenerationSetup, seed: int) -> Generator[Event, None, GeneratorOutput]:
         started = time.perf_counter()
-        generator = torch.Generator(device=self.monitor.model.device).manual_seed(seed)
+        generator = seeded_generator(self.monitor.model, seed)
         with self.monitor.session(prompt) as watched:
             stop = self._written(watched, plan, generator)
             seconds = time.perf_counter() - started

@@ -9,12 +9,10 @@ from dataclasses import dataclass, field
 from numbers import Real
 from typing import TYPE_CHECKING, Literal, get_args
 
-import torch
-
 from fod.config import DEFAULTS, check_count, check_sampling
 from fod.drop_in import AnswerGenerator, GeneratorOutput, event_of, ids_of, sampling
 from syncheck import Event, Monitor, RagPrompt, Report
-from syncheck.decoding import GenerationSetup, drain
+from syncheck.decoding import GenerationSetup, drain, seeded_generator
 from syncheck.errors import InputError, NotReadyError, WrongTypeError
 
 if TYPE_CHECKING:
@@ -90,7 +88,7 @@ class BestOfNGenerator(AnswerGenerator[BestOfNOutput]):
 
     def _told(self, prompt: RagPrompt, plan: GenerationSetup, seed: int) -> Generator[Event, None, BestOfNOutput]:
         started = time.perf_counter()
-        generator = torch.Generator(device=self.monitor.model.device).manual_seed(seed)
+        generator = seeded_generator(self.monitor.model, seed)
         sampled = sampling(plan, temperature=self.temperature, top_p=self.top_p)
         with self.monitor.session([prompt] * self.samples) as watched:
             stops = drain(watched.decode(sampled, generator=generator))

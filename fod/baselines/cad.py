@@ -7,7 +7,6 @@ from collections.abc import Generator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import torch
 from torch import Tensor
 from transformers.generation import LogitsProcessor, LogitsProcessorList
 
@@ -15,7 +14,7 @@ from fod.config import check_share, check_strength
 from fod.drop_in import AnswerGenerator, GeneratorOutput, event_of, ids_of
 from fod.propose import contrasted
 from syncheck import Event, Monitor, RagPrompt
-from syncheck.decoding import DecodingSession, GenerationSetup, Returning
+from syncheck.decoding import DecodingSession, GenerationSetup, Returning, seeded_generator
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -57,7 +56,7 @@ class CADGenerator(AnswerGenerator[GeneratorOutput]):
 
     def _told(self, prompt: RagPrompt, plan: GenerationSetup, seed: int) -> Generator[Event, None, GeneratorOutput]:
         started = time.perf_counter()
-        generator = torch.Generator(device=self.monitor.model.device).manual_seed(seed)
+        generator = seeded_generator(self.monitor.model, seed)
         with self.monitor.session(prompt) as watched:
             contrast = _Contrast(watched.decoding, self.alpha, self.plausibility)
             contrasted = replace(plan, processors=LogitsProcessorList([contrast, *plan.processors]))

@@ -16,7 +16,15 @@ from fod.config import check_count, check_share
 from fod.draft import Draft, continued
 from fod.drop_in import AnswerGenerator, GeneratorOutput, event_of, ids_of, plan_within
 from syncheck import Event, Monitor, RagPrompt, SentenceScore
-from syncheck.decoding import GenerationSetup, Returning, ScoredAnswer, ScoredSession, Transcript, check_reach
+from syncheck.decoding import (
+    GenerationSetup,
+    Returning,
+    ScoredAnswer,
+    ScoredSession,
+    Transcript,
+    check_reach,
+    seeded_generator,
+)
 from syncheck.errors import InputError, WrongTypeError
 from syncheck.types import SentenceSignals
 
@@ -154,7 +162,7 @@ class FLAREGenerator(AnswerGenerator[FLAREOutput]):
     def _told(self, prompt: RagPrompt, plan: GenerationSetup, seed: int) -> Generator[Event, None, FLAREOutput]:
         started = time.perf_counter()
         build = self.build_prompt or builder_of(self.monitor, prompt)
-        generator = torch.Generator(device=self.monitor.model.device).manual_seed(seed)
+        generator = seeded_generator(self.monitor.model, seed)
         room = plan.config.max_length - len(prompt.with_context_ids)
         answer = _Answer(Draft(prompt))
         current = prompt

@@ -10,12 +10,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from syncheck.cli.monitors import read_passages, scoring_monitor
 from syncheck.cli.record_runs import answer_records
 from syncheck.corpus import prompt_for, sentence_dicts
 from syncheck.corpus.records import Work, Worker, answer_one_by_one
+from syncheck.decoding import seeded_generator
 from syncheck.errors import InputError, NotReadyError
 from syncheck.kit import demo_questions, load_kit
 from syncheck.monitor import Monitor
@@ -112,7 +111,7 @@ def _plain(monitor: Monitor, args: argparse.Namespace, options: dict[str, Any]) 
         sampling |= {"temperature": 1.0, "top_p": 1.0}
 
     def work(record: dict[str, Any]) -> dict[str, Any]:
-        generator = torch.Generator(device=monitor.model.device).manual_seed(args.seed)
+        generator = seeded_generator(monitor.model, args.seed)
         prompt = prompt_for(monitor, record)
         chosen = sampling | options
         report = monitor.generate(prompt, generator=generator, max_new_tokens=args.max_new_tokens, **chosen)

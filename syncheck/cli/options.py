@@ -43,7 +43,7 @@ open_share = number(float, lambda value: 0 < value < 1, "a number above 0 and be
 
 _KINDS: Mapping[str, Callable[[str], object]] = {
     "N": count,
-    "SEED": int,
+    "SEED": number(int, lambda value: -(2**63) <= value < 2**64, "a whole number of at most 64 bits"),
     "SCORE": share,
     "SECONDS": positive,
     "BYTES": count,

@@ -12,11 +12,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import torch
-
 from syncheck.cli.generate import decoder
 from syncheck.cli.monitors import scoring_monitor
 from syncheck.cli.options import DECODERS
+from syncheck.decoding import seeded_generator
 from syncheck.errors import InputError, MissingExtraError, NotReadyError
 from syncheck.events import Event
 from syncheck.monitor import Monitor
@@ -74,7 +73,7 @@ def _decoders(monitor: Monitor) -> dict[str, Decoder]:
 def _plain(
     monitor: Monitor, do_sample: bool, prompt: RagPrompt, *, reveal: Reveal, seed: int, **options: Any
 ) -> Iterator[Event]:
-    generator = torch.Generator(device=monitor.model.device).manual_seed(seed)
+    generator = seeded_generator(monitor.model, seed)
     return monitor.stream(prompt, reveal=reveal, generator=generator, do_sample=do_sample, **options)
 
 

@@ -5,6 +5,7 @@ from .generation import (
     end_tokens_of as end_tokens_of,
     generation_setup as generation_setup,
     prepare_generation as prepare_generation,
+    seeded_generator as seeded_generator,
 )
 from .loop import (
     Returning as Returning,

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from numbers import Integral, Real
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
@@ -22,7 +23,7 @@ from transformers.generation import (
 )
 
 from syncheck.decoding.rows import Sequences
-from syncheck.errors import InputError
+from syncheck.errors import InputError, WrongTypeError
 from syncheck.signals import check_one_encoding, check_window
 from syncheck.types import RagPrompt
 
@@ -151,9 +152,12 @@ def prepare_generation(
     ------
     InputError
         For ``num_beams`` above 1, a cache or an assistant model of your own, requested outputs that are not collected,
-        or ``stop_strings`` without ``tokenizer``.
+        ``stop_strings`` without ``tokenizer``, or a temperature that is not finite and above 0; 0 may stand for greedy
+        decoding.
     PromptError
         If a prompt does not fit the model's window, or as in :func:`check_reach`.
+    WrongTypeError
+        If the temperature is no number.
     """
     prompts = [prompts] if isinstance(prompts, RagPrompt) else prompts
     check_window(model, max(len(prompt.with_context_ids) for prompt in prompts) + 1)  # before generate warns about it
@@ -165,6 +169,7 @@ def prepare_generation(
         )
     config = kwargs.get("generation_config") or model.generation_config
     _check_cache(kwargs.get("cache_implementation", config.cache_implementation))  # before generate makes one
+    _check_temperature(kwargs.get("temperature", config.temperature), kwargs.get("do_sample", config.do_sample))
     configured = config.stop_strings or model.generation_config.stop_strings
     if configured:
         kwargs["stop_strings"] = None
@@ -192,6 +197,41 @@ def prepare_generation(
     )
     check_reach(model, prompts, plan.config.max_length)
     return plan
+
+
+def _check_temperature(temperature: object, do_sample: object) -> None:
+    """Refuse a temperature that generate would ignore or divide by."""
+    if temperature is None:
+        return
+    if not isinstance(temperature, Real) or isinstance(temperature, bool):
+        raise WrongTypeError(f"temperature must be a number above 0; found {temperature!r}")
+    value = float(temperature)
+    if not 0 <= value < math.inf or (value == 0 and do_sample):
+        raise InputError(
+            f"temperature must be finite and above 0; found {temperature}. For greedy decoding leave it out, with "
+            "do_sample=False"
+        )
+
+
+_SEEDS = range(-(2**63), 2**64)
+"""What torch takes."""
+
+
+def seeded_generator(model: PreTrainedModel, seed: int) -> torch.Generator:
+    """Return a source of randomness on the model's device.
+
+    Raises
+    ------
+    InputError
+        If the seed has more than 64 bits.
+    WrongTypeError
+        If the seed is no whole number.
+    """
+    if not isinstance(seed, Integral) or isinstance(seed, bool):
+        raise WrongTypeError(f"seed must be a whole number, such as 0; found {seed!r}")
+    if int(seed) not in _SEEDS:
+        raise InputError(f"seed must be from -2**63 to 2**64 - 1; found {seed}. Pass a number nearer to 0")
+    return torch.Generator(device=model.device).manual_seed(int(seed))
 
 
 def check_reach(model: PreTrainedModel, prompts: Sequence[RagPrompt], max_length: int) -> None:

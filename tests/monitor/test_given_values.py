@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 import pytest
+from transformers.generation import GenerationConfig
 
 from fod import (
     AbstainGenerator,
@@ -41,6 +42,10 @@ def monitor(llama):
 @pytest.fixture
 def prompt(monitor):
     return monitor.prompt(question="Who?", context="Anna.")
+
+
+def models(monitor):
+    return monitor.model, monitor.tokenizer, monitor
 
 
 def sentences():
@@ -154,6 +159,40 @@ def test_other_numbers_of_a_search():
             FODConfig(**{name: "0.9"})
 
 
+@pytest.mark.parametrize("ask", [FODGenerator.generate, FODGenerator.stream, BacktrackGenerator.generate])
+def test_a_seed_is_a_whole_number_of_64_bits(monitor, prompt, ask):
+    made = (FODGenerator if ask is not BacktrackGenerator.generate else BacktrackGenerator)(*models(monitor))
+    for value in (-1, np.int64(3), 2**64 - 1):
+        list(ask(made, prompt, seed=value, max_new_tokens=2))
+    for value in ("a", 1.5, None, True):
+        with pytest.raises(WrongTypeError, match="seed"):
+            list(ask(made, prompt, seed=value, max_new_tokens=2))
+    with pytest.raises(InputError, match="seed"):
+        list(ask(made, prompt, seed=2**64, max_new_tokens=2))
+
+
+@pytest.mark.parametrize("do_sample", [False, True])
+def test_a_temperature_is_finite_and_above_0(monitor, prompt, do_sample):
+    fod = FODGenerator(*models(monitor))
+    for ask in (monitor.generate, lambda *given, **more: list(monitor.stream(*given, **more)), fod.generate):
+        for value in (-1.0, math.nan, math.inf):
+            with pytest.raises(InputError, match="temperature"):
+                ask(prompt, temperature=value, do_sample=do_sample, max_new_tokens=2)
+        for value in ("0.9", True, [1.0]):
+            with pytest.raises(WrongTypeError, match="temperature"):
+                ask(prompt, temperature=value, do_sample=do_sample, max_new_tokens=2)
+    with pytest.raises(InputError, match="temperature"):
+        given = GenerationConfig(do_sample=do_sample, temperature=-1.0, max_new_tokens=2)
+        monitor.generate(prompt, generation_config=given)
+
+
+def test_a_temperature_of_0_is_greedy_and_does_not_sample(monitor, prompt):
+    greedy = monitor.generate(prompt, max_new_tokens=4, do_sample=False)
+    assert monitor.generate(prompt, max_new_tokens=4, do_sample=False, temperature=0.0).response == greedy.response
+    with pytest.raises(InputError, match="do_sample=False"):
+        monitor.generate(prompt, max_new_tokens=4, do_sample=True, temperature=0.0)
+
+
 def test_how_often_an_answer_is_handed_over_can_be_set(monitor):
     made = FODGenerator(monitor.model, monitor.tokenizer, monitor, config=FODConfig(max_retries=2))
     assert made.config.max_retries == 2
@@ -185,15 +224,15 @@ def test_thresholds_of_every_decoder_are_in_0_to_1(monitor, kind, given):
 
 
 def test_counts_of_a_baseline(monitor):
-    models = (monitor.model, monitor.tokenizer, monitor)
+    parts = models(monitor)
     with pytest.raises(WrongTypeError, match="samples"):
-        BestOfNGenerator(*models, reward="mean", samples=2.5)
+        BestOfNGenerator(*parts, reward="mean", samples=2.5)
     with pytest.raises(WrongTypeError, match="max_retrievals"):
-        FLAREGenerator(*models, retriever=list, threshold=0.5, max_retrievals="8")
+        FLAREGenerator(*parts, retriever=list, threshold=0.5, max_retrievals="8")
     with pytest.raises(WrongTypeError, match="count"):
         PassageIndex(["a passage"], count=2.5)
     with pytest.raises(InputError, match="alpha"):
-        CADGenerator(*models, alpha=math.nan)
+        CADGenerator(*parts, alpha=math.nan)
 
 
 @pytest.mark.parametrize(
