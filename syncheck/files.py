@@ -16,6 +16,7 @@ import stat
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from pickle import UnpicklingError
 from struct import error as StructError
@@ -222,6 +223,8 @@ _CALLED_HERE: Mapping[str, str] = {
 ``response``, before 0.2 ``question``, ``contexts`` and ``answer``; LettuceDetect has ``context``, ``question`` and
 ``answer``, in its data ``prompt`` and ``answer``."""
 _SHOWN = 12
+_NEARNESS = 0.75
+"""Similarity, in [0, 1], from which the name of a field is taken for a mistyped one."""
 
 
 def absence(name: str, record: Collection[str]) -> str:
@@ -234,6 +237,9 @@ def fields_found(name: str, found: Collection[str]) -> str:
     others = [other for other in found if other != name]
     listed = ", ".join(map(repr, others[:_SHOWN])) + (", ..." if len(others) > _SHOWN else "")
     renamed = {other: wanted for other in others if (wanted := _CALLED_HERE.get(other)) and wanted not in others}
+    if name not in renamed.values():
+        lower = {other.lower(): other for other in others if other not in renamed}
+        renamed |= {lower[near]: name for near in get_close_matches(name, lower, 1, _NEARNESS)}
     remedy = ", ".join(f"{other!r} to {wanted!r}" for other, wanted in renamed.items())
     return f"found {listed or 'no other field'}" + (f"; rename {remedy}" if remedy else "")
 

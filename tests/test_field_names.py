@@ -24,6 +24,13 @@ LETTUCE_DETECT = {"prompt": "Who?", "answer": "Anna.", "labels": [], "split": "t
         (LETTUCE_DETECT, ["'prompt' to 'question'", "'answer' to 'response'"]),
         ({"question": "Who?", "documents": ["Anna."], "response": "Anna."}, ["'documents' to 'context'"]),
         ({"question": "Who?", "context": "Anna.", "answer": "Anna."}, ["'answer' to 'response'"]),
+        ({"question": "Who?", "contxt": "Anna.", "response": "Anna."}, ["'contxt' to 'context'"]),
+        ({"QUESTOIN ": "Who?", "context": "Anna.", "response": "Anna."}, ["'QUESTOIN ' to 'question'"]),
+        ({"question": "Who?", "context": "Anna.", "responses": "Anna.", "resp": "A."}, ["'responses' to 'response'"]),
+        (
+            {"question": "Who?", "contents": "Anna.", "documents": ["Anna."], "response": ""},
+            ["'documents' to 'context'"],
+        ),
     ],
 )
 def test_score_says_which_fields_it_found_and_which_it_wants(monkeypatch, capsys, record, renames):
@@ -44,3 +51,4 @@ def test_so_do_the_commands_that_read_labelled_responses(record):
 def test_a_field_that_is_there_needs_no_other_name():
     assert "rename" not in fields_found("response", {"question": "", "context": "", "prompt": "", "documents": []})
     assert fields_found("question", {}) == "found no other field"
+    assert fields_found("labels", ["id", "split", "model"]) == "found 'id', 'split', 'model'"
