@@ -409,9 +409,10 @@ def _chosen_sets(args: argparse.Namespace) -> tuple[SetName, ...]:
 def _table(
     scores: Mapping[str, NDArray[np.float64]], chosen: LabelledSet, args: argparse.Namespace, **options: Any
 ) -> EvaluationTable:
-    """Return the AUROC of all sentences, by generator and, if there are several, by task."""
-    tasks = chosen.tasks.tolist()
-    by = ({"task": tasks} if len(set(tasks)) > 1 else {}) | {"generator": chosen.generators.tolist()}
+    """Return the AUROC of all sentences, by generator if one is known and, if there are several, by task."""
+    tasks, generators = chosen.tasks.tolist(), chosen.generators.tolist()
+    by = {"task": tasks} if len(set(tasks)) > 1 else {}
+    by |= {"generator": generators} if set(generators) != {"unknown"} else {}
     return auroc_table(scores, chosen.y, chosen.groups, by=by, seed=args.seed, **options)
 
 

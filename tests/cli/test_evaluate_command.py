@@ -176,7 +176,7 @@ def test_evaluate_reports_everything(data, tmp_path, capsys):
     everything = next(row for row in found["rows"] if row["system"] == "all features" and row["subset"] == "all")
     assert everything["auroc"] > 0.9 and everything["auprc"] > 0.9 and everything["balanced_accuracy"] > 0.8
     assert 0 <= everything["ece"] < 0.3 and everything["deviation"] == 0.0
-    assert list(dict.fromkeys(row["subset"] for row in found["rows"])) == ["all", "QA", "Summary", "unknown"]
+    assert list(dict.fromkeys(row["subset"] for row in found["rows"])) == ["all", "QA", "Summary"]
     permuted = [row["system"] for row in found["signals permuted"]["rows"]]
     assert permuted == [
         "all features",
@@ -274,6 +274,20 @@ def test_a_file_of_several_tasks_is_divided_by_task(table, summaries, tmp_path):
     assert main(["ablate", "--data", str(both), *FOLDS, "--repeats", "1", "--output", str(output)]) == 0
     rows = json.loads(output.read_text())["strict"]["rows"]
     assert list(dict.fromkeys(row["subset"] for row in rows)) == ["all", "QA", "Summary", "m", "n"]
+
+
+@pytest.mark.parametrize(
+    ("generators", "subsets"),
+    [(("unknown",), ["all"]), (("m",), ["all", "m"]), (("m", "unknown"), ["all", "m", "unknown"])],
+)
+def test_sentences_of_no_known_generator_are_shown_once(table, generators, subsets, tmp_path, capsys):
+    measured, path, output = read_parquet(table), tmp_path / "made.parquet", tmp_path / "x.json"
+    records = [replace(r, generator=generators[i % len(generators)]) for i, r in enumerate(measured.records)]
+    write_parquet(replace(measured, records=tuple(records)), path)
+    assert main(["evaluate", "--data", str(path), "--set", "strict", *FOLDS, "--output", str(output)]) == 0
+    rows = json.loads(output.read_text())["strict"]["rows"]
+    assert list(dict.fromkeys(row["subset"] for row in rows)) == subsets
+    assert capsys.readouterr().out.count("sentences, ") == len(subsets)
 
 
 def test_a_trained_monitor_is_evaluated_on_a_file_of_another_run(data, tmp_path, capsys):
