@@ -231,7 +231,9 @@ def _guaranteed(scores: Floats, y: NDArray[np.int64], **options: Any) -> RiskCon
         return choose_risk_controlled_threshold(scores, y, **options)
     except InsufficientDataError as error:
         raise InsufficientDataError(
-            f"{error}; or calibrate without a threshold (risk=None, --risk none)", more_needed=error.more_needed
+            f"{error}; or calibrate without the guarantee (risk=None, --risk none), if you like with a threshold by "
+            "the share of faithful sentences (good_share=0.9, --good-share 0.9)",
+            more_needed=error.more_needed,
         ) from error
 
 
@@ -300,7 +302,7 @@ def choose_risk_controlled_threshold(
         If the shapes differ, a value is outside its range, or a label is neither 0 nor 1.
     InsufficientDataError
         If not even the strictest threshold satisfies the guarantee. The error says how many more questions, or
-        sentences, would be needed at the observed rate, if any number would suffice.
+        sentences, would be needed at the observed rate, if any number would suffice, and which risk these support.
 
     Notes
     -----
@@ -339,7 +341,7 @@ def choose_risk_controlled_threshold(
         )
     if chosen is None:
         unit = "sentences" if groups is None else "questions"
-        raise _refusal(len(values), released, unfaithful, risk=risk, confidence=confidence, unit=unit)
+        raise _refusal(values, labels, released, unfaithful, risk=risk, confidence=confidence, unit=unit)
     return chosen
 
 
@@ -393,8 +395,16 @@ def sentences_needed(unfaithful: int = 0, *, risk: float = 0.05, confidence: flo
 
 
 def _refusal(
-    count: int, released: int, unfaithful: int, *, risk: float, confidence: float, unit: str
+    values: Floats,
+    labels: NDArray[np.int64],
+    released: int,
+    unfaithful: int,
+    *,
+    risk: float,
+    confidence: float,
+    unit: str,
 ) -> InsufficientDataError:
+    count = len(values)
     guarantee = f"at most {risk:.3g} unfaithful with {confidence:.3g} confidence"
     if unfaithful == released == 0:
         needed = sentences_needed(risk=risk, confidence=confidence)
@@ -404,15 +414,30 @@ def _refusal(
     drawn = "" if unit == "sentences" else ", one of each question"
     found = f"of the {released} sentences with the highest scores, out of {count}{drawn}, {unfaithful} are unfaithful"
     more = _more_needed(count, released, unfaithful, risk, confidence)
-    advice = (
-        f", and at this rate no feasible number of further {unit} would do; allow a higher risk, or train a better "
-        "aggregator"
-        if more is None
-        else f"; at this rate about {more} more held-out {unit} are needed. Label more, or allow a higher risk or a "
-        "lower confidence"
-    )
+    supported = _supported_risk(values, labels, above=risk, confidence=confidence)
+    higher = "" if supported is None else f"allow a higher risk (these labels support {supported:.2f}), or "
+    if more is None:
+        advice = (
+            f", too many for more {unit} like these to help; {higher}improve the scores: train the monitor on labels "
+            "of answers like these, or use a better aligner"
+        )
+    else:
+        advice = (
+            f"; at this rate about {more} more held-out {unit} are needed. Label more, {higher or 'or '}take a lower "
+            "confidence"
+        )
     message = f"no threshold keeps the guarantee of {guarantee}: {found}{advice}"
     return InsufficientDataError(message, more_needed=more)
+
+
+def _supported_risk(values: Floats, labels: NDArray[np.int64], *, above: float, confidence: float) -> float | None:
+    """Return the lowest risk, in hundredths, that the strictest threshold keeps; None if there is none below 1."""
+    for hundredths in range(math.floor(100 * above) + 1, 100):
+        risk = hundredths / 100
+        kept = values >= next(_sequence(values, risk, confidence))
+        if unfaithful_bound(int((labels[kept] == 0).sum()), int(kept.sum()), confidence=confidence) <= risk:
+            return risk
+    return None
 
 
 def _more_needed(count: int, released: int, unfaithful: int, risk: float, confidence: float) -> int | None:

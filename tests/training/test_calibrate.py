@@ -1,5 +1,6 @@
 """Calibration on held-out answers, and the risk-controlled threshold: exact bounds, the search, its guarantee."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -409,6 +410,18 @@ def test_a_rate_above_the_risk_is_not_helped_by_more():
     with pytest.raises(InsufficientDataError, match="higher") as caught:
         independent_threshold(np.linspace(1, 0, 500), np.arange(500) % 2)
     assert caught.value.more_needed is None
+
+
+def test_where_more_labels_do_not_help_the_risk_that_they_support_is_told_and_kept():
+    scores, y = np.linspace(1, 0, 500), np.arange(500) % 4 > 0
+    with pytest.raises(InsufficientDataError, match="these labels support") as caught:
+        independent_threshold(scores, y)
+    risk = float(re.search(r"support (0\.\d\d)", str(caught.value))[1])
+    assert independent_threshold(scores, y, risk=risk).bound <= risk
+    with pytest.raises(InsufficientDataError):
+        independent_threshold(scores, y, risk=risk - 0.01)
+    with pytest.raises(InsufficientDataError, match="help; improve"):
+        independent_threshold(scores, np.zeros(500))
 
 
 @pytest.mark.parametrize(
