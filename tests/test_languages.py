@@ -20,6 +20,16 @@ PASSAGE = "The bridge over the river was opened in 1932 by the mayor of the town
         ("Sure!", None),
         ("1932", None),
         ("El Niño is a climate pattern.", None),
+        ("Ein Bett kostet 38 Euro.", "de"),
+        ("Le parking est payant.", "fr"),
+        ("No se admiten perros.", "es"),
+        ("Ha due corsie.", "it"),
+        ("De toegang is gratis.", "nl"),
+        ("La Scala opened again.", None),
+        ("Attila conquered Constantinople.", None),
+        ("Katerina D'Onofrio as Bárbara.", None),
+        ("Stanislaus of Szczepanów.", None),
+        ("The film La vie en rose is French.", None),
     ],
 )
 def test_only_what_is_surely_another_language_is_foreign(text: str, language: str | None) -> None:
@@ -28,6 +38,19 @@ def test_only_what_is_surely_another_language_is_foreign(text: str, language: st
 
 def test_a_covered_language_is_not_foreign() -> None:
     assert foreign_language("Мост через реку был открыт в 1932 году.", {"en", "ru"}) is None
+    assert foreign_language("Ein Bett kostet 38 Euro.", {"en", "de"}) is None
+
+
+def test_a_short_sentence_is_read_as_likely_foreign_only_where_english_alone_is_covered() -> None:
+    assert foreign_language("De toegang is gratis.", {"en"}) == "nl"
+    assert foreign_language("De toegang is gratis.", {"en", "sv"}) is None
+
+
+def test_a_short_sentence_in_another_language_has_no_score() -> None:
+    monitor = load_kit("generic")
+    prompt = monitor.prompt(question="What does a bed cost?", context=["A bed in the dormitory costs 38 euros."])
+    report = monitor.score(prompt, "A bed costs 38 euros. Ein Bett kostet 38 Euro.")
+    assert [s.status for s in report.sentences] == ["scored", "unsupported_language"]
 
 
 def test_a_sentence_in_another_language_has_no_score_and_its_neighbours_have() -> None:
