@@ -11,7 +11,7 @@ from math import log, log1p
 import numpy as np
 
 from syncheck.aggregators import Aggregator
-from syncheck.alignment import Aligner, AskedAligner, EvidenceIndex, Unaligned, languages_of
+from syncheck.alignment import Aligner, AskedAligner, Chunk, EvidenceIndex, Unaligned, languages_of
 from syncheck.config import BACKTRACK_THRESHOLD, PRUNE_THRESHOLD
 from syncheck.features.contrast import contrast_with
 from syncheck.features.conversation import is_bare_answer, is_conversation, is_heading, is_reference
@@ -255,8 +255,9 @@ class SentenceScorer:
         stated = statement(sentence)
         chunks = [self._index.chunks[number] for number in self._index.best(stated, BEST_CHUNKS)]
         compared = self._compare(stated, tuple(chunk.text for chunk in chunks))
+        nearest = [chunks[compared.chunk], *chunks] if compared.found else []
         return tuple(
-            Contrast(found.kind, found.sentence, found.evidence, chunks[compared.chunk].passage)
+            Contrast(found.kind, found.sentence, found.evidence, _passage_with(found.evidence, nearest))
             for found in compared.found
             if not any(_is_within(found, other) for other in compared.found)
         )
@@ -308,6 +309,11 @@ class SentenceScorer:
                 scores[i] = float(score)
                 attributions[i] = self._aggregator.attribution(features[i].values)
         return scores, attributions
+
+
+def _passage_with(words: str, chunks: Sequence[Chunk]) -> int:
+    """Return the passage of the first chunk that has the words of a contrast; of the first one if none has."""
+    return next((chunk for chunk in chunks if words in chunk.text), chunks[0]).passage
 
 
 def _is_within(found: Difference, other: Difference) -> bool:

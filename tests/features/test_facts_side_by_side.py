@@ -2,7 +2,9 @@
 
 import pytest
 
+from syncheck import Monitor
 from syncheck.features.contrast import contrast_with
+from syncheck.testing import scripted_monitor
 
 ROOMS = "Breakfast is served in the garden room on the ground floor, and dinner in the rooftop restaurant."
 FLOORS = "All printers are on the second floor and all coffee machines on the third floor."
@@ -31,7 +33,7 @@ def found(sentence, evidence):
     ],
 )
 def test_what_is_said_of_another_thing(sentence, evidence, words):
-    assert found(sentence, evidence) == [("order", *words)]
+    assert ("order", *words) in found(sentence, evidence)
 
 
 @pytest.mark.parametrize(
@@ -48,7 +50,7 @@ def test_what_is_said_of_another_thing(sentence, evidence, words):
         ("The tenant does not pay for heating.", COSTS),
         ("The Tarrant 500 has a range of 120 km.", MODELS),
         ("The Tarrant 500 goes farther than the 300 with its 80 km.", MODELS),
-        ("The wind blows from the west.", "The wind blows from the south on Friday and turns to the west on Sunday."),
+        ("The shop sells bread.", "The shop opens at eight and sells bread until noon."),
         ("The quarry at Ness was closed.", "The quarry at Tor cuts granite; the one at Ness was closed in 1974."),
         (
             "The church is west of the river.",
@@ -96,3 +98,11 @@ def test_who_acts_stands_first_or_after_by():
     evidence = "The tower was designed by Thomas Aldery and built by Joseph Crane."
     assert ("name", "Crane", "Thomas") in found("Joseph Crane designed the tower.", evidence)
     assert found("Thomas Aldery designed the tower.", evidence) == []
+
+
+def test_a_contrast_names_the_passage_that_has_its_words():
+    double = scripted_monitor("The tenant pays for heating.")
+    monitor = Monitor(double.model, double.tokenizer)
+    prompt = monitor.prompt(question="Who pays?", context=COSTS)
+    (sentence,) = monitor.score(prompt, "The tenant pays for heating.").sentences
+    assert [(c.sentence, c.evidence, c.passage) for c in sentence.contrasts] == [("tenant", "landlord", 1)]
