@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from syncheck.features.misplaced import DIFFERENCES
-from syncheck.features.opposites import CALENDAR, SIZES, UNITS
-from syncheck.features.parsing import MAY, SCALES, SYMBOLS, Amount, ParsedText, Token, between, is_year
+from syncheck.features.opposites import CALENDAR, MAY, SIZES, UNITS
+from syncheck.features.parsing import SCALES, SYMBOLS, Amount, ParsedText, Token, between, is_year
 
 _UNKNOWN = ""
 """Unit of a number without one."""
