@@ -21,6 +21,7 @@ from syncheck.features.differences import Difference, Found
 from syncheck.features.misplaced import is_name, is_number, misplaced, turned_bounds, units
 from syncheck.features.negations import excepted, negations
 from syncheck.features.parsing import ParsedText, parse, respelled
+from syncheck.features.replaced import replaced
 from syncheck.features.reversals import exchanged, turned
 from syncheck.features.shares import shares
 from syncheck.features.spliced import spliced
@@ -127,6 +128,7 @@ _RULES: tuple[Callable[[ParsedText, ParsedText, Sequence[ParsedText]], Iterator[
     turned_bounds,
     partial(misplaced, kind="name", of_kind=is_name),
     partial(crossed, kind="name", of_kind=is_name),
+    replaced,
     turned,
     crossed_opposites,
     exchanged,

@@ -14,9 +14,9 @@ from functools import partial
 from itertools import product
 
 from syncheck.features.coordination import joins
-from syncheck.features.differences import Difference, Found, is_same_name
-from syncheck.features.opposites import CALENDAR, DATES, OPPOSITES, TITLES, TRADE, UNITS
-from syncheck.features.parsing import ARTICLES, CONJUNCTIONS, SCALES, ParsedText, Token
+from syncheck.features.differences import Difference, Found, is_same_name, role
+from syncheck.features.opposites import CALENDAR, DATES, OPPOSITES, TRADE, UNITS
+from syncheck.features.parsing import CONJUNCTIONS, SCALES, ParsedText, Token
 from syncheck.types import ContrastKind
 
 OfKind = Callable[[Token], bool]
@@ -25,10 +25,6 @@ COVERED = 0.5
 """Least share of a fact's own words that a sentence has which is about it."""
 SHORT = 3
 """Largest number of words of a part that goes on with the next: "In 2023, ..."."""
-PREPOSITIONS = frozenset("in at to from by for with on under near".split())
-"""Words before a name that tell its role."""
-SKIPPED = TITLES | ARTICLES | CONJUNCTIONS
-"""Words between a name and what tells its role."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +85,7 @@ def _is_free(
 def crossed_opposites(claim: ParsedText, chunk: ParsedText, sides: Sequence[ParsedText]) -> Iterator[Found]:
     """Find words that stand in one fact, where the sentence has the words of another, which has their opposite."""
     for token in claim.tokens:
-        if not token.content or token.stem not in chunk.stems or claim.denies(token):
+        if not token.content or token.stem not in chunk.stems or token.clause in claim.negative_clauses:
             continue
         for kind, opposites in OPPOSITES.get(token.word, ()):
             if token.word in DATES | TRADE or _is_listed(chunk, token.stem, opposites):
@@ -179,7 +175,7 @@ def _are_alike(claim: ParsedText, place: int, chunk: ParsedText, other: int) -> 
         pairs = product(claim.name_at(place), chunk.name_at(other))
         is_same = any(is_same_name(claim, first, chunk, second) for first, second in pairs)
         of_one_sort = (ours.word in CALENDAR) == (theirs.word in CALENDAR)
-        return not is_same and of_one_sort and _role(claim, place) == _role(chunk, other) != ""
+        return not is_same and of_one_sort and role(claim, place) == role(chunk, other) != ""
     if (":" in ours.word) != (":" in theirs.word):
         return False
     first, second = _counted(claim, ours), _counted(chunk, theirs)
@@ -192,23 +188,6 @@ def _are_alike(claim: ParsedText, place: int, chunk: ParsedText, other: int) -> 
 
 def _unit(token: Token) -> object:
     return UNITS.get(token.word)
-
-
-def _role(side: ParsedText, place: int) -> str:
-    """Return the preposition before a name, or "first" for who acts: at the beginning of a part, or after "by".
-
-    After any other word, it is "".
-    """
-    first = side.name_at(place)[0]
-    part = next(part for part in side.parts if first in part)
-    before = [side.tokens[p].word for p in part[: part.index(first)]]
-    while before and before[-1] in SKIPPED:
-        before.pop()
-    if not before:
-        return "first"
-    if before[-1] == "by":
-        return "first"
-    return before[-1] if before[-1] in PREPOSITIONS else ""
 
 
 def _counted(side: ParsedText, number: Token) -> Token | None:

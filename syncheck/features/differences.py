@@ -6,8 +6,8 @@ import unicodedata
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
-from syncheck.features.opposites import UNITS
-from syncheck.features.parsing import ParsedText
+from syncheck.features.opposites import TITLES, UNITS
+from syncheck.features.parsing import ARTICLES, CONJUNCTIONS, ParsedText
 from syncheck.types import ContrastKind
 
 FITS = 0.6
@@ -18,6 +18,12 @@ REACH = 8
 """Number of words on either side of a place that show what it belongs to."""
 SAME = 4
 """Number of first letters that names of the same thing share."""
+
+
+PREPOSITIONS = frozenset("in at to from by for with on under near".split())
+"""Words before a name that tell its role."""
+SKIPPED = TITLES | ARTICLES | CONJUNCTIONS
+"""Words between a name and what tells its role."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,3 +70,22 @@ def is_same_name(claim: ParsedText, place: int, chunk: ParsedText, other: int) -
 def _plain(word: str) -> str:
     """Return a word without accents."""
     return "".join(letter for letter in unicodedata.normalize("NFD", word) if not unicodedata.combining(letter))
+
+
+def role(side: ParsedText, place: int) -> str:
+    """Return the preposition before a name, or "first" for who acts: at the beginning of a part, or after "by".
+
+    After any other word, it is "".
+    """
+    first = side.name_at(place)[0]
+    if all(token.word in SKIPPED for token in side.tokens[:first]):  # who acts comes first, also in a passive
+        return "first"
+    part = next(part for part in side.parts if first in part)
+    before = [side.tokens[p].word for p in part[: part.index(first)]]
+    while before and before[-1] in SKIPPED:
+        before.pop()
+    if not before:
+        return "first"
+    if before[-1] == "by":
+        return "first"
+    return before[-1] if before[-1] in PREPOSITIONS else ""

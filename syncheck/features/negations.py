@@ -9,8 +9,9 @@ from collections.abc import Iterator, Sequence
 from syncheck.features.coordination import part_of
 from syncheck.features.differences import Difference, Found
 from syncheck.features.misplaced import UP_TO, phrase_before
-from syncheck.features.opposites import EXCEPT, EXCLUSIVE, NEGATIVE_PREFIXES, OPPOSITES
-from syncheck.features.parsing import ARTICLES, AUXILIARIES, NOT_YET, Denial, ParsedText, Token
+from syncheck.features.opposites import BLOCKERS, EXCEPT, EXCLUSIVE, NEGATIVE_PREFIXES, OPPOSITES
+from syncheck.features.parsing import AUXILIARIES, NOT_YET, Denial, ParsedText, Token, negates
+from syncheck.features.spliced import splices
 
 AT_LEAST = frozenset("least over above older minimum exceeds exceeding".split())
 LESS = frozenset("under below younger fewer less".split())
@@ -40,8 +41,8 @@ def negations(claim: ParsedText, chunk: ParsedText, sides: Sequence[ParsedText])
         if is_excepted(claim, chunk) or one.exceptions & other.stems or _has_own_number(claim, chunk):
             continue
         for denial in one.denials:
-            if is_claim and _is_of_another_thing(denial, claim, chunk, sides):
-                continue
+            if is_claim and any(splices(claim, chunk, sides)):
+                continue  # the tenant does not pay what the landlord pays
             if _is_said(denial.head, one, other) and not _agrees(denial, one, other, is_claim=is_claim):
                 pair = (denial.negator, "") if is_claim else ("", denial.negator)
                 yield Difference("negation", *pair), frozenset()
@@ -56,6 +57,24 @@ def negations(claim: ParsedText, chunk: ParsedText, sides: Sequence[ParsedText])
                 pair = (token.text, met.text) if is_claim else (met.text, token.text)
                 yield Difference("negation", *pair), {token.stem, met.stem}
     yield from _unconditional(claim, chunk)
+    yield from _beyond_limit(claim, chunk)
+
+
+def _beyond_limit(claim: ParsedText, chunk: ParsedText) -> Iterator[Found]:
+    """Find "non-members" where the evidence has "only members"."""
+    limits = {
+        next((t.stem for t in chunk.tokens[place + 1 :] if t.content), ""): token
+        for place, token in enumerate(chunk.tokens)
+        if token.word in ONLY
+    }
+    for place, token in _excluded(claim):
+        if token.stem in limits and not claim.denials and not chunk.denials:
+            yield Difference("negation", claim.written(place - 1, place), limits[token.stem].text), frozenset()
+
+
+def _excluded(side: ParsedText) -> list[tuple[int, Token]]:
+    """Return the words after "non", with their places: the members of "non-members"."""
+    return [(n, token) for n, token in enumerate(side.tokens) if n and side.tokens[n - 1].word == "non"]
 
 
 def _unconditional(claim: ParsedText, chunk: ParsedText) -> Iterator[Found]:
@@ -124,10 +143,24 @@ def _is_said(head: Token, denier: ParsedText, other: ParsedText) -> bool:
         and all(shared[clause] < shared[head.clause] for clause in times if clause != head.clause)
         and not any(_object(other, token) & _objects_elsewhere(head, denier) for token in same)
         and sum(denial.head.stem == head.stem for denial in denier.denials) == 1  # two negators make none
-        and other.negative_clauses.isdisjoint(token.clause for token in same)
+        and all(_is_affirmed(token, other, denier) for token in same)
         and not _has_antonym(other, head)  # "not open" and "closed" agree
         and not any(without_prefix(token.word)[: len(head.stem)] == head.stem for token in other.tokens)
     )
+
+
+def _is_affirmed(token: Token, side: ParsedText, denier: ParsedText) -> bool:
+    """Return True if nothing negates a word.
+
+    "But not" after it negates what follows, which the denier may say as well.
+    """
+    if token.clause not in side.negative_clauses:
+        return True
+    part = part_of(side, token)
+    after = [t for t in side.tokens if t.start > part[-1].start and t.clause == token.clause]
+    if any(negates(t) or t.word in BLOCKERS for t in part) or [t.word for t in after[:2]] != ["but", "not"]:
+        return False
+    return denier.stems.isdisjoint({t.stem for t in after if t.content} - {t.stem for t in part})
 
 
 def _object(side: ParsedText, verb: Token) -> frozenset[str]:
@@ -225,15 +258,6 @@ def _is_of_others(denial: Denial, denier: ParsedText, other: ParsedText) -> bool
     )
 
 
-def _is_of_another_thing(denial: Denial, claim: ParsedText, chunk: ParsedText, sides: Sequence[ParsedText]) -> bool:
-    """Return True if a sentence denies of "the tenant", named in another chunk, what this says of "the landlord"."""
-    things = {t.stem for t in claim.tokens if t.content and t.start < denial.start}
-    with_article = [side for side in sides if side.tokens and side.tokens[0].word in ARTICLES]
-    if not things or not things.isdisjoint(chunk.stems) or chunk not in with_article:
-        return False
-    return any(things <= side.stems for side in with_article)
-
-
 def _is_of_another(denial: Denial, denier: ParsedText, other: ParsedText) -> bool:
     """Return True if a denial is of another member of a class than the other side has: "not red", "blue"."""
     denied = [token for token in part_of(denier, denial.head) if token.start > denial.start]
@@ -257,6 +281,7 @@ def _is_limited(denial: Denial, claim: ParsedText, chunk: ParsedText) -> bool:
         limits = {t.stem for t in after if t.clause == token.clause and (t.content or t.text.isupper())}
         without = denial.head.stem in limits and denial.negator.lower() == "without"
         denied = any(d.start < denial.start and d.head.stem in limits for d in claim.denials)
+        denied |= any(t.start < denial.start and t.stem in limits for _, t in _excluded(claim))
         if denied or not (without or limits <= claim.stems):
             return True
     return False

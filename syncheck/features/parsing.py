@@ -138,7 +138,7 @@ class ParsedText:
     def negated(self, token: Token, *, reach: int = AFTER_NEGATOR) -> bool:
         """Return True if a negator stands a few words before a token, with no comma between, whatever it denies."""
         before = [other for other in self.tokens if other.start < token.start][-reach:]
-        negators = (other for other in before if _negates(other) and other.clause == token.clause)
+        negators = (other for other in before if negates(other) and other.clause == token.clause)
         return any("," not in self.text[other.start : token.start] for other in negators)
 
     @property
@@ -147,7 +147,7 @@ class ParsedText:
         return frozenset(
             next((t.stem for t in self.tokens[n + 1 :] if t.content), "")
             for n, token in enumerate(self.tokens)
-            if _negates(token)
+            if negates(token)
             and any(t.word in CONDITIONS | {"if"} and t.clause == token.clause for t in self.tokens[max(0, n - 4) : n])
         )
 
@@ -197,7 +197,7 @@ def parse(text: str) -> ParsedText:
         stems=frozenset(token.stem for token in tokens),
         words=frozenset(token.word for token in tokens),
         denials=tuple(denials),
-        negative_clauses=frozenset(blocked | {token.clause for token in written if _negates(token)}),
+        negative_clauses=frozenset(blocked | {token.clause for token in written if negates(token)}),
         exceptions=frozenset(token.stem for token in written if token.content) - stated,
         places=places,
         amounts=tuple(_amounts(text, tokens)),
@@ -269,14 +269,15 @@ def _has_words(text: str, written: str) -> bool:
     return re.search(rf"(?<![\w.,]){re.escape(written)}(?!\w)", text, re.IGNORECASE) is not None
 
 
-def _negates(token: Token) -> bool:
+def negates(token: Token) -> bool:
+    """Return True for a word such as "not", or one that ends in n't."""
     return token.word in NEGATORS or token.word.endswith("n't")
 
 
 def _denial(text: str, tokens: Sequence[Token], place: int) -> Denial | None:
     """Return the denial by the negator at a place: that of the first content word shortly after it."""
     negator = tokens[place]
-    if not _negates(negator) or starts_bound(tokens, place):
+    if not negates(negator) or starts_bound(tokens, place):
         return None
     answers = negator.word == "no" and text[negator.start + len(negator.text) :].startswith(",")
     before = tokens[max(0, place - 1) : place]

@@ -65,7 +65,13 @@ def spliced(claim: ParsedText, chunk: ParsedText, sides: Sequence[ParsedText]) -
 
     Both facts are in the chunk, or one is there and the other in another chunk.
     """
-    if claim.negative_clauses or "than" in claim.words or len(_parted(claim)) > 1:
+    if not claim.negative_clauses:
+        yield from splices(claim, chunk, sides)
+
+
+def splices(claim: ParsedText, chunk: ParsedText, sides: Sequence[ParsedText]) -> Iterator[Found]:
+    """Find the beginning of one fact with the end of another, be it denied that they belong together."""
+    if "than" in claim.words or len(_parted(claim)) > 1:
         return
     said = {token.stem for token in claim.tokens if _tells(token)}
     for beside in ([], *([side] for side in sides if side is not chunk)):

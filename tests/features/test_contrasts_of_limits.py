@@ -1,0 +1,48 @@
+"""Limits ("only members"), "but not", and names in place of the only one."""
+
+import pytest
+
+from syncheck.features.contrast import contrast_with
+
+MEMBERS = "Only members may vote at the meeting."
+DOGS = "Dogs are allowed on the terrace but not in the dining room."
+CHILDREN = "Children are seen on Mondays, adults on the other weekdays."
+TEAM = ["A team led by Dr Aisha Karim trained 40 bees.", "The paper was checked by Professor Jan Mertens."]
+
+
+def found(sentence, evidence):
+    chunks = [evidence] if isinstance(evidence, str) else evidence
+    return [(c.kind, c.sentence, c.evidence) for c in contrast_with(sentence, chunks).found]
+
+
+@pytest.mark.parametrize(
+    ("sentence", "evidence", "contrast"),
+    [
+        ("Non-members may vote at the meeting.", MEMBERS, ("negation", "Non-members", "Only")),
+        ("Dogs are not allowed on the terrace.", DOGS, ("negation", "not", "")),
+        ("The team was led by Jan Mertens.", TEAM, ("name", "Mertens", "Aisha")),
+    ],
+)
+def test_is_found(sentence, evidence, contrast):
+    assert contrast in found(sentence, evidence)
+
+
+@pytest.mark.parametrize(
+    ("sentence", "evidence"),
+    [
+        ("Non-members may not vote at the meeting.", MEMBERS),
+        ("Members may vote at the meeting.", MEMBERS),
+        ("Dogs are allowed on the terrace.", DOGS),
+        ("Dogs are not allowed in the dining room.", DOGS),
+        ("Adults are not seen on Mondays.", CHILDREN),
+        ("The team was led by Aisha Karim.", TEAM),
+        ("The paper was checked by Jan Mertens.", TEAM),
+        ("The team was led by Jan Mertens.", ["She and a team led by Aisha Karim trained bees.", TEAM[1]]),
+        (
+            "The team was led by Jan Mertens.",
+            [TEAM[0], "Its team in Bonn was led by Jan Mertens, who retired in May."],
+        ),
+    ],
+)
+def test_is_no_contrast(sentence, evidence):
+    assert found(sentence, evidence) == []
