@@ -51,8 +51,10 @@ class GrowingResponse:
         The tokens that are certain.
     char_spans : list of (int, int)
         Their characters in :attr:`text`, half-open.
+    after_end : str
+        What has come after an end-of-text token in the text, and is not read.
     is_over : bool
-        True if an end-of-text token was found in the text; the text after it does not count.
+        True if such a token was found.
     """
 
     def __init__(self, monitor: MonitorParts, prompt: RagPrompt, *, in_window: bool = True) -> None:
@@ -73,12 +75,13 @@ class GrowingResponse:
         self.text = ""
         self.token_ids: list[int] = []
         self.char_spans: list[tuple[int, int]] = []
+        self.after_end = ""
         self.is_over = False
 
     @property
     def transcript(self) -> Transcript:
         """Text and tokens so far."""
-        return Transcript(self.text, self.char_spans)
+        return Transcript(self.text, self.char_spans, self.after_end)
 
     def feed(self, piece: str) -> list[SentenceSpan]:
         """Add text and return the sentences that it closes."""
@@ -139,7 +142,7 @@ class GrowingResponse:
             first, last = offsets[over]
             read = first if first < last else read
             ids, offsets = ids[:over], offsets[:over]
-            self.text = self.text[:read]
+            self.after_end, self.text = self.text[max(read, last) :].strip(), self.text[:read]
         if not ids:
             self._read = read if certain is None or self.is_over else start
             return []

@@ -52,6 +52,14 @@ def test_text_behind_the_end_is_told_in_report_page_and_batch(monitor, prompt, e
     assert "(empty answer; not read, after an end-of-text token: “More.”)" in str(empty)
 
 
+def test_a_watch_tells_what_it_was_fed_behind_the_end(monitor, prompt, end):
+    with monitor.watch_text(prompt) as watch:
+        watch.feed(f"He is a player.{end} Nobody")
+        watch.feed(" reads this. ")
+        watch.close()
+    assert (watch.report.response, watch.report.after_end) == ("He is a player.", "Nobody reads this.")
+
+
 def test_padding_behind_the_end_is_no_text(monitor, prompt, end):
     ids = monitor.tokenizer(ANSWER + 3 * end, add_special_tokens=False)["input_ids"]
     assert monitor.score(prompt, response_token_ids=ids).after_end == ""
