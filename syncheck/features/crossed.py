@@ -23,6 +23,12 @@ OfKind = Callable[[Token], bool]
 
 COVERED = 0.5
 """Least share of a fact's own words that a sentence has which is about it."""
+MONEY = frozenset(UNITS[name] for name in ("dollars", "euros", "pence", "pounds", "yen"))
+"""Units of prices."""
+PAYING = frozenset("cost pay charg price fee".split())
+"""Stems of words before a price."""
+NEAR = 3
+"""Number of words before a number among which they stand."""
 SHORT = 3
 """Largest number of words of a part that goes on with the next: "In 2023, ..."."""
 
@@ -181,9 +187,17 @@ def _are_alike(claim: ParsedText, place: int, chunk: ParsedText, other: int) -> 
     first, second = _counted(claim, ours), _counted(chunk, theirs)
     if first is None or second is None:
         counted = first or second
+        if counted is not None and _unit(counted) and _is_price(*((claim, ours) if first is None else (chunk, theirs))):
+            return _unit(counted) in MONEY
         used = {_unit(found) for t in chunk.tokens if t.number and (found := _counted(chunk, t)) is not None}
         return counted is None or _unit(counted) is None or used <= {_unit(counted)}
     return first.stem == second.stem or (_unit(first) is not None and _unit(first) == _unit(second))
+
+
+def _is_price(side: ParsedText, number: Token) -> bool:
+    """Return True if a number without a unit stands shortly after a word such as "costs"."""
+    before = [token.stem for token in side.tokens if token.start < number.start and token.clause == number.clause]
+    return not PAYING.isdisjoint(before[-NEAR:])
 
 
 def _unit(token: Token) -> object:

@@ -35,6 +35,10 @@ def test_is_found(sentence, evidence, contrast):
         ("Dogs are allowed on the terrace.", DOGS),
         ("Dogs are not allowed in the dining room.", DOGS),
         ("Adults are not seen on Mondays.", CHILDREN),
+        (
+            "Installation costs nothing if you sign for 24 months.",
+            "Installation is free if you sign for 24 months; otherwise it costs 60.",
+        ),
         ("The team was led by Aisha Karim.", TEAM),
         ("The paper was checked by Jan Mertens.", TEAM),
         ("The team was led by Jan Mertens.", ["She and a team led by Aisha Karim trained bees.", TEAM[1]]),
