@@ -32,6 +32,11 @@ HELD_ENOUGH = 0.6
 AS_CLOSE = 0.7
 """Share of the greatest closeness from which chunks are compared."""
 
+SURE: frozenset[ContrastKind] = frozenset({"antonym", "comparison", "order"})
+"""Kinds of contrasts in the closest chunk that only a chunk which is nearly as close can outweigh."""
+SURELY_AS_CLOSE = 0.9
+"""Share of the greatest closeness from which it can."""
+
 
 @dataclass(frozen=True, slots=True)
 class Contrasted:
@@ -76,8 +81,12 @@ def contrast_with(sentence: str, chunks: Sequence[str], *, read: Callable[[str],
         for place, (side, closeness) in enumerate(zip(sides, near, strict=True))
         if closeness >= AS_CLOSE * max(near)
     ]
-    nothing = Contrasted(-1, 0.0, 0.0, (), claim.text)
-    return max(beside, key=lambda found: (found.agreement, -found.chunk), default=nothing)
+    if not beside:
+        return Contrasted(-1, 0.0, 0.0, (), claim.text)
+    best = max(beside, key=lambda found: (found.agreement, -found.chunk))
+    closest = max(beside, key=lambda found: (near[found.chunk], found.agreement, -found.chunk))
+    is_sure = any(contrast.kind in SURE for contrast in closest.found)
+    return closest if is_sure and near[best.chunk] < SURELY_AS_CLOSE * near[closest.chunk] else best
 
 
 def _beside(

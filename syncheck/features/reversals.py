@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
-from itertools import combinations, pairwise
+from itertools import combinations, pairwise, product
 
 from syncheck.features.coordination import is_of_its_thing, joins, says_elsewhere, says_otherwise_elsewhere
 from syncheck.features.differences import BETTER, FITS, REACH, Difference, Found, likeness
@@ -242,30 +242,32 @@ def _has_crossed(claim: ParsedText, token: Token, chunk: ParsedText, opposite: T
 
 def exchanged(claim: ParsedText, chunk: ParsedText, _: Sequence[ParsedText]) -> Iterator[Found]:
     """Find two items on both sides of the same words that have changed places."""
-    once = [token for token in claim.tokens if token.content and _is_once(claim, token) and _is_once(chunk, token)]
-    places = {token.stem: chunk.places[token.stem][0] for token in once}
-    ours = {token.stem: claim.places[token.stem][0] for token in once}
+    items = [t for t in claim.tokens if t.content and len(claim.places[t.stem]) == 1 and t.stem in chunk.stems]
     terms = _pairs(claim) & _pairs(chunk)
-    for first, second in combinations(once, 2):
-        between = _between(claim, ours[first.stem], ours[second.stem], terms)
-        if (
-            between
-            and not _is_compared_otherwise(claim, chunk)
-            and (
-                between == _between(chunk, places[second.stem], places[first.stem], terms)
-                or _has_participle(between, chunk, places[second.stem], places[first.stem])
-                or (first.name and second.name and _joins(between, chunk, places[second.stem], places[first.stem]))
-            )
-        ):
-            yield (
-                Difference(
-                    "order",
-                    _written(claim, ours[first.stem], ours[second.stem]),
-                    _written(chunk, places[second.stem], places[first.stem]),
-                ),
-                frozenset(),
-            )
+    for first, second in combinations(items, 2):
+        ours = (claim.places[first.stem][0], claim.places[second.stem][0])
+        joining = _between(claim, *ours, terms)
+        theirs = _reversed(joining, first, second, chunk, terms) if joining else None
+        if theirs is not None and not _is_compared_otherwise(claim, chunk):
+            yield Difference("order", _written(claim, *ours), _written(chunk, *theirs)), frozenset()
             return
+
+
+def _reversed(
+    joining: Sequence[str], first: Token, second: Token, side: ParsedText, terms: AbstractSet[tuple[str, str]]
+) -> tuple[int, int] | None:
+    """Return where the evidence has the second item, the same words and then the first, and nowhere the other order."""
+    pairs = list(product(side.places[second.stem], side.places[first.stem]))
+    if any(_between(side, after, before, terms) == joining for before, after in pairs):
+        return None
+    for before, after in pairs:
+        if _between(side, before, after, terms) == joining:
+            return before, after
+    (before, after), *more = pairs
+    joins_them = _has_participle(joining, side, before, after) or (
+        first.name and second.name and _joins(joining, side, before, after)
+    )
+    return (before, after) if joins_them and not more else None
 
 
 def _is_compared_otherwise(claim: ParsedText, chunk: ParsedText) -> bool:
@@ -309,10 +311,6 @@ def _joins(between: Sequence[str], side: ParsedText, first: int, second: int) ->
         and all(known in left for known in between)
         and ("by" in inner) == ("by" in between)
     )
-
-
-def _is_once(side: ParsedText, token: Token) -> bool:
-    return len(side.places.get(token.stem, ())) == 1
 
 
 def _pairs(side: ParsedText) -> frozenset[tuple[str, str]]:

@@ -99,7 +99,7 @@ def _are_parallel(first: _Fact, other: _Fact) -> bool:
     """Return True if two facts begin alike, as with "the tenant" and "the landlord", or "nurses" and "doctors"."""
     if any(fact.thing.word in NO_THINGS or is_verb(fact.thing) for fact in (first, other)):
         return False
-    if first.thing.number and not first.before:
+    if any(fact.thing.number and not fact.before for fact in (first, other)):
         return False
     return first.before == other.before and first.is_determined == other.is_determined
 

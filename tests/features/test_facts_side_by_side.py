@@ -94,6 +94,18 @@ def test_a_term_of_two_words_changes_places():
     assert contrast == ("order", "thief lets the harbour", "harbour master lets the thief")
 
 
+def test_items_that_the_evidence_has_twice_change_places():
+    evidence = "Ibuprofen lasts longer than paracetamol; paracetamol can be taken on an empty stomach."
+    (contrast,) = found("Paracetamol lasts longer than ibuprofen.", evidence)
+    assert contrast == ("order", "Paracetamol lasts longer than ibuprofen", "Ibuprofen lasts longer than paracetamol")
+    assert found("Ibuprofen lasts longer than paracetamol.", evidence) == []
+
+
+def test_an_opposite_in_the_closest_chunk_is_not_outweighed_by_another_chunk():
+    chunks = ["Sales of green tea rose.", "Lyon lists the sales with tea."]
+    assert found("Sales of green tea fell in Lyon.", chunks) == [("antonym", "fell", "rose")]
+
+
 def test_who_acts_stands_first_or_after_by():
     evidence = "The tower was designed by Thomas Aldery and built by Joseph Crane."
     assert ("name", "Crane", "Thomas") in found("Joseph Crane designed the tower.", evidence)
