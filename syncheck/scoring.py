@@ -13,11 +13,11 @@ import numpy as np
 from syncheck.aggregators import Aggregator
 from syncheck.alignment import Aligner, AskedAligner, Chunk, EvidenceIndex, Unaligned, languages_of
 from syncheck.config import BACKTRACK_THRESHOLD, PRUNE_THRESHOLD
-from syncheck.features.contrast import contrast_with
+from syncheck.features.contrasts.contrast import contrast_with
+from syncheck.features.contrasts.differences import Difference
+from syncheck.features.contrasts.parsing import parse
 from syncheck.features.conversation import is_bare_answer, is_conversation, is_heading, is_reference
-from syncheck.features.differences import Difference
 from syncheck.features.groundedness import BEST_CHUNKS, ContextChunks, packaged_rarity, says_not_stated
-from syncheck.features.parsing import parse
 from syncheck.features.sentence import sentence_features, statement, text_features
 from syncheck.languages import foreign_language, readable
 from syncheck.lexical import LexicalShares, content_words, stem

@@ -12,7 +12,7 @@ from typing import get_args
 import numpy as np
 
 from syncheck.errors import InputError
-from syncheck.features.contrast import Contrasted, contrast_with
+from syncheck.features.contrasts.contrast import Contrasted, contrast_with
 from syncheck.features.groundedness import ContextChunks, Rarity, groundedness, says_not_stated
 from syncheck.lexical import ContextLexicon, LexicalShares, has_letter, lexical_shares, novel_pairs
 from syncheck.schemas import FEATURES, LID, SCHEMAS, TEXT_FEATURES, SentenceText, signal_features
@@ -116,7 +116,7 @@ def text_features(
 
     ``logit`` is the log-odds of support, None if not measured. ``best`` has the indices of at most four chunks that
     share most with the sentence, best first. ``compare`` may be a cached
-    :func:`~syncheck.features.contrast.contrast_with`.
+    :func:`~syncheck.features.contrasts.contrast.contrast_with`.
     """
     contrasted = compare(statement(sentence), tuple(chunks.texts[number] for number in best))
     stated = contrasted.sentence

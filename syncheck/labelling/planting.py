@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from syncheck.errors import PromptError
-from syncheck.features.opposites import OPPOSITES
+from syncheck.features.contrasts.opposites import OPPOSITES
 from syncheck.labelling.responses import LabelledResponse, LabelledSentence
 from syncheck.lexical import content_words, stem
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from syncheck.features.differences import Difference, Found, is_same_name, role
-from syncheck.features.misplaced import is_name
-from syncheck.features.opposites import CALENDAR
-from syncheck.features.parsing import ParsedText
+from syncheck.features.contrasts.differences import Difference, Found, is_same_name, role
+from syncheck.features.contrasts.misplaced import is_name
+from syncheck.features.contrasts.opposites import CALENDAR
+from syncheck.features.contrasts.parsing import ParsedText
 
 REST = 2
 """Least number of other words that show that the evidence tells of the same."""

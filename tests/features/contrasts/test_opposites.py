@@ -2,9 +2,9 @@
 
 import pytest
 
-from syncheck.features.contrast import contrast_with
-from syncheck.features.inflection import forms_of
-from syncheck.features.opposites import OPPOSITES
+from syncheck.features.contrasts.contrast import contrast_with
+from syncheck.features.contrasts.inflection import forms_of
+from syncheck.features.contrasts.opposites import OPPOSITES
 
 
 def found(sentence, *evidence):

@@ -6,12 +6,12 @@ import itertools
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from syncheck.features.coordination import part_of
-from syncheck.features.differences import Difference, Found
-from syncheck.features.misplaced import UP_TO, phrase_before
-from syncheck.features.opposites import BLOCKERS, EXCEPT, EXCLUSIVE, NEGATIVE_PREFIXES, OPPOSITES
-from syncheck.features.parsing import AUXILIARIES, NOT_YET, Denial, ParsedText, Token, negates
-from syncheck.features.spliced import splices
+from syncheck.features.contrasts.coordination import part_of
+from syncheck.features.contrasts.differences import Difference, Found
+from syncheck.features.contrasts.misplaced import UP_TO, phrase_before
+from syncheck.features.contrasts.opposites import BLOCKERS, EXCEPT, EXCLUSIVE, NEGATIVE_PREFIXES, OPPOSITES
+from syncheck.features.contrasts.parsing import AUXILIARIES, NOT_YET, Denial, ParsedText, Token, negates
+from syncheck.features.contrasts.spliced import splices
 
 AT_LEAST = frozenset("least over above older minimum exceeds exceeding".split())
 LESS = frozenset("under below younger fewer less".split())

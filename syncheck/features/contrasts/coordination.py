@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from syncheck.features.inflection import IRREGULAR
-from syncheck.features.opposites import UNITS
-from syncheck.features.parsing import ParsedText, Token, between
+from syncheck.features.contrasts.inflection import IRREGULAR
+from syncheck.features.contrasts.opposites import UNITS
+from syncheck.features.contrasts.parsing import ParsedText, Token, between
 
 JOINING = frozenset("and but while whereas whilst".split())
 """Words that begin a new part of a coordination."""

@@ -1,9 +1,9 @@
 """Contrasts: differences between an English sentence and the chunk that agrees best with it, found word by word.
 
 Counts of words hardly notice a "1976" where the evidence has "1967". Here a sentence is aligned with a chunk, and rules
-find words that take the place of others (:mod:`~syncheck.features.misplaced`) or reverse the statement
-(:mod:`~syncheck.features.reversals`), and comparisons that its numbers contradict
-(:mod:`~syncheck.features.comparisons`).
+find words that take the place of others (:mod:`~syncheck.features.contrasts.misplaced`) or reverse the statement
+(:mod:`~syncheck.features.contrasts.reversals`), and comparisons that its numbers contradict
+(:mod:`~syncheck.features.contrasts.comparisons`).
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from difflib import SequenceMatcher
 from functools import partial
 from itertools import combinations
 
-from syncheck.features.comparisons import compared, confirmed
-from syncheck.features.crossed import crossed, crossed_opposites
-from syncheck.features.differences import Difference, Found
-from syncheck.features.misplaced import is_name, is_number, misplaced, turned_bounds, units
-from syncheck.features.negations import excepted, negations
-from syncheck.features.parsing import ParsedText, parse, respelled
-from syncheck.features.replaced import replaced
-from syncheck.features.reversals import exchanged, turned
-from syncheck.features.shares import shares
-from syncheck.features.spliced import spliced
+from syncheck.features.contrasts.comparisons import compared, confirmed
+from syncheck.features.contrasts.crossed import crossed, crossed_opposites
+from syncheck.features.contrasts.differences import Difference, Found
+from syncheck.features.contrasts.misplaced import is_name, is_number, misplaced, turned_bounds, units
+from syncheck.features.contrasts.negations import excepted, negations
+from syncheck.features.contrasts.parsing import ParsedText, parse, respelled
+from syncheck.features.contrasts.replaced import replaced
+from syncheck.features.contrasts.reversals import exchanged, turned
+from syncheck.features.contrasts.shares import shares
+from syncheck.features.contrasts.spliced import spliced
 from syncheck.types import ContrastKind
 
 HELD_ENOUGH = 0.6

@@ -9,9 +9,9 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from syncheck.features.misplaced import DIFFERENCES
-from syncheck.features.opposites import CALENDAR, MAY, SIZES, UNITS
-from syncheck.features.parsing import SCALES, SYMBOLS, Amount, ParsedText, Token, between, is_year
+from syncheck.features.contrasts.misplaced import DIFFERENCES
+from syncheck.features.contrasts.opposites import CALENDAR, MAY, SIZES, UNITS
+from syncheck.features.contrasts.parsing import SCALES, SYMBOLS, Amount, ParsedText, Token, between, is_year
 
 _UNKNOWN = ""
 """Unit of a number without one."""

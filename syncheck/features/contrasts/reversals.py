@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from itertools import combinations, pairwise, product
 
-from syncheck.features.coordination import is_of_its_thing, joins, says_elsewhere, says_otherwise_elsewhere
-from syncheck.features.differences import BETTER, FITS, REACH, Difference, Found, likeness
-from syncheck.features.misplaced import BOUNDS
-from syncheck.features.negations import bounds_differ, is_cut_short, is_excepted
-from syncheck.features.opposites import (
+from syncheck.features.contrasts.coordination import is_of_its_thing, joins, says_elsewhere, says_otherwise_elsewhere
+from syncheck.features.contrasts.differences import BETTER, FITS, REACH, Difference, Found, likeness
+from syncheck.features.contrasts.misplaced import BOUNDS
+from syncheck.features.contrasts.negations import bounds_differ, is_cut_short, is_excepted
+from syncheck.features.contrasts.opposites import (
     CONVERSE,
     DATES,
     EXCLUSIVE,
@@ -22,7 +22,7 @@ from syncheck.features.opposites import (
     UNITS,
     OppositeKind,
 )
-from syncheck.features.parsing import ARTICLES, AUXILIARIES, BE, ParsedText, Token, starts_bound
+from syncheck.features.contrasts.parsing import ARTICLES, AUXILIARIES, BE, ParsedText, Token, starts_bound
 from syncheck.types import ContrastKind
 
 BETWEEN = 4

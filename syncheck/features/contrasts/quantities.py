@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from syncheck.features.comparatives import Comparative
-from syncheck.features.measures import Measure
-from syncheck.features.parsing import ParsedText
-from syncheck.features.placing import Evidence, Placed
+from syncheck.features.contrasts.comparatives import Comparative
+from syncheck.features.contrasts.measures import Measure
+from syncheck.features.contrasts.parsing import ParsedText
+from syncheck.features.contrasts.placing import Evidence, Placed
 
 NAMED = {
     **dict.fromkeys("cost costs costing price prices priced fare fares fee fees rent pay pays paid".split(), "money"),

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from syncheck.features.comparatives import Comparative, comparatives
-from syncheck.features.differences import Difference, Found
-from syncheck.features.measures import has_symbol
-from syncheck.features.opposites import CALENDAR, OPPOSITES, UNITS
-from syncheck.features.parsing import ARTICLES, AUXILIARIES, ParsedText, Token, is_year
-from syncheck.features.placing import Evidence, Keys, Pair, pair_of
-from syncheck.features.quantities import NAMED, fits, sign_of
+from syncheck.features.contrasts.comparatives import Comparative, comparatives
+from syncheck.features.contrasts.differences import Difference, Found
+from syncheck.features.contrasts.measures import has_symbol
+from syncheck.features.contrasts.opposites import CALENDAR, OPPOSITES, UNITS
+from syncheck.features.contrasts.parsing import ARTICLES, AUXILIARIES, ParsedText, Token, is_year
+from syncheck.features.contrasts.placing import Evidence, Keys, Pair, pair_of
+from syncheck.features.contrasts.quantities import NAMED, fits, sign_of
 
 _UNITED = frozenset(UNITS) | {word for word, quantity in NAMED.items() if quantity != "people"}
 """Words that tell no thing from another."""

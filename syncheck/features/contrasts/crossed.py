@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import product
 
-from syncheck.features.coordination import joins
-from syncheck.features.differences import Difference, Found, is_same_name, role
-from syncheck.features.opposites import CALENDAR, DATES, OPPOSITES, TRADE, UNITS
-from syncheck.features.parsing import CONJUNCTIONS, SCALES, ParsedText, Token
+from syncheck.features.contrasts.coordination import joins
+from syncheck.features.contrasts.differences import Difference, Found, is_same_name, role
+from syncheck.features.contrasts.opposites import CALENDAR, DATES, OPPOSITES, TRADE, UNITS
+from syncheck.features.contrasts.parsing import CONJUNCTIONS, SCALES, ParsedText, Token
 from syncheck.types import ContrastKind
 
 OfKind = Callable[[Token], bool]

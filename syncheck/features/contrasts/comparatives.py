@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from syncheck.features.opposites import NEGATORS
-from syncheck.features.parsing import ParsedText, Token, is_year
+from syncheck.features.contrasts.opposites import NEGATORS
+from syncheck.features.contrasts.parsing import ParsedText, Token, is_year
 
 _GENERAL = "mass area volume money time temperature speed data share count bare"
 _FITS = f"""

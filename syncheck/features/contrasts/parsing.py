@@ -10,9 +10,9 @@ from functools import lru_cache
 from itertools import pairwise, zip_longest
 from typing import TYPE_CHECKING, NamedTuple
 
+from syncheck.features.contrasts.inflection import IRREGULAR
+from syncheck.features.contrasts.opposites import BLOCKERS, EXCEPT, MAY, NEGATORS, NOT_DENYING, SIZES, UNITS
 from syncheck.features.groundedness import NUMBER_WORDS, packaged_names, packaged_rarity
-from syncheck.features.inflection import IRREGULAR
-from syncheck.features.opposites import BLOCKERS, EXCEPT, MAY, NEGATORS, NOT_DENYING, SIZES, UNITS
 from syncheck.lexical import content_words, stem, words
 
 if TYPE_CHECKING:

@@ -7,11 +7,20 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 
-from syncheck.features.computed import is_computed
-from syncheck.features.coordination import says_elsewhere
-from syncheck.features.differences import BETTER, FITS, Difference, Found, is_same_name, likeness
-from syncheck.features.opposites import SIZES, SYMMETRIC, TITLES, UNITS
-from syncheck.features.parsing import ARTICLES, AUXILIARIES, IN_BOUNDS, SYMBOLS, ParsedText, Token, between, is_year
+from syncheck.features.contrasts.computed import is_computed
+from syncheck.features.contrasts.coordination import says_elsewhere
+from syncheck.features.contrasts.differences import BETTER, FITS, Difference, Found, is_same_name, likeness
+from syncheck.features.contrasts.opposites import SIZES, SYMMETRIC, TITLES, UNITS
+from syncheck.features.contrasts.parsing import (
+    ARTICLES,
+    AUXILIARIES,
+    IN_BOUNDS,
+    SYMBOLS,
+    ParsedText,
+    Token,
+    between,
+    is_year,
+)
 from syncheck.types import ContrastKind
 
 TOLD = 0.5

@@ -12,10 +12,10 @@ from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
-from syncheck.features.coordination import is_verb
-from syncheck.features.differences import Difference, Found
-from syncheck.features.opposites import TITLES
-from syncheck.features.parsing import ARTICLES, CONJUNCTIONS, ParsedText, Token
+from syncheck.features.contrasts.coordination import is_verb
+from syncheck.features.contrasts.differences import Difference, Found
+from syncheck.features.contrasts.opposites import TITLES
+from syncheck.features.contrasts.parsing import ARTICLES, CONJUNCTIONS, ParsedText, Token
 
 COVERED = 0.5
 """Least share of what the evidence says of the other thing that a sentence has."""

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from syncheck.features.coordination import part_of
-from syncheck.features.differences import Difference, Found
-from syncheck.features.parsing import ParsedText, Token
+from syncheck.features.contrasts.coordination import part_of
+from syncheck.features.contrasts.differences import Difference, Found
+from syncheck.features.contrasts.parsing import ParsedText, Token
 
 _Share = Literal["all", "some", "none"]
 

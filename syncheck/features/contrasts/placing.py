@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
-from syncheck.features.measures import Measure, measures
-from syncheck.features.opposites import CALENDAR
-from syncheck.features.parsing import ParsedText
+from syncheck.features.contrasts.measures import Measure, measures
+from syncheck.features.contrasts.opposites import CALENDAR
+from syncheck.features.contrasts.parsing import ParsedText
 
 _TURNS = frozenset(("anbn", "bnan", "nanb", "nbna"))
 """Orders of the words of two things and their numbers that tell which number is whose."""

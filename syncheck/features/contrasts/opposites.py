@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import Literal, cast
 
-from syncheck.features.inflection import WordClass, forms_of
+from syncheck.features.contrasts.inflection import WordClass, forms_of
 
 NEGATORS = frozenset(
     "not no non never none nobody nothing nowhere neither without cannot hardly rarely fail fails failed refuse "

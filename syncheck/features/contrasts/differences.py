@@ -6,8 +6,8 @@ import unicodedata
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
-from syncheck.features.opposites import TITLES, UNITS
-from syncheck.features.parsing import ARTICLES, CONJUNCTIONS, ParsedText
+from syncheck.features.contrasts.opposites import TITLES, UNITS
+from syncheck.features.contrasts.parsing import ARTICLES, CONJUNCTIONS, ParsedText
 from syncheck.types import ContrastKind
 
 FITS = 0.6
