@@ -74,7 +74,10 @@ def contrast_with(sentence: str, chunks: Sequence[str], *, read: Callable[[str],
     ``read`` may be a cached :func:`parse`.
     """
     sides = [read(chunk) for chunk in chunks]
-    claim = read(respelled(read(sentence), sides)).with_names(frozenset().union(*(side.names for side in sides)))
+    claim = read(respelled(read(sentence), sides))
+    plain = claim.plain_words.union(*(side.plain_words for side in sides))
+    sides = [side.without_names(plain) if not plain.isdisjoint(side.names) else side for side in sides]
+    claim = claim.without_names(plain).with_names(frozenset().union(*(side.names for side in sides)))
     near = [_closeness(claim, side) for side in sides]
     beside = [
         _beside(claim, side, place, sides, closeness)

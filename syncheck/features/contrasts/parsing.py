@@ -127,6 +127,25 @@ class ParsedText:
         return replace(self, tokens=tuple(found))
 
     @property
+    def plain_words(self) -> frozenset[str]:
+        """Words that are written without a capital."""
+        return frozenset(token.word for token in self.tokens if token.text.islower())
+
+    def without_names(self, words: AbstractSet[str]) -> ParsedText:
+        """Return the text with these words as no names where they begin a sentence, which capitalises any word."""
+        firsts = {clause: min(t.start for t in self.tokens if t.clause == clause) for clause in self.clauses}
+        found = [
+            replace(token, name=False) if token.word in words and token.start == firsts[token.clause] else token
+            for token in self.tokens
+        ]
+        return replace(self, tokens=tuple(found))
+
+    @property
+    def clauses(self) -> frozenset[int]:
+        """Numbers of the clauses."""
+        return frozenset(token.clause for token in self.tokens)
+
+    @property
     def denied_clauses(self) -> frozenset[int]:
         """Numbers of the clauses with a denied word."""
         return frozenset(denial.head.clause for denial in self.denials)

@@ -506,3 +506,9 @@ def test_without_chunks_nothing_agrees():
 def test_any_text_is_read(sentence):
     for chunks in (LIBRARY, [sentence], [""]):
         assert contrast_with(sentence, chunks).chunk >= 0
+
+
+def test_a_word_with_a_small_letter_elsewhere_is_no_name_at_the_start_of_a_sentence():
+    evidence = "Rye bread costs 4.20 euros, spelt bread 5.10."
+    assert contrast_with("Spelt bread costs 5.10 euros.", [evidence]).found == ()
+    assert [c.kind for c in contrast_with("Laudo baked it.", ["Keller baked it."]).found] == ["name"]
