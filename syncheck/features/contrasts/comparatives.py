@@ -6,8 +6,9 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from syncheck.features.contrasts.opposites import NEGATORS
-from syncheck.features.contrasts.parsing import ParsedText, Token, is_year
+from syncheck.features.contrasts.grammar import NEGATORS
+from syncheck.features.contrasts.parsing import ParsedText
+from syncheck.features.contrasts.tokens import Token, is_year
 
 _GENERAL = "mass area volume money time temperature speed data share count bare"
 _FITS = f"""

@@ -11,11 +11,14 @@ from collections.abc import Iterator, Sequence
 
 from syncheck.features.contrasts.comparatives import Comparative, comparatives
 from syncheck.features.contrasts.differences import Difference, Found
+from syncheck.features.contrasts.grammar import ARTICLES, AUXILIARIES, CALENDAR
 from syncheck.features.contrasts.measures import has_symbol
-from syncheck.features.contrasts.opposites import CALENDAR, OPPOSITES, UNITS
-from syncheck.features.contrasts.parsing import ARTICLES, AUXILIARIES, ParsedText, Token, is_year
+from syncheck.features.contrasts.opposites import OPPOSITES
+from syncheck.features.contrasts.parsing import ParsedText
 from syncheck.features.contrasts.placing import Evidence, Keys, Pair, pair_of
 from syncheck.features.contrasts.quantities import NAMED, fits, sign_of
+from syncheck.features.contrasts.tokens import Token, is_year
+from syncheck.features.contrasts.units import UNITS
 
 _UNITED = frozenset(UNITS) | {word for word, quantity in NAMED.items() if quantity != "people"}
 """Words that tell no thing from another."""

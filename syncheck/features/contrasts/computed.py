@@ -6,8 +6,10 @@ import math
 from collections.abc import Iterable, Iterator
 from itertools import combinations
 
-from syncheck.features.contrasts.opposites import UNITS
-from syncheck.features.contrasts.parsing import Amount, ParsedText, between
+from syncheck.features.contrasts.amounts import Amount
+from syncheck.features.contrasts.parsing import ParsedText
+from syncheck.features.contrasts.tokens import between
+from syncheck.features.contrasts.units import UNITS
 
 FACTORS = {"half": 1 / 2, "halves": 1 / 2, "third": 1 / 3, "thirds": 1 / 3, "quarter": 1 / 4, "quarters": 1 / 4} | {
     "double": 2.0,

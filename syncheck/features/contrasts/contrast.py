@@ -20,8 +20,9 @@ from syncheck.features.contrasts.crossed import crossed, crossed_opposites
 from syncheck.features.contrasts.differences import Difference, Found
 from syncheck.features.contrasts.misplaced import is_name, is_number, misplaced, turned_bounds, units
 from syncheck.features.contrasts.negations import excepted, negations
-from syncheck.features.contrasts.parsing import ParsedText, parse, respelled
+from syncheck.features.contrasts.parsing import ParsedText, parse
 from syncheck.features.contrasts.replaced import replaced
+from syncheck.features.contrasts.respelling import respelled
 from syncheck.features.contrasts.reversals import exchanged, turned
 from syncheck.features.contrasts.shares import shares
 from syncheck.features.contrasts.spliced import spliced

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from syncheck.features.contrasts.grammar import RELATIVE
 from syncheck.features.contrasts.inflection import IRREGULAR
-from syncheck.features.contrasts.opposites import UNITS
-from syncheck.features.contrasts.parsing import ParsedText, Token, between
+from syncheck.features.contrasts.parsing import ParsedText
+from syncheck.features.contrasts.tokens import Token, between
+from syncheck.features.contrasts.units import UNITS
 
 JOINING = frozenset("and but while whereas whilst".split())
 """Words that begin a new part of a coordination."""
 LISTING = frozenset("and or in on at by with the a an".split())
 """Words between the items of a list."""
-RELATIVE = frozenset("who whom whose which where".split())
-"""Words before which a comma begins no new part."""
 PARTICLES = frozenset("off out".split())
 """Words that tell parts apart although they are no content words: "on when it gets dark and off when it gets light"."""
 

@@ -13,10 +13,14 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import product
 
+from syncheck.features.contrasts.amounts import SCALES
 from syncheck.features.contrasts.coordination import joins
 from syncheck.features.contrasts.differences import Difference, Found, is_same_name, role
-from syncheck.features.contrasts.opposites import CALENDAR, DATES, OPPOSITES, TRADE, UNITS
-from syncheck.features.contrasts.parsing import CONJUNCTIONS, SCALES, ParsedText, Token
+from syncheck.features.contrasts.grammar import CALENDAR, CONJUNCTIONS, DATES
+from syncheck.features.contrasts.opposites import OPPOSITES, TRADE
+from syncheck.features.contrasts.parsing import ParsedText
+from syncheck.features.contrasts.tokens import Token
+from syncheck.features.contrasts.units import UNITS
 from syncheck.types import ContrastKind
 
 OfKind = Callable[[Token], bool]

@@ -6,8 +6,9 @@ import unicodedata
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
-from syncheck.features.contrasts.opposites import TITLES, UNITS
-from syncheck.features.contrasts.parsing import ARTICLES, CONJUNCTIONS, ParsedText
+from syncheck.features.contrasts.grammar import ARTICLES, CONJUNCTIONS, PREPOSITIONS, TITLES
+from syncheck.features.contrasts.parsing import ParsedText
+from syncheck.features.contrasts.units import UNITS
 from syncheck.types import ContrastKind
 
 FITS = 0.6
@@ -20,8 +21,6 @@ SAME = 4
 """Number of first letters that names of the same thing share."""
 
 
-PREPOSITIONS = frozenset("in at to from by for with on under near".split())
-"""Words before a name that tell its role."""
 SKIPPED = TITLES | ARTICLES | CONJUNCTIONS
 """Words between a name and what tells its role."""
 
@@ -88,4 +87,4 @@ def role(side: ParsedText, place: int) -> str:
         return "first"
     if before[-1] == "by":
         return "first"
-    return before[-1] if before[-1] in PREPOSITIONS else ""
+    return before[-1] if before[-1] in PREPOSITIONS - {"of"} else ""

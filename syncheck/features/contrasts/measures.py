@@ -9,9 +9,12 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+from syncheck.features.contrasts.amounts import SCALES, Amount
+from syncheck.features.contrasts.grammar import CALENDAR, MAY
 from syncheck.features.contrasts.misplaced import DIFFERENCES
-from syncheck.features.contrasts.opposites import CALENDAR, MAY, SIZES, UNITS
-from syncheck.features.contrasts.parsing import SCALES, SYMBOLS, Amount, ParsedText, Token, between, is_year
+from syncheck.features.contrasts.parsing import ParsedText
+from syncheck.features.contrasts.tokens import SYMBOLS, Token, between, is_year
+from syncheck.features.contrasts.units import SIZES, UNITS
 
 _UNKNOWN = ""
 """Unit of a number without one."""

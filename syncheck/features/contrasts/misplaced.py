@@ -9,18 +9,12 @@ from itertools import pairwise
 
 from syncheck.features.contrasts.computed import is_computed
 from syncheck.features.contrasts.coordination import says_elsewhere
+from syncheck.features.contrasts.denials import IN_BOUNDS
 from syncheck.features.contrasts.differences import BETTER, FITS, Difference, Found, is_same_name, likeness
-from syncheck.features.contrasts.opposites import SIZES, SYMMETRIC, TITLES, UNITS
-from syncheck.features.contrasts.parsing import (
-    ARTICLES,
-    AUXILIARIES,
-    IN_BOUNDS,
-    SYMBOLS,
-    ParsedText,
-    Token,
-    between,
-    is_year,
-)
+from syncheck.features.contrasts.grammar import ARTICLES, AUXILIARIES, RELATIVE, SYMMETRIC, TITLES
+from syncheck.features.contrasts.parsing import ParsedText
+from syncheck.features.contrasts.tokens import SYMBOLS, Token, between, is_year
+from syncheck.features.contrasts.units import SIZES, UNITS
 from syncheck.types import ContrastKind
 
 TOLD = 0.5
@@ -44,8 +38,6 @@ LOOSE = frozenset("a an the and or of only".split())
 """Words that say nothing about their neighbours."""
 ABOUT = frozenset("about around approximately roughly nearly almost some over".split())
 """Words before a number that make it approximate."""
-RELATIVE = frozenset("who which that".split())
-"""Words that begin a clause about the name before them."""
 
 _VALUE = re.compile(r"\d+(?:\.\d+)?")
 

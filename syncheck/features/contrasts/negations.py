@@ -7,12 +7,16 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from syncheck.features.contrasts.coordination import part_of
+from syncheck.features.contrasts.denials import BLOCKERS, EXCEPT, Denial, negates
 from syncheck.features.contrasts.differences import Difference, Found
+from syncheck.features.contrasts.grammar import AUXILIARIES
 from syncheck.features.contrasts.misplaced import UP_TO, phrase_before
-from syncheck.features.contrasts.opposites import BLOCKERS, EXCEPT, EXCLUSIVE, NEGATIVE_PREFIXES, OPPOSITES
-from syncheck.features.contrasts.parsing import AUXILIARIES, NOT_YET, Denial, ParsedText, Token, negates
+from syncheck.features.contrasts.opposites import EXCLUSIVE, OPPOSITES
+from syncheck.features.contrasts.parsing import ParsedText
 from syncheck.features.contrasts.spliced import splices
+from syncheck.features.contrasts.tokens import Token
 
+NEGATIVE_PREFIXES = ("un", "in", "im", "ir", "il", "dis", "non")
 AT_LEAST = frozenset("least over above older minimum exceeds exceeding".split())
 LESS = frozenset("under below younger fewer less".split())
 """Words of bounds on one side and on the other; who denies one states the other."""
@@ -22,6 +26,8 @@ FEW, MANY = frozenset("few minority seldom".split()), frozenset("most many major
 """Words of which one, with a denial, says the same as the other: "few have", "most have no"."""
 FAILING = frozenset("fail fails failed refuse refuses refused lack lacks lacked".split())
 """Verbs that deny, so that "no" before one affirms."""
+NOT_YET = frozenset("before until till".split())
+"""Words after a denial that say when it ends."""
 WHETHER = ["whether", "or", "not"]
 CONDITION = 8
 """Number of words after "if" that say on what condition."""

@@ -1,4 +1,4 @@
-"""Opposites: small hand-made lists of English words that reverse a statement, and of units that exclude each other."""
+"""Opposites: words of which only one can be true, such as "open" and "closed" or the colours."""
 
 from __future__ import annotations
 
@@ -9,36 +9,6 @@ from importlib.resources import files
 from typing import Literal, cast
 
 from syncheck.features.contrasts.inflection import WordClass, forms_of
-
-NEGATORS = frozenset(
-    "not no non never none nobody nothing nowhere neither without cannot hardly rarely fail fails failed refuse "
-    "refuses refused lack lacks lacked unable".split()
-)
-"""Words that deny what follows, besides all words that end in n't."""
-
-NOT_DENYING = frozenset(
-    "only just merely simply solely limited necessarily mentioned stated specified clear known until all every always "
-    "everyone entirely fully completely exactly quite very so too".split()
-)
-"""Words that, shortly after a negator, show that it does not deny the whole statement."""
-
-BLOCKERS = frozenset(
-    "avoid avoids avoided avoiding prevent prevents prevented preventing unlikely impossible rather instead against "
-    "nor deny denies denied stop stops stopped ban bans banned forbid forbids forbidden prohibit prohibits prohibited "
-    "exclude excludes excluded waive waives waived free exempt".split()
-)
-"""Words that may reverse a statement as a negator does, so that no negation is missing next to them."""
-
-EXCEPT = frozenset("unless except excepting excluding until apart".split())
-"""Words before an exception to a denial."""
-
-SYMMETRIC = frozenset(
-    "and or with near between both as meet meets met marry married marries play plays played join joined equal equals "
-    "like resemble resembles border borders bordered".split()
-)
-"""Words whose two sides may be exchanged."""
-
-NEGATIVE_PREFIXES = ("un", "in", "im", "ir", "il", "dis", "non")
 
 OppositeKind = Literal["antonym", "comparison", "quantifier"]
 
@@ -94,58 +64,3 @@ CONVERSE = frozenset("win wins won winning lose loses lost losing before after".
 """Words whose opposite says the same from the other side: "A lost to B", "B won"; "A before B", "B after A"."""
 TRADE = _LISTS.converse
 """Verbs of which one always implies the other: A lends to B, B borrows from A."""
-
-_UNITS = """
-mg milligram milligrams / g gram grams / kg kilogram kilograms kilo kilos / lb lbs pound pounds / oz ounce ounces /
-    tonne tonnes ton tons
-mm millimetre millimetres millimeter millimeters / cm centimetre centimetres centimeter centimeters /
-    m metre metres meter meters /
-    km kilometre kilometres kilometer kilometers / mile miles / ft foot feet / inch inches / yard yards
-ml millilitre millilitres milliliter milliliters /
-    l litre litres liter liters / gallon gallons / cup cups / tablespoon tablespoons / teaspoon teaspoons
-second seconds sec / minute minutes min mins / hour hours hr hrs / day days / week weeks /
-    month months / year years / decade decades / century centuries
-hundred / thousand / million / billion / trillion / percent
-am / pm
-dollar dollars / euro euros / pence cents cent / pounds pound / yen
-celsius / fahrenheit
-kb kilobyte kilobytes / mb megabyte megabytes / gb gigabyte gigabytes / tb terabyte terabytes
-daily / weekly / monthly / yearly annually
-"""
-UNITS: Mapping[str, tuple[int, int]] = {
-    word: (group, number)
-    for group, line in enumerate(_UNITS.replace("\n    ", " ").strip().splitlines())
-    for number, names in enumerate(line.split("/"))
-    for word in names.split()
-}
-"""Quantity and number of each unit; different units of the same quantity contradict each other."""
-
-_SIZES: Mapping[str, Mapping[str, float]] = {
-    "mass": {"mg": 1, "g": 1e3, "kg": 1e6},
-    "length": {"mm": 1, "cm": 10, "m": 1e3, "km": 1e6},
-    "volume": {"ml": 1, "l": 1e3},
-    "time": {"second": 1, "minute": 60, "hour": 3600, "day": 86400, "week": 604800},
-    "months": {"month": 1, "year": 12, "decade": 120, "century": 1200},
-}
-SIZES: Mapping[str, tuple[str, float]] = {
-    word: (quantity, size)
-    for quantity, sizes in _SIZES.items()
-    for name, size in sizes.items()
-    for word, unit in UNITS.items()
-    if unit == UNITS[name]
-}
-"""Quantity and size of units that can be converted into each other."""
-
-TITLES = frozenset("mr mrs ms dr sir dame lord lady prof professor honorable honourable chief justice".split())
-"""Words before names that are not part of them."""
-CALENDAR = frozenset(
-    """
-    january february march april may june july august september october november december
-    monday tuesday wednesday thursday friday saturday sunday
-    """.split()
-)
-"""Months and days of the week, which take the place of no other names."""
-MAY = "may (month)"
-"""Word and stem of the month, which the verb does not share."""
-DATES = CALENDAR - {"may"} | {MAY} | {f"{word}s" for word in CALENDAR if word.endswith("day")}
-"""Words for months and days of the week as they are parsed."""

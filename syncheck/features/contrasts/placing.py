@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
+from syncheck.features.contrasts.grammar import CALENDAR
 from syncheck.features.contrasts.measures import Measure, measures
-from syncheck.features.contrasts.opposites import CALENDAR
 from syncheck.features.contrasts.parsing import ParsedText
 
 _TURNS = frozenset(("anbn", "bnan", "nanb", "nbna"))

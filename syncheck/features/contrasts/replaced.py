@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from syncheck.features.contrasts.differences import Difference, Found, is_same_name, role
+from syncheck.features.contrasts.grammar import CALENDAR
 from syncheck.features.contrasts.misplaced import is_name
-from syncheck.features.contrasts.opposites import CALENDAR
 from syncheck.features.contrasts.parsing import ParsedText
 
 REST = 2

@@ -7,22 +7,15 @@ from collections.abc import Set as AbstractSet
 from itertools import combinations, pairwise, product
 
 from syncheck.features.contrasts.coordination import is_of_its_thing, joins, says_elsewhere, says_otherwise_elsewhere
+from syncheck.features.contrasts.denials import starts_bound
 from syncheck.features.contrasts.differences import BETTER, FITS, REACH, Difference, Found, likeness
+from syncheck.features.contrasts.grammar import ARTICLES, AUXILIARIES, BE, DATES, NEGATORS, SYMMETRIC, TITLES
 from syncheck.features.contrasts.misplaced import BOUNDS
 from syncheck.features.contrasts.negations import bounds_differ, is_cut_short, is_excepted
-from syncheck.features.contrasts.opposites import (
-    CONVERSE,
-    DATES,
-    EXCLUSIVE,
-    NEGATORS,
-    OPPOSITES,
-    SYMMETRIC,
-    TITLES,
-    TRADE,
-    UNITS,
-    OppositeKind,
-)
-from syncheck.features.contrasts.parsing import ARTICLES, AUXILIARIES, BE, ParsedText, Token, starts_bound
+from syncheck.features.contrasts.opposites import CONVERSE, EXCLUSIVE, OPPOSITES, TRADE, OppositeKind
+from syncheck.features.contrasts.parsing import ParsedText
+from syncheck.features.contrasts.tokens import Token
+from syncheck.features.contrasts.units import UNITS
 from syncheck.types import ContrastKind
 
 BETWEEN = 4

@@ -9,7 +9,8 @@ from typing import Literal
 
 from syncheck.features.contrasts.coordination import part_of
 from syncheck.features.contrasts.differences import Difference, Found
-from syncheck.features.contrasts.parsing import ParsedText, Token
+from syncheck.features.contrasts.parsing import ParsedText
+from syncheck.features.contrasts.tokens import Token
 
 _Share = Literal["all", "some", "none"]
 

@@ -14,18 +14,18 @@ from dataclasses import dataclass
 
 from syncheck.features.contrasts.coordination import is_verb
 from syncheck.features.contrasts.differences import Difference, Found
-from syncheck.features.contrasts.opposites import TITLES
-from syncheck.features.contrasts.parsing import ARTICLES, CONJUNCTIONS, ParsedText, Token
+from syncheck.features.contrasts.grammar import ARTICLES, CONJUNCTIONS, PREPOSITIONS, TITLES
+from syncheck.features.contrasts.parsing import ParsedText
+from syncheck.features.contrasts.tokens import Token
 
 COVERED = 0.5
 """Least share of what the evidence says of the other thing that a sentence has."""
-PREPOSITIONS = frozenset("in at to from by for with on under near into behind beside of after before during".split())
 DETERMINERS = ARTICLES | frozenset("all each every both our my your".split())
 OPENERS = DETERMINERS | CONJUNCTIONS | frozenset("their his her its".split())
 """Words before the thing that a fact begins with."""
-PRONOUNS = frozenset("one ones".split())
+STANDING_IN = frozenset("one ones".split())
 """Words that stand for what was named before."""
-NO_THINGS = TITLES | PREPOSITIONS | PRONOUNS | frozenset("other others rest same latter former even against".split())
+NO_THINGS = TITLES | PREPOSITIONS | STANDING_IN | frozenset("other others rest same latter former even against".split())
 """Words that name nothing of their own."""
 
 
@@ -163,4 +163,4 @@ def _opening(tokens: Sequence[Token]) -> int:
 
 
 def _tells(token: Token) -> bool:
-    return (token.content or token.number) and token.word not in PRONOUNS
+    return (token.content or token.number) and token.word not in STANDING_IN
