@@ -8,7 +8,7 @@ import json
 import logging
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
-from contextlib import aclosing, asynccontextmanager
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from importlib.resources import files
@@ -28,7 +28,7 @@ from syncheck.serving.chat import ChatRequest, ServiceError, read_chat
 from syncheck.serving.checked import Failing, in_thread
 from syncheck.serving.guardrail import Guardrail
 from syncheck.serving.kept import KeptAnswer, KeptAnswers, events_of
-from syncheck.serving.limits import Metrics, Queue, ScoreBatches
+from syncheck.serving.limits import Deadline, Metrics, Queue, ScoreBatches
 from syncheck.streams.protocol import Reveal
 
 if TYPE_CHECKING:
@@ -87,15 +87,20 @@ class ServerConfig:
 class AnswerSource(Protocol):
     """Protocol of a source of checked answers: an upstream server, or your own model.
 
-    ``decoders`` are those that a request may choose from, the default first; empty for an upstream server.
+    ``decoders`` are those that a request may choose from, the default first; empty for an upstream server. An answer
+    that is not complete by the deadline ends with its ServiceError.
     """
 
     monitor: Monitor
     decoders: tuple[str, ...]
     failing: Failing
 
-    async def complete(self, request: ChatRequest, authorization: str | None) -> dict[str, Any]: ...  # noqa: D102
-    def stream(self, request: ChatRequest, authorization: str | None) -> AsyncIterator[dict[str, Any]]: ...  # noqa: D102
+    async def complete(  # noqa: D102
+        self, request: ChatRequest, authorization: str | None, deadline: Deadline
+    ) -> dict[str, Any]: ...
+    def stream(  # noqa: D102
+        self, request: ChatRequest, authorization: str | None, deadline: Deadline
+    ) -> AsyncIterator[dict[str, Any]]: ...
     async def models(self, authorization: str | None) -> dict[str, Any]: ...  # noqa: D102
     async def close(self) -> None: ...  # noqa: D102
 
@@ -180,13 +185,11 @@ class _Service:
     async def scored(self, question: str, context: Any, response: str) -> Report:
         """Score a given response, in one batch with those of all clients that wait."""
         try:
-            async with asyncio.timeout(self.config.timeout):
+            async with self.deadline().waiting():
                 prompt = await in_thread(self.source.monitor.prompt, question=question, context=context)
                 return await self.batches.score(prompt, response)
         except SyncheckError as error:
             raise ServiceError(400, "invalid_request", str(error)) from error
-        except TimeoutError as error:
-            raise self.too_late() from error
 
     async def models(self, request: Request) -> Response:
         self._admit(request)
@@ -212,19 +215,24 @@ class _Service:
         self._admit(request)
         return Response(generate_latest(self.measured.registry), media_type=CONTENT_TYPE_LATEST)
 
+    def deadline(self) -> Deadline:
+        """Return the deadline of a request that begins now."""
+        return Deadline(self.config.timeout)
+
     @asynccontextmanager
-    async def _limited(self) -> AsyncIterator[None]:
-        try:
-            async with asyncio.timeout(self.config.timeout), self.queue.place():
-                yield
-        except TimeoutError as error:
-            raise self.too_late() from error
+    async def place(self, deadline: Deadline) -> AsyncIterator[None]:
+        """Wait for a place in the queue up to the deadline, and hold it."""
+        async with AsyncExitStack() as held:
+            async with deadline.waiting():
+                await held.enter_async_context(self.queue.place())
+            yield
 
     async def _write(self, chat: ChatRequest, authorization: str | None, kept: KeptAnswer) -> None:
         """Write an answer for readers who may disconnect and come back."""
         started, failed = time.perf_counter(), None
         try:
-            async with self._limited(), aclosing(self.source.stream(chat, authorization)) as chunks:  # type: ignore[type-var]
+            deadline = self.deadline()
+            async with self.place(deadline), aclosing(self.source.stream(chat, authorization, deadline)) as chunks:  # type: ignore[type-var]
                 async for chunk in chunks:
                     self.measured.observe(events_of(chunk))
                     kept.add(chunk)
@@ -237,9 +245,6 @@ class _Service:
             kept.end(failed)
             self.measured.requests.labels("200" if failed is None else str(failed.status)).inc()
             self.measured.seconds.observe(time.perf_counter() - started)
-
-    def too_late(self) -> ServiceError:
-        return ServiceError(504, "timeout", f"no answer in {self.config.timeout:g} seconds")
 
     def _admit(self, request: Request) -> None:
         if self.config.only_loopback and request.url.hostname not in _LOOPBACK:
@@ -301,13 +306,14 @@ class _Answering:
 
     async def _answer(self, send: Send) -> int:
         """Send the answer, or the error; return the status."""
-        reply = _Reply(send)
+        deadline = self._service.deadline()
+        reply = _Reply(send, deadline)
         try:
-            async with self._service._limited():
+            async with self._service.place(deadline):
                 if self._chat.stream:
-                    await self._streamed(reply)
+                    await self._streamed(reply, deadline)
                 else:
-                    answer = await self._service.source.complete(self._chat, self._authorization)
+                    answer = await self._service.source.complete(self._chat, self._authorization, deadline)
                     for choice in answer["choices"]:
                         self._service.measured.observe(choice["syncheck"].get("sentences", ()))
                     await reply.whole(200, answer, {"X-Syncheck-Status": _status_of(answer)})
@@ -315,8 +321,8 @@ class _Answering:
         except Exception as error:
             return await reply.error(_failure(error))
 
-    async def _streamed(self, reply: _Reply) -> None:
-        chunks = self._service.source.stream(self._chat, self._authorization)
+    async def _streamed(self, reply: _Reply, deadline: Deadline) -> None:
+        chunks = self._service.source.stream(self._chat, self._authorization, deadline)
         async with aclosing(chunks):  # type: ignore[type-var]
             async for chunk in chunks:
                 self._service.measured.observe(events_of(chunk))
@@ -341,47 +347,47 @@ class _Reading:
             await _while_there(receive, self._send(send))
 
     async def _send(self, send: Send) -> None:
-        reply = _Reply(send, {"X-Syncheck-Answer": self._kept.token})
+        reply = _Reply(send, self._service.deadline(), {"X-Syncheck-Answer": self._kept.token})
         try:
-            async with asyncio.timeout(self._service.config.timeout):
-                if self._after is None:
-                    last = 0
-                    async for chunk in self._kept.chunks():
-                        last = max((event["id"] for event in events_of(chunk)), default=last)
-                        await reply.data(json.dumps(chunk), event_id=last)
-                    await reply.data("[DONE]")
-                else:
-                    async for event in self._kept.events_after(self._after):
-                        await reply.data(json.dumps(event), event_id=event["id"])
-                await reply.end()
-        except TimeoutError:
-            await reply.error(self._service.too_late())
+            if self._after is None:
+                last = 0
+                async for chunk in self._kept.chunks():
+                    last = max((event["id"] for event in events_of(chunk)), default=last)
+                    await reply.data(json.dumps(chunk), event_id=last)
+                await reply.data("[DONE]")
+            else:
+                async for event in self._kept.events_after(self._after):
+                    await reply.data(json.dumps(event), event_id=event["id"])
+            await reply.end()
         except ServiceError as error:
             await reply.error(error)
 
 
 class _Reply:
-    """Response to a client: one JSON body, or server-sent events."""
+    """Response to a client: one JSON body, or server-sent events.
 
-    def __init__(self, send: Send, headers: Mapping[str, str] | None = None) -> None:
+    A part that the client has not taken by the deadline, or in a second if that is later, is given up.
+    """
+
+    def __init__(self, send: Send, deadline: Deadline, headers: Mapping[str, str] | None = None) -> None:
         self._send = send
+        self._deadline = deadline
         self._headers = headers or {}
         self._begun = False
 
     async def whole(self, status: int, values: Mapping[str, Any], headers: Mapping[str, str]) -> None:
         body = json.dumps(values).encode()
         await self._begin(status, "application/json", {**headers, "Content-Length": str(len(body))})
-        await self._send({"type": "http.response.body", "body": body})
+        await self._part({"body": body})
 
     async def data(self, data: str, *, event_id: int | None = None) -> None:
         named = "" if event_id is None else f"id: {event_id}\n"
         await self._open()
-        body = f"{named}data: {data}\n\n".encode()
-        await self._send({"type": "http.response.body", "body": body, "more_body": True})
+        await self._part({"body": f"{named}data: {data}\n\n".encode(), "more_body": True})
 
     async def end(self) -> None:
         await self._open()
-        await self._send({"type": "http.response.body", "body": b""})
+        await self._part({"body": b""})
 
     async def error(self, error: ServiceError) -> int:
         """Send an error, as the last event if a stream has begun; a client that no longer reads is given up."""
@@ -405,6 +411,10 @@ class _Reply:
         told = {"Content-Type": kind, "Cache-Control": "no-store", **self._headers, **headers}
         raw = [(name.lower().encode(), value.encode()) for name, value in told.items()]
         await self._send({"type": "http.response.start", "status": status, "headers": raw})
+
+    async def _part(self, values: Mapping[str, Any]) -> None:
+        async with self._deadline.waiting(at_least=_FAREWELL_SECONDS):
+            await self._send({"type": "http.response.body", **values})
 
 
 def _status_of(answer: Mapping[str, Any]) -> str:

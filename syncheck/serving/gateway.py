@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
-from contextlib import aclosing
+from contextlib import AsyncExitStack, aclosing
 from typing import Any
 
 import httpx
 
-from syncheck.errors import describe_failure
 from syncheck.monitor import Monitor
 from syncheck.serving.chat import ChatRequest, ServiceError
 from syncheck.serving.checked import NO_PASSAGES, CheckedText, Failing, Outcome, in_thread, shown_text, whole_answer
+from syncheck.serving.limits import Deadline
 from syncheck.streams.protocol import VERSION, FoldedAnswer, ProtocolEvent, fold, to_dict
 
 _NO_TEXT = frozenset({"role", "content", "tool_calls", "function_call", "refusal"})
@@ -70,27 +70,36 @@ class Gateway:
         async with self._asked("GET", "/models", None, authorization) as response:
             return _object(await _read(response))
 
-    async def complete(self, request: ChatRequest, authorization: str | None) -> dict[str, Any]:
+    async def complete(self, request: ChatRequest, authorization: str | None, deadline: Deadline) -> dict[str, Any]:
         """Return a whole answer, in which each choice has its outcome as ``syncheck``."""
         self._require_passages(request)
-        async with self._asked("POST", "/chat/completions", request.body, authorization) as response:
-            answer = _object(await _read(response))
-        _require_no_error(answer)
-        if not isinstance(answer.get("choices"), list):
-            raise ServiceError(502, "upstream_invalid", "the upstream's answer has no list 'choices'")
-        answer["choices"] = [await self._checked_choice(request, choice) for choice in answer["choices"]]
+        async with deadline.waiting():
+            async with self._asked("POST", "/chat/completions", request.body, authorization) as response:
+                answer = _object(await _read(response))
+            _require_no_error(answer)
+            if not isinstance(answer.get("choices"), list):
+                raise ServiceError(502, "upstream_invalid", "the upstream's answer has no list 'choices'")
+            answer["choices"] = [await self._checked_choice(request, choice) for choice in answer["choices"]]
         return answer
 
-    async def stream(self, request: ChatRequest, authorization: str | None) -> AsyncIterator[dict[str, Any]]:
-        """Yield an answer in chunks, with their events as ``syncheck``."""
+    async def stream(
+        self, request: ChatRequest, authorization: str | None, deadline: Deadline
+    ) -> AsyncIterator[dict[str, Any]]:
+        """Yield an answer in chunks, with their events as ``syncheck``.
+
+        The deadline ends the reading from the upstream server; what arrived before it is still checked.
+        """
         self._require_passages(request)
         stream = _Stream(self, request)
         try:
-            async with self._asked("POST", "/chat/completions", request.body, authorization) as response:
+            async with AsyncExitStack() as opened:
+                asked = self._asked("POST", "/chat/completions", request.body, authorization)
+                async with deadline.waiting():
+                    response = await opened.enter_async_context(asked)
                 if "text/event-stream" not in response.headers.get("content-type", ""):
                     raise ServiceError(502, "upstream_invalid", "the upstream did not answer with an event stream")
                 try:
-                    async for chunk in stream.chunks(_pieces(response)):
+                    async for chunk in stream.chunks(_pieces(response, deadline)):
                         yield chunk
                 except ServiceError as error:
                     async for chunk in stream.broken(str(error)):
@@ -153,9 +162,11 @@ class _Asked:
         try:
             self._response = await self._client.send(self._request, stream=True)
         except httpx.TimeoutException as error:
-            raise ServiceError(504, "upstream_timeout", "the upstream did not answer in time") from error
+            raise _late(error) from error
         except httpx.HTTPError as error:
-            raise ServiceError(502, "upstream_unreachable", f"the upstream cannot be reached: {error}") from error
+            raise ServiceError(
+                502, "upstream_unreachable", f"the upstream cannot be reached: {_what_happened(error)}"
+            ) from error
         if self._response.is_error:
             try:
                 raise _refused(self._response.status_code, await _read(self._response), self._response.headers)
@@ -351,21 +362,40 @@ def _require_no_error(answer: Mapping[str, Any]) -> None:
         raise ServiceError(502, "upstream_error", f"the upstream's answer ended with an error: {said}")
 
 
-async def _pieces(response: httpx.Response) -> AsyncIterator[bytes]:
+async def _pieces(response: httpx.Response, deadline: Deadline) -> AsyncIterator[bytes]:
+    pieces = response.aiter_bytes()
     try:
-        async for piece in response.aiter_bytes():
+        while True:
+            async with deadline.waiting():
+                piece = await anext(pieces, None)
+            if piece is None:
+                return
             yield piece
     except httpx.HTTPError as error:
-        raise _incomplete(describe_failure(error)) from error
+        raise _incomplete(_what_happened(error)) from error
 
 
 async def _read(response: httpx.Response) -> bytes:
     try:
         return await response.aread()
     except httpx.TimeoutException as error:
-        raise ServiceError(504, "upstream_timeout", "the upstream did not answer in time") from error
+        raise _late(error) from error
     except httpx.HTTPError as error:
-        raise _incomplete(describe_failure(error)) from error
+        raise _incomplete(_what_happened(error)) from error
+
+
+def _late(error: httpx.TimeoutException) -> ServiceError:
+    return ServiceError(504, "upstream_timeout", f"the upstream did not answer in time: {_what_happened(error)}")
+
+
+def _what_happened(error: httpx.HTTPError) -> str:
+    """Return in words why a connection to the upstream server failed."""
+    limits = error.request.extensions["timeout"]
+    if isinstance(error, httpx.ConnectTimeout):
+        return f"no connection within {limits['connect']:g} seconds"
+    if isinstance(error, httpx.TimeoutException):
+        return f"no data for {limits['read']:g} seconds (--upstream-timeout {limits['read']:g})"
+    return str(error) or "the connection was lost"
 
 
 def _incomplete(why: str) -> ServiceError:

@@ -22,6 +22,34 @@ _MOST_AT_ONCE = 32
 """Largest number of responses that are scored in one batch."""
 
 
+class Deadline:
+    """Time at which an answer has to be complete, ``seconds`` after this is made."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._at = asyncio.get_running_loop().time() + seconds
+
+    @asynccontextmanager
+    async def waiting(self, *, at_least: float = 0.0) -> AsyncIterator[None]:
+        """Limit a wait to the deadline, or to ``at_least`` seconds if that is later; beyond it, raise ServiceError."""
+        now = asyncio.get_running_loop().time()
+        end = max(self._at, now + at_least)
+        if end <= now:
+            raise self._error()
+        limit = asyncio.timeout_at(end)
+        try:
+            async with limit:
+                yield
+        except TimeoutError as error:
+            if not limit.expired():
+                raise
+            raise self._error() from error
+
+    def _error(self) -> ServiceError:
+        seconds = f"{self._seconds:g}"
+        return ServiceError(504, "timeout", f"no complete answer after {seconds} seconds (--timeout {seconds})")
+
+
 class Queue:
     """Queue with places for some requests at a time, and for some more that wait."""
 

@@ -22,6 +22,7 @@ from syncheck.serving.checked import (
     shown_text,
     whole_answer,
 )
+from syncheck.serving.limits import Deadline
 from syncheck.streams.protocol import VERSION, ProtocolEvent, Reveal, Verified, to_dict
 from syncheck.streams.writer import EventWriter, why_stopped
 from syncheck.types import RagPrompt
@@ -96,21 +97,23 @@ class OwnModel:
         """Return the list with the one model."""
         return {"object": "list", "data": [{"id": self._name, "object": "model", "owned_by": "syncheck"}]}
 
-    async def complete(self, request: ChatRequest, authorization: str | None) -> dict[str, Any]:
+    async def complete(self, request: ChatRequest, authorization: str | None, deadline: Deadline) -> dict[str, Any]:
         """Return a whole answer, with its outcome as ``syncheck``."""
         writing = _Writing(self, request)
-        async for _ in writing.told():
+        async for _ in writing.told(deadline):
             pass
         text, own = whole_answer(writing.writer.events, writing.outcome)
         message = {"role": "assistant", "content": text}
         choice = {"index": 0, "message": message, "finish_reason": writing.finish_reason, "syncheck": own}
         return {**self._opening("chat.completion"), "choices": [choice], "usage": writing.usage}
 
-    async def stream(self, request: ChatRequest, authorization: str | None) -> AsyncIterator[dict[str, Any]]:
+    async def stream(
+        self, request: ChatRequest, authorization: str | None, deadline: Deadline
+    ) -> AsyncIterator[dict[str, Any]]:
         """Yield an answer in chunks, with their events as ``syncheck``."""
         opening, writing = self._opening("chat.completion.chunk"), _Writing(self, request)
         delta: dict[str, Any] = {"role": "assistant"}
-        async for events in writing.told():
+        async for events in writing.told(deadline):
             shown = shown_text(events)
             delta |= {"content": shown} if shown else {}
             finish = writing.finish_reason
@@ -225,7 +228,7 @@ class _Writing:
         self._prompt_tokens = 0
         self.writer = EventWriter(request.passages, reveal=request.reveal, passage_ids=request.passage_ids)
 
-    async def told(self) -> AsyncIterator[list[ProtocolEvent]]:
+    async def told(self, deadline: Deadline) -> AsyncIterator[list[ProtocolEvent]]:
         """Yield the events for a reader, some at a time; the model runs in threads."""
         request = self._request
         if not request.passages:
@@ -234,7 +237,11 @@ class _Writing:
         prompt, events = await in_thread(self._source.begin, request)
         self._prompt_tokens, told = len(prompt.with_context_ids), 0
         try:
-            while (event := await in_thread(next, events, None)) is not None:
+            while True:
+                async with deadline.waiting():
+                    event = await in_thread(next, events, None)
+                if event is None:
+                    break
                 if isinstance(event, EndEvent):
                     self._notice_stop(event.report)
                 self.writer.write(event)

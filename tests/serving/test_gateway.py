@@ -6,6 +6,7 @@ import re
 import shutil
 import socket
 import subprocess
+import time
 from pathlib import Path
 
 import httpx
@@ -147,6 +148,71 @@ def test_failing_open_shows_what_came_of_a_broken_answer_as_unverified(posted, r
     assert (last["finish_reason"], last["syncheck"]["status"]) == (None, "unverified")
     assert "broke off" in last["syncheck"]["reason"]
     assert chunks[-1]["error"]["code"] == "upstream_incomplete"
+
+
+def cut_short(then):
+    """An upstream that sends all but the end of its answer, and then does something else."""
+
+    async def wait():
+        if next(pieces):
+            await then()
+
+    pieces = iter(range(2))
+    data = sse(chunks_of(PIECES)[:-2], done=False)
+    return Upstream(stream=data + b":", cuts=[len(data)], wait=wait)
+
+
+async def forever():
+    await asyncio.sleep(60)
+
+
+async def read_timeout():
+    raise httpx.ReadTimeout("")
+
+
+@pytest.mark.parametrize("resumable", [False, True])
+@pytest.mark.parametrize("failing", ["closed", "open"])
+def test_no_text_is_lost_when_time_runs_out(posted, failing, resumable):
+    body = asked(stream=True, syncheck={"resumable": resumable})
+    chunks = data_of(posted(cut_short(forever), body, config=ServerConfig(timeout=0.3), failing=failing))
+    answer, last, why = folded(chunks), chunks[-2]["choices"][0], "no complete answer after 0.3 seconds (--timeout 0.3)"
+    assert (chunks[-1]["error"]["code"], chunks[-1]["error"]["message"]) == ("timeout", why)
+    assert scores(answer) == [0.97] and answer.report is None and last["finish_reason"] is None
+    if failing == "closed":
+        assert text_of(chunks) == "Lyon is large."
+    else:
+        assert text_of(chunks) == answer.text == "Lyon is large. It is in Spain"
+        assert (last["syncheck"]["status"], last["syncheck"]["reason"]) == ("unverified", why)
+        assert answer.notices[0].text == f"Incomplete: {why}"
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_an_upstream_that_falls_silent_is_told_in_words(posted, stream):
+    upstream = cut_short(read_timeout)
+    if not stream:
+        upstream.handle_async_request = lambda request: read_timeout()
+    response = posted(upstream, asked(stream=stream), timeout=7)
+    error = data_of(response)[-1]["error"] if stream else response.json()["error"]
+    assert error["code"] == ("upstream_incomplete" if stream else "upstream_timeout")
+    assert error["message"].endswith(": no data for 7 seconds (--upstream-timeout 7)")
+
+
+def test_text_that_arrived_in_time_is_checked_even_if_its_check_takes_longer(monitor, posted, monkeypatch):
+    class Slow:
+        name = "slow"
+
+        def __init__(self, aligner):
+            self.aligner = aligner
+
+        def align(self, passages, claims):
+            time.sleep(0.3)
+            return self.aligner.align(passages, claims)
+
+    monkeypatch.setattr(monitor, "aligner", Slow(monitor.aligner))
+    upstream = Upstream(stream=sse(chunks_of(PIECES)[:-2], done=False))
+    chunks = data_of(posted(upstream, asked(stream=True), config=ServerConfig(timeout=0.2), failing="open"))
+    assert text_of(chunks) == "Lyon is large. It is in Spain" and scores(folded(chunks)) == [0.97]
+    assert chunks[-1]["error"]["code"] == "timeout"
 
 
 def test_an_error_inside_a_stream_is_a_break_too(posted):
