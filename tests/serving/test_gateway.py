@@ -440,13 +440,18 @@ def test_the_official_client_reads_it(monitor):
             assert "".join(part.choices[0].delta.content or "" for part in parts) == ANSWER
             events = [event for part in parts for event in part.choices[0].syncheck.get("events", [])]
             assert scores(fold(map(from_dict, events))) == [0.97, 0.1]
+            with client.chat.completions.stream(model="m", messages=messages, extra_body=own) as stream:
+                checks = [c.syncheck for event in stream if event.type == "chunk" for c in event.chunk.choices]
+            events = [event for check in checks for event in check["events"]]
+            assert scores(fold(map(from_dict, events))) == [0.97, 0.1]
+            assert (checks[-1]["status"], round(checks[-1]["lowest"], 2)) == ("verified", 0.1)
             upstream.stream = upstream.stream[:-200]
             with pytest.raises(openai.APIError):
                 list(client.chat.completions.create(model="m", messages=messages, stream=True, extra_body=own))
             with pytest.raises(openai.BadRequestError):
                 client.chat.completions.create(model="m", messages=messages)
             metrics = httpx.get(f"{address}/metrics").text
-    assert 'syncheck_sentences_total{status="scored",verdict="supported"} 3.0' in metrics
+    assert 'syncheck_sentences_total{status="scored",verdict="supported"} 4.0' in metrics
     assert 'syncheck_requests_total{status="502"} 1.0' in metrics
 
 
