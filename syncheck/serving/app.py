@@ -7,7 +7,7 @@ import hmac
 import json
 import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -24,7 +24,7 @@ from syncheck.errors import SyncheckError, describe_failure
 from syncheck.kit import demo_questions
 from syncheck.monitor import Monitor
 from syncheck.report import Report
-from syncheck.serving.chat import ChatRequest, ServiceError, read_chat
+from syncheck.serving.chat import ChatRequest, ServiceError, read_chat, read_given
 from syncheck.serving.checked import Failing, in_thread
 from syncheck.serving.guardrail import Guardrail
 from syncheck.serving.kept import KeptAnswer, KeptAnswers, events_of
@@ -39,7 +39,6 @@ logger = logging.getLogger(__name__)
 
 _T = TypeVar("_T")
 
-_SCORED = ("question", "context", "response")
 _AT_LEAST = 0.5
 """Default score that the sentences of a guarded answer must reach."""
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -170,19 +169,13 @@ class _Service:
 
     async def score(self, request: Request) -> Response:
         self._admit(request)
-        values = await self._json(request)
-        if not isinstance(values, dict) or not values.keys() >= set(_SCORED):
-            found = sorted(values) if isinstance(values, dict) else type(values).__name__
-            raise ServiceError(
-                400, "invalid_request", f"expected an object with question, context and response; found {found}"
-            )
-        return JSONResponse((await self.scored(*(values[name] for name in _SCORED))).to_dict())
+        return JSONResponse((await self.scored(*read_given(await self._json(request)))).to_dict())
 
     async def guard(self, request: Request) -> Response:
         self._admit(request)
         return JSONResponse(await self.guardrail.apply(await self._json(request)))
 
-    async def scored(self, question: str, context: Any, response: str) -> Report:
+    async def scored(self, question: str, context: Sequence[str], response: str) -> Report:
         """Score a given response, in one batch with those of all clients that wait."""
         try:
             async with self.deadline().waiting():

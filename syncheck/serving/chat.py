@@ -24,6 +24,8 @@ _TEXTS = ("text", "content", "contents", "page_content", "snippet", "body")
 _NAMES = ("id", "doc_id", "title", "url")
 _OWN = ("context", "decoder", "syncheck")
 """Fields of a request that are for this server; an upstream server does not get them."""
+_GIVEN = ("question", "context", "response")
+"""Fields of a request to score a given answer."""
 _OPTIONS = frozenset({"reveal", "resumable", "stop_below"})
 
 
@@ -85,6 +87,24 @@ def read_chat(values: object, *, reveal: Reveal, stop_below: float | None) -> Ch
     """
     try:
         return _read(values, reveal=reveal, stop_below=stop_below)
+    except SyncheckError as error:
+        raise ServiceError(400, "invalid_request", str(error)) from error
+
+
+def read_given(values: object) -> tuple[str, tuple[str, ...], str]:
+    """Read the body of a request to score a given answer; return question, passages and response.
+
+    ``context`` has the forms that it has in a chat. A request that cannot be used raises ServiceError.
+    """
+    if not isinstance(values, dict) or not values.keys() >= set(_GIVEN):
+        found = sorted(values) if isinstance(values, dict) else type(values).__name__
+        raise ServiceError(
+            400, "invalid_request", f"expected an object with question, context and response; found {found}"
+        )
+    try:
+        for name in ("question", "response"):
+            check_text(values[name], name)
+        return values["question"], _listed(values["context"], "context")[0], values["response"]
     except SyncheckError as error:
         raise ServiceError(400, "invalid_request", str(error)) from error
 

@@ -427,6 +427,23 @@ def test_the_other_pages(posted):
     assert posted(upstream, method="GET", path="/v1/completions").json()["error"]["code"] == "http_error"
 
 
+def test_a_given_answer_takes_passages_in_the_forms_of_a_chat(posted):
+    def scored(context):
+        body = {"question": "Q?", "context": context, "response": "Lyon is large."}
+        return posted(Upstream(), body, path="/v1/score")
+
+    for form in (
+        PASSAGES[0],
+        {"text": PASSAGES[0], "id": "a"},
+        [{"title": "Lyon", "text": PASSAGES[0]}],
+        [{"data": {"page_content": PASSAGES[0]}}],
+    ):
+        assert scored(form).json()["sentences"] == scored(PASSAGES).json()["sentences"] != []
+    refused = scored(["Lyon is large.", {"passage": "x"}]).json()["error"]
+    assert refused["code"] == "invalid_request" and "context[1] must be a string, or an object" in refused["message"]
+    assert "['passage']" in refused["message"]
+
+
 def test_the_official_client_reads_it(monitor):
     upstream = Upstream(answer=whole(ANSWER), stream=sse(chunks_of(PIECES)), cuts="all")
     with running(create_app(Gateway(monitor, "http://up/v1", transport=upstream))) as address:
