@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from numbers import Integral
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ from syncheck.decoding import DecodingSession, OverheardStops, Sequences, StopRe
 from syncheck.decoding.rows import Scoped
 from syncheck.decoding.scored import ScoredSession, check_stop_below, falls_below
 from syncheck.errors import InputError, NotReadyError, WrongTypeError
+from syncheck.printable import counted
 from syncheck.report import Report
 from syncheck.scoring import SentenceScorer
 from syncheck.signals import ForwardArguments, check_one_encoding, is_rewindable
@@ -130,14 +132,24 @@ class BatchWatch(Scoped):
 
         Parameters
         ----------
+        row
+            Number of the row, from 0.
         tokens
             Length of its response in tokens; no more may have been fed yet.
 
         Raises
         ------
         InputError
-            If more tokens of the response have been fed.
+            If there is no such row, or more tokens of the response have been fed.
+        WrongTypeError
+            If ``row`` or ``tokens`` is no whole number.
         """
+        for name, value in (("row", row), ("tokens", tokens)):
+            if not isinstance(value, Integral):
+                raise WrongTypeError(f"{name} must be a whole number; found {value!r}")
+        if not 0 <= row < len(self._seen):
+            last = len(self._seen) - 1
+            raise InputError(f"row must be {f'from 0 to {last}' if last else '0'}, a row of the loop; found {row}")
         fed = max(len(self._seen[row]) - self._width, 0)
         if tokens < fed:
             raise InputError(f"row {row} cannot end after {tokens} tokens: {fed} were fed; call end() before that")
@@ -161,7 +173,7 @@ class BatchWatch(Scoped):
         Raises
         ------
         InputError
-            If the ids do not continue the watched ones.
+            If the ids do not continue the watched ones, differ in length, or are not all in the vocabulary.
         NotReadyError
             If another thread is inside the ``with`` block.
         WrongTypeError
@@ -170,12 +182,16 @@ class BatchWatch(Scoped):
         ids = _ids_of(output_ids)
         n = len(self._seen[0])
         if len(ids) != len(self._seen):
-            raise InputError(f"{len(self._seen)} prompts are attached, but the output holds {len(ids)} sequences")
+            attached, found = counted(len(self._seen), "prompt"), counted(len(ids), "sequence")
+            raise InputError(f"expected one sequence for each prompt; attached: {attached}; found: {found}")
         if any(row[:n] != seen[: len(row)] for row, seen in zip(ids, self._seen, strict=True)) or any(
             tuple(row[self._width - len(p.with_context_ids) : self._width]) != p.with_context_ids
             for row, p in zip(ids, self._prompts, strict=True)
         ):
             raise InputError("the final ids do not continue the sequence that was watched; pass what the loop returned")
+        size = self._model.get_input_embeddings().num_embeddings
+        if outside := [token for row in ids for token in row if not 0 <= token < size]:
+            raise InputError(f"final ids must be in 0..{size - 1}, the vocabulary; found {outside[:5]}")
         lengths, reasons = zip(*(self._end_of(row, response) for row, response in enumerate(ids)), strict=True)
         self._feed_rest([row[: max(lengths)] for row in ids])
         for row in self._session.rows:
@@ -335,7 +351,9 @@ def _ids_of(output: Any) -> list[list[int]]:  # noqa: ANN401
         ids = ids.tolist()
     if isinstance(ids, list) and all(isinstance(i, int) for i in ids):
         ids = [ids]
-    rows = ids if isinstance(ids, list) else []
+    rows: list[list[int]] = ids if isinstance(ids, list) else []
     if not rows or not all(isinstance(row, list) and all(isinstance(i, int) for i in row) for row in rows):
         raise WrongTypeError(f"final ids must be a tensor or a list of integers; found {type(output).__name__}")
+    if len(lengths := {len(row) for row in rows}) > 1:
+        raise InputError(f"final ids must be rows of one length, padded on the right; found lengths {sorted(lengths)}")
     return rows

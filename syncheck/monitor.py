@@ -226,7 +226,7 @@ class Monitor(StoredMonitor):
         check_stop_below(stop_below, has_scores=self.aggregator is not None)
         if num_return_sequences is not None:
             kwargs["num_return_sequences"] = num_return_sequences
-        plan = prepare_generation(self.model, given, **{"tokenizer": self.tokenizer, **kwargs})
+        plan = prepare_generation(self.model, given, called=self.generate, **{"tokenizer": self.tokenizer, **kwargs})
         each = plan.config.num_return_sequences or 1
         with self.session([prompt for prompt in given for _ in range(each)]) as watched:
             stops = drain(watched.decode(plan, generator=generator, stop_below=stop_below))
@@ -271,7 +271,7 @@ class Monitor(StoredMonitor):
         require_prompt(prompt)
         check_choice(reveal, "reveal", Reveal)
         check_stop_below(stop_below, has_scores=self.aggregator is not None)
-        plan = prepare_generation(self.model, prompt, **{"tokenizer": self.tokenizer, **kwargs})
+        plan = prepare_generation(self.model, prompt, called=self.stream, **{"tokenizer": self.tokenizer, **kwargs})
         if (plan.config.num_return_sequences or 1) > 1:
             raise InputError("a stream is of one response; use generate for several")
         with self.session(prompt) as watched:
@@ -301,16 +301,24 @@ class Monitor(StoredMonitor):
             (report,) = watched.reports(stops=[stop], seconds=time.perf_counter() - started)
             yield EndEvent(report)
 
-    def watch_text(self, prompt: RagPrompt, **options: Any) -> watching.TextWatch:  # noqa: ANN401
+    def watch_text(
+        self,
+        prompt: RagPrompt,
+        *,
+        reveal: Reveal = "verified",
+        stop_below: float | None = None,
+        signals: bool = False,
+        at_once: int | None = None,
+        passage_ids: Sequence[str] | None = None,
+    ) -> watching.TextWatch:
         """Score an answer while its text arrives, whichever model writes it.
 
         Parameters
         ----------
         prompt
             From :meth:`prompt`.
-        **options
-            ``reveal``, ``stop_below``, ``signals``, ``at_once``, ``passage_ids``; see
-            :class:`syncheck.streams.TextWatch`.
+        reveal, stop_below, signals, at_once, passage_ids
+            As in :class:`syncheck.streams.TextWatch`.
 
         Returns
         -------
@@ -325,13 +333,26 @@ class Monitor(StoredMonitor):
         ...             print(event)
         ...     print(watched.close())
         """
-        return watching.TextWatch(self, prompt, **options)
+        return watching.TextWatch(
+            self,
+            prompt,
+            reveal=reveal,
+            stop_below=stop_below,
+            signals=signals,
+            at_once=at_once,
+            passage_ids=passage_ids,
+        )
 
     def watch(
         self,
         stream: Iterable[str | tuple[str, Sequence[GeneratorToken]]],
         prompt: RagPrompt,
-        **options: Any,  # noqa: ANN401
+        *,
+        reveal: Reveal = "verified",
+        stop_below: float | None = None,
+        signals: bool = False,
+        at_once: int | None = None,
+        passage_ids: Sequence[str] | None = None,
     ) -> Iterator[ProtocolEvent]:
         """Score the answer in a stream of text, to its end or until ``stop_below`` ends it; then close the stream.
 
@@ -340,7 +361,7 @@ class Monitor(StoredMonitor):
         stream
             The pieces of an answer: strings, or pairs of a string and the tokens that its generator reports. The
             pieces of a list or another sequence are all there, so that its sentences are scored together.
-        prompt, **options
+        prompt, reveal, stop_below, signals, at_once, passage_ids
             As in :meth:`watch_text`.
 
         Yields
@@ -355,19 +376,42 @@ class Monitor(StoredMonitor):
         InputError, NotReadyError, PromptError
             As in :class:`syncheck.streams.TextWatch` and its ``feed``.
         """
-        return watching.watch(self, stream, prompt, **options)
+        return watching.watch(
+            self,
+            stream,
+            prompt,
+            reveal=reveal,
+            stop_below=stop_below,
+            signals=signals,
+            at_once=at_once,
+            passage_ids=passage_ids,
+        )
 
     def watch_async(
         self,
         stream: AsyncIterable[str | tuple[str, Sequence[GeneratorToken]]],
         prompt: RagPrompt,
-        **options: Any,  # noqa: ANN401
+        *,
+        reveal: Reveal = "verified",
+        stop_below: float | None = None,
+        signals: bool = False,
+        at_once: int | None = None,
+        passage_ids: Sequence[str] | None = None,
     ) -> AsyncIterator[ProtocolEvent]:
         """Score the answer in an asynchronous stream of text; otherwise as :meth:`watch`.
 
         Reading continues while a sentence is scored; sentences that arrive meanwhile are scored together.
         """
-        return watching.watch_async(self, stream, prompt, **options)
+        return watching.watch_async(
+            self,
+            stream,
+            prompt,
+            reveal=reveal,
+            stop_below=stop_below,
+            signals=signals,
+            at_once=at_once,
+            passage_ids=passage_ids,
+        )
 
     def score(
         self,

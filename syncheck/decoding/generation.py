@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from difflib import get_close_matches
+from inspect import Parameter, signature
 from numbers import Integral, Real
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -130,6 +132,7 @@ def prepare_generation(
     model: PreTrainedModel,
     prompts: RagPrompt | Sequence[RagPrompt],
     *,
+    called: Callable[..., object] | None = None,
     streamer: BaseStreamer | None = None,
     tokenizer: PreTrainedTokenizerBase | None = None,
     stop_strings: str | list[str] | None = None,
@@ -141,6 +144,9 @@ def prepare_generation(
     ----------
     prompts
         A prompt, or those of a batch; ``max_length`` then counts from the longest, as in ``generate``.
+    called
+        Method that the caller's user called with these arguments; the error for an unknown one names it and what it
+        takes.
     streamer
         Kept in the setup.
     tokenizer, stop_strings
@@ -152,8 +158,8 @@ def prepare_generation(
     ------
     InputError
         For ``num_beams`` above 1, a cache or an assistant model of your own, requested outputs that are not collected,
-        ``stop_strings`` without ``tokenizer``, or a temperature that is not finite and above 0; 0 may stand for greedy
-        decoding.
+        ``stop_strings`` without ``tokenizer``, a temperature that is not finite and above 0 (0 may stand for greedy
+        decoding), or an argument that ``model.generate`` does not know.
     PromptError
         If a prompt does not fit the model's window, or as in :func:`check_reach`.
     WrongTypeError
@@ -192,11 +198,28 @@ def prepare_generation(
         return generation_setup(generation_config, logits_processor, stopping_criteria, streamer)
 
     sequences = Sequences([prompt.with_context_ids for prompt in prompts], model.device)
-    plan: GenerationSetup = model.generate(
-        input_ids=sequences.padded(), attention_mask=sequences.mask(), custom_generate=capture, **kwargs
-    )
+    try:
+        plan: GenerationSetup = model.generate(
+            input_ids=sequences.padded(), attention_mask=sequences.mask(), custom_generate=capture, **kwargs
+        )
+    except ValueError as error:
+        unknown = [name for name in kwargs if repr(name) in str(error)] if "model_kwargs" in str(error) else []
+        if not unknown:
+            raise
+        raise InputError(_takes(called or model.generate, unknown[0], known=vars(config))) from error
     check_reach(model, prompts, plan.config.max_length)
     return plan
+
+
+def _takes(called: Callable[..., object], unknown: str, *, known: Iterable[str]) -> str:
+    """Say that a method does not take an argument, and what it takes: its own, and ``known`` of ``generate``."""
+    own = [one.name for one in signature(called).parameters.values() if one.kind is Parameter.KEYWORD_ONLY]
+    owner = type(getattr(called, "__self__", None)).__name__
+    near = get_close_matches(unknown, [*own, *(name for name in known if not name.startswith("_"))], 1)
+    meant = f"; did you mean {near[0]!r}?" if near else "."
+    others = "the arguments of model.generate, such as max_new_tokens"
+    takes = f"{', '.join(own)}, and {others}" if own else others
+    return f"{owner}.{called.__name__} takes no argument {unknown!r}{meant} It takes {takes}"
 
 
 def _check_temperature(temperature: object, do_sample: object) -> None:

@@ -21,6 +21,7 @@ from fod import (
 from syncheck import Aggregator, Monitor, MonitorConfig, SyncheckError, feature_schema, prompt_from_texts
 from syncheck.aggregators import fit_calibration
 from syncheck.cli import main
+from syncheck.decoding import prepare_generation
 from syncheck.errors import CheckpointError, InputError, WrongTypeError
 from syncheck.evaluation import cross_validate
 from syncheck.spans import SpanItem
@@ -169,6 +170,30 @@ def test_a_seed_is_a_whole_number_of_64_bits(monitor, prompt, ask):
             list(ask(made, prompt, seed=value, max_new_tokens=2))
     with pytest.raises(InputError, match="seed"):
         list(ask(made, prompt, seed=2**64, max_new_tokens=2))
+
+
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        (
+            lambda m, p: m.generate(p, max_new_token=5),
+            "Monitor.generate takes no argument 'max_new_token'; did you mean",
+        ),
+        (
+            lambda m, p: list(m.stream(p, threshold=0.5)),
+            r"Monitor.stream takes .* It takes reveal, generator, stop_below",
+        ),
+        (lambda m, p: FODGenerator(*models(m)).generate(p, stop_below=0.5), "FODGenerator.generate .*'stop_below'. It"),
+        (
+            lambda m, p: CADGenerator(*models(m)).stream(p, stop_below=0.5),
+            "CADGenerator.stream .* It takes seed, and the",
+        ),
+        (lambda m, p: prepare_generation(m.model, p, stop_below=0.5), "LlamaForCausalLM.generate .* It takes the arg"),
+    ],
+)
+def test_the_error_of_an_unknown_argument_names_the_method_that_was_called(monitor, prompt, call, expected):
+    with pytest.raises(InputError, match=expected):
+        call(monitor, prompt)
 
 
 @pytest.mark.parametrize("do_sample", [False, True])

@@ -10,7 +10,7 @@ from test_works_with import same_signals
 from transformers.generation import LogitsProcessor, LogitsProcessorList, StoppingCriteria, StoppingCriteriaList
 
 from syncheck.decoding import OverheardStops
-from syncheck.errors import InputError
+from syncheck.errors import InputError, WrongTypeError
 
 TEXTS = (
     " He played in 1982. The farm was sold.",
@@ -180,6 +180,22 @@ def test_a_row_that_was_fed_more_cannot_end_before(monitor, prompts, rows):
         by_hand(monitor, prompts, rows, watch, (5, 12, 3))
         with pytest.raises(InputError, match="fed"):
             watch.end(0, tokens=2)
+        with pytest.raises(InputError, match="row must be from 0 to 2, a row of the loop; found 3"):
+            watch.end(3, tokens=2)
+        with pytest.raises(WrongTypeError, match="row must be a whole number; found 'first'"):
+            watch.end("first", tokens=2)
+
+
+def test_final_ids_are_rows_of_the_loop_in_the_vocabulary(monitor, prompt):
+    ids = list(prompt.with_context_ids)
+    size = monitor.model.get_input_embeddings().num_embeddings
+    for given, message in (
+        ([[*ids, size]], rf"0..{size - 1}, the vocabulary; found \[{size}\]"),
+        ([[*ids, 5], ids], r"rows of one length, .* found lengths \["),
+        ([ids, ids], "attached: 1 prompt; found: 2 sequences"),
+    ):
+        with monitor.attach(prompt) as watch, pytest.raises(InputError, match=message):
+            watch.report(given)
 
 
 def test_generate_of_another_thread_is_not_overheard(monitor, prompt):
