@@ -87,12 +87,13 @@ def _human(row: JsonDict, stream: IO[str]) -> str:
     """Return an answer as a block, each sentence with score and verdict, in colour if the stream is a terminal."""
     if "error" in row:
         return printable(f"{_name(row)}\n  error  {row['error']}\n")
+    answer = answer_of(row)
     return render_sentences(
-        answer_of(row).sentences,
+        answer.sentences,
         title=_name(row),
         stop=row.get("stop"),
         message=row.get("trace", {}).get("message"),
-        after_end=row.get("after_end", ""),
+        after_end=answer.after_end,
         colour=wants_colour(stream),
     )
 

@@ -24,6 +24,7 @@ from syncheck.report.labels import (
     TINTS,
     VERDICTS,
     Tint,
+    after_end_words,
     contrast_lines,
     feature_label,
     feature_value,
@@ -48,6 +49,8 @@ KINDS: tuple[str, ...] = (*VERDICTS, *(status for status in get_args(Status) if 
 _STANDS_OUT = 0.75
 _UNSCORED = 2.0
 """Rank of answers and sentences without a score, which come after all others."""
+_MOST_AFTER_END = 200
+"""Most characters of the text after the end of an answer."""
 _DETAILS = ((2000, 400, 5), (1000, 200, 3), (500, 120, 0))
 """Limits on an answer's details, from generous to strict: characters of a sentence, of its evidence, and signals."""
 
@@ -246,6 +249,7 @@ class _Data:
             wrong,
             len(answer.sentences),
             sentences,
+            after_end_words(_cut(answer.after_end, min(text, _MOST_AFTER_END))),
         ]
         if len(kept) < len(answer.sentences):
             left = [sentence for i, sentence in enumerate(answer.sentences) if i not in kept]

@@ -23,6 +23,8 @@ class ScoredAnswer:
     sentences: tuple[SentenceScore, ...]
     labels: tuple[bool | None, ...] = ()
     """One for each sentence: True for faithful, None without a label. Empty if nothing is labelled."""
+    after_end: str = ""
+    """What a given answer had after an end-of-text token."""
 
     @property
     def lowest(self) -> SentenceScore | None:
@@ -36,7 +38,12 @@ def answer_of(row: JsonDict) -> ScoredAnswer:
     given = field(row, "sentences", list)
     sentences = tuple(_sentence(one) for one in given)
     identity = row.get("id")
-    return ScoredAnswer("" if identity is None else str(identity), field(row, "question", str, default=""), sentences)
+    return ScoredAnswer(
+        "" if identity is None else str(identity),
+        field(row, "question", str, default=""),
+        sentences,
+        after_end=field(row, "after_end", str, default=""),
+    )
 
 
 def _sentence(given: object) -> SentenceScore:

@@ -12,6 +12,8 @@ from syncheck.report.labels import tint
 from syncheck.report.overview import ANSWER_BYTES, KINDS, LabelCurves, Overview
 from syncheck.report.rows import ScoredAnswer, answer_of
 
+SENTENCES, AFTER_END = 7, 8
+"""Places in an answer of the script's data."""
 HOSTILE = "</script><script>alert(1)</script><!-- ' \" & \u2028 é"
 
 
@@ -94,22 +96,32 @@ def test_the_script_is_given_the_worst_first_with_what_it_filters_by():
         ("none", None, ["failed"]),
     ]
     assert data["tables"]["kinds"] == list(KINDS)
-    text, score, _, _, why, evidence, support, label, _, _ = data["data"][0][-1][0]
+    text, score, _, _, why, evidence, support, label, _, _ = data["data"][0][SENTENCES][0]
     assert (text, score, evidence, support, label) == ("It is so.", 0.1, "So.", 0.25, None)
     assert data["tables"]["words"][why] == "No passage supports it; nearest is passage 2:"
 
 
 def test_signals_that_are_worse_than_in_most_sentences_stand_beside_it():
     _, _, data = drawn(*(row(str(i), sentence(i / 10)) for i in range(10)))
-    place, value, percent = data["data"][0][-1][0][-1][0]
+    place, value, percent = data["data"][0][SENTENCES][0][-1][0]
     assert (data["tables"]["signals"][place][1], value, percent) == ("align_score", "0", 90)
-    assert [one[-1][0][-1] for one in data["data"][3:]] == [[]] * 7  # large_kl_pos has no better side
+    assert [one[SENTENCES][0][-1] for one in data["data"][3:]] == [[]] * 7  # large_kl_pos has no better side
 
 
 def test_contrasts_stand_beside_the_sentence():
     found = {"kind": "number", "sentence": "1968", "evidence": "1967", "passage": 0}
     _, _, data = drawn(row("a", sentence(0.2, contrasts=[found, found | {"kind": "name"}])))
-    assert data["data"][0][-1][0][-2] == ["passage 1 says “1967”, not “1968”"]
+    assert data["data"][0][SENTENCES][0][-2] == ["passage 1 says “1967”, not “1968”"]
+
+
+def test_text_after_the_end_of_an_answer_is_shown_as_in_a_report():
+    whole, cut = row("a", sentence()), row("b", sentence()) | {"after_end": "He is on the moon."}
+    _, _, data = drawn(whole, cut, row("c", sentence()) | {"after_end": "moon " * 100})
+    assert [one[AFTER_END] for one in data["data"][:2]] == [
+        "",
+        "not read, after an end-of-text token: “He is on the moon.”",
+    ]
+    assert data["data"][2][AFTER_END].endswith("moon moon…”")
 
 
 def test_hostile_text_stays_text():
@@ -117,7 +129,7 @@ def test_hostile_text_stays_text():
     _, source, data = drawn(row(HOSTILE, sentence(0.5, text=HOSTILE), hostile), title=HOSTILE)
     assert source.count("<script") == source.count("</script>") == 3
     assert "<!--" not in source
-    assert [one[0] for one in data["data"][0][-1]] == [HOSTILE, HOSTILE]
+    assert [one[0] for one in data["data"][0][SENTENCES]] == [HOSTILE, HOSTILE]
     assert HOSTILE in Page(source).text("h1")
 
 
@@ -136,7 +148,7 @@ def test_the_page_runs_its_own_script_alone_and_needs_no_other_file():
 def test_an_answer_takes_at_most_5_kilobytes_and_keeps_its_worst_sentence(text):
     many = [sentence(0.9, text=text, evidence=text) for _ in range(200)]
     many[150] = sentence(0.125, text=f"Worst. {text}", evidence=text)
-    _, source, data = drawn(row("x", *many))
+    _, source, data = drawn(row("x", *many) | {"after_end": text})
     line = source.partition('id="data">[')[2].partition("]</script>")[0]
     assert len(line.encode()) <= ANSWER_BYTES
     total, kept = data["data"][0][6:8]
