@@ -72,7 +72,7 @@ class Gateway:
 
     async def complete(self, request: ChatRequest, authorization: str | None, deadline: Deadline) -> dict[str, Any]:
         """Return a whole answer, in which each choice has its outcome as ``syncheck``."""
-        self._require_passages(request)
+        self._require_usable(request)
         async with deadline.waiting():
             async with self._asked("POST", "/chat/completions", request.body, authorization) as response:
                 answer = _object(await _read(response))
@@ -89,7 +89,7 @@ class Gateway:
 
         The deadline ends the reading from the upstream server; what arrived before it is still checked.
         """
-        self._require_passages(request)
+        self._require_usable(request)
         stream = _Stream(self, request)
         try:
             async with AsyncExitStack() as opened:
@@ -118,7 +118,13 @@ class Gateway:
         kept = dict(message) if self.failing == "open" else {k: v for k, v in message.items() if k not in unchecked}
         return kept, unchecked
 
-    def _require_passages(self, request: ChatRequest) -> None:
+    def _require_usable(self, request: ChatRequest) -> None:
+        if request.decoder is not None:
+            raise ServiceError(
+                400,
+                "unsupported",
+                "the upstream writes the answer, so that no decoder can be chosen; leave decoder out",
+            )
         if self.failing == "closed" and not request.passages:
             raise ServiceError(400, "no_passages", NO_PASSAGES)
 
@@ -419,5 +425,9 @@ def _refused(status: int, data: bytes, headers: Mapping[str, str]) -> ServiceErr
         said = error["message"] if isinstance(error, dict) else str(error)
     except (ValueError, KeyError, TypeError):
         said = data[:400].decode(errors="replace")
+        if (
+            status == 404
+        ):  # of a server that does not know the address; one without the model says so in OpenAI's format
+            said += "; --upstream must be the address before /chat/completions, such as http://localhost:8000/v1"
     kept = {"Retry-After": headers["retry-after"]} if "retry-after" in headers else {}
     return ServiceError(status, "upstream_refused", f"the upstream refused: {said}", headers=kept)

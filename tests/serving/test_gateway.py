@@ -361,6 +361,13 @@ def test_what_the_upstream_refuses_is_told(posted, upstream, status, code):
     assert response.headers.get("retry-after") == upstream.headers.get("retry-after")
 
 
+def test_an_address_that_the_upstream_does_not_know_is_explained(posted):
+    told = posted(Upstream(status=404, answer={"detail": "Not Found"}), asked()).json()["error"]["message"]
+    assert told.startswith('the upstream refused: {"detail":"Not Found"}; --upstream must be the address before')
+    told = posted(Upstream(status=404, answer={"error": {"message": "no such model"}}), asked()).json()["error"]
+    assert told["message"] == "the upstream refused: no such model"
+
+
 @pytest.mark.parametrize(
     ("body", "status"),
     [
@@ -370,6 +377,7 @@ def test_what_the_upstream_refuses_is_told(posted, upstream, status, code):
         (json.dumps(asked(messages=[])).encode(), 400),
         (json.dumps(asked(messages=[{"role": "user", "content": " "}])).encode(), 400),
         (json.dumps(asked(context=[1])).encode(), 400),
+        (json.dumps(asked(decoder="fod")).encode(), 400),
         (json.dumps(asked(context="\ud800")).encode(), 400),
         (json.dumps(asked(syncheck={"stop_below": 2})).encode(), 400),
         (json.dumps(asked(syncheck={"unknown": 2})).encode(), 400),
