@@ -16,7 +16,7 @@ import pytest
 from upstreams import ANSWER, PASSAGES, SUPPORTS, asked, running
 
 import fod
-from syncheck.serving.app import create_app
+from syncheck.serving.app import ServerConfig, create_app
 from syncheck.serving.own_model import OwnModel
 from syncheck.streams import FoldedAnswer, fold, from_dict
 from syncheck.testing import scripted_monitor
@@ -120,6 +120,20 @@ def test_an_answer_of_which_no_sentence_passed_says_how_close_they_came(monitor)
 def abstaining(monitor, threshold):
     built = fod.AbstainGenerator(monitor.model, monitor.tokenizer, monitor, threshold=threshold)
     return lambda prompt, *, reveal, **options: built.stream(prompt, do_sample=False, **options)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_an_answer_that_takes_too_long_ends_with_an_error(monitor, stream):
+    def slow(prompt, *, seed, **options):
+        for event in monitor.stream(prompt, do_sample=False, **options):
+            time.sleep(0.2)
+            yield event
+
+    source = OwnModel(monitor, {"greedy": slow}, default="greedy", name="m")
+    with running(create_app(source, ServerConfig(timeout=0.3))) as address:
+        response = httpx.post(f"{address}/v1/chat/completions", json=asked(stream=stream))
+    assert "no complete answer after 0.3 seconds (--timeout 0.3)" in response.text and "[DONE]" not in response.text
+    assert stream or response.status_code == 504
 
 
 def test_a_short_answer_says_so(ask):
