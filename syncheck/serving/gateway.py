@@ -425,9 +425,7 @@ def _refused(status: int, data: bytes, headers: Mapping[str, str]) -> ServiceErr
         said = error["message"] if isinstance(error, dict) else str(error)
     except (ValueError, KeyError, TypeError):
         said = data[:400].decode(errors="replace")
-        if (
-            status == 404
-        ):  # of a server that does not know the address; one without the model says so in OpenAI's format
+        if status == 404:  # the address is unknown; a server without the model says so in OpenAI's format
             said += "; --upstream must be the address before /chat/completions, such as http://localhost:8000/v1"
     kept = {"Retry-After": headers["retry-after"]} if "retry-after" in headers else {}
     return ServiceError(status, "upstream_refused", f"the upstream refused: {said}", headers=kept)

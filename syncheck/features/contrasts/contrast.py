@@ -24,6 +24,7 @@ from syncheck.features.contrasts.parsing import ParsedText, parse
 from syncheck.features.contrasts.replaced import replaced
 from syncheck.features.contrasts.respelling import respelled
 from syncheck.features.contrasts.reversals import exchanged, turned
+from syncheck.features.contrasts.ruled_out import ruled_out
 from syncheck.features.contrasts.shares import shares
 from syncheck.features.contrasts.spliced import spliced
 from syncheck.types import ContrastKind
@@ -147,5 +148,6 @@ _RULES: tuple[Callable[[ParsedText, ParsedText, Sequence[ParsedText]], Iterator[
     exchanged,
     spliced,
     shares,
+    ruled_out,
     compared,
 )

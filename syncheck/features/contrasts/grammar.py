@@ -6,7 +6,9 @@ BE = frozenset("is are was were be been being".split())
 AUXILIARIES = BE | frozenset("had has have having will would can could may might shall should must do does did".split())
 ARTICLES = frozenset("a an the".split())
 CONJUNCTIONS = frozenset("and but or while whereas then".split())
-PREPOSITIONS = frozenset("in at to from by for with on under near into behind beside of after before during".split())
+PREPOSITIONS = frozenset(
+    "in at to from by for with on under near into behind beside of after before during since".split()
+)
 RELATIVE = frozenset("who whom whose which where that".split())
 """Words that begin a clause about the word before them."""
 NEGATORS = frozenset(

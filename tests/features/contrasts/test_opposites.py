@@ -61,6 +61,7 @@ def test_opposites_go_both_ways():
         ("Lunch is served on deck.", "Breakfast is served on deck.", ("Lunch", "Breakfast")),
         ("The tenant sweeps the yard.", "The landlord sweeps the yard.", ("tenant", "landlord")),
         ("Her uncle built the boat.", "Her aunt built the boat.", ("uncle", "aunt")),
+        ("Harrow Town lost to Dunmore.", "Harrow Town beat Dunmore 3-1.", ("lost", "beat")),
         ("It was cut on the third day.", "It was cut on the fifth day.", ("third", "fifth")),
     ],
 )
@@ -105,6 +106,7 @@ def test_the_only_member_of_a_class_may_stand_anywhere(sentence, evidence, words
             "A museum bought the ship from the navy.",
             "The navy bought the ship in 1950 and sold it later to a museum.",
         ),
+        ("Dunmore lost to Harrow Town.", "Harrow Town beat Dunmore 3-1."),
         ("The opening gala is free.", "The opening and closing galas are free."),
         ("The day counts.", "The night counts, each day counts."),
     ],
