@@ -18,6 +18,7 @@ from itertools import combinations
 from syncheck.features.contrasts.comparisons import compared, confirmed
 from syncheck.features.contrasts.crossed import crossed, crossed_opposites
 from syncheck.features.contrasts.differences import Difference, Found
+from syncheck.features.contrasts.limited import limited
 from syncheck.features.contrasts.misplaced import is_name, is_number, misplaced, turned_bounds, units
 from syncheck.features.contrasts.negations import excepted, negations
 from syncheck.features.contrasts.parsing import ParsedText, parse
@@ -136,6 +137,7 @@ def _inverted(claim: ParsedText, chunk: ParsedText) -> float:
 _RULES: tuple[Callable[[ParsedText, ParsedText, Sequence[ParsedText]], Iterator[Found]], ...] = (
     negations,
     excepted,
+    limited,
     *(partial(misplaced, kind="number", of_kind=partial(is_number, year=year)) for year in (True, False)),
     *(partial(crossed, kind="number", of_kind=partial(is_number, year=year)) for year in (True, False)),
     units,

@@ -16,6 +16,8 @@ NEGATORS = frozenset(
     "refuses refused lack lacks lacked unable".split()
 )
 """Words that deny what follows, besides all words that end in n't."""
+ONLY = frozenset("only exclusively solely".split())
+"""Words before that to which a statement is limited."""
 SYMMETRIC = frozenset(
     "and or with near between both as meet meets met marry married marries play plays played join joined equal equals "
     "like resemble resembles border borders bordered".split()

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from syncheck.features.contrasts.coordination import part_of
 from syncheck.features.contrasts.denials import BLOCKERS, EXCEPT, Denial, negates
 from syncheck.features.contrasts.differences import Difference, Found
-from syncheck.features.contrasts.grammar import AUXILIARIES
+from syncheck.features.contrasts.grammar import AUXILIARIES, ONLY
 from syncheck.features.contrasts.misplaced import UP_TO, phrase_before
 from syncheck.features.contrasts.opposites import EXCLUSIVE, OPPOSITES
 from syncheck.features.contrasts.parsing import ParsedText
@@ -28,11 +28,6 @@ FAILING = frozenset("fail fails failed refuse refuses refused lack lacks lacked"
 """Verbs that deny, so that "no" before one affirms."""
 NOT_YET = frozenset("before until till".split())
 """Words after a denial that say when it ends."""
-WHETHER = ["whether", "or", "not"]
-CONDITION = 8
-"""Number of words after "if" that say on what condition."""
-ONLY = frozenset("only exclusively solely".split())
-"""Words before that to which a statement is limited."""
 TIME = 8
 """Number of words after "before" or "until" that say until when something is denied."""
 LIMITS = 4
@@ -62,38 +57,11 @@ def negations(claim: ParsedText, chunk: ParsedText, sides: Sequence[ParsedText])
             if met is not None and met.clause not in other.negative_clauses:
                 pair = (token.text, met.text) if is_claim else (met.text, token.text)
                 yield Difference("negation", *pair), {token.stem, met.stem}
-    yield from _unconditional(claim, chunk)
-    yield from _beyond_limit(claim, chunk)
 
 
-def _beyond_limit(claim: ParsedText, chunk: ParsedText) -> Iterator[Found]:
-    """Find "non-members" where the evidence has "only members"."""
-    limits = {
-        next((t.stem for t in chunk.tokens[place + 1 :] if t.content), ""): token
-        for place, token in enumerate(chunk.tokens)
-        if token.word in ONLY
-    }
-    for place, token in _excluded(claim):
-        if token.stem in limits and not claim.denials and not chunk.denials:
-            yield Difference("negation", claim.written(place - 1, place), limits[token.stem].text), frozenset()
-
-
-def _excluded(side: ParsedText) -> list[tuple[int, Token]]:
+def excluded(side: ParsedText) -> list[tuple[int, Token]]:
     """Return the words after "non", with their places: the members of "non-members"."""
     return [(n, token) for n, token in enumerate(side.tokens) if n and side.tokens[n - 1].word == "non"]
-
-
-def _unconditional(claim: ParsedText, chunk: ParsedText) -> Iterator[Found]:
-    """Find "whether or not" in place of the "if" of the same condition."""
-    words = [token.word for token in claim.tokens]
-    for place in range(len(words) - 2):
-        if words[place : place + 3] == WHETHER:
-            wanted = {t.stem for t in claim.tokens[place + 3 : place + 3 + CONDITION] if t.content}
-            for other, token in enumerate(chunk.tokens):
-                after = chunk.tokens[other + 1 : other + 1 + CONDITION]
-                if token.word == "if" and any(t.stem in wanted for t in after):
-                    yield Difference("negation", claim.written(place, place + 2), token.text), frozenset()
-                    return
 
 
 def is_excepted(claim: ParsedText, chunk: ParsedText) -> bool:
@@ -287,7 +255,7 @@ def _is_limited(denial: Denial, claim: ParsedText, chunk: ParsedText) -> bool:
         limits = {t.stem for t in after if t.clause == token.clause and (t.content or t.text.isupper())}
         without = denial.head.stem in limits and denial.negator.lower() == "without"
         denied = any(d.start < denial.start and d.head.stem in limits for d in claim.denials)
-        denied |= any(t.start < denial.start and t.stem in limits for _, t in _excluded(claim))
+        denied |= any(t.start < denial.start and t.stem in limits for _, t in excluded(claim))
         if denied or not (without or limits <= claim.stems):
             return True
     return False

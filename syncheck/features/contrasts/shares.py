@@ -12,16 +12,24 @@ from syncheck.features.contrasts.differences import Difference, Found
 from syncheck.features.contrasts.parsing import ParsedText
 from syncheck.features.contrasts.tokens import Token
 
-_Share = Literal["all", "some", "none"]
+_Share = Literal["all", "most", "some", "part", "none"]
 
 SHARES: dict[str, _Share] = {
     **dict.fromkeys("all every each both".split(), "all"),
-    **dict.fromkeys("some several most half few many majority minority".split(), "some"),
+    **dict.fromkeys("most majority".split(), "most"),
+    **dict.fromkeys("some several many".split(), "some"),
+    **dict.fromkeys("half few minority".split(), "part"),
     **dict.fromkeys("no none neither".split(), "none"),
 }
 """Words for a share; a number before "of" is one too."""
-OPPOSED = frozenset({("all", "some"), ("all", "none"), ("none", "some"), ("none", "all"), ("some", "none")})
-"""Shares of a sentence and of its evidence that exclude each other."""
+OPPOSED: dict[_Share, frozenset[_Share]] = {
+    "all": frozenset(("most", "some", "part", "none")),
+    "most": frozenset(("part", "none")),
+    "some": frozenset(("none",)),
+    "part": frozenset(("all", "most", "none")),
+    "none": frozenset(("all", "most", "some", "part")),
+}
+"""Shares of the evidence that exclude each share of a sentence; "some" may be all of them, "half" may not."""
 TOLD = 0.6
 """Least share of the other words of a sentence that the evidence says of its share."""
 GROUP = 5
@@ -42,7 +50,7 @@ class _ShareOf:
 def shares(claim: ParsedText, chunk: ParsedText, _: Sequence[ParsedText]) -> Iterator[Found]:
     """Find a share of a group of which the evidence says the same of another share."""
     for ours, theirs in itertools.product(_shares(claim), _shares(chunk)):
-        is_opposed = (ours.share, theirs.share) in OPPOSED and not ours.group.isdisjoint(theirs.group)
+        is_opposed = theirs.share in OPPOSED[ours.share] and not ours.group.isdisjoint(theirs.group)
         if is_opposed and _tell_the_same(claim, ours, chunk, theirs):
             yield Difference("quantifier", ours.word.text, theirs.word.text), {ours.word.stem}
             return
