@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from functools import partial
 from itertools import combinations
 
+from syncheck.features.contrasts.clauses import clauses
 from syncheck.features.contrasts.comparisons import compared, confirmed
 from syncheck.features.contrasts.crossed import crossed, crossed_opposites
 from syncheck.features.contrasts.differences import Difference, Found
@@ -32,6 +33,8 @@ from syncheck.types import ContrastKind
 
 HELD_ENOUGH = 0.6
 """Share of a sentence's content stems, without those of the contrast, that a chunk must have to contradict it."""
+CLAUSE_HELD = 0.75
+"""The same for a simple sentence of a compound one."""
 AS_CLOSE = 0.7
 """Share of the greatest closeness from which chunks are compared."""
 
@@ -39,6 +42,8 @@ SURE: frozenset[ContrastKind] = frozenset({"antonym", "comparison", "order"})
 """Kinds of contrasts in the closest chunk that only a chunk which is nearly as close can outweigh."""
 SURELY_AS_CLOSE = 0.9
 """Share of the greatest closeness from which it can."""
+OF_WHOLE_SENTENCES: frozenset[ContrastKind] = frozenset({"name", "order"})
+"""Kinds of contrasts that are not looked for in the simple sentences of a compound one, whose words belong together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,17 +78,30 @@ INVERTED_PENALTY = 0.3
 def contrast_with(sentence: str, chunks: Sequence[str], *, read: Callable[[str], ParsedText] = parse) -> Contrasted:
     """Compare a sentence with the few chunks that share most with it, best first; return the best agreement.
 
-    Without chunks, the agreement is 0 and nothing is found; nor is anything in a question, which claims nothing.
-    ``read`` may be a cached :func:`parse`.
+    If nothing is found, the simple sentences of a compound one are compared too. Without chunks, the agreement is 0 and
+    nothing is found; nor is anything in a question, which claims nothing. ``read`` may be a cached :func:`parse`.
     """
     sides = [read(chunk) for chunk in chunks]
     claim = read(respelled(read(sentence), sides))
+    whole = _closest(claim, sides)
+    if whole.found or whole.chunk < 0 or _is_question(claim):
+        return whole
+    for clause in clauses(claim):
+        part = _closest(read(clause), sides, held_enough=CLAUSE_HELD)
+        found = tuple(contrast for contrast in part.found if contrast.kind not in OF_WHOLE_SENTENCES)
+        if found:
+            return replace(whole, chunk=part.chunk, agreement=whole.agreement - _penalty(found), found=found)
+    return whole
+
+
+def _closest(claim: ParsedText, sides: Sequence[ParsedText], *, held_enough: float = HELD_ENOUGH) -> Contrasted:
+    """Compare a sentence with each chunk that is close; return the best agreement."""
     plain = claim.plain_words.union(*(side.plain_words for side in sides))
     sides = [side.without_names(plain) if not plain.isdisjoint(side.names) else side for side in sides]
     claim = claim.without_names(plain).with_names(frozenset().union(*(side.names for side in sides)))
     near = [_closeness(claim, side) for side in sides]
     beside = [
-        _beside(claim, side, place, sides, closeness)
+        _beside(claim, side, place, sides, closeness, held_enough)
         for place, (side, closeness) in enumerate(zip(sides, near, strict=True))
         if closeness >= AS_CLOSE * max(near)
     ]
@@ -95,20 +113,33 @@ def contrast_with(sentence: str, chunks: Sequence[str], *, read: Callable[[str],
     return closest if is_sure and near[best.chunk] < SURELY_AS_CLOSE * near[closest.chunk] else best
 
 
+def _is_question(claim: ParsedText) -> bool:
+    return claim.text.rstrip().endswith("?")
+
+
+def _penalty(found: Sequence[Difference]) -> float:
+    return sum(PENALTIES[contrast.kind] for contrast in found)
+
+
 def _beside(
-    claim: ParsedText, chunk: ParsedText, place: int, sides: Sequence[ParsedText], closeness: float
+    claim: ParsedText,
+    chunk: ParsedText,
+    place: int,
+    sides: Sequence[ParsedText],
+    closeness: float,
+    held_enough: float,
 ) -> Contrasted:
     true = confirmed(claim, chunk, sides)
     found = tuple(
         dict.fromkeys(
             contrast
-            for rule in (() if claim.text.rstrip().endswith("?") else _RULES)
+            for rule in (() if _is_question(claim) else _RULES)
             for contrast, about in rule(claim, chunk, sides)
-            if claim.held_by(chunk, about) >= HELD_ENOUGH and not _is_true(contrast, true)
+            if claim.held_by(chunk, about) >= held_enough and not _is_true(contrast, true)
         )
     )
     inverted = _inverted(claim, chunk)
-    penalty = sum(PENALTIES[contrast.kind] for contrast in found) + INVERTED_PENALTY * inverted
+    penalty = _penalty(found) + INVERTED_PENALTY * inverted
     return Contrasted(place, closeness - penalty, inverted, found, claim.text)
 
 

@@ -19,6 +19,8 @@ BLOCKERS = frozenset(
     "exclude excludes excluded waive waives waived free exempt".split()
 )
 """Words that may reverse a statement as a negator does, so that no negation is missing next to them."""
+LACKED = frozenset("use order stock service action print".split())
+"""Words after "out of" that make it a denial."""
 EXCEPT = frozenset("unless except excepting excluding until apart".split())
 """Words before an exception to a denial."""
 AFTER_NEGATOR = 5
@@ -102,6 +104,13 @@ def _excepts(tokens: Sequence[Token], place: int) -> bool:
         return any(other.word == "with" for other in before)
     is_past = token.word == "until" and any(other.word == "now" for other in tokens[place + 1 : place + 2])
     return token.word in EXCEPT and not is_past
+
+
+def blocks(tokens: Sequence[Token], place: int) -> bool:
+    """Return True if a token may reverse the statement of its clause: "free", or "out" in "out of use"."""
+    token, after = tokens[place], [other.word for other in tokens[place + 1 : place + 3]]
+    is_out = token.word == "out" and after[:1] == ["of"] and not LACKED.isdisjoint(after)
+    return token.word in BLOCKERS or is_out
 
 
 def starts_bound(tokens: Sequence[Token], place: int) -> bool:

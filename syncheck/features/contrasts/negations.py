@@ -170,6 +170,7 @@ def _agrees(denial: Denial, denier: ParsedText, other: ParsedText, *, is_claim: 
     return (
         bounds_differ(denier, other)
         or _is_denied_twice(denial, denier)
+        or _is_lacking(denial, denier, other)
         or bool(other.words & FEW and denier.words & MANY)
         or _is_until(denial, denier, other)
         or _is_of_others(denial, denier, other)
@@ -184,6 +185,15 @@ def _is_denied_twice(denial: Denial, denier: ParsedText) -> bool:
     part = part_of(denier, denial.head)
     after = any(token.start > denial.head.start and token.word in FAILING for token in part)
     return after or (denial.negator.lower() in FAILING and any(d.start < denial.start for d in denier.denials))
+
+
+def _is_lacking(denial: Denial, denier: ParsedText, other: ParsedText) -> bool:
+    """Return True for "found the violin but not the bow" where the other side has "the bow is missing"."""
+    before = [token for token in denier.tokens if token.start < denial.start]
+    if [token.word for token in before[-1:]] != ["but"]:
+        return False
+    told = {t.word for known in other.tokens if known.stem == denial.head.stem for t in part_of(other, known)}
+    return any(not antonyms.isdisjoint(told) for token in before for antonyms in _antonyms(token.word))
 
 
 def _is_until(denial: Denial, denier: ParsedText, other: ParsedText) -> bool:

@@ -11,9 +11,9 @@ from itertools import pairwise
 from syncheck.features.contrasts.amounts import Amount, amounts_in
 from syncheck.features.contrasts.denials import (
     AFTER_NEGATOR,
-    BLOCKERS,
     CONDITIONS,
     Denial,
+    blocks,
     denial_at,
     exceptions_in,
     negates,
@@ -133,7 +133,7 @@ def parse(text: str) -> ParsedText:
     """Parse a text; a passive with an agent is turned into the active."""
     written = list(tokens_of(text))
     denials = [found for place in range(len(written)) if (found := denial_at(text, written, place))]
-    blocked = {token.clause for token in written if token.word in BLOCKERS}
+    blocked = {token.clause for n, token in enumerate(written) if blocks(written, n)}
     tokens = _active(written)
     excepted = exceptions_in(text, written)
     stated = {token.stem for token in written if token.start not in excepted}

@@ -71,6 +71,7 @@ def _shares(side: ParsedText) -> Iterator[_ShareOf]:
     for place, token in enumerate(side.tokens):
         after = side.tokens[place + 1 : place + 1 + GROUP]
         is_counted = (token.number or token.word == "one") and any(t.word == "of" for t in after[:1])
+        is_counted &= not any(t.word in SHARES for t in side.tokens[max(0, place - 1) : place])  # "all 40 of them"
         share = "some" if is_counted else SHARES.get(token.word)
         beside = {t.word for t in (*side.tokens[max(0, place - 1) : place], *after[:2])}
         if share is not None and (share != "all" or beside.isdisjoint(HEDGES)) and (group := _group(token, after)):

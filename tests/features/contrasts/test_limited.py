@@ -51,6 +51,10 @@ def test_what_goes_beyond_a_limit_is_contradicted(sentence, evidence, contrast):
         ("The first two hours in Lot B are not free without a card.", PARKING),
         ("The first two hours in Lot B are free with an appointment card.", PARKING),
         ("Parcels go back after seven days unless the recipient asks for another week.", PARCELS),
+        (
+            "All 40 bees could tell two scents apart.",
+            "The team found that all 40 of the bees could tell two scents apart.",
+        ),
         ("Most breads are made without wheat.", FLOUR),
     ],
 )
