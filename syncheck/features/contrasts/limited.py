@@ -16,6 +16,10 @@ EVERYONE = frozenset("everyone everybody anyone anybody".split())
 """Words for a group without limit."""
 MADE_WITH = frozenset("if when with where after".split())
 """Words after "only" that begin a condition."""
+MANY = frozenset("several many numerous various".split())
+"""Words for more than one, besides numbers in letters."""
+ONES = frozenset("one place person way thing".split())
+"""Words after "the only" that stand for anything."""
 CONDITION = 8
 """Number of words after "if" that say on what condition."""
 WHATEVER = {("whether", "or", "not"): frozenset({"if", "unless"}), ("even", "if"): frozenset({"unless"})}
@@ -25,6 +29,7 @@ WHATEVER = {("whether", "or", "not"): frozenset({"if", "unless"}), ("even", "if"
 def limited(claim: ParsedText, chunk: ParsedText, _: Sequence[ParsedText]) -> Iterator[Found]:
     """Find a sentence that goes beyond what the evidence is limited to, or sets a condition aside."""
     yield from _whatever(claim, chunk)
+    yield from _several(claim, chunk)
     denied = [denial for denial in claim.denials if denial.negator.lower() != "without"]
     if denied or chunk.denials or not ONLY.isdisjoint(claim.words):
         return
@@ -61,6 +66,23 @@ def _beyond(claim: ParsedText, limit: Sequence[Token], *, is_condition: bool) ->
             yield (place,)
         elif token.word in EVERY and after[0].stem in named:
             yield place, place + 1
+
+
+def _several(claim: ParsedText, chunk: ParsedText) -> Iterator[Found]:
+    """Find "several lines" where the evidence has "the only one", or "the only line"."""
+    if claim.denials or chunk.denials:
+        return
+    words = itertools.pairwise(zip(chunk.tokens, chunk.tokens[1:], strict=False))
+    single = [
+        token
+        for (the, token), (_, after) in words
+        if the.word == "the" and token.word == "only" and (after.word in ONES or after.stem in claim.stems)
+    ]
+    for token, after in itertools.pairwise(claim.tokens):
+        is_several = token.word in MANY or (token.number and token.text.isalpha())
+        if single and is_several and after.content:
+            yield Difference("quantifier", token.text, single[0].text), {token.stem, after.stem}
+            return
 
 
 def _stems(side: ParsedText, places: Sequence[int]) -> frozenset[str]:

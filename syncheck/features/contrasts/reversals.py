@@ -18,6 +18,8 @@ from syncheck.features.contrasts.tokens import Token
 from syncheck.features.contrasts.units import UNITS
 from syncheck.types import ContrastKind
 
+COMPARING = 8
+"""Largest number of words between two items that are compared by "than"."""
 BETWEEN = 4
 """Largest number of words between two items that have changed places."""
 RANGES = frozenset("from to and or between".split())
@@ -324,7 +326,8 @@ def _between(side: ParsedText, first: int, second: int, terms: AbstractSet[tuple
     while begin < end and (side.tokens[end - 1].stem, side.tokens[end].stem) in terms:
         end -= 1
     inner = [t for t in side.tokens[begin:end] if t.word not in AUXILIARIES | ARTICLES | TITLES]
-    if not 0 < len(inner) <= BETWEEN or side.tokens[first].clause != side.tokens[second].clause:
+    farthest = COMPARING if any(t.word == "than" for t in inner) else BETWEEN
+    if not 0 < len(inner) <= farthest or side.tokens[first].clause != side.tokens[second].clause:
         return ()
     ends = (side.tokens[first], side.tokens[second])
     if "," in side.written(first, second) or any(t.word.endswith("ly") for t in ends):

@@ -81,6 +81,15 @@ LIBRARY = [
             ("Paul Lindqvist succeeded Mira Okafor", "Mira Okafor became head in 2018, succeeding Paul Lindqvist"),
         ),
         (
+            "Hornbeam stands wet ground better than beech.",
+            "Beech stands wet ground better than hornbeam.",
+            "order",
+            (
+                "Hornbeam stands wet ground better than beech",
+                "Beech stands wet ground better than hornbeam",
+            ),
+        ),
+        (
             "Mira Okafor became chief executive in 2009.",
             "Mira Okafor joined as a test driver in 2009 and became its chief executive in 2018.",
             "number",

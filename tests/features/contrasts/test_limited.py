@@ -9,6 +9,7 @@ ABSENCE = "A medical certificate is needed only for absences of more than three 
 PARKING = "The first two hours in Lot B are free only if you show your appointment card."
 PARCELS = "Parcels go back to the sender after seven days, unless the recipient asks for another week."
 BEES = "All 40 of the bees could tell two scents apart."
+ONLY_ONE = "The Larch Line is the only one that stops at the airport."
 FLOUR = "Only three of the breads are made with wheat."
 
 
@@ -32,6 +33,8 @@ def found(sentence, evidence):
             PARCELS,
             ("negation", "whether or not", "unless"),
         ),
+        ("Several lines stop at the airport.", ONLY_ONE, ("quantifier", "Several", "only")),
+        ("Two trains stop here.", "The only train that stops here is the 12.", ("quantifier", "Two", "only")),
         ("Half of the bees could tell two scents apart.", BEES, ("quantifier", "Half", "All")),
     ],
 )
@@ -55,6 +58,9 @@ def test_what_goes_beyond_a_limit_is_contradicted(sentence, evidence, contrast):
             "All 40 bees could tell two scents apart.",
             "The team found that all 40 of the bees could tell two scents apart.",
         ),
+        ("The Larch Line stops at the airport.", ONLY_ONE),
+        ("The train that stops here is the 12.", "The only train that stops here is the 12."),
+        ("Two trains stop here.", "Only two trains stop here."),
         ("Most breads are made without wheat.", FLOUR),
     ],
 )
