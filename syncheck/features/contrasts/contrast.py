@@ -19,6 +19,7 @@ from syncheck.features.contrasts.clauses import clauses
 from syncheck.features.contrasts.comparisons import compared, confirmed
 from syncheck.features.contrasts.crossed import crossed, crossed_opposites
 from syncheck.features.contrasts.differences import Difference, Found
+from syncheck.features.contrasts.ellipsis import denied_in_short
 from syncheck.features.contrasts.limited import limited
 from syncheck.features.contrasts.misplaced import is_name, is_number, misplaced, turned_bounds, units
 from syncheck.features.contrasts.negations import excepted, negations
@@ -27,6 +28,7 @@ from syncheck.features.contrasts.replaced import replaced
 from syncheck.features.contrasts.respelling import respelled
 from syncheck.features.contrasts.reversals import exchanged, turned
 from syncheck.features.contrasts.ruled_out import ruled_out
+from syncheck.features.contrasts.sequence import turned_sequence
 from syncheck.features.contrasts.shares import shares
 from syncheck.features.contrasts.spliced import spliced
 from syncheck.types import ContrastKind
@@ -169,6 +171,7 @@ _RULES: tuple[Callable[[ParsedText, ParsedText, Sequence[ParsedText]], Iterator[
     negations,
     excepted,
     limited,
+    denied_in_short,
     *(partial(misplaced, kind="number", of_kind=partial(is_number, year=year)) for year in (True, False)),
     *(partial(crossed, kind="number", of_kind=partial(is_number, year=year)) for year in (True, False)),
     units,
@@ -179,6 +182,7 @@ _RULES: tuple[Callable[[ParsedText, ParsedText, Sequence[ParsedText]], Iterator[
     turned,
     crossed_opposites,
     exchanged,
+    turned_sequence,
     spliced,
     shares,
     ruled_out,

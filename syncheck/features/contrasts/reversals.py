@@ -14,6 +14,7 @@ from syncheck.features.contrasts.misplaced import BOUNDS
 from syncheck.features.contrasts.negations import bounds_differ, is_cut_short, is_excepted
 from syncheck.features.contrasts.opposites import CONVERSE, EXCLUSIVE, OPPOSITES, TRADE, OppositeKind
 from syncheck.features.contrasts.parsing import ParsedText
+from syncheck.features.contrasts.sequence import are_in_same_order
 from syncheck.features.contrasts.tokens import Token
 from syncheck.features.contrasts.units import UNITS
 from syncheck.types import ContrastKind
@@ -33,6 +34,7 @@ ASIDE = frozenset("also ever even still then only always".split())
 """Words between such a verb and what it is about."""
 NOT_QUITE = frozenset("not almost nearly practically virtually".split())
 """Words before "all" and "every" that leave some out."""
+TIMES = frozenset("before after".split())
 CONNECTING = frozenset("to than over before after above below into".split())
 """Words that need no verb beside them to tell the items on both sides apart."""
 
@@ -129,6 +131,8 @@ def _agree(
         return True
     if kind == "quantifier":
         return _amounts_agree(claim, place, chunk, other)
+    if token.word in TIMES and are_in_same_order(claim, chunk):
+        return True
     if kind == "comparison" and (_is_converse(claim, token, chunk, opposite) or _bound_is_denied(claim, chunk)):
         return True
     if token.word in TRADE:

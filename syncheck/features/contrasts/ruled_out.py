@@ -12,8 +12,8 @@ from syncheck.features.contrasts.grammar import AUXILIARIES, PREPOSITIONS
 from syncheck.features.contrasts.parsing import ParsedText
 from syncheck.features.contrasts.tokens import between
 
-MARKERS = (("rather", "than"), ("instead", "of"), ("not",))
-"""Words before what is ruled out; "not" only after a comma."""
+MARKERS = (("rather", "than"), ("instead", "of"), ("not",), ("never",))
+"""Words before what is ruled out; "not" and "never" only after a comma or bracket, or "and"."""
 TOLD = 0.7
 """Least share of the other words of a sentence that the evidence says of what it rules out."""
 
@@ -44,6 +44,12 @@ def ruled_out(claim: ParsedText, chunk: ParsedText, _: Sequence[ParsedText]) -> 
             other = next(token.text for token in claim.tokens if token.stem in theirs.after)
             yield Difference("negation", other, theirs.written), frozenset()
             return
+    for one in ours:
+        content = {token.stem for token in chunk.tokens if token.content}
+        if one.said.isdisjoint(content) and one.ruled_out <= content and not chunk.negative_clauses:
+            if one.about and len(one.about & content) >= TOLD * len(one.about):
+                yield Difference("negation", one.written, ""), one.said
+                return
 
 
 def _says_other(claim: ParsedText, choice: _Choice) -> bool:
@@ -55,7 +61,7 @@ def _says_other(claim: ParsedText, choice: _Choice) -> bool:
 def _choices(side: ParsedText) -> Iterator[_Choice]:
     for place in range(1, len(side.tokens)):
         marker = next((m for m in MARKERS if m == tuple(t.word for t in side.tokens[place : place + len(m)])), ())
-        if not marker or (marker == ("not",) and "," not in between(side.text, *side.tokens[place - 1 : place + 1])):
+        if not marker or (len(marker) == 1 and not _is_set_apart(side, place)):
             continue
         number, part = next((n, part) for n, part in enumerate(side.parts) if place in part)
         after = [p for p in part if p >= place + len(marker)]
@@ -67,6 +73,12 @@ def _choices(side: ParsedText) -> Iterator[_Choice]:
             about = _about(side, number, other).difference(said)
             ruled = frozenset(other) - frozenset(before)
             yield _Choice(frozenset(said), ruled, _stems(side, after), about, side.written(place, part[-1]))
+
+
+def _is_set_apart(side: ParsedText, place: int) -> bool:
+    """Return True if a comma, a bracket or "and" stands before a word."""
+    before = side.tokens[place - 1]
+    return before.word == "and" or not {",", "("}.isdisjoint(between(side.text, before, side.tokens[place]))
 
 
 def _term(side: ParsedText, places: Iterable[int]) -> list[str]:

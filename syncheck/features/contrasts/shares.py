@@ -21,7 +21,7 @@ SHARES: dict[str, _Share] = {
     **dict.fromkeys("half few minority".split(), "part"),
     **dict.fromkeys("no none neither".split(), "none"),
 }
-"""Words for a share; a number before "of" is one too."""
+"""Words for a share; a number before "of" is one too, see :func:`_counted`."""
 OPPOSED: dict[_Share, frozenset[_Share]] = {
     "all": frozenset(("most", "some", "part", "none")),
     "most": frozenset(("part", "none")),
@@ -70,12 +70,28 @@ def _tell_the_same(claim: ParsedText, ours: _ShareOf, chunk: ParsedText, theirs:
 def _shares(side: ParsedText) -> Iterator[_ShareOf]:
     for place, token in enumerate(side.tokens):
         after = side.tokens[place + 1 : place + 1 + GROUP]
-        is_counted = (token.number or token.word == "one") and any(t.word == "of" for t in after[:1])
-        is_counted &= not any(t.word in SHARES for t in side.tokens[max(0, place - 1) : place])  # "all 40 of them"
-        share = "some" if is_counted else SHARES.get(token.word)
-        beside = {t.word for t in (*side.tokens[max(0, place - 1) : place], *after[:2])}
+        before = side.tokens[max(0, place - 1) : place]
+        share = _counted(side, place) or SHARES.get(token.word)
+        beside = {t.word for t in (*before, *after[:2])}
         if share is not None and (share != "all" or beside.isdisjoint(HEDGES)) and (group := _group(token, after)):
-            yield _ShareOf(token, share, group)
+            yield _ShareOf(before[0] if share == "none" and token.word == "one" else token, share, group)
+
+
+def _counted(side: ParsedText, place: int) -> _Share | None:
+    """Return the share that a number says: "14 of its 60 shops" are a part, and "not one" is none."""
+    token, before = side.tokens[place], side.tokens[max(0, place - 1) : place]
+    if not (token.number or token.word == "one") or any(t.word in SHARES for t in before):  # "all 40 of them"
+        return None
+    if token.word == "one" and any(t.word == "not" for t in before):
+        return "none"
+    after = side.tokens[place + 1 : place + 4]
+    if not after or after[0].word != "of":
+        return None
+    values = {amount.first: amount.value for amount in side.amounts}
+    whole = next((values[place + n] for n, t in enumerate(after, 1) if t.number and place + n in values), None)
+    if whole is None or place not in values or values[place] > whole:
+        return "some"
+    return "all" if values[place] == whole else "most" if values[place] > whole / 2 else "part"
 
 
 def _group(share: Token, after: Sequence[Token]) -> frozenset[str]:

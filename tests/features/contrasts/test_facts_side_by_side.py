@@ -68,6 +68,8 @@ def test_what_is_said_of_the_same_thing(sentence, evidence):
         ("All 180 staff were offered jobs.", "About 120 of the 180 staff were offered jobs.", ("All", "120")),
         ("All of the cottages are let.", "Some of the keepers' cottages are let to visitors.", ("All", "Some")),
         ("No member voted against it.", "Some members of the board voted against it.", ("No", "Some")),
+        ("Most of the shops were closed.", "In May 14 of the 60 shops were closed.", ("Most", "14")),
+        ("Some scenes were shot in a studio.", "Not one scene was shot in a studio.", ("Some", "Not")),
         ("One of the two moons is round.", "Of the moons, neither moon is round.", ("One", "neither")),
     ],
 )
@@ -81,6 +83,9 @@ def test_another_share_of_the_same_group(sentence, evidence, words):
         ("Some of the staff were offered jobs.", "About 120 of the 180 staff were offered jobs."),
         ("Not all of the cottages are let.", "Some of the keepers' cottages are let to visitors."),
         ("Bakers from all over the world made cakes.", "Many other bakers around the world made cakes."),
+        ("All of the shops were closed.", "In May 60 of the 60 shops were closed."),
+        ("Most of the shops were closed.", "In May 40 of the 60 shops were closed."),
+        ("Few of the shops were closed.", "In May 14 of the 60 shops were closed."),
         ("All members came to the meeting in May.", "Some members voted against it."),
     ],
 )

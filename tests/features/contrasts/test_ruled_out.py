@@ -9,6 +9,8 @@ SLUGS = "If young lettuce is eaten overnight, slugs are the culprits, not birds.
 BRAKES = "Antilock brakes are there to let you steer, not to stop sooner."
 COAL = "Since 2015 the plant has burnt gas instead of coal."
 WATER = "Use warm water rather than hot water."
+VINEGAR = "Descale every fortnight with vinegar (never with chlorine)."
+PAY = "Viktor will answer questions about pay."
 ROOF = "The council, rather than the landlord, repairs the roof."
 
 
@@ -29,6 +31,8 @@ def found(sentence, evidence):
         ),
         ("The plant has burnt coal since 2015.", COAL, ("negation", "coal", "instead of coal")),
         ("Use hot water.", WATER, ("negation", "hot", "rather than hot water")),
+        ("Descale with chlorine.", VINEGAR, ("negation", "chlorine", "never with chlorine")),
+        ("Sato, not Viktor, will answer questions about pay.", PAY, ("negation", "not Viktor", "")),
         ("The landlord repairs the roof.", ROOF, ("negation", "landlord", "rather than the landlord")),
     ],
 )
@@ -48,6 +52,8 @@ def test_a_sentence_that_says_what_is_ruled_out_is_contradicted(sentence, eviden
         ("The plant has burnt gas since 2015.", COAL),
         ("The plant has burnt gas, not coal, since 2015.", COAL),
         ("Use warm water.", WATER),
+        ("Descale with vinegar.", VINEGAR),
+        ("Viktor, not Sato, will answer questions about pay.", PAY),
         ("The council repairs the roof.", ROOF),
         ("The council repairs the roof, not the landlord.", ROOF),
         ("Lying in court is wrong.", "Lying is wrong, not only in court."),

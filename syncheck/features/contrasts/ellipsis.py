@@ -1,0 +1,44 @@
+"""Denials that leave out what they deny: "chalk in balls is allowed, loose chalk is not"."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from syncheck.features.contrasts.denials import negates
+from syncheck.features.contrasts.differences import Difference, Found
+from syncheck.features.contrasts.grammar import AUXILIARIES
+from syncheck.features.contrasts.parsing import ParsedText
+from syncheck.features.contrasts.tokens import Token
+
+TOLD = 0.7
+"""Least share of the other words of a sentence that the evidence says of what it denies them of."""
+
+
+def denied_in_short(claim: ParsedText, chunk: ParsedText, _: Sequence[ParsedText]) -> Iterator[Found]:
+    """Find a sentence that says of one thing what the evidence says of another, and denies of this one in short."""
+    if claim.negative_clauses:
+        return
+    content = {token.stem for token in claim.tokens if token.content}
+    for said, part in zip(chunk.parts, chunk.parts[1:], strict=False):
+        subject, negator = _short_denial(chunk, part)
+        told = {chunk.tokens[place].stem for place in said if chunk.tokens[place].content}
+        rest = content - subject
+        if negator and subject <= content and rest and len(rest & told) >= TOLD * len(rest):
+            if any(negates(chunk.tokens[place]) for place in said) or (told - subject - rest) & content:
+                continue
+            yield Difference("negation", "", chunk.written(part[0], part[-1])), subject
+            return
+
+
+def _short_denial(side: ParsedText, part: Sequence[int]) -> tuple[frozenset[str], str]:
+    """Return the stems of the subject and the negator of "loose chalk is not"; nothing of any other part."""
+    tokens = [side.tokens[place] for place in part]
+    helps = next((n for n, token in enumerate(tokens) if token.word in AUXILIARIES or negates(token)), len(tokens))
+    rest = tokens[helps:]
+    is_short = rest and _is_not(rest[-1]) and all(token.word in AUXILIARIES or negates(token) for token in rest)
+    subject = frozenset(token.stem for token in tokens[:helps] if token.content)
+    return (subject, rest[-1].text) if subject and is_short else (frozenset(), "")
+
+
+def _is_not(token: Token) -> bool:
+    return token.word in {"not", "cannot", "never"} or token.word.endswith("n't")

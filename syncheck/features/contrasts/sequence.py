@@ -1,0 +1,64 @@
+"""What comes first: "wipe the phone before you move the accounts" where the evidence has them the other way round."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from syncheck.features.contrasts.differences import Difference, Found
+from syncheck.features.contrasts.parsing import ParsedText
+
+FIRST_BEFORE = frozenset("before then".split())
+"""Words before which stands what comes first."""
+FIRST_AFTER = frozenset("after once".split())
+"""Words after which stands what comes first; at the beginning of a clause it ends with a comma."""
+
+
+class _Sequence(NamedTuple):
+    first: frozenset[str]
+    then: frozenset[str]
+    written: str
+
+
+def turned_sequence(claim: ParsedText, chunk: ParsedText, _: Sequence[ParsedText]) -> Iterator[Found]:
+    """Find two events that follow each other in the reversed order."""
+    ours, theirs = _sequence(claim), _sequence(chunk)
+    if ours and theirs and not claim.denials and not chunk.denials and _are_turned(ours, theirs):
+        yield Difference("order", ours.written, theirs.written), frozenset()
+
+
+def are_in_same_order(claim: ParsedText, chunk: ParsedText) -> bool:
+    """Return True if two events follow each other in the same order, be it with "before" and "after"."""
+    ours, theirs = _sequence(claim), _sequence(chunk)
+    return (
+        ours is not None
+        and theirs is not None
+        and _are_turned(ours, theirs._replace(first=theirs.then, then=theirs.first))
+    )
+
+
+def _are_turned(ours: _Sequence, theirs: _Sequence) -> bool:
+    turned = ours.first & theirs.then - theirs.first, ours.then & theirs.first - theirs.then
+    kept = ours.first & theirs.first - theirs.then, ours.then & theirs.then - theirs.first
+    return all(turned) and not any(kept)
+
+
+def _sequence(side: ParsedText) -> _Sequence | None:
+    """Return the events of a text that names two; None if there are no such words, or several."""
+    order = sorted(side.tokens, key=lambda token: token.start)
+    places = [place for place, token in enumerate(order) if token.word in FIRST_BEFORE | FIRST_AFTER]
+    if len(places) != 1:
+        return None
+    word = order[places[0]]
+    before = [t for t in order[: places[0]] if t.clause == word.clause]
+    after = [t for t in order[places[0] + 1 :] if t.clause == word.clause]
+    if before:
+        comma = side.text.rfind(",", 0, before[-1].start)
+        before = [t for t in before if t.start > comma]
+    else:  # "After you have moved the accounts, wipe the phone"
+        comma = side.text.find(",", word.start)
+        before, after = [t for t in after if t.start > comma > 0], [t for t in after if t.start < comma]
+    first, then = (frozenset(t.stem for t in part if t.content) for part in (before, after))
+    if word.word in FIRST_AFTER:
+        first, then = then, first
+    return _Sequence(first, then, word.text) if first and then else None

@@ -1,0 +1,43 @@
+"""Events that follow each other, and denials that leave out what they deny."""
+
+import pytest
+
+from syncheck.features.contrasts.contrast import contrast_with
+
+PHONES = "When you change phones, move the app's accounts before you wipe the old one."
+CABLES = "Drill first and then check with a detector whether cables are near."
+CHALK = "Chalk is allowed in balls, loose chalk is not."
+WORDS = "Such clauses begin with words like after, because, before, once, then and when."
+
+
+def found(sentence, evidence):
+    return [(c.kind, c.sentence, c.evidence) for c in contrast_with(sentence, [evidence]).found]
+
+
+@pytest.mark.parametrize(
+    ("sentence", "evidence", "contrast"),
+    [
+        ("Wipe the old phone before you move the app's accounts.", PHONES, ("order", "before", "before")),
+        ("Move the accounts once you have wiped the old phone.", PHONES, ("order", "once", "before")),
+        ("Check for cables before you drill.", CABLES, ("order", "before", "then")),
+        ("Loose chalk is allowed.", CHALK, ("negation", "", "loose chalk is not")),
+    ],
+)
+def test_a_reversed_sequence_and_a_short_denial_are_found(sentence, evidence, contrast):
+    assert contrast in found(sentence, evidence)
+
+
+@pytest.mark.parametrize(
+    ("sentence", "evidence"),
+    [
+        ("Move the accounts before you wipe the old phone.", PHONES),
+        ("After you have moved the accounts, wipe the old phone.", PHONES),
+        ("Wipe the old phone after you have moved the accounts.", PHONES),
+        ("Drill before you check for cables.", CABLES),
+        ("Words like before and after begin such clauses, and so does because.", WORDS),
+        ("Chalk in balls is allowed.", CHALK),
+        ("Loose chalk is not allowed.", CHALK),
+    ],
+)
+def test_what_is_told_in_the_same_order_is_no_contrast(sentence, evidence):
+    assert found(sentence, evidence) == []
