@@ -27,6 +27,7 @@ from syncheck.features.contrasts.parsing import ParsedText, parse
 from syncheck.features.contrasts.replaced import replaced
 from syncheck.features.contrasts.respelling import respelled
 from syncheck.features.contrasts.reversals import exchanged, turned
+from syncheck.features.contrasts.roles import turned_roles
 from syncheck.features.contrasts.ruled_out import ruled_out
 from syncheck.features.contrasts.sequence import turned_sequence
 from syncheck.features.contrasts.shares import shares
@@ -44,7 +45,7 @@ SURE: frozenset[ContrastKind] = frozenset({"antonym", "comparison", "order"})
 """Kinds of contrasts in the closest chunk that only a chunk which is nearly as close can outweigh."""
 SURELY_AS_CLOSE = 0.9
 """Share of the greatest closeness from which it can."""
-OF_WHOLE_SENTENCES: frozenset[ContrastKind] = frozenset({"name", "order"})
+OF_WHOLE_SENTENCES: frozenset[ContrastKind] = frozenset({"name"})
 """Kinds of contrasts that are not looked for in the simple sentences of a compound one, whose words belong together."""
 
 
@@ -183,6 +184,7 @@ _RULES: tuple[Callable[[ParsedText, ParsedText, Sequence[ParsedText]], Iterator[
     crossed_opposites,
     exchanged,
     turned_sequence,
+    turned_roles,
     spliced,
     shares,
     ruled_out,

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from syncheck.features.contrasts.differences import Difference, Found
+from syncheck.features.contrasts.grammar import RELATIVE
 from syncheck.features.contrasts.parsing import ParsedText
 
 FIRST_BEFORE = frozenset("before then".split())
@@ -59,6 +60,7 @@ def _sequence(side: ParsedText) -> _Sequence | None:
         comma = side.text.find(",", word.start)
         before, after = [t for t in after if t.start > comma > 0], [t for t in after if t.start < comma]
     first, then = (frozenset(t.stem for t in part if t.content) for part in (before, after))
-    if word.word in FIRST_AFTER:
+    is_relative = order[places[0] + 1 : places[0] + 2] and order[places[0] + 1].word in RELATIVE
+    if (word.word in FIRST_AFTER) != bool(is_relative):  # "after which" comes what is second
         first, then = then, first
     return _Sequence(first, then, word.text) if first and then else None

@@ -43,6 +43,12 @@ def test_one_of_them_may_be_contradicted_where_the_other_is_told_elsewhere(sente
     assert found.chunk == 0
 
 
+def test_two_facts_change_places():
+    evidence = ["Tan left in 2021 to study medicine; Forde is still in charge."]
+    (contrast,) = contrast_with("Forde left in 2021 to study medicine, while Tan is still in charge.", evidence).found
+    assert (contrast.kind, contrast.sentence, contrast.evidence) == ("order", "Forde", "Tan")
+
+
 @pytest.mark.parametrize(
     "sentence",
     [

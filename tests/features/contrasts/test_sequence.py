@@ -41,3 +41,34 @@ def test_a_reversed_sequence_and_a_short_denial_are_found(sentence, evidence, co
 )
 def test_what_is_told_in_the_same_order_is_no_contrast(sentence, evidence):
     assert found(sentence, evidence) == []
+
+
+@pytest.mark.parametrize(
+    ("sentence", "evidence", "contrast"),
+    [
+        (
+            "Daehan sold its division to Arvex.",
+            "Arvex said on Friday that it had sold its sensor division to the Korean group Daehan.",
+            (
+                "order",
+                "Daehan sold its division to Arvex",
+                "Arvex said on Friday that it had sold its sensor division to the Korean group Daehan",
+            ),
+        ),
+    ],
+)
+def test_who_does_it_to_whom(sentence, evidence, contrast):
+    assert contrast in found(sentence, evidence)
+
+
+@pytest.mark.parametrize(
+    ("sentence", "evidence"),
+    [
+        ("Arvex sold its division to Daehan.", "Arvex said that it had sold its division to the group Daehan."),
+        ("Mary was beaten by Anna.", "Anna beat Mary."),
+        ("Marx and Engels wrote it.", "It was written by Marx and Engels."),
+        ("Lena met Tom in Rome.", "In Rome, Tom met Lena."),
+    ],
+)
+def test_the_same_roles_in_other_words(sentence, evidence):
+    assert found(sentence, evidence) == []
