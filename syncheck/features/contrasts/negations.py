@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from syncheck.features.contrasts.coordination import part_of
-from syncheck.features.contrasts.denials import BLOCKERS, EXCEPT, Denial, negates
+from syncheck.features.contrasts.denials import EXCEPT, Denial, blocks, negates
 from syncheck.features.contrasts.differences import Difference, Found
 from syncheck.features.contrasts.grammar import AUXILIARIES, ONLY
 from syncheck.features.contrasts.misplaced import UP_TO, phrase_before
@@ -126,14 +126,15 @@ def _is_said(head: Token, denier: ParsedText, other: ParsedText) -> bool:
 def _is_affirmed(token: Token, side: ParsedText, denier: ParsedText) -> bool:
     """Return True if nothing negates a word.
 
-    "But not" after it negates what follows, which the denier may say as well.
+    A negator in a later part of its clause, as in "but not", negates what follows, which the denier may say as well.
     """
     if token.clause not in side.negative_clauses:
         return True
     part = part_of(side, token)
-    after = [t for t in side.tokens if t.start > part[-1].start and t.clause == token.clause]
-    if any(negates(t) or t.word in BLOCKERS for t in part) or [t.word for t in after[:2]] != ["but", "not"]:
+    until = [n for n, t in enumerate(side.tokens) if t.start <= part[-1].start and t.clause == token.clause]
+    if any(negates(side.tokens[n]) or blocks(side.tokens, n) for n in until):
         return False
+    after = [t for t in side.tokens if t.start > part[-1].start and t.clause == token.clause]
     return denier.stems.isdisjoint({t.stem for t in after if t.content} - {t.stem for t in part})
 
 

@@ -8,6 +8,7 @@ MEMBERS = "Only members may vote at the meeting."
 DOGS = "Dogs are allowed on the terrace but not in the dining room."
 CHILDREN = "Children are seen on Mondays, adults on the other weekdays."
 STATION = "The waiting room stays open, but the lift is out of use."
+MARKS = "The office checks whether similar marks exist and refuses the new one if it finds any."
 THEFT = "The violin was found undamaged, but the bow is still missing."
 TEAM = ["A team led by Dr Aisha Karim trained 40 bees.", "The paper was checked by Professor Jan Mertens."]
 
@@ -22,6 +23,7 @@ def found(sentence, evidence):
     [
         ("Non-members may vote at the meeting.", MEMBERS, ("negation", "Non-members", "Only")),
         ("Dogs are not allowed on the terrace.", DOGS, ("negation", "not", "")),
+        ("The office does not check whether similar marks exist.", MARKS, ("negation", "not", "")),
         ("They found the bow but not the violin.", THEFT, ("negation", "not", "")),
         ("The team was led by Jan Mertens.", TEAM, ("name", "Mertens", "Aisha")),
     ],
