@@ -45,6 +45,10 @@ class _ShareOf:
     word: Token
     share: _Share
     group: frozenset[str]
+    part: Sequence[Token]
+    """Words that say something of the share."""
+    beside: frozenset[str] = frozenset()
+    """Stems that are said of the whole group."""
 
 
 def shares(claim: ParsedText, chunk: ParsedText, _: Sequence[ParsedText]) -> Iterator[Found]:
@@ -57,14 +61,13 @@ def shares(claim: ParsedText, chunk: ParsedText, _: Sequence[ParsedText]) -> Ite
 
 
 def _tell_the_same(claim: ParsedText, ours: _ShareOf, chunk: ParsedText, theirs: _ShareOf) -> bool:
-    part = part_of(chunk, theirs.word)
     if any(denial.start != ours.word.start for denial in claim.denials):
         return False
-    if any(denial.start != theirs.word.start and denial.head in part for denial in chunk.denials):
+    if any(denial.start != theirs.word.start and denial.head in theirs.part for denial in chunk.denials):
         return False
     words = {token.stem for token in claim.tokens if token.content and not token.number}
-    said = words - (ours.group & theirs.group) - {ours.word.stem}
-    return bool(said) and len(said & {token.stem for token in part}) >= TOLD * len(said)
+    said = words - (ours.group & theirs.group) - theirs.beside - {ours.word.stem}
+    return bool(said) and len(said & {token.stem for token in theirs.part}) >= TOLD * len(said)
 
 
 def _shares(side: ParsedText) -> Iterator[_ShareOf]:
@@ -74,7 +77,26 @@ def _shares(side: ParsedText) -> Iterator[_ShareOf]:
         share = _counted(side, place) or SHARES.get(token.word)
         beside = {t.word for t in (*before, *after[:2])}
         if share is not None and (share != "all" or beside.isdisjoint(HEDGES)) and (group := _group(token, after)):
-            yield _ShareOf(before[0] if share == "none" and token.word == "one" else token, share, group)
+            word = before[0] if share == "none" and token.word == "one" else token
+            yield _ShareOf(word, share, group, part_of(side, word))
+    yield from _of_all(side)
+
+
+def _of_all(side: ParsedText) -> Iterator[_ShareOf]:
+    """Yield the shares that numbers say after "Of the 40 households, 11 signed and 29 did not"."""
+    values = {amount.first: amount.value for amount in side.amounts}
+    tokens = side.tokens
+    for place in range(len(tokens) - 2):
+        opens = place == 0 or tokens[place - 1].clause != tokens[place].clause
+        if not opens or [t.word for t in tokens[place : place + 2]] != ["of", "the"] or place + 2 not in values:
+            continue
+        whole, group = values[place + 2], _group(tokens[place], tokens[place + 2 : place + 2 + GROUP])
+        comma = side.text.find(",", tokens[place].start)
+        for n, value in values.items():
+            if group and tokens[n].clause == tokens[place].clause and tokens[n].start > comma > 0 and value <= whole:
+                named = frozenset(t.stem for t in tokens[place:n] if t.content and t.start < comma)
+                part = part_of(side, tokens[n], with_commas=True)
+                yield _ShareOf(tokens[n], _share_of(value, whole), group, part, named)
 
 
 def _counted(side: ParsedText, place: int) -> _Share | None:
@@ -91,7 +113,11 @@ def _counted(side: ParsedText, place: int) -> _Share | None:
     whole = next((values[place + n] for n, t in enumerate(after, 1) if t.number and place + n in values), None)
     if whole is None or place not in values or values[place] > whole:
         return "some"
-    return "all" if values[place] == whole else "most" if values[place] > whole / 2 else "part"
+    return _share_of(values[place], whole)
+
+
+def _share_of(part: float, whole: float) -> _Share:
+    return "all" if part == whole else "most" if part > whole / 2 else "part"
 
 
 def _group(share: Token, after: Sequence[Token]) -> frozenset[str]:
