@@ -32,12 +32,13 @@ LONGEST_SUBJECT = 4
 def clauses(sentence: ParsedText) -> list[str]:
     """Return the simple sentences of a compound one, without those that a pronoun is the subject of; else none."""
     tokens = sorted(sentence.tokens, key=lambda token: token.start)
-    if not tokens or tokens[0].word in SUBORDINATE or not CONDITIONS.isdisjoint(sentence.words):
+    parts = _parts(tokens)
+    if len(parts) < 2 or tokens[0].word in SUBORDINATE or not CONDITIONS.isdisjoint(sentence.words):
         return []
-    first, *rest = _parts(tokens)
     gaps = (between(sentence.text, a, b) for a, b in itertools.pairwise(tokens) if a.clause != b.clause)
-    if not rest or any(not gap.startswith(";") for gap in gaps):
+    if any(not gap.startswith(";") for gap in gaps):
         return []
+    first, *rest = parts
     verb = _verb(first)
     said = _of_two_subjects(sentence, first, rest) if verb is None else _of_one(sentence, first, verb, rest)
     return [f"{text}." for text in said]

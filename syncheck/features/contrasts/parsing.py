@@ -124,6 +124,7 @@ class ParsedText:
 
     def written(self, first: int, second: int) -> str:
         """Return the text from one token to another as it was written."""
+        first, second = sorted((first, second))  # a passive has its words in another order
         tokens = self.tokens[first : second + 1]
         last = max(tokens, key=lambda token: token.start)
         return self.text[min(token.start for token in tokens) : last.start + len(last.text)]

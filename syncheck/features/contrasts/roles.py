@@ -28,7 +28,7 @@ def turned_roles(claim: ParsedText, chunk: ParsedText, _: Sequence[ParsedText]) 
         (before, after), (earlier, later) = _around(claim, verb), _around(chunk, others[0])
         subject, item = names & before & later - earlier, names & after & earlier - later
         if subject and item and not before & earlier and not any(map(_is_passive, (claim, chunk), (verb, others[0]))):
-            yield Difference("order", _written(claim, subject, item), _written(chunk, item, subject)), frozenset()
+            yield Difference("order", _written(claim, subject | item), _written(chunk, subject | item)), frozenset()
             return
 
 
@@ -36,10 +36,10 @@ def _names(side: ParsedText) -> frozenset[str]:
     return frozenset(token.stem for token in side.tokens if token.name)
 
 
-def _written(side: ParsedText, first: AbstractSet[str], second: AbstractSet[str]) -> str:
-    """Return the text from the first of some words to the last of others."""
-    start = min(place for place, token in enumerate(side.tokens) if token.stem in first)
-    return side.written(start, max(place for place, token in enumerate(side.tokens) if token.stem in second))
+def _written(side: ParsedText, names: AbstractSet[str]) -> str:
+    """Return the text from the first to the last of some names."""
+    places = [place for place, token in enumerate(side.tokens) if token.stem in names]
+    return side.written(places[0], places[-1])
 
 
 def _joins(token: Token, side: ParsedText) -> bool:
