@@ -14,6 +14,7 @@ from syncheck.features.contrasts.tokens import between
 
 MARKERS = (("rather", "than"), ("instead", "of"), ("not",), ("never",))
 """Words before what is ruled out; "not" and "never" only after a comma or bracket, or "and"."""
+FIRST_WORDS = frozenset(marker[0] for marker in MARKERS)
 TOLD = 0.7
 """Least share of the other words of a sentence that the evidence says of what it rules out."""
 
@@ -59,6 +60,8 @@ def _says_other(claim: ParsedText, choice: _Choice) -> bool:
 
 
 def _choices(side: ParsedText) -> Iterator[_Choice]:
+    if FIRST_WORDS.isdisjoint(side.words):
+        return
     for place in range(1, len(side.tokens)):
         marker = next((m for m in MARKERS if m == tuple(t.word for t in side.tokens[place : place + len(m)])), ())
         if not marker or (len(marker) == 1 and not _is_set_apart(side, place)):

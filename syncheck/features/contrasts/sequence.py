@@ -13,6 +13,7 @@ FIRST_BEFORE = frozenset("before then".split())
 """Words before which stands what comes first."""
 FIRST_AFTER = frozenset("after once".split())
 """Words after which stands what comes first; at the beginning of a clause it ends with a comma."""
+TIMES = FIRST_BEFORE | FIRST_AFTER
 
 
 class _Sequence(NamedTuple):
@@ -46,8 +47,10 @@ def _are_turned(ours: _Sequence, theirs: _Sequence) -> bool:
 
 def _sequence(side: ParsedText) -> _Sequence | None:
     """Return the events of a text that names two; None if there are no such words, or several."""
+    if TIMES.isdisjoint(side.words):
+        return None
     order = sorted(side.tokens, key=lambda token: token.start)
-    places = [place for place, token in enumerate(order) if token.word in FIRST_BEFORE | FIRST_AFTER]
+    places = [place for place, token in enumerate(order) if token.word in TIMES]
     if len(places) != 1:
         return None
     word = order[places[0]]
