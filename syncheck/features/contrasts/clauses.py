@@ -25,6 +25,18 @@ CONDITIONS = frozenset("if unless than".split())
 """Words with which the parts of a sentence do not hold by themselves."""
 SUBORDINATE = frozenset("when although because while since once after before as".split())
 """Words that, at its beginning, make the first part of a sentence no statement of its own."""
+PRESENT = frozenset(
+    """
+    get gets go goes come comes take takes make makes give gives keep keeps hold holds cost costs pay pays last
+    lasts open opens close closes enter enters need needs use uses start starts begin begins end ends stay stays
+    live lives work works sell sells buy buys send sends bring brings lead leads own owns run runs win wins lose
+    loses play plays rise rises fall falls grow grows leave leaves stand stands lie lies sit sits serve serves
+    show shows contain contains include includes remain remains belong belongs become becomes mean means know
+    knows say says want wants eat eats drink drinks receive receives provide provides offer offers allow allows
+    require requires
+    """.split()
+)
+"""Common verbs in the present, which are told from nouns only by where they stand."""
 LONGEST_SUBJECT = 4
 """Largest number of words of two subjects that share a verb."""
 
@@ -89,7 +101,8 @@ def _of_one(sentence: ParsedText, first: Sequence[Token], verb: int, rest: Seque
 
 def _verb(part: Sequence[Token]) -> int | None:
     """Return the place of the first verb that is recognised as one."""
-    return next((place for place, token in enumerate(part) if _is_verb(token)), None)
+    found = (place for place, token in enumerate(part) if _is_verb(token) or (place and token.word in PRESENT))
+    return next((place for place in found if part[place - 1].word not in DETERMINERS), None)
 
 
 def _is_verb(token: Token) -> bool:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from syncheck.features.contrasts.coordination import is_verb
 from syncheck.features.contrasts.denials import negates
 from syncheck.features.contrasts.differences import Difference, Found
 from syncheck.features.contrasts.grammar import AUXILIARIES
 from syncheck.features.contrasts.parsing import ParsedText
 from syncheck.features.contrasts.tokens import Token
 
+_NONE: tuple[frozenset[str], str] = (frozenset(), "")
 TOLD = 0.7
 """Least share of the other words of a sentence that the evidence says of what it denies them of."""
 
@@ -20,25 +22,25 @@ def denied_in_short(claim: ParsedText, chunk: ParsedText, _: Sequence[ParsedText
         return
     content = {token.stem for token in claim.tokens if token.content}
     for said, part in zip(chunk.parts, chunk.parts[1:], strict=False):
-        subject, negator = _short_denial(chunk, part)
+        subject, negator = _short_denial(chunk, part, said)
         told = {chunk.tokens[place].stem for place in said if chunk.tokens[place].content}
         rest = content - subject
         if negator and subject <= content and rest and len(rest & told) >= TOLD * len(rest):
-            if any(negates(chunk.tokens[place]) for place in said) or (told - subject - rest) & content:
+            if any(negates(chunk.tokens[place]) for place in said):
                 continue
             yield Difference("negation", "", chunk.written(part[0], part[-1])), subject
             return
 
 
-def _short_denial(side: ParsedText, part: Sequence[int]) -> tuple[frozenset[str], str]:
-    """Return the stems of the subject and the negator of "loose chalk is not"; nothing of any other part."""
+def _short_denial(side: ParsedText, part: Sequence[int], said: Sequence[int]) -> tuple[frozenset[str], str]:
+    """Return the stems of the subject and the negator of "loose chalk is not", or of "pensioners get none"."""
     tokens = [side.tokens[place] for place in part]
-    helps = next((n for n, token in enumerate(tokens) if token.word in AUXILIARIES or negates(token)), len(tokens))
-    rest = tokens[helps:]
-    is_short = rest and _is_not(rest[-1]) and all(token.word in AUXILIARIES or negates(token) for token in rest)
-    subject = frozenset(token.stem for token in tokens[:helps] if token.content)
-    return (subject, rest[-1].text) if subject and is_short else (frozenset(), "")
+    repeated = {side.tokens[place].stem for place in said}
+    between = [token for token in tokens[:-1] if token.word in AUXILIARIES or token.stem in repeated or negates(token)]
+    named = [token for token in tokens[:-1] if token not in between and token.content]
+    is_short = _is_not(tokens[-1]) and named and (not between or named[-1].start < between[0].start)
+    return (frozenset(token.stem for token in named), tokens[-1].text) if is_short and not is_verb(named[-1]) else _NONE
 
 
 def _is_not(token: Token) -> bool:
-    return token.word in {"not", "cannot", "never"} or token.word.endswith("n't")
+    return token.word in {"not", "cannot", "never", "none", "nothing"} or token.word.endswith("n't")

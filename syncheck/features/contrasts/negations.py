@@ -13,6 +13,7 @@ from syncheck.features.contrasts.grammar import AUXILIARIES, ONLY
 from syncheck.features.contrasts.misplaced import UP_TO, phrase_before
 from syncheck.features.contrasts.opposites import EXCLUSIVE, OPPOSITES
 from syncheck.features.contrasts.parsing import ParsedText
+from syncheck.features.contrasts.ruled_out import is_chosen_instead
 from syncheck.features.contrasts.spliced import splices
 from syncheck.features.contrasts.tokens import Token
 
@@ -175,7 +176,7 @@ def _agrees(denial: Denial, denier: ParsedText, other: ParsedText, *, is_claim: 
         or bool(other.words & FEW and denier.words & MANY)
         or _is_until(denial, denier, other)
         or _is_of_others(denial, denier, other)
-        or (is_claim and _is_limited(denial, denier, other))
+        or (is_claim and (_is_limited(denial, denier, other) or is_chosen_instead(denier, denial.head.stem, other)))
         or reverses_condition(denial, denier, other)
         or _is_of_another(denial, denier, other)
     )

@@ -12,6 +12,10 @@ from syncheck.features.contrasts.grammar import BE, SYMMETRIC
 from syncheck.features.contrasts.parsing import ParsedText
 from syncheck.features.contrasts.tokens import Token
 
+REPORTING = frozenset(
+    "said says told tells added asked replied wrote announced reported explained claimed thought".split()
+)
+"""Verbs whose subject may stand after what is reported: "he had won, said Ruiz"."""
 REACH = 16
 """Number of words on either side of a verb that are compared."""
 
@@ -45,7 +49,7 @@ def _written(side: ParsedText, names: AbstractSet[str]) -> str:
 def _joins(token: Token, side: ParsedText) -> bool:
     """Return True for a verb with a subject and an object, of which there is no other."""
     is_one = len(side.places[token.stem]) == 1 and not token.name
-    return is_one and is_verb(token) and token.content and token.word not in SYMMETRIC
+    return is_one and is_verb(token) and token.content and token.word not in SYMMETRIC | REPORTING
 
 
 def _around(side: ParsedText, verb: Token) -> tuple[frozenset[str], frozenset[str]]:

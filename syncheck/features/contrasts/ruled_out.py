@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from syncheck.features.contrasts.denials import NOT_DENYING
 from syncheck.features.contrasts.differences import Difference, Found
-from syncheck.features.contrasts.grammar import AUXILIARIES, PREPOSITIONS
+from syncheck.features.contrasts.grammar import AUXILIARIES, PREPOSITIONS, RELATIVE
 from syncheck.features.contrasts.parsing import ParsedText
 from syncheck.features.contrasts.tokens import between
 
@@ -53,6 +53,11 @@ def ruled_out(claim: ParsedText, chunk: ParsedText, _: Sequence[ParsedText]) -> 
                 return
 
 
+def is_chosen_instead(claim: ParsedText, head: str, chunk: ParsedText) -> bool:
+    """Return True if a sentence rules a thing out, given by its stem, in favour of one that the evidence names."""
+    return any(head in one.after and not one.said.isdisjoint(chunk.stems) for one in _choices(claim))
+
+
 def _says_other(claim: ParsedText, choice: _Choice) -> bool:
     rest = {token.stem for token in claim.tokens if token.content} - choice.ruled_out
     told = len(rest & choice.about)
@@ -67,7 +72,8 @@ def _choices(side: ParsedText) -> Iterator[_Choice]:
         if not marker or (len(marker) == 1 and not _is_set_apart(side, place)):
             continue
         number, part = next((n, part) for n, part in enumerate(side.parts) if place in part)
-        after = [p for p in part if p >= place + len(marker)]
+        rest = (p for p in part if p >= place + len(marker))
+        after = list(itertools.takewhile(lambda p: side.tokens[p].word not in RELATIVE, rest))
         if any(side.tokens[p].word in AUXILIARIES | NOT_DENYING for p in after):
             continue
         before, other = (_term(side, places) for places in (range(place - 1, -1, -1), after))

@@ -16,6 +16,11 @@ HOTEL = ("The pool is open every day, but the sauna is closed on Mondays.", "Gue
         ("The pool is open, but the sauna was closed.", ["The pool is open.", "the sauna was closed."]),
         ("The team was led by Ann and won twice.", ["The team was led by Ann.", "The team won twice."]),
         ("The mill was sold and run by Ann.", ["The mill was sold.", "The mill was run by Ann."]),
+        (
+            "Dogs are allowed and children under six enter free.",
+            ["Dogs are allowed.", "children under six enter free."],
+        ),
+        ("The costs are shared and the use is free.", ["The costs are shared.", "the use is free."]),
         ("Tea was served and will be free.", ["Tea was served.", "Tea will be free."]),
         ("Tea is free; cake was sold.", ["Tea is free.", "cake was sold."]),
         ("It is old and the mill was rebuilt.", ["the mill was rebuilt."]),

@@ -11,6 +11,8 @@ COAL = "Since 2015 the plant has burnt gas instead of coal."
 WATER = "Use warm water rather than hot water."
 VINEGAR = "Descale every fortnight with vinegar (never with chlorine)."
 PAY = "Viktor will answer questions about pay."
+GOALKEEPER = "Coach Ana Ruiz chose goalkeeper Tim Voss over Ola Berg."
+DRAWINGS = "The museum bought the painting in 1931 instead of the two drawings that it had first wanted."
 ROOF = "The council, rather than the landlord, repairs the roof."
 
 
@@ -31,6 +33,11 @@ def found(sentence, evidence):
         ),
         ("The plant has burnt coal since 2015.", COAL, ("negation", "coal", "instead of coal")),
         ("Use hot water.", WATER, ("negation", "hot", "rather than hot water")),
+        (
+            "The museum bought the two drawings.",
+            DRAWINGS,
+            ("negation", "two", "instead of the two drawings that it had first wanted"),
+        ),
         ("Descale with chlorine.", VINEGAR, ("negation", "chlorine", "never with chlorine")),
         ("Sato, not Viktor, will answer questions about pay.", PAY, ("negation", "not Viktor", "")),
         ("The landlord repairs the roof.", ROOF, ("negation", "landlord", "rather than the landlord")),
@@ -53,6 +60,8 @@ def test_a_sentence_that_says_what_is_ruled_out_is_contradicted(sentence, eviden
         ("The plant has burnt gas, not coal, since 2015.", COAL),
         ("Use warm water.", WATER),
         ("Descale with vinegar.", VINEGAR),
+        ("Tim Voss was chosen, not Ola Berg.", GOALKEEPER),
+        ("The museum bought the painting, not the two drawings.", DRAWINGS),
         ("Viktor, not Sato, will answer questions about pay.", PAY),
         ("The council repairs the roof.", ROOF),
         ("The council repairs the roof, not the landlord.", ROOF),

@@ -6,6 +6,7 @@ from syncheck.features.contrasts.contrast import contrast_with
 
 PHONES = "When you change phones, move the app's accounts before you wipe the old one."
 CABLES = "Drill first and then check with a detector whether cables are near."
+PRICES = "Students get a discount of 20 percent; pensioners get none."
 CHALK = "Chalk is allowed in balls, loose chalk is not."
 WORDS = "Such clauses begin with words like after, because, before, once, then and when."
 
@@ -20,6 +21,7 @@ def found(sentence, evidence):
         ("Wipe the old phone before you move the app's accounts.", PHONES, ("order", "before", "before")),
         ("Move the accounts once you have wiped the old phone.", PHONES, ("order", "once", "before")),
         ("Check for cables before you drill.", CABLES, ("order", "before", "then")),
+        ("Pensioners get a discount of 20 percent.", PRICES, ("negation", "", "pensioners get none")),
         ("Loose chalk is allowed.", CHALK, ("negation", "", "loose chalk is not")),
     ],
 )
@@ -36,6 +38,8 @@ def test_a_reversed_sequence_and_a_short_denial_are_found(sentence, evidence, co
         ("Drill before you check for cables.", CABLES),
         ("Words like before and after begin such clauses, and so does because.", WORDS),
         ("Chalk in balls is allowed.", CHALK),
+        ("Students get a discount of 20 percent.", PRICES),
+        ("Some shops stayed open.", "The chain closed 14 shops last year and opened none."),
         ("Loose chalk is not allowed.", CHALK),
     ],
 )
@@ -67,6 +71,7 @@ def test_who_does_it_to_whom(sentence, evidence, contrast):
         ("Arvex sold its division to Daehan.", "Arvex said that it had sold its division to the group Daehan."),
         ("Mary was beaten by Anna.", "Anna beat Mary."),
         ("Marx and Engels wrote it.", "It was written by Marx and Engels."),
+        ("Ruiz said that Voss had beaten Berg.", "Voss had beaten Berg in training, said Ruiz."),
         ("Lena met Tom in Rome.", "In Rome, Tom met Lena."),
     ],
 )
