@@ -81,15 +81,20 @@ def _of_two_subjects(sentence: ParsedText, first: Sequence[Token], rest: Sequenc
 
 def _of_one(sentence: ParsedText, first: Sequence[Token], verb: int, rest: Sequence[Sequence[Token]]) -> Iterator[str]:
     """Yield the first part, and each later one with a subject of its own or with that of the first."""
-    if verb == 0 or any(_verb(part) is None for part in rest):
+    if verb == 0 or any(_verb(part) is None and not _number(part) for part in rest):
         return
     subject = first[:verb]
     is_named = first[0].word not in PRONOUNS
     helping = itertools.takewhile(lambda token: token.word in AUXILIARIES, first[verb:])
     begins = _text(sentence, [*subject, *helping])
+    said = _text(sentence, [*itertools.takewhile(_is_verb, first[verb:])] or first[verb : verb + 1])
     if is_named:
         yield _text(sentence, first)
     for part in rest:
+        if _verb(part) is None:  # "and the pump six months", after "The filter lasts eight years"
+            number = _number(part)
+            yield f"{_text(sentence, part[:number])} {said} {_text(sentence, part[number:])}"
+            continue
         start = next((n for n, token in enumerate(part) if token.word not in ADVERBS), 0)
         if not _is_verb(part[start]):
             if part[0].word not in PRONOUNS:
@@ -103,6 +108,12 @@ def _verb(part: Sequence[Token]) -> int | None:
     """Return the place of the first verb that is recognised as one."""
     found = (place for place, token in enumerate(part) if _is_verb(token) or (place and token.word in PRESENT))
     return next((place for place in found if part[place - 1].word not in DETERMINERS), None)
+
+
+def _number(part: Sequence[Token]) -> int:
+    """Return the place of the first number after a subject with an article; 0 without one."""
+    number = next((place for place, token in enumerate(part) if token.number), 0)
+    return number if part[0].word in DETERMINERS and number > 1 else 0
 
 
 def _is_verb(token: Token) -> bool:

@@ -20,6 +20,10 @@ HOTEL = ("The pool is open every day, but the sauna is closed on Mondays.", "Gue
             "Dogs are allowed and children under six enter free.",
             ["Dogs are allowed.", "children under six enter free."],
         ),
+        (
+            "The filter lasts eight years and the pump six months.",
+            ["The filter lasts eight years.", "the pump lasts six months."],
+        ),
         ("The costs are shared and the use is free.", ["The costs are shared.", "the use is free."]),
         ("Tea was served and will be free.", ["Tea was served.", "Tea will be free."]),
         ("Tea is free; cake was sold.", ["Tea is free.", "cake was sold."]),
