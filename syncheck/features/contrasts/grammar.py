@@ -11,6 +11,8 @@ PREPOSITIONS = frozenset(
 )
 RELATIVE = frozenset("who whom whose which where that".split())
 """Words that begin a clause about the word before them."""
+STANDING_IN = frozenset("one ones".split())
+"""Words that stand for what was named before."""
 NEGATORS = frozenset(
     "not no non never none nobody nothing nowhere neither without cannot hardly rarely fail fails failed refuse "
     "refuses refused lack lacks lacked unable".split()

@@ -9,7 +9,16 @@ from itertools import combinations, pairwise, product
 from syncheck.features.contrasts.coordination import is_of_its_thing, joins, says_elsewhere, says_otherwise_elsewhere
 from syncheck.features.contrasts.denials import starts_bound
 from syncheck.features.contrasts.differences import BETTER, FITS, REACH, Difference, Found, likeness
-from syncheck.features.contrasts.grammar import ARTICLES, AUXILIARIES, BE, DATES, NEGATORS, SYMMETRIC, TITLES
+from syncheck.features.contrasts.grammar import (
+    ARTICLES,
+    AUXILIARIES,
+    BE,
+    DATES,
+    NEGATORS,
+    STANDING_IN,
+    SYMMETRIC,
+    TITLES,
+)
 from syncheck.features.contrasts.misplaced import BOUNDS
 from syncheck.features.contrasts.negations import bounds_differ, is_cut_short, is_excepted
 from syncheck.features.contrasts.opposites import CONVERSE, EXCLUSIVE, OPPOSITES, TRADE, OppositeKind
@@ -34,6 +43,8 @@ ASIDE = frozenset("also ever even still then only always".split())
 """Words between such a verb and what it is about."""
 NOT_QUITE = frozenset("not almost nearly practically virtually".split())
 """Words before "all" and "every" that leave some out."""
+DEGREES = frozenset("more less as".split())
+"""Words before an adjective that is compared."""
 TIMES = frozenset("before after".split())
 CONNECTING = frozenset("to than over before after above below into".split())
 """Words that need no verb beside them to tell the items on both sides apart."""
@@ -121,6 +132,8 @@ def _agree(
 ) -> bool:
     """Return True if a word and its opposite may both be true."""
     token, opposite = claim.tokens[place], chunk.tokens[other]
+    if _is_compared(claim, place) != _is_compared(chunk, other):
+        return True
     if says_elsewhere(claim, place, chunk, other) or _is_denied(claim, token) != _is_denied(chunk, opposite):
         return True
     if kind == "antonym" and (
@@ -141,6 +154,15 @@ def _agree(
             for n, known in enumerate(claim.tokens)
         )
     return token.word in CONVERSE and _has_crossed(claim, token, chunk, opposite)
+
+
+def _is_compared(side: ParsedText, place: int) -> bool:
+    """Return True for "common" in "more common than", which calls nothing common, and for "more" in "more than 5"."""
+    if any(token.word in DEGREES for token in side.tokens[max(0, place - 1) : place]):
+        return any(token.word in {"than", "as"} and token.start > side.tokens[place].start for token in side.tokens)
+    after = [*side.tokens[place + 1 : place + 4]]
+    is_bound = len(after) > 1 and after[0].word == "than" and (after[1].number or after[1].word == "one")
+    return is_bound and not any(token.word == "times" for token in after)
 
 
 def _is_passive(side: ParsedText, place: int) -> bool:
@@ -329,7 +351,7 @@ def _between(side: ParsedText, first: int, second: int, terms: AbstractSet[tuple
         begin += 1
     while begin < end and (side.tokens[end - 1].stem, side.tokens[end].stem) in terms:
         end -= 1
-    inner = [t for t in side.tokens[begin:end] if t.word not in AUXILIARIES | ARTICLES | TITLES]
+    inner = [t for t in side.tokens[begin:end] if t.word not in AUXILIARIES | ARTICLES | TITLES | STANDING_IN]
     farthest = COMPARING if any(t.word == "than" for t in inner) else BETWEEN
     if not 0 < len(inner) <= farthest or side.tokens[first].clause != side.tokens[second].clause:
         return ()

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from syncheck.features.contrasts.coordination import is_verb
 from syncheck.features.contrasts.differences import Difference, Found
-from syncheck.features.contrasts.grammar import ARTICLES, CONJUNCTIONS, PREPOSITIONS, TITLES
+from syncheck.features.contrasts.grammar import ARTICLES, CONJUNCTIONS, PREPOSITIONS, STANDING_IN, TITLES
 from syncheck.features.contrasts.parsing import ParsedText
 from syncheck.features.contrasts.tokens import Token
 
@@ -23,8 +23,6 @@ COVERED = 0.5
 DETERMINERS = ARTICLES | frozenset("all each every both our my your".split())
 OPENERS = DETERMINERS | CONJUNCTIONS | frozenset("their his her its".split())
 """Words before the thing that a fact begins with."""
-STANDING_IN = frozenset("one ones".split())
-"""Words that stand for what was named before."""
 NO_THINGS = TITLES | PREPOSITIONS | STANDING_IN | frozenset("other others rest same latter former even against".split())
 """Words that name nothing of their own."""
 

@@ -81,6 +81,12 @@ LIBRARY = [
             ("Paul Lindqvist succeeded Mira Okafor", "Mira Okafor became head in 2018, succeeding Paul Lindqvist"),
         ),
         (
+            "Electric trains were replaced by steam trains in 1934.",
+            "Steam trains were replaced by electric ones in 1934.",
+            "order",
+            ("Electric trains were replaced by steam trains", "Steam trains were replaced by electric ones"),
+        ),
+        (
             "Hornbeam stands wet ground better than beech.",
             "Beech stands wet ground better than hornbeam.",
             "order",
