@@ -83,7 +83,8 @@ def misplaced(
         best = max(rivals, key=rivals.__getitem__, default=None)
         if best is None or (best != only and rivals[best] < max(FITS, BETTER * same)):
             continue
-        if exchanged and kind == "number" and (_is_part(chunk, item, best) or not _is_closer(claim, chunk, item, best)):
+        is_open = exchanged and kind == "number" and (best != only or _unit_after(claim, place) is None)
+        if is_open and (_is_part(chunk, item, best) or not _is_closer(claim, chunk, item, best)):
             continue
         if exchanged and kind == "name" and not _is_exchanged(claim, place, chunk, best):
             continue

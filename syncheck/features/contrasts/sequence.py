@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from syncheck.features.contrasts.differences import Difference, Found
 from syncheck.features.contrasts.grammar import RELATIVE
 from syncheck.features.contrasts.parsing import ParsedText
+from syncheck.features.contrasts.tokens import Token
 
 FIRST_BEFORE = frozenset("before then".split())
 """Words before which stands what comes first."""
 FIRST_AFTER = frozenset("after once".split())
 """Words after which stands what comes first; at the beginning of a clause it ends with a comma."""
+PRONOUNS = frozenset("he she it they".split())
 TIMES = FIRST_BEFORE | FIRST_AFTER
 
 
@@ -45,6 +48,12 @@ def _are_turned(ours: _Sequence, theirs: _Sequence) -> bool:
     return all(turned) and not any(kept)
 
 
+def _subject(part: Sequence[Token], other: Sequence[Token]) -> frozenset[str]:
+    """Return the stems of the name that a part begins with, if a pronoun stands for it in the other."""
+    name = itertools.takewhile(lambda token: token.name, part)
+    return frozenset(token.stem for token in name) if any(t.word in PRONOUNS for t in other) else frozenset()
+
+
 def _sequence(side: ParsedText) -> _Sequence | None:
     """Return the events of a text that names two; None if there are no such words, or several."""
     if TIMES.isdisjoint(side.words):
@@ -62,7 +71,10 @@ def _sequence(side: ParsedText) -> _Sequence | None:
     else:  # "After you have moved the accounts, wipe the phone"
         comma = side.text.find(",", word.start)
         before, after = [t for t in after if t.start > comma > 0], [t for t in after if t.start < comma]
-    first, then = (frozenset(t.stem for t in part if t.content) for part in (before, after))
+    first, then = (
+        frozenset(t.stem for t in part if t.content) - _subject(part, other)
+        for part, other in ((before, after), (after, before))
+    )
     is_relative = order[places[0] + 1 : places[0] + 2] and order[places[0] + 1].word in RELATIVE
     if (word.word in FIRST_AFTER) != bool(is_relative):  # "after which" comes what is second
         first, then = then, first

@@ -6,6 +6,8 @@ from syncheck.features.contrasts.contrast import contrast_with
 
 PHONES = "When you change phones, move the app's accounts before you wipe the old one."
 CABLES = "Drill first and then check with a detector whether cables are near."
+RUNNER = "Lisa Brandt trained with Paolo Ferri for three years before she joined the national team."
+BOOKS = "Members can borrow up to ten books for four weeks."
 PRICES = "Students get a discount of 20 percent; pensioners get none."
 CHALK = "Chalk is allowed in balls, loose chalk is not."
 WORDS = "Such clauses begin with words like after, because, before, once, then and when."
@@ -21,6 +23,12 @@ def found(sentence, evidence):
         ("Wipe the old phone before you move the app's accounts.", PHONES, ("order", "before", "before")),
         ("Move the accounts once you have wiped the old phone.", PHONES, ("order", "once", "before")),
         ("Check for cables before you drill.", CABLES, ("order", "before", "then")),
+        (
+            "Lisa Brandt joined the national team before she trained with Paolo Ferri.",
+            RUNNER,
+            ("order", "before", "before"),
+        ),
+        ("Members can borrow books for ten weeks.", BOOKS, ("number", "ten", "four")),
         ("Pensioners get a discount of 20 percent.", PRICES, ("negation", "", "pensioners get none")),
         ("Loose chalk is allowed.", CHALK, ("negation", "", "loose chalk is not")),
     ],
@@ -37,6 +45,8 @@ def test_a_reversed_sequence_and_a_short_denial_are_found(sentence, evidence, co
         ("Wipe the old phone after you have moved the accounts.", PHONES),
         ("Drill before you check for cables.", CABLES),
         ("Words like before and after begin such clauses, and so does because.", WORDS),
+        ("Lisa Brandt trained with Paolo Ferri before she joined the team.", RUNNER),
+        ("Members can borrow ten books for four weeks.", BOOKS),
         ("Chalk in balls is allowed.", CHALK),
         ("Students get a discount of 20 percent.", PRICES),
         ("Some shops stayed open.", "The chain closed 14 shops last year and opened none."),
