@@ -30,10 +30,13 @@ __all__ = [
     "FactContrast",
     "NOT_STATED",
     "SUPPORTED",
+    "UNSUPPORTED",
     "load_groups",
 ]
 
 CONTRADICTED, SUPPORTED, NOT_STATED = 0, 1, 2
+UNSUPPORTED = 3
+"""Label of claims known not to be supported, whether contradicted or not stated."""
 STRATA = (0.4, 0.6, 0.75, 0.85, 0.95)
 """Bounds between the strata of word overlap."""
 SLACK = 30
