@@ -14,7 +14,7 @@ import json
 import random
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -41,6 +41,8 @@ STRATA = (0.4, 0.6, 0.75, 0.85, 0.95)
 """Bounds between the strata of word overlap."""
 SLACK = 30
 """By how many claims the supported and the other ones of a stratum may differ."""
+DRAWS = 1000
+"""Draws of a value after which all values of its kind are held to be taken."""
 
 _KINDS = {"n": "negation", "q": "quantifier", "c": "comparison", "o": "order", "d": "condition", "r": "role"}
 _SLOT = re.compile(r"\{(\w)(\*?)(?::(\w+))?\}")
@@ -153,7 +155,10 @@ class FactContrast:
     def _fact(self, rng: random.Random, relation: Relation) -> _Fact:
         values: dict[str, Value] = {}
         for name, kind in relation.slots.items():
-            values[name] = _other(rng, kind, values.values())
+            value = _other(rng, kind, values.values())
+            if value is None:
+                raise ValueError(f"expected fewer values of the kind {kind} in one fact: {relation.same[0]}")
+            values[name] = value
         return _Fact(relation, values, rng.randrange(len(relation.same)))
 
     def _beside(self, rng: random.Random, fact: _Fact) -> _Fact:
@@ -177,7 +182,7 @@ class FactContrast:
         relation = fact.relation
         for kind, wording in rng.sample(relation.opposed, 2):
             yield Claim(filled(rng, wording, fact.values), CONTRADICTED, kind)
-        yield self._changed(rng, fact, others)
+        yield from self._changed(rng, fact, others)
         for name, value in fact.values.items():
             if value.excluded and rng.random() < 0.35:
                 excluded = {**fact.values, name: Value((rng.choice(value.excluded),))}
@@ -187,18 +192,23 @@ class FactContrast:
         if rng.random() < 0.1:
             yield Claim(self._fact(rng, rng.choice(self.relations)).text(rng), NOT_STATED, "unrelated")
 
-    def _changed(self, rng: random.Random, fact: _Fact, others: Sequence[_Fact]) -> Claim:
-        """Replace a value by one from another fact of the same relation, where there is one."""
+    def _changed(self, rng: random.Random, fact: _Fact, others: Sequence[_Fact]) -> Iterator[Claim]:
+        """Replace a value by one from another fact of the same relation, where there is one.
+
+        There is no claim where the facts have all values of the kind, as eight facts may have all days of the week.
+        """
         name = rng.choice(sorted(fact.values))
         kind = fact.relation.slots[name]
         near = [o.values[name] for o in others if o.relation is fact.relation and o.values[name] != fact.values[name]]
         value = rng.choice(near) if near and rng.random() < 0.7 else _other(rng, kind, fact.values.values())
         if any(o.relation is fact.relation and o.values == {**fact.values, name: value} for o in others):
             value = _other(rng, kind, [v for o in (fact, *others) for v in o.values.values()])
+        if value is None:
+            return
         text = filled(rng, rng.choice(fact.relation.same), {**fact.values, name: value})
         what = "name" if kind in _NAMES else "date" if kind in _DATES else "number" if _numeric(value) else "word"
         subject = name in fact.relation.subjects
-        return Claim(text, NOT_STATED if subject else CONTRADICTED, f"subject {what}" if subject else what)
+        yield Claim(text, NOT_STATED if subject else CONTRADICTED, f"subject {what}" if subject else what)
 
     def _joined(self, rng: random.Random, other: _Fact, claims: Sequence[Claim]) -> Iterator[Claim]:
         """Join another fact with a claim: supported if both are."""
@@ -235,13 +245,11 @@ def _lowered(text: str) -> str:
     )
 
 
-def _other(rng: random.Random, kind: str, taken: Any) -> Value:
-    """Draw a value that shares no spelling with those that are taken."""
+def _other(rng: random.Random, kind: str, taken: Iterable[Value]) -> Value | None:
+    """Draw a value that shares no spelling with those that are taken; None if there seems to be none."""
     spellings = {s for value in taken for s in value.spellings}
-    while True:
-        value = draw_value(rng, kind)
-        if not spellings & set(value.spellings):
-            return value
+    drawn = (draw_value(rng, kind) for _ in range(DRAWS))
+    return next((value for value in drawn if not spellings & set(value.spellings)), None)
 
 
 def _as_passages(rng: random.Random, texts: Sequence[str]) -> tuple[str, ...]:

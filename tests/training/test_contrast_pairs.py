@@ -119,3 +119,21 @@ def test_a_changed_subject_is_not_one_that_the_context_says_the_same_of(tmp_path
         for claim in group.claims:
             if claim.kind == "subject name":
                 assert claim.text.lower().split(" is ")[0] not in context
+
+
+def test_where_the_facts_have_all_values_of_a_kind_none_is_changed(tmp_path):
+    relations = tmp_path / "relations.txt"
+    relations.write_text("Rain on {W*:weekday}. / Wet {W}. != Dry {W}. / Sun on {W}. ? Cold {W}.\n" * 2)
+    maker = contrast_pairs.FactContrast(contrast_pairs.read_relations(relations))
+    few, many = ([maker.draw(random.Random(seed), count) for seed in range(20)] for count in (2, 60))
+    kinds_of_few, kinds_of_many = ({claim.kind for group in groups for claim in group.claims} for groups in (few, many))
+    assert kinds_of_few - kinds_of_many == {"subject date"}
+
+
+def test_a_relation_with_more_values_of_a_kind_than_there_are_is_refused(tmp_path):
+    relations = tmp_path / "relations.txt"
+    slots = " ".join(f"{{{letter}:when}}" for letter in "ABCD")
+    relations.write_text(f"It rained {slots}. / x != y / z ? v\n")
+    maker = contrast_pairs.FactContrast(contrast_pairs.read_relations(relations))
+    with pytest.raises(ValueError, match="of the kind when"):
+        maker.draw(random.Random(0), 1)
