@@ -1,35 +1,38 @@
-r"""Train the reader: updates of a language model's weights; passages and claims in, three verdicts out.
+r"""Train the reader: updates of a language model's weights; passages and a claim in, three verdicts out.
 
-    python examples/starter_kit/train_reader.py --contrast contrast-pairs --pairs support-pairs \
-        --output runs/reader --hours 1.5 --packed runs/reader/packed
+    python examples/starter_kit/train_reader.py --contrast contrast-pairs --pairs support-pairs --made made.jsonl \
+        --output runs/reader --packed runs/reader/packed
 
-The encoder is all-mpnet-base-v2. From its third layer on, every matrix learns a low-rank update (LoRA, Hu et al.,
-2022). The passages are read once for all claims about them, and none sees another, as
-:class:`~syncheck.alignment.ReaderAligner` reads them: a claim costs its own tokens. In addition to the cross-entropy
-there is a loss on differences: of the claims about one context, a supported one is to score above one that is not.
+The encoder is all-mpnet-base-v2. Every matrix of its layers learns a low-rank update (LoRA, Hu et al., 2022). Passages
+and claim are one text, in which every token sees every other. In addition to the cross-entropy there is a loss on
+differences: of the claims about one context, a supported one is to score above one that is not.
 
-Saves every ``--save-minutes`` and when told to end (SIGTERM), and resumes where it stopped with the same command. The
-rate falls over the second half of ``--hours``. The running mean of the weights is packed.
+Runs on a GPU in bfloat16 if there is one, otherwise on the CPU in float32. Saves every ``--save-minutes`` and when told
+to end (SIGTERM), and resumes where it stopped with the same command. The rate falls over the last part of
+``--minutes``. The running mean of the weights is packed.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import random
 import signal
 import time
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from importlib.resources import files
+from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from contrast_pairs import CONTRADICTED, NOT_STATED, SUPPORTED, Claim, ContrastGroup, load_groups
+from contrast_pairs import CONTRADICTED, NOT_STATED, SUPPORTED, UNSUPPORTED, Claim, ContrastGroup, load_groups
+from edited_claims import edited_groups
 from near_copies import near_copy
 from numpy.typing import NDArray
 from resumable import restore_optimizer, save_progress
@@ -38,48 +41,60 @@ from sklearn.metrics import roc_auc_score
 from support_pairs import load_pairs, part_of
 from tokenizers import Tokenizer
 from torch import Tensor, nn
-from torch.nn.functional import cross_entropy, linear, logsigmoid, softplus
+from torch.nn.functional import cross_entropy, linear, scaled_dot_product_attention, softplus
+from torch.utils.data import DataLoader, Dataset
+from tqdm import tqdm
 from transformers import MPNetModel
 
-from syncheck.alignment.evidence import EvidenceIndex, split_passages
-from syncheck.alignment.reader import CLAIM_TOKENS, PREMISE_TOKENS
+from syncheck.alignment.evidence import EvidenceIndex
+from syncheck.alignment.reader import CLAIM_TOKENS, closest_chunks
 from syncheck.alignment.reader_network import (
     BEGIN,
     DOWN,
     END,
+    FIRST_POSITION,
     FORMAT,
+    HEAD_WIDTH,
     UP,
-    ReaderNetwork,
-    Stretch,
     encoder_of,
     encoder_weights,
     fingerprint,
     in_eight_bits,
 )
 from syncheck.evaluation import expected_calibration_error
+from syncheck.segments import ENGLISH_ABBREVIATIONS, SentenceCutter
 
-UNSUPPORTED = 3
-"""Label of claims known not to be supported, whether contradicted or not stated."""
-FIRST_LAYER, RANK, UPDATE_SCALE = 2, 16, 2.0
-BATCH_TOKENS, POOL_GROUPS = 1400, 64
-LEARNING_RATE, WARM_UP_STEPS, DECAY_SHARE, AVERAGE = 6e-4, 60, 0.6, 0.99
-PAIR_WEIGHT = 0.5
-WRITTEN_CLAIMS = 10
-"""Most claims of a written group that are drawn at once."""
-LOGGED = 40
-"""Held-out contexts that are measured while the training goes on."""
-COPIES, ELSEWHERE = 1, 1
-"""Claims added to a written group, so that matching words neither speak for nor against it alone."""
+RANK, UPDATE_SCALE = 64, 1.0
+LEARNING_RATE, WARM_UP_STEPS, DECAY_SHARE, LEAST_RATE = 5e-4, 60, 0.7, 0.01
+"""The rate, the steps in which it rises, the part of the time in which it falls, and the share at which that ends."""
+BETAS, LARGEST_GRADIENT = (0.9, 0.98), 1.0
+AVERAGE = 0.995
+"""Weight of the running mean in each step, once it has begun."""
+DROPOUT = 0.1
+"""Of the outputs of the embeddings and of each half of a layer."""
+SMOOTHING, PAIR_WEIGHT = 0.03, 0.5
+BATCH_TOKENS, POOL_GROUPS = 24_576, 160
+"""Tokens of a batch, padding included, and groups that are sorted by length into batches together."""
+BUDGETS = (160, 200, 250)
+"""Tokens of passages that are read with a claim, drawn for each group; the largest is for measuring."""
+MOST_CLAIMS = 12
+"""Most claims of a group that are drawn at once."""
+FOREIGN_SHARE, BESIDE_SHARE = 0.15, 0.25
+"""How often a group that was not written gets a claim about another context, and such a group other passages."""
+LOGGED, LOG_SECONDS = 40, 30
+"""Held-out contexts that are measured while the training goes on, and seconds between two lines of the log."""
 SHARES = {
-    "written": 0.20, "matched": 0.47, "snli": 0.05, "counterfactual-nli": 0.06, "conjnli": 0.02, "med": 0.01,
-    "fever-symmetric": 0.03, "fool-me-twice": 0.05, "defacto": 0.05, "bump": 0.02, "summedits": 0.02, "frank": 0.02,
+    "matched": 0.36, "written": 0.17, "answers": 0.08, "snli": 0.06, "counterfactual-nli": 0.06, "conjnli": 0.03,
+    "med": 0.02, "fever-symmetric": 0.03, "fool-me-twice": 0.05, "defacto": 0.05, "bump": 0.02, "summedits": 0.02,
+    "frank": 0.03, "edits": 0.06, "made": 0.03,
 }  # fmt: skip
-"""Part of the groups that comes from each source."""
+"""Part of the groups that comes from each source, in proportion to those of the sources that there are."""
 CONTRAST_SOURCES = ("conjnli", "counterfactual-nli", "fever-symmetric", "fool-me-twice", "med", "snli")
 SUPPORT_SOURCES = ("defacto", "bump", "summedits", "frank")
+WRITTEN_SOURCES = ("matched", "written", "answers")
 WRITTEN = Path(__file__).with_name("claims")
-MATCHED = "[j-s]-*.txt"
-"""Files whose neighbouring claims are pairs that differ in one thing."""
+MATCHED, ANSWERS = frozenset("jklmnopqrstwxyz"), frozenset("uv")
+"""Letters of the files whose neighbouring claims are pairs that differ in one thing, and of those with answers."""
 RELATIONS = {"entailment": SUPPORTED, "contradiction": CONTRADICTED, "neutral": NOT_STATED}
 
 
@@ -93,122 +108,247 @@ class Updated(nn.Module):
         self.up = nn.Parameter(torch.zeros(base.out_features, RANK))
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """Map (T, K) to (T, N)."""
+        """Map (..., K) to (..., N)."""
         narrow = linear(inputs, self.down.to(inputs.dtype))
         return self.base(inputs) + linear(narrow, (UPDATE_SCALE * self.up).to(inputs.dtype))  # type: ignore[no-any-return]
 
 
-def trainable(encoder: MPNetModel, seed: int) -> ReaderNetwork:
+class Attention(nn.Module):
+    """MPNet's attention by PyTorch's kernel, which keeps no weights of pairs of tokens for the backward pass."""
+
+    def __init__(self, base: Any) -> None:
+        super().__init__()
+        self.q, self.k, self.v, self.o = base.q, base.k, base.v, base.o
+        self.heads: int = base.num_attention_heads
+
+    def forward(self, hidden: Tensor, attention_mask: Tensor | None, position_bias: Tensor, **_: Any) -> tuple[Tensor]:
+        """Map (B, T, H) to the same, as a tuple of one, which MPNet's layer expects; without padding, no mask comes."""
+        query, key, value = (
+            part(hidden).unflatten(-1, (self.heads, -1)).transpose(1, 2) for part in (self.q, self.k, self.v)
+        )
+        bias = position_bias if attention_mask is None else position_bias + attention_mask
+        mixed = scaled_dot_product_attention(query, key, value, attn_mask=bias)
+        return (self.o(mixed.transpose(1, 2).flatten(2)),)
+
+
+class JointReader(nn.Module):
+    """The encoder with updates of all matrices of its layers, and a head with three outputs.
+
+    Parameters
+    ----------
+    encoder
+        An MPNet without pooler, whose weights stay as they are. It is changed in place.
+    """
+
+    def __init__(self, encoder: MPNetModel) -> None:
+        super().__init__()
+        encoder.requires_grad_(False)
+        for layer in encoder.encoder.layer:
+            layer.attention.attn = Attention(layer.attention.attn)
+            for name, module in list(layer.named_modules()):
+                if isinstance(module, nn.Linear):
+                    layer.set_submodule(name, Updated(module))
+        for module in encoder.modules():
+            if isinstance(module, nn.Dropout):
+                module.p = DROPOUT
+        self.encoder = encoder
+        self.hidden = nn.Linear(2 * encoder.config.hidden_size, HEAD_WIDTH)
+        self.verdict = nn.Linear(HEAD_WIDTH, 3)
+
+    def forward(self, batch: Batch) -> Tensor:
+        """Return the logits (B, 3): the head sees the END before a claim, and the mean over it and the END after it."""
+        device = self.verdict.weight.device
+        ids, starts, ends = (torch.from_numpy(array).to(device) for array in (batch.ids, batch.starts, batch.ends))
+        places = torch.arange(ids.shape[1], device=device)
+        states = self.encoder(
+            input_ids=ids,
+            attention_mask=(places <= ends[:, None]).long(),
+            position_ids=places[None] + FIRST_POSITION,
+        ).last_hidden_state
+        own = ((places >= starts[:, None]) & (places <= ends[:, None])).float()
+        mean = torch.einsum("bt,bth->bh", own / own.sum(1, keepdim=True), states.float())
+        before = states[torch.arange(len(ids), device=device), starts - 1].float()
+        return self.verdict(torch.tanh(self.hidden(torch.cat([before, mean], dim=1))))  # type: ignore[no-any-return]
+
+
+def trainable(encoder: MPNetModel, seed: int) -> JointReader:
     """Return the network with updates to be trained, and a new head."""
     torch.manual_seed(seed)
-    encoder.requires_grad_(False)
-    for layer in encoder.encoder.layer[FIRST_LAYER:]:
-        for name, module in list(layer.named_modules()):
-            if isinstance(module, nn.Linear):
-                layer.set_submodule(name, Updated(module))
-    return ReaderNetwork(encoder)
+    return JointReader(encoder)
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """An encoded group: the passages, the claims after them, their labels and kinds."""
+    """A claim and the passages that are read with it, as token ids; ``context`` is the number of its context."""
 
-    premise: list[int]
-    claims: list[list[int]]
-    labels: list[int]
-    kinds: list[str]
+    premise: Sequence[int]
+    claim: Sequence[int]
+    label: int
+    kind: str
+    context: int
 
     def __len__(self) -> int:
-        return len(self.premise) + sum(map(len, self.claims))
+        return len(self.premise) + len(self.claim) + 3
+
+
+class Batch(NamedTuple):
+    """B claims that are read at once: tokens (B, T), where each claim starts and its last mark is, labels, contexts."""
+
+    ids: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    ends: NDArray[np.int64]
+    labels: NDArray[np.int64]
+    contexts: NDArray[np.int64]
+
+
+def collated(rows: Sequence[Row]) -> Batch:
+    """Write each row as BEGIN, passages, END, claim, END, and pad to a multiple of eight, which suits GPUs."""
+    ids = np.full((len(rows), -max(map(len, rows)) // 8 * -8), END)
+    for own, row in zip(ids, rows, strict=True):
+        own[: len(row)] = [BEGIN, *row.premise, END, *row.claim, END]
+    ends = np.array([len(row) - 1 for row in rows])
+    starts = ends - [len(row.claim) for row in rows]
+    return Batch(ids, starts, ends, np.array([row.label for row in rows]), np.array([row.context for row in rows]))
+
+
+def batches_of(rng: random.Random, contexts: Sequence[Sequence[Row]]) -> list[list[Row]]:
+    """Sort contexts by length and cut them into batches of at most ``BATCH_TOKENS``, if they can be, in random order.
+
+    The claims of a context stay together.
+    """
+    batches: list[list[Row]] = [[]]
+    for rows in sorted(contexts, key=lambda rows: max(map(len, rows))):  # so the last is the longest
+        longest = -max(map(len, rows)) // 8 * -8
+        if batches[-1] and (len(batches[-1]) + len(rows)) * longest > BATCH_TOKENS:
+            batches.append([])
+        batches[-1] += rows
+    rng.shuffle(batches)
+    return batches
 
 
 @dataclass(frozen=True, slots=True)
+class Context:
+    """Passages that are cut into chunks: their index, and the token ids of each chunk."""
+
+    index: EvidenceIndex
+    chunks: list[list[int]]
+
+    @property
+    def tokens(self) -> int:
+        """Number of tokens of all chunks."""
+        return sum(map(len, self.chunks))
+
+    def closest(self, claim: str, room: int) -> list[int]:
+        """Return the tokens of all chunks if there is room for them, otherwise of those closest to the claim."""
+        chosen: Sequence[int] = range(len(self.chunks))
+        if self.tokens > room:
+            chosen = closest_chunks(self.index, claim, [len(chunk) for chunk in self.chunks], room)
+        return [token for place in chosen for token in self.chunks[place]][:room]
+
+    def first(self, room: int) -> list[list[int]]:
+        """Return the chunks from the first on, without those for which no room is left."""
+        taken = []
+        for chunk in self.chunks:
+            if len(chunk) <= room:
+                taken.append(chunk)
+                room -= len(chunk)
+        return taken
+
+
 class Encoder:
-    """Turns groups into rows; of a context that is too long, the sentences closest to the claims are kept."""
+    """Turns texts into token ids.
 
-    tokenizer: Tokenizer
+    Parameters
+    ----------
+    tokenizer
+        Of the language model, without truncation and padding.
+    """
 
-    def encode(self, group: ContrastGroup) -> Row:
-        """Encode passages and claims."""
-        claims = [[END, *self._ids(claim.text)[:CLAIM_TOKENS], END] for claim in group.claims]
-        premise = self._ids("\n".join(group.passages))
-        if len(premise) > PREMISE_TOKENS:
-            premise = self._closest(group)
-        return Row([BEGIN, *premise, END], claims, [c.label for c in group.claims], [c.kind for c in group.claims])
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self.tokenizer = tokenizer
+        self._cut = SentenceCutter(ENGLISH_ABBREVIATIONS).texts
 
-    def _closest(self, group: ContrastGroup) -> list[int]:
-        index = EvidenceIndex(group.passages)
-        best = [index.best(claim.text, 6) for claim in group.claims]
-        ranked = dict.fromkeys(chunks[rank] for rank in range(6) for chunks in best if rank < len(chunks))
-        chosen, room = [], PREMISE_TOKENS
-        for chunk in ranked:
-            tokens = len(self._ids(index.chunks[chunk].text))
-            if tokens <= room:
-                chosen.append(chunk)
-                room -= tokens
-        return self._ids("\n".join(index.chunks[chunk].text for chunk in sorted(chosen)))[:PREMISE_TOKENS]
+    def context(self, passages: Sequence[str]) -> Context:
+        """Cut passages into chunks."""
+        index = EvidenceIndex(passages, cut=self._cut)
+        return Context(index, [self._ids(chunk.text) for chunk in index.chunks])
+
+    def row(self, premise: Sequence[int], claim: Claim, number: int) -> Row:
+        """Encode a claim about passages that are encoded."""
+        return Row(premise, self._ids(claim.text)[:CLAIM_TOKENS], claim.label, claim.kind, number)
+
+    def rows(self, group: ContrastGroup, number: int) -> list[Row]:
+        """Encode all claims of a group, with as many of the passages as can be read."""
+        context = self.context(group.passages)
+        return [self.row(context.closest(claim.text, BUDGETS[-1]), claim, number) for claim in group.claims]
 
     def _ids(self, text: str) -> list[int]:
         ids: list[int] = self.tokenizer.encode(text, add_special_tokens=False).ids
         return ids
 
 
-def logits_of(network: ReaderNetwork, rows: Sequence[Row]) -> Tensor:
-    """Return the logits (N, 3) of all claims of the rows."""
-    stretches: list[Stretch] = []
-    claims: list[int] = []
-    for row in rows:
-        premise = len(stretches)
-        claims += range(premise + 1, premise + 1 + len(row.claims))
-        stretches += [Stretch(row.premise), *(Stretch(claim, premise) for claim in row.claims)]
-    hidden, _ = network.encode(stretches)
-    return network.verdicts([hidden[claim] for claim in claims])
-
-
-class Sources:
-    """Deals groups source by source, each in its own order, which starts anew when it is exhausted.
+class Pools(Dataset[list[Batch]]):
+    """Batches of groups that are drawn at random, by the number of the pool.
 
     Parameters
     ----------
     groups
-        By source.
-    shares
-        What part of the groups comes from each source.
+        By source; a group of its own source is in :data:`WRITTEN_SOURCES` if it was written.
+    encoder
+        Of their texts.
     seed
-        Of the orders.
+        Of what is drawn.
     """
 
-    def __init__(self, groups: dict[str, list[ContrastGroup]], shares: dict[str, float], seed: int) -> None:
-        self.groups, self.shares, self.seed = groups, shares, seed
-        self._orders: dict[str, tuple[int, list[int]]] = {}
+    def __init__(self, groups: Mapping[str, Sequence[ContrastGroup]], encoder: Encoder, seed: int) -> None:
+        self.groups = {source: groups[source] for source in sorted(groups) if groups[source]}
+        self.encoder, self.seed = encoder, seed
+        self._others = [self.groups[source] for source in ("matched", "written") if source in self.groups]
 
-    def pool(self, number: int, shares: dict[str, float], drawn: dict[str, float]) -> list[ContrastGroup]:
-        """Return the groups of a pool; ``drawn`` counts what each source has given."""
+    def __getitem__(self, number: int) -> list[Batch]:
         rng = random.Random(f"{self.seed}-{number}")
-        names = rng.choices(sorted(shares), [shares[s] for s in sorted(shares)], k=POOL_GROUPS)
-        return [self._next(source, drawn) for source in names]
+        sources = rng.choices(list(self.groups), [SHARES[source] for source in self.groups], k=POOL_GROUPS)
+        drawn = [self.drawn(rng, rng.choice(self.groups[source]), place) for place, source in enumerate(sources)]
+        return [collated(batch) for batch in batches_of(rng, drawn)]
 
-    def _next(self, source: str, drawn: dict[str, float]) -> ContrastGroup:
-        key = f"drawn {source}"
-        epoch, position = divmod(int(drawn.get(key, 0)), len(self.groups[source]))
-        drawn[key] = drawn.get(key, 0) + 1
-        if self._orders.get(source, (-1, []))[0] != epoch:
-            order = list(range(len(self.groups[source])))
-            random.Random(f"{self.seed}-{source}-{epoch}").shuffle(order)
-            self._orders[source] = (epoch, order)
-        return self.groups[source][self._orders[source][1][position]]
+    def drawn(self, rng: random.Random, group: ContrastGroup, number: int) -> list[Row]:
+        """Draw some claims of a group, and mostly one about another context, sometimes between other passages."""
+        room = rng.choice(BUDGETS)
+        context = self.encoder.context(group.passages)
+        rows = [
+            self.encoder.row(context.closest(claim.text, room), claim, number)
+            for claim in some_claims(rng, group, [chunk.text for chunk in context.index.chunks])
+        ]
+        if self._others and (group.source in WRITTEN_SOURCES or rng.random() < FOREIGN_SHARE):
+            other = rng.choice(rng.choice(self._others))
+            if other.passages != group.passages:
+                foreign = Claim(rng.choice(other.claims).text, NOT_STATED, "unrelated")
+                rows.append(self.encoder.row(rows[0].premise, foreign, number))
+            if rng.random() < BESIDE_SHARE:
+                rows = self._beside(rng, rows, group, room - context.tokens)
+        return rows
+
+    def _beside(self, rng: random.Random, rows: list[Row], group: ContrastGroup, room: int) -> list[Row]:
+        """Put other passages around those of the rows, as far as there is room."""
+        passages = rng.choice(rng.choice(self._others)).passages
+        if room <= 0 or passages == group.passages:
+            return rows
+        chunks = self.encoder.context(passages).first(room)
+        place = rng.randint(0, len(chunks))
+        before, after = sum(chunks[:place], []), sum(chunks[place:], [])
+        return [replace(row, premise=[*before, *row.premise, *after]) for row in rows]
 
 
-def batches_of(rng: random.Random, rows: list[Row]) -> list[list[Row]]:
-    """Sort rows by length and cut them into batches of about ``BATCH_TOKENS``, in random order."""
-    rows = sorted(rows, key=len)
-    batches: list[list[Row]] = [[]]
-    for row in rows:
-        if batches[-1] and (len(batches[-1]) + 1) * len(row) > BATCH_TOKENS:
-            batches.append([])
-        batches[-1].append(row)
-    rng.shuffle(batches)
-    return batches
+def some_claims(rng: random.Random, group: ContrastGroup, sentences: Sequence[str]) -> list[Claim]:
+    """Draw at most ``MOST_CLAIMS`` claims; of a written group neighbouring pairs, and what a passage says nearly."""
+    claims = list(group.claims)
+    if group.source not in WRITTEN_SOURCES:
+        first = rng.randint(0, max(0, len(claims) - MOST_CLAIMS))
+        return claims[first : first + MOST_CLAIMS]
+    pairs = [claims[start : start + 2] for start in range(0, len(claims), 2)]
+    rng.shuffle(pairs)  # neighbours mostly are a pair that differs in one thing
+    near = Claim(near_copy(rng, sentences), SUPPORTED, "copy")
+    return [*[claim for pair in pairs for claim in pair][:MOST_CLAIMS], near]
 
 
 def support_margin(logits: Tensor) -> Tensor:
@@ -217,26 +357,14 @@ def support_margin(logits: Tensor) -> Tensor:
     return logits[:, SUPPORTED] - others
 
 
-def loss_of(logits: Tensor, batch: Sequence[Row]) -> Tensor:
+def loss_of(logits: Tensor, labels: Tensor, contexts: Tensor) -> Tensor:
     """Cross-entropy over claims plus the loss of wrongly ordered claims of one context."""
-    labels = torch.tensor([label for row in batch for label in row.labels])
-    margin = support_margin(logits)
-    three = labels != UNSUPPORTED
-    total = -logsigmoid(-margin[~three]).sum()
-    if three.any():
-        total = total + cross_entropy(logits[three], labels[three], reduction="sum", label_smoothing=0.03)
-    good, bad, start = [], [], 0
-    for row in batch:
-        places = range(start, start + len(row.labels))
-        ups = [i for i in places if labels[i] == SUPPORTED]
-        downs = [i for i in places if labels[i] != SUPPORTED]
-        good += [u for u in ups for _ in downs]
-        bad += [d for _ in ups for d in downs]
-        start += len(row.labels)
-    loss = total / len(labels)
-    if good:
-        loss = loss + PAIR_WEIGHT * softplus(margin[bad] - margin[good]).mean()
-    return loss
+    margin, good = support_margin(logits), labels == SUPPORTED
+    named = cross_entropy(logits, labels.clamp_max(NOT_STATED), reduction="none", label_smoothing=SMOOTHING)
+    total = torch.where(labels == UNSUPPORTED, softplus(margin), named).mean()
+    pairs = (good[:, None] & ~good & (contexts[:, None] == contexts)).float()
+    disorder = softplus(margin - margin[:, None]) * pairs
+    return total + PAIR_WEIGHT * disorder.sum() / pairs.sum().clamp_min(1)
 
 
 def grouped(pairs: Sequence[tuple[tuple[str, ...], str, int]], source: str) -> list[ContrastGroup]:
@@ -282,25 +410,6 @@ def _written_in(path: Path) -> list[tuple[tuple[str, ...], tuple[Claim, ...]]]:
     if found and not found[-1][1]:
         raise ValueError(f"{path.name}: expected claims after the last passage, found none")
     return [(tuple(passages), tuple(claims)) for passages, claims in found]
-
-
-def with_easy_claims(group: ContrastGroup, rng: random.Random, others: Sequence[ContrastGroup]) -> ContrastGroup:
-    """Add what the context itself says, nearly in its words, and claims about other contexts."""
-    said = [chunk.text for chunk in split_passages(group.passages)]
-    near = dict.fromkeys(near_copy(rng, said) for _ in range(COPIES))
-    copies = [Claim(text, SUPPORTED, "copy") for text in near]
-    elsewhere = [rng.choice(rng.choice(others).claims) for _ in range(ELSEWHERE)]
-    foreign = [Claim(claim.text, NOT_STATED, "unrelated") for claim in elsewhere if claim not in group.claims]
-    return replace(group, claims=(*group.claims, *copies, *foreign))
-
-
-def beside_others(group: ContrastGroup, rng: random.Random, others: Sequence[ContrastGroup]) -> ContrastGroup:
-    """Mix the passages with those of another context, half of the time."""
-    other = rng.choice(others).passages
-    if rng.random() < 0.5 or set(other) & set(group.passages):
-        return group
-    before = rng.randint(0, len(other))
-    return replace(group, passages=(*other[:before], *group.passages, *other[before:]))
 
 
 def is_held_out(group: ContrastGroup) -> bool:
@@ -351,26 +460,26 @@ class Judged:
 
 
 @torch.no_grad()
-def judged(model: ReaderNetwork, rows: Sequence[Row]) -> Judged:
-    """Judge all claims of the rows."""
+def judged(model: JointReader, rows: Sequence[Row]) -> Judged:
+    """Judge all rows."""
     model.eval()
     logits, dealt = [], []
-    for batch in batches_of(random.Random(0), list(rows)):
-        logits.append(logits_of(model, batch))
+    for batch in batches_of(random.Random(0), [[row] for row in rows]):
+        logits.append(model(collated(batch)).cpu())
         dealt += batch
     model.train()
     return Judged(
         torch.cat(logits),
-        torch.tensor([label for row in dealt for label in row.labels]),
-        torch.tensor([number for number, row in enumerate(dealt) for _ in row.labels]),
-        np.array([kind for row in dealt for kind in row.kinds]),
-        np.array([_overlap(claim, row.premise) for row in dealt for claim in row.claims]),
+        torch.tensor([row.label for row in dealt]),
+        torch.tensor([row.context for row in dealt]),
+        np.array([row.kind for row in dealt]),
+        np.array([_overlap(row) for row in dealt]),
     )
 
 
-def _overlap(claim: Sequence[int], premise: Sequence[int]) -> float:
-    own = set(claim) - {END}
-    return len(own & set(premise)) / max(1, len(own))
+def _overlap(row: Row) -> float:
+    own = set(row.claim)
+    return len(own & set(row.premise)) / max(1, len(own))
 
 
 def measured(found: Judged) -> dict[str, float]:
@@ -412,41 +521,59 @@ class Run:
         To train.
     output
         Where it is saved.
-    hours, seed
+    minutes, seed
         Of the command.
     """
 
-    def __init__(self, model: ReaderNetwork, output: Path, *, hours: float, seed: int) -> None:
-        self.model, self.output, self.hours, self.seed = model, output, hours, seed
+    def __init__(self, model: JointReader, output: Path, *, minutes: float, seed: int) -> None:
+        self.model, self.output, self.minutes, self.seed = model, output, minutes, seed
+        self.device = model.verdict.weight.device
         self.trained = {name: p for name, p in model.named_parameters() if p.requires_grad}
         self.optimizer = torch.optim.AdamW(
-            self.trained.values(), lr=LEARNING_RATE, weight_decay=0.0, betas=(0.9, 0.98), fused=True
+            self.trained.values(), lr=LEARNING_RATE, weight_decay=0.0, betas=BETAS, fused=True
         )
-        self.progress: dict[str, float] = {"pool": 0, "step": 0, "claims": 0, "seconds": 0.0}
+        self.progress: dict[str, float] = {"pool": 0, "batch": 0, "step": 0, "claims": 0, "seconds": 0.0}
         self.average = {name: p.detach().clone() for name, p in self.trained.items()}
         if (output / "progress.json").exists():
             self.progress = json.loads((output / "progress.json").read_text())
             model.load_state_dict(load_file(output / "weights.safetensors"), strict=False)
             restore_optimizer(output, self.optimizer)
-            self.average = load_file(output / "average.safetensors")
+            self.average = load_file(output / "average.safetensors", device=str(self.device))
 
-    def step(self, batch: Sequence[Row]) -> float:
+    @property
+    def is_over(self) -> bool:
+        """True once the time is up."""
+        return self.progress["seconds"] >= 60 * self.minutes
+
+    def batches(self, pools: Pools, workers: int) -> Iterator[Batch]:
+        """Yield batches without end, from where the run is; the progress is that after the one yielded last."""
+        first = int(self.progress["pool"])
+        loader = DataLoader(pools, batch_size=None, sampler=count(first), num_workers=workers, collate_fn=list)
+        for number, batches in enumerate(loader, first):
+            for place in range(int(self.progress["batch"]), len(batches)):
+                self.progress |= {"pool": number, "batch": place + 1}
+                yield batches[place]
+            self.progress["batch"] = 0
+
+    def step(self, batch: Batch) -> Tensor:
         """Take one step; return the loss."""
         done = self.progress["step"]
-        left = max(0.02, (1 - self.progress["seconds"] / (3600 * self.hours)) / DECAY_SHARE)
+        left = max(LEAST_RATE, (1 - self.progress["seconds"] / (60 * self.minutes)) / DECAY_SHARE)
         for group in self.optimizer.param_groups:
             group["lr"] = LEARNING_RATE * min((done + 1) / WARM_UP_STEPS, 1.0, left)
-        loss = loss_of(logits_of(self.model, batch), batch)
+        torch.manual_seed(10**9 * self.seed + int(done))  # of what is dropped out, also after the run was resumed
+        labels, contexts = (torch.from_numpy(array).to(self.device) for array in (batch.labels, batch.contexts))
+        loss = loss_of(self.model(batch), labels, contexts)
         self.optimizer.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
-        nn.utils.clip_grad_norm_(self.trained.values(), 1.0, error_if_nonfinite=True)
+        nn.utils.clip_grad_norm_(self.trained.values(), LARGEST_GRADIENT)
         self.optimizer.step()
         self.progress["step"] += 1
-        self.progress["claims"] += sum(len(row.labels) for row in batch)
+        self.progress["claims"] += len(batch.labels)
         weight = 1 - min(AVERAGE, self.progress["step"] / (self.progress["step"] + 10))
         for name, parameter in self.trained.items():
             self.average[name].lerp_(parameter.detach(), weight)
-        return loss.item()
+        return loss.detach()
 
     def told(self) -> dict[str, float]:
         """Return the progress of the run, for the log."""
@@ -460,45 +587,47 @@ class Run:
         save_progress(self.output, self.optimizer, self.progress)
 
 
-def train(run: Run, sources: Sources, encoder: Encoder, heldout: Sequence[Row], *, save_minutes: float) -> None:
-    """Train until the time is up."""
-    log = (run.output / "log.jsonl").open("a")
-    run.model.train()
-    started, saved = time.perf_counter() - run.progress["seconds"], time.perf_counter()
+def train(run: Run, pools: Pools, heldout: Sequence[Row], *, save_minutes: float, workers: int) -> None:
+    """Train until the time is up.
+
+    Raises
+    ------
+    FloatingPointError
+        If the loss is not a finite number.
+    """
+    log = run.output / "log.jsonl"
     told_to_stop: list[int] = []
     signal.signal(signal.SIGTERM, lambda number, _: told_to_stop.append(number))
-    written = sources.groups["written"]
-    while run.progress["seconds"] < 3600 * run.hours and not told_to_stop:
-        number = int(run.progress["pool"])
-        rng = random.Random(f"{run.seed}-pool-{number}")
-        drawn = sources.pool(number, sources.shares, run.progress)
-        rows = [encoder.encode(_varied(g, rng, written) if g.source == "written" else g) for g in drawn]
-        losses = []
-        for batch in batches_of(rng, rows):
-            losses.append(run.step(batch))
-            run.progress["seconds"] = time.perf_counter() - started
-        run.progress["pool"] += 1
-        _log(log, {**run.told(), "loss": round(sum(losses) / len(losses), 4)})
-        if time.perf_counter() - saved > 60 * save_minutes:
+    run.model.train()
+    batches = run.batches(pools, workers)
+    started = time.perf_counter() - run.progress["seconds"]
+    logged = saved = time.perf_counter()
+    losses: list[Tensor] = []  # on a GPU, asking for a number would wait for it
+    while not run.is_over and not told_to_stop:
+        losses.append(run.step(next(batches)))
+        now = time.perf_counter()
+        run.progress["seconds"] = now - started
+        if now - logged > LOG_SECONDS or run.is_over:
+            _log(log, {**run.told(), "loss": _mean(losses)})
+            losses, logged = [], now
+        if now - saved > 60 * save_minutes:
             run.save()
             _log(log, {**run.told(), **measured(judged(run.model, heldout))})
             saved = time.perf_counter()
     run.save()
 
 
-def _varied(group: ContrastGroup, rng: random.Random, written: Sequence[ContrastGroup]) -> ContrastGroup:
-    """Draw some claims of a written group, add easy ones, and sometimes other passages."""
-    pairs = [group.claims[start : start + 2] for start in range(0, len(group.claims), 2)]
-    rng.shuffle(pairs)  # neighbours mostly are a pair that differs in one thing
-    claims = tuple(claim for pair in pairs for claim in pair)[:WRITTEN_CLAIMS]
-    group = with_easy_claims(replace(group, claims=claims), rng, written)
-    return beside_others(group, rng, written) if rng.random() < 0.4 else group
+def _mean(losses: Sequence[Tensor]) -> float:
+    mean = torch.stack(list(losses)).mean().item()
+    if not np.isfinite(mean):
+        raise FloatingPointError(f"expected a finite loss, got {mean}")
+    return round(mean, 4)
 
 
-def _log(log: Any, record: dict[str, Any]) -> None:
+def _log(path: Path, record: dict[str, Any]) -> None:
     line = json.dumps(record)
-    log.write(line + "\n")
-    log.flush()
+    with path.open("a") as log:
+        log.write(line + "\n")
     print(line, flush=True)
 
 
@@ -532,53 +661,65 @@ def pack(run: Run, folder: Path, heldout: Sequence[Row]) -> None:
     """Write what :class:`~syncheck.alignment.ReaderAligner` loads in addition to the tokenizer: the running mean."""
     run.model.load_state_dict(run.average, strict=False)
     print(*map(json.dumps, report(judged(run.model, heldout))), sep="\n")
-    arrays = packed(run.average)
-    save_file(arrays, folder / "adapter.safetensors")
+    save_file(packed({name: value.cpu() for name, value in run.average.items()}), folder / "adapter.safetensors")
     spec = {"format": FORMAT, "encoder": fingerprint(encoder_weights()), "update_scale": UPDATE_SCALE}
     (folder / "reader.json").write_text(json.dumps(spec, indent=2) + "\n")
 
 
+def source_of(group: ContrastGroup) -> str:
+    """Return the source that a written group counts for, by the letter of its file."""
+    letter = group.claims[0].kind
+    return "matched" if letter in MATCHED else "answers" if letter in ANSWERS else "written"
+
+
+def load_training(args: argparse.Namespace, written: Sequence[ContrastGroup]) -> dict[str, list[ContrastGroup]]:
+    """Return the groups of each source; ``written`` are those that are not held out."""
+    groups: dict[str, list[ContrastGroup]] = {source: [] for source in WRITTEN_SOURCES}
+    for group in written:
+        groups[source_of(group)].append(replace(group, source=source_of(group)))
+    groups |= {source: load_contrast(args.contrast, source) for source in CONTRAST_SOURCES}
+    groups |= {source: load_support(args.pairs, source) for source in SUPPORT_SOURCES}
+    groups["edits"] = list(edited_groups(tqdm(written, desc="edits", unit=" contexts", mininterval=5), args.seed))
+    groups["made"] = [group for path in args.made for group in load_groups(path)]
+    return groups
+
+
 def main() -> None:
-    """Train for a number of hours."""
+    """Train for a number of minutes."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--contrast", type=Path, required=True, help="folder of pairs with relations")
     parser.add_argument("--pairs", type=Path, required=True, help="folder of pairs with two labels")
     parser.add_argument("--written", type=Path, default=WRITTEN, help="folder of written claims (%(default)s)")
-    parser.add_argument("--made", type=Path, nargs="*", default=[], help="groups of contrast_pairs.py, a tenth each")
+    parser.add_argument("--made", type=Path, nargs="*", default=[], help="files of groups that contrast_pairs.py wrote")
     parser.add_argument("--output", type=Path, required=True, help="folder of the run")
     parser.add_argument("--packed", type=Path, required=True, help="folder of the reader")
-    parser.add_argument("--hours", type=float, default=1.5)
+    parser.add_argument("--minutes", type=float, default=3.6, help="time of training (%(default)s, for an H100 GPU)")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--save-minutes", type=float, default=6)
-    parser.add_argument("--begin-with", type=Path, help="folder of a reader whose updates a new run begins with")
-    parser.add_argument("--float32", action="store_true", help="for processors without bfloat16")
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu", help="(%(default)s)")
+    parser.add_argument(
+        "--workers", type=int, default=min(12, os.cpu_count() or 1), help="processes that prepare batches (%(default)s)"
+    )
     args = parser.parse_args()
     args.output.mkdir(parents=True, exist_ok=True)
     torch.set_flush_denormal(True)
+    torch.backends.cuda.enable_cudnn_sdp(False)  # it prepares for each length of a batch anew
     tokenizer = args.packed / "tokenizer.json"
     if not tokenizer.exists():
         args.packed.mkdir(parents=True, exist_ok=True)
         tokenizer.write_bytes((files("syncheck") / "assets" / "reader" / "tokenizer.json").read_bytes())
     encoder = Encoder(Tokenizer.from_file(str(tokenizer)))
     written = load_written(args.written)
-    groups = {source: load_contrast(args.contrast, source) for source in CONTRAST_SOURCES}
-    groups |= {source: load_support(args.pairs, source) for source in SUPPORT_SOURCES}
-    groups |= {path.name: load_groups(path) for path in args.made}
-    matched = load_written(args.written, MATCHED)
-    groups["matched"] = [g for g in matched if not is_held_out(g)]
-    groups["written"] = [g for g in written if not is_held_out(g) and g not in matched]
+    groups = load_training(args, [group for group in written if not is_held_out(group)])
     for source, listed in groups.items():
         print(f"{source}: {len(listed)} contexts, {sum(len(g.claims) for g in listed)} claims", flush=True)
-    heldout = [encoder.encode(g) for g in written if is_held_out(g)]
-    base = encoder_of(encoder_weights()).to(torch.float32 if args.float32 else torch.bfloat16)
-    model = trainable(base, args.seed)
-    if args.begin_with:
-        model.load_state_dict(unpacked(load_file(args.begin_with / "adapter.safetensors")), strict=False)
-    run = Run(model, args.output, hours=args.hours, seed=args.seed)
-    shares = {source: share for source, share in SHARES.items() if groups[source]}
-    shares |= {path.name: 0.1 for path in args.made}
-    train(run, Sources(groups, shares, args.seed), encoder, heldout[:LOGGED], save_minutes=args.save_minutes)
-    pack(run, args.packed, heldout)
+    heldout = [encoder.rows(group, number) for number, group in enumerate(filter(is_held_out, written))]
+    base = encoder_of(encoder_weights()).to(torch.bfloat16 if args.device.startswith("cuda") else torch.float32)
+    model = trainable(base, args.seed).to(args.device)
+    run = Run(model, args.output, minutes=args.minutes, seed=args.seed)
+    logged = [row for rows in heldout[:LOGGED] for row in rows]
+    train(run, Pools(groups, encoder, args.seed), logged, save_minutes=args.save_minutes, workers=args.workers)
+    pack(run, args.packed, [row for rows in heldout for row in rows])
 
 
 if __name__ == "__main__":

@@ -126,8 +126,8 @@ def test_where_the_facts_have_all_values_of_a_kind_none_is_changed(tmp_path):
     relations.write_text("Rain on {W*:weekday}. / Wet {W}. != Dry {W}. / Sun on {W}. ? Cold {W}.\n" * 2)
     maker = contrast_pairs.FactContrast(contrast_pairs.read_relations(relations))
     few, many = ([maker.draw(random.Random(seed), count) for seed in range(20)] for count in (2, 60))
-    kinds_of_few, kinds_of_many = ({claim.kind for group in groups for claim in group.claims} for groups in (few, many))
-    assert kinds_of_few - kinds_of_many == {"subject date"}
+    assert "subject date" in {claim.kind for group in few for claim in group.claims}
+    assert "subject date" not in {claim.kind for group in many for claim in group.claims}
 
 
 def test_a_relation_with_more_values_of_a_kind_than_there_are_is_refused(tmp_path):
