@@ -293,7 +293,7 @@ class Pools(Dataset[list[Batch]]):
     Parameters
     ----------
     groups
-        By source; a group of its own source is in :data:`WRITTEN_SOURCES` if it was written.
+        By source. Written groups are those whose own ``source`` is one of :data:`WRITTEN_SOURCES`.
     encoder
         Of their texts.
     seed

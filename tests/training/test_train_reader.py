@@ -139,6 +139,16 @@ def test_without_updates_it_is_mpnet_and_reads_the_mark_before_the_claim_and_the
     assert reader(train_reader.collated([row]))[0].numpy() == pytest.approx(expected.numpy(), abs=1e-5)
 
 
+@torch.inference_mode()
+def test_in_bfloat16_it_judges_nearly_the_same(mpnet, tiny):
+    halved = train_reader.trainable(deepcopy(mpnet).bfloat16(), seed=0).eval()
+    halved.load_state_dict({name: p for name, p in tiny.named_parameters() if p.requires_grad}, strict=False)
+    batch = train_reader.collated(rows_of((7, 3), (150, 12)))
+    found = halved(batch)
+    assert found.dtype == torch.float32
+    assert found.numpy() == pytest.approx(tiny(batch).numpy(), abs=0.05)
+
+
 def test_only_updates_and_the_head_are_trained_and_only_the_outputs_of_sublayers_are_dropped_out(tiny):
     trained = {name.rpartition(".")[2] if "encoder" in name else name
                for name, p in tiny.named_parameters() if p.requires_grad}  # fmt: skip
