@@ -222,13 +222,14 @@ def told(encoder, rows):
 
 def test_what_is_drawn_of_a_written_group_are_pairs_a_near_copy_and_a_foreign_claim(encoder, groups):
     pools = train_reader.Pools(groups, encoder, seed=0)
-    beside = 0
+    beside, seen = 0, set()
     for seed in range(40):
         rows = pools.drawn(random.Random(seed), groups["matched"][3], 7)
         own = told(encoder, rows[: train_reader.MOST_CLAIMS])
         assert all(row.context == 7 for row in rows)
         assert [text.replace("rooms", "cellars") for text in own[::2]] == own[1::2]
         assert len(set(own)) == len(own)
+        seen.update(own)
         copy, *foreign = rows[train_reader.MOST_CLAIMS :]
         assert (copy.kind, copy.label) == ("copy", SUPPORTED)
         assert [(row.kind, row.label) for row in foreign] in ([], [("unrelated", NOT_STATED)])
@@ -238,6 +239,7 @@ def test_what_is_drawn_of_a_written_group_are_pairs_a_near_copy_and_a_foreign_cl
         assert text.count("matched 3 has") == 6
         beside += text.count(" has") > 6
     assert 2 < beside < 20
+    assert seen == {claim.text.lower() for claim in groups["matched"][3].claims}
 
 
 def test_of_another_source_neighbouring_claims_are_drawn_as_they_are(encoder, groups):
@@ -283,6 +285,23 @@ def test_a_run_that_was_resumed_is_the_one_without_interruption(encoder, groups,
     for name, value in whole.average.items():
         assert torch.equal(run.average[name], value)
         assert torch.equal(run.trained[name], whole.trained[name])
+
+
+def test_the_running_mean_follows_quickly_at_first_and_the_rate_rises_and_falls(tiny, tmp_path):
+    run = train_reader.Run(tiny, tmp_path, minutes=1, seed=0)
+    before = {name: p.detach().clone() for name, p in run.trained.items()}
+    batch = train_reader.collated(rows_of((7, 3)))
+
+    def rate(step, seconds):
+        run.progress |= {"step": step, "seconds": seconds}
+        run.step(batch)
+        return run.optimizer.param_groups[0]["lr"] / train_reader.LEARNING_RATE
+
+    rates = [rate(0, 0)]
+    for name, value in run.average.items():
+        assert torch.allclose(value, before[name].lerp(run.trained[name].detach(), 10 / 11), atol=1e-6)
+    rates += [rate(*at) for at in ((29, 0), (100, 0), (100, 18), (100, 39), (100, 60))]
+    assert rates == pytest.approx([1 / 60, 0.5, 1, 1, 0.5, train_reader.LEAST_RATE])
 
 
 def test_a_run_saves_what_it_learnt_when_its_time_is_up_and_goes_no_further(
