@@ -25,6 +25,8 @@ OPENERS = DETERMINERS | CONJUNCTIONS | frozenset("their his her its".split())
 """Words before the thing that a fact begins with."""
 NO_THINGS = TITLES | PREPOSITIONS | STANDING_IN | frozenset("other others rest same latter former even against".split())
 """Words that name nothing of their own."""
+QUALITIES = frozenset("new old next last first second third further more several many few some early late".split())
+"""Words that tell a thing from others of its kind, and so stand beside another such word: "the old line, the new line"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +100,8 @@ def _are_parallel(first: _Fact, other: _Fact) -> bool:
     if any(fact.thing.word in NO_THINGS or is_verb(fact.thing) for fact in (first, other)):
         return False
     if any(fact.thing.number and not fact.before for fact in (first, other)):
+        return False
+    if len({fact.thing.word in QUALITIES for fact in (first, other)}) > 1:
         return False
     return first.before == other.before and first.is_determined == other.is_determined
 

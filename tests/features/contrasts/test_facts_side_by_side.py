@@ -12,6 +12,7 @@ SHIFTS = "Nurses work in three shifts, doctors in two."
 PARKING = "Visitors must park in Lot B behind the clinic, and staff in Lot A next to the main entrance."
 COSTS = ["The tenant pays for electricity.", "The landlord pays for heating and water."]
 MODELS = "The Tarrant 300 has a range of 80 km, the Tarrant 500 a range of 120 km."
+BYPASS = ["The council rejected the plan by 14 votes to 9.", "A new vote is planned for 2027."]
 SALE = ["The sellers leave the oven but take the curtains with them.", "The buyers pay the notary in full."]
 
 
@@ -50,6 +51,7 @@ def test_what_is_said_of_another_thing(sentence, evidence, words):
         ("The tenant does not pay for heating.", COSTS),
         ("The Tarrant 500 has a range of 120 km.", MODELS),
         ("The Tarrant 500 goes farther than the 300 with its 80 km.", MODELS),
+        ("The council will vote again in 2027.", BYPASS),
         ("The shop sells bread.", "The shop opens at eight and sells bread until noon."),
         ("The quarry at Ness was closed.", "The quarry at Tor cuts granite; the one at Ness was closed in 1974."),
         (
