@@ -31,6 +31,7 @@ from syncheck.errors import CheckpointError
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
     from transformers import MPNetModel
+    from transformers.models.mpnet.modeling_mpnet import MPNetLayer
 
 FORMAT = "syncheck.reader.v3"
 REPOSITORY = "sentence-transformers/all-mpnet-base-v2"
@@ -108,18 +109,18 @@ class ReaderNetwork(nn.Module):
             hidden = self._layer(layer, hidden, lengths, biases, [0] * len(texts))
         first = [text.claim - 1 for text in texts]
         hidden = self._layer(last, hidden, lengths, biases, first)
-        return list(hidden.split([length - begin for length, begin in zip(lengths, first, strict=True)]))
+        return list(torch.split(hidden, [length - begin for length, begin in zip(lengths, first, strict=True)]))
 
     def _layer(
-        self, layer: nn.Module, hidden: Tensor, lengths: Sequence[int], biases: Tensor, first: Sequence[int]
+        self, layer: MPNetLayer, hidden: Tensor, lengths: list[int], biases: Tensor, first: Sequence[int]
     ) -> Tensor:
         """Map (sum of T, H) to the hidden states of the tokens of each text from ``first`` on."""
         attention, heads = layer.attention.attn, self.encoder.config.num_attention_heads
-        key, value = (_heads(part(hidden), heads).split(lengths, 2) for part in (attention.k, attention.v))
+        key, value = (torch.split(_heads(part(hidden), heads), lengths, dim=2) for part in (attention.k, attention.v))
         if any(first):
-            hidden = torch.cat([text[begin:] for text, begin in zip(hidden.split(lengths), first, strict=True)])
+            hidden = torch.cat([text[begin:] for text, begin in zip(torch.split(hidden, lengths), first, strict=True)])
         counts = [length - begin for length, begin in zip(lengths, first, strict=True)]
-        query = _heads(attention.q(hidden), heads).split(counts, 2)
+        query = torch.split(_heads(attention.q(hidden), heads), counts, dim=2)
         mixed = [
             scaled_dot_product_attention(q, k, v, attn_mask=biases[:, :, begin:length, :length])[0]
             for q, k, v, begin, length in zip(query, key, value, first, lengths, strict=True)

@@ -26,7 +26,7 @@ OPENERS = DETERMINERS | CONJUNCTIONS | frozenset("their his her its".split())
 NO_THINGS = TITLES | PREPOSITIONS | STANDING_IN | frozenset("other others rest same latter former even against".split())
 """Words that name nothing of their own."""
 QUALITIES = frozenset("new old next last first second third further more several many few some early late".split())
-"""Words that tell a thing from others of its kind, and so stand beside another such word: "the old line, the new line"."""
+"""Words that tell a thing from others of its kind; one is parallel to another only: "the old line, the new line"."""
 
 
 @dataclass(frozen=True, slots=True)
