@@ -130,11 +130,12 @@ class ReaderNetwork(nn.Module):
 
     def _biases_of(self, length: int) -> Tensor:
         """Return what attention adds for the distance of two tokens, (1, heads, T, T) with T of at least ``length``."""
-        table = self.encoder.encoder.relative_attention_bias
-        if self._biases.shape[-1] < length or self._biases.device != table.weight.device:
+        table, biases = self.encoder.encoder.relative_attention_bias, self._biases
+        if biases.shape[-1] < length or biases.device != table.weight.device:
             places = torch.arange(length, device=table.weight.device)
-            self._biases = table(_bucket(places - places[:, None])).permute(2, 0, 1)[None].contiguous()
-        return self._biases
+            biases = table(_bucket(places - places[:, None])).permute(2, 0, 1)[None].contiguous()
+            self._biases = biases  # for later texts; another thread may set its own
+        return biases
 
     def verdicts(self, claims: Sequence[Tensor]) -> Tensor:
         """Return the logits (N, 3) of the hidden states (n, H) of each claim, after that of the token before it."""
