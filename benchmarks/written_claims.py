@@ -31,8 +31,8 @@ from syncheck.types import Support
 
 STARTER_KIT = Path(__file__).parents[1] / "examples" / "starter_kit"
 sys.path.insert(0, str(STARTER_KIT))
+from claim_files import load_written  # noqa: E402
 from contrast_pairs import CONTRADICTED, NOT_STATED, SUPPORTED, ContrastGroup  # noqa: E402
-from train_reader import load_written  # noqa: E402
 
 UNSEEN = STARTER_KIT / "claims" / "unseen"
 RESAMPLES = 1000

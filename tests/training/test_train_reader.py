@@ -1,93 +1,28 @@
-"""The starter kit's training of the reader: written claims, those held out, what is drawn of them, and the network."""
+"""The starter kit's training of the reader: the network, its loss, the run, and what is packed and reported."""
 
 import random
 from copy import deepcopy
-from importlib.resources import files
+from dataclasses import replace
 
 import pytest
+import reader_data
 import torch
 import train_reader
 from contrast_pairs import CONTRADICTED, NOT_STATED, SUPPORTED, UNSUPPORTED, Claim, ContrastGroup
-from tokenizers import Tokenizer
+from made_up_claims import groups_by_source, reader_encoder
 from transformers import MPNetConfig, MPNetModel
 
 from syncheck.alignment.reader_network import BEGIN, END
 
 
-@pytest.fixture
-def read(tmp_path):
-    """Read files of these texts, in the order of their names."""
-
-    def of(*texts):
-        for number, text in enumerate(texts):
-            (tmp_path / f"{number}.txt").write_text(text, encoding="utf-8")
-        return train_reader.load_written(tmp_path)
-
-    return of
-
-
-def test_written_claims_have_the_passages_before_them(read):
-    first, second = read(
-        "P: The café opened in 1967.\nIt has two rooms.\n\nP:  Tom owns it.\n+ Tom has a café.\n- It opened in 1976. \n"
-        "? It serves tea.\n\nP: Rain fell.\n+ It rained.\n"
-    )
-    assert first.passages == ("The café opened in 1967.\nIt has two rooms.", "Tom owns it.")
-    assert [(claim.text, claim.label) for claim in first.claims] == [
-        ("Tom has a café.", SUPPORTED),
-        ("It opened in 1976.", CONTRADICTED),
-        ("It serves tea.", NOT_STATED),
-    ]
-    assert (second.passages, [claim.text for claim in second.claims]) == (("Rain fell.",), ["It rained."])
-    assert {group.source for group in (first, second)} == {"written"}
-
-
-def test_all_claims_about_a_context_are_one_group(read):
-    claims = [f"+ Claim {number}." for number in range(14)]
-    (group,) = read("\n".join(["P: One passage.", *claims]))
-    assert group.passages == ("One passage.",)
-    assert [f"+ {claim.text}" for claim in group.claims] == claims
-
-
-def test_files_are_read_in_order_and_others_are_left_alone(read, tmp_path):
-    (tmp_path / "README.md").write_text("No claims.")
-    assert [group.passages for group in read("P: A.\n+ B.\n", "P: C.\n- D.\n")] == [("A.",), ("C.",)]
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "+ A claim before any passage.",
-        "A line before any passage.",
-        "P: A.\n+ B.\nC.",
-        "P: A.\n+ B.\n* C.",
-        "P: A.\n+ B.\n+C.",
-        "P: A.\n+ B.\n\nP: C.",
-    ],
-)
-def test_a_line_that_is_none_of_the_format_is_refused_by_name(read, text):
-    with pytest.raises(ValueError, match=r"0\.txt"):
-        read(text)
-
-
-def test_one_context_in_twelve_is_held_out_whatever_is_claimed(read):
-    groups = read("\n".join(f"P: Passage {number}.\n+ It is {number}.\n- Not {number}." for number in range(1200)))
-    held_out = [group.passages for group in groups if train_reader.is_held_out(group)]
-    assert 70 < len(held_out) < 130
-    other = read("\n".join(f"P: Passage {number}.\nP: More.\n? Of {number}." for number in range(1200)))
-    assert [group.passages[:1] for group in other if train_reader.is_held_out(group)] == held_out
-
-
-def test_a_context_is_held_out_with_its_twins(read):
-    held_out = next(f"P: {n}.\n" for n in range(1200) if train_reader.is_held_out(*read(f"P: {n}.\n+ A.\n")))
-    trained = next(f"P: {n}.\n" for n in range(1200) if not train_reader.is_held_out(*read(f"P: {n}.\n+ A.\n")))
-    groups = read(f"{held_out}+ A.\n+ B.\n\n{trained}- B.\n+ C.\n\n{trained}- C.\n\n{trained}+ A.\n")
-    assert [train_reader.is_held_out(group) for group in groups] == [True, True, True, False]
-
-
 @pytest.fixture(scope="module")
 def encoder():
-    folder = files("syncheck") / "assets" / "reader"
-    return train_reader.Encoder(Tokenizer.from_str((folder / "tokenizer.json").read_text(encoding="utf-8")))
+    return reader_encoder()
+
+
+@pytest.fixture
+def groups():
+    return groups_by_source()
 
 
 @pytest.fixture(scope="module")
@@ -113,9 +48,7 @@ def rows_of(*lengths):
     """Make rows with so many tokens of passages and of claims."""
     rng = random.Random(0)
     return [
-        train_reader.Row(
-            rng.sample(range(1000, 9000), premise), rng.sample(range(1000, 9000), claim), SUPPORTED, "j", 0
-        )
+        reader_data.Row(rng.sample(range(1000, 9000), premise), rng.sample(range(1000, 9000), claim), SUPPORTED, "j", 0)
         for premise, claim in lengths
     ]
 
@@ -123,9 +56,9 @@ def rows_of(*lengths):
 @torch.inference_mode()
 def test_a_padded_batch_is_judged_like_each_claim_alone(tiny):
     rows = rows_of((7, 3), (150, 12), (1, 1), (40, 30))
-    alone = torch.cat([tiny(train_reader.collated([row])) for row in rows])
+    alone = torch.cat([tiny(reader_data.collated([row])) for row in rows])
     assert alone.std(0).min() > 0.01
-    assert tiny(train_reader.collated(rows)).numpy() == pytest.approx(alone.numpy(), abs=1e-4)
+    assert tiny(reader_data.collated(rows)).numpy() == pytest.approx(alone.numpy(), abs=1e-4)
 
 
 @torch.inference_mode()
@@ -136,14 +69,14 @@ def test_without_updates_it_is_mpnet_and_reads_the_mark_before_the_claim_and_the
     states = mpnet(input_ids=ids).last_hidden_state[0]
     read = torch.cat([states[141], states[142:].mean(0)])
     expected = reader.verdict(torch.tanh(reader.hidden(read)))
-    assert reader(train_reader.collated([row]))[0].numpy() == pytest.approx(expected.numpy(), abs=1e-5)
+    assert reader(reader_data.collated([row]))[0].numpy() == pytest.approx(expected.numpy(), abs=1e-5)
 
 
 @torch.inference_mode()
 def test_in_bfloat16_it_judges_nearly_the_same(mpnet, tiny):
     halved = train_reader.trainable(deepcopy(mpnet).bfloat16(), seed=0).eval()
     halved.load_state_dict({name: p for name, p in tiny.named_parameters() if p.requires_grad}, strict=False)
-    batch = train_reader.collated(rows_of((7, 3), (150, 12)))
+    batch = reader_data.collated(rows_of((7, 3), (150, 12)))
     found = halved(batch)
     assert found.dtype == torch.float32
     assert found.numpy() == pytest.approx(tiny(batch).numpy(), abs=0.05)
@@ -171,97 +104,11 @@ def test_the_loss_is_lower_where_claims_of_one_context_are_ordered_rightly():
     assert logits.grad[1, CONTRADICTED] == pytest.approx(logits.grad[1, NOT_STATED].item())
 
 
-def test_claims_of_one_context_stay_together_in_batches_that_are_not_too_long():
-    rng = random.Random(0)
-    contexts = [
-        [train_reader.Row(range(length), range(5), SUPPORTED, "j", number) for _ in range(rng.randint(1, 13))]
-        for number, length in enumerate(rng.choices(range(20, 250), k=200))
-    ]
-    batches = train_reader.batches_of(rng, contexts)
-    assert sorted(map(id, sum(batches, []))) == sorted(map(id, sum(contexts, [])))
-    assert len({(row.context, place) for place, batch in enumerate(batches) for row in batch}) == len(contexts)
-    sizes = [train_reader.collated(batch).ids.size for batch in batches]
-    assert max(sizes) <= train_reader.BATCH_TOKENS
-    assert sorted(sizes)[1] > 0.8 * train_reader.BATCH_TOKENS  # one may be what was left
-
-
-def test_of_a_context_that_is_too_long_the_sentences_closest_to_each_claim_stay(encoder):
-    passages = tuple(f"Room {number} has a blue door and {number} chairs." for number in range(90))
-    texts = ("Room 71 has 71 chairs.", "Room 12 has 12 chairs.")
-    rows = encoder.rows(ContrastGroup(passages, tuple(Claim(text, SUPPORTED, "") for text in texts), "", ""), 0)
-    for row, number in zip(rows, (71, 12), strict=True):
-        assert len(row.premise) <= train_reader.BUDGETS[-1]
-        assert f"room {number} has a blue door and {number} chairs." in encoder.tokenizer.decode(list(row.premise))
-
-
-def test_a_sentence_that_is_longer_than_there_is_room_is_cut(encoder):
-    context = encoder.context(["a b c d e f g h"])
-    assert context.closest("g h", 3) == context.chunks[0][:3]
-
-
-@pytest.fixture
-def groups():
-    def group(name, source):
-        passages = tuple(f"{name} has {number} rooms with doors and windows." for number in range(6))
-        claims = [
-            Claim(f"{name} has {number} {kind}.", label, "j")
-            for number in range(8)
-            for kind, label in (("rooms", SUPPORTED), ("cellars", CONTRADICTED))
-        ]
-        return ContrastGroup(passages, tuple(claims), source, name)
-
-    return {
-        source: [group(f"{source.title()} {number}", source) for number in range(12)]
-        for source in ("matched", "written", "edits")
-    }
-
-
-def told(encoder, rows):
-    return [encoder.tokenizer.decode(list(row.claim)) for row in rows]
-
-
-def test_what_is_drawn_of_a_written_group_are_pairs_a_near_copy_and_a_foreign_claim(encoder, groups):
-    pools = train_reader.Pools(groups, encoder, seed=0)
-    beside, seen = 0, set()
-    for seed in range(40):
-        rows = pools.drawn(random.Random(seed), groups["matched"][3], 7)
-        own = told(encoder, rows[: train_reader.MOST_CLAIMS])
-        assert all(row.context == 7 for row in rows)
-        assert [text.replace("rooms", "cellars") for text in own[::2]] == own[1::2]
-        assert len(set(own)) == len(own)
-        seen.update(own)
-        copy, *foreign = rows[train_reader.MOST_CLAIMS :]
-        assert (copy.kind, copy.label) == ("copy", SUPPORTED)
-        assert [(row.kind, row.label) for row in foreign] in ([], [("unrelated", NOT_STATED)])
-        assert len({tuple(row.premise) for row in rows}) == 1
-        assert len(rows[0].premise) <= train_reader.BUDGETS[-1]
-        text = encoder.tokenizer.decode(list(rows[0].premise))
-        assert text.count("matched 3 has") == 6
-        beside += text.count(" has") > 6
-    assert 2 < beside < 20
-    assert seen == {claim.text.lower() for claim in groups["matched"][3].claims}
-
-
-def test_of_another_source_neighbouring_claims_are_drawn_as_they_are(encoder, groups):
-    pools = train_reader.Pools({"edits": groups["edits"]}, encoder, seed=0)
-    rows = pools.drawn(random.Random(0), groups["edits"][0], 0)
-    claims = [claim.text.lower() for claim in groups["edits"][0].claims]
-    first = claims.index(told(encoder, rows)[0])
-    assert told(encoder, rows) == claims[first : first + train_reader.MOST_CLAIMS]
-
-
-def test_a_written_group_counts_for_the_source_of_its_file():
-    groups = [ContrastGroup(("A.",), (Claim("B.", SUPPORTED, letter),), "written", "") for letter in "aikjtuvwz"]
-    assert [train_reader.source_of(group) for group in groups] == [
-        "written", "written", "matched", "matched", "matched", "answers", "answers", "matched", "matched",
-    ]  # fmt: skip
-
-
 @pytest.fixture
 def small(monkeypatch):
     """Pools of few groups and batches of few tokens."""
-    monkeypatch.setattr(train_reader, "POOL_GROUPS", 3)
-    monkeypatch.setattr(train_reader, "BATCH_TOKENS", 2500)
+    monkeypatch.setattr(reader_data, "POOL_GROUPS", 3)
+    monkeypatch.setattr(reader_data, "BATCH_TOKENS", 2500)
 
 
 def test_a_run_that_was_resumed_is_the_one_without_interruption(encoder, groups, mpnet, small, tmp_path):
@@ -270,7 +117,7 @@ def test_a_run_that_was_resumed_is_the_one_without_interruption(encoder, groups,
         run = train_reader.Run(
             train_reader.trainable(deepcopy(mpnet), seed=3).train(), tmp_path / name, minutes=9, seed=3
         )
-        return run, run.batches(train_reader.Pools(groups, encoder, seed=3), workers=0)
+        return run, run.batches(reader_data.Pools(groups, encoder, seed=3), workers=0)
 
     whole, batches = begun("whole")
     losses = [whole.step(next(batches)) for _ in range(5)]
@@ -290,7 +137,7 @@ def test_a_run_that_was_resumed_is_the_one_without_interruption(encoder, groups,
 def test_the_running_mean_follows_quickly_at_first_and_the_rate_rises_and_falls(tiny, tmp_path):
     run = train_reader.Run(tiny, tmp_path, minutes=1, seed=0)
     before = {name: p.detach().clone() for name, p in run.trained.items()}
-    batch = train_reader.collated(rows_of((7, 3)))
+    batch = reader_data.collated(rows_of((7, 3)))
 
     def rate(step, seconds):
         run.progress |= {"step": step, "seconds": seconds}
@@ -309,7 +156,7 @@ def test_a_run_saves_what_it_learnt_when_its_time_is_up_and_goes_no_further(
 ):
     monkeypatch.setattr(train_reader.signal, "signal", lambda *_: None)
     run = train_reader.Run(tiny, tmp_path, minutes=1e-9, seed=0)
-    pools = train_reader.Pools(groups, encoder, seed=0)
+    pools = reader_data.Pools(groups, encoder, seed=0)
     for _ in range(2):
         train_reader.train(run, pools, [], save_minutes=1, workers=0)
         assert train_reader.Run(tiny, tmp_path, minutes=1e-9, seed=0).progress == run.progress
@@ -344,7 +191,7 @@ def test_the_report_has_figures_of_each_kind_and_of_thirds_by_overlap(encoder, t
     right = (found.labels == SUPPORTED) == torch.from_numpy(found.kinds == "j")
     logits = torch.zeros(4, 3)
     logits[:, SUPPORTED] = torch.where(right, 2.0, -2.0)
-    parts = {p["part"]: p for p in train_reader.report(train_reader.replace(found, logits=logits))}
+    parts = {p["part"]: p for p in train_reader.report(replace(found, logits=logits))}
     assert {name: part["claims"] for name, part in parts.items() if "third" not in name} == {
         "all": 4, "kind j": 2, "kind k": 2,
     }  # fmt: skip
