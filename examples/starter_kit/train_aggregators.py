@@ -255,8 +255,8 @@ def model_card(purpose: str, facts: dict[str, object], table: str) -> str:
         "not from people; one small model's answers to questions about Wikipedia, in English",
         "generic": "English; a sentence that contradicts its passage in the passage's own words scores high unless a "
         "rule finds the words that differ (a contrast), since the aligner does not see it",
-        "generic-reader": "English; many contradictions in the passage's own words still score higher than a true "
-        "sentence in other words",
+        "generic-reader": "English; it does not calculate, and takes more supported sentences in other words for "
+        "unfaithful ones than the reverse",
     }[purpose]
     chosen = (
         f"from out-of-fold scores, backtrack {facts['backtrack']:.3f} (10 % of the faithful sentences fall below), "
