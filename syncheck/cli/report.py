@@ -19,6 +19,7 @@ from syncheck.errors import InputError, SyncheckError
 from syncheck.files import JsonDict, RefusedRecord, parsed_record
 from syncheck.labelling.datasets import response_of
 from syncheck.labelling.responses import LabelledResponse, Record
+from syncheck.printable import counted
 from syncheck.report.overview import KINDS, LabelCurves, Overview
 from syncheck.report.rows import ScoredAnswer, answer_of
 
@@ -48,7 +49,8 @@ def run(args: argparse.Namespace) -> int:
     page = overview.to_html(title=args.title, curves=curves, refused=refused)
     Path(args.html).write_text(page, encoding="utf-8", errors="backslashreplace")
     counts = ", ".join(f"{overview.kinds[kind]} {kind}" for kind in KINDS if overview.kinds[kind])
-    sys.stdout.write(f"{overview.answers} answers, {overview.sentences} sentences: {counts or 'none'}\n")
+    answers, sentences = counted(overview.answers, "answer"), counted(overview.sentences, "sentence")
+    sys.stdout.write(f"{answers}, {sentences}: {counts or 'none'}\n")
     if unknown:
         are = "1 answer is" if len(unknown) == 1 else f"{len(unknown)} answers are"
         sys.stderr.write(f"syncheck report: {are} not in --records, {unknown[0]!r} first\n")

@@ -39,6 +39,12 @@ def test_json_lines_and_a_store_give_the_same_page(report, tmp_path, capsys):
     assert report(str(tmp_path / "store")) == (0, page)
 
 
+def test_one_answer_of_one_sentence_is_counted_in_the_singular(report, tmp_path, capsys):
+    _, page = report(write(tmp_path / "scores.jsonl", row("a", 0.75)))
+    assert "1 answer, 1 sentence:" in capsys.readouterr().out
+    assert "<p>1 answer, 1 sentence." in page
+
+
 def test_records_give_questions_and_labels(report, tmp_path):
     scores = write(tmp_path / "scores.jsonl", row("a", 0.75, 0.8), row("b", 0.7), row("c", 0.9), row("d", 0.9))
     fields = {"question": "Why so?", "context": "c"}
