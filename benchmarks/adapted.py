@@ -7,8 +7,8 @@ are halved, each half is scored by a monitor that was adapted on the other. Then
 the same questions, watched live; their labels are those of a rule (``examples/starter_kit/planted_errors.py``: a
 faithful sentence is copied from one place of a passage), made for this model, and no person's.
 
-The bundled monitor ``generic`` has seen labels of RAGTruth QA, as a monitor and as a teacher; the bundled aligner has
-not. Intervals are bootstrap intervals over questions, 95 %.
+The bundled monitor ``generic-bundled`` has seen labels of RAGTruth QA, as a monitor and as a teacher; the bundled
+aligner has not. Intervals are bootstrap intervals over questions, 95 %.
 """
 
 from __future__ import annotations
@@ -108,8 +108,8 @@ def of_given_answers(args: argparse.Namespace) -> Iterator[str]:
         {
             "aligner alone": measured.values[found.used, column],
             "adapted, taught by the aligner": adapted_scores(found, hidden, aligner, args.seed),
-            "adapted, taught by generic": adapted_scores(found, hidden, "generic", args.seed),
-            "generic (has seen labels)": text_scores(load_kit("generic"), measured, found.used),
+            "adapted, taught by generic-bundled": adapted_scores(found, hidden, load_kit("generic-bundled"), args.seed),
+            "generic-bundled (has seen labels)": text_scores(load_kit("generic-bundled"), measured, found.used),
             "supervised, lr, cross-validated": supervised,
             "supervised, monotone, cross-validated": monotone,
         },
@@ -143,7 +143,7 @@ def of_own_answers(args: argparse.Namespace) -> Iterator[str]:
         {
             "aligner alone": measured.values[found.used, column],
             "adapted, taught by the aligner": adapted_scores(found, prompts, kit.aligner, args.seed, **options),
-            "generic": text_scores(load_kit("generic"), measured, found.used),
+            "generic-bundled": text_scores(load_kit("generic-bundled"), measured, found.used),
             "supervised: the kit's monitor for its own answers": scores_of(kit, found),
         },
         found,

@@ -194,14 +194,15 @@ def main(words: Sequence[str] | None = None) -> None:
     args = parser.parse_args(words)
     try:
         pairs = load_pairs(args.data, args.half)
-        scores = score_pairs(_monitor(args.monitor, args.aligner), pairs)
+        monitor = _monitor(args.monitor, args.aligner)
+        scores = score_pairs(monitor, pairs)
     except SyncheckError as error:
         sys.exit(f"stopped: {error}")
     judged = judge(scores, args.threshold)
     known = describe_machine("cpu", torch.get_num_threads(), "wall-clock")
     contexts, relations = len({p.context_id for p in pairs}), Counter(p.relation for p in pairs)
     print(", ".join(known[name] for name in ("date", "chip", "threads", "versions")))
-    name = args.monitor or (f"aligner {args.aligner}" if args.aligner else "bundled, generic")
+    name = args.monitor or monitor.name or f"aligner {args.aligner}"
     print(f"monitor {name}; half {args.half}: {len(pairs)} pairs, {contexts} contexts")
     print(", ".join(f"{count} {name}" for name, count in relations.items()), end="; ")
     print(f"threshold {args.threshold:g}; {RESAMPLES} resamples of contexts, seed {args.seed}\n")

@@ -46,7 +46,7 @@ def measured(context: int, answer: int, batch_tokens: int | None, count: int, cl
     from syncheck.kit import load_kit
 
     torch.set_num_threads(1)
-    kit = load_kit("generic")
+    kit = load_kit("generic-bundled")
     job = make_job(Subject("kit", kit, kit), context=context, tokens=answer, batch=count + 1, seed=SEED)
     lines = [
         Line(
@@ -173,7 +173,7 @@ def main(argv: list[str] | None = None) -> int:
             flush=True,
         )
     machine = {
-        "monitor": "the bundled monitor generic, which reads text alone",
+        "monitor": "the bundled monitor generic-bundled, which reads text alone",
         **describe_machine("cpu", 1, args.clock),
         "cores": f"{os.cpu_count()} cores",
         **({"note": args.note} if args.note else {}),

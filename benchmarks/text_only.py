@@ -1,8 +1,9 @@
 """Time to score given answers from their text alone, compared with replaying them through the kit's language model.
 
-    python benchmarks/text_only.py --ragtruth ragtruth-qa --answers 60
+    python benchmarks/text_only.py --ragtruth ragtruth-qa --answers 60 --monitor generic-bundled
 
-The two monitors take turns on the same answers of RAGTruth; prints seconds by round, and the median ratio.
+The two monitors take turns on the same answers of RAGTruth; prints seconds by round, and the median ratio. Both have
+the same aligner.
 """
 
 from __future__ import annotations
@@ -35,10 +36,11 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--ragtruth", type=Path, required=True, metavar="DIR")
     parser.add_argument("--answers", type=int, default=60, help="drawn with --seed (%(default)s)")
     parser.add_argument("--rounds", type=int, default=3, help="counted, after one of a few answers (%(default)s)")
+    parser.add_argument("--monitor", default="generic", choices=("generic-bundled", "generic-reader", "generic"))
     parser.add_argument("--seed", type=int, default=0, help="(%(default)s)")
     args = parser.parse_args(words)
     answers = random.Random(args.seed).sample(load_ragtruth(args.ragtruth), args.answers)
-    text_only = load_kit("generic")
+    text_only = load_kit(args.monitor)
     replayed = Monitor(text_only.model, text_only.tokenizer, config=MonitorConfig(), aligner=text_only.aligner)
     for monitor in (replayed, text_only):
         seconds(monitor, answers[:3])

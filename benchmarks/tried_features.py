@@ -131,7 +131,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--repeats", type=int, default=3)
     args = parser.parse_args(argv)
     measured = read_parquet(args.features)
-    monitor, aligner = load_kit("generic"), BundledAligner.load()
+    monitor, aligner = load_kit("generic-bundled"), BundledAligner.load()
     rows: list[Columns] = [NOTHING] * len(measured.texts)
     for index, record in enumerate(tqdm(measured.records, desc="responses", unit=" responses")):
         own = np.flatnonzero(measured.owners == index)

@@ -2,10 +2,10 @@
 
     python benchmarks/watching.py
 
-The answer is text of the bundled passages, scored with the kit's monitors: ``generic`` reads text alone, ``generation``
-lets the kit's language model read it too. It is fed piece by piece (with a fixed number of sentences scored together,
-and with the default), as a list of pieces, and as an asynchronous stream whose pieces are all there. Each way takes
-turns with one score; prints the seconds of each round and the median ratio.
+The answer is text of the bundled passages, scored with the kit's monitors: ``generic-bundled`` reads text alone,
+``generation`` lets the kit's language model read it too. It is fed piece by piece (with a fixed number of sentences
+scored together, and with the default), as a list of pieces, and as an asynchronous stream whose pieces are all there.
+Each way takes turns with one score; prints the seconds of each round and the median ratio.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def main(words: Sequence[str] | None = None) -> None:
     args = parser.parse_args(words)
     text = " ".join(passage for question in demo_questions() for passage in question.passages)[: args.characters]
     print("; ".join(describe_machine("cpu", torch.get_num_threads(), "processor").values()))
-    for purpose in ("generic", "generation"):
+    for purpose in ("generic-bundled", "generation"):
         for way in (*args.at_once, *get_args(Way)):
             compare(purpose, text, pieces_of(text, args.pieces), args.rounds, way)
 

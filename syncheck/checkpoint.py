@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 from collections.abc import Collection
 from dataclasses import asdict
+from functools import cache
 from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
@@ -20,6 +22,7 @@ import torch
 from syncheck.aggregators import Aggregator
 from syncheck.aggregators.aggregator import check_folder, file_names
 from syncheck.alignment import ALIGNER_OPTIONS, Aligner, load_aligner, options_of, weights_of
+from syncheck.alignment.reader_network import INSTALL, can_read
 from syncheck.config import MonitorConfig, SegmenterConfig, Template
 from syncheck.errors import CheckpointError, InputError, MismatchError
 from syncheck.files import check_digests, read_object, write_digests
@@ -36,10 +39,14 @@ if TYPE_CHECKING:
 
 _Kind = TypeVar("_Kind", bound="MonitorParts")
 
+logger = logging.getLogger(__name__)
+
 FORMAT = 2
 GENERIC = "generic"
-"""The bundled monitor that scores answers of any model."""
-BUNDLED, READER = "bundled", "reader"
+"""The bundled monitor that scores answers of any model by their text, in the best form that this machine has."""
+GENERIC_BUNDLED, GENERIC_READER = f"{GENERIC}-bundled", f"{GENERIC}-reader"
+"""Its forms: with the bundled aligner, and with the reader, whose encoder is not in this package."""
+_FORMS = {"bundled": GENERIC_BUNDLED, "reader": GENERIC_READER}
 CONFIG = "config.json"
 REFERENCES = "lid_references.safetensors"
 _TYPES: dict[str, tuple[type, ...]] = {
@@ -79,26 +86,47 @@ def packaged_monitor(name: str) -> Path:
     return Path(str(files("syncheck"))) / "assets" / f"monitor-{name}"
 
 
-def generic_name(aligner: Aligner | None) -> str | None:
-    """Return the name of the bundled monitor for text alone that was trained with this aligner; None if none was.
+def best_generic() -> str:
+    """Return the name of the best form of ``generic`` on this machine; warn once if that is not the reader's."""
+    if can_read():
+        return GENERIC_READER
+    _warn_of_words()
+    return GENERIC_BUNDLED
 
-    Without an aligner, it is the one that was trained with the bundled aligner.
+
+@cache
+def _warn_of_words() -> None:
+    logger.warning(
+        "scoring with %r, which mostly compares words, since the reader's encoder is not on this machine; run `%s` "
+        "for %r, or ask for %r by name",
+        GENERIC_BUNDLED,
+        INSTALL,
+        GENERIC_READER,
+        GENERIC_BUNDLED,
+    )
+
+
+def generic_name(aligner: Aligner | None) -> str | None:
+    """Return the name of the form of ``generic`` that was trained with this aligner; None if none was.
+
+    Without an aligner, it is the best one.
     """
     if aligner is None:
-        return GENERIC
-    names = {BUNDLED: GENERIC, READER: f"{GENERIC}-{READER}"}
-    own, name = weights_of(aligner), names.get(aligner.name)
+        return best_generic()
+    own, name = weights_of(aligner), _FORMS.get(aligner.name)
     if own is None or name is None:
         return None
     return name if same_weights(own, _read_config(packaged_monitor(name))["aligner_weights_sha256"]) else None
 
 
-def generic_parts(name: str, device: torch.device) -> tuple[MonitorConfig, Aggregator, Aligner | None]:
-    """Load config, aggregator and aligner of a bundled monitor that reads text alone; they belong to no model."""
+def generic_parts(
+    name: str, aligner: Aligner | None, device: torch.device
+) -> tuple[MonitorConfig, Aggregator, Aligner | None]:
+    """Load config and aggregator of a form of ``generic``, and its aligner if it is not given; no model is needed."""
     directory = packaged_monitor(name)
-    decided, schema = _decided(directory, _read_config(directory))
-    aligner = load_aligner("bundled", device=device) if name == GENERIC else None
-    return decided, Aggregator.load(directory, schema=schema), aligner
+    config = _read_config(directory)
+    decided, schema = _decided(directory, config)
+    return decided, Aggregator.load(directory, schema=schema), aligner or load_aligner(config["aligner"], device=device)
 
 
 def save(directory: Path, monitor: MonitorParts) -> None:

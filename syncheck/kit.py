@@ -12,7 +12,7 @@ import torch
 from transformers.utils.logging import disable_progress_bar, enable_progress_bar, is_progress_bar_enabled
 
 from syncheck.alignment import load_aligner
-from syncheck.checkpoint import packaged_monitor
+from syncheck.checkpoint import GENERIC, GENERIC_READER, best_generic, packaged_monitor
 from syncheck.files import read_json
 from syncheck.given import check_choice
 from syncheck.monitor import Monitor
@@ -20,9 +20,10 @@ from syncheck.monitor import Monitor
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-KitPurpose = Literal["generation", "generic", "generic-reader"]
-"""``generation``: trained on the answers of the kit's own model. ``generic``, ``generic-reader``: read text alone, of
-any model; the latter with the reader as aligner, whose encoder is not in this package."""
+KitPurpose = Literal["generation", "generic", "generic-bundled", "generic-reader"]
+"""``generation``: trained on the answers of the kit's own model. The others read text alone, of any model:
+``generic-reader`` with the reader as aligner, whose encoder is not in this package, ``generic-bundled`` with the
+bundled aligner, and ``generic`` with the reader if its encoder is on this machine."""
 
 ASSETS = Path(str(files("syncheck") / "assets"))
 
@@ -61,8 +62,9 @@ def load_kit(purpose: KitPurpose, *, device: str = "cpu") -> Monitor:
     ----------
     purpose
         ``generation`` watches or steers the kit's own model. ``generic`` scores answers of other models from their
-        text alone, as ``Monitor(model, tokenizer)`` does with a model of your own. ``generic-reader`` does so with the
-        reader, which finds more contradictions and takes about ten times as long.
+        text alone, as ``Monitor(model, tokenizer)`` does with a model of your own: with the reader if its encoder is
+        in the cache of Hugging Face or installed, otherwise with the bundled aligner, which mostly compares words; a
+        warning says so, and the monitor's name says which. ``generic-reader`` and ``generic-bundled`` ask for one.
     device
         ``cpu`` or ``cuda``.
 
@@ -71,12 +73,13 @@ def load_kit(purpose: KitPurpose, *, device: str = "cpu") -> Monitor:
     InputError
         If the purpose is unknown.
     CheckpointError
-        If the reader's encoder is neither in the cache of Hugging Face nor installed.
+        If ``generic-reader`` is asked for and the reader's encoder is not on this machine.
     """
     check_choice(purpose, "purpose", KitPurpose)
+    name = best_generic() if purpose == GENERIC else purpose
+    aligner = load_aligner("reader" if name == GENERIC_READER else "bundled", device=device)
     model, tokenizer = kit_language_model(device)
-    aligner = load_aligner("reader" if purpose == "generic-reader" else "bundled", device=device)
-    return Monitor.from_pretrained(packaged_monitor(purpose), model=model, tokenizer=tokenizer, aligner=aligner)
+    return Monitor.from_pretrained(packaged_monitor(name), model=model, tokenizer=tokenizer, aligner=aligner)
 
 
 def demo_questions() -> Sequence[DemoQuestion]:

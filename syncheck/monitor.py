@@ -51,8 +51,9 @@ class Monitor(StoredMonitor):
     config
         Measurements and thresholds; None takes the schema ``syncheck.v3`` with the model's default layers. If config,
         aggregator and LID references are all None, the monitor scores any model's sentences from their text alone: as
-        the bundled monitor ``generic``, which assumes that half of the sentences are faithful; with the packaged
-        reader as aligner, as ``generic-reader``, which was trained with it; with another aligner, by its support alone.
+        the bundled monitor ``generic`` (see :func:`syncheck.load_kit`), which assumes that half of the sentences are
+        faithful; with the packaged reader or the bundled aligner as aligner, in the form that was trained with it;
+        with another aligner, by its support alone.
     aggregator
         Turns the features of the config's schema into P(faithful); None leaves sentences without a score (status
         ``no_aggregator``).
@@ -60,7 +61,8 @@ class Monitor(StoredMonitor):
         Reference activations for LID. Without them LID is not measured; a warning is logged if the aggregator expects
         it.
     aligner
-        Scores sentences against the context; None leaves ``align_score`` unmeasured.
+        Scores sentences against the context; None leaves ``align_score`` unmeasured, except for ``generic``, which
+        takes its own.
     trained_on
         Digests of the questions that the aggregator was trained on, so that an evaluation can refuse them; see
         :func:`syncheck.training.question_digests`.
@@ -114,8 +116,8 @@ class Monitor(StoredMonitor):
             raise WrongTypeError(f"aligner must be an aligner, as load_aligner(...) returns, or None; found {found}")
         if config is None and aggregator is None and lid_references is None:
             if (generic := checkpoint.generic_name(aligner)) is not None:
-                config, aggregator, bundled = checkpoint.generic_parts(generic, model.device)
-                aligner, name = aligner or bundled, generic
+                config, aggregator, aligner = checkpoint.generic_parts(generic, aligner, model.device)
+                name = generic
             else:
                 config = MonitorConfig(schema=ALIGNER_ALONE, backtrack_threshold=0.5, prune_threshold=0.5)
                 aggregator = Aggregator.from_signal("align_score", schema=feature_schema(ALIGNER_ALONE, ()))

@@ -13,7 +13,7 @@ from hypothesis import settings
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 from transformers.utils import logging
 
-from syncheck import LidReferences, Monitor, MonitorConfig, RagPrompt, feature_schema, prompt_from_texts
+from syncheck import LidReferences, Monitor, MonitorConfig, RagPrompt, checkpoint, feature_schema, prompt_from_texts
 from syncheck.testing import FormulaAggregator, WordAligner
 
 settings.register_profile("untimed", deadline=None)  # a busy machine must not fail a test
@@ -67,6 +67,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.core)
         if {item.path.stem, item.path.parent.name} & SLOW:
             item.add_marker(pytest.mark.slow)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def without_the_reader():
+    """Make ``generic`` mean ``generic-bundled``: the reader's encoder need not be here, and takes its time."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(checkpoint, "can_read", lambda: False)
+        yield
+
+
+@pytest.fixture
+def with_the_reader(monkeypatch):
+    """Make ``generic`` mean ``generic-reader``, as for a user who has the encoder."""
+    monkeypatch.setattr(checkpoint, "can_read", lambda: True)
 
 
 @dataclass(frozen=True)

@@ -32,6 +32,7 @@ SLOW = frozenset(
     {
         "README.md",
         *(f"docs/{name}.md" for name in ("decoding", "integrations", "own-decoder", "own-loop", "prompts", "scale")),
+        *(f"docs/{name}.md" for name in ("quickstart", "rag-stack", "signals", "spans", "text-streams")),
     }
 )
 """Pages that take longer than three seconds."""
@@ -179,7 +180,7 @@ def run_shell(block):
 
 
 @pytest.mark.parametrize("page", [pytest.param(p, marks=[pytest.mark.slow] * (p in SLOW)) for p in PAGES])
-def test_a_page_runs_from_top_to_bottom(page, tmp_path, monkeypatch):
+def test_a_page_runs_from_top_to_bottom(page, tmp_path, monkeypatch, with_the_reader):
     monkeypatch.chdir(tmp_path)
     names = {"__name__": page}
     for block in filter(lambda block: block.runs, blocks_of(page)):

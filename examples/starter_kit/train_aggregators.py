@@ -34,6 +34,7 @@ from wikipedia_qa import ExampleMaker, QAExample, Substitution, load_articles
 from syncheck import ENGLISH_ABBREVIATIONS, Monitor, MonitorConfig, SegmenterConfig, load_aligner
 from syncheck.aggregators.kinds import prior_weight
 from syncheck.aggregators.monotone import MonotoneLogisticRegression
+from syncheck.checkpoint import GENERIC_BUNDLED, GENERIC_READER
 from syncheck.config import DEFAULT_SCHEMA, AggregatorKind, default_layers
 from syncheck.evaluation import auroc_table, benchmark_systems, best_aggregator, out_of_fold_scores
 from syncheck.kit import kit_language_model
@@ -50,9 +51,9 @@ REFERENCES = 400
 """LID references kept of each layer, which bounds the file."""
 
 
-SCHEMAS = {"generation": DEFAULT_SCHEMA, "generic": "syncheck.v4", "generic-reader": "syncheck.v4"}
-ALIGNERS = {"generation": "bundled", "generic": "bundled", "generic-reader": "reader"}
-GENERIC = ("generic", "generic-reader")
+GENERIC = (GENERIC_BUNDLED, GENERIC_READER)
+SCHEMAS = {"generation": DEFAULT_SCHEMA} | dict.fromkeys(GENERIC, "syncheck.v4")
+ALIGNERS = {"generation": "bundled", GENERIC_BUNDLED: "bundled", GENERIC_READER: "reader"}
 READER_WEIGHT = 2.0
 """Chosen on the open half of ``benchmarks/first_tries.jsonl`` and six sources, each left out in turn."""
 EVEN_ODDS = 0.5
@@ -205,7 +206,7 @@ def train(purpose: str, monitor: Monitor, measured: MeasuredSentences, output: P
     names = measured.schema.names
     if purpose in GENERIC:
         kind = "monotone"
-    chosen = reader_aggregator(measured.schema) if purpose == "generic-reader" else kind
+    chosen = reader_aggregator(measured.schema) if purpose == GENERIC_READER else kind
     scores = out_of_fold_scores(
         lambda rows: measured.features(labels, used[rows])[used],
         labels[used],
@@ -267,7 +268,7 @@ def model_card(purpose: str, facts: dict[str, object], table: str) -> str:
         "generic": f"backtrack {facts['backtrack']:.3f}, even odds where as many sentences are faithful as not; "
         f"prune {facts['prune']:.3f}, which at least a quarter of the faithful sentences do not reach",
     }[purpose.removesuffix("-reader")]
-    table_note = ", with the weights that `monotone` has for any aligner" if purpose == "generic-reader" else ""
+    table_note = ", with the weights that `monotone` has for any aligner" if purpose == GENERIC_READER else ""
     kinds = ", ".join(f"{k} {v:.3f}" for k, v in facts["kinds"].items())  # type: ignore[attr-defined]
     return f"""# The starter kit's aggregator: {purpose}
 

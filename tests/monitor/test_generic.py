@@ -1,12 +1,13 @@
 """The bundled monitor that reads text alone: any model, at once."""
 
 import json
+from functools import cache
 
 import numpy as np
 import pytest
 
 from fod import FODGenerator
-from syncheck import Monitor, MonitorConfig, load_kit
+from syncheck import Monitor, MonitorConfig, checkpoint, load_kit
 from syncheck.cli import main
 from syncheck.errors import MismatchError, PromptError
 from syncheck.testing import scripted_monitor
@@ -26,6 +27,12 @@ def generic():
     return Monitor(double.model, double.tokenizer)
 
 
+@pytest.fixture
+def not_warned(monkeypatch):
+    """No warning of a missing reader yet; what others were told does not count."""
+    monkeypatch.setattr(checkpoint, "_warn_of_words", cache(checkpoint._warn_of_words.__wrapped__))
+
+
 def scores_of(monitor):
     prompt = monitor.prompt(question=QUESTION, context=PASSAGES)
     return monitor.score(prompt, sentences=[f"{SUPPORTED} ", UNRELATED]).sentences
@@ -40,6 +47,28 @@ def test_any_model_has_scores_without_labels_or_a_forward(generic, monkeypatch):
 
 def test_it_does_not_depend_on_the_model(generic):
     assert [s.score for s in scores_of(generic)] == [s.score for s in scores_of(load_kit("generic"))]
+
+
+@pytest.mark.slow
+def test_it_reads_with_the_reader_where_its_encoder_is(with_the_reader, not_warned, generic, caplog):
+    monitors = [load_kit("generic"), Monitor(generic.model, generic.tokenizer)]
+    assert [monitor.name for monitor in monitors] == ["generic-reader"] * 2
+    assert monitors[0].aligner is monitors[1].aligner  # a process holds it once
+    for monitor in monitors:
+        prompt = monitor.prompt(question=QUESTION, context=["Adults may take up to 4 g of it in 24 hours."])
+        right, wrong = monitor.score(prompt, sentences=["The daily maximum is 4 g. ", "8 g a day are safe."]).sentences
+        assert right.score > 0.5 > wrong.score
+    assert load_kit("generic-bundled").name == "generic-bundled"
+    assert caplog.text == ""
+
+
+def test_without_the_encoder_one_warning_says_what_to_do(not_warned, generic, caplog):
+    for _ in range(2):
+        assert Monitor(generic.model, generic.tokenizer).name == "generic-bundled"
+    (record,) = caplog.records
+    assert "hf download" in record.getMessage()
+    load_kit("generic-bundled")
+    assert len(caplog.records) == 1
 
 
 def test_answers_of_a_chat_are_cut_into_items_and_no_abbreviation_ends_a_sentence(generic):
@@ -82,17 +111,18 @@ def test_the_command_line_has_it_for_any_model(generic, tmp_path):
     written = {}
     for name, options in {"kit": [], "own": ["--model", str(tmp_path / "model")]}.items():
         target = tmp_path / f"{name}.jsonl"
-        words = ["score", *options, "--monitor", "generic", "--input", str(source)]
+        words = ["score", *options, "--monitor", "generic-bundled", "--input", str(source)]
         assert main([*words, "--output", str(target)]) == 0
         written[name] = json.loads(target.read_text(encoding="utf-8"))["sentences"][0]["score"]
     assert written["kit"] == written["own"] > 0.5
 
 
-def test_a_folder_of_that_name_is_not_taken_for_it(tmp_path, monkeypatch, capsys):
+@pytest.mark.parametrize("name", ["generic", "generic-reader"])
+def test_a_folder_of_that_name_is_not_taken_for_it(name, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "generic").mkdir()
-    assert main(["score", "--monitor", "generic", "--input", "in.jsonl"]) == 2
-    assert "./generic" in capsys.readouterr().err
+    (tmp_path / name).mkdir()
+    assert main(["score", "--monitor", name, "--input", "in.jsonl"]) == 2
+    assert f"./{name}" in capsys.readouterr().err
 
 
 def test_tokens_without_signals_are_not_drawn_and_batches_are_as_single(generic):
@@ -111,8 +141,8 @@ def test_tokens_without_signals_are_not_drawn_and_batches_are_as_single(generic)
 def test_reports_and_pages_name_it(generic):
     prompt = generic.prompt(question=QUESTION, context=PASSAGES)
     report = generic.score(prompt, SUPPORTED)
-    assert (report.monitor, report.to_dict()["monitor"]) == ("generic", "generic")
-    assert "monitor: generic" in report.to_html()
+    assert (report.monitor, report.to_dict()["monitor"]) == ("generic-bundled", "generic-bundled")
+    assert "monitor: generic-bundled" in report.to_html()
 
 
 def test_the_command_line_scores_any_model_with_it(generic, tmp_path):
