@@ -1,14 +1,14 @@
 """Train the starter kit's aggregators.
 
 python examples/starter_kit/train_aggregators.py generation --articles articles.jsonl.xz --output syncheck/assets
-python examples/starter_kit/train_aggregators.py generic --ragtruth ragtruth-qa --pairs support-pairs \
+python examples/starter_kit/train_aggregators.py generic-bundled --ragtruth ragtruth-qa --pairs support-pairs \
     --output syncheck/assets
 
 ``generation`` scores the kit's own answers: trained on its greedy and sampled answers to articles that it was not
 trained on, labelled by the passages, and on true answers with planted errors. Its kind is the one with
 the best grouped cross-validation.
-``generic`` scores any model's sentences from their text alone: trained on RAGTruth QA and on those claims of DeFacto
-and FRANK that the aligner was not trained on. Its kind, features and prior weights were chosen by leaving one source
+``generic-bundled`` and ``generic-reader`` score any model's sentences from their text alone: trained on RAGTruth QA and on those claims of DeFacto
+and FRANK that the aligner was not trained on. Their kind, features and prior weights were chosen by leaving one source
 out (``benchmarks/carry_over.py``). Answers and measurements are kept in ``--run``, where a run that was cut off
 continues.
 """
@@ -57,7 +57,7 @@ ALIGNERS = {"generation": "bundled", GENERIC_BUNDLED: "bundled", GENERIC_READER:
 READER_WEIGHT = 2.0
 """Chosen on the open half of ``benchmarks/first_tries.jsonl`` and six sources, each left out in turn."""
 EVEN_ODDS = 0.5
-"""The generic backtracking threshold: below it a sentence is rather unfaithful than faithful."""
+"""The backtracking threshold of ``generic``: below it a sentence is rather unfaithful than faithful."""
 
 
 def untrained_monitor(purpose: str) -> Monitor:
@@ -250,13 +250,13 @@ def model_card(purpose: str, facts: dict[str, object], table: str) -> str:
         "generation": "its own greedy and sampled answers to held-out Wikipedia articles (CC BY-SA 4.0), labelled by "
         "the passages, and true answers with one planted error (`examples/starter_kit/planted_errors.py`)",
         "generic": f"{ragtruth}; and on those claims of DeFacto and FRANK (MIT) that the aligner was not trained on",
-    }[purpose.removesuffix("-reader")]
+    }[purpose.partition("-")[0]]
     limits = {
         "generation": "the labels come from a rule that knows what was planted and what a passage says word for word, "
         "not from people; one small model's answers to questions about Wikipedia, in English",
-        "generic": "English; a sentence that contradicts its passage in the passage's own words scores high unless a "
+        GENERIC_BUNDLED: "English; a sentence that contradicts its passage in the passage's own words scores high unless a "
         "rule finds the words that differ (a contrast), since the aligner does not see it",
-        "generic-reader": "English; it does not calculate, and takes more supported sentences in other words for "
+        GENERIC_READER: "English; it does not calculate, and takes more supported sentences in other words for "
         "unfaithful ones than the reverse",
     }[purpose]
     chosen = (
@@ -267,7 +267,7 @@ def model_card(purpose: str, facts: dict[str, object], table: str) -> str:
         "generation": chosen,
         "generic": f"backtrack {facts['backtrack']:.3f}, even odds where as many sentences are faithful as not; "
         f"prune {facts['prune']:.3f}, which at least a quarter of the faithful sentences do not reach",
-    }[purpose.removesuffix("-reader")]
+    }[purpose.partition("-")[0]]
     table_note = ", with the weights that `monotone` has for any aligner" if purpose == GENERIC_READER else ""
     kinds = ", ".join(f"{k} {v:.3f}" for k, v in facts["kinds"].items())  # type: ignore[attr-defined]
     return f"""# The starter kit's aggregator: {purpose}
