@@ -7,9 +7,9 @@ python examples/starter_kit/train_aggregators.py generic-bundled --ragtruth ragt
 ``generation`` scores the kit's own answers: trained on its greedy and sampled answers to articles that it was not
 trained on, labelled by the passages, and on true answers with planted errors. Its kind is the one with
 the best grouped cross-validation.
-``generic-bundled`` and ``generic-reader`` score any model's sentences from their text alone: trained on RAGTruth QA and on those claims of DeFacto
-and FRANK that the aligner was not trained on. Their kind, features and prior weights were chosen by leaving one source
-out (``benchmarks/carry_over.py``). Answers and measurements are kept in ``--run``, where a run that was cut off
+``generic-bundled`` and ``generic-reader`` score any model's sentences from their text alone: trained on RAGTruth QA and
+on those claims of DeFacto and FRANK that the aligner was not trained on. Their kind, features and prior weights were
+chosen by leaving one source out (``benchmarks/carry_over.py``). Answers and measurements are kept in ``--run``, where a run that was cut off
 continues.
 """
 
@@ -254,8 +254,8 @@ def model_card(purpose: str, facts: dict[str, object], table: str) -> str:
     limits = {
         "generation": "the labels come from a rule that knows what was planted and what a passage says word for word, "
         "not from people; one small model's answers to questions about Wikipedia, in English",
-        GENERIC_BUNDLED: "English; a sentence that contradicts its passage in the passage's own words scores high unless a "
-        "rule finds the words that differ (a contrast), since the aligner does not see it",
+        GENERIC_BUNDLED: "English; a sentence that contradicts its passage in the passage's own words scores high "
+        "unless a rule finds the words that differ (a contrast), since the aligner does not see it",
         GENERIC_READER: "English; it does not calculate, and takes more supported sentences in other words for "
         "unfaithful ones than the reverse",
     }[purpose]
