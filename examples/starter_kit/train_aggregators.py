@@ -9,8 +9,8 @@ trained on, labelled by the passages, and on true answers with planted errors. I
 the best grouped cross-validation.
 ``generic-bundled`` and ``generic-reader`` score any model's sentences from their text alone: trained on RAGTruth QA and
 on those claims of DeFacto and FRANK that the aligner was not trained on. Their kind, features and prior weights were
-chosen by leaving one source out (``benchmarks/carry_over.py``). Answers and measurements are kept in ``--run``, where a run that was cut off
-continues.
+chosen by leaving one source out (``benchmarks/carry_over.py``). Answers and measurements are kept in ``--run``, where a
+run that was cut off continues.
 """
 
 from __future__ import annotations
