@@ -406,7 +406,7 @@ def main() -> None:
     parser.add_argument("--made", type=Path, nargs="*", default=[], help="files of groups that contrast_pairs.py wrote")
     parser.add_argument("--output", type=Path, required=True, help="folder of the run")
     parser.add_argument("--packed", type=Path, required=True, help="folder of the reader")
-    parser.add_argument("--minutes", type=float, default=8.6, help="time of training (%(default)s, for an H100 GPU)")
+    parser.add_argument("--minutes", type=float, default=10.3, help="time of training (%(default)s, for an H100 GPU)")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--save-minutes", type=float, default=6)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu", help="(%(default)s)")
