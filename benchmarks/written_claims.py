@@ -2,7 +2,7 @@
 
     python benchmarks/written_claims.py --aligner reader
 
-The claims of ``examples/starter_kit/claims/unseen`` were written after the packaged reader was trained. Of the claims
+The packaged reader was not trained on the claims of ``examples/starter_kit/claims/unseen``. Of the claims
 of one context each supported one is compared with each other one; neighbouring claims of which one is supported mostly
 differ in one thing. A supported claim is on the right side if its log-odds of support are above 0, another one if they
 are not. Intervals are 95 %, from a bootstrap over contexts; twins, the same passages with some facts changed, are one.

@@ -140,8 +140,9 @@ class ReaderNetwork(nn.Module):
 
     def verdicts(self, claims: Sequence[Tensor]) -> Tensor:
         """Return the logits (N, 3) of the hidden states (n, H) of each claim, after that of the token before it."""
-        read = torch.stack([torch.cat([claim[0], claim[1:].mean(0)]) for claim in claims])
-        return self.verdict(torch.tanh(self.hidden(read)))  # type: ignore[no-any-return]
+        read = [torch.cat([claim[0], claim[1:].mean(0)])[None] for claim in claims]
+        # One by one, since the last bits of a product depend on the number of its rows.
+        return torch.cat([self.verdict(torch.tanh(self.hidden(row))) for row in read])
 
 
 def _heads(mapped: Tensor, heads: int) -> Tensor:

@@ -6,6 +6,7 @@ import json
 import shutil
 from importlib.resources import files
 from pathlib import Path
+from weakref import WeakValueDictionary
 
 import pytest
 import torch
@@ -127,7 +128,23 @@ def test_with_the_packaged_reader_a_monitor_is_the_generic_one_that_was_trained_
     assert Monitor(model, tokenizer, aligner=tiny_reader).config.schema == "aligner.v1"  # other weights
 
 
-def test_without_its_encoder_it_says_what_to_download(monkeypatch):
+@pytest.fixture
+def not_loaded(monkeypatch):
+    """The packaged reader has to be loaded, whoever holds it."""
+    monkeypatch.setattr(ReaderAligner, "_shared", WeakValueDictionary())
+
+
+def test_a_process_loads_it_once_and_keeps_it_as_long_as_it_is_used(not_loaded, tiny_reader, monkeypatch):
+    loaded = []
+    monkeypatch.setattr(reader, "read_reader", lambda folder: loaded.append(folder) or (tiny_reader._model, None))
+    first = load_aligner("reader")
+    assert load_aligner("reader") is first and len(loaded) == 1
+    del first
+    load_aligner("reader")
+    assert len(loaded) == 2
+
+
+def test_without_its_encoder_it_says_what_to_download(not_loaded, monkeypatch):
     monkeypatch.setattr(reader_network, "_cached", lambda: None)
     monkeypatch.setattr(reader_network, "_packaged", list)
     assert not reader_network.can_read()
@@ -136,7 +153,7 @@ def test_without_its_encoder_it_says_what_to_download(monkeypatch):
 
 
 @pytest.mark.slow
-def test_the_encoder_is_taken_from_the_cache_first(tmp_path, monkeypatch):
+def test_the_encoder_is_taken_from_the_cache_first(not_loaded, tmp_path, monkeypatch):
     save_file(reader_network.encoder_weights(), tmp_path / "model.safetensors")
     monkeypatch.setattr(reader_network, "try_to_load_from_cache", lambda *asked: str(tmp_path / asked[1]))
     monkeypatch.setattr(reader_network, "_packaged", list)
@@ -145,7 +162,7 @@ def test_the_encoder_is_taken_from_the_cache_first(tmp_path, monkeypatch):
     assert support.score < 0.5
 
 
-def test_another_encoder_is_refused(tmp_path, monkeypatch):
+def test_another_encoder_is_refused(not_loaded, tmp_path, monkeypatch):
     save_file({"norm": torch.ones(3)}, tmp_path / "model.safetensors")
     monkeypatch.setattr(reader_network, "_cached", lambda: tmp_path / "model.safetensors")
     with pytest.raises(CheckpointError, match="trained"):

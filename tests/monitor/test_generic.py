@@ -55,8 +55,8 @@ def test_it_reads_with_the_reader_where_its_encoder_is(with_the_reader, not_warn
     assert [monitor.name for monitor in monitors] == ["generic-reader"] * 2
     assert monitors[0].aligner is monitors[1].aligner  # a process holds it once
     for monitor in monitors:
-        prompt = monitor.prompt(question=QUESTION, context=["Adults may take up to 4 g of it in 24 hours."])
-        right, wrong = monitor.score(prompt, sentences=["The daily maximum is 4 g. ", "8 g a day are safe."]).sentences
+        prompt = monitor.prompt(question=QUESTION, context=["The maximum dose is 4 g in 24 hours."])
+        right, wrong = monitor.score(prompt, sentences=["Do not take more than 4 g a day. ", "You can take 8 g a day."]).sentences
         assert right.score > 0.5 > wrong.score
     assert load_kit("generic-bundled").name == "generic-bundled"
     assert caplog.text == ""
