@@ -31,7 +31,7 @@ from syncheck.alignment import Aligner, IndexedAligner, load_aligner, weights_of
 from syncheck.alignment.evidence import EvidenceIndex
 from syncheck.evaluation import OVERLAPS, left_out_matrix, left_out_scores, single_scores
 from syncheck.features.groundedness import BEST_CHUNKS, ContextChunks, packaged_rarity
-from syncheck.features.sentence import statement, text_features
+from syncheck.features.sentence import CLEAR_SUPPORT, statement, text_features
 from syncheck.lexical import ContextLexicon
 from syncheck.schemas import feature_schema
 from syncheck.segments import ENGLISH_ABBREVIATIONS, SentenceCutter
@@ -83,8 +83,8 @@ def index_of(passages: Sequence[str]) -> EvidenceIndex:
     return EvidenceIndex(passages, cut=SentenceCutter(ENGLISH_ABBREVIATIONS).texts)
 
 
-def measured(pairs: Sequence[SupportPair], log_odds: Floats) -> Floats:
-    """Return the text features (N, F)."""
+def measured(pairs: Sequence[SupportPair], log_odds: Floats, *, reads: bool) -> Floats:
+    """Return the text features (N, F); the clear support of an aligner that ``reads`` outweighs contrasts."""
     rarity = packaged_rarity()
     rows = []
     contexts: dict[tuple[str, ...], tuple[EvidenceIndex, ContextChunks, ContextLexicon]] = {}
@@ -95,8 +95,11 @@ def measured(pairs: Sequence[SupportPair], log_odds: Floats) -> Floats:
             contexts = {pair.passages: (index, chunks, ContextLexicon.from_passages(pair.passages))}
         index, chunks, lexicon = contexts[pair.passages]
         best = index.best(pair.claim, BEST_CHUNKS)
-        found = text_features(pair.claim, logit=logit, chunks=chunks, best=best, lexicon=lexicon, rarity=rarity).values
-        rows.append(list(found.values()))
+        outweighed = reads and logit > CLEAR_SUPPORT
+        found = text_features(
+            pair.claim, logit=logit, outweighed=outweighed, chunks=chunks, best=best, lexicon=lexicon, rarity=rarity
+        )
+        rows.append(list(found.values.values()))
     return np.array(rows)
 
 
@@ -143,7 +146,7 @@ def main(words: Sequence[str] | None = None) -> None:
     if aligner is None:
         parser.error("expected an aligner; found none")
     packaged, log_odds = supports_of(pairs, aligner, args.cache).T
-    X = measured(pairs, log_odds)
+    X = measured(pairs, log_odds, reads=aligner.name == "reader")
     y, sources = np.array([pair.label for pair in pairs]), [pair.source for pair in pairs]
     groups = np.array([pair.group for pair in pairs])
     known = describe_machine("cpu", torch.get_num_threads(), "wall-clock")

@@ -18,7 +18,7 @@ from syncheck.features.contrasts.differences import Difference
 from syncheck.features.contrasts.parsing import parse
 from syncheck.features.conversation import is_bare_answer, is_conversation, is_heading, is_reference
 from syncheck.features.groundedness import BEST_CHUNKS, ContextChunks, packaged_rarity, says_not_stated
-from syncheck.features.sentence import sentence_features, statement, text_features
+from syncheck.features.sentence import outweighs_contrasts, sentence_features, statement, text_features
 from syncheck.languages import foreign_language, readable
 from syncheck.lexical import LexicalShares, content_words, stem
 from syncheck.schemas import TEXT_FEATURES, EarlierSentences, SentenceText, needs_signals
@@ -121,7 +121,10 @@ class SentenceScorer:
         found = [self._status(*each) for each in zip(sentences, foreign, unaligned, strict=True)]
         statuses = [status for status, _ in found]
         scores, attributions = self._aggregate(features, statuses)
-        contrasts = [self._contrasts_with(s.text, score) for s, score in zip(sentences, scores, strict=True)]
+        contrasts = [
+            self._contrasts_with(sentence.text, *each)
+            for sentence, each in zip(sentences, zip(scores, supports, strict=True), strict=True)
+        ]
         remarks = [self._remarks_on(s.text) for s in sentences]
         verdicts = [self._verdict_on(*each) for each in zip(scores, supports, contrasts, remarks, strict=True)]
         remarks = [self._with_unread(*each) for each in zip(remarks, verdicts, strict=True)]
@@ -166,6 +169,7 @@ class SentenceScorer:
         return text_features(
             sentence,
             logit=None if support is None else _log_odds(support),
+            outweighed=support is not None and outweighs_contrasts(support),
             chunks=self._chunks,
             best=self._index.best(statement(sentence), BEST_CHUNKS),
             lexicon=self._lexicon,
@@ -244,9 +248,9 @@ class SentenceScorer:
         is_open = verdict not in (None, "supported") and self._passages != self.prompt.passages
         return (*remarks, "passages_not_read") if is_open else remarks
 
-    def _contrasts_with(self, sentence: str, score: float | None) -> tuple[Contrast, ...]:
+    def _contrasts_with(self, sentence: str, score: float | None, support: Support | None) -> tuple[Contrast, ...]:
         """Return the contrasts with the context, if the score depends on them or is below ``supported``."""
-        if score is None or says_not_stated(sentence):
+        if score is None or says_not_stated(sentence) or (support is not None and outweighs_contrasts(support)):
             return ()
         if score >= max(self._thresholds) and _CONTRASTS.isdisjoint(self._schema.names):
             return ()

@@ -16,7 +16,10 @@ from syncheck.features.contrasts.contrast import Contrasted, contrast_with
 from syncheck.features.groundedness import ContextChunks, Rarity, groundedness, says_not_stated
 from syncheck.lexical import ContextLexicon, LexicalShares, has_letter, lexical_shares, novel_pairs
 from syncheck.schemas import FEATURES, LID, SCHEMAS, TEXT_FEATURES, SentenceText, signal_features
-from syncheck.types import ContrastKind, FeatureSchema, SentenceFeatures, SentenceSignals
+from syncheck.types import ContrastKind, FeatureSchema, SentenceFeatures, SentenceSignals, Support
+
+CLEAR_SUPPORT = 1.0
+"""Log-odds of support, in nats, above which an aligner that reads is mostly right and a contrast wrong."""
 
 
 def sentence_features(
@@ -102,10 +105,16 @@ def statement(sentence: str) -> str:
     return rest if re.search(r"\w", rest) else sentence
 
 
+def outweighs_contrasts(support: Support) -> bool:
+    """Return True if an aligner that tells contradicted from not stated finds a sentence clearly supported."""
+    return support.contradicted is not None and support.log_odds is not None and support.log_odds > CLEAR_SUPPORT
+
+
 def text_features(
     sentence: str,
     *,
     logit: float | None,
+    outweighed: bool = False,
     chunks: ContextChunks,
     best: Sequence[int],
     lexicon: ContextLexicon,
@@ -114,14 +123,15 @@ def text_features(
 ) -> TextFeatures:
     """Compute the features of one sentence that need no language model.
 
-    ``logit`` is the log-odds of support, None if not measured. ``best`` has the indices of at most four chunks that
+    ``logit`` is the log-odds of support, None if not measured. Contrasts do not count if they are ``outweighed``
+    (:func:`outweighs_contrasts`). ``best`` has the indices of at most four chunks that
     share most with the sentence, best first. ``compare`` may be a cached
     :func:`~syncheck.features.contrasts.contrast.contrast_with`.
     """
     contrasted = compare(statement(sentence), tuple(chunks.texts[number] for number in best))
     stated = contrasted.sentence
     values = asdict(lexical_shares(stated, lexicon)) | asdict(groundedness(stated, chunks, best, rarity=rarity))
-    compared = not says_not_stated(sentence)
+    compared = not (outweighed or says_not_stated(sentence))
     values |= {f"contrast_{kind}": float(compared and contrasted.count(kind)) for kind in get_args(ContrastKind)}
     values["align_logit"] = nan if logit is None else logit
     values["agreement"] = contrasted.agreement

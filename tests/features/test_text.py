@@ -1,19 +1,22 @@
+from dataclasses import replace
 from math import isnan
 
 import pytest
 
 from syncheck.features.groundedness import ContextChunks, packaged_rarity
-from syncheck.features.sentence import statement, text_features
+from syncheck.features.sentence import CLEAR_SUPPORT, outweighs_contrasts, statement, text_features
 from syncheck.lexical import ContextLexicon
 from syncheck.schemas import TEXT_FEATURES, feature_schema
+from syncheck.types import Support
 
 PASSAGES = ["The bridge opened in 1967.", "It has two lanes."]
 
 
-def of(sentence, logit=1.5):
+def of(sentence, logit=1.5, outweighed=False):
     return text_features(
         sentence,
         logit=logit,
+        outweighed=outweighed,
         chunks=ContextChunks.from_texts(PASSAGES),
         best=[0, 1],
         lexicon=ContextLexicon.from_passages(PASSAGES),
@@ -34,6 +37,15 @@ def test_a_contradiction_moves_each_column_in_its_direction_or_not_at_all():
     moved = [direction * (right[name] - wrong[name]) for name, direction in directed if not isnan(right[name])]
     assert min(moved) >= 0
     assert wrong["contrast_number"] == 1
+
+
+def test_contrasts_do_not_count_where_an_aligner_that_reads_finds_clear_support():
+    assert of("The bridge opened in 1976.", outweighed=True).values["contrast_number"] == 0
+    reads = Support(0.95, None, log_odds=CLEAR_SUPPORT + 0.1, contradicted=0.02)
+    assert outweighs_contrasts(reads)
+    assert not outweighs_contrasts(replace(reads, log_odds=CLEAR_SUPPORT))
+    assert not outweighs_contrasts(replace(reads, contradicted=None))
+    assert not outweighs_contrasts(replace(reads, log_odds=None))
 
 
 def test_a_logit_that_was_not_asked_for_is_not_measured():
