@@ -96,6 +96,10 @@ def monitor_to_measure(args: argparse.Namespace) -> Monitor:
 
 def _trained(args: argparse.Namespace, purpose: KitPurpose) -> Monitor:
     named = args.monitor in _ALIGNERS
+    if named and args.aligner is not None:
+        raise InputError(
+            f"--monitor {args.monitor} has its own aligner; leave out --aligner, or keep it and leave out --monitor"
+        )
     if _features_asked(args) or (sentence_options(args) and not (named or (args.monitor or purpose) == GENERIC)):
         known = f"--monitor {args.monitor}" if args.monitor else f"the bundled monitor {purpose!r}"
         raise InputError(
@@ -107,6 +111,11 @@ def _trained(args: argparse.Namespace, purpose: KitPurpose) -> Monitor:
         raise InputError(
             f"--monitor {args.monitor} is a bundled monitor, but there is also a {args.monitor!r} here; write "
             f"./{args.monitor} for that one"
+        )
+    if not (named or args.monitor is None or Path(args.monitor).exists() or is_repository(args.monitor)):
+        raise InputError(
+            f"--monitor {args.monitor!r}: there is no such folder; pass a folder that `syncheck train` wrote, a "
+            f"repository as 'owner/name', or {', '.join(map(repr, _ALIGNERS))}"
         )
     if args.model is None and (named or args.monitor is None):
         return load_kit(cast(KitPurpose, args.monitor or purpose), device=args.device)

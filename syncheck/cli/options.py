@@ -317,8 +317,8 @@ def add_model(parser: argparse.ArgumentParser, *, monitor: bool = True, default:
         add_options(
             group,
             f"""
-            --monitor DIR  monitor trained for --model, or 'generic', the bundled one that reads text alone, which is
-                'generic-reader' if the reader's encoder is on this machine, else 'generic-bundled' ({default})
+            --monitor DIR  monitor trained for --model, or a bundled one that reads text alone: 'generic-reader',
+                'generic-bundled', or 'generic', the first if the reader's encoder is installed ({default})
             --trust TYPE...  full names of the types that a scikit-learn classifier in --monitor may contain; the error
                 for a missing one lists them (none)
             """,
