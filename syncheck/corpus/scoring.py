@@ -28,7 +28,7 @@ def sentence_dicts(report: Report) -> list[JsonDict]:
 
 def score_row(record: JsonDict, report: Report) -> JsonDict:
     """Return the row of a scored record."""
-    row = {"id": record.get("id"), "sentences": sentence_dicts(report)}
+    row = {"id": record.get("id"), "monitor": report.monitor, "sentences": sentence_dicts(report)}
     return row | ({"after_end": report.after_end} if report.after_end else {})
 
 

@@ -54,11 +54,11 @@ def killed_once(worker, marker):
 def golden_monitor(folder):
     import torch
 
-    from syncheck import Monitor
+    from syncheck import Monitor, load_aligner
     from syncheck.pretrained import load_model
 
     torch.set_num_threads(1)
-    return Monitor(*load_model(str(folder), "cpu"))
+    return Monitor(*load_model(str(folder), "cpu"), aligner=load_aligner("bundled"))
 
 
 def parts_of(folder):
