@@ -7,6 +7,7 @@ import shutil
 from importlib.resources import files
 from pathlib import Path
 from weakref import WeakValueDictionary
+from zipfile import ZipFile
 
 import pytest
 import torch
@@ -160,6 +161,30 @@ def test_the_encoder_is_taken_from_the_cache_first(not_loaded, tmp_path, monkeyp
     assert reader_network.can_read()
     (support,) = load_aligner("reader").align(["The door is blue."], ["The door is red."])
     assert support.score < 0.5
+
+
+@pytest.mark.parametrize("is_writable", [True, False])
+def test_packages_are_unpacked_into_the_cache_once_if_it_can_be_written(is_writable, tmp_path, monkeypatch):
+    save_file({"norm": torch.ones(3)}, tmp_path / "model.safetensors")
+    with ZipFile(tmp_path / "all.zip", "w") as archive:
+        archive.write(tmp_path / "model.safetensors", "all-mpnet-base-v2/model.safetensors")
+    whole, parts = (tmp_path / "all.zip").read_bytes(), [tmp_path / "1.zip", tmp_path / "2.zip"]
+    for part, content in zip(parts, (whole[:100], whole[100:]), strict=True):
+        part.write_bytes(content)
+    cache = tmp_path / "cache"
+    cache.write_text("no folder") if not is_writable else cache.mkdir()
+    monkeypatch.setattr(reader_network, "_cached", lambda: None)
+    monkeypatch.setattr(reader_network, "_packaged", lambda: parts)
+    monkeypatch.setattr(reader_network, "version", lambda package: "1")
+    monkeypatch.setattr(reader_network, "cached_assets_path", lambda *_, **__: cache)
+    assert reader_network.encoder_weights()["norm"].tolist() == [1, 1, 1]
+    parts[0].unlink()
+    if is_writable:
+        assert [path.name for path in cache.iterdir()] == ["model.safetensors"]
+        assert reader_network.encoder_weights()["norm"].tolist() == [1, 1, 1]
+    else:
+        with pytest.raises(FileNotFoundError):
+            reader_network.encoder_weights()
 
 
 def test_another_encoder_is_refused(not_loaded, tmp_path, monkeypatch):

@@ -11,6 +11,7 @@ from syncheck import Monitor, MonitorConfig, checkpoint, load_kit
 from syncheck.cli import main
 from syncheck.errors import MismatchError, PromptError
 from syncheck.testing import scripted_monitor
+from syncheck.types import Support
 
 PASSAGES = [
     "The Avon bridge opened in 1967. It has two lanes and is closed to lorries.",
@@ -70,6 +71,27 @@ def test_without_the_encoder_one_warning_says_what_to_do(not_warned, generic, ca
     assert "hf download" in record.getMessage()
     load_kit("generic-bundled")
     assert len(caplog.records) == 1
+
+
+class SureAligner:
+    """Finds clear support for everything; only one that reads also says how likely a contradiction is."""
+
+    name = "sure"
+
+    def __init__(self, contradicted):
+        self.contradicted = contradicted
+
+    def align(self, passages, claims):
+        return [Support(0.95, None, log_odds=3.0, contradicted=self.contradicted) for _ in claims]
+
+
+@pytest.mark.parametrize(("contradicted", "found"), [(None, 1), (0.01, 0)])
+def test_clear_support_outweighs_a_contrast_only_if_the_aligner_reads(generic, contradicted, found):
+    monitor = generic.replaced(aligner=SureAligner(contradicted))
+    prompt = monitor.prompt(question=QUESTION, context=PASSAGES)
+    (sentence,) = monitor.score(prompt, sentences=["The Avon bridge opened in 1976."]).sentences
+    assert len(sentence.contrasts) == sentence.features["contrast_number"] == found
+    assert (sentence.score < 0.2) == bool(found)
 
 
 def test_answers_of_a_chat_are_cut_into_items_and_no_abbreviation_ends_a_sentence(generic):

@@ -2,20 +2,8 @@
 
 import random
 
-import pytest
 import reader_data
 from contrast_pairs import NOT_STATED, SUPPORTED, Claim, ContrastGroup
-from made_up_claims import groups_by_source, reader_encoder
-
-
-@pytest.fixture(scope="module")
-def encoder():
-    return reader_encoder()
-
-
-@pytest.fixture
-def groups():
-    return groups_by_source()
 
 
 def test_claims_of_one_context_stay_together_in_batches_that_are_not_too_long():

@@ -9,20 +9,9 @@ import reader_data
 import torch
 import train_reader
 from contrast_pairs import CONTRADICTED, NOT_STATED, SUPPORTED, UNSUPPORTED, Claim, ContrastGroup
-from made_up_claims import groups_by_source, reader_encoder
 from transformers import MPNetConfig, MPNetModel
 
 from syncheck.alignment.reader_network import BEGIN, END
-
-
-@pytest.fixture(scope="module")
-def encoder():
-    return reader_encoder()
-
-
-@pytest.fixture
-def groups():
-    return groups_by_source()
 
 
 @pytest.fixture(scope="module")
