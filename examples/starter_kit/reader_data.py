@@ -181,9 +181,12 @@ class Pools(Dataset[list[Batch]]):
 
     def __getitem__(self, number: int) -> list[Batch]:
         rng = random.Random(f"{self.seed}-{number}")
+        return [collated(batch) for batch in batches_of(rng, self.contexts(rng))]
+
+    def contexts(self, rng: random.Random) -> list[list[Row]]:
+        """Draw ``POOL_GROUPS`` groups and some claims of each."""
         sources = rng.choices(list(self.groups), [SHARES[source] for source in self.groups], k=POOL_GROUPS)
-        drawn = [self.drawn(rng, rng.choice(self.groups[source]), place) for place, source in enumerate(sources)]
-        return [collated(batch) for batch in batches_of(rng, drawn)]
+        return [self.drawn(rng, rng.choice(self.groups[source]), place) for place, source in enumerate(sources)]
 
     def drawn(self, rng: random.Random, group: ContrastGroup, number: int) -> list[Row]:
         """Draw some claims of a group, and mostly one about another context, sometimes between other passages."""

@@ -40,8 +40,10 @@ from tokenizers import Tokenizer
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, linear, scaled_dot_product_attention, softplus
 from torch.utils.data import DataLoader
+from tqdm import tqdm
 from transformers import MPNetModel
 
+from syncheck.alignment.reader_layers import LARGEST, in_eight_bits, measured_inputs
 from syncheck.alignment.reader_network import (
     DOWN,
     FIRST_POSITION,
@@ -51,7 +53,6 @@ from syncheck.alignment.reader_network import (
     encoder_of,
     encoder_weights,
     fingerprint,
-    in_eight_bits,
 )
 from syncheck.evaluation import expected_calibration_error
 
@@ -64,6 +65,8 @@ AVERAGE = 0.995
 DROPOUT = 0.1
 """Of the outputs of the embeddings and of each half of a layer."""
 SMOOTHING, PAIR_WEIGHT = 0.03, 0.5
+MEASURED_POOLS = 5
+"""Pools of training groups, of each group one claim, for which the largest inputs of the matrices are measured."""
 LOGGED, LOG_SECONDS = 40, 30
 """Held-out contexts that are measured while the training goes on, and seconds between two lines of the log."""
 
@@ -388,11 +391,36 @@ def unpacked(arrays: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return weights
 
 
-def pack(run: Run, folder: Path, heldout: Sequence[Row]) -> None:
+@torch.no_grad()
+def largest_inputs(model: JointReader, pools: Pools) -> dict[str, Tensor]:
+    """Return the largest inputs of the matrices by channel, (K,), for training texts."""
+    model.eval()
+    rng = random.Random(f"{pools.seed}-inputs")
+    rows = [contexts[0] for _ in range(MEASURED_POOLS) for contexts in pools.contexts(rng)]
+    largest: dict[str, Tensor] = {}
+    hooks = []
+
+    def noted(name: str, inputs: Tensor) -> None:
+        found = inputs[0, : len(row)].abs().amax(0).float().cpu()  # without padding
+        largest[name] = torch.maximum(largest[name], found) if name in largest else found
+
+    for number, layer in enumerate(model.encoder.encoder.layer):
+        for part, module in measured_inputs(layer).items():
+            name = f"layer.{number}.{part}{LARGEST}"
+            hooks.append(module.register_forward_pre_hook(lambda _, given, name=name: noted(name, *given)))
+    for row in tqdm(rows, desc="inputs", unit=" texts", mininterval=5):
+        model(collated([row]))
+    for hook in hooks:
+        hook.remove()
+    return largest
+
+
+def pack(run: Run, folder: Path, pools: Pools, heldout: Sequence[Row]) -> None:
     """Write what :class:`~syncheck.alignment.ReaderAligner` loads in addition to the tokenizer: the running mean."""
     run.model.load_state_dict(run.average, strict=False)
     print(*map(json.dumps, report(judged(run.model, heldout))), sep="\n")
-    save_file(packed({name: value.cpu() for name, value in run.average.items()}), folder / "adapter.safetensors")
+    average = {name: value.cpu() for name, value in run.average.items()}
+    save_file(packed(average) | largest_inputs(run.model, pools), folder / "adapter.safetensors")
     spec = {"format": FORMAT, "encoder": fingerprint(encoder_weights()), "update_scale": UPDATE_SCALE}
     (folder / "reader.json").write_text(json.dumps(spec, indent=2) + "\n")
 
@@ -431,8 +459,9 @@ def main() -> None:
     model = trainable(base, args.seed).to(args.device)
     run = Run(model, args.output, minutes=args.minutes, seed=args.seed)
     logged = [row for rows in heldout[:LOGGED] for row in rows]
-    train(run, Pools(groups, encoder, args.seed), logged, save_minutes=args.save_minutes, workers=args.workers)
-    pack(run, args.packed, [row for rows in heldout for row in rows])
+    pools = Pools(groups, encoder, args.seed)
+    train(run, pools, logged, save_minutes=args.save_minutes, workers=args.workers)
+    pack(run, args.packed, pools, [row for rows in heldout for row in rows])
 
 
 if __name__ == "__main__":

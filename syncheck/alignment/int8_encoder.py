@@ -41,6 +41,8 @@ EVIDENCE, EVIDENCE_IN_CLAIM, CLAIM, CLAIM_IN_EVIDENCE, CLAIM_AFTER_SAME = range(
 TOKEN_TYPES = 5
 PAD, UNKNOWN, CLS, SEP = 0, 100, 101, 102  # of BERT's vocabulary
 
+MIDDLE = 128
+"""What stands for zero in the unsigned integers that oneDNN multiplies."""
 _LARGEST = 127
 _SMALLEST_SCALE = 1e-12
 
@@ -131,14 +133,21 @@ def _packed(weight: Tensor) -> tuple[Tensor, Tensor]:
 
 def _times_packed(rounded: Tensor, packed: Tensor, zeros: Tensor, step: Tensor) -> Tensor:
     """Multiply (M, K) from -127 to 127 by packed weights and by the scales (N,) of their rows."""
-    middle = 128  # of the unsigned integers that oneDNN multiplies
     return torch.ops.onednn.qlinear_pointwise(  # type: ignore[no-any-return]
-        rounded.add_(middle).to(torch.uint8),
-        *(1.0, middle),  # scale and zero point of the input
+        from_middle(rounded),
+        *(1.0, MIDDLE),  # scale and zero point of the input
         *(packed, step, zeros, None),
         *(1.0, 0, torch.float32),  # scale, zero point and type of the result
         *("none", [], ""),  # nothing after it
     )
+
+
+def from_middle(rounded: Tensor) -> Tensor:
+    """Return floats from -128 to 127, which are whole numbers, as uint8 that count from ``MIDDLE`` on.
+
+    PyTorch turns floats into signed integers much faster than into unsigned ones.
+    """
+    return rounded.to(torch.int8).view(torch.uint8).bitwise_xor_(MIDDLE)
 
 
 @cache

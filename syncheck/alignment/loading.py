@@ -12,7 +12,7 @@ import torch
 from syncheck import alignment
 from syncheck.alignment.int8_encoder import is_packed
 from syncheck.alignment.names import cached_file, check_name
-from syncheck.alignment.reader_network import can_read
+from syncheck.alignment.reader_network import INSTALL, can_read
 from syncheck.errors import CheckpointError, InputError
 from syncheck.pretrained import require_few_layers, require_plain_folder
 
@@ -179,12 +179,16 @@ def _load_cached(alias: str, device: str | torch.device) -> Aligner:
         if (folder := known.folder()) is not None:
             logger.info("aligner %r is %s, from the cache", alias, known.name)
             return _of_folder(known, folder, device)
+    if alias == AUTO and can_read():
+        logger.info("aligner 'auto' is reader; the cache has none of %s", ", ".join(k.name for k in asked))
+        return alignment.ReaderAligner.load(device=device)
     if alias == AUTO:
-        found = "reader" if can_read() else "bundled"
-        logger.info("aligner 'auto' is %s; the cache has none of %s", found, ", ".join(k.name for k in asked))
-        return (
-            alignment.ReaderAligner.load(device=device) if can_read() else alignment.BundledAligner.load(device=device)
+        logger.warning(
+            "aligner 'auto' is bundled, which mostly compares words, since neither the reader's encoder nor a published "
+            "checkpoint is on this machine; run `%s` for the reader",
+            INSTALL,
         )
+        return alignment.BundledAligner.load(device=device)
     first = asked[0]
     wanted = [first.repository, *(["--revision", first.revision] if first.revision else [])]
     more = f", and `hf download {first.needs}`" if first.needs else ""

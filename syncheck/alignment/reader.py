@@ -32,12 +32,12 @@ if TYPE_CHECKING:
 
     from tokenizers import Tokenizer
 
-PASSAGE_TOKENS, CLAIM_TOKENS = 250, 100
-"""Largest number of tokens of passages and of a claim that are read at once."""
+TEXT_TOKENS, CLAIM_TOKENS = 256, 100
+"""Largest number of tokens of passages and claim together, and of a claim. Products of more rows are much slower."""
 RANKED_CHUNKS, CENTRES = 10, 3
 """Number of chunks that are ranked by the words they share with a claim, and of the best whose neighbours follow."""
-BATCH_TOKENS = 1024
-"""Number of tokens that are read at once, at most, unless one text has more."""
+BATCH_TOKENS, CPU_BATCH_TOKENS = 4096, TEXT_TOKENS
+"""Number of tokens that are read at once, at most, on a GPU and on the CPU."""
 
 
 _LOADING = Lock()
@@ -62,9 +62,9 @@ class ReaderAligner(OfNetwork):
 
     Notes
     -----
-    Passages and claim are read as one text, so that each word of one sees the other. Of a context of more than
-    ``PASSAGE_TOKENS`` tokens, the chunks closest to the claim are read (:func:`closest_chunks`). A claim of more than
-    ``CLAIM_TOKENS`` is cut into parts, and its score is the lowest over these.
+    Passages and claim are read as one text, so that each word of one sees the other. If this has more than
+    ``TEXT_TOKENS`` tokens, of the passages the chunks closest to the claim are read (:func:`closest_chunks`). A claim
+    of more than ``CLAIM_TOKENS`` is cut into parts, and its score is the lowest over these.
     """
 
     languages = frozenset({"en"})
@@ -133,16 +133,20 @@ class ReaderAligner(OfNetwork):
 
     def _logits(self, index: EvidenceIndex, claims: Sequence[str]) -> Tensor:
         """Return the logits (claims, 3), float32 on the CPU."""
-        texts = [ReadText.of(self._passages(index, claim), self._ids(claim)) for claim in claims]
-        return torch.cat([self._model.judge(batch) for batch in _batches(texts)])
+        texts = [self._text(index, claim) for claim in claims]
+        is_on_cpu = self._model.verdict.weight.device.type == "cpu"
+        batches = _batches(texts, CPU_BATCH_TOKENS if is_on_cpu else BATCH_TOKENS)
+        return torch.cat([self._model.judge(batch) for batch in batches])
 
-    def _passages(self, index: EvidenceIndex, claim: str) -> list[int]:
-        """Return the token ids of what is read of the context with a claim."""
+    def _text(self, index: EvidenceIndex, claim: str) -> ReadText:
+        """Return what is read: the claim after as much of the context as there is room for."""
+        asked = self._ids(claim)
+        room = TEXT_TOKENS - len(ReadText.of([], asked).ids)
         if index not in self._known:
             self._known[index] = [self._ids(chunk.text) for chunk in index.chunks]
         known = self._known[index]
-        chosen = closest_chunks(index, claim, list(map(len, known)), PASSAGE_TOKENS)
-        return [token for chunk in chosen for token in known[chunk]][:PASSAGE_TOKENS]
+        chosen = closest_chunks(index, claim, list(map(len, known)), room)
+        return ReadText.of([token for chunk in chosen for token in known[chunk]][:room], asked)
 
     def _is_short(self, claim: str) -> bool:
         return len(self._ids(claim)) <= CLAIM_TOKENS
@@ -171,10 +175,10 @@ def closest_chunks(index: EvidenceIndex, claim: str, lengths: Sequence[int], roo
     return sorted(chosen) or best[:1]
 
 
-def _batches(texts: Sequence[ReadText]) -> Iterator[list[ReadText]]:
+def _batches(texts: Sequence[ReadText], room: int) -> Iterator[list[ReadText]]:
     batch: list[ReadText] = []
     for text in texts:
-        if batch and sum(len(other.ids) for other in batch) + len(text.ids) > BATCH_TOKENS:
+        if batch and sum(len(other.ids) for other in batch) + len(text.ids) > room:
             yield batch
             batch = []
         batch.append(text)

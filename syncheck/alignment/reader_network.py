@@ -17,31 +17,32 @@ from importlib.resources.abc import Traversable
 from io import BytesIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 from zipfile import ZipFile
 
 import torch
 from huggingface_hub import cached_assets_path, try_to_load_from_cache
 from safetensors.torch import load_file
 from torch import Tensor, nn
-from torch.nn.functional import scaled_dot_product_attention
 
-from syncheck.alignment.int8_encoder import Int8Linear, damaged, read_folder
+from syncheck.alignment.int8_encoder import damaged, read_folder
+from syncheck.alignment.reader_layers import LARGEST, ReaderLayer, measured_inputs
 from syncheck.errors import CheckpointError
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
     from transformers import MPNetModel
-    from transformers.models.mpnet.modeling_mpnet import MPNetLayer
 
-FORMAT = "syncheck.reader.v3"
+FORMAT = "syncheck.reader.v4"
 REPOSITORY = "sentence-transformers/all-mpnet-base-v2"
 INSTALL = f"hf download {REPOSITORY} model.safetensors"
 CONTRADICTED, SUPPORTED, NOT_STATED = range(3)
 """Indices of the outputs of the head."""
 HEAD_WIDTH = 256
-BEGIN, END = 0, 2
+BEGIN, PADDING, END = 0, 1, 2
 """Ids of MPNet's special tokens."""
+MULTIPLE = 16
+"""Texts are padded to a multiple of so many tokens, since attention is much faster then."""
 FIRST_POSITION = 2
 """MPNet counts positions after that of padding."""
 DOWN, UP = ".down.int8", ".up.int8"
@@ -72,19 +73,23 @@ class ReaderNetwork(nn.Module):
     Parameters
     ----------
     encoder
-        An MPNet without pooler, in evaluation mode. Its linear maps may be replaced by others of the same shapes.
+        An MPNet without pooler, in evaluation mode. Of its layers nothing is used.
+    layers
+        Its layers, in order.
 
     Notes
     -----
-    Texts are concatenated without padding, and each attends to itself in a product of its own. With maps in eight bits
-    a claim's logits are therefore the same, to the last bit, alone and beside others. The head reads the token before
-    the claim and the mean over the claim's tokens, so the last layer computes no others.
+    Each text attends to itself in a product of its own. With layers in eight bits a claim's logits are therefore the
+    same, to the last bit, alone and beside others. The head reads the token before the claim and the mean over the
+    claim's tokens, so the last layer computes no others.
     """
 
-    def __init__(self, encoder: MPNetModel) -> None:
+    def __init__(self, encoder: MPNetModel, layers: Sequence[ReaderLayer]) -> None:
         super().__init__()
         width = encoder.config.hidden_size
-        self.encoder = encoder
+        self.embeddings = encoder.embeddings
+        self.distances = encoder.encoder.relative_attention_bias
+        self.layers = nn.ModuleList(layers)
         self.hidden = nn.Linear(2 * width, HEAD_WIDTH)
         self.verdict = nn.Linear(HEAD_WIDTH, 3)
         self._biases = torch.empty(0)
@@ -97,57 +102,41 @@ class ReaderNetwork(nn.Module):
 
     def _read(self, texts: Sequence[ReadText]) -> list[Tensor]:
         """Return the last hidden states (n, H) of each claim, of the token before it and of the one after it."""
-        inner, device = self.encoder.encoder, self.verdict.weight.device
-        lengths = [len(text.ids) for text in texts]
+        device = self.verdict.weight.device
+        padded = [[*text.ids, *[PADDING] * (-len(text.ids) % MULTIPLE)] for text in texts]
+        lengths = [len(ids) for ids in padded]
         places = torch.cat([torch.arange(length) for length in lengths]).to(device)
-        biases = self._biases_of(max(lengths))
-        hidden = self.encoder.embeddings(
-            input_ids=torch.tensor([[token for text in texts for token in text.ids]], device=device),
+        hidden = self.embeddings(
+            input_ids=torch.tensor([[token for ids in padded for token in ids]], device=device),
             position_ids=places[None] + FIRST_POSITION,
         )[0]
-        *before, last = inner.layer
+        *before, last = cast("list[ReaderLayer]", list(self.layers))
+        biases = [self._bias(len(text.ids), length, last.dtype) for text, length in zip(texts, lengths, strict=True)]
         for layer in before:
-            hidden = self._layer(layer, hidden, lengths, biases, [0] * len(texts))
+            hidden = layer(hidden, lengths, biases)
         first = [text.claim - 1 for text in texts]
-        hidden = self._layer(last, hidden, lengths, biases, first)
-        return list(torch.split(hidden, [length - begin for length, begin in zip(lengths, first, strict=True)]))
+        by_text = torch.split(
+            last(hidden, lengths, biases, first),
+            [length - begin for length, begin in zip(lengths, first, strict=True)],
+        )
+        return [read[: len(text.ids) - begin] for read, text, begin in zip(by_text, texts, first, strict=True)]
 
-    def _layer(
-        self, layer: MPNetLayer, hidden: Tensor, lengths: list[int], biases: Tensor, first: Sequence[int]
-    ) -> Tensor:
-        """Map (sum of T, H) to the hidden states of the tokens of each text from ``first`` on."""
-        attention, heads = layer.attention.attn, self.encoder.config.num_attention_heads
-        key, value = (torch.split(_heads(part(hidden), heads), lengths, dim=2) for part in (attention.k, attention.v))
-        if any(first):
-            hidden = torch.cat([text[begin:] for text, begin in zip(torch.split(hidden, lengths), first, strict=True)])
-        counts = [length - begin for length, begin in zip(lengths, first, strict=True)]
-        query = torch.split(_heads(attention.q(hidden), heads), counts, dim=2)
-        mixed = [
-            scaled_dot_product_attention(q, k, v, attn_mask=biases[:, :, begin:length, :length])[0]
-            for q, k, v, begin, length in zip(query, key, value, first, lengths, strict=True)
-        ]
-        hidden = layer.attention.LayerNorm(hidden + attention.o(torch.cat(mixed, dim=1).transpose(0, 1).flatten(1)))
-        return layer.output.LayerNorm(hidden + layer.output.dense(layer.intermediate(hidden)))  # type: ignore[no-any-return]
-
-    def _biases_of(self, length: int) -> Tensor:
-        """Return what attention adds for the distance of two tokens, (1, heads, T, T) with T of at least ``length``."""
-        table, biases = self.encoder.encoder.relative_attention_bias, self._biases
-        if biases.shape[-1] < length or biases.device != table.weight.device:
-            places = torch.arange(length, device=table.weight.device)
-            biases = table(_bucket(places - places[:, None])).permute(2, 0, 1)[None].contiguous()
+    def _bias(self, tokens: int, padded: int, dtype: torch.dtype) -> Tensor:
+        """Return what attention adds for the distance of two tokens, (1, heads, T, T); nothing attends to padding."""
+        biases = self._biases
+        if biases.shape[-1] < padded or biases.device != self.distances.weight.device:
+            places = torch.arange(padded, device=self.distances.weight.device)
+            biases = self.distances(_bucket(places - places[:, None])).permute(2, 0, 1)[None].contiguous()
             self._biases = biases  # for later texts; another thread may set its own
-        return biases
+        bias = biases[:, :, :padded, :padded].to(dtype, copy=True, memory_format=torch.contiguous_format)
+        bias[..., tokens:] = -torch.inf
+        return bias
 
     def verdicts(self, claims: Sequence[Tensor]) -> Tensor:
         """Return the logits (N, 3) of the hidden states (n, H) of each claim, after that of the token before it."""
         read = [torch.cat([claim[0], claim[1:].mean(0)])[None] for claim in claims]
         # One by one, since the last bits of a product depend on the number of its rows.
         return torch.cat([self.verdict(torch.tanh(self.hidden(row))) for row in read])
-
-
-def _heads(mapped: Tensor, heads: int) -> Tensor:
-    """Map (T, H) to (1, heads, T, width)."""
-    return mapped.view(1, len(mapped), heads, -1).transpose(1, 2)
 
 
 def _bucket(distance: Tensor) -> Tensor:
@@ -171,8 +160,7 @@ def read_reader(folder: Traversable) -> tuple[ReaderNetwork, Tokenizer]:
     if fingerprint(weights) != spec.get("encoder"):
         raise CheckpointError(f"the cached {REPOSITORY} is not the one that was trained on; run `{INSTALL}`")
     try:
-        network = ReaderNetwork(encoder_of(weights))
-        _adapt(network, arrays, float(spec["update_scale"]))
+        network = _network(encoder_of(weights), arrays, float(spec["update_scale"]))
     except (KeyError, TypeError, ValueError, RuntimeError) as error:
         raise damaged(folder, FORMAT, error) from error
     return network.eval().requires_grad_(False), tokenizer
@@ -261,27 +249,25 @@ def encoder_of(weights: Mapping[str, Tensor]) -> MPNetModel:
     return encoder.eval()
 
 
-def _adapt(network: ReaderNetwork, arrays: Mapping[str, Tensor], scale: float) -> None:
+@torch.no_grad()
+def _network(encoder: MPNetModel, arrays: Mapping[str, Tensor], scale: float) -> ReaderNetwork:
     """Add the low-rank updates to the matrices, round them to eight bits, and load the head."""
-    encoder = network.encoder.encoder
-    matrices = {name: module for name, module in encoder.named_modules() if isinstance(module, nn.Linear)}
-    room = torch.empty(max(matrix.weight.numel() for matrix in matrices.values()))  # new ones would fragment memory
-    for name, matrix in matrices.items():
-        weight = room[: matrix.weight.numel()].view_as(matrix.weight).copy_(matrix.weight.detach())
-        if name + DOWN in arrays:  # (N, rank) @ (rank, K)
-            weight.addmm_(_unpacked(arrays, name + UP), _unpacked(arrays, name + DOWN), alpha=scale)
-        integers, step = in_eight_bits(weight)
-        encoder.set_submodule(name, Int8Linear(integers, step, matrix.bias.detach().clone()))
+    layers = []
+    for number, layer in enumerate(encoder.encoder.layer):
+        prefix = f"layer.{number}."
+        for name, matrix in layer.named_modules(prefix=prefix[:-1]):
+            if name + DOWN in arrays:  # (N, rank) @ (rank, K)
+                matrix.weight = nn.Parameter(matrix.weight.clone(), requires_grad=False)
+                matrix.weight.addmm_(_unpacked(arrays, name + UP), _unpacked(arrays, name + DOWN), alpha=scale)
+        largest = {name: arrays[f"{prefix}{name}{LARGEST}"] for name in measured_inputs(layer)}
+        layers.append(ReaderLayer.in_eight_bits(layer, largest))
+        encoder.encoder.layer[number] = nn.Identity()  # its memory is for the next
+    network = ReaderNetwork(encoder, layers)
     head = {name.removeprefix("head."): array for name, array in arrays.items() if name.startswith("head.")}
     network.load_state_dict(head, strict=False)
-    for kept in network.encoder.parameters():  # what is not replaced shall keep no other weights in memory
+    for kept in network.parameters():  # what is not replaced shall keep no other weights in memory
         kept.data = kept.data.clone()
-
-
-def in_eight_bits(weight: Tensor) -> tuple[Tensor, Tensor]:
-    """Return a matrix (N, K) as integers and the value of one unit of each row, (N, 1)."""
-    step = torch.maximum(weight.amax(1, keepdim=True), weight.amin(1, keepdim=True).neg()).div(127).clamp_min(1e-12)
-    return torch.div(weight, step).round_().to(torch.int8), step
+    return network
 
 
 def _unpacked(arrays: Mapping[str, Tensor], name: str) -> Tensor:

@@ -25,6 +25,7 @@ class Summary:
         self.threshold = threshold
         self.answers = self.errors = self.sentences = self.scored = self.below = self.cut = 0
         self._worst: list[tuple[float, int, str]] = []
+        self._monitors: dict[str, None] = {}
 
     def add(self, row: JsonDict) -> None:
         """Count a line of output."""
@@ -33,6 +34,8 @@ class Summary:
             return
         self.answers += 1
         self.cut += bool(row.get("after_end"))
+        if row.get("monitor"):
+            self._monitors[row["monitor"]] = None
         for sentence in row["sentences"]:
             self.sentences += 1
             score = sentence["score"]
@@ -55,6 +58,8 @@ class Summary:
             counts.append(f"{counted(self.cut, 'answer')} with text after an end-of-text token, which was not read")
         if self.errors:
             counts.append(f"{counted(self.errors, 'record')} with an error")
+        if self._monitors:
+            counts.append(f"monitor {' and '.join(self._monitors)}")
         worst = [f"  {text}" for *_, text in sorted(self._worst, reverse=True)]
         return printable("\n".join([", ".join(counts), *(["lowest scores:", *worst] if worst else [])]) + "\n")
 

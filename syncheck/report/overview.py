@@ -118,6 +118,7 @@ class Overview:
 
     def __init__(self, answers: Iterable[ScoredAnswer]) -> None:
         self.kinds: Counter[str] = Counter()
+        self.monitors: Counter[str] = Counter()
         self.answers = 0
         self.sentence_histogram = Histogram()
         self.answer_histogram = Histogram()
@@ -127,6 +128,7 @@ class Overview:
     def _counted(self, answers: Iterable[ScoredAnswer]) -> Iterator[ScoredAnswer]:
         for answer in answers:
             self.answers += 1
+            self.monitors.update([answer.monitor] if answer.monitor else [])
             self.kinds.update(_kind(sentence) for sentence in answer.sentences)
             for sentence in answer.sentences:
                 self.sentence_histogram.add(sentence)

@@ -25,6 +25,8 @@ class ScoredAnswer:
     """One for each sentence: True for faithful, None without a label. Empty if nothing is labelled."""
     after_end: str = ""
     """What a given answer had after an end-of-text token."""
+    monitor: str | None = None
+    """Name of the bundled monitor that scored it; None for a monitor of one's own."""
 
     @property
     def lowest(self) -> SentenceScore | None:
@@ -43,6 +45,7 @@ def answer_of(row: JsonDict) -> ScoredAnswer:
         field(row, "question", str, default=""),
         sentences,
         after_end=field(row, "after_end", str, default=""),
+        monitor=field(row, "monitor", str, default=None),
     )
 
 

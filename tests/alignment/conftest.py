@@ -29,6 +29,7 @@ from syncheck.alignment import (
     ReaderAligner,
 )
 from syncheck.alignment.int8_encoder import encoder_config
+from syncheck.alignment.reader_layers import ReaderLayer
 from syncheck.alignment.reader_network import ReaderNetwork
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "alignscore"
@@ -151,8 +152,8 @@ def critic_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def tiny_reader() -> ReaderAligner:
-    """A reader with random weights, of characters."""
+def tiny_mpnet() -> MPNetModel:
+    """An MPNet with random weights, of characters."""
     torch.manual_seed(4)
     config = MPNetConfig(
         vocab_size=len(small_vocabulary()),
@@ -160,7 +161,14 @@ def tiny_reader() -> ReaderAligner:
         max_position_embeddings=514,
         initializer_range=0.5,
     )
-    network = ReaderNetwork(MPNetModel(config, add_pooling_layer=False)).eval()
+    return MPNetModel(config, add_pooling_layer=False).eval().requires_grad_(False)
+
+
+@pytest.fixture(scope="session")
+def tiny_reader(tiny_mpnet: MPNetModel) -> ReaderAligner:
+    """A reader with this encoder, in float32."""
+    torch.manual_seed(5)
+    network = ReaderNetwork(tiny_mpnet, [ReaderLayer.of(layer) for layer in tiny_mpnet.encoder.layer]).eval()
     return ReaderAligner(network, character_tokenizer(small_vocabulary()))
 
 

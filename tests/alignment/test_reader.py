@@ -26,19 +26,19 @@ CLAIMS = ["It was built in 1903.", "It was built in 1930.", "Tom Smith painted i
 PACKAGED = Path(str(files("syncheck") / "assets" / "reader"))
 
 
-def by_transformers(aligner, claim):
+def by_transformers(mpnet, aligner, claim):
     """Return the log-probabilities of a claim by MPNet's own forward over passages and claim."""
-    network, index = aligner._model, EvidenceIndex(PASSAGES)
+    index = EvidenceIndex(PASSAGES)
     premise = [BEGIN, *(token for chunk in index.chunks for token in aligner._ids(chunk.text)), END]
     ids = torch.tensor([[*premise, *aligner._ids(claim), END]])
     with torch.inference_mode():
-        hidden = network.encoder(input_ids=ids, attention_mask=torch.ones_like(ids)).last_hidden_state
-        return network.verdicts([hidden[0, len(premise) - 1 :]])[0].log_softmax(dim=-1)
+        hidden = mpnet(input_ids=ids, attention_mask=torch.ones_like(ids)).last_hidden_state
+        return aligner._model.verdicts([hidden[0, len(premise) - 1 :]])[0].log_softmax(dim=-1)
 
 
-def test_passages_and_claim_are_read_as_one_text(tiny_reader):
+def test_passages_and_claim_are_read_as_one_text(tiny_mpnet, tiny_reader):
     for claim, support in zip(CLAIMS, tiny_reader.align(PASSAGES, CLAIMS), strict=True):
-        contradicted, supported, not_stated = by_transformers(tiny_reader, claim).exp().tolist()
+        contradicted, supported, not_stated = by_transformers(tiny_mpnet, tiny_reader, claim).exp().tolist()
         assert support.score == pytest.approx(supported, abs=1e-5)
         assert support.contradicted == pytest.approx(contradicted, abs=1e-5)
         odds = torch.tensor(supported / (contradicted + not_stated)).log().item()
@@ -57,7 +57,8 @@ def test_of_a_long_context_what_is_closest_to_the_claim_is_read(tiny_reader):
     passages = [f"Room {i} has {i} chairs and a blue door." for i in range(40)]  # of one token a character
     index, claim = EvidenceIndex(passages), "Room 7 has 7 chairs."
     lengths = [len(tiny_reader._ids(chunk.text)) for chunk in index.chunks]
-    chosen = reader.closest_chunks(index, claim, lengths, reader.PASSAGE_TOKENS)
+    room = reader.TEXT_TOKENS - len(tiny_reader._ids(claim)) - 3  # BEGIN, END and END
+    chosen = reader.closest_chunks(index, claim, lengths, room)
     assert 7 in chosen and 1 < len(chosen) < 40
     (of_all,), (of_chosen,) = (
         tiny_reader.align(context, [claim]) for context in (passages, [passages[number] for number in chosen])
@@ -91,6 +92,19 @@ def test_a_sentence_that_is_longer_than_what_is_read_is_cut(tiny_reader):
     passage = "The bridge was built in 1903 " + 60 * "by many hands "  # pieces of 60 words, one token a character
     (support,) = tiny_reader.align([passage], ["The bridge was built in 1903."])
     assert 0 < support.score < 1
+
+
+@pytest.mark.parametrize("length", [90, 900])
+def test_no_text_is_longer_than_what_is_read_at_once(tiny_reader, monkeypatch, length):
+    read = []
+    judge = tiny_reader._model.judge
+    monkeypatch.setattr(tiny_reader._model, "judge", lambda texts: read.append(texts) or judge(texts))
+    passages = [length * "a"]
+    tiny_reader.align(passages, [claim for size in (10, 40, reader.CLAIM_TOKENS) for claim in 3 * [size * "b"]])
+    sizes = [[len(text.ids) for text in batch] for batch in read]
+    assert sum(map(len, sizes)) == 9
+    assert max(map(sum, sizes)) <= reader.TEXT_TOKENS
+    assert sizes[0][0] == min(length + 10 + 3, reader.TEXT_TOKENS)
 
 
 def test_every_part_of_a_long_claim_needs_support(tiny_reader):

@@ -52,6 +52,15 @@ def test_a_summary_lists_only_what_is_below_the_threshold():
     assert str(summary).endswith("33.3% of 3 scored below 0.602\nlowest scores:\n  0.60  b  Sentence 0 of b.\n")
 
 
+def test_a_summary_names_the_bundled_monitors():
+    summary = Summary(0.5)
+    for monitor in ("generic-reader", None, "generic-reader"):
+        summary.add(row("a", 0.9) | {"monitor": monitor})
+    assert str(summary) == "3 answers, 3 sentences, 0.0% of 3 scored below 0.5, monitor generic-reader\n"
+    summary.add(row("a", 0.9) | {"monitor": "generic-bundled"})
+    assert str(summary).endswith("monitor generic-reader and generic-bundled\n")
+
+
 def test_a_threshold_just_below_1_is_not_rounded_to_it():
     summary = Summary(0.9996)
     summary.add(row("a", 0.9998))

@@ -182,6 +182,12 @@ def test_labels_of_scored_sentences_are_kept():
     assert '"Why?",0.2,' in overview.to_html()
 
 
+def test_the_bundled_monitor_is_named():
+    of = {"monitor": "generic-reader"}
+    assert "Scored by generic-reader." in Page(drawn(row("a", sentence()) | of, row("b", sentence()))[1]).text("p")
+    assert "Scored by" not in Page(drawn(row("a", sentence()))[1]).text("p")
+
+
 def test_no_answers_are_said_to_be_none():
     assert "no answer was given" in Page(drawn()[1]).text("p")
 

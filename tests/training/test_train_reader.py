@@ -11,7 +11,8 @@ import train_reader
 from contrast_pairs import CONTRADICTED, NOT_STATED, SUPPORTED, UNSUPPORTED, Claim, ContrastGroup
 from transformers import MPNetConfig, MPNetModel
 
-from syncheck.alignment.reader_network import BEGIN, END
+from syncheck.alignment import reader_network
+from syncheck.alignment.reader_network import BEGIN, END, ReadText
 
 
 @pytest.fixture(scope="module")
@@ -167,6 +168,37 @@ def test_what_is_packed_are_the_updates_of_each_matrix_and_the_head(tiny):
     assert set(restored) == set(trained)
     for name, value in trained.items():
         assert restored[name].numpy() == pytest.approx(value.numpy(), abs=0.01)
+
+
+@torch.inference_mode()
+def test_what_is_packed_reads_like_what_was_trained(mpnet, tiny, encoder, groups):
+    rows = rows_of((40, 9), (70, 20), (1, 1), (25, 30))
+    trained = {name: p.detach() for name, p in tiny.named_parameters() if p.requires_grad}
+    inputs = train_reader.largest_inputs(tiny, reader_data.Pools(groups, encoder, seed=0))
+    network = reader_network._network(deepcopy(mpnet), train_reader.packed(trained) | inputs, 1.0).eval()
+    found = network.judge([ReadText.of(row.premise, row.claim) for row in rows])
+    exact = torch.cat([tiny(reader_data.collated([row])) for row in rows])
+    assert (found - exact).square().mean().sqrt() < 0.2 * exact.std(0).mean()
+    untrained = train_reader.trainable(deepcopy(mpnet), seed=0).eval()
+    untrained.hidden, untrained.verdict = tiny.hidden, tiny.verdict
+    before = torch.cat([untrained(reader_data.collated([row])) for row in rows])
+    assert (before - exact).square().mean().sqrt() > 0.5 * exact.std(0).mean()
+
+
+@torch.inference_mode()
+def test_the_largest_inputs_are_those_of_training_texts_without_padding(tiny, encoder, groups, monkeypatch):
+    monkeypatch.setattr(train_reader, "MEASURED_POOLS", 1)
+    pools = reader_data.Pools(groups, encoder, seed=0)
+    largest = train_reader.largest_inputs(tiny, pools)
+    assert {name.partition(".")[2].partition(".")[2] for name in largest} == {
+        "query_key_value.largest", "attended.largest", "inner.largest", "outer.largest",
+    }  # fmt: skip
+    rows = [contexts[0] for contexts in pools.contexts(random.Random("0-inputs"))]
+    embedded = [
+        tiny.encoder.embeddings(input_ids=torch.tensor([[BEGIN, *row.premise, END, *row.claim, END]])) for row in rows
+    ]
+    expected = torch.stack([each[0].abs().amax(0) for each in embedded]).amax(0)
+    assert largest["layer.0.query_key_value.largest"].numpy() == pytest.approx(expected.numpy(), rel=1e-5)
 
 
 def test_the_report_has_figures_of_each_kind_and_of_thirds_by_overlap(encoder, tiny):

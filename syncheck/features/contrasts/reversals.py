@@ -46,6 +46,8 @@ NOT_QUITE = frozenset("not almost nearly practically virtually".split())
 DEGREES = frozenset("more less as".split())
 """Words before an adjective that is compared."""
 TIMES = frozenset("before after".split())
+HANDED = frozenset("given taught sent".split())
+"""Participles whose subject may be who gets something: "they were given it"."""
 CONNECTING = frozenset("to than over before after above below into".split())
 """Words that need no verb beside them to tell the items on both sides apart."""
 
@@ -149,9 +151,14 @@ def _agree(
     if kind == "comparison" and (_is_converse(claim, token, chunk, opposite) or _bound_is_denied(claim, chunk)):
         return True
     if token.word in TRADE:
-        return all(_is_passive(side, n) for side, n in ((claim, place), (chunk, other))) or any(
-            known.content and n < place and any(p > other for p in chunk.places.get(known.stem, ()))
-            for n, known in enumerate(claim.tokens)
+        passives = [side.tokens[n].word for side, n in ((claim, place), (chunk, other)) if _is_passive(side, n)]
+        return (
+            len(passives) == 2
+            or not HANDED.isdisjoint(passives)
+            or any(
+                known.content and n < place and any(p > other for p in chunk.places.get(known.stem, ()))
+                for n, known in enumerate(claim.tokens)
+            )
         )
     return token.word in CONVERSE and _has_crossed(claim, token, chunk, opposite)
 

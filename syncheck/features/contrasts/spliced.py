@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from syncheck.features.contrasts.coordination import is_verb
 from syncheck.features.contrasts.differences import Difference, Found
-from syncheck.features.contrasts.grammar import ARTICLES, CONJUNCTIONS, PREPOSITIONS, STANDING_IN, TITLES
+from syncheck.features.contrasts.grammar import ARTICLES, BE, CONJUNCTIONS, PREPOSITIONS, STANDING_IN, TITLES
 from syncheck.features.contrasts.parsing import ParsedText
 from syncheck.features.contrasts.tokens import Token
 
@@ -27,6 +27,18 @@ NO_THINGS = TITLES | PREPOSITIONS | STANDING_IN | frozenset("other others rest s
 """Words that name nothing of their own."""
 QUALITIES = frozenset("new old next last first second third further more several many few some early late".split())
 """Words that tell a thing from others of its kind; one is parallel to another only: "the old line, the new line"."""
+GIVING = frozenset(
+    """
+    pay pays paid give gives gave given send sends sent sell sells sold lend lends lent grant grants granted award
+    awards awarded offer offers offered hand hands handed charge charges charged
+    """.split()
+)
+TAKING = frozenset(
+    """
+    receive receives received get gets got earn earns earned collect collects collected buy buys bought borrow borrows
+    borrowed obtain obtains obtained
+    """.split()
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,10 +94,21 @@ def splices(claim: ParsedText, chunk: ParsedText, sides: Sequence[ParsedText]) -
         if beside and not all(fact.is_determined for fact in told):
             continue
         for first, other in (told, told[::-1]):
+            if _changes_hands(claim, other):
+                continue
             if _begins_with(claim, first) and _are_parallel(first, other) and _is_of_other(said, first, other):
                 about = {first.thing.stem} if other.side is chunk else {token.stem for token in other.own}
                 yield Difference("order", _as_written(claim, first.thing), other.thing.text), about
                 return
+
+
+def _changes_hands(claim: ParsedText, other: _Fact) -> bool:
+    """Return True if a sentence says of one that it takes what the evidence says the other gives, or the reverse."""
+    theirs = {t.word for before, t in itertools.pairwise(other.tokens) if before.word not in BE}  # "was given" takes
+    return any(
+        not claim.words.isdisjoint(ours) and not theirs.isdisjoint(opposite) and theirs.isdisjoint(ours)
+        for ours, opposite in ((GIVING, TAKING), (TAKING, GIVING))
+    )
 
 
 def _begins_with(claim: ParsedText, fact: _Fact) -> bool:

@@ -14,6 +14,8 @@ COSTS = ["The tenant pays for electricity.", "The landlord pays for heating and 
 MODELS = "The Tarrant 300 has a range of 80 km, the Tarrant 500 a range of 120 km."
 BYPASS = ["The council rejected the plan by 14 votes to 9.", "A new vote is planned for 2027."]
 SALE = ["The sellers leave the oven but take the curtains with them.", "The buyers pay the notary in full."]
+FEES = ["The translator delivers the manuscript by May.", "The publisher pays 11 cents a word."]
+PRIZES = ["The trainer gave a speech.", "The rider was awarded a gold medal."]
 
 
 def found(sentence, evidence):
@@ -30,6 +32,8 @@ def found(sentence, evidence):
         ("Visitors must park next to the main entrance.", PARKING, ("Visitors", "staff")),
         ("The tenant pays for heating.", COSTS, ("tenant", "landlord")),
         ("The sellers pay the notary.", SALE, ("sellers", "buyers")),
+        ("The translator pays 11 cents a word.", FEES, ("translator", "publisher")),
+        ("The trainer received a gold medal.", PRIZES, ("trainer", "rider")),
         ("The Tarrant 500 has a range of 80 km.", MODELS, ("500", "300")),
     ],
 )
@@ -48,6 +52,7 @@ def test_what_is_said_of_another_thing(sentence, evidence, words):
         ("Visitors park behind the clinic.", PARKING),
         ("Visitors park in one lot, staff next to the main entrance.", PARKING),
         ("The landlord pays for heating.", COSTS),
+        ("The translator receives 11 cents a word.", FEES),
         ("The tenant does not pay for heating.", COSTS),
         ("The Tarrant 500 has a range of 120 km.", MODELS),
         ("The Tarrant 500 goes farther than the 300 with its 80 km.", MODELS),

@@ -102,6 +102,11 @@ def test_the_only_member_of_a_class_may_stand_anywhere(sentence, evidence, words
         ("A nurse gave the injection to a patient.", "The doctor was away; a nurse gave the injection to a patient."),
         ("Tickets are bought at the kiosk.", "Tickets are sold at the kiosk."),
         ("Novik bought the mill from the trust.", "The trust sold the mill to Novik."),
+        (
+            "Each of the vaccinated received two injections, with four weeks between them.",
+            "Half of them were given two injections, four weeks apart, and half a salt solution.",
+        ),
+        ("Mirjam was taught the trade by a relative.", "Mirjam learned the trade from her uncle Finn."),
         ("The student borrowed a coat from Ines.", "Ines lent the student a coat."),
         (
             "A museum bought the ship from the navy.",
