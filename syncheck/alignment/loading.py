@@ -184,8 +184,8 @@ def _load_cached(alias: str, device: str | torch.device) -> Aligner:
         return alignment.ReaderAligner.load(device=device)
     if alias == AUTO:
         logger.warning(
-            "aligner 'auto' is bundled, which mostly compares words, since neither the reader's encoder nor a published "
-            "checkpoint is on this machine; run `%s` for the reader",
+            "aligner 'auto' is bundled, which mostly compares words, since neither the reader's encoder nor a "
+            "published checkpoint is on this machine; run `%s` for the reader",
             INSTALL,
         )
         return alignment.BundledAligner.load(device=device)

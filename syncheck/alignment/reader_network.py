@@ -123,12 +123,12 @@ class ReaderNetwork(nn.Module):
 
     def _bias(self, tokens: int, padded: int, dtype: torch.dtype) -> Tensor:
         """Return what attention adds for the distance of two tokens, (1, heads, T, T); nothing attends to padding."""
-        biases = self._biases
-        if biases.shape[-1] < padded or biases.device != self.distances.weight.device:
-            places = torch.arange(padded, device=self.distances.weight.device)
-            biases = self.distances(_bucket(places - places[:, None])).permute(2, 0, 1)[None].contiguous()
+        biases, device = self._biases, self.distances.weight.device
+        if biases.shape[-1] < padded or biases.device != device or biases.dtype != dtype:
+            places = torch.arange(padded, device=device)
+            biases = self.distances(_bucket(places - places[:, None])).permute(2, 0, 1)[None].contiguous().to(dtype)
             self._biases = biases  # for later texts; another thread may set its own
-        bias = biases[:, :, :padded, :padded].to(dtype, copy=True, memory_format=torch.contiguous_format)
+        bias = biases[:, :, :padded, :padded].clone(memory_format=torch.contiguous_format)
         bias[..., tokens:] = -torch.inf
         return bias
 
