@@ -27,7 +27,10 @@ LARGEST = ".largest"
 _SHARE = 0.75
 """How much of an input's range the weights take over, as an exponent."""
 _LARGEST = 127
-_SPARE, _LEAST_CEILING, _GROWTH = 64, 4.0, 1.05
+_SPARE = 64
+"""Neurons that are added to the first map of a feed-forward part, of which each can be a copy of another."""
+_LEAST_CEILING, _GROWTH = 4.0, 1.05
+"""Where the results of that map are cut off at the earliest, and the steps in which this rises until copies suffice."""
 _LOWEST_GELU = 0.17
 
 

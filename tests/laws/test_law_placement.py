@@ -14,7 +14,7 @@ from doubles import LAYERS
 from families import family
 from first_principles import NATS, SIGNALS, from_scratch
 from torch import nn
-from transformers import GenerationConfig
+from transformers import ContinuousBatchingConfig, GenerationConfig
 from watched import TEXT, RecordingMonitor, scripted
 
 from syncheck import Monitor, MonitorConfig
@@ -95,8 +95,11 @@ def test_an_answer_of_continuous_batching_is_measured_when_it_is_there(golden, m
     ]
     alone = [monitor.generate(prompt, max_new_tokens=9) for prompt in prompts]
     config = GenerationConfig(max_new_tokens=9, do_sample=False, eos_token_id=1, pad_token_id=2)
+    small = ContinuousBatchingConfig(num_blocks=8, max_batch_tokens=256)  # else it takes most of the memory
     with monitor.attach(prompts[0]) as watch:
-        out = golden.model.generate_batch([list(p.with_context_ids) for p in prompts], generation_config=config)
+        out = golden.model.generate_batch(
+            [list(p.with_context_ids) for p in prompts], generation_config=config, continuous_batching_config=small
+        )
         ids = [answer.generated_tokens for answer in out.values()]
         assert watch.sentences == ()
     report = watch.report([[*prompts[0].with_context_ids, *ids[0]]])
