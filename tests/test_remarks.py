@@ -40,7 +40,7 @@ def test_remarks_stand_beside_the_score_in_report_json_and_terminal() -> None:
     assert [s.status for s in report.sentences] == ["scored"] * 3
     assert [s["remarks"] for s in report.to_dict()["sentences"]] == [list(r) for r in remarks]
     text = " ".join(render_text([Case.of(report)], width=200).split())
-    assert "The moon is cheese. → no passage touches it" in text
+    assert "The moon is cheese. → no passage holds any of its words" in text
 
 
 def test_exchanged_names_are_one_contrast() -> None:

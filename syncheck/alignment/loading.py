@@ -194,7 +194,7 @@ def _load_cached(alias: str, device: str | torch.device) -> Aligner:
     more = f", and `hf download {first.needs}`" if first.needs else ""
     raise CheckpointError(
         f"the Hugging Face cache has no complete checkpoint for {alias!r} ({', '.join(k.name for k in asked)}); "
-        f"download one with `hf download {' '.join(wanted)}`{more}, or pass 'auto' or 'bundled'"
+        f"download one with `hf download {' '.join(wanted)}`{more}, or pass 'auto', 'reader' or 'bundled'"
     )
 
 

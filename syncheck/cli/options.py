@@ -326,7 +326,7 @@ def add_model(parser: argparse.ArgumentParser, *, monitor: bool = True, default:
     add_options(group, "--device cpu|cuda = cpu  where the model runs (%(default)s)")
     alone = (
         "; not with --monitor. The score is that of the bundled monitor trained with it ('bundled', 'reader'), else "
-        "its support (bundled)"
+        "its support (the monitor's)"
     )
     add_aligner(parser, alone if monitor else " (bundled)")
     own = "the monitor's" if monitor else "none"
@@ -349,11 +349,11 @@ def add_aligner(parser: argparse.ArgumentParser, default: str) -> None:
     add_options(
         parser,
         f"""
-        --aligner ALIGNER  model that says how well passages support a sentence: 'bundled', 'reader' (ten times slower,
-            and understands far more), 'none', 'minicheck', 'alignscore', 'hhem' or 'nli' (the best such checkpoint in
-            the cache), 'auto' (the best of all these that is there), an AlignScore .ckpt or converted folder, the
-            folder or name of a classifier, minicheck:PATH, critic:PATH (Self-RAG), or spans:PATH (a language model
-            that lists unsupported spans){default}
+        --aligner ALIGNER  model that says how well passages support a sentence: 'bundled', 'reader' (at least four
+            times slower, and understands far more), 'none', 'minicheck', 'alignscore', 'hhem' or 'nli' (the best such
+            checkpoint in the cache), 'auto' (the best of all these that is there), an AlignScore .ckpt or converted
+            folder, the folder or name of a classifier, minicheck:PATH, critic:PATH (Self-RAG), or spans:PATH (a
+            language model that lists unsupported spans){default}
         """,
     )
     group = parser.add_argument_group("aligner", "for some kinds of --aligner")

@@ -36,7 +36,7 @@ STATUS_WORDS: dict[Status, str] = {
 
 REMARKS: dict[Remark, str] = {
     "says_not_stated": "it says that something is not stated",
-    "no_passage_touches": "no passage touches it",
+    "no_passage_touches": "no passage holds any of its words",
     "passages_not_read": "a passage is in a language that the aligner does not read",
 }
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import get_args
 
 from syncheck.errors import InputError
-from syncheck.files import JsonDict, field
+from syncheck.files import JsonDict, field, fields_found
 from syncheck.report.labels import REMARKS
 from syncheck.types import Contrast, ContrastKind, Evidence, Remark, SentenceScore, Status, Verdict
 
@@ -37,6 +37,11 @@ class ScoredAnswer:
 
 def answer_of(row: JsonDict) -> ScoredAnswer:
     """Return the answer in a line of output."""
+    if "sentences" not in row:
+        raise InputError(
+            "expected a line that `syncheck score` wrote, with 'sentences'; "
+            f"{fields_found('sentences', row)}; run `syncheck score` on it first"
+        )
     given = field(row, "sentences", list)
     sentences = tuple(_sentence(one) for one in given)
     identity = row.get("id")

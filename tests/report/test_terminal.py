@@ -93,7 +93,7 @@ def test_each_sentence_has_its_verdict_and_what_speaks_against_it():
         "                         → passage 1 says “safe”, not “unsafe”",
         "  2  0.90  supported     It is so.",
         "  3  0.30  unsupported   It is so.",
-        "                         → no passage touches it",
+        "                         → no passage holds any of its words",
         "  4  0.60  doubtful      It is so.",
         "                         → it says that something is not stated",
         "                         → cut at the limit of tokens",

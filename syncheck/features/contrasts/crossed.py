@@ -17,6 +17,7 @@ from syncheck.features.contrasts.amounts import SCALES
 from syncheck.features.contrasts.coordination import joins
 from syncheck.features.contrasts.differences import Difference, Found, is_same_name, role
 from syncheck.features.contrasts.grammar import CALENDAR, CONJUNCTIONS, DATES
+from syncheck.features.contrasts.misplaced import is_beyond, is_bound
 from syncheck.features.contrasts.opposites import OPPOSITES, TRADE
 from syncheck.features.contrasts.parsing import ParsedText
 from syncheck.features.contrasts.tokens import Token
@@ -49,6 +50,8 @@ def crossed(
     claim: ParsedText, chunk: ParsedText, _: Sequence[ParsedText], kind: ContrastKind, of_kind: OfKind
 ) -> Iterator[Found]:
     """Find items that stand in one fact of the evidence where the sentence has the words of another."""
+    if kind == "number" and is_beyond(claim, chunk):
+        return
     facts = _facts(chunk, of_kind)
     for place, item in enumerate(claim.tokens) if len(facts) > 1 else ():
         held = _held(claim, place, chunk, facts, of_kind)
@@ -62,6 +65,7 @@ def crossed(
                 of_kind(rival)
                 and rival.stem not in beside
                 and _are_alike(claim, place, chunk, other)
+                and (kind != "number" or is_bound(claim.tokens, place) == is_bound(chunk.tokens, other))
                 and _is_free(claim, chunk, other, facts, held[0], of_kind)
             ):
                 yield Difference(kind, item.text, rival.text), {item.stem}

@@ -36,6 +36,13 @@ DIFFERENCES = IN_BOUNDS | {"times", "cheaper", "dearer", "older", "younger"}
 """Words after a number that make it a difference of two others."""
 LOOSE = frozenset("a an the and or of only".split())
 """Words that say nothing about their neighbours."""
+BEYOND = frozenset(
+    """
+    others rest else otherwise larger bigger longer older younger smaller shorter higher lower heavier lighter greater
+    more above below
+    """.split()
+)
+"""Words that may go on after a bound with what lies beyond it."""
 ABOUT = frozenset("about around approximately roughly nearly almost some over".split())
 """Words before a number that make it approximate."""
 
@@ -92,7 +99,7 @@ def misplaced(
             continue
         if kind == "name" and claim.negated(item, reach=NEAR) != chunk.negated(chunk.tokens[best], reach=NEAR):
             continue
-        alike = _is_bound(claim.tokens, place) == _is_bound(chunk.tokens, best)
+        alike = is_bound(claim.tokens, place) == is_bound(chunk.tokens, best)
         differs = alike and not _is_rounded(claim, place, chunk.tokens[best])
         if kind == "name" or differs or _is_out_of_bounds(claim, place, chunk, best):
             yield Difference(kind, item.text, chunk.tokens[best].text), {item.stem}
@@ -189,7 +196,12 @@ def _is_closer(claim: ParsedText, chunk: ParsedText, item: Token, rival: int) ->
 def _is_elsewhere(
     place: int, claim: ParsedText, chunk: ParsedText, sides: Sequence[ParsedText], kind: ContrastKind, same: float
 ) -> bool:
-    """Return True if the evidence has an item in another place, so that only a closer match may contradict it."""
+    """Return True if the evidence has an item in another place, so that only a closer match may contradict it.
+
+    The same holds if a number may lie beyond a bound of the evidence.
+    """
+    if kind == "number" and is_beyond(claim, chunk):
+        return True
     item = claim.tokens[place].stem
     holders = [side for side in sides if item in side.stems]
     if not holders or (kind == "number" and same):
@@ -244,7 +256,7 @@ def _neighbour(side: ParsedText, place: int, step: int) -> Token | None:
     return side.tokens[other]
 
 
-def _is_bound(tokens: Sequence[Token], place: int) -> bool:
+def is_bound(tokens: Sequence[Token], place: int) -> bool:
     """Return True if a number is a bound, as in "up to 5" and "3 to 5", or a difference, as in "5 more"."""
     before = tokens[max(0, place - 2) : place]
     if before and before[-1].word == "to" and any(token.number for token in tokens[max(0, place - 3) : place]):
@@ -252,6 +264,19 @@ def _is_bound(tokens: Sequence[Token], place: int) -> bool:
     if before and before[-1].word in LOOSE - ARTICLES:
         before = ()
     return any(token.word in BOUNDS for token in before) or _is_difference(tokens, place)
+
+
+def is_beyond(claim: ParsedText, chunk: ParsedText) -> bool:
+    """Return True if a number of a sentence may lie where the evidence goes on beyond a bound.
+
+    "Orders up to 120 euros are shipped by post; larger ones by courier" says nothing against "an order of 400 euros".
+    """
+    bounds = [place for place, token in enumerate(chunk.tokens) if token.number and is_bound(chunk.tokens, place)]
+    goes_on = bounds and any(token.word in BEYOND for token in chunk.tokens[bounds[0] + 1 :])
+    return bool(goes_on) and any(
+        token.number and token.stem not in chunk.stems and not is_bound(claim.tokens, place)
+        for place, token in enumerate(claim.tokens)
+    )
 
 
 def _is_difference(tokens: Sequence[Token], place: int) -> bool:

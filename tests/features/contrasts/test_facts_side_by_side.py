@@ -15,6 +15,9 @@ MODELS = "The Tarrant 300 has a range of 80 km, the Tarrant 500 a range of 120 k
 BYPASS = ["The council rejected the plan by 14 votes to 9.", "A new vote is planned for 2027."]
 SALE = ["The sellers leave the oven but take the curtains with them.", "The buyers pay the notary in full."]
 FEES = ["The translator delivers the manuscript by May.", "The publisher pays 11 cents a word."]
+COURIER = ["Orders up to 120 euros are shipped by post; larger ones are shipped by courier."]
+OTHERS = "Members under 30 pay 10 euros; all others pay 20 euros."
+HOURS = "The shop closes at 6 pm on weekdays and at 2 pm on Saturdays."
 PRIZES = ["The trainer gave a speech.", "The rider was awarded a gold medal."]
 
 
@@ -53,6 +56,9 @@ def test_what_is_said_of_another_thing(sentence, evidence, words):
         ("Visitors park in one lot, staff next to the main entrance.", PARKING),
         ("The landlord pays for heating.", COSTS),
         ("The translator receives 11 cents a word.", FEES),
+        ("An order of 400 euros is shipped by courier.", COURIER),
+        ("A member aged 45 pays 20 euros.", OTHERS),
+        ("On Saturdays the shop closes before 6 pm.", HOURS),
         ("The tenant does not pay for heating.", COSTS),
         ("The Tarrant 500 has a range of 120 km.", MODELS),
         ("The Tarrant 500 goes farther than the 300 with its 80 km.", MODELS),
@@ -132,3 +138,15 @@ def test_a_contrast_names_the_passage_that_has_its_words():
     prompt = monitor.prompt(question="Who pays?", context=COSTS)
     (sentence,) = monitor.score(prompt, "The tenant pays for heating.").sentences
     assert [(c.sentence, c.evidence, c.passage) for c in sentence.contrasts] == [("tenant", "landlord", 1)]
+
+
+@pytest.mark.parametrize(
+    ("sentence", "evidence", "numbers"),
+    [
+        ("Orders up to 150 euros are shipped by post.", COURIER, ("150", "120")),
+        ("Members under 30 pay 20 euros.", OTHERS, ("20", "10")),
+        ("On Saturdays the shop closes at 6 pm.", HOURS, ("6", "2")),
+    ],
+)
+def test_a_number_in_the_place_of_another_beside_a_bound(sentence, evidence, numbers):
+    assert ("number", *numbers) in found(sentence, evidence)
