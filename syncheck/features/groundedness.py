@@ -53,7 +53,7 @@ _NOT_STATED = re.compile(
     | \bno\s+(?:\w+\s+){{0,2}}?(?:information|evidence|details?|mention|indication|data)\b
     | \bun(?:able\s+to\s+(?:answer|determine|find|provide|say|tell)|clear|known|specified)\b
     | \bcannot\s+(?:be\s+)?(?:answer|determin|sa(?:y|id)|tell|told|find|found)
-    | \bnot\s+(?:\w+\s+)?(?:mentioned|specified|provided|stated|given|clear|known|available|addressed)\b
+    | \bnot\s+(?!be\s)(?:\w+\s+)?(?:mentioned|specified|provided|stated|given|clear|known|available|addressed)\b
     """,
     re.IGNORECASE | re.VERBOSE,
 )
