@@ -10,7 +10,7 @@ bit, alone and in any batch.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from importlib.resources.abc import Traversable
@@ -101,7 +101,7 @@ class Int8Linear(nn.Module):
     def _product(self, rounded: Tensor) -> Tensor:
         """Multiply integers as float32, (M, K), by the weights and the scales of their rows."""
         if rounded.device.type == "cpu" and multiplies_integers():
-            return _times_packed(rounded, *self._packed_integers, self.step)
+            return times_packed(from_middle(rounded), MIDDLE, self._packed_integers, self.step)
         if rounded.device.type == "cpu" and _packs_halves():
             product: Tensor = torch.ops.quantized.linear_dynamic_fp16(rounded, self._packed_halves)
         else:
@@ -127,19 +127,28 @@ class Int8Linear(nn.Module):
 
 
 def _packed(weight: Tensor) -> tuple[Tensor, Tensor]:
-    """Return integers (N, K) in the order that :func:`_times_packed` reads them, and the zero point of each row."""
+    """Return integers (N, K) in the order that :func:`times_packed` reads them, and the zero point of each row."""
     return torch.ops.onednn.qlinear_prepack(weight, None), torch.zeros(len(weight), dtype=torch.long)
 
 
-def _times_packed(rounded: Tensor, packed: Tensor, zeros: Tensor, step: Tensor) -> Tensor:
-    """Multiply (M, K) from -127 to 127 by packed weights and by the scales (N,) of their rows."""
-    return torch.ops.onednn.qlinear_pointwise(  # type: ignore[no-any-return]
-        from_middle(rounded),
-        *(1.0, MIDDLE),  # scale and zero point of the input
-        *(packed, step, zeros, None),
-        *(1.0, 0, torch.float32),  # scale, zero point and type of the result
-        *("none", [], ""),  # nothing after it
-    )
+def times_packed(
+    inputs: Tensor,
+    zero: int,
+    packed: tuple[Tensor, Tensor],
+    step: Tensor,
+    bias: Tensor | None = None,
+    *,
+    result: tuple[float, int, torch.dtype] = (1.0, 0, torch.float32),
+    then: tuple[str, list[float], str] = ("none", [], ""),
+) -> Tensor:
+    """Multiply integers (M, K), uint8, which count from ``zero`` on, by packed weights with scales (N,) of their rows.
+
+    ``result`` has unit, zero and type of what is returned; ``then`` names a function that is applied first, as
+    PyTorch names it.
+    """
+    weight, zeros = packed
+    ask: Callable[..., Tensor] = torch.ops.onednn.qlinear_pointwise
+    return ask(inputs, 1.0, zero, weight, step, zeros, bias, *result, *then)
 
 
 def from_middle(rounded: Tensor) -> Tensor:
@@ -162,7 +171,7 @@ def multiplies_integers() -> bool:
         return False
     # A library told to do without these instructions (ONEDNN_MAX_CPU_ISA) adds pairs of products in sixteen bits.
     largest = torch.full((1, 64), _LARGEST, dtype=torch.int8)
-    product = _times_packed(largest.float(), *_packed(largest), torch.ones(1))
+    product = times_packed(from_middle(largest.float()), MIDDLE, _packed(largest), torch.ones(1))
     return product.item() == largest.shape[1] * _LARGEST**2
 
 

@@ -8,7 +8,7 @@ what is read beside it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import gelu, scaled_dot_product_attention
 
-from syncheck.alignment.int8_encoder import MIDDLE, Int8Linear, from_middle, multiplies_integers
+from syncheck.alignment.int8_encoder import MIDDLE, Int8Linear, from_middle, multiplies_integers, times_packed
 
 if TYPE_CHECKING:
     from transformers.models.mpnet.modeling_mpnet import MPNetLayer
@@ -227,25 +227,19 @@ class RoundedLinear(Int8Linear):
     def of_levels(self, inputs: Tensor, zero: int, dtype: torch.dtype = torch.float32) -> Tensor:
         """Map integers (M, K), uint8, which count units from ``zero`` on, to (M, N)."""
         if self._is_fast(inputs):
-            return self._fused(inputs, zero, (1.0, 0, dtype), ("none", [], ""))
+            return times_packed(inputs, zero, self._packed_integers, self.step, self.bias, result=(1.0, 0, dtype))
         return self._product(inputs.float().sub_(zero)).add_(self.bias).to(dtype)
 
     def gelu_levels(self, inputs: Tensor, zero: int, unit: float, of_zero: int) -> Tensor:
         """Return the GELU of the mapped as integers, uint8, which count ``unit`` from ``of_zero`` on."""
         if self._is_fast(inputs):
-            return self._fused(inputs, zero, (unit, of_zero, torch.uint8), ("gelu", [], "none"))
+            result, then = (unit, of_zero, torch.uint8), ("gelu", list[float](), "none")
+            return times_packed(inputs, zero, self._packed_integers, self.step, self.bias, result=result, then=then)
         mapped = gelu(self._product(inputs.float().sub_(zero)).add_(self.bias))
         return mapped.div_(unit).round_().add_(of_zero).clamp_(0, 255).to(torch.uint8)
 
     def _is_fast(self, inputs: Tensor) -> bool:
         return inputs.device.type == "cpu" and multiplies_integers()
-
-    def _fused(
-        self, inputs: Tensor, zero: int, result: tuple[float, int, torch.dtype], then: tuple[str, list[float], str]
-    ) -> Tensor:
-        weight, zeros = self._packed_integers
-        ask: Callable[..., Tensor] = torch.ops.onednn.qlinear_pointwise
-        return ask(inputs, 1.0, zero, weight, self.step, zeros, self.bias, *result, *then)
 
 
 class RoundedFeedForward(nn.Module):
