@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 TEXT_TOKENS, CLAIM_TOKENS = 256, 100
-"""Largest number of tokens of passages and claim together, and of a claim. Products of more rows are much slower."""
+"""Largest number of tokens of passages and claim together, and of a claim."""
 RANKED_CHUNKS, CENTRES = 10, 3
 """Number of chunks that are ranked by the words they share with a claim, and of the best whose neighbours follow."""
-BATCH_TOKENS, CPU_BATCH_TOKENS = 4096, TEXT_TOKENS
+BATCH_TOKENS, CPU_BATCH_TOKENS = 4096, 1024
 """Number of tokens that are read at once, at most, on a GPU and on the CPU."""
 
 

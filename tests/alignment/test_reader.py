@@ -103,7 +103,8 @@ def test_no_text_is_longer_than_what_is_read_at_once(tiny_reader, monkeypatch, l
     tiny_reader.align(passages, [claim for size in (10, 40, reader.CLAIM_TOKENS) for claim in 3 * [size * "b"]])
     sizes = [[len(text.ids) for text in batch] for batch in read]
     assert sum(map(len, sizes)) == 9
-    assert max(map(sum, sizes)) <= reader.TEXT_TOKENS
+    assert max(map(max, sizes)) <= reader.TEXT_TOKENS
+    assert max(map(sum, sizes)) <= reader.CPU_BATCH_TOKENS
     assert sizes[0][0] == min(length + 10 + 3, reader.TEXT_TOKENS)
 
 
