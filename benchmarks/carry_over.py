@@ -31,7 +31,7 @@ from syncheck.alignment import Aligner, IndexedAligner, load_aligner, weights_of
 from syncheck.alignment.evidence import EvidenceIndex
 from syncheck.evaluation import OVERLAPS, left_out_matrix, left_out_scores, single_scores
 from syncheck.features.groundedness import BEST_CHUNKS, ContextChunks, packaged_rarity
-from syncheck.features.sentence import CLEAR_SUPPORT, statement, text_features
+from syncheck.features.sentence import CONTRASTS_BELOW, statement, text_features
 from syncheck.lexical import ContextLexicon
 from syncheck.schemas import feature_schema
 from syncheck.segments import ENGLISH_ABBREVIATIONS, SentenceCutter
@@ -84,7 +84,7 @@ def index_of(passages: Sequence[str]) -> EvidenceIndex:
 
 
 def measured(pairs: Sequence[SupportPair], log_odds: Floats, *, reads: bool) -> Floats:
-    """Return the text features (N, F); the clear support of an aligner that ``reads`` outweighs contrasts."""
+    """Return the text features (N, F); an aligner that ``reads`` outweighs contrasts unless it is against."""
     rarity = packaged_rarity()
     rows = []
     contexts: dict[tuple[str, ...], tuple[EvidenceIndex, ContextChunks, ContextLexicon]] = {}
@@ -95,7 +95,7 @@ def measured(pairs: Sequence[SupportPair], log_odds: Floats, *, reads: bool) -> 
             contexts = {pair.passages: (index, chunks, ContextLexicon.from_passages(pair.passages))}
         index, chunks, lexicon = contexts[pair.passages]
         best = index.best(pair.claim, BEST_CHUNKS)
-        outweighed = reads and logit > CLEAR_SUPPORT
+        outweighed = reads and logit > CONTRASTS_BELOW
         found = text_features(
             pair.claim, logit=logit, outweighed=outweighed, chunks=chunks, best=best, lexicon=lexicon, rarity=rarity
         )

@@ -18,8 +18,8 @@ from syncheck.lexical import ContextLexicon, LexicalShares, has_letter, lexical_
 from syncheck.schemas import FEATURES, LID, SCHEMAS, TEXT_FEATURES, SentenceText, signal_features
 from syncheck.types import ContrastKind, FeatureSchema, SentenceFeatures, SentenceSignals, Support
 
-CLEAR_SUPPORT = 1.0
-"""Log-odds of support, in nats, above which an aligner that reads is mostly right and a contrast wrong."""
+CONTRASTS_BELOW = -1.0
+"""Log-odds of support, in nats, up to which contrasts count beside an aligner that reads; above, most are wrong."""
 
 
 def sentence_features(
@@ -106,8 +106,8 @@ def statement(sentence: str) -> str:
 
 
 def outweighs_contrasts(support: Support) -> bool:
-    """Return True if an aligner that tells contradicted from not stated finds a sentence clearly supported."""
-    return support.contradicted is not None and support.log_odds is not None and support.log_odds > CLEAR_SUPPORT
+    """Return True unless an aligner that tells contradicted from not stated finds a sentence unsupported."""
+    return support.contradicted is not None and support.log_odds is not None and support.log_odds > CONTRASTS_BELOW
 
 
 def text_features(

@@ -4,7 +4,7 @@ from math import isnan
 import pytest
 
 from syncheck.features.groundedness import ContextChunks, packaged_rarity
-from syncheck.features.sentence import CLEAR_SUPPORT, outweighs_contrasts, statement, text_features
+from syncheck.features.sentence import CONTRASTS_BELOW, outweighs_contrasts, statement, text_features
 from syncheck.lexical import ContextLexicon
 from syncheck.schemas import TEXT_FEATURES, feature_schema
 from syncheck.types import Support
@@ -41,9 +41,9 @@ def test_a_contradiction_moves_each_column_in_its_direction_or_not_at_all():
 
 def test_contrasts_do_not_count_where_an_aligner_that_reads_finds_clear_support():
     assert of("The bridge opened in 1976.", outweighed=True).values["contrast_number"] == 0
-    reads = Support(0.95, None, log_odds=CLEAR_SUPPORT + 0.1, contradicted=0.02)
+    reads = Support(0.95, None, log_odds=CONTRASTS_BELOW + 0.1, contradicted=0.02)
     assert outweighs_contrasts(reads)
-    assert not outweighs_contrasts(replace(reads, log_odds=CLEAR_SUPPORT))
+    assert not outweighs_contrasts(replace(reads, log_odds=CONTRASTS_BELOW))
     assert not outweighs_contrasts(replace(reads, contradicted=None))
     assert not outweighs_contrasts(replace(reads, log_odds=None))
 
