@@ -1,6 +1,7 @@
 """The bundled monitor that reads text alone: any model, at once."""
 
 import json
+import math
 from functools import cache
 
 import numpy as np
@@ -73,21 +74,24 @@ def test_without_the_encoder_one_warning_says_what_to_do(not_warned, generic, ca
     assert len(caplog.records) == 1
 
 
-class SureAligner:
-    """Finds clear support for everything; only one that reads also says how likely a contradiction is."""
+class SameAligner:
+    """Gives everything the same log-odds; only one that reads also says how likely a contradiction is."""
 
-    name = "sure"
+    name = "same"
 
-    def __init__(self, contradicted):
-        self.contradicted = contradicted
+    def __init__(self, log_odds, contradicted):
+        self.log_odds, self.contradicted = log_odds, contradicted
 
     def align(self, passages, claims):
-        return [Support(0.95, None, log_odds=3.0, contradicted=self.contradicted) for _ in claims]
+        score = 1 / (1 + math.exp(-self.log_odds))
+        return [Support(score, None, log_odds=self.log_odds, contradicted=self.contradicted) for _ in claims]
 
 
-@pytest.mark.parametrize(("contradicted", "found"), [(None, 1), (0.01, 0)])
-def test_clear_support_outweighs_a_contrast_only_if_the_aligner_reads(generic, contradicted, found):
-    monitor = generic.replaced(aligner=SureAligner(contradicted))
+@pytest.mark.parametrize(
+    ("log_odds", "contradicted", "found"), [(3.0, None, 1), (3.0, 0.01, 0), (-0.9, 0.6, 0), (-1.1, 0.6, 1)]
+)
+def test_beside_an_aligner_that_reads_a_contrast_counts_only_without_support(generic, log_odds, contradicted, found):
+    monitor = generic.replaced(aligner=SameAligner(log_odds, contradicted))
     prompt = monitor.prompt(question=QUESTION, context=PASSAGES)
     (sentence,) = monitor.score(prompt, sentences=["The Avon bridge opened in 1976."]).sentences
     assert len(sentence.contrasts) == sentence.features["contrast_number"] == found
