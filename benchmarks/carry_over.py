@@ -84,7 +84,7 @@ def index_of(passages: Sequence[str]) -> EvidenceIndex:
 
 
 def measured(pairs: Sequence[SupportPair], log_odds: Floats, *, reads: bool) -> Floats:
-    """Return the text features (N, F); an aligner that ``reads`` outweighs contrasts unless it is against."""
+    """Return the text features (N, F); where an aligner that ``reads`` finds some support, contrasts do not count."""
     rarity = packaged_rarity()
     rows = []
     contexts: dict[tuple[str, ...], tuple[EvidenceIndex, ContextChunks, ContextLexicon]] = {}

@@ -106,7 +106,7 @@ def statement(sentence: str) -> str:
 
 
 def outweighs_contrasts(support: Support) -> bool:
-    """Return True unless an aligner that tells contradicted from not stated finds a sentence unsupported."""
+    """Return True if an aligner that tells contradicted from not stated gives a sentence some support."""
     return support.contradicted is not None and support.log_odds is not None and support.log_odds > CONTRASTS_BELOW
 
 

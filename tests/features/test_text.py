@@ -39,7 +39,7 @@ def test_a_contradiction_moves_each_column_in_its_direction_or_not_at_all():
     assert wrong["contrast_number"] == 1
 
 
-def test_contrasts_do_not_count_where_an_aligner_that_reads_finds_clear_support():
+def test_contrasts_do_not_count_where_an_aligner_that_reads_finds_some_support():
     assert of("The bridge opened in 1976.", outweighed=True).values["contrast_number"] == 0
     reads = Support(0.95, None, log_odds=CONTRASTS_BELOW + 0.1, contradicted=0.02)
     assert outweighs_contrasts(reads)
