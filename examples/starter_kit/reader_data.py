@@ -11,7 +11,7 @@ import argparse
 import json
 import random
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -27,19 +27,28 @@ from tokenizers import Tokenizer
 from torch.utils.data import Dataset
 from tqdm import tqdm
 
-from syncheck.alignment.evidence import EvidenceIndex
-from syncheck.alignment.reader import CLAIM_TOKENS, closest_chunks
-from syncheck.alignment.reader_network import BEGIN, END
+from syncheck.alignment.evidence import Chunk, EvidenceIndex, split_passages
+from syncheck.alignment.reader import CLAIM_TOKENS
+from syncheck.alignment.reader_network import BEGIN, END, PADDING
+from syncheck.alignment.reader_windows import Part, PassageWindows, closest_chunks
 from syncheck.segments import ENGLISH_ABBREVIATIONS, SentenceCutter
 
 BATCH_TOKENS, POOL_GROUPS = 24_576, 160
 """Tokens of a batch, padding included, and groups that are sorted by length into batches together."""
-BUDGETS = (160, 200, 250)
-"""Tokens of passages that are read with a claim, drawn for each group; the largest is for measuring."""
+ROOMS, WIDE_ROOM = (96, 128, 160), 250
+"""Tokens of passages that are read with a claim, drawn for each group, and those that a reader of one text reads."""
+HELD_OUT_ROOM = 128
+UNLABELLED = -1
+"""Label of a claim that was changed, or whose passages were, so that only another reader's verdict is known."""
+CHANGED_PASSAGES_SHARE, CHANGED_CLAIM_SHARE = 0.3, 0.15
+"""How often passages are changed, and a changed claim is added."""
 MOST_CLAIMS = 12
 """Most claims of a group that are drawn at once."""
-FOREIGN_SHARE, BESIDE_SHARE = 0.15, 0.25
-"""How often a group that was not written gets a claim about another context, and such a group other passages."""
+FOREIGN_SHARE, BESIDE_SHARE = 0.15, 0.3
+"""How often a group that was not written gets a claim about another context, and a group other passages."""
+BESIDE_SOURCES = (*WRITTEN_SOURCES, "edits", "made")
+BESIDE_TOTALS = (250, 250, 450)
+"""Tokens of the passages with others beside them, one of which is drawn."""
 SHARES = {
     "matched": 0.36, "written": 0.15, "answers": 0.05, "snli": 0.06, "counterfactual-nli": 0.06, "conjnli": 0.03,
     "med": 0.02, "fever-symmetric": 0.02, "fool-me-twice": 0.05, "defacto": 0.05, "bump": 0.01, "summedits": 0.02,
@@ -53,36 +62,102 @@ RELATIONS = {"entailment": SUPPORTED, "contradiction": CONTRADICTED, "neutral": 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A claim and the passages that are read with it, as token ids; ``context`` is the number of its context."""
+    """A claim as token ids, and the windows of its context.
 
-    premise: Sequence[int]
+    Attributes
+    ----------
+    read, wide : sequence of Part
+        What is read with it, and what a reader of one text reads.
+    context : int
+        Number of the context.
+    """
+
+    windows: PassageWindows
+    read: Sequence[Part]
+    wide: Sequence[Part]
     claim: Sequence[int]
     label: int
     kind: str
     context: int
 
     def __len__(self) -> int:
-        return len(self.premise) + len(self.claim) + 3
+        return tokens_of(self.read) + len(self.claim) + 2
+
+
+def tokens_of(parts: Sequence[Part]) -> int:
+    """Return the number of tokens of parts of windows."""
+    return sum(part.end - part.begin for part in parts)
+
+
+class Places(NamedTuple):
+    """What is read as one text with each of C claims.
+
+    Attributes
+    ----------
+    tokens : ndarray of shape (C, L), int64
+        The places of its tokens among those of all windows and then all claims of the batch.
+    first, ends : ndarray of shape (C,), int64
+        Where in the text its claim is, from the END before it up to but without ``ends``.
+    """
+
+    tokens: NDArray[np.int64]
+    first: NDArray[np.int64]
+    ends: NDArray[np.int64]
 
 
 class Batch(NamedTuple):
-    """B claims that are read at once: tokens (B, T), where each claim starts and its last mark is, labels, contexts."""
+    """C claims that are judged at once.
 
-    ids: NDArray[np.int64]
-    starts: NDArray[np.int64]
-    ends: NDArray[np.int64]
+    Attributes
+    ----------
+    windows, claims : ndarray of shape (W, V) and (C, T), int64
+        Token ids: BEGIN and a window, and a claim between two END, padded to multiples of eight, which suits GPUs.
+    window_lengths, claim_lengths, labels, contexts : ndarray of shape (W,), or (C,), int64
+    read, wide : Places
+        See :class:`Row`.
+    """
+
+    windows: NDArray[np.int64]
+    window_lengths: NDArray[np.int64]
+    claims: NDArray[np.int64]
+    claim_lengths: NDArray[np.int64]
     labels: NDArray[np.int64]
     contexts: NDArray[np.int64]
+    read: Places
+    wide: Places
 
 
 def collated(rows: Sequence[Row]) -> Batch:
-    """Write each row as BEGIN, passages, END, claim, END, and pad to a multiple of eight, which suits GPUs."""
-    ids = np.full((len(rows), -max(map(len, rows)) // 8 * -8), END)
-    for own, row in zip(ids, rows, strict=True):
-        own[: len(row)] = [BEGIN, *row.premise, END, *row.claim, END]
-    ends = np.array([len(row) - 1 for row in rows])
-    starts = ends - [len(row.claim) for row in rows]
-    return Batch(ids, starts, ends, np.array([row.label for row in rows]), np.array([row.context for row in rows]))
+    """Bring the rows of a batch together, each window once."""
+    used = {(id(row.windows), part.window): row.windows for row in rows for part in (*row.read, *row.wide)}
+    windows, window_lengths = _padded([[BEGIN, *of.ids[number]] for (_, number), of in used.items()])
+    claims, claim_lengths = _padded([[END, *row.claim, END] for row in rows])
+    begins = {window: place * windows.shape[1] for place, window in enumerate(used)}
+
+    def places(of: Callable[[Row], Sequence[Part]]) -> Places:
+        texts, first = [], []
+        for number, row in enumerate(rows):
+            text: list[int] = []
+            for part in of(row):
+                begin = begins[id(row.windows), part.window]
+                text += range(begin + part.begin, begin + part.end)
+            first.append(len(text))
+            own = windows.size + number * claims.shape[1]
+            texts.append([*text, *range(own, own + len(row.claim) + 2)])
+        return Places(_padded(texts)[0], np.array(first), np.array([len(text) for text in texts]))
+
+    labels, contexts = np.array([row.label for row in rows]), np.array([row.context for row in rows])
+    read, wide = places(lambda row: row.read), places(lambda row: row.wide)
+    return Batch(windows, window_lengths, claims, claim_lengths, labels, contexts, read, wide)
+
+
+def _padded(texts: Sequence[Sequence[int]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return texts in one array, and their lengths."""
+    lengths = np.array([len(text) for text in texts])
+    padded = np.full((len(texts), -lengths.max() // 8 * -8), PADDING)
+    for own, text in zip(padded, texts, strict=True):
+        own[: len(text)] = text
+    return padded, lengths
 
 
 def batches_of(rng: random.Random, contexts: Sequence[Sequence[Row]]) -> list[list[Row]]:
@@ -102,31 +177,19 @@ def batches_of(rng: random.Random, contexts: Sequence[Sequence[Row]]) -> list[li
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """Passages that are cut into chunks: their index, and the token ids of each chunk."""
+    """Passages that are cut into chunks: their index, and the windows of these chunks."""
 
     index: EvidenceIndex
-    chunks: list[list[int]]
+    windows: PassageWindows
 
     @property
     def tokens(self) -> int:
         """Number of tokens of all chunks."""
-        return sum(map(len, self.chunks))
+        return sum(self.windows.lengths)
 
-    def closest(self, claim: str, room: int) -> list[int]:
-        """Return the tokens of all chunks if there is room for them, otherwise of those closest to the claim."""
-        chosen: Sequence[int] = range(len(self.chunks))
-        if self.tokens > room:
-            chosen = closest_chunks(self.index, claim, [len(chunk) for chunk in self.chunks], room)
-        return [token for place in chosen for token in self.chunks[place]][:room]
-
-    def first(self, room: int) -> list[list[int]]:
-        """Return the chunks from the first on, without those for which no room is left."""
-        taken = []
-        for chunk in self.chunks:
-            if len(chunk) <= room:
-                taken.append(chunk)
-                room -= len(chunk)
-        return taken
+    def closest(self, claim: str, room: int) -> list[Part]:
+        """Return where the chunks are that are read with a claim, if there is so much room."""
+        return self.windows.parts(closest_chunks(self.index, claim, self.windows.lengths, room), room)
 
 
 class Encoder:
@@ -144,19 +207,28 @@ class Encoder:
 
     def context(self, passages: Sequence[str]) -> Context:
         """Cut passages into chunks."""
-        index = EvidenceIndex(passages, cut=self._cut)
-        return Context(index, [self._ids(chunk.text) for chunk in index.chunks])
+        return self.of_chunks(self.chunks(passages))
 
-    def row(self, premise: Sequence[int], claim: Claim, number: int) -> Row:
-        """Encode a claim about passages that are encoded."""
-        return Row(premise, self._ids(claim.text)[:CLAIM_TOKENS], claim.label, claim.kind, number)
+    def chunks(self, passages: Sequence[str]) -> list[Chunk]:
+        """Cut passages into sentences, and long sentences into pieces."""
+        return split_passages(passages, cut=self._cut)
+
+    def of_chunks(self, chunks: Sequence[Chunk]) -> Context:
+        """Put chunks into windows."""
+        return Context(EvidenceIndex.of_chunks(chunks), PassageWindows([self.ids(chunk.text) for chunk in chunks]))
+
+    def row(self, context: Context, claim: Claim, number: int, room: int) -> Row:
+        """Encode a claim about a context."""
+        parts = context.closest(claim.text, room), context.closest(claim.text, WIDE_ROOM)
+        return Row(context.windows, *parts, self.ids(claim.text)[:CLAIM_TOKENS], claim.label, claim.kind, number)
 
     def rows(self, group: ContrastGroup, number: int) -> list[Row]:
-        """Encode all claims of a group, with as many of the passages as can be read."""
+        """Encode all claims of a group."""
         context = self.context(group.passages)
-        return [self.row(context.closest(claim.text, BUDGETS[-1]), claim, number) for claim in group.claims]
+        return [self.row(context, claim, number, HELD_OUT_ROOM) for claim in group.claims]
 
-    def _ids(self, text: str) -> list[int]:
+    def ids(self, text: str) -> list[int]:
+        """Return the token ids of a text, without special tokens."""
         ids: list[int] = self.tokenizer.encode(text, add_special_tokens=False).ids
         return ids
 
@@ -172,11 +244,15 @@ class Pools(Dataset[list[Batch]]):
         Of their texts.
     seed
         Of what is drawn.
+    unlabelled
+        Draw changed passages and claims, which are :data:`UNLABELLED`, too.
     """
 
-    def __init__(self, groups: Mapping[str, Sequence[ContrastGroup]], encoder: Encoder, seed: int) -> None:
+    def __init__(
+        self, groups: Mapping[str, Sequence[ContrastGroup]], encoder: Encoder, seed: int, *, unlabelled: bool = False
+    ) -> None:
         self.groups = {source: groups[source] for source in sorted(groups) if groups[source]}
-        self.encoder, self.seed = encoder, seed
+        self.encoder, self.seed, self.unlabelled = encoder, seed, unlabelled
         self._others = [self.groups[source] for source in ("matched", "written") if source in self.groups]
 
     def __getitem__(self, number: int) -> list[Batch]:
@@ -186,34 +262,82 @@ class Pools(Dataset[list[Batch]]):
     def contexts(self, rng: random.Random) -> list[list[Row]]:
         """Draw ``POOL_GROUPS`` groups and some claims of each."""
         sources = rng.choices(list(self.groups), [SHARES[source] for source in self.groups], k=POOL_GROUPS)
-        return [self.drawn(rng, rng.choice(self.groups[source]), place) for place, source in enumerate(sources)]
+        return [self.drawn(rng, source, rng.choice(self.groups[source]), n) for n, source in enumerate(sources)]
 
-    def drawn(self, rng: random.Random, group: ContrastGroup, number: int) -> list[Row]:
+    def drawn(self, rng: random.Random, source: str, group: ContrastGroup, number: int) -> list[Row]:
         """Draw some claims of a group, and mostly one about another context, sometimes between other passages."""
-        room = rng.choice(BUDGETS)
-        context = self.encoder.context(group.passages)
-        rows = [
-            self.encoder.row(context.closest(claim.text, room), claim, number)
-            for claim in some_claims(rng, group, [chunk.text for chunk in context.index.chunks])
-        ]
+        room = rng.choice(ROOMS)
+        chunks = self.encoder.chunks(group.passages)
+        claims = some_claims(rng, group, [chunk.text for chunk in chunks])
         if self._others and (group.source in WRITTEN_SOURCES or rng.random() < FOREIGN_SHARE):
-            other = rng.choice(rng.choice(self._others))
+            other = self._other(rng)
             if other.passages != group.passages:
-                foreign = Claim(rng.choice(other.claims).text, NOT_STATED, "unrelated")
-                rows.append(self.encoder.row(rows[0].premise, foreign, number))
-            if rng.random() < BESIDE_SHARE:
-                rows = self._beside(rng, rows, group, room - context.tokens)
-        return rows
+                claims.append(Claim(rng.choice(other.claims).text, NOT_STATED, "unrelated"))
+        if self.unlabelled and len(chunks) > 1 and rng.random() < CHANGED_PASSAGES_SHARE:
+            chunks = self._changed(rng, chunks)
+            claims = [replace(claim, label=UNLABELLED) for claim in claims]
+        if self._others and source in BESIDE_SOURCES and rng.random() < BESIDE_SHARE:
+            chunks = self._beside(rng, chunks, group)
+        context = self.encoder.of_chunks(chunks)
+        if self.unlabelled:
+            texts = [chunk.text for chunk in chunks]
+            swapped = [swapped_word(rng, c.text, texts) for c in claims if rng.random() < CHANGED_CLAIM_SHARE]
+            claims += [Claim(text, UNLABELLED, "swapped") for text in swapped if text is not None]
+        return [self.encoder.row(context, claim, number, room) for claim in claims]
 
-    def _beside(self, rng: random.Random, rows: list[Row], group: ContrastGroup, room: int) -> list[Row]:
-        """Put other passages around those of the rows, as far as there is room."""
-        passages = rng.choice(rng.choice(self._others)).passages
-        if room <= 0 or passages == group.passages:
-            return rows
-        chunks = self.encoder.context(passages).first(room)
-        place = rng.randint(0, len(chunks))
-        before, after = sum(chunks[:place], []), sum(chunks[place:], [])
-        return [replace(row, premise=[*before, *row.premise, *after]) for row in rows]
+    def _other(self, rng: random.Random) -> ContrastGroup:
+        return rng.choice(rng.choice(self._others))
+
+    def _changed(self, rng: random.Random, chunks: Sequence[Chunk]) -> list[Chunk]:
+        """Leave out a chunk, put all in another order, or put a foreign one in the place of one."""
+        changed, place, kind = list(chunks), rng.randrange(len(chunks)), rng.random()
+        if kind < 0.6 or not self._others:
+            del changed[place]
+        elif kind < 0.8:
+            rng.shuffle(changed)
+        else:
+            changed[place] = rng.choice(self.encoder.chunks(self._other(rng).passages))
+        return changed
+
+    def _beside(self, rng: random.Random, chunks: Sequence[Chunk], group: ContrastGroup) -> list[Chunk]:
+        """Put chunks of other passages around those of a group, as far as there is room."""
+        room = rng.choice(BESIDE_TOTALS) - sum(len(self.encoder.ids(chunk.text)) for chunk in chunks)
+        beside = []
+        for _ in range(1 if room < WIDE_ROOM else 3):
+            other = self._other(rng)
+            for chunk in self.encoder.chunks(other.passages) if other.passages != group.passages else ():
+                length = len(self.encoder.ids(chunk.text))
+                if length <= room:
+                    beside.append(chunk)
+                    room -= length
+        place = rng.randint(0, len(beside))
+        return [*beside[:place], *chunks, *beside[place:]]
+
+
+_PUNCTUATION = ".,;:!?"
+
+
+def swapped_word(rng: random.Random, claim: str, sentences: Sequence[str]) -> str | None:
+    """Put a word of the passages in the place of one of the claim: a number, a name, or another; None without one."""
+    words = claim.split(" ")
+    places = [place for place, word in enumerate(words) if place > 0 and _sort(word)]
+    rng.shuffle(places)
+    for place in places[:3]:
+        old = words[place]
+        others = [
+            word.strip(_PUNCTUATION)
+            for word in rng.choice(sentences).split(" ")[1:]
+            if _sort(word) == _sort(old) and word.strip(_PUNCTUATION) != old.strip(_PUNCTUATION)
+        ]
+        if others:
+            words[place] = rng.choice(others) + old[len(old.rstrip(_PUNCTUATION)) :]
+            return " ".join(words)
+    return None
+
+
+def _sort(word: str) -> str:
+    """Tell numbers, capitalised and other words apart; short ones are of no sort."""
+    return "number" if word[:1].isdigit() else "name" if word[:1].isupper() else "word" if len(word) > 3 else ""
 
 
 def some_claims(rng: random.Random, group: ContrastGroup, sentences: Sequence[str]) -> list[Claim]:

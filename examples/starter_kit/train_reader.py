@@ -1,11 +1,16 @@
 r"""Train the reader: updates of a language model's weights; passages and a claim in, three verdicts out.
 
     python examples/starter_kit/train_reader.py --contrast contrast-pairs --pairs support-pairs --made made.jsonl \
-        --output runs/reader --packed runs/reader/packed
+        --output runs/whole --minutes 10.3
+    python examples/starter_kit/train_reader.py --contrast contrast-pairs --pairs support-pairs --made made.jsonl \
+        --output runs/reader --start runs/whole --packed runs/reader/packed
 
-The encoder is all-mpnet-base-v2. Every matrix of its layers learns a low-rank update (LoRA, Hu et al., 2022). Passages
-and claim are one text, in which every token sees every other. In addition to the cross-entropy there is a loss on
-differences: of the claims about one context, a supported one is to score above one that is not.
+The encoder is all-mpnet-base-v2. Every matrix of its layers learns a low-rank update (LoRA, Hu et al., 2022). The first
+run trains all twelve layers, in which passages and claim are one text. The second begins with its updates of the first
+eight layers, of which four read the passages without a claim, and learns from its verdicts beside the labels
+(distillation, Hinton et al., 2015), also on claims and passages that were changed, of which no label is known. In
+addition to the cross-entropy there is a loss on differences: of the claims about one context, a supported one is to
+score above one that is not.
 
 Runs on a GPU in bfloat16 if there is one, otherwise on the CPU in float32. Saves every ``--save-minutes`` and when told
 to end (SIGTERM), and resumes where it stopped with the same command. The rate falls over the last part of
@@ -25,46 +30,57 @@ from dataclasses import dataclass
 from importlib.resources import files
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import torch
 from claim_files import WRITTEN, is_held_out, load_written
 from contrast_pairs import CONTRADICTED, NOT_STATED, SUPPORTED, UNSUPPORTED
 from numpy.typing import NDArray
-from reader_data import Batch, Encoder, Pools, Row, batches_of, collated, load_training
+from reader_data import UNLABELLED, Batch, Encoder, Pools, Row, batches_of, collated, load_training
 from resumable import restore_optimizer, save_progress
 from safetensors.torch import load_file, save_file
 from sklearn.metrics import roc_auc_score
 from tokenizers import Tokenizer
 from torch import Tensor, nn
-from torch.nn.functional import cross_entropy, linear, scaled_dot_product_attention, softplus
+from torch.nn.functional import cross_entropy, kl_div, linear, scaled_dot_product_attention, softplus
 from torch.utils.data import DataLoader
 from tqdm import tqdm
 from transformers import MPNetModel
 
-from syncheck.alignment.reader_layers import LARGEST, in_eight_bits, measured_inputs
+from syncheck.alignment.reader_layers import LARGEST, ReaderLayer, in_eight_bits, measured_inputs
 from syncheck.alignment.reader_network import (
     DOWN,
     FIRST_POSITION,
     FORMAT,
     HEAD_WIDTH,
     UP,
+    ReaderNetwork,
+    ReadText,
+    distance_bucket,
     encoder_of,
     encoder_weights,
     fingerprint,
+    updated_layers,
 )
 from syncheck.evaluation import expected_calibration_error
 
-RANK, UPDATE_SCALE = 64, 1.0
-LEARNING_RATE, WARM_UP_STEPS, DECAY_SHARE, LEAST_RATE = 5e-4, 60, 0.7, 0.01
-"""The rate, the steps in which it rises, the part of the time in which it falls, and the share at which that ends."""
+if TYPE_CHECKING:
+    from transformers.models.mpnet.modeling_mpnet import MPNetLayer
+
+RANK = 64
+LAYERS, READ_ONCE = 8, 4
+"""Layers of a reader that is packed, and how many of them read the passages without a claim."""
+LEARNING_RATES = {"whole": 5e-4, "from a start": 3e-4}
+WARM_UP_STEPS, DECAY_SHARE, LEAST_RATE = 60, 0.8, 0.01
+"""The steps in which the rate rises, the part of the time in which it falls, and the share at which that ends."""
 BETAS, LARGEST_GRADIENT = (0.9, 0.98), 1.0
 AVERAGE = 0.995
 """Weight of the running mean in each step, once it has begun."""
 DROPOUT = 0.1
 """Of the outputs of the embeddings and of each half of a layer."""
-SMOOTHING, PAIR_WEIGHT = 0.03, 0.5
+SMOOTHING, PAIR_WEIGHT, LABEL_WEIGHT = 0.03, 0.5, 0.5
+"""Smoothing of labels, and weights of the loss on differences, and of both beside verdicts."""
 MEASURED_POOLS = 5
 """Pools of training groups, of each group one claim, for which the largest inputs of the matrices are measured."""
 LOGGED, LOG_SECONDS = 40, 30
@@ -83,71 +99,116 @@ class Updated(nn.Module):
     def forward(self, inputs: Tensor) -> Tensor:
         """Map (..., K) to (..., N)."""
         narrow = linear(inputs, self.down.to(inputs.dtype))
-        return self.base(inputs) + linear(narrow, (UPDATE_SCALE * self.up).to(inputs.dtype))  # type: ignore[no-any-return]
+        return self.base(inputs) + linear(narrow, self.up.to(inputs.dtype))  # type: ignore[no-any-return]
 
 
-class Attention(nn.Module):
-    """MPNet's attention by PyTorch's kernel, which keeps no weights of pairs of tokens for the backward pass."""
-
-    def __init__(self, base: Any) -> None:
-        super().__init__()
-        self.q, self.k, self.v, self.o = base.q, base.k, base.v, base.o
-        self.heads: int = base.num_attention_heads
-
-    def forward(self, hidden: Tensor, attention_mask: Tensor | None, position_bias: Tensor, **_: Any) -> tuple[Tensor]:
-        """Map (B, T, H) to the same, as a tuple of one, which MPNet's layer expects; without padding, no mask comes."""
-        query, key, value = (
-            part(hidden).unflatten(-1, (self.heads, -1)).transpose(1, 2) for part in (self.q, self.k, self.v)
-        )
-        bias = position_bias if attention_mask is None else position_bias + attention_mask
-        mixed = scaled_dot_product_attention(query, key, value, attn_mask=bias)
-        return (self.o(mixed.transpose(1, 2).flatten(2)),)
-
-
-class JointReader(nn.Module):
-    """The encoder with updates of all matrices of its layers, and a head with three outputs.
+class TrainedReader(nn.Module):
+    """The first layers of the encoder with updates of all their matrices, and a head with three outputs.
 
     Parameters
     ----------
     encoder
         An MPNet without pooler, whose weights stay as they are. It is changed in place.
+    layers
+        How many of its layers are used.
+    read_once
+        How many of these read windows of passages without a claim, which sees them there, but not they it. Without any,
+        a claim is read with the ``wide`` part of its passages.
     """
 
-    def __init__(self, encoder: MPNetModel) -> None:
+    def __init__(self, encoder: MPNetModel, *, layers: int, read_once: int) -> None:
         super().__init__()
         encoder.requires_grad_(False)
+        encoder.encoder.layer = encoder.encoder.layer[:layers]
         for layer in encoder.encoder.layer:
-            layer.attention.attn = Attention(layer.attention.attn)
             for name, module in list(layer.named_modules()):
                 if isinstance(module, nn.Linear):
                     layer.set_submodule(name, Updated(module))
         for module in encoder.modules():
             if isinstance(module, nn.Dropout):
                 module.p = DROPOUT
-        self.encoder = encoder
+        self.encoder, self.read_once = encoder, read_once
         self.hidden = nn.Linear(2 * encoder.config.hidden_size, HEAD_WIDTH)
         self.verdict = nn.Linear(HEAD_WIDTH, 3)
+        places = torch.arange(encoder.config.max_position_embeddings)
+        by_distance = encoder.encoder.relative_attention_bias(distance_bucket(places - places[:, None]))
+        self.biases: Tensor
+        self.register_buffer("biases", by_distance.detach().permute(2, 0, 1).contiguous(), persistent=False)
 
     def forward(self, batch: Batch) -> Tensor:
-        """Return the logits (B, 3): the head sees the END before a claim, and the mean over it and the END after it."""
+        """Return the logits (C, 3): the head sees the END before a claim, and the mean over it and the END after it."""
+        read = batch.read if self.read_once else batch.wide
+        windows, sizes, claims, claim_sizes, tokens, first, ends = self._on_device(
+            batch.windows, batch.window_lengths, batch.claims, batch.claim_lengths, *read
+        )
+        within = torch.arange(claims.shape[1], device=claims.device)
+        before, own = self._embedded(windows, 0), self._embedded(claims, first[:, None])
+        among = self.biases[None, :, : windows.shape[1], : windows.shape[1]] + self._hidden(sizes, windows.shape[1])
+        # biases of the claims' tokens towards the whole text, (C, heads, T, L)
+        rows = (first[:, None] + within).clamp_max(len(self.biases[0]) - 1)
+        ended = self._hidden(ends, tokens.shape[1])
+        towards = self.biases[:, :, : tokens.shape[1]].transpose(0, 1)[rows].transpose(1, 2) + ended
+        layers = list(self.encoder.encoder.layer)
+        for layer in layers[: self.read_once]:
+            passages, asked = mapped(layer, before), mapped(layer, own)
+            keys, values = (_texts(*both, tokens) for both in zip(passages[1:], asked[1:], strict=True))
+            before = after_attention(layer, before, *passages, among)
+            own = after_attention(layer, own, asked[0], keys, values, towards)
+        text = _texts(before, own, tokens)
+        everywhere = self.biases[None, :, : tokens.shape[1], : tokens.shape[1]] + ended
+        for layer in layers[self.read_once : -1]:
+            text = after_attention(layer, text, *mapped(layer, text), everywhere)
+        _, keys, values = mapped(layers[-1], text)
+        places = rows.clamp_max(tokens.shape[1] - 1)[..., None].expand(-1, -1, text.shape[2])
+        own = text.gather(1, places)
+        query = layers[-1].attention.attn.q(own)
+        own = after_attention(layers[-1], own, query, keys, values, towards)
+        counted = ((within >= 1) & (within < claim_sizes[:, None])).float()
+        mean = torch.einsum("ct,cth->ch", counted / counted.sum(1, keepdim=True), own.float())
+        return self.verdict(torch.tanh(self.hidden(torch.cat([own[:, 0].float(), mean], dim=1))))  # type: ignore[no-any-return]
+
+    def _on_device(self, *arrays: NDArray[np.int64]) -> Iterator[Tensor]:
         device = self.verdict.weight.device
-        ids, starts, ends = (torch.from_numpy(array).to(device) for array in (batch.ids, batch.starts, batch.ends))
-        places = torch.arange(ids.shape[1], device=device)
-        states = self.encoder(
-            input_ids=ids,
-            attention_mask=(places <= ends[:, None]).long(),
-            position_ids=places[None] + FIRST_POSITION,
-        ).last_hidden_state
-        own = ((places >= starts[:, None]) & (places <= ends[:, None])).float()
-        mean = torch.einsum("bt,bth->bh", own / own.sum(1, keepdim=True), states.float())
-        before = states[torch.arange(len(ids), device=device), starts - 1].float()
-        return self.verdict(torch.tanh(self.hidden(torch.cat([before, mean], dim=1))))  # type: ignore[no-any-return]
+        return (torch.from_numpy(array).to(device) for array in arrays)
+
+    def _embedded(self, ids: Tensor, first: Tensor | int) -> Tensor:
+        """Return the embeddings of texts (B, T) that begin at a place."""
+        places = first + torch.arange(ids.shape[1], device=ids.device) + FIRST_POSITION
+        most = self.encoder.config.max_position_embeddings - 1
+        return self.encoder.embeddings(input_ids=ids, position_ids=places.clamp_max(most).expand_as(ids))  # type: ignore[no-any-return]
+
+    def _hidden(self, lengths: Tensor, longest: int) -> Tensor:
+        """Return a bias (B, 1, 1, T) that hides padding."""
+        is_padding = torch.arange(longest, device=lengths.device) >= lengths[:, None]
+        return torch.zeros_like(is_padding, dtype=self.biases.dtype).masked_fill_(is_padding, -torch.inf)[:, None, None]
 
 
-def trainable(encoder: MPNetModel, seed: int) -> JointReader:
+def mapped(layer: MPNetLayer, hidden: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Return queries, keys and values (B, T, H)."""
+    own = layer.attention.attn
+    return own.q(hidden), own.k(hidden), own.v(hidden)
+
+
+def after_attention(
+    layer: MPNetLayer, hidden: Tensor, query: Tensor, key: Tensor, value: Tensor, bias: Tensor
+) -> Tensor:
+    """Do the rest of a layer, by PyTorch's kernel, which keeps no weights of pairs of tokens for the backward pass."""
+    own, heads = layer.attention, layer.attention.attn.num_attention_heads
+    query, key, value = (part.view(*part.shape[:2], heads, -1).transpose(1, 2) for part in (query, key, value))
+    mixed = scaled_dot_product_attention(query, key, value, attn_mask=bias).transpose(1, 2).flatten(2)
+    hidden = own.LayerNorm(own.dropout(own.attn.o(mixed)) + hidden)
+    return layer.output(layer.intermediate(hidden), hidden)  # type: ignore[no-any-return]
+
+
+def _texts(windows: Tensor, claims: Tensor, tokens: Tensor) -> Tensor:
+    """Return the states (C, L, H) of texts, of those of windows and claims."""
+    return torch.cat([windows.flatten(0, 1), claims.flatten(0, 1)])[tokens]
+
+
+def trainable(encoder: MPNetModel, seed: int, *, layers: int, read_once: int) -> TrainedReader:
     """Return the network with updates to be trained, and a new head."""
     torch.manual_seed(seed)
-    return JointReader(encoder)
+    return TrainedReader(encoder, layers=layers, read_once=read_once)
 
 
 def support_margin(logits: Tensor) -> Tensor:
@@ -156,14 +217,23 @@ def support_margin(logits: Tensor) -> Tensor:
     return logits[:, SUPPORTED] - others
 
 
-def loss_of(logits: Tensor, labels: Tensor, contexts: Tensor) -> Tensor:
-    """Cross-entropy over claims plus the loss of wrongly ordered claims of one context."""
-    margin, good = support_margin(logits), labels == SUPPORTED
-    named = cross_entropy(logits, labels.clamp_max(NOT_STATED), reduction="none", label_smoothing=SMOOTHING)
-    total = torch.where(labels == UNSUPPORTED, softplus(margin), named).mean()
-    pairs = (good[:, None] & ~good & (contexts[:, None] == contexts)).float()
+def loss_of(logits: Tensor, labels: Tensor, contexts: Tensor, verdicts: Tensor | None = None) -> Tensor:
+    """Cross-entropy over claims plus the loss of wrongly ordered claims of one context.
+
+    Of UNLABELLED claims there is neither. If another reader's ``verdicts`` are given, logits (C, 3), half of this and
+    the divergence from them over all claims.
+    """
+    margin, good, is_labelled = support_margin(logits), labels == SUPPORTED, labels != UNLABELLED
+    named = cross_entropy(logits, labels.clamp(0, NOT_STATED), reduction="none", label_smoothing=SMOOTHING)
+    by_claim = torch.where(labels == UNSUPPORTED, softplus(margin), named) * is_labelled
+    total = by_claim.sum() / is_labelled.sum().clamp_min(1)
+    pairs = (good[:, None] & ~good & is_labelled & (contexts[:, None] == contexts)).float()
     disorder = softplus(margin - margin[:, None]) * pairs
-    return total + PAIR_WEIGHT * disorder.sum() / pairs.sum().clamp_min(1)
+    total = total + PAIR_WEIGHT * disorder.sum() / pairs.sum().clamp_min(1)
+    if verdicts is None:
+        return total
+    expected, found = verdicts.log_softmax(dim=1), logits.log_softmax(dim=1)
+    return LABEL_WEIGHT * total + kl_div(found, expected, log_target=True, reduction="batchmean")
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +264,7 @@ class Judged:
 
 
 @torch.no_grad()
-def judged(model: JointReader, rows: Sequence[Row]) -> Judged:
+def judged(model: TrainedReader, rows: Sequence[Row]) -> Judged:
     """Judge all rows."""
     model.eval()
     logits, dealt = [], []
@@ -213,7 +283,8 @@ def judged(model: JointReader, rows: Sequence[Row]) -> Judged:
 
 def _overlap(row: Row) -> float:
     own = set(row.claim)
-    return len(own & set(row.premise)) / max(1, len(own))
+    passages = {token for window in row.windows.ids for token in window}
+    return len(own & passages) / max(1, len(own))
 
 
 def measured(found: Judged) -> dict[str, float]:
@@ -257,14 +328,19 @@ class Run:
         Where it is saved.
     minutes, seed
         Of the command.
+    teacher
+        The reader that this one learns from, in evaluation mode, if any.
     """
 
-    def __init__(self, model: JointReader, output: Path, *, minutes: float, seed: int) -> None:
-        self.model, self.output, self.minutes, self.seed = model, output, minutes, seed
+    def __init__(
+        self, model: TrainedReader, output: Path, *, minutes: float, seed: int, teacher: TrainedReader | None = None
+    ) -> None:
+        self.model, self.output, self.minutes, self.seed, self.teacher = model, output, minutes, seed, teacher
+        self.rate = LEARNING_RATES["from a start" if teacher else "whole"]
         self.device = model.verdict.weight.device
         self.trained = {name: p for name, p in model.named_parameters() if p.requires_grad}
         self.optimizer = torch.optim.AdamW(
-            self.trained.values(), lr=LEARNING_RATE, weight_decay=0.0, betas=BETAS, fused=True
+            self.trained.values(), lr=self.rate, weight_decay=0.0, betas=BETAS, fused=True
         )
         self.progress: dict[str, float] = {"pool": 0, "batch": 0, "step": 0, "claims": 0, "seconds": 0.0}
         self.average = {name: p.detach().clone() for name, p in self.trained.items()}
@@ -294,10 +370,12 @@ class Run:
         done = self.progress["step"]
         left = max(LEAST_RATE, (1 - self.progress["seconds"] / (60 * self.minutes)) / DECAY_SHARE)
         for group in self.optimizer.param_groups:
-            group["lr"] = LEARNING_RATE * min((done + 1) / WARM_UP_STEPS, 1.0, left)
+            group["lr"] = self.rate * min((done + 1) / WARM_UP_STEPS, 1.0, left)
         torch.manual_seed(10**9 * self.seed + int(done))  # of what is dropped out, also after the run was resumed
         labels, contexts = (torch.from_numpy(array).to(self.device) for array in (batch.labels, batch.contexts))
-        loss = loss_of(self.model(batch), labels, contexts)
+        with torch.no_grad():
+            verdicts = None if self.teacher is None else self.teacher(batch)
+        loss = loss_of(self.model(batch), labels, contexts, verdicts)
         self.optimizer.zero_grad(set_to_none=True)
         loss.backward()  # type: ignore[no-untyped-call]
         nn.utils.clip_grad_norm_(self.trained.values(), LARGEST_GRADIENT)
@@ -378,50 +456,57 @@ def packed(average: Mapping[str, Tensor]) -> dict[str, Tensor]:
     return arrays
 
 
-def unpacked(arrays: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Return what was packed, by the names of the network that is trained."""
-    weights: dict[str, Tensor] = {}
-    for name, array in arrays.items():
-        for ending, factor in ((DOWN, "down"), (UP, "up")):
-            if name.endswith(ending):
-                step = arrays[name.replace(".int8", ".step")]
-                weights[f"encoder.encoder.{name.removesuffix(ending)}.{factor}"] = array.float() * step
-        if name.startswith("head."):
-            weights[name.removeprefix("head.")] = array
-    return weights
-
-
 @torch.no_grad()
-def largest_inputs(model: JointReader, pools: Pools) -> dict[str, Tensor]:
-    """Return the largest inputs of the matrices by channel, (K,), for training texts."""
-    model.eval()
-    rng = random.Random(f"{pools.seed}-inputs")
-    rows = [contexts[0] for _ in range(MEASURED_POOLS) for contexts in pools.contexts(rng)]
+def largest_inputs(network: ReaderNetwork, rows: Sequence[Row]) -> dict[str, Tensor]:
+    """Return the largest inputs of the matrices of a network in float32 by channel, (K,)."""
     largest: dict[str, Tensor] = {}
     hooks = []
 
     def noted(name: str, inputs: Tensor) -> None:
-        found = inputs[0, : len(row)].abs().amax(0).float().cpu()  # without padding
+        found = inputs.abs().amax(0)
         largest[name] = torch.maximum(largest[name], found) if name in largest else found
 
-    for number, layer in enumerate(model.encoder.encoder.layer):
-        for part, module in measured_inputs(layer).items():
+    for number, layer in enumerate(network.layers):
+        for part, module in measured_inputs(cast("ReaderLayer", layer)).items():
             name = f"layer.{number}.{part}{LARGEST}"
             hooks.append(module.register_forward_pre_hook(lambda _, given, name=name: noted(name, *given)))
     for row in tqdm(rows, desc="inputs", unit=" texts", mininterval=5):
-        model(collated([row]))
+        network.judge([text_of(network, row)])
     for hook in hooks:
         hook.remove()
     return largest
 
 
-def pack(run: Run, folder: Path, pools: Pools, heldout: Sequence[Row]) -> None:
+def text_of(network: ReaderNetwork, row: Row) -> ReadText:
+    """Return what a network reads of a row, after its windows."""
+    numbers = sorted({part.window for part in row.read})
+    read = dict(zip(numbers, network.read([row.windows.ids[number] for number in numbers]), strict=True))
+    return ReadText([(read[part.window], part.begin, part.end) for part in row.read], row.claim)
+
+
+@torch.no_grad()
+def in_float(encoder: MPNetModel, arrays: Mapping[str, Tensor]) -> ReaderNetwork:
+    """Return the network that is packed, in float32. The encoder loses its layers."""
+    layers = [ReaderLayer.of(layer) for layer in updated_layers(encoder, arrays, LAYERS)]
+    network = ReaderNetwork(encoder, layers, read_once=READ_ONCE)
+    head = {name.removeprefix("head."): array for name, array in arrays.items() if name.startswith("head.")}
+    network.load_state_dict(head, strict=False)
+    return network.eval().requires_grad_(False)
+
+
+def pack(run: Run, folder: Path, pools: Pools) -> None:
     """Write what :class:`~syncheck.alignment.ReaderAligner` loads in addition to the tokenizer: the running mean."""
-    run.model.load_state_dict(run.average, strict=False)
-    print(*map(json.dumps, report(judged(run.model, heldout))), sep="\n")
-    average = {name: value.cpu() for name, value in run.average.items()}
-    save_file(packed(average) | largest_inputs(run.model, pools), folder / "adapter.safetensors")
-    spec = {"format": FORMAT, "encoder": fingerprint(encoder_weights()), "update_scale": UPDATE_SCALE}
+    arrays = packed({name: value.cpu() for name, value in run.average.items()})
+    rng = random.Random(f"{pools.seed}-inputs")
+    rows = [contexts[0] for _ in range(MEASURED_POOLS) for contexts in pools.contexts(rng)]
+    largest = largest_inputs(in_float(encoder_of(encoder_weights()), arrays), rows)
+    save_file(arrays | largest, folder / "adapter.safetensors")
+    spec = {
+        "format": FORMAT,
+        "encoder": fingerprint(encoder_weights()),
+        "layers": LAYERS,
+        "read_once": READ_ONCE,
+    }
     (folder / "reader.json").write_text(json.dumps(spec, indent=2) + "\n")
 
 
@@ -433,8 +518,9 @@ def main() -> None:
     parser.add_argument("--written", type=Path, default=WRITTEN, help="folder of written claims (%(default)s)")
     parser.add_argument("--made", type=Path, nargs="*", default=[], help="files of groups that contrast_pairs.py wrote")
     parser.add_argument("--output", type=Path, required=True, help="folder of the run")
-    parser.add_argument("--packed", type=Path, required=True, help="folder of the reader")
-    parser.add_argument("--minutes", type=float, default=10.3, help="time of training (%(default)s, for an H100 GPU)")
+    parser.add_argument("--start", type=Path, help="folder of the run of all layers to begin with and to learn from")
+    parser.add_argument("--packed", type=Path, help="folder of the reader (only with --start)")
+    parser.add_argument("--minutes", type=float, default=12.3, help="time of training (%(default)s, for an H100 GPU)")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--save-minutes", type=float, default=6)
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu", help="(%(default)s)")
@@ -442,26 +528,51 @@ def main() -> None:
         "--workers", type=int, default=min(12, os.cpu_count() or 1), help="processes that prepare batches (%(default)s)"
     )
     args = parser.parse_args()
+    if args.packed and not args.start:
+        parser.error("expected --start with --packed: a run of all layers is only to begin with")
     args.output.mkdir(parents=True, exist_ok=True)
     torch.set_flush_denormal(True)
     torch.backends.cuda.enable_cudnn_sdp(False)  # it prepares for each length of a batch anew
-    tokenizer = args.packed / "tokenizer.json"
-    if not tokenizer.exists():
-        args.packed.mkdir(parents=True, exist_ok=True)
-        tokenizer.write_bytes((files("syncheck") / "assets" / "reader" / "tokenizer.json").read_bytes())
-    encoder = Encoder(Tokenizer.from_file(str(tokenizer)))
+    tokenizer = (files("syncheck") / "assets" / "reader" / "tokenizer.json").read_text(encoding="utf-8")
+    encoder = Encoder(Tokenizer.from_str(tokenizer))
     written = load_written(args.written)
     groups = load_training(args, [group for group in written if not is_held_out(group)])
     for source, listed in groups.items():
         print(f"{source}: {len(listed)} contexts, {sum(len(g.claims) for g in listed)} claims", flush=True)
     heldout = [encoder.rows(group, number) for number, group in enumerate(filter(is_held_out, written))]
-    base = encoder_of(encoder_weights()).to(torch.bfloat16 if args.device.startswith("cuda") else torch.float32)
-    model = trainable(base, args.seed).to(args.device)
-    run = Run(model, args.output, minutes=args.minutes, seed=args.seed)
+    model, teacher = (started if args.start else whole)(args)
+    run = Run(model, args.output, minutes=args.minutes, seed=args.seed, teacher=teacher)
     logged = [row for rows in heldout[:LOGGED] for row in rows]
-    pools = Pools(groups, encoder, args.seed)
+    pools = Pools(groups, encoder, args.seed, unlabelled=teacher is not None)
     train(run, pools, logged, save_minutes=args.save_minutes, workers=args.workers)
-    pack(run, args.packed, pools, [row for rows in heldout for row in rows])
+    run.model.load_state_dict(run.average, strict=False)
+    print(*map(json.dumps, report(judged(run.model, [row for rows in heldout for row in rows]))), sep="\n")
+    if args.packed:
+        args.packed.mkdir(parents=True, exist_ok=True)
+        (args.packed / "tokenizer.json").write_text(tokenizer, encoding="utf-8")
+        pack(run, args.packed, pools)
+
+
+def whole(args: argparse.Namespace) -> tuple[TrainedReader, None]:
+    """Return a reader of all layers, to which passages and claim are one text."""
+    encoder = encoder_on(args.device)
+    layers = encoder.config.num_hidden_layers
+    return trainable(encoder, args.seed, layers=layers, read_once=0).to(args.device), None
+
+
+def started(args: argparse.Namespace) -> tuple[TrainedReader, TrainedReader]:
+    """Return a reader that begins with the first layers of another one, and that one."""
+    teacher, _ = whole(args)
+    model = trainable(encoder_on(args.device), args.seed, layers=LAYERS, read_once=READ_ONCE).to(args.device)
+    learnt = load_file(args.start / "average.safetensors", device=args.device)
+    teacher.load_state_dict(learnt, strict=False)
+    model.load_state_dict({name: value for name, value in learnt.items() if name in model.state_dict()}, strict=False)
+    return model, teacher.eval().requires_grad_(False)
+
+
+def encoder_on(device: str) -> MPNetModel:
+    """Return the encoder in the type that is used on a device."""
+    return encoder_of(encoder_weights()).to(torch.bfloat16 if device.startswith("cuda") else torch.float32)
 
 
 if __name__ == "__main__":

@@ -1,16 +1,18 @@
-"""The aligner that reads: a pretrained encoder that reads the passages and a claim together.
+"""The aligner that reads: a pretrained encoder that reads the passages once, and what matters for a claim with it.
 
 The network is :class:`~syncheck.alignment.reader_network.ReaderNetwork`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import OrderedDict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING
-from weakref import WeakKeyDictionary, WeakValueDictionary
+from weakref import ReferenceType, WeakKeyDictionary, WeakValueDictionary, ref
 
 import torch
 from torch import Tensor
@@ -23,8 +25,10 @@ from syncheck.alignment.reader_network import (
     SUPPORTED,
     ReaderNetwork,
     ReadText,
+    ReadWindow,
     read_reader,
 )
+from syncheck.alignment.reader_windows import Part, PassageWindows, closest_chunks
 from syncheck.types import Evidence, Support
 
 if TYPE_CHECKING:
@@ -32,10 +36,10 @@ if TYPE_CHECKING:
 
     from tokenizers import Tokenizer
 
-TEXT_TOKENS, CLAIM_TOKENS = 256, 100
-"""Largest number of tokens of passages and claim together, and of a claim."""
-RANKED_CHUNKS, CENTRES = 10, 3
-"""Number of chunks that are ranked by the words they share with a claim, and of the best whose neighbours follow."""
+PASSAGE_TOKENS, CLAIM_TOKENS = 128, 100
+"""Largest number of tokens of the passages that are read with a claim, and of a claim."""
+KEPT_WINDOWS = 32
+"""Number of windows, of whatever contexts, that are kept after they were read; one takes 4 to 7 MB."""
 BATCH_TOKENS, CPU_BATCH_TOKENS = 4096, 1024
 """Number of tokens that are read at once, at most, on a GPU and on the CPU."""
 
@@ -62,9 +66,10 @@ class ReaderAligner(OfNetwork):
 
     Notes
     -----
-    Passages and claim are read as one text, so that each word of one sees the other. If this has more than
-    ``TEXT_TOKENS`` tokens, of the passages the chunks closest to the claim are read (:func:`closest_chunks`). A claim
-    of more than ``CLAIM_TOKENS`` is cut into parts, and its score is the lowest over these.
+    The lower layers read the passages once for all claims, in windows. In the upper ones each word of the passages and
+    of a claim sees the other; if the passages have more than ``PASSAGE_TOKENS`` tokens, these are the chunks closest to
+    the claim (:func:`closest_chunks`). A claim of more than ``CLAIM_TOKENS`` is cut into parts, and its score is the
+    lowest over these.
     """
 
     languages = frozenset({"en"})
@@ -75,7 +80,8 @@ class ReaderAligner(OfNetwork):
         self.name = name
         self._model = network
         self._tokenizer = tokenizer
-        self._known: WeakKeyDictionary[EvidenceIndex, list[list[int]]] = WeakKeyDictionary()  # ids of its chunks
+        self._known: WeakKeyDictionary[EvidenceIndex, _Context] = WeakKeyDictionary()
+        self._last: OrderedDict[tuple[int, int], ReferenceType[_Context]] = OrderedDict()
 
     @classmethod
     def load(cls, path: Path | None = None, *, device: str | torch.device = "cpu") -> ReaderAligner:
@@ -133,20 +139,44 @@ class ReaderAligner(OfNetwork):
 
     def _logits(self, index: EvidenceIndex, claims: Sequence[str]) -> Tensor:
         """Return the logits (claims, 3), float32 on the CPU."""
-        texts = [self._text(index, claim) for claim in claims]
-        is_on_cpu = self._model.verdict.weight.device.type == "cpu"
-        batches = _batches(texts, CPU_BATCH_TOKENS if is_on_cpu else BATCH_TOKENS)
-        return torch.cat([self._model.judge(batch) for batch in batches])
-
-    def _text(self, index: EvidenceIndex, claim: str) -> ReadText:
-        """Return what is read: the claim after as much of the context as there is room for."""
-        asked = self._ids(claim)
-        room = TEXT_TOKENS - len(ReadText.of([], asked).ids)
         if index not in self._known:
-            self._known[index] = [self._ids(chunk.text) for chunk in index.chunks]
-        known = self._known[index]
-        chosen = closest_chunks(index, claim, list(map(len, known)), room)
-        return ReadText.of([token for chunk in chosen for token in known[chunk]][:room], asked)
+            self._known[index] = _Context([self._ids(chunk.text) for chunk in index.chunks])
+        context = self._known[index]
+        asked = [self._asked(context.windows, index, claim) for claim in claims]
+        is_on_cpu = self._model.verdict.weight.device.type == "cpu"
+        room = CPU_BATCH_TOKENS if is_on_cpu else BATCH_TOKENS
+        judged = []
+        for batch in _batches([len(text) for text in asked], room):
+            read = self._windows(context, {part.window for text in asked[batch] for part in text.parts}, room)
+            judged.append(self._model.judge([text.read_in(read) for text in asked[batch]]))
+        return torch.cat(judged)
+
+    def _windows(self, context: _Context, numbers: Collection[int], room: int) -> dict[int, ReadWindow]:
+        """Return windows by number; those that are not kept are read, at most ``room`` tokens at once."""
+        kept = {number: context.read.get(number) for number in numbers}
+        read = {number: window for number, window in kept.items() if window is not None}
+        missing = sorted(number for number, window in kept.items() if window is None)
+        for batch in _batches([len(context.windows.ids[number]) + 1 for number in missing], room):
+            new = self._model.read([context.windows.ids[number] for number in missing[batch]])
+            read |= zip(missing[batch], new, strict=True)
+        context.read |= read
+        self._keep(context, read)
+        return read
+
+    def _keep(self, context: _Context, numbers: Collection[int]) -> None:
+        """Note the windows of a context as used last, and forget those of any context that are not among the last."""
+        for number in numbers:
+            self._last[id(context), number] = ref(context)
+            self._last.move_to_end((id(context), number))
+        while len(self._last) > KEPT_WINDOWS:
+            (_, number), of = self._last.popitem(last=False)
+            forgetting = of()
+            if forgetting is not None:
+                forgetting.read.pop(number, None)
+
+    def _asked(self, windows: PassageWindows, index: EvidenceIndex, claim: str) -> _Asked:
+        chunks = closest_chunks(index, claim, windows.lengths, PASSAGE_TOKENS)
+        return _Asked(windows.parts(chunks, PASSAGE_TOKENS), self._ids(claim))
 
     def _is_short(self, claim: str) -> bool:
         return len(self._ids(claim)) <= CLAIM_TOKENS
@@ -156,33 +186,45 @@ class ReaderAligner(OfNetwork):
         return ids
 
 
-def closest_chunks(index: EvidenceIndex, claim: str, lengths: Sequence[int], room: int) -> list[int]:
-    """Return the indices of the chunks that are read with a claim, in the order of the context.
+class _Context:
+    """The windows of a context, and by number those that were read and are kept.
 
-    All of them, if their ``lengths`` together are at most ``room``. Otherwise those that fit, taken in this order: the
-    best by the words they share with the claim, the neighbours of the first of these, and the rest from the beginning.
-    If none fits, the best one alone.
+    Parameters
+    ----------
+    chunks
+        Token ids of each chunk.
     """
-    if sum(lengths) <= room:
-        return list(range(len(lengths)))
-    best = index.best(claim, RANKED_CHUNKS)
-    beside = [near for chunk in best[:CENTRES] for near in (chunk - 1, chunk + 1) if 0 <= near < len(lengths)]
-    chosen: list[int] = []
-    for chunk in dict.fromkeys((*best, *beside, *range(len(lengths)))):
-        if lengths[chunk] <= room:
-            chosen.append(chunk)
-            room -= lengths[chunk]
-    return sorted(chosen) or best[:1]
+
+    def __init__(self, chunks: Sequence[Sequence[int]]) -> None:
+        self.windows = PassageWindows(chunks)
+        self.read: dict[int, ReadWindow] = {}
 
 
-def _batches(texts: Sequence[ReadText], room: int) -> Iterator[list[ReadText]]:
-    batch: list[ReadText] = []
-    for text in texts:
-        if batch and sum(len(other.ids) for other in batch) + len(text.ids) > room:
-            yield batch
-            batch = []
-        batch.append(text)
-    yield batch
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A claim as token ids, and the parts of the passages that are read with it."""
+
+    parts: Sequence[Part]
+    claim: Sequence[int]
+
+    def __len__(self) -> int:
+        return sum(part.end - part.begin for part in self.parts) + len(self.claim) + 2
+
+    def read_in(self, windows: Mapping[int, ReadWindow]) -> ReadText:
+        """Return what the network reads, given the windows."""
+        return ReadText([(windows[part.window], part.begin, part.end) for part in self.parts], self.claim)
+
+
+def _batches(sizes: Sequence[int], room: int) -> Iterator[slice]:
+    """Cut items of these sizes into batches of at most ``room`` tokens, or of one item."""
+    begin = filled = 0
+    for place, size in enumerate(sizes):
+        if place > begin and filled + size > room:
+            yield slice(begin, place)
+            begin, filled = place, 0
+        filled += size
+    if sizes:
+        yield slice(begin, len(sizes))
 
 
 def _support(index: EvidenceIndex, parts: Sequence[tuple[str, Tensor]]) -> Support:

@@ -8,10 +8,10 @@ what is read beside it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import torch
 from torch import Tensor, nn
@@ -22,6 +22,8 @@ from syncheck.alignment.int8_encoder import MIDDLE, Int8Linear, from_middle, mul
 if TYPE_CHECKING:
     from transformers.models.mpnet.modeling_mpnet import MPNetLayer
 
+MEASURED = ("query_key_value", "attended", "inner", "outer")
+"""Names of the matrices of a layer whose largest inputs are known."""
 LARGEST = ".largest"
 """Ending of the largest inputs of a matrix, (K,), by channel."""
 _SHARE = 0.75
@@ -84,7 +86,7 @@ class ReaderLayer(nn.Module):
         layer
             MPNet's.
         largest
-            The largest inputs of its matrices by channel, (K,), named as :func:`measured_inputs` names them.
+            The largest inputs of its matrices by channel, (K,), by the names in :data:`MEASURED`.
         """
         maps = _Maps.of(layer)
         joined = _joined([maps.query, maps.key, maps.value])
@@ -108,28 +110,54 @@ class ReaderLayer(nn.Module):
         return found
 
     def forward(
-        self, hidden: Tensor, lengths: Sequence[int], biases: Sequence[Tensor], first: Sequence[int] | None = None
+        self,
+        hidden: Tensor,
+        lengths: Sequence[int],
+        biases: Sequence[Tensor],
+        *,
+        first: Sequence[int] | None = None,
+        before: Sequence[Tensor] | None = None,
     ) -> Tensor:
         """Map (sum of T, H) to the same, or to the tokens of each text from its ``first`` on.
 
-        ``biases`` are added to the products of queries and keys of each text, (1, heads, T, T).
+        ``biases`` are added to the products of queries and keys of each text, (1, heads, T, T). ``before`` has keys and
+        values, (E, 2 * H), of tokens before each text, which it attends to; its bias is of E + T tokens then.
         """
-        begins, lengths = first or [0] * len(lengths), list(lengths)
+        return self.of_mapped(self.query_key_value(hidden), hidden, lengths, biases, first=first, before=before)
+
+    def of_mapped(
+        self,
+        mapped: Tensor,
+        hidden: Tensor,
+        lengths: Sequence[int],
+        biases: Sequence[Tensor],
+        *,
+        first: Sequence[int] | None = None,
+        before: Sequence[Tensor] | None = None,
+    ) -> Tensor:
+        """Do the rest of :meth:`forward`, given the queries, keys and values (sum of T, 3 * H) of the hidden states."""
+        begins = first or [0] * len(lengths)
+        width = mapped.shape[1] // 3
         mixed = []
-        for mapped, begin, bias in zip(torch.split(self.query_key_value(hidden), lengths), begins, biases, strict=True):
-            query, key, value = _heads(mapped, self.heads)
-            found = scaled_dot_product_attention(query[:, :, begin:], key, value, attn_mask=bias[:, :, begin:])
+        for number, (own, bias) in enumerate(zip(torch.split(mapped, list(lengths)), biases, strict=True)):
+            query, pairs = own[begins[number] :, :width], own[:, width:]
+            if before is not None:
+                pairs = torch.cat([before[number], pairs])
+            key, value = pairs.chunk(2, dim=1)
+            queries = self._by_head(query)
+            found = scaled_dot_product_attention(
+                queries, self._by_head(key), self._by_head(value), attn_mask=bias[:, :, -queries.shape[2] :]
+            )
             mixed.append(found[0].transpose(0, 1).flatten(1))
         if first is not None:
-            hidden = torch.cat([text[begin:] for text, begin in zip(torch.split(hidden, lengths), first, strict=True)])
+            texts = zip(torch.split(hidden, list(lengths)), first, strict=True)
+            hidden = torch.cat([text[begin:] for text, begin in texts])
         hidden = self.after_attention(self.attended(mixed[0] if len(mixed) == 1 else torch.cat(mixed)).add_(hidden))
         return self.after_feed_forward(self.feed_forward(hidden).add_(hidden))  # type: ignore[no-any-return]
 
-
-def _heads(mapped: Tensor, heads: int) -> Iterator[Tensor]:
-    """Yield queries, keys and values of a text, (1, heads, T, width) each, of (T, 3 * H)."""
-    for part in mapped.chunk(3, dim=1):
-        yield part.view(1, len(part), heads, -1).transpose(1, 2)
+    def _by_head(self, mapped: Tensor) -> Tensor:
+        """Return (1, heads, T, width) of (T, H)."""
+        return mapped.view(1, len(mapped), self.heads, -1).transpose(1, 2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,11 +183,10 @@ class _Maps:
         )
 
 
-def measured_inputs(layer: MPNetLayer) -> dict[str, nn.Module]:
-    """Return the matrices of a layer whose largest inputs :meth:`ReaderLayer.in_eight_bits` asks for, by name."""
-    own = layer.attention.attn  # keys and values are of the same inputs as queries
-    inner, outer = layer.intermediate.dense, layer.output.dense
-    return {"query_key_value": own.q, "attended": own.o, "inner": inner, "outer": outer}
+def measured_inputs(layer: ReaderLayer) -> dict[str, nn.Module]:
+    """Return the matrices of a layer in float32 whose largest inputs :meth:`ReaderLayer.in_eight_bits` asks for."""
+    inner, _, outer = cast("nn.Sequential", layer.feed_forward)
+    return dict(zip(MEASURED, (layer.query_key_value, layer.attended, inner, outer), strict=True))
 
 
 @torch.no_grad()

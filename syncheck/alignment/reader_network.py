@@ -1,4 +1,4 @@
-"""The reader's network: MPNet, which reads passages and a claim as one text.
+"""The reader's network: MPNet, whose lower layers read passages once and whose upper ones read them with each claim.
 
 The encoder is all-mpnet-base-v2 (Reimers and Gurevych, 2019; Song et al., 2020; Apache-2.0), from the cache of Hugging
 Face or from installed packages; this package adds low-rank updates of its matrices (LoRA, Hu et al., 2022) and a head
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, distribution, version
@@ -26,14 +26,15 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from syncheck.alignment.int8_encoder import damaged, read_folder
-from syncheck.alignment.reader_layers import LARGEST, ReaderLayer, measured_inputs
+from syncheck.alignment.reader_layers import LARGEST, MEASURED, ReaderLayer
 from syncheck.errors import CheckpointError
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
     from transformers import MPNetModel
+    from transformers.models.mpnet.modeling_mpnet import MPNetLayer
 
-FORMAT = "syncheck.reader.v4"
+FORMAT = "syncheck.reader.v5"
 REPOSITORY = "sentence-transformers/all-mpnet-base-v2"
 INSTALL = f"hf download {REPOSITORY} model.safetensors"
 CONTRADICTED, SUPPORTED, NOT_STATED = range(3)
@@ -55,16 +56,32 @@ _EXACT, _BUCKETS, _FARTHEST = 8, 16, 128
 
 
 @dataclass(frozen=True, slots=True)
+class ReadWindow:
+    """Tokens of passages after the layers that read them without a claim.
+
+    Attributes
+    ----------
+    keys_and_values : tuple of Tensor of shape (T, 2 * H)
+        What claims attend to in each of these layers.
+    hidden : Tensor of shape (T, H), float32
+        Their hidden states after the last of these.
+    """
+
+    keys_and_values: tuple[Tensor, ...]
+    hidden: Tensor
+
+
+@dataclass(frozen=True, slots=True)
 class ReadText:
-    """Token ids of ``<s> passages </s> claim </s>``, and the index of the claim's first token."""
+    """A claim, as token ids without special tokens, and the parts of windows that are read with it, in order."""
 
-    ids: Sequence[int]
-    claim: int
+    parts: Sequence[tuple[ReadWindow, int, int]]
+    claim: Sequence[int]
 
-    @classmethod
-    def of(cls, passages: Sequence[int], claim: Sequence[int]) -> ReadText:
-        """Join token ids of passages and claim, both without special tokens."""
-        return cls([BEGIN, *passages, END, *claim, END], len(passages) + 2)
+    @property
+    def passage_tokens(self) -> int:
+        """Number of tokens of the parts."""
+        return sum(end - begin for _, begin, end in self.parts)
 
 
 class ReaderNetwork(nn.Module):
@@ -75,58 +92,110 @@ class ReaderNetwork(nn.Module):
     encoder
         An MPNet without pooler, in evaluation mode. Of its layers nothing is used.
     layers
-        Its layers, in order.
+        Those of its layers that are used, in order.
+    read_once
+        How many of them read passages without a claim. In these, a claim sees the passages, which do not see it, so a
+        window of passages is read once for all claims. In the others, every token sees every other.
 
     Notes
     -----
-    Each text attends to itself in a product of its own. With layers in eight bits a claim's logits are therefore the
-    same, to the last bit, alone and beside others. The head reads the token before the claim and the mean over the
-    claim's tokens, so the last layer computes no others.
+    Each text attends in a product of its own. With layers in eight bits a claim's logits are therefore the same, to the
+    last bit, alone and beside others. The head reads the token before the claim and the mean over the claim's tokens,
+    so the last layer computes no others.
     """
 
-    def __init__(self, encoder: MPNetModel, layers: Sequence[ReaderLayer]) -> None:
+    def __init__(self, encoder: MPNetModel, layers: Sequence[ReaderLayer], *, read_once: int) -> None:
         super().__init__()
         width = encoder.config.hidden_size
         self.embeddings = encoder.embeddings
         self.distances = encoder.encoder.relative_attention_bias
         self.layers = nn.ModuleList(layers)
+        self.read_once = read_once
         self.hidden = nn.Linear(2 * width, HEAD_WIDTH)
         self.verdict = nn.Linear(HEAD_WIDTH, 3)
         self._biases = torch.empty(0)
 
     @torch.inference_mode()
+    def read(self, windows: Sequence[Sequence[int]]) -> list[ReadWindow]:
+        """Read windows of passages, as token ids without special tokens; a BEGIN comes before each."""
+        with self._without_autocast():
+            return self._windows([[BEGIN, *window] for window in windows])
+
+    @torch.inference_mode()
     def judge(self, texts: Sequence[ReadText]) -> Tensor:
         """Return the logits (texts, 3), float32 on the CPU."""
-        with torch.autocast(self.verdict.weight.device.type, enabled=False):  # a caller's choice for its own model
-            return self.verdicts(self._read(texts)).cpu()
+        with self._without_autocast():
+            return self.verdicts(self._claims(texts)).cpu()
 
-    def _read(self, texts: Sequence[ReadText]) -> list[Tensor]:
+    def _without_autocast(self) -> torch.autocast:
+        """Leave out what a caller chose for its own model."""
+        return torch.autocast(self.verdict.weight.device.type, enabled=False)
+
+    def _windows(self, windows: Sequence[Sequence[int]]) -> list[ReadWindow]:
+        lengths = [len(ids) for ids in windows]
+        padded = [length - -length % -MULTIPLE for length in lengths]
+        hidden = self._embedded(windows, padded, [0] * len(windows))
+        biases = [self._bias(length, room) for length, room in zip(lengths, padded, strict=True)]
+        attended = []
+        for layer in self._layers[: self.read_once]:
+            mapped = layer.query_key_value(hidden)
+            attended.append(_unpadded(mapped[:, hidden.shape[1] :], lengths, padded))
+            hidden = layer.of_mapped(mapped, hidden, padded, biases)
+        by_window = zip(*attended, strict=True) if attended else [()] * len(windows)
+        states = _unpadded(hidden, lengths, padded)
+        return [ReadWindow(tuple(found), own) for found, own in zip(by_window, states, strict=True)]
+
+    def _claims(self, texts: Sequence[ReadText]) -> list[Tensor]:
         """Return the last hidden states (n, H) of each claim, of the token before it and of the one after it."""
-        device = self.verdict.weight.device
-        padded = [[*text.ids, *[PADDING] * (-len(text.ids) % MULTIPLE)] for text in texts]
-        lengths = [len(ids) for ids in padded]
-        places = torch.cat([torch.arange(length) for length in lengths]).to(device)
-        hidden = self.embeddings(
-            input_ids=torch.tensor([[token for ids in padded for token in ids]], device=device),
-            position_ids=places[None] + FIRST_POSITION,
-        )[0]
-        *before, last = cast("list[ReaderLayer]", list(self.layers))
-        biases = [self._bias(len(text.ids), length, last.dtype) for text, length in zip(texts, lengths, strict=True)]
-        for layer in before:
-            hidden = layer(hidden, lengths, biases)
-        first = [text.claim - 1 for text in texts]
-        by_text = torch.split(
-            last(hidden, lengths, biases, first),
-            [length - begin for length, begin in zip(lengths, first, strict=True)],
+        claims = [[END, *text.claim, END] for text in texts]
+        first = [text.passage_tokens for text in texts]
+        lengths = [begin + len(ids) for begin, ids in zip(first, claims, strict=True)]
+        padded = [length - -length % -MULTIPLE for length in lengths]
+        own = [length - begin for length, begin in zip(padded, first, strict=True)]
+        hidden = self._embedded(claims, own, first)
+        biases = [self._bias(length, room) for length, room in zip(lengths, padded, strict=True)]
+        for number, layer in enumerate(self._layers[: self.read_once]):
+            before = [
+                torch.cat([window.keys_and_values[number][begin:end] for window, begin, end in text.parts])
+                for text in texts
+            ]
+            hidden = layer(hidden, own, biases, before=before)
+        hidden = torch.cat(
+            [
+                states
+                for text, claim in zip(texts, torch.split(hidden, own), strict=True)
+                for states in (*(window.hidden[begin:end] for window, begin, end in text.parts), claim)
+            ]
         )
-        return [read[: len(text.ids) - begin] for read, text, begin in zip(by_text, texts, first, strict=True)]
+        *between, last = self._layers[self.read_once :]
+        for layer in between:
+            hidden = layer(hidden, padded, biases)
+        found = torch.split(last(hidden, padded, biases, first=first), own)
+        return [states[: len(ids)] for states, ids in zip(found, claims, strict=True)]
 
-    def _bias(self, tokens: int, padded: int, dtype: torch.dtype) -> Tensor:
+    @property
+    def _layers(self) -> list[ReaderLayer]:
+        return cast("list[ReaderLayer]", list(self.layers))
+
+    def _embedded(self, texts: Sequence[Sequence[int]], lengths: Sequence[int], places: Sequence[int]) -> Tensor:
+        """Return the embeddings (sum of lengths, H) of texts that are padded to these lengths and begin at a place."""
+        device = self.verdict.weight.device
+        ids = [[*ids, *[PADDING] * (length - len(ids))] for ids, length in zip(texts, lengths, strict=True)]
+        positions = [torch.arange(place, place + n) for place, n in zip(places, lengths, strict=True)]
+        embedded: Tensor = self.embeddings(
+            input_ids=torch.tensor([[token for padded in ids for token in padded]], device=device),
+            position_ids=torch.cat(positions)[None].to(device) + FIRST_POSITION,
+        )
+        return embedded[0]
+
+    def _bias(self, tokens: int, padded: int) -> Tensor:
         """Return what attention adds for the distance of two tokens, (1, heads, T, T); nothing attends to padding."""
-        biases, device = self._biases, self.distances.weight.device
+        biases, device, dtype = self._biases, self.distances.weight.device, self._layers[-1].dtype
         if biases.shape[-1] < padded or biases.device != device or biases.dtype != dtype:
             places = torch.arange(padded, device=device)
-            biases = self.distances(_bucket(places - places[:, None])).permute(2, 0, 1)[None].contiguous().to(dtype)
+            biases = (
+                self.distances(distance_bucket(places - places[:, None])).permute(2, 0, 1)[None].contiguous().to(dtype)
+            )
             self._biases = biases  # for later texts; another thread may set its own
         bias = biases[:, :, :padded, :padded].clone(memory_format=torch.contiguous_format)
         bias[..., tokens:] = -torch.inf
@@ -139,7 +208,12 @@ class ReaderNetwork(nn.Module):
         return torch.cat([self.verdict(torch.tanh(self.hidden(row))) for row in read])
 
 
-def _bucket(distance: Tensor) -> Tensor:
+def _unpadded(states: Tensor, lengths: Sequence[int], padded: Sequence[int]) -> list[Tensor]:
+    """Return those of each text, without padding and in memory of their own."""
+    return [text[:length].clone() for text, length in zip(torch.split(states, list(padded)), lengths, strict=True)]
+
+
+def distance_bucket(distance: Tensor) -> Tensor:
     """Return the number of the bias for key minus query, as MPNet was trained: finely near, coarsely far."""
     far = distance.abs()
     share = torch.log(far.float().clamp_min(_EXACT) / _EXACT) / math.log(_FARTHEST / _EXACT)
@@ -160,7 +234,7 @@ def read_reader(folder: Traversable) -> tuple[ReaderNetwork, Tokenizer]:
     if fingerprint(weights) != spec.get("encoder"):
         raise CheckpointError(f"the cached {REPOSITORY} is not the one that was trained on; run `{INSTALL}`")
     try:
-        network = _network(encoder_of(weights), arrays, float(spec["update_scale"]))
+        network = _network(encoder_of(weights), arrays, int(spec["layers"]), int(spec["read_once"]))
     except (KeyError, TypeError, ValueError, RuntimeError) as error:
         raise damaged(folder, FORMAT, error) from error
     return network.eval().requires_grad_(False), tokenizer
@@ -250,24 +324,32 @@ def encoder_of(weights: Mapping[str, Tensor]) -> MPNetModel:
 
 
 @torch.no_grad()
-def _network(encoder: MPNetModel, arrays: Mapping[str, Tensor], scale: float) -> ReaderNetwork:
+def _network(encoder: MPNetModel, arrays: Mapping[str, Tensor], count: int, read_once: int) -> ReaderNetwork:
     """Add the low-rank updates to the matrices, round them to eight bits, and load the head."""
     layers = []
-    for number, layer in enumerate(encoder.encoder.layer):
-        prefix = f"layer.{number}."
-        for name, matrix in layer.named_modules(prefix=prefix[:-1]):
-            if name + DOWN in arrays:  # (N, rank) @ (rank, K)
-                matrix.weight = nn.Parameter(matrix.weight.clone(), requires_grad=False)
-                matrix.weight.addmm_(_unpacked(arrays, name + UP), _unpacked(arrays, name + DOWN), alpha=scale)
-        largest = {name: arrays[f"{prefix}{name}{LARGEST}"] for name in measured_inputs(layer)}
+    for number, layer in enumerate(updated_layers(encoder, arrays, count)):
+        largest = {name: arrays[f"layer.{number}.{name}{LARGEST}"] for name in MEASURED}
         layers.append(ReaderLayer.in_eight_bits(layer, largest))
-        encoder.encoder.layer[number] = nn.Identity()  # its memory is for the next
-    network = ReaderNetwork(encoder, layers)
+    network = ReaderNetwork(encoder, layers, read_once=read_once)
     head = {name.removeprefix("head."): array for name, array in arrays.items() if name.startswith("head.")}
     network.load_state_dict(head, strict=False)
     for kept in network.parameters():  # what is not replaced shall keep no other weights in memory
         kept.data = kept.data.clone()
     return network
+
+
+@torch.no_grad()
+def updated_layers(encoder: MPNetModel, arrays: Mapping[str, Tensor], count: int) -> Iterator[MPNetLayer]:
+    """Yield the first layers of an encoder, which it loses, with the low-rank updates added to their matrices."""
+    layers = list(encoder.encoder.layer[:count])
+    encoder.encoder.layer = nn.ModuleList()
+    for number in range(count):
+        layer = layers.pop(0)  # the memory of one is for the next
+        for name, matrix in layer.named_modules(prefix=f"layer.{number}"):
+            if name + DOWN in arrays:  # (N, rank) @ (rank, K)
+                matrix.weight = nn.Parameter(matrix.weight.clone(), requires_grad=False)
+                matrix.weight.addmm_(_unpacked(arrays, name + UP), _unpacked(arrays, name + DOWN))
+        yield layer
 
 
 def _unpacked(arrays: Mapping[str, Tensor], name: str) -> Tensor:

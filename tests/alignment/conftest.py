@@ -168,7 +168,8 @@ def tiny_mpnet() -> MPNetModel:
 def tiny_reader(tiny_mpnet: MPNetModel) -> ReaderAligner:
     """A reader with this encoder, in float32."""
     torch.manual_seed(5)
-    network = ReaderNetwork(tiny_mpnet, [ReaderLayer.of(layer) for layer in tiny_mpnet.encoder.layer]).eval()
+    layers = [ReaderLayer.of(layer) for layer in tiny_mpnet.encoder.layer]
+    network = ReaderNetwork(tiny_mpnet, layers, read_once=1).eval()
     return ReaderAligner(network, character_tokenizer(small_vocabulary()))
 
 

@@ -1,4 +1,4 @@
-"""The aligner that reads: passages and claim as one text, three outputs, an encoder to install."""
+"""The aligner that reads: passages once and what matters with each claim, three outputs, an encoder to install."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from safetensors.torch import save_file
 from syncheck import Monitor
 from syncheck.alignment import EvidenceIndex, ReaderAligner, load_aligner, reader, reader_network
 from syncheck.alignment.reader_network import BEGIN, END
+from syncheck.alignment.reader_windows import WINDOW_TOKENS, PassageWindows, closest_chunks
 from syncheck.errors import CheckpointError
 from syncheck.kit import kit_language_model, load_kit
 
@@ -26,23 +27,60 @@ CLAIMS = ["It was built in 1903.", "It was built in 1930.", "Tom Smith painted i
 PACKAGED = Path(str(files("syncheck") / "assets" / "reader"))
 
 
-def by_transformers(mpnet, aligner, claim):
-    """Return the log-probabilities of a claim by MPNet's own forward over passages and claim."""
+def by_transformers(mpnet, aligner, claim, read_once):
+    """Return the log-probabilities of a claim by MPNet's own layers over passages and claim.
+
+    In the first ``read_once`` of these, the passages do not see the claim.
+    """
     index = EvidenceIndex(PASSAGES)
-    premise = [BEGIN, *(token for chunk in index.chunks for token in aligner._ids(chunk.text)), END]
-    ids = torch.tensor([[*premise, *aligner._ids(claim), END]])
-    with torch.inference_mode():
-        hidden = mpnet(input_ids=ids, attention_mask=torch.ones_like(ids)).last_hidden_state
-        return aligner._model.verdicts([hidden[0, len(premise) - 1 :]])[0].log_softmax(dim=-1)
+    premise = [BEGIN, *(token for chunk in index.chunks for token in aligner._ids(chunk.text))]
+    ids = torch.tensor([[*premise, END, *aligner._ids(claim), END]])
+    hidden = mpnet.embeddings(input_ids=ids)
+    bias = mpnet.encoder.compute_position_bias(hidden)
+    for number, layer in enumerate(mpnet.encoder.layer):
+        mask = torch.zeros(1, 1, ids.shape[1], ids.shape[1])
+        if number < read_once:
+            mask[..., : len(premise), len(premise) :] = -torch.inf
+        hidden = layer(hidden, attention_mask=mask, position_bias=bias)[0]
+    return aligner._model.verdicts([hidden[0, len(premise) :]])[0].log_softmax(dim=-1)
 
 
-def test_passages_and_claim_are_read_as_one_text(tiny_mpnet, tiny_reader):
+@pytest.mark.parametrize("read_once", [0, 1])
+def test_passages_are_read_without_the_claim_in_the_lower_layers_and_with_it_in_the_others(
+    tiny_mpnet, tiny_reader, monkeypatch, read_once
+):
+    monkeypatch.setattr(tiny_reader._model, "read_once", read_once)
     for claim, support in zip(CLAIMS, tiny_reader.align(PASSAGES, CLAIMS), strict=True):
-        contradicted, supported, not_stated = by_transformers(tiny_mpnet, tiny_reader, claim).exp().tolist()
+        found = by_transformers(tiny_mpnet, tiny_reader, claim, read_once)
+        contradicted, supported, not_stated = found.exp().tolist()
         assert support.score == pytest.approx(supported, abs=1e-5)
         assert support.contradicted == pytest.approx(contradicted, abs=1e-5)
         odds = torch.tensor(supported / (contradicted + not_stated)).log().item()
         assert support.log_odds == pytest.approx(odds, abs=1e-4)
+
+
+class Recorder:
+    """A network that keeps what it is given: token ids of windows, and of texts what is before each claim."""
+
+    verdict = torch.nn.Linear(1, 3)
+
+    def __init__(self):
+        self.windows, self.texts = [], []
+
+    def read(self, windows):
+        self.windows.append(windows)
+        return [[BEGIN, *ids] for ids in windows]
+
+    def judge(self, texts):
+        self.texts.append(
+            [([token for ids, begin, end in t.parts for token in ids[begin:end]], t.claim) for t in texts]
+        )
+        return torch.zeros(len(texts), 3)
+
+
+@pytest.fixture
+def recorded(tiny_reader):
+    return ReaderAligner(Recorder(), tiny_reader._tokenizer)
 
 
 def test_nothing_of_a_prompt_is_kept_longer_than_its_index(tiny_reader):
@@ -53,30 +91,63 @@ def test_nothing_of_a_prompt_is_kept_longer_than_its_index(tiny_reader):
     assert len(tiny_reader._known) == 0
 
 
-def test_of_a_long_context_what_is_closest_to_the_claim_is_read(tiny_reader):
+def test_of_a_long_context_what_is_closest_to_the_claim_is_read_with_it(recorded):
     passages = [f"Room {i} has {i} chairs and a blue door." for i in range(40)]  # of one token a character
     index, claim = EvidenceIndex(passages), "Room 7 has 7 chairs."
-    lengths = [len(tiny_reader._ids(chunk.text)) for chunk in index.chunks]
-    room = reader.TEXT_TOKENS - len(tiny_reader._ids(claim)) - 3  # BEGIN, END and END
-    chosen = reader.closest_chunks(index, claim, lengths, room)
+    ids = [recorded._ids(chunk.text) for chunk in index.chunks]
+    chosen = closest_chunks(index, claim, list(map(len, ids)), reader.PASSAGE_TOKENS)
     assert 7 in chosen and 1 < len(chosen) < 40
-    (of_all,), (of_chosen,) = (
-        tiny_reader.align(context, [claim]) for context in (passages, [passages[number] for number in chosen])
-    )
-    assert of_all == of_chosen.__class__(
-        of_chosen.score,
-        of_all.evidence,
-        of_chosen.log_odds,
-        of_chosen.contradicted,
-    )
-    assert (of_all.evidence.passage, of_all.evidence.text) == (7, passages[7])
+    (support,) = recorded.align_indexed(index, [claim])
+    ((read,),) = recorded._model.texts
+    assert read == ([BEGIN, *(token for number in chosen for token in ids[number])], recorded._ids(claim))
+    assert (support.evidence.passage, support.evidence.text) == (7, passages[7])
+
+
+@pytest.mark.parametrize("kept", [1, 16])
+def test_windows_are_read_when_they_are_needed_and_not_kept(recorded, monkeypatch, kept):
+    monkeypatch.setattr(reader, "KEPT_WINDOWS", kept)
+    passages = [f"Room {i} has {i} chairs and a blue door." for i in range(40)]
+    index = EvidenceIndex(passages)
+    windows = PassageWindows([recorded._ids(text) for text in passages]).ids
+    asked = [f"Room {i} has {i} chairs." for i in (0, 1, 39, 20, 0)]
+    for claim in asked:
+        recorded.align_indexed(index, [claim])
+    read = [windows.index(list(ids)) for batch in recorded._model.windows for ids in batch]
+    assert set(read) == {0, 2, 4} and len(windows) == 5
+    assert (read.count(0) == 1) == (kept == 16)  # besides its neighbours, a claim is read with the first chunks
+    whole = ReaderAligner(Recorder(), recorded._tokenizer)
+    whole.align_indexed(index, asked)
+    assert [text for batch in recorded._model.texts for text in batch] == [t for b in whole._model.texts for t in b]
+
+
+def test_what_is_kept_of_all_contexts_together_is_bounded(recorded, monkeypatch):
+    monkeypatch.setattr(reader, "KEPT_WINDOWS", 3)
+    indices = [EvidenceIndex([f"Room {i} is blue."]) for i in range(8)]
+    for index in (*indices, indices[5], indices[0], indices[5]):
+        recorded.align_indexed(index, ["It is blue."])
+    assert len(recorded._model.windows) == 8 + 1
+    assert [number for number, index in enumerate(indices) if recorded._known[index].read] == [0, 5, 7]
+
+
+@given(st.lists(st.integers(0, 300), min_size=1, max_size=30))
+def test_windows_are_of_whole_chunks_in_order(lengths):
+    chunks = [[number] * length for number, length in enumerate(lengths)]
+    windows = PassageWindows(chunks)
+    assert max(map(len, windows.ids)) <= WINDOW_TOKENS
+    kept = [chunk[:WINDOW_TOKENS] for chunk in chunks]
+    assert [token for ids in windows.ids for token in ids] == [token for chunk in kept for token in chunk]
+    assert windows.lengths == list(map(len, kept))
+    begin, *parts = windows.parts(range(len(chunks)), 100)
+    assert begin == (parts[0].window, 0, 1)
+    with_begin = [[BEGIN, *ids] for ids in windows.ids]
+    assert [with_begin[part.window][part.begin : part.end] for part in parts] == [chunk[:100] for chunk in kept]
 
 
 @given(st.lists(st.integers(1, 60), min_size=1, max_size=30), st.integers(1, 200), st.integers(0, 29))
 def test_the_closest_chunks_fit_and_are_in_order(lengths, room, about):
     index = EvidenceIndex([f"Room {number} is blue." for number in range(len(lengths))])
     claim = f"Room {about} is red."
-    chosen = reader.closest_chunks(index, claim, lengths, room)
+    chosen = closest_chunks(index, claim, lengths, room)
     taken = sum(lengths[chunk] for chunk in chosen)
     assert chosen == sorted(set(chosen))
     if sum(lengths) <= room:
@@ -88,24 +159,23 @@ def test_the_closest_chunks_fit_and_are_in_order(lengths, room, about):
         assert all(lengths[chunk] > room - taken for chunk in set(range(len(lengths))) - set(chosen))
 
 
-def test_a_sentence_that_is_longer_than_what_is_read_is_cut(tiny_reader):
-    passage = "The bridge was built in 1903 " + 60 * "by many hands "  # pieces of 60 words, one token a character
-    (support,) = tiny_reader.align([passage], ["The bridge was built in 1903."])
-    assert 0 < support.score < 1
+@pytest.mark.parametrize("letters", [150, 400])
+def test_a_sentence_that_is_longer_than_what_is_read_is_cut(recorded, letters):
+    recorded.align([letters * "a"], ["b"])
+    ((read,),) = recorded._model.texts
+    assert read == ([BEGIN, *recorded._ids(reader.PASSAGE_TOKENS * "a")], recorded._ids("b"))
+    assert list(map(len, recorded._model.windows[0])) == [min(letters, WINDOW_TOKENS)]
 
 
 @pytest.mark.parametrize("length", [90, 900])
-def test_no_text_is_longer_than_what_is_read_at_once(tiny_reader, monkeypatch, length):
-    read = []
-    judge = tiny_reader._model.judge
-    monkeypatch.setattr(tiny_reader._model, "judge", lambda texts: read.append(texts) or judge(texts))
-    passages = [length * "a"]
-    tiny_reader.align(passages, [claim for size in (10, 40, reader.CLAIM_TOKENS) for claim in 3 * [size * "b"]])
-    sizes = [[len(text.ids) for text in batch] for batch in read]
+def test_no_text_is_longer_than_what_is_read_at_once(recorded, length):
+    recorded.align([length * "a"], [claim for size in (10, 40, reader.CLAIM_TOKENS) for claim in 3 * [size * "b"]])
+    sizes = [[len(passages) + len(claim) + 2 for passages, claim in batch] for batch in recorded._model.texts]
     assert sum(map(len, sizes)) == 9
-    assert max(map(max, sizes)) <= reader.TEXT_TOKENS
     assert max(map(sum, sizes)) <= reader.CPU_BATCH_TOKENS
-    assert sizes[0][0] == min(length + 10 + 3, reader.TEXT_TOKENS)
+    assert sizes[0][0] == 1 + min(length, reader.PASSAGE_TOKENS) + 1 + 10 + 1
+    windows = [sum(len(ids) + 1 for ids in batch) for batch in recorded._model.windows]
+    assert max(windows) <= reader.CPU_BATCH_TOKENS
 
 
 def test_every_part_of_a_long_claim_needs_support(tiny_reader):

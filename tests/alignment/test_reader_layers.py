@@ -11,27 +11,38 @@ from torch import nn
 
 from syncheck.alignment import int8_encoder, reader_layers
 from syncheck.alignment.reader_layers import ReaderLayer, RoundedFeedForward, RoundedLinear, measured_inputs
-from syncheck.alignment.reader_network import BEGIN, END, ReaderNetwork, ReadText
+from syncheck.alignment.reader_network import ReaderNetwork, ReadText
 
-TEXTS = [ReadText.of(range(3, 3 + n), range(5, 5 + m)) for n, m in ((30, 9), (4, 2), (31, 12), (17, 17), (1, 1))]
+WINDOWS = [range(3, 3 + n) for n in (30, 4, 31, 17, 1)]
+CLAIMS = [range(5, 5 + m) for m in (9, 2, 12, 17, 1)]
 
 
-def largest_inputs(mpnet):
+def texts_of(network):
+    """Return texts, most of them of parts of a window or two, after these are read."""
+    windows = network.read(WINDOWS)
+    parts = [[(window, 0, len(ids) + 1)] for window, ids in zip(windows, WINDOWS, strict=True)]
+    parts[1] += [(windows[0], 5, 20), (windows[2], 9, 10)]
+    return [ReadText(given, claim) for given, claim in zip(parts, CLAIMS, strict=True)]
+
+
+def judged(network):
+    return network.judge(texts_of(network))
+
+
+def largest_inputs(network):
     """Return the largest inputs of each layer's matrices for the texts."""
-    found = [{} for _ in mpnet.encoder.layer]
+    found = [{} for _ in network.layers]
 
     def note(of_layer, name, inputs):
-        largest = inputs.flatten(0, -2).abs().amax(0)
+        largest = inputs.abs().amax(0)
         of_layer[name] = torch.maximum(of_layer.get(name, largest), largest)
 
     hooks = [
         module.register_forward_pre_hook(lambda _, given, of=of, name=name: note(of, name, *given))
-        for layer, of in zip(mpnet.encoder.layer, found, strict=True)
+        for layer, of in zip(network.layers, found, strict=True)
         for name, module in measured_inputs(layer).items()
     ]
-    for text in TEXTS:
-        ids = torch.tensor([text.ids])
-        mpnet(input_ids=ids, attention_mask=torch.ones_like(ids))
+    judged(network)
     for hook in hooks:
         hook.remove()
     return found
@@ -44,8 +55,8 @@ def in_float(tiny_reader):
 
 @pytest.fixture
 def in_eight_bits(tiny_mpnet, in_float):
-    layers = zip(tiny_mpnet.encoder.layer, largest_inputs(tiny_mpnet), strict=True)
-    network = ReaderNetwork(tiny_mpnet, [ReaderLayer.in_eight_bits(*given) for given in layers])
+    layers = zip(tiny_mpnet.encoder.layer, largest_inputs(in_float), strict=True)
+    network = ReaderNetwork(tiny_mpnet, [ReaderLayer.in_eight_bits(*given) for given in layers], read_once=1)
     network.hidden, network.verdict = in_float.hidden, in_float.verdict
     return network.eval()
 
@@ -66,29 +77,33 @@ def processor(request, monkeypatch):
 
 @pytest.mark.usefixtures("processor")
 def test_eight_bits_change_little_whatever_the_processor_can(in_float, in_eight_bits):
-    exact, rounded = in_float.judge(TEXTS), in_eight_bits.judge(TEXTS)
+    exact, rounded = judged(in_float), judged(in_eight_bits)
     assert 0 < (rounded - exact).square().mean().sqrt() < 0.3 * exact.std(0).mean()
 
 
 @pytest.mark.usefixtures("processor")
 def test_a_text_is_judged_alone_as_beside_others(in_eight_bits):
-    alone = torch.cat([in_eight_bits.judge([text]) for text in TEXTS])
-    assert torch.equal(alone, in_eight_bits.judge(TEXTS))
-    assert torch.equal(alone.flip(0), in_eight_bits.judge(TEXTS[::-1]))
+    texts = texts_of(in_eight_bits)
+    alone = torch.cat([in_eight_bits.judge([text]) for text in texts])
+    assert torch.equal(alone, in_eight_bits.judge(texts))
+    assert torch.equal(alone.flip(0), in_eight_bits.judge(texts[::-1]))
+
+
+@pytest.mark.usefixtures("processor")
+def test_a_window_is_read_alone_as_beside_others(in_eight_bits):
+    for beside, ids in zip(in_eight_bits.read(WINDOWS), WINDOWS, strict=True):
+        (alone,) = in_eight_bits.read([ids])
+        assert torch.equal(alone.hidden, beside.hidden)
+        assert all(map(torch.equal, alone.keys_and_values, beside.keys_and_values))
 
 
 def test_nothing_attends_to_padding(in_float, monkeypatch):
     found = []
     for multiple in (1, 16, 64):
         monkeypatch.setattr("syncheck.alignment.reader_network.MULTIPLE", multiple)
-        found.append(in_float.judge(TEXTS).numpy())
+        found.append(judged(in_float).numpy())
     assert found[1] == pytest.approx(found[0], abs=1e-5)
     assert found[2] == pytest.approx(found[0], abs=1e-5)
-
-
-def test_a_text_ends_with_its_claim():
-    text = ReadText.of([7, 8], [9])
-    assert (list(text.ids), text.claim) == ([BEGIN, 7, 8, END, 9, END], 4)
 
 
 def linear(weight, unit, **kinds):
