@@ -133,7 +133,7 @@ class ReaderNetwork(nn.Module):
 
     def _windows(self, windows: Sequence[Sequence[int]]) -> list[ReadWindow]:
         lengths = [len(ids) for ids in windows]
-        padded = [length - -length % -MULTIPLE for length in lengths]
+        padded = [length + -length % MULTIPLE for length in lengths]
         hidden = self._embedded(windows, padded, [0] * len(windows))
         biases = [self._bias(length, room) for length, room in zip(lengths, padded, strict=True)]
         attended = []
@@ -150,7 +150,7 @@ class ReaderNetwork(nn.Module):
         claims = [[END, *text.claim, END] for text in texts]
         first = [text.passage_tokens for text in texts]
         lengths = [begin + len(ids) for begin, ids in zip(first, claims, strict=True)]
-        padded = [length - -length % -MULTIPLE for length in lengths]
+        padded = [length + -length % MULTIPLE for length in lengths]
         own = [length - begin for length, begin in zip(padded, first, strict=True)]
         hidden = self._embedded(claims, own, first)
         biases = [self._bias(length, room) for length, room in zip(lengths, padded, strict=True)]

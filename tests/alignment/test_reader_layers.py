@@ -11,7 +11,7 @@ from torch import nn
 
 from syncheck.alignment import int8_encoder, reader_layers
 from syncheck.alignment.reader_layers import ReaderLayer, RoundedFeedForward, RoundedLinear, measured_inputs
-from syncheck.alignment.reader_network import ReaderNetwork, ReadText
+from syncheck.alignment.reader_network import MULTIPLE, ReaderNetwork, ReadText
 
 WINDOWS = [range(3, 3 + n) for n in (30, 4, 31, 17, 1)]
 CLAIMS = [range(5, 5 + m) for m in (9, 2, 12, 17, 1)]
@@ -104,6 +104,23 @@ def test_nothing_attends_to_padding(in_float, monkeypatch):
         found.append(judged(in_float).numpy())
     assert found[1] == pytest.approx(found[0], abs=1e-5)
     assert found[2] == pytest.approx(found[0], abs=1e-5)
+
+
+def test_texts_and_windows_are_padded_to_a_multiple(in_float):
+    rows = []
+
+    def counted(layer):
+        return layer.query_key_value.register_forward_pre_hook(lambda _, given: rows.append(len(given[0])))
+
+    with counted(in_float.layers[0]):
+        for ids in WINDOWS:
+            in_float.read([ids])
+    texts = texts_of(in_float)
+    with counted(in_float.layers[1]):
+        for text in texts:
+            in_float.judge([text])
+    assert {length % MULTIPLE for length in rows} == {0}
+    assert len(rows) == len(WINDOWS) + len(CLAIMS)
 
 
 def linear(weight, unit, **kinds):
