@@ -316,8 +316,8 @@ def model_card(purpose: str, facts: dict[str, object], table: str) -> str:
         "not from people; one small model's answers to questions about Wikipedia, in English",
         GENERIC_BUNDLED: "English; a sentence that contradicts its passage in the passage's own words scores high "
         "unless a rule finds the words that differ (a contrast), since the aligner does not see it",
-        GENERIC_READER: "English; it does not calculate, and takes more supported sentences in other words for "
-        "unfaithful ones than the reverse",
+        GENERIC_READER: "English; it does not calculate, and takes some supported sentences in other words for "
+        "unfaithful ones and some of the others for supported ones",
     }[purpose]
     chosen = (
         f"from out-of-fold scores, backtrack {facts['backtrack']:.3f} (10 % of the faithful sentences fall below), "

@@ -166,8 +166,8 @@ class ReaderAligner(OfNetwork):
     def _keep(self, context: _Context, numbers: Collection[int]) -> None:
         """Note the windows of a context as used last, and forget those of any context that are not among the last."""
         for number in numbers:
+            self._last.pop((id(context), number), None)  # other threads may forget it meanwhile
             self._last[id(context), number] = ref(context)
-            self._last.move_to_end((id(context), number))
         while len(self._last) > KEPT_WINDOWS:
             (_, number), of = self._last.popitem(last=False)
             forgetting = of()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from concurrent.futures import ThreadPoolExecutor
 from importlib.resources import files
 from pathlib import Path
 from weakref import WeakValueDictionary
@@ -127,6 +128,15 @@ def test_what_is_kept_of_all_contexts_together_is_bounded(recorded, monkeypatch)
         recorded.align_indexed(index, ["It is blue."])
     assert len(recorded._model.windows) == 8 + 1
     assert [number for number, index in enumerate(indices) if recorded._known[index].read] == [0, 5, 7]
+
+
+def test_threads_may_share_it(tiny_reader, monkeypatch):
+    monkeypatch.setattr(reader, "KEPT_WINDOWS", 3)
+    indices = [EvidenceIndex([f"Room {i} has a blue door and {i} chairs."]) for i in range(8)]
+    expected = [tiny_reader.align_indexed(index, CLAIMS) for index in indices]
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda number: tiny_reader.align_indexed(indices[number % 8], CLAIMS), range(80)))
+    assert found == 10 * expected
 
 
 @given(st.lists(st.integers(0, 300), min_size=1, max_size=30))
