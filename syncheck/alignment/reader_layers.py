@@ -117,25 +117,16 @@ class ReaderLayer(nn.Module):
         *,
         first: Sequence[int] | None = None,
         before: Sequence[Tensor] | None = None,
+        mapped: Tensor | None = None,
     ) -> Tensor:
         """Map (sum of T, H) to the same, or to the tokens of each text from its ``first`` on.
 
         ``biases`` are added to the products of queries and keys of each text, (1, heads, T, T). ``before`` has keys and
         values, (E, 2 * H), of tokens before each text, which it attends to; its bias is of E + T tokens then.
+        ``mapped`` are the queries, keys and values of the hidden states, (sum of T, 3 * H), if they are known.
         """
-        return self.of_mapped(self.query_key_value(hidden), hidden, lengths, biases, first=first, before=before)
-
-    def of_mapped(
-        self,
-        mapped: Tensor,
-        hidden: Tensor,
-        lengths: Sequence[int],
-        biases: Sequence[Tensor],
-        *,
-        first: Sequence[int] | None = None,
-        before: Sequence[Tensor] | None = None,
-    ) -> Tensor:
-        """Do the rest of :meth:`forward`, given the queries, keys and values (sum of T, 3 * H) of the hidden states."""
+        if mapped is None:
+            mapped = self.query_key_value(hidden)
         begins = first or [0] * len(lengths)
         width = mapped.shape[1] // 3
         mixed = []

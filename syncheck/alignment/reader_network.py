@@ -140,7 +140,7 @@ class ReaderNetwork(nn.Module):
         for layer in self._layers[: self.read_once]:
             mapped = layer.query_key_value(hidden)
             attended.append(_unpadded(mapped[:, hidden.shape[1] :], lengths, padded))
-            hidden = layer.of_mapped(mapped, hidden, padded, biases)
+            hidden = layer(hidden, padded, biases, mapped=mapped)
         by_window = zip(*attended, strict=True) if attended else [()] * len(windows)
         states = _unpadded(hidden, lengths, padded)
         return [ReadWindow(tuple(found), own) for found, own in zip(by_window, states, strict=True)]
