@@ -142,6 +142,16 @@ def test_a_run_that_was_resumed_is_the_one_without_interruption(encoder, groups,
         assert torch.equal(run.trained[name], whole.trained[name])
 
 
+def test_a_step_learns_from_the_verdicts_of_a_teacher(mpnet, tiny, tmp_path):
+    model = train_reader.trainable(deepcopy(mpnet), seed=3, layers=2, read_once=1).eval()
+    batch = reader_data.collated(rows_of((40, 9), (70, 20)))
+    labels, contexts = torch.from_numpy(batch.labels), torch.from_numpy(batch.contexts)
+    expected = train_reader.loss_of(model(batch), labels, contexts, tiny(batch)).item()
+    assert expected != pytest.approx(train_reader.loss_of(model(batch), labels, contexts).item(), rel=0.01)
+    loss = train_reader.Run(model, tmp_path, minutes=1, seed=0, teacher=tiny).step(batch)
+    assert loss.item() == pytest.approx(expected, rel=1e-5)
+
+
 def test_the_running_mean_follows_quickly_at_first_and_the_rate_rises_and_falls(tiny, tmp_path):
     run = train_reader.Run(tiny, tmp_path, minutes=1, seed=0)
     before = {name: p.detach().clone() for name, p in run.trained.items()}
