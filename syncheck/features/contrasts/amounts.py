@@ -33,7 +33,7 @@ def amounts_in(text: str, tokens: Sequence[Token]) -> Iterator[Amount]:
 
 def _amount(text: str, tokens: Sequence[Token], first: int) -> Amount | None:
     """Read the number that begins at a place."""
-    if not _PLAIN.fullmatch(tokens[first].word):
+    if not tokens[first].number or not _PLAIN.fullmatch(tokens[first].word):
         return None
     total, part, place = 0.0, _value(tokens[first]), first + 1
     while place < len(tokens) and between(text, tokens[place - 1], tokens[place]) in ("", "-"):

@@ -8,6 +8,7 @@ find words that take the place of others (:mod:`~syncheck.features.contrasts.mis
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
@@ -102,7 +103,7 @@ def _closest(claim: ParsedText, sides: Sequence[ParsedText], *, held_enough: flo
     plain = claim.plain_words.union(*(side.plain_words for side in sides))
     sides = [side.without_names(plain) if not plain.isdisjoint(side.names) else side for side in sides]
     claim = claim.without_names(plain).with_names(frozenset().union(*(side.names for side in sides)))
-    near = [_closeness(claim, side) for side in sides]
+    near = _closenesses(claim, sides)
     beside = [
         _beside(claim, side, place, sides, closeness, held_enough)
         for place, (side, closeness) in enumerate(zip(sides, near, strict=True))
@@ -151,18 +152,30 @@ def _is_true(contrast: Difference, true: AbstractSet[str]) -> bool:
     return contrast.kind in ("comparison", "order") and not true.isdisjoint(contrast.sentence.split())
 
 
-def _closeness(claim: ParsedText, chunk: ParsedText) -> float:
-    """Return the share of content stems that the chunk has plus half the share of words that it has in order."""
-    ours, theirs = ([token.stem for token in side.tokens] for side in (claim, chunk))
-    blocks = SequenceMatcher(None, ours, theirs, autojunk=False).get_matching_blocks()
-    in_order = sum(block.size for block in blocks)
-    return claim.held_by(chunk) + in_order / max(1, len(claim.tokens)) / 2
+def _closenesses(claim: ParsedText, chunks: Sequence[ParsedText]) -> list[float]:
+    """Return the share of content stems that each chunk has plus half the share of words that it has in order.
+
+    Of a chunk that cannot come near the greatest closeness so far, it is what it is at most.
+    """
+    found: list[float] = []
+    ours = [token.stem for token in claim.tokens]
+    for chunk in chunks:
+        held, shared = claim.held_by(chunk), sum(known in chunk.stems for known in ours)
+        at_most = held + shared / max(1, len(ours)) / 2
+        if found and at_most < AS_CLOSE * max(found):
+            found.append(at_most)
+            continue
+        theirs = [token.stem for token in chunk.tokens]
+        blocks = SequenceMatcher(None, ours, theirs, autojunk=False).get_matching_blocks()
+        found.append(held + sum(block.size for block in blocks) / max(1, len(ours)) / 2)
+    return found
 
 
 def _inverted(claim: ParsedText, chunk: ParsedText) -> float:
     """Return the share of pairs of stems, each once on both sides, whose order is reversed."""
     ours, theirs = ([t.stem for t in side.tokens if t.content] for side in (claim, chunk))
-    shared = [known for known in ours if ours.count(known) == 1 and theirs.count(known) == 1]
+    times = Counter(theirs)
+    shared = [known for known in ours if times[known] == 1 and ours.count(known) == 1]
     places = [theirs.index(known) for known in shared]
     pairs = [first > second for first, second in combinations(places, 2)]
     return sum(pairs) / len(pairs) if pairs else 0.0

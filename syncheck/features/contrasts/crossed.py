@@ -50,11 +50,12 @@ def crossed(
     claim: ParsedText, chunk: ParsedText, _: Sequence[ParsedText], kind: ContrastKind, of_kind: OfKind
 ) -> Iterator[Found]:
     """Find items that stand in one fact of the evidence where the sentence has the words of another."""
-    if kind == "number" and is_beyond(claim, chunk):
+    items = [place for place, token in enumerate(claim.tokens) if token.stem in chunk.stems and of_kind(token)]
+    if not items or (kind == "number" and is_beyond(claim, chunk)):
         return
     facts = _facts(chunk, of_kind)
-    for place, item in enumerate(claim.tokens) if len(facts) > 1 else ():
-        held = _held(claim, place, chunk, facts, of_kind)
+    for place in items if len(facts) > 1 else ():
+        item, held = claim.tokens[place], _held(claim, place, chunk, facts, of_kind)
         told = None if held is None else _told(claim, place, facts, *held)
         if held is None or told is None:
             continue
@@ -102,7 +103,9 @@ def crossed_opposites(claim: ParsedText, chunk: ParsedText, sides: Sequence[Pars
         if not token.content or token.stem not in chunk.stems or token.clause in claim.negative_clauses:
             continue
         for kind, opposites in OPPOSITES.get(token.word, ()):
-            if token.word in DATES | TRADE or _is_listed(chunk, token.stem, opposites):
+            if token.word in DATES | TRADE or (opposites.isdisjoint(chunk.words) and opposites.isdisjoint(claim.words)):
+                continue
+            if _is_listed(chunk, token.stem, opposites):
                 continue
             if not any(other.word in opposites and chunk.denies(other) for other in chunk.tokens):
                 of_kind = partial(_is_either, stem=token.stem, opposites=opposites)

@@ -23,6 +23,8 @@ LACKED = frozenset("use order stock service action print".split())
 """Words after "out of" that make it a denial."""
 EXCEPT = frozenset("unless except excepting excluding until apart".split())
 """Words before an exception to a denial."""
+EXCEPTING = EXCEPT | {"but", "exception"}
+"""Those, and words that begin an exception beside certain others."""
 AFTER_NEGATOR = 5
 """Number of words after a negator of which it denies the first content word."""
 IN_BOUNDS = frozenset("more less fewer later earlier sooner longer higher lower greater".split())
@@ -82,7 +84,10 @@ def denial_at(text: str, tokens: Sequence[Token], place: int) -> Denial | None:
 
 def exceptions_in(text: str, tokens: Sequence[Token]) -> set[int]:
     """Return the starts of the tokens after a word such as "unless" in their clause; before it, only up to a comma."""
-    found, clause, first, named = set(), -1, False, False
+    found: set[int] = set()
+    if EXCEPTING.isdisjoint(token.word for token in tokens):
+        return found
+    clause, first, named = -1, False, False
     for place, token in enumerate(tokens):
         last = tokens[place - 1] if place else None
         if (first and last is not None and "," in between(text, last, token)) or (named and token.word in AUXILIARIES):
@@ -108,9 +113,11 @@ def _excepts(tokens: Sequence[Token], place: int) -> bool:
 
 def blocks(tokens: Sequence[Token], place: int) -> bool:
     """Return True if a token may reverse the statement of its clause: "free", or "out" in "out of use"."""
-    token, after = tokens[place], [other.word for other in tokens[place + 1 : place + 3]]
-    is_out = token.word == "out" and after[:1] == ["of"] and not LACKED.isdisjoint(after)
-    return token.word in BLOCKERS or is_out
+    word = tokens[place].word
+    if word != "out":
+        return word in BLOCKERS
+    after = [other.word for other in tokens[place + 1 : place + 3]]
+    return after[:1] == ["of"] and not LACKED.isdisjoint(after)
 
 
 def starts_bound(tokens: Sequence[Token], place: int) -> bool:

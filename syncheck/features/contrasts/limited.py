@@ -33,7 +33,7 @@ def limited(claim: ParsedText, chunk: ParsedText, _: Sequence[ParsedText]) -> It
     denied = [denial for denial in claim.denials if denial.negator.lower() != "without"]
     if denied or chunk.denials or not ONLY.isdisjoint(claim.words):
         return
-    for place, token in enumerate(chunk.tokens):
+    for place, token in enumerate(() if ONLY.isdisjoint(chunk.words) else chunk.tokens):
         limit = _limit(chunk, place) if token.word in ONLY else []
         is_condition = any(after.word in MADE_WITH for after in chunk.tokens[place + 1 : place + 2])
         beyond = next(_beyond(claim, limit, is_condition=is_condition), None) if limit else None
@@ -70,7 +70,7 @@ def _beyond(claim: ParsedText, limit: Sequence[Token], *, is_condition: bool) ->
 
 def _several(claim: ParsedText, chunk: ParsedText) -> Iterator[Found]:
     """Find "several lines" where the evidence has "the only one", or "the only line"."""
-    if claim.denials or chunk.denials:
+    if claim.denials or chunk.denials or "only" not in chunk.words:
         return
     words = itertools.pairwise(zip(chunk.tokens, chunk.tokens[1:], strict=False))
     single = [
@@ -91,6 +91,8 @@ def _stems(side: ParsedText, places: Sequence[int]) -> frozenset[str]:
 
 def _whatever(claim: ParsedText, chunk: ParsedText) -> Iterator[Found]:
     """Find "whether or not" in place of the "if" of the same condition, and "even if" in place of "unless"."""
+    if claim.words.isdisjoint(phrase[0] for phrase in WHATEVER):
+        return
     words = [token.word for token in claim.tokens]
     for place, (phrase, made_with) in itertools.product(range(len(words)), WHATEVER.items()):
         stop = place + len(phrase)

@@ -70,7 +70,7 @@ def misplaced(
 
     A place is recognised by the words around it; a neighbour of it must be the same.
     """
-    for place, item in enumerate(claim.tokens):
+    for place, item in enumerate(claim.tokens if claim.has_number or kind == "name" else ()):
         if not of_kind(item):
             continue
         fits = {other: likeness(claim, place, chunk, other) for other, t in enumerate(chunk.tokens) if of_kind(t)}
@@ -315,8 +315,8 @@ def phrase_before(tokens: Sequence[Token], place: int, phrases: Iterable[Sequenc
 def turned_bounds(claim: ParsedText, chunk: ParsedText, _: Sequence[ParsedText]) -> Iterator[Found]:
     """Find a number that one side has as the smallest value and the other as the largest."""
     for place, item in enumerate(claim.tokens):
-        others = chunk.places.get(item.stem, ())
-        if not item.number or len(others) != 1:
+        others = chunk.places.get(item.stem, ()) if item.number else ()
+        if len(others) != 1:
             continue
         for ours, theirs in ((UP_TO, FROM), (FROM, UP_TO)):
             found = phrase_before(claim.tokens, place, ours), phrase_before(chunk.tokens, others[0], theirs)
@@ -336,15 +336,14 @@ def _is_rounded(claim: ParsedText, place: int, exact: Token) -> bool:
 
 def units(claim: ParsedText, chunk: ParsedText, sides: Sequence[ParsedText]) -> Iterator[Found]:
     """Find a number that the evidence has with another unit of the same quantity."""
-    ours, theirs = _measures(claim), _measures(chunk)
-    amounts = {_amount(*measure) for side in sides for measure in _measures(side).items()}
-    for number, unit in ours.items():
+    theirs = chunk.once(_measures)
+    for number, unit in claim.once(_measures).items():
         other = theirs.get(number)
         if (
-            _amount(number, unit) not in amounts
-            and other
+            other
             and UNITS[unit.word][0] == UNITS[other.word][0]
             and UNITS[unit.word][1] != UNITS[other.word][1]
+            and not any(_amount(number, unit) in side.once(_amounts) for side in sides)
         ):
             yield Difference("unit", unit.text, other.text), {unit.stem}
 
@@ -356,9 +355,16 @@ def _amount(number: str, unit: Token) -> tuple[str, float]:
     return (quantity, round(float(number) * size, 6)) if value else (f"{number} {unit.word}", 0.0)
 
 
+def _amounts(side: ParsedText) -> frozenset[tuple[str, float]]:
+    """Return the amounts that its numbers with units make."""
+    return frozenset(_amount(*measure) for measure in side.once(_measures).items())
+
+
 def _measures(side: ParsedText) -> dict[str, Token]:
     """Return the unit after each number, or the symbol before it."""
     found: dict[str, Token] = {}
+    if not side.has_number:
+        return found
     for before, token in zip(side.tokens, side.tokens[1:], strict=False):
         if before.number and token.word in UNITS:
             found[before.word] = token

@@ -288,4 +288,6 @@ def reverses_condition(denial: Denial, denier: ParsedText, other: ParsedText) ->
 
 def without_prefix(word: str) -> str:
     """Return a word without its negative prefix; "" if it has none."""
+    if not word.startswith(NEGATIVE_PREFIXES):
+        return ""
     return next((word[len(p) :] for p in NEGATIVE_PREFIXES if word.startswith(p) and len(word) - len(p) > 3), "")

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import pairwise
+from typing import Any, TypeVar
 
 from syncheck.features.contrasts.amounts import Amount, amounts_in
 from syncheck.features.contrasts.denials import (
@@ -22,11 +24,15 @@ from syncheck.features.contrasts.grammar import BE, CONJUNCTIONS
 from syncheck.features.contrasts.tokens import Token, between, is_year, tokens_of
 
 _PART_ENDS = re.compile(r"[,;:()\u2013\u2014]")
+_Read = TypeVar("_Read")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ParsedText:
-    """A text with its tokens in order, its denials, and its exceptions after "unless" and the like."""
+    """A text with its tokens in order, its denials, and its exceptions after "unless" and the like.
+
+    What is derived from these is found at first use.
+    """
 
     text: str
     tokens: tuple[Token, ...]
@@ -42,8 +48,26 @@ class ParsedText:
     """Numbers of one or more words."""
     parts: tuple[tuple[int, ...], ...]
     """Indices of the tokens between commas and conjunctions, in the order of the text."""
+    _known: dict[Callable[[ParsedText], Any], Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
-    @property
+    def once(self, read: Callable[[ParsedText], _Read]) -> _Read:
+        """Return what a function reads in the text, which it does only once."""
+        if read not in self._known:
+            self._known[read] = read(self)
+        known: _Read = self._known[read]
+        return known
+
+    @cached_property
+    def content(self) -> frozenset[str]:
+        """Stems of the content words."""
+        return frozenset(token.stem for token in self.tokens if token.content)
+
+    @cached_property
+    def has_number(self) -> bool:
+        """True if there is a number."""
+        return any(token.number for token in self.tokens)
+
+    @cached_property
     def names(self) -> frozenset[str]:
         """Words that are names, or parts of names."""
         return frozenset(token.word for token in self.tokens if token.name)
@@ -51,31 +75,40 @@ class ParsedText:
     def with_names(self, names: AbstractSet[str]) -> ParsedText:
         """Return the text with these words as names where they are capitalised, be it at the start of a sentence."""
         found = [
-            replace(token, name=True) if token.text[0].isupper() and token.word in names else token
+            replace(token, name=True) if not token.name and token.text[0].isupper() and token.word in names else token
             for token in self.tokens
         ]
-        return replace(self, tokens=tuple(found))
+        return self._with(found)
 
-    @property
+    @cached_property
     def plain_words(self) -> frozenset[str]:
         """Words that are written without a capital."""
         return frozenset(token.word for token in self.tokens if token.text.islower())
 
     def without_names(self, words: AbstractSet[str]) -> ParsedText:
         """Return the text with these words as no names where they begin a sentence, which capitalises any word."""
-        firsts = {clause: min(t.start for t in self.tokens if t.clause == clause) for clause in self.clauses}
         found = [
-            replace(token, name=False) if token.word in words and token.start == firsts[token.clause] else token
+            replace(token, name=False)
+            if token.name and token.word in words and token.start in self._clause_starts
+            else token
             for token in self.tokens
         ]
-        return replace(self, tokens=tuple(found))
+        return self._with(found)
 
-    @property
-    def clauses(self) -> frozenset[int]:
-        """Numbers of the clauses."""
-        return frozenset(token.clause for token in self.tokens)
+    def _with(self, tokens: list[Token]) -> ParsedText:
+        """Return the text with other tokens in the same places; itself if they are its own."""
+        changed = any(token is not own for token, own in zip(tokens, self.tokens, strict=True))
+        return replace(self, tokens=tuple(tokens)) if changed else self
 
-    @property
+    @cached_property
+    def _clause_starts(self) -> frozenset[int]:
+        """Starts of the first token of each clause."""
+        firsts: dict[int, int] = {}
+        for token in self.tokens:
+            firsts[token.clause] = min(token.start, firsts.get(token.clause, token.start))
+        return frozenset(firsts.values())
+
+    @cached_property
     def denied_clauses(self) -> frozenset[int]:
         """Numbers of the clauses with a denied word."""
         return frozenset(denial.head.clause for denial in self.denials)
@@ -90,7 +123,7 @@ class ParsedText:
         negators = (other for other in before if negates(other) and other.clause == token.clause)
         return any("," not in self.text[other.start : token.start] for other in negators)
 
-    @property
+    @cached_property
     def denied_conditions(self) -> frozenset[str]:
         """Stems that a condition denies: those of "register" in "who do not register" and "if you do not register"."""
         return frozenset(
@@ -102,7 +135,7 @@ class ParsedText:
 
     def held_by(self, other: ParsedText, without: AbstractSet[str] = frozenset()) -> float:
         """Return the share of the content stems, but for some, that another text has; 0 if there are none."""
-        content = {token.stem for token in self.tokens if token.content} - without
+        content = self.content - without
         return len(content & other.stems) / len(content) if content else 0.0
 
     def name_at(self, place: int) -> range:
@@ -133,11 +166,10 @@ class ParsedText:
 def parse(text: str) -> ParsedText:
     """Parse a text; a passive with an agent is turned into the active."""
     written = list(tokens_of(text))
-    denials = [found for place in range(len(written)) if (found := denial_at(text, written, place))]
-    blocked = {token.clause for n, token in enumerate(written) if blocks(written, n)}
+    negators = [place for place, token in enumerate(written) if negates(token)]
+    denials = [found for place in negators if (found := denial_at(text, written, place))]
+    negative = {place for place in range(len(written)) if blocks(written, place)}.union(negators)
     tokens = _active(written)
-    excepted = exceptions_in(text, written)
-    stated = {token.stem for token in written if token.start not in excepted}
     places: dict[str, list[int]] = {}
     for place, token in enumerate(tokens):
         places.setdefault(token.stem, []).append(place)
@@ -147,17 +179,27 @@ def parse(text: str) -> ParsedText:
         stems=frozenset(token.stem for token in tokens),
         words=frozenset(token.word for token in tokens),
         denials=tuple(denials),
-        negative_clauses=frozenset(blocked | {token.clause for token in written if negates(token)}),
-        exceptions=frozenset(token.stem for token in written if token.content) - stated,
+        negative_clauses=frozenset(written[place].clause for place in negative),
+        exceptions=_only_excepted(text, written),
         places=places,
         amounts=tuple(amounts_in(text, tokens)),
         parts=tuple(_parts(text, tokens)),
     )
 
 
+def _only_excepted(text: str, tokens: Sequence[Token]) -> frozenset[str]:
+    """Return the stems of the content words that occur only in exceptions."""
+    excepted = exceptions_in(text, tokens)
+    if not excepted:
+        return frozenset()
+    found = frozenset(token.stem for token in tokens if token.content and token.start in excepted)
+    return found - {token.stem for token in tokens if token.start not in excepted}
+
+
 def _parts(text: str, tokens: Sequence[Token]) -> Iterator[tuple[int, ...]]:
     order = sorted(range(len(tokens)), key=lambda place: tokens[place].start)
-    starts = [n for n in range(1, len(order)) if _begins_part(text, [tokens[p] for p in order[n - 1 : n + 2]])]
+    ordered = [tokens[place] for place in order]
+    starts = [n for n in range(1, len(order)) if _begins_part(text, ordered[n - 1 : n + 2])]
     for first, stop in pairwise([0, *starts, len(order)]):
         yield tuple(order[first:stop])
 
@@ -181,8 +223,10 @@ def _active(tokens: list[Token]) -> list[Token]:
     if sum(token.word == "by" for token in tokens) > 1:
         return tokens
     for by, token in enumerate(tokens[:-1]):
+        if token.word != "by":
+            continue
         verbs = [place for place in range(max(0, by - 4), by) if tokens[place].word in BE]
-        if token.word == "by" and verbs and not tokens[by + 1].number:
+        if verbs and not tokens[by + 1].number:
             stop = by + 1
             while stop < len(tokens) and (tokens[stop].content or stop == by + 1):
                 stop += 1

@@ -48,6 +48,8 @@ DEGREES = frozenset("more less as".split())
 TIMES = frozenset("before after".split())
 HANDED = frozenset("given taught sent".split())
 """Participles whose subject may be who gets something: "they were given it"."""
+ASIDE_OF_ITEMS = AUXILIARIES | ARTICLES | TITLES | STANDING_IN
+"""Words between two items that do not join them."""
 CONNECTING = frozenset("to than over before after above below into".split())
 """Words that need no verb beside them to tell the items on both sides apart."""
 
@@ -61,9 +63,9 @@ def turned(claim: ParsedText, chunk: ParsedText, _: Sequence[ParsedText]) -> Ite
     if is_excepted(claim, chunk) or _condition_is_reversed(claim, chunk):
         return
     for place, token in enumerate(claim.tokens):
-        if starts_bound(claim.tokens, place):
+        if token.word not in OPPOSITES or starts_bound(claim.tokens, place):
             continue
-        for kind, opposites in OPPOSITES.get(token.word, ()):
+        for kind, opposites in OPPOSITES[token.word]:
             if opposites & claim.words or opposites.isdisjoint(chunk.words):
                 continue
             best = _place_of(kind, claim, place, chunk, opposites)
@@ -273,6 +275,8 @@ def exchanged(claim: ParsedText, chunk: ParsedText, _: Sequence[ParsedText]) -> 
     items = [t for t in claim.tokens if t.content and len(claim.places[t.stem]) == 1 and t.stem in chunk.stems]
     terms = _pairs(claim) & _pairs(chunk)
     for first, second in combinations(items, 2):
+        if chunk.places[second.stem][0] > chunk.places[first.stem][-1]:  # nowhere in the reversed order
+            continue
         ours = (claim.places[first.stem][0], claim.places[second.stem][0])
         joining = _between(claim, *ours, terms)
         theirs = _reversed(joining, first, second, chunk, terms) if joining else None
@@ -353,17 +357,17 @@ def _between(side: ParsedText, first: int, second: int, terms: AbstractSet[tuple
     Items of different clauses, in reversed order, or far apart have nothing between them; the other words of a term
     belong to the item.
     """
+    ends = (side.tokens[first], side.tokens[second])
+    if ends[0].clause != ends[1].clause or any(t.word.endswith("ly") for t in ends):
+        return ()
     begin, end = first + 1, second
     while begin < end and (side.tokens[begin - 1].stem, side.tokens[begin].stem) in terms:
         begin += 1
     while begin < end and (side.tokens[end - 1].stem, side.tokens[end].stem) in terms:
         end -= 1
-    inner = [t for t in side.tokens[begin:end] if t.word not in AUXILIARIES | ARTICLES | TITLES | STANDING_IN]
+    inner = [t for t in side.tokens[begin:end] if t.word not in ASIDE_OF_ITEMS]
     farthest = COMPARING if any(t.word == "than" for t in inner) else BETWEEN
-    if not 0 < len(inner) <= farthest or side.tokens[first].clause != side.tokens[second].clause:
-        return ()
-    ends = (side.tokens[first], side.tokens[second])
-    if "," in side.written(first, second) or any(t.word.endswith("ly") for t in ends):
+    if not 0 < len(inner) <= farthest or "," in side.written(first, second):
         return ()
     if any(t.word in SYMMETRIC for t in inner) or not any(t.content or t.word in CONNECTING for t in inner):
         return ()

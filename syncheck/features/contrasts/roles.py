@@ -24,10 +24,10 @@ def turned_roles(claim: ParsedText, chunk: ParsedText, _: Sequence[ParsedText]) 
     """Find a verb of which subject and object, or a later word, have changed places."""
     if claim.denials or chunk.denials or any(re.search(r"\bby\b", side.text) for side in (claim, chunk)):
         return  # "by" makes a passive, which turns them as well
-    names = _names(claim) & _names(chunk)
-    for verb in claim.tokens:
+    names = claim.once(_names) & chunk.once(_names)
+    for verb in claim.tokens if len(names) > 1 else ():
         others = [chunk.tokens[place] for place in chunk.places.get(verb.stem, ())]
-        if not _joins(verb, claim) or len(others) != 1 or not _joins(others[0], chunk):
+        if len(others) != 1 or not _joins(verb, claim) or not _joins(others[0], chunk):
             continue
         (before, after), (earlier, later) = _around(claim, verb), _around(chunk, others[0])
         subject, item = names & before & later - earlier, names & after & earlier - later

@@ -53,7 +53,7 @@ class _ShareOf:
 
 def shares(claim: ParsedText, chunk: ParsedText, _: Sequence[ParsedText]) -> Iterator[Found]:
     """Find a share of a group of which the evidence says the same of another share."""
-    for ours, theirs in itertools.product(_shares(claim), _shares(chunk)):
+    for ours, theirs in itertools.product(claim.once(_shares), chunk.once(_shares)):
         is_opposed = theirs.share in OPPOSED[ours.share] and not ours.group.isdisjoint(theirs.group)
         if is_opposed and _tell_the_same(claim, ours, chunk, theirs):
             yield Difference("quantifier", ours.word.text, theirs.word.text), {ours.word.stem}
@@ -70,16 +70,22 @@ def _tell_the_same(claim: ParsedText, ours: _ShareOf, chunk: ParsedText, theirs:
     return bool(said) and len(said & {token.stem for token in theirs.part}) >= TOLD * len(said)
 
 
-def _shares(side: ParsedText) -> Iterator[_ShareOf]:
+def _shares(side: ParsedText) -> list[_ShareOf]:
+    return [*_named(side), *_of_all(side)]
+
+
+def _named(side: ParsedText) -> Iterator[_ShareOf]:
+    """Yield the shares that words and numbers before "of" say."""
     for place, token in enumerate(side.tokens):
+        share = _counted(side, place) or SHARES.get(token.word)
+        if share is None:
+            continue
         after = side.tokens[place + 1 : place + 1 + GROUP]
         before = side.tokens[max(0, place - 1) : place]
-        share = _counted(side, place) or SHARES.get(token.word)
         beside = {t.word for t in (*before, *after[:2])}
-        if share is not None and (share != "all" or beside.isdisjoint(HEDGES)) and (group := _group(token, after)):
+        if (share != "all" or beside.isdisjoint(HEDGES)) and (group := _group(token, after)):
             word = before[0] if share == "none" and token.word == "one" else token
             yield _ShareOf(word, share, group, part_of(side, word))
-    yield from _of_all(side)
 
 
 def _of_all(side: ParsedText) -> Iterator[_ShareOf]:
@@ -87,8 +93,8 @@ def _of_all(side: ParsedText) -> Iterator[_ShareOf]:
     values = {amount.first: amount.value for amount in side.amounts}
     tokens = side.tokens
     for place in range(len(tokens) - 2):
-        opens = place == 0 or tokens[place - 1].clause != tokens[place].clause
-        if not opens or [t.word for t in tokens[place : place + 2]] != ["of", "the"] or place + 2 not in values:
+        opens = place + 2 in values and (place == 0 or tokens[place - 1].clause != tokens[place].clause)
+        if not opens or [t.word for t in tokens[place : place + 2]] != ["of", "the"]:
             continue
         whole, group = values[place + 2], _group(tokens[place], tokens[place + 2 : place + 2 + GROUP])
         comma = side.text.find(",", tokens[place].start)
@@ -101,8 +107,11 @@ def _of_all(side: ParsedText) -> Iterator[_ShareOf]:
 
 def _counted(side: ParsedText, place: int) -> _Share | None:
     """Return the share that a number says: "14 of its 60 shops" are a part, and "not one" is none."""
-    token, before = side.tokens[place], side.tokens[max(0, place - 1) : place]
-    if not (token.number or token.word == "one") or any(t.word in SHARES for t in before):  # "all 40 of them"
+    token = side.tokens[place]
+    if not token.number and token.word != "one":
+        return None
+    before = side.tokens[max(0, place - 1) : place]
+    if any(t.word in SHARES for t in before):  # "all 40 of them"
         return None
     if token.word == "one" and any(t.word == "not" for t in before):
         return "none"

@@ -8,6 +8,7 @@ says of one what holds for the other.
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
@@ -83,7 +84,7 @@ def spliced(claim: ParsedText, chunk: ParsedText, sides: Sequence[ParsedText]) -
 
 def splices(claim: ParsedText, chunk: ParsedText, sides: Sequence[ParsedText]) -> Iterator[Found]:
     """Find the beginning of one fact with the end of another, be it denied that they belong together."""
-    if "than" in claim.words or len(_parted(claim)) > 1:
+    if "than" in claim.words or len(claim.once(_parted)) > 1:
         return
     said = {token.stem for token in claim.tokens if _tells(token)}
     for beside in ([], *([side] for side in sides if side is not chunk)):
@@ -156,12 +157,12 @@ def _as_written(claim: ParsedText, thing: Token) -> str:
 
 
 def _facts(sides: Sequence[ParsedText]) -> list[_Fact]:
-    parted = [(side, tokens) for side in sides for tokens in _parted(side)]
-    stems = [{token.stem for token in tokens if _tells(token)} for _, tokens in parted]
-    others = [frozenset().union(*stems[:n], *stems[n + 1 :]) for n in range(len(stems))]
+    parted = [(side, tokens) for side in sides for tokens in side.once(_parted)]
+    telling = [list(filter(_tells, tokens)) for _, tokens in parted]
+    holders = Counter(stem for found in telling for stem in {token.stem for token in found})
     return [
-        _Fact(side, tokens, [token for token in tokens if _tells(token) and token.stem not in shared])
-        for (side, tokens), shared in zip(parted, others, strict=True)
+        _Fact(side, tokens, [token for token in found if holders[token.stem] == 1])
+        for (side, tokens), found in zip(parted, telling, strict=True)
     ]
 
 

@@ -46,11 +46,8 @@ class Token:
     start: int
     clause: int
     """Number of stops, colons and semicolons before it."""
-
-    @property
-    def number(self) -> bool:
-        """True if it is a number, in figures or spelled out; "one" only before a unit, since it is often a pronoun."""
-        return self.word[0].isdigit()
+    number: bool
+    """True if it is a number, in figures or spelled out; "one" only before a unit, since it is often a pronoun."""
 
 
 def tokens_of(text: str) -> Iterator[Token]:
@@ -59,10 +56,8 @@ def tokens_of(text: str) -> Iterator[Token]:
     found, start, clause, end, last = list(_TOKEN.finditer(marked)), True, 0, 0, ""
     for match, following in zip_longest(found, found[1:]):
         written = match.group()
-        stop = _STOP.search(text, end, match.start() + 1)
-        abbreviated = last.istitle() and (len(last) < LONG or last in LONG_TITLES)
-        abbreviated |= last.lower() in HALVES_OF_DAY and written[0].islower()
-        if stop and not (stop.group() == "." and abbreviated):
+        stop = None if text[end : match.start()] in ("", " ") else _STOP.search(text, end, match.start() + 1)
+        if stop and not (stop.group() == "." and _is_abbreviated(last, written)):
             clause, start = clause + 1, True
         word, root, content = _word_of(written)
         if written == "May" and _is_month("" if start else last, following):
@@ -74,7 +69,7 @@ def tokens_of(text: str) -> Iterator[Token]:
         name = (
             written[0].isupper() and content and (begins_name or speaks or not start or _is_like_a_name(written, word))
         )
-        yield Token(written, word, root, content, name, match.start(), clause)
+        yield Token(written, word, root, content, name, match.start(), clause, word[0].isdigit())
         start, end, last = False, match.end(), written
 
 
@@ -86,6 +81,12 @@ def is_year(token: Token) -> bool:
 def between(text: str, before: Token, after: Token) -> str:
     """Return what stands between two tokens, without white space; any other text if they are in reversed order."""
     return text[before.start + len(before.text) : after.start].strip() if before.start < after.start else "<"
+
+
+def _is_abbreviated(word: str, following: str) -> bool:
+    """Return True if a full stop after a word ends no clause: after "Dr.", or after "p.m." before a small letter."""
+    is_title = word.istitle() and (len(word) < LONG or word in LONG_TITLES)
+    return is_title or (word.lower() in HALVES_OF_DAY and following[0].islower())
 
 
 def _is_like_a_name(written: str, word: str) -> bool:
