@@ -125,7 +125,7 @@ class BoundaryFinder:
                 if self._armed and self._words_left:
                     found += self._ask_punkt(text, at + 1)
                 self._armed = False
-            self._seen += 1
+            self._seen = _after_letters(text, at + 1) if char.isalnum() else at + 1  # what goes on decides nothing
         return found + self._boundaries(text, len(text)) if final else found
 
     def _clear(self) -> None:
@@ -183,6 +183,13 @@ class BoundaryFinder:
                 last = offset + start
                 found.append(Boundary(offset + stop, last, self._block, seen))
         return found
+
+
+def _after_letters(text: str, at: int) -> int:
+    """Return where the letters and digits from ``at`` on end."""
+    while at < len(text) and text[at].isalnum():
+        at += 1
+    return at
 
 
 def _stop_before(text: str, at: int) -> int:
