@@ -65,6 +65,13 @@ def _identifier() -> LanguageIdentifier:
 
 
 @lru_cache(maxsize=256)
+def _label(text: str) -> str:
+    """Return the likeliest label, which takes less time than :func:`_likelihoods` of all."""
+    label: str = _identifier().classify(text)[0]
+    return label
+
+
+@lru_cache(maxsize=256)
 def _likelihoods(text: str) -> dict[str, float]:
     """Return the likelihood of each language; a sentence is asked about more than once."""
     return {code: p for code, p in _identifier().rank(text) if code not in NO_LANGUAGE}
@@ -78,7 +85,7 @@ def foreign_language(text: str, covered: Collection[str]) -> str | None:
     >>> foreign_language("Die Brücke wurde im Jahr 1932 eröffnet.", {"en"})
     'de'
     """
-    if not has_letter(text):
+    if not has_letter(text) or _label(text[:LONGEST_READ]) in covered:
         return None
     likelihoods = _likelihoods(text[:LONGEST_READ])
     likeliest = _likeliest(text)
