@@ -144,7 +144,13 @@ def _raw_words(text: str) -> list[str]:
 
 def words(text: str) -> list[str]:
     """Return the normalised words and numbers of a text, in order."""
-    return [_normalised(word) for word in _raw_words(text)]
+    return list(_words(text))
+
+
+@lru_cache(maxsize=64)
+def _words(text: str) -> tuple[str, ...]:
+    """Return the same; several features read one sentence."""
+    return tuple(_normalised(word) for word in _raw_words(text))
 
 
 def content_words(text: str) -> list[str]:

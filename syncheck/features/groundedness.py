@@ -6,7 +6,7 @@ All features are counts and nothing is learnt, so they carry over to sources tha
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
@@ -14,8 +14,9 @@ from functools import lru_cache
 from importlib.resources import files
 from itertools import pairwise
 from math import log, log1p, nan
+from typing import TypeVar
 
-from syncheck.lexical import share, stem, without_stop_words, words
+from syncheck.lexical import stem, without_stop_words, words
 
 BEST_CHUNKS = 4
 """Number of chunks that are compared with a sentence; the bundled aligner reads as many."""
@@ -59,6 +60,9 @@ _NOT_STATED = re.compile(
 )
 
 
+_Item = TypeVar("_Item")
+
+
 @dataclass(frozen=True, slots=True)
 class Rarity:
     """Inverse document frequency of stems."""
@@ -98,23 +102,33 @@ class ContextChunks:
     texts: tuple[str, ...]
     stems: tuple[frozenset[str], ...]
     held_in: Mapping[str, tuple[int, ...]]
+    _words: Sequence[Sequence[str]] = field(repr=False)
     _wordings: dict[int, tuple[frozenset[str], frozenset[tuple[str, str]]]] = field(default_factory=dict, repr=False)
+    _near: dict[str, frozenset[int]] = field(default_factory=dict, repr=False)
 
     @classmethod
     def from_texts(cls, texts: Sequence[str]) -> ContextChunks:
         """Read the chunks, of which there may be none."""
-        stems = tuple(frozenset(stem(_digits(word)) for word in words(text)) for text in texts)
+        read = [words(text) for text in texts]
+        stems = tuple(frozenset(stem(_digits(word)) for word in found) for found in read)
         held_in: dict[str, list[int]] = defaultdict(list)
         for number, chunk in enumerate(stems):
             for known in chunk:
                 held_in[known].append(number)
-        return cls(tuple(texts), stems, {known: tuple(found) for known, found in held_in.items()})
+        return cls(tuple(texts), stems, {known: tuple(found) for known, found in held_in.items()}, read)
 
     def wording(self, number: int) -> tuple[frozenset[str], frozenset[tuple[str, str]]]:
         """Return the pieces and the pairs of neighbouring words of a chunk, which are read at first use."""
         if number not in self._wordings:
-            self._wordings[number] = _pieces(self.texts[number]), _bigrams(words(self.texts[number]))
+            self._wordings[number] = _pieces(self.texts[number]), _bigrams(self._words[number])
         return self._wordings[number]
+
+    def near(self, known: str) -> frozenset[int]:
+        """Return the chunks that have a stem and their neighbours, from -1 up to the number of chunks."""
+        if known not in self._near:
+            found = self.held_in.get(known, ())
+            self._near[known] = frozenset(n for place in found for n in (place - 1, place, place + 1))
+        return self._near[known]
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,20 +164,21 @@ def groundedness(sentence: str, chunks: ContextChunks, best: Sequence[int], *, r
     first = [chunks.stems[number] for number in best]
     missing = [weight for known, weight in weights.items() if known not in chunks.held_in]
     names = {word for name in _NAME.findall(sentence) for word in words(name)}
-    novel = share(content, content.keys() - chunks.held_in.keys())
+    times = Counter(number for known in content for number in chunks.held_in.get(known, ()))
+    novel = sum(known not in chunks.held_in for known in content)
     return Groundedness(
         rarity_nearby=_nearby(weights, chunks),
         rarity_best=_mass(weights, first[0] if first else frozenset()),
-        pieces_1=share(pieces, frozenset().union(*held[:1])),
-        pieces_2=share(pieces, frozenset().union(*held[:2])),
-        pieces_4=share(pieces, frozenset().union(*held[:BEST_CHUNKS])),
-        stems_2=share(content, frozenset().union(*first[:2])),
-        stems_1=max((share(content, chunk) for chunk in chunks.stems), default=0.0 if content else nan),
-        bigrams_2=share(_bigrams(read), frozenset().union(*(chunks.wording(n)[1] for n in best[:2]))),
+        pieces_1=_covered(pieces, held[:1]),
+        pieces_2=_covered(pieces, held[:2]),
+        pieces_4=_covered(pieces, held[:BEST_CHUNKS]),
+        stems_2=_covered(frozenset(content), first[:2]),
+        stems_1=max(times.values(), default=0) / len(content) if content else nan,
+        bigrams_2=_covered(_bigrams(read), [chunks.wording(number)[1] for number in best[:2]]),
         missing_rarity=log1p(sum(missing)),
         missing_numbers=float(sum(known[0].isdigit() for known in stems if known not in chunks.held_in)),
         missing_names=float(sum(stem(name) not in chunks.held_in for name in names)),
-        absence=novel if says_not_stated(sentence) else 0.0,
+        absence=(novel / len(content) if content else nan) if says_not_stated(sentence) else 0.0,
     )
 
 
@@ -185,14 +200,19 @@ def _bigrams(read: Sequence[str]) -> frozenset[tuple[str, str]]:
     return frozenset(pairwise(read))
 
 
+def _covered(items: frozenset[_Item], known: Sequence[frozenset[_Item]]) -> float:
+    """Return the share of items that any of some sets has; NaN without items."""
+    return (len(items) - len(items.difference(*known))) / len(items) if items else nan
+
+
 def _nearby(weights: Mapping[str, float], chunks: ContextChunks) -> float:
     """Return the largest share of the weights that a chunk has together with its neighbours."""
-    held: dict[int, float] = defaultdict(float)
+    held = [0.0] * (len(chunks.texts) + 2)  # the last one is that of chunk -1
     for known, weight in weights.items():
-        for number in {n for found in chunks.held_in.get(known, ()) for n in (found - 1, found, found + 1)}:
+        for number in chunks.near(known):
             held[number] += weight
     total = sum(weights.values())
-    return max(held.values(), default=0.0) / total if total else nan
+    return max(held) / total if total else nan
 
 
 def _mass(weights: Mapping[str, float], known: AbstractSet[str]) -> float:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
+from functools import lru_cache
 from math import isnan, log1p, nan
 from statistics import fmean
 from typing import get_args
@@ -13,13 +14,15 @@ import numpy as np
 
 from syncheck.errors import InputError
 from syncheck.features.contrasts.contrast import Contrasted, contrast_with
-from syncheck.features.groundedness import ContextChunks, Rarity, groundedness, says_not_stated
+from syncheck.features.groundedness import ContextChunks, Groundedness, Rarity, groundedness, says_not_stated
 from syncheck.lexical import ContextLexicon, LexicalShares, has_letter, lexical_shares, novel_pairs
-from syncheck.schemas import FEATURES, LID, SCHEMAS, TEXT_FEATURES, SentenceText, signal_features
+from syncheck.schemas import FEATURE_GROUPS, FEATURES, LID, SCHEMAS, TEXT_FEATURES, SentenceText, signal_features
 from syncheck.types import ContrastKind, FeatureSchema, SentenceFeatures, SentenceSignals, Support
 
 CONTRASTS_BELOW = -1.0
 """Log-odds of support, in nats, up to which contrasts count beside an aligner that reads; above, most are wrong."""
+_OF_SIGNALS = frozenset(feature.name for feature in FEATURES if feature.from_signals is not None)
+_SHARES = frozenset(field.name for field in fields(LexicalShares))
 
 
 def sentence_features(
@@ -38,10 +41,17 @@ def sentence_features(
         return SentenceFeatures(schema, np.full(len(schema.names), nan))
     values = {name: nan for name in schema.names if name.startswith(LID.format(k=""))}
     values |= {LID.format(k=k): value for k, value in signals.lid.items()}
-    values |= signal_features(signals)
-    values |= {feature.name: feature.from_text(text) for feature in FEATURES if feature.from_text is not None}
-    values |= asdict(text.shares) | _earlier_features(text)
-    values = {**dict.fromkeys(TEXT_FEATURES, nan), **values, **(text_values or {})}
+    values |= dict.fromkeys(TEXT_FEATURES, nan) | dict(text_values or {})
+    wanted = {name for name in schema.names if name not in (text_values or ())}
+    if not wanted.isdisjoint(_OF_SIGNALS):
+        values |= signal_features(signals)
+    if not wanted.isdisjoint(_SHARES):
+        values |= _by_name(text.shares) | dict(text_values or {})
+    if not wanted.isdisjoint(FEATURE_GROUPS["earlier sentences"]):
+        values |= _earlier_features(text)
+    for feature in FEATURES:
+        if feature.from_text is not None and feature.name in wanted:
+            values[feature.name] = feature.from_text(text)
     if unknown := [name for name in schema.names if name not in values]:
         raise InputError(
             f"schema {schema.version!r} has unknown features: {', '.join(map(repr, unknown))}; "
@@ -91,10 +101,11 @@ class TextFeatures:
     contrasted: Contrasted
 
 
+@lru_cache(maxsize=256)
 def statement(sentence: str) -> str:
     """Return a sentence without list numbers, citation marks and phrases such as "According to passage 2,".
 
-    A sentence that consists only of these is returned as it is.
+    A sentence that consists only of these is returned as it is. One is asked about more than once.
 
     Examples
     --------
@@ -130,10 +141,15 @@ def text_features(
     """
     contrasted = compare(statement(sentence), tuple(chunks.texts[number] for number in best))
     stated = contrasted.sentence
-    values = asdict(lexical_shares(stated, lexicon)) | asdict(groundedness(stated, chunks, best, rarity=rarity))
+    values = _by_name(lexical_shares(stated, lexicon))
+    values |= _by_name(groundedness(stated, chunks, best, rarity=rarity))
     compared = not (outweighed or says_not_stated(sentence))
     values |= {f"contrast_{kind}": float(compared and contrasted.count(kind)) for kind in get_args(ContrastKind)}
     values["align_logit"] = nan if logit is None else logit
     values["agreement"] = contrasted.agreement
     values["novel_pairs"] = novel_pairs(stated, lexicon)
     return TextFeatures({name: values[name] for name in TEXT_FEATURES}, contrasted)
+
+
+def _by_name(found: LexicalShares | Groundedness) -> dict[str, float]:
+    return {field.name: getattr(found, field.name) for field in fields(found)}
