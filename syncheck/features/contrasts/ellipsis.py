@@ -20,8 +20,10 @@ def denied_in_short(claim: ParsedText, chunk: ParsedText, _: Sequence[ParsedText
     """Find a sentence that says of one thing what the evidence says of another, and denies of this one in short."""
     if claim.negative_clauses:
         return
-    content = {token.stem for token in claim.tokens if token.content}
+    content = claim.content
     for said, part in zip(chunk.parts, chunk.parts[1:], strict=False):
+        if not _is_not(chunk.tokens[part[-1]]):
+            continue
         subject, negator = _short_denial(chunk, part, said)
         told = {chunk.tokens[place].stem for place in said if chunk.tokens[place].content}
         rest = content - subject

@@ -50,14 +50,18 @@ def negations(claim: ParsedText, chunk: ParsedText, sides: Sequence[ParsedText])
                 yield Difference("negation", *pair), frozenset()
                 break
     for one, other, is_claim in ((claim, chunk, True), (chunk, claim, False)):
-        for token in one.tokens:
-            plain = without_prefix(token.word)
-            if not plain or token.word in other.words or plain in one.words or token.clause in one.denied_clauses:
+        for token, plain in one.once(_prefixed):
+            if token.word in other.words or plain in one.words or token.clause in one.denied_clauses:
                 continue
             met = next((o for o in other.tokens if o.word == plain), None)
             if met is not None and met.clause not in other.negative_clauses:
                 pair = (token.text, met.text) if is_claim else (met.text, token.text)
                 yield Difference("negation", *pair), {token.stem, met.stem}
+
+
+def _prefixed(side: ParsedText) -> list[tuple[Token, str]]:
+    """Return the words with a negative prefix, and what they are without it."""
+    return [(token, plain) for token in side.tokens if (plain := without_prefix(token.word))]
 
 
 def excluded(side: ParsedText) -> list[tuple[int, Token]]:

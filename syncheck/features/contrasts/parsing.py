@@ -29,25 +29,13 @@ _Read = TypeVar("_Read")
 
 @dataclass(frozen=True)
 class ParsedText:
-    """A text with its tokens in order, its denials, and its exceptions after "unless" and the like.
-
-    What is derived from these is found at first use.
-    """
+    """A text with its tokens, and what is derived from them at first use: denials, exceptions, parts and the like."""
 
     text: str
+    given: tuple[Token, ...]
+    """The tokens in the order of the text."""
     tokens: tuple[Token, ...]
-    stems: frozenset[str]
-    words: frozenset[str]
-    denials: tuple[Denial, ...]
-    negative_clauses: frozenset[int]
-    exceptions: frozenset[str]
-    """Stems that occur only in exceptions."""
-    places: Mapping[str, Sequence[int]]
-    """Indices of the tokens with each stem."""
-    amounts: tuple[Amount, ...]
-    """Numbers of one or more words."""
-    parts: tuple[tuple[int, ...], ...]
-    """Indices of the tokens between commas and conjunctions, in the order of the text."""
+    """The same, with the agent of a passive first."""
     _known: dict[Callable[[ParsedText], Any], Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def once(self, read: Callable[[ParsedText], _Read]) -> _Read:
@@ -56,6 +44,52 @@ class ParsedText:
             self._known[read] = read(self)
         known: _Read = self._known[read]
         return known
+
+    @cached_property
+    def stems(self) -> frozenset[str]:
+        """Stems of all words."""
+        return frozenset(token.stem for token in self.tokens)
+
+    @cached_property
+    def words(self) -> frozenset[str]:
+        """All words."""
+        return frozenset(token.word for token in self.tokens)
+
+    @cached_property
+    def places(self) -> Mapping[str, Sequence[int]]:
+        """Indices of the tokens with each stem."""
+        found: dict[str, list[int]] = {}
+        for place, token in enumerate(self.tokens):
+            found.setdefault(token.stem, []).append(place)
+        return found
+
+    @cached_property
+    def denials(self) -> tuple[Denial, ...]:
+        """Words that are denied, with their negators."""
+        found = (denial_at(self.text, self.given, n) for n, token in enumerate(self.given) if negates(token))
+        return tuple(denial for denial in found if denial is not None)
+
+    @cached_property
+    def negative_clauses(self) -> frozenset[int]:
+        """Numbers of the clauses with a negator, or a word that may reverse the statement."""
+        return frozenset(t.clause for n, t in enumerate(self.given) if negates(t) or blocks(self.given, n))
+
+    @cached_property
+    def exceptions(self) -> frozenset[str]:
+        """Stems of the content words that occur only in exceptions, after "unless" and the like."""
+        excepted = exceptions_in(self.text, self.given)
+        found = frozenset(token.stem for token in self.given if token.content and token.start in excepted)
+        return found - {token.stem for token in self.given if token.start not in excepted} if found else found
+
+    @cached_property
+    def amounts(self) -> tuple[Amount, ...]:
+        """Numbers of one or more words."""
+        return tuple(amounts_in(self.text, self.tokens)) if self.has_number else ()
+
+    @cached_property
+    def parts(self) -> tuple[tuple[int, ...], ...]:
+        """Indices of the tokens between commas and conjunctions, in the order of the text."""
+        return tuple(_parts(self.text, self.tokens))
 
     @cached_property
     def content(self) -> frozenset[str]:
@@ -165,35 +199,8 @@ class ParsedText:
 
 def parse(text: str) -> ParsedText:
     """Parse a text; a passive with an agent is turned into the active."""
-    written = list(tokens_of(text))
-    negators = [place for place, token in enumerate(written) if negates(token)]
-    denials = [found for place in negators if (found := denial_at(text, written, place))]
-    negative = {place for place in range(len(written)) if blocks(written, place)}.union(negators)
-    tokens = _active(written)
-    places: dict[str, list[int]] = {}
-    for place, token in enumerate(tokens):
-        places.setdefault(token.stem, []).append(place)
-    return ParsedText(
-        text,
-        tuple(tokens),
-        stems=frozenset(token.stem for token in tokens),
-        words=frozenset(token.word for token in tokens),
-        denials=tuple(denials),
-        negative_clauses=frozenset(written[place].clause for place in negative),
-        exceptions=_only_excepted(text, written),
-        places=places,
-        amounts=tuple(amounts_in(text, tokens)),
-        parts=tuple(_parts(text, tokens)),
-    )
-
-
-def _only_excepted(text: str, tokens: Sequence[Token]) -> frozenset[str]:
-    """Return the stems of the content words that occur only in exceptions."""
-    excepted = exceptions_in(text, tokens)
-    if not excepted:
-        return frozenset()
-    found = frozenset(token.stem for token in tokens if token.content and token.start in excepted)
-    return found - {token.stem for token in tokens if token.start not in excepted}
+    given = tuple(tokens_of(text))
+    return ParsedText(text, given, _active(given))
 
 
 def _parts(text: str, tokens: Sequence[Token]) -> Iterator[tuple[int, ...]]:
@@ -214,11 +221,13 @@ def _begins_part(text: str, around: Sequence[Token]) -> bool:
     following = after[0] if is_joined and after else token
     if before.number and following.number and is_year(before) <= is_year(following):
         return False
+    if is_joined or token.clause != before.clause:
+        return True
     gap = text[before.start + len(before.text) : token.start]
-    return is_joined or token.clause != before.clause or _PART_ENDS.search(gap) is not None
+    return gap != " " and _PART_ENDS.search(gap) is not None
 
 
-def _active(tokens: list[Token]) -> list[Token]:
+def _active(tokens: tuple[Token, ...]) -> tuple[Token, ...]:
     """Put the agent of a passive first and its subject last: "B was beaten by A" becomes "A was beaten B"."""
     if sum(token.word == "by" for token in tokens) > 1:
         return tokens
@@ -230,5 +239,5 @@ def _active(tokens: list[Token]) -> list[Token]:
             stop = by + 1
             while stop < len(tokens) and (tokens[stop].content or stop == by + 1):
                 stop += 1
-            return [*tokens[by + 1 : stop], *tokens[verbs[0] : by], *tokens[: verbs[0]], *tokens[stop:]]
+            return (*tokens[by + 1 : stop], *tokens[verbs[0] : by], *tokens[: verbs[0]], *tokens[stop:])
     return tokens

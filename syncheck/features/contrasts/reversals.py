@@ -273,7 +273,7 @@ def _has_crossed(claim: ParsedText, token: Token, chunk: ParsedText, opposite: T
 def exchanged(claim: ParsedText, chunk: ParsedText, _: Sequence[ParsedText]) -> Iterator[Found]:
     """Find two items on both sides of the same words that have changed places."""
     items = [t for t in claim.tokens if t.content and len(claim.places[t.stem]) == 1 and t.stem in chunk.stems]
-    terms = _pairs(claim) & _pairs(chunk)
+    terms = claim.once(_pairs) & chunk.once(_pairs)
     for first, second in combinations(items, 2):
         if chunk.places[second.stem][0] > chunk.places[first.stem][-1]:  # nowhere in the reversed order
             continue

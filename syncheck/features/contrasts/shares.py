@@ -77,6 +77,8 @@ def _shares(side: ParsedText) -> list[_ShareOf]:
 def _named(side: ParsedText) -> Iterator[_ShareOf]:
     """Yield the shares that words and numbers before "of" say."""
     for place, token in enumerate(side.tokens):
+        if not token.number and token.word != "one" and token.word not in SHARES:
+            continue
         share = _counted(side, place) or SHARES.get(token.word)
         if share is None:
             continue

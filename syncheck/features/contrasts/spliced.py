@@ -86,8 +86,11 @@ def splices(claim: ParsedText, chunk: ParsedText, sides: Sequence[ParsedText]) -
     """Find the beginning of one fact with the end of another, be it denied that they belong together."""
     if "than" in claim.words or len(claim.once(_parted)) > 1:
         return
+    begins = claim.tokens[_opening(claim.tokens) :]
     said = {token.stem for token in claim.tokens if _tells(token)}
     for beside in ([], *([side] for side in sides if side is not chunk)):
+        if not any(begins and begins[0].stem in side.once(_beginnings) for side in (chunk, *beside)):
+            continue
         facts = _facts([chunk, *beside])
         told = [fact for fact in facts if any(token.stem in said for token in fact.own)]
         if len(told) != 2 or (told[0].side is told[1].side) == bool(beside):
@@ -176,6 +179,11 @@ def _parted(side: ParsedText) -> list[list[Token]]:
         else:
             found[-1] += tokens
     return found
+
+
+def _beginnings(side: ParsedText) -> frozenset[str]:
+    """Return the stems that a part begins with, up to the first word that does not open it."""
+    return frozenset(t.stem for tokens in side.once(_parted) for t in tokens[: _opening(tokens) + 1])
 
 
 def _states_a_fact(tokens: Sequence[Token]) -> bool:

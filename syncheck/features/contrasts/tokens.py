@@ -109,7 +109,7 @@ def _time(found: str) -> str:
     return found.lstrip("0").removesuffix(":00") if ":" in found and found[0].isdigit() else ""
 
 
-@lru_cache(4096)
+@lru_cache(1 << 14)
 def _word_of(found: str) -> tuple[str, str, bool]:
     """Return the normalised form of a word as written, its stem, and whether it is a content word."""
     known = SYMBOLS.get(found) or HALVES_OF_DAY.get(found.lower()) or NUMBER_WORDS.get(found.lower()) or _time(found)
