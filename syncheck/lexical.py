@@ -144,6 +144,8 @@ def _raw_words(text: str) -> list[str]:
 
 def words(text: str) -> list[str]:
     """Return the normalised words and numbers of a text, in order."""
+    if text.isascii() and text.isalpha():  # a single word, which has nothing to be normalised but its case
+        return [text.lower()]
     return list(_words(text))
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from math import isnan
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
@@ -294,7 +295,7 @@ class SentenceFeatures:
 
     def to_dict(self) -> dict[str, float | None]:
         """Return the values by name, with None for those that were not measured."""
-        return {n: None if np.isnan(v) else float(v) for n, v in zip(self.schema.names, self.values, strict=True)}
+        return {n: None if isnan(v) else v for n, v in zip(self.schema.names, self.values.tolist(), strict=True)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -84,6 +84,7 @@ class EvidenceIndex:
     def __init__(self, passages: Sequence[str], *, cut: Cut | None = None) -> None:
         self.passages = tuple(passages)
         self.chunks: list[Chunk] = []
+        self._words: list[list[str]] = []
         self._postings: dict[str, list[int]] = defaultdict(list)
         self._add(split_passages(passages, cut=cut))
 
@@ -117,16 +118,18 @@ class EvidenceIndex:
         while len(chosen) < min(count, len(self.chunks)):
             gains: dict[int, float] = defaultdict(float)
             for word, found in postings.items():
+                weight = weights[word]
                 for index in found:
-                    gains[index] += weights[word]
+                    gains[index] += weight
             for index in chosen:
                 gains.pop(index, None)
             if not gains:
                 break
-            best = min(gains, key=lambda index: (-gains[index], index))
+            most = max(gains.values())
+            best = min(index for index, gain in gains.items() if gain == most)
             chosen.append(best)
-            for word, found in postings.items():
-                if best in found:
+            for word in self._words[best]:
+                if word in weights:
                     weights[word] *= COVERED_WEIGHT
         return chosen or list(range(min(1, len(self.chunks))))
 
@@ -158,7 +161,8 @@ class EvidenceIndex:
     def _add(self, chunks: Sequence[Chunk]) -> None:
         for index, chunk in enumerate(chunks, len(self.chunks)):
             self.chunks.append(chunk)
-            for word in distinct_words(chunk.text):
+            self._words.append(distinct_words(chunk.text))
+            for word in self._words[index]:
                 self._postings[word].append(index)
 
 
