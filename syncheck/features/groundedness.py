@@ -182,8 +182,12 @@ def groundedness(sentence: str, chunks: ContextChunks, best: Sequence[int], *, r
     )
 
 
+@lru_cache(maxsize=256)
 def says_not_stated(sentence: str) -> bool:
-    """Return True if an English sentence calls something not stated: "The passages do not mention a price."."""
+    """Return True if an English sentence calls something not stated: "The passages do not mention a price.".
+
+    A sentence is asked about more than once.
+    """
     return bool(_NOT_STATED.search(sentence))
 
 

@@ -51,7 +51,8 @@ class IncrementalSegmenter:
         start = len(self._text)
         self._text += text
         self._char_spans.append((start, len(self._text)))
-        closed = self._close_at(self._finder.find(self._text))
+        boundaries = self._finder.find(self._text)
+        closed = self._close_at(boundaries) if boundaries else []
         while text and len(self._char_spans) - self._token_start > self._max_tokens:
             closed.append(self._cut())
             closed += self._close_at(self._finder.find(self._text))

@@ -50,7 +50,7 @@ def _units(side: ParsedText) -> Iterator[tuple[object, int, str]]:
 
 def _times(side: ParsedText) -> Iterator[tuple[object, int, str]]:
     """Yield the times of day, in minutes: "2:30 p.m." is "14:30"."""
-    for token, after in zip_longest(side.tokens, side.tokens[1:]):
+    for token, after in zip_longest(side.tokens, side.tokens[1:]) if side.has_number else ():
         clock = _CLOCK.fullmatch(token.text) if token.number else None
         half = after.word if after is not None and after.word in HALVES_OF_DAY.values() else ""
         if clock and (half or ":" in token.text):
