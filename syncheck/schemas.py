@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from math import log, nan
 from typing import Final
 
@@ -379,7 +379,6 @@ def signal_features(signals: SentenceSignals) -> dict[str, float]:
     return {feature.name: feature.from_signals(tokens) for feature in FEATURES if feature.from_signals is not None}
 
 
-@lru_cache(maxsize=64)
 def needs_signals(version: str) -> bool:
     """Return True if a schema version has features of the language model's signals, which need a forward pass."""
     return not {feature.name for feature in FEATURES if not feature.of_model}.issuperset(_names_of(version))

@@ -72,6 +72,7 @@ class SentenceScorer:
         self.monitor = monitor
         self._thresholds = (doubtful_below, unsupported_below)
         self._schema = schema
+        self._needs_signals = needs_signals(schema.version)
         self._aggregator = aggregator
         self._languages = None if aligner is None else languages_of(aligner)
         self._passages, self._context_language = readable(prompt.passages, self._languages)
@@ -280,7 +281,7 @@ class SentenceScorer:
             return "not_checkable", "no letter or digit"
         if not len(sentence.token_ids):
             return "not_checkable", "no token of its own"
-        nothing = None if needs_signals(self._schema.version) else self._claims_nothing(sentence.text)
+        nothing = None if self._needs_signals else self._claims_nothing(sentence.text)
         if nothing is not None:
             return "not_checkable", nothing
         if foreign is not None:
