@@ -11,8 +11,9 @@ import argparse
 import json
 import random
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import count, islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -28,19 +29,19 @@ from torch.utils.data import Dataset
 from tqdm import tqdm
 
 from syncheck.alignment.evidence import Chunk, EvidenceIndex, split_passages
-from syncheck.alignment.reader import CLAIM_TOKENS
+from syncheck.alignment.reader import CLAIM_TOKENS, JOINT_TOKENS, SEEN_TOKENS
 from syncheck.alignment.reader_network import BEGIN, END, PADDING
-from syncheck.alignment.reader_windows import Part, PassageWindows, closest_chunks
+from syncheck.alignment.reader_windows import Part, PassageWindows, chosen_parts, closest_chunks
 from syncheck.segments import ENGLISH_ABBREVIATIONS, SentenceCutter
 
-BATCH_TOKENS, POOL_GROUPS = 24_576, 160
-"""Tokens of a batch, padding included, and groups that are sorted by length into batches together."""
-ROOMS, WIDE_ROOM = (96, 128, 160), 250
-"""Tokens of passages that are read with a claim, drawn for each group, and those that a reader of one text reads."""
-HELD_OUT_ROOM = 128
+BATCH_TOKENS, SMALL_BATCH_TOKENS, POOL_GROUPS = 24_576, 2_048, 160
+"""Tokens of a batch and of a small one, with padding, and groups that are sorted by length into batches together."""
+SEEN, JOINT, WIDE = (112, 128, 144), (48, 64, 80), 250
+"""Tokens of passages that a claim sees and that are read with it, drawn for each group, and that a reader of one text
+reads."""
 UNLABELLED = -1
 """Label of a claim that was changed, or whose passages were, so that only another reader's verdict is known."""
-CHANGED_PASSAGES_SHARE, CHANGED_CLAIM_SHARE = 0.3, 0.15
+CHANGED_PASSAGES_SHARE, CHANGED_CLAIM_SHARE = 0.35, 0.25
 """How often passages are changed, and a changed claim is added."""
 MOST_CLAIMS = 12
 """Most claims of a group that are drawn at once."""
@@ -66,14 +67,15 @@ class Row:
 
     Attributes
     ----------
-    read, wide : sequence of Part
-        What is read with it, and what a reader of one text reads.
+    seen, joint, wide : sequence of Part
+        What it sees, what is read with it, and what a reader of one text reads.
     context : int
         Number of the context.
     """
 
     windows: PassageWindows
-    read: Sequence[Part]
+    seen: Sequence[Part]
+    joint: Sequence[Part]
     wide: Sequence[Part]
     claim: Sequence[int]
     label: int
@@ -81,7 +83,7 @@ class Row:
     context: int
 
     def __len__(self) -> int:
-        return tokens_of(self.read) + len(self.claim) + 2
+        return tokens_of(self.seen) + len(self.claim) + 2
 
 
 def tokens_of(parts: Sequence[Part]) -> int:
@@ -90,7 +92,7 @@ def tokens_of(parts: Sequence[Part]) -> int:
 
 
 class Places(NamedTuple):
-    """What is read as one text with each of C claims.
+    """What is before each of C claims, and the claim.
 
     Attributes
     ----------
@@ -113,7 +115,7 @@ class Batch(NamedTuple):
     windows, claims : ndarray of shape (W, V) and (C, T), int64
         Token ids: BEGIN and a window, and a claim between two END, padded to multiples of eight, which suits GPUs.
     window_lengths, claim_lengths, labels, contexts : ndarray of shape (W,), or (C,), int64
-    read, wide : Places
+    seen, joint, wide : Places
         See :class:`Row`.
     """
 
@@ -123,13 +125,14 @@ class Batch(NamedTuple):
     claim_lengths: NDArray[np.int64]
     labels: NDArray[np.int64]
     contexts: NDArray[np.int64]
-    read: Places
+    seen: Places
+    joint: Places
     wide: Places
 
 
 def collated(rows: Sequence[Row]) -> Batch:
     """Bring the rows of a batch together, each window once."""
-    used = {(id(row.windows), part.window): row.windows for row in rows for part in (*row.read, *row.wide)}
+    used = {(id(row.windows), part.window): row.windows for row in rows for part in (*row.seen, *row.wide)}
     windows, window_lengths = _padded([[BEGIN, *of.ids[number]] for (_, number), of in used.items()])
     claims, claim_lengths = _padded([[END, *row.claim, END] for row in rows])
     begins = {window: place * windows.shape[1] for place, window in enumerate(used)}
@@ -147,8 +150,8 @@ def collated(rows: Sequence[Row]) -> Batch:
         return Places(_padded(texts)[0], np.array(first), np.array([len(text) for text in texts]))
 
     labels, contexts = np.array([row.label for row in rows]), np.array([row.context for row in rows])
-    read, wide = places(lambda row: row.read), places(lambda row: row.wide)
-    return Batch(windows, window_lengths, claims, claim_lengths, labels, contexts, read, wide)
+    seen, joint, wide = (places(of) for of in (lambda row: row.seen, lambda row: row.joint, lambda row: row.wide))
+    return Batch(windows, window_lengths, claims, claim_lengths, labels, contexts, seen, joint, wide)
 
 
 def _padded(texts: Sequence[Sequence[int]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -160,15 +163,15 @@ def _padded(texts: Sequence[Sequence[int]]) -> tuple[NDArray[np.int64], NDArray[
     return padded, lengths
 
 
-def batches_of(rng: random.Random, contexts: Sequence[Sequence[Row]]) -> list[list[Row]]:
-    """Sort contexts by length and cut them into batches of at most ``BATCH_TOKENS``, if they can be, in random order.
+def batches_of(rng: random.Random, contexts: Sequence[Sequence[Row]], most: int = BATCH_TOKENS) -> list[list[Row]]:
+    """Sort contexts by length and cut them into batches of at most so many tokens, if they can be, in random order.
 
     The claims of a context stay together.
     """
     batches: list[list[Row]] = [[]]
     for rows in sorted(contexts, key=lambda rows: max(map(len, rows))):  # so the last is the longest
         longest = -max(map(len, rows)) // 8 * -8
-        if batches[-1] and (len(batches[-1]) + len(rows)) * longest > BATCH_TOKENS:
+        if batches[-1] and (len(batches[-1]) + len(rows)) * longest > most:
             batches.append([])
         batches[-1] += rows
     rng.shuffle(batches)
@@ -187,9 +190,11 @@ class Context:
         """Number of tokens of all chunks."""
         return sum(self.windows.lengths)
 
-    def closest(self, claim: str, room: int) -> list[Part]:
-        """Return where the chunks are that are read with a claim, if there is so much room."""
-        return self.windows.parts(closest_chunks(self.index, claim, self.windows.lengths, room), room)
+    def parts(self, claim: str, seen: int, joint: int) -> tuple[list[Part], list[Part], list[Part]]:
+        """Return what a claim sees, what is read with it, and what a reader of one text reads."""
+        wide = closest_chunks(self.index, claim, self.windows.lengths, WIDE)
+        parts = chosen_parts(self.windows, self.index, claim, seen=seen, joint=joint)
+        return *parts, self.windows.parts(wide, WIDE)
 
 
 class Encoder:
@@ -217,15 +222,17 @@ class Encoder:
         """Put chunks into windows."""
         return Context(EvidenceIndex.of_chunks(chunks), PassageWindows([self.ids(chunk.text) for chunk in chunks]))
 
-    def row(self, context: Context, claim: Claim, number: int, room: int) -> Row:
-        """Encode a claim about a context."""
-        parts = context.closest(claim.text, room), context.closest(claim.text, WIDE_ROOM)
+    def row(
+        self, context: Context, claim: Claim, number: int, *, seen: int = SEEN_TOKENS, joint: int = JOINT_TOKENS
+    ) -> Row:
+        """Encode a claim about a context, of which it sees so many tokens, and is read with so many."""
+        parts = context.parts(claim.text, seen, joint)
         return Row(context.windows, *parts, self.ids(claim.text)[:CLAIM_TOKENS], claim.label, claim.kind, number)
 
     def rows(self, group: ContrastGroup, number: int) -> list[Row]:
         """Encode all claims of a group."""
         context = self.context(group.passages)
-        return [self.row(context, claim, number, HELD_OUT_ROOM) for claim in group.claims]
+        return [self.row(context, claim, number) for claim in group.claims]
 
     def ids(self, text: str) -> list[int]:
         """Return the token ids of a text, without special tokens."""
@@ -259,6 +266,12 @@ class Pools(Dataset[list[Batch]]):
         rng = random.Random(f"{self.seed}-{number}")
         return [collated(batch) for batch in batches_of(rng, self.contexts(rng))]
 
+    def small_batches(self, number: int) -> Iterator[Batch]:
+        """Yield so many batches of at most ``SMALL_BATCH_TOKENS``."""
+        rng = random.Random(f"{self.seed}-small")
+        pools = (batch for _ in count() for batch in batches_of(rng, self.contexts(rng), SMALL_BATCH_TOKENS))
+        return (collated(batch) for batch in islice(pools, number))
+
     def contexts(self, rng: random.Random) -> list[list[Row]]:
         """Draw ``POOL_GROUPS`` groups and some claims of each."""
         sources = rng.choices(list(self.groups), [SHARES[source] for source in self.groups], k=POOL_GROUPS)
@@ -266,7 +279,7 @@ class Pools(Dataset[list[Batch]]):
 
     def drawn(self, rng: random.Random, source: str, group: ContrastGroup, number: int) -> list[Row]:
         """Draw some claims of a group, and mostly one about another context, sometimes between other passages."""
-        room = rng.choice(ROOMS)
+        seen, joint = rng.choice(SEEN), rng.choice(JOINT)
         chunks = self.encoder.chunks(group.passages)
         claims = some_claims(rng, group, [chunk.text for chunk in chunks])
         if self._others and (group.source in WRITTEN_SOURCES or rng.random() < FOREIGN_SHARE):
@@ -283,7 +296,7 @@ class Pools(Dataset[list[Batch]]):
             texts = [chunk.text for chunk in chunks]
             swapped = [swapped_word(rng, c.text, texts) for c in claims if rng.random() < CHANGED_CLAIM_SHARE]
             claims += [Claim(text, UNLABELLED, "swapped") for text in swapped if text is not None]
-        return [self.encoder.row(context, claim, number, room) for claim in claims]
+        return [self.encoder.row(context, claim, number, seen=seen, joint=joint) for claim in claims]
 
     def _other(self, rng: random.Random) -> ContrastGroup:
         return rng.choice(rng.choice(self._others))
@@ -303,7 +316,7 @@ class Pools(Dataset[list[Batch]]):
         """Put chunks of other passages around those of a group, as far as there is room."""
         room = rng.choice(BESIDE_TOTALS) - sum(len(self.encoder.ids(chunk.text)) for chunk in chunks)
         beside = []
-        for _ in range(1 if room < WIDE_ROOM else 3):
+        for _ in range(1 if room < WIDE else 3):
             other = self._other(rng)
             for chunk in self.encoder.chunks(other.passages) if other.passages != group.passages else ():
                 length = len(self.encoder.ids(chunk.text))

@@ -3,14 +3,17 @@ r"""Train the reader: updates of a language model's weights; passages and a clai
     python examples/starter_kit/train_reader.py --contrast contrast-pairs --pairs support-pairs --made made.jsonl \
         --output runs/whole --minutes 10.3
     python examples/starter_kit/train_reader.py --contrast contrast-pairs --pairs support-pairs --made made.jsonl \
-        --output runs/reader --start runs/whole --packed runs/reader/packed
+        --output runs/eight --start runs/whole
+    python examples/starter_kit/train_reader.py --contrast contrast-pairs --pairs support-pairs --made made.jsonl \
+        --output runs/reader --start runs/eight --teacher runs/whole --share 0.75 --packed runs/reader/packed
 
 The encoder is all-mpnet-base-v2. Every matrix of its layers learns a low-rank update (LoRA, Hu et al., 2022). The first
 run trains all twelve layers, in which passages and claim are one text. The second begins with its updates of the first
 eight layers, of which four read the passages without a claim, and learns from its verdicts beside the labels
-(distillation, Hinton et al., 2015), also on claims and passages that were changed, of which no label is known. In
-addition to the cross-entropy there is a loss on differences: of the claims about one context, a supported one is to
-score above one that is not.
+(distillation, Hinton et al., 2015), also on claims and passages that were changed, of which no label is known. The
+third continues without the heads and neurons that tell least for their work (``reader_pruning.py``). In addition to the
+cross-entropy there is a loss on differences: of the claims about one context, a supported one is to score above one
+that is not.
 
 Runs on a GPU in bfloat16 if there is one, otherwise on the CPU in float32. Saves every ``--save-minutes`` and when told
 to end (SIGTERM), and resumes where it stopped with the same command. The rate falls over the last part of
@@ -38,6 +41,7 @@ from claim_files import WRITTEN, is_held_out, load_written
 from contrast_pairs import CONTRADICTED, NOT_STATED, SUPPORTED, UNSUPPORTED
 from numpy.typing import NDArray
 from reader_data import UNLABELLED, Batch, Encoder, Pools, Row, batches_of, collated, load_training
+from reader_pruning import Kept, as_arrays, everything, from_arrays, kept_of, pruned_updates, worths
 from resumable import restore_optimizer, save_progress
 from safetensors.torch import load_file, save_file
 from sklearn.metrics import roc_auc_score
@@ -48,7 +52,7 @@ from torch.utils.data import DataLoader
 from tqdm import tqdm
 from transformers import MPNetModel
 
-from syncheck.alignment.reader_layers import LARGEST, ReaderLayer, in_eight_bits, measured_inputs
+from syncheck.alignment.reader_layers import LARGEST, ReaderLayer, in_eight_bits, measured_inputs, prune
 from syncheck.alignment.reader_network import (
     DOWN,
     FIRST_POSITION,
@@ -71,7 +75,7 @@ if TYPE_CHECKING:
 RANK = 64
 LAYERS, READ_ONCE = 8, 4
 """Layers of a reader that is packed, and how many of them read the passages without a claim."""
-LEARNING_RATES = {"whole": 5e-4, "from a start": 3e-4}
+LEARNING_RATES = {"whole": 5e-4, "from a start": 4e-4}
 WARM_UP_STEPS, DECAY_SHARE, LEAST_RATE = 60, 0.8, 0.01
 """The steps in which the rate rises, the part of the time in which it falls, and the share at which that ends."""
 BETAS, LARGEST_GRADIENT = (0.9, 0.98), 1.0
@@ -83,6 +87,8 @@ SMOOTHING, PAIR_WEIGHT, LABEL_WEIGHT = 0.03, 0.5, 0.5
 """Smoothing of labels, and weights of the loss on differences, and of both beside verdicts."""
 MEASURED_POOLS = 5
 """Pools of training groups, of each group one claim, for which the largest inputs of the matrices are measured."""
+MEASURED_BATCHES = 200
+"""Small batches with which the worth of heads and neurons is measured."""
 LOGGED, LOG_SECONDS = 40, 30
 """Held-out contexts that are measured while the training goes on, and seconds between two lines of the log."""
 
@@ -114,13 +120,17 @@ class TrainedReader(nn.Module):
     read_once
         How many of these read windows of passages without a claim, which sees them there, but not they it. Without any,
         a claim is read with the ``wide`` part of its passages.
+    kept
+        The heads and neurons of each layer that are left; all by default.
     """
 
-    def __init__(self, encoder: MPNetModel, *, layers: int, read_once: int) -> None:
+    def __init__(self, encoder: MPNetModel, *, layers: int, read_once: int, kept: Sequence[Kept] | None = None) -> None:
         super().__init__()
         encoder.requires_grad_(False)
         encoder.encoder.layer = encoder.encoder.layer[:layers]
-        for layer in encoder.encoder.layer:
+        self.kept = list(kept or map(everything, encoder.encoder.layer))
+        for layer, of_layer in zip(encoder.encoder.layer, self.kept, strict=True):
+            prune(layer, *of_layer)
             for name, module in list(layer.named_modules()):
                 if isinstance(module, nn.Linear):
                     layer.set_submodule(name, Updated(module))
@@ -135,37 +145,49 @@ class TrainedReader(nn.Module):
         self.biases: Tensor
         self.register_buffer("biases", by_distance.detach().permute(2, 0, 1).contiguous(), persistent=False)
 
+    @property
+    def trained(self) -> dict[str, nn.Parameter]:
+        """The factors of the updates and the head, by name."""
+        return {name: parameter for name, parameter in self.named_parameters() if parameter.requires_grad}
+
     def forward(self, batch: Batch) -> Tensor:
         """Return the logits (C, 3): the head sees the END before a claim, and the mean over it and the END after it."""
-        read = batch.read if self.read_once else batch.wide
-        windows, sizes, claims, claim_sizes, tokens, first, ends = self._on_device(
-            batch.windows, batch.window_lengths, batch.claims, batch.claim_lengths, *read
+        seen, joint = (batch.seen, batch.joint) if self.read_once else (batch.wide, batch.wide)
+        windows, sizes, claims, claim_sizes = self._on_device(
+            batch.windows, batch.window_lengths, batch.claims, batch.claim_lengths
         )
+        tokens, first, ends = self._on_device(*seen)
         within = torch.arange(claims.shape[1], device=claims.device)
         before, own = self._embedded(windows, 0), self._embedded(claims, first[:, None])
         among = self.biases[None, :, : windows.shape[1], : windows.shape[1]] + self._hidden(sizes, windows.shape[1])
-        # biases of the claims' tokens towards the whole text, (C, heads, T, L)
-        rows = (first[:, None] + within).clamp_max(len(self.biases[0]) - 1)
-        ended = self._hidden(ends, tokens.shape[1])
-        towards = self.biases[:, :, : tokens.shape[1]].transpose(0, 1)[rows].transpose(1, 2) + ended
-        layers = list(self.encoder.encoder.layer)
-        for layer in layers[: self.read_once]:
+        towards = self._towards(first[:, None] + within, ends, tokens.shape[1])
+        heads_left = [heads.to(claims.device) for heads, _ in self.kept]
+        layers = list(zip(self.encoder.encoder.layer, heads_left, strict=True))
+        for layer, heads in layers[: self.read_once]:
             passages, asked = mapped(layer, before), mapped(layer, own)
             keys, values = (_texts(*both, tokens) for both in zip(passages[1:], asked[1:], strict=True))
-            before = after_attention(layer, before, *passages, among)
-            own = after_attention(layer, own, asked[0], keys, values, towards)
+            before = after_attention(layer, before, *passages, among[:, heads])
+            own = after_attention(layer, own, asked[0], keys, values, towards[:, heads])
+        tokens, first, ends = self._on_device(*joint)
         text = _texts(before, own, tokens)
-        everywhere = self.biases[None, :, : tokens.shape[1], : tokens.shape[1]] + ended
-        for layer in layers[self.read_once : -1]:
-            text = after_attention(layer, text, *mapped(layer, text), everywhere)
-        _, keys, values = mapped(layers[-1], text)
+        everywhere = self.biases[None, :, : tokens.shape[1], : tokens.shape[1]] + self._hidden(ends, tokens.shape[1])
+        for layer, heads in layers[self.read_once : -1]:
+            text = after_attention(layer, text, *mapped(layer, text), everywhere[:, heads])
+        last, heads = layers[-1]
+        _, keys, values = mapped(last, text)
+        rows = first[:, None] + within
         places = rows.clamp_max(tokens.shape[1] - 1)[..., None].expand(-1, -1, text.shape[2])
         own = text.gather(1, places)
-        query = layers[-1].attention.attn.q(own)
-        own = after_attention(layers[-1], own, query, keys, values, towards)
+        towards = self._towards(rows, ends, tokens.shape[1])[:, heads]
+        own = after_attention(last, own, last.attention.attn.q(own), keys, values, towards)
         counted = ((within >= 1) & (within < claim_sizes[:, None])).float()
         mean = torch.einsum("ct,cth->ch", counted / counted.sum(1, keepdim=True), own.float())
         return self.verdict(torch.tanh(self.hidden(torch.cat([own[:, 0].float(), mean], dim=1))))  # type: ignore[no-any-return]
+
+    def _towards(self, rows: Tensor, ends: Tensor, longest: int) -> Tensor:
+        """Return the biases (C, heads, T, L) of the tokens at these places of each text, (C, T), towards all of it."""
+        near = self.biases[:, :, :longest].transpose(0, 1)[rows.clamp_max(len(self.biases[0]) - 1)]
+        return near.transpose(1, 2) + self._hidden(ends, longest)
 
     def _on_device(self, *arrays: NDArray[np.int64]) -> Iterator[Tensor]:
         device = self.verdict.weight.device
@@ -205,10 +227,12 @@ def _texts(windows: Tensor, claims: Tensor, tokens: Tensor) -> Tensor:
     return torch.cat([windows.flatten(0, 1), claims.flatten(0, 1)])[tokens]
 
 
-def trainable(encoder: MPNetModel, seed: int, *, layers: int, read_once: int) -> TrainedReader:
+def trainable(
+    encoder: MPNetModel, seed: int, *, layers: int, read_once: int, kept: Sequence[Kept] | None = None
+) -> TrainedReader:
     """Return the network with updates to be trained, and a new head."""
     torch.manual_seed(seed)
-    return TrainedReader(encoder, layers=layers, read_once=read_once)
+    return TrainedReader(encoder, layers=layers, read_once=read_once, kept=kept)
 
 
 def support_margin(logits: Tensor) -> Tensor:
@@ -338,7 +362,7 @@ class Run:
         self.model, self.output, self.minutes, self.seed, self.teacher = model, output, minutes, seed, teacher
         self.rate = LEARNING_RATES["from a start" if teacher else "whole"]
         self.device = model.verdict.weight.device
-        self.trained = {name: p for name, p in model.named_parameters() if p.requires_grad}
+        self.trained = model.trained
         self.optimizer = torch.optim.AdamW(
             self.trained.values(), lr=self.rate, weight_decay=0.0, betas=BETAS, fused=True
         )
@@ -479,15 +503,16 @@ def largest_inputs(network: ReaderNetwork, rows: Sequence[Row]) -> dict[str, Ten
 
 def text_of(network: ReaderNetwork, row: Row) -> ReadText:
     """Return what a network reads of a row, after its windows."""
-    numbers = sorted({part.window for part in row.read})
+    numbers = sorted({part.window for part in row.seen})
     read = dict(zip(numbers, network.read([row.windows.ids[number] for number in numbers]), strict=True))
-    return ReadText([(read[part.window], part.begin, part.end) for part in row.read], row.claim)
+    seen, joint = ([(read[part.window], part.begin, part.end) for part in of] for of in (row.seen, row.joint))
+    return ReadText(seen, joint, row.claim)
 
 
 @torch.no_grad()
 def in_float(encoder: MPNetModel, arrays: Mapping[str, Tensor]) -> ReaderNetwork:
     """Return the network that is packed, in float32. The encoder loses its layers."""
-    layers = [ReaderLayer.of(layer) for layer in updated_layers(encoder, arrays, LAYERS)]
+    layers = [ReaderLayer.of(*found) for found in updated_layers(encoder, arrays, LAYERS)]
     network = ReaderNetwork(encoder, layers, read_once=READ_ONCE)
     head = {name.removeprefix("head."): array for name, array in arrays.items() if name.startswith("head.")}
     network.load_state_dict(head, strict=False)
@@ -496,7 +521,7 @@ def in_float(encoder: MPNetModel, arrays: Mapping[str, Tensor]) -> ReaderNetwork
 
 def pack(run: Run, folder: Path, pools: Pools) -> None:
     """Write what :class:`~syncheck.alignment.ReaderAligner` loads in addition to the tokenizer: the running mean."""
-    arrays = packed({name: value.cpu() for name, value in run.average.items()})
+    arrays = packed({name: value.cpu() for name, value in run.average.items()}) | as_arrays(run.model.kept)
     rng = random.Random(f"{pools.seed}-inputs")
     rows = [contexts[0] for _ in range(MEASURED_POOLS) for contexts in pools.contexts(rng)]
     largest = largest_inputs(in_float(encoder_of(encoder_weights()), arrays), rows)
@@ -518,7 +543,9 @@ def main() -> None:
     parser.add_argument("--written", type=Path, default=WRITTEN, help="folder of written claims (%(default)s)")
     parser.add_argument("--made", type=Path, nargs="*", default=[], help="files of groups that contrast_pairs.py wrote")
     parser.add_argument("--output", type=Path, required=True, help="folder of the run")
-    parser.add_argument("--start", type=Path, help="folder of the run of all layers to begin with and to learn from")
+    parser.add_argument("--start", type=Path, help="folder of the run to begin with")
+    parser.add_argument("--teacher", type=Path, help="folder of the run of all layers to learn from (that of --start)")
+    parser.add_argument("--share", type=float, help="part of the layers' work that is left, the rest is pruned")
     parser.add_argument("--packed", type=Path, help="folder of the reader (only with --start)")
     parser.add_argument("--minutes", type=float, default=12.3, help="time of training (%(default)s, for an H100 GPU)")
     parser.add_argument("--seed", type=int, default=0)
@@ -528,8 +555,8 @@ def main() -> None:
         "--workers", type=int, default=min(12, os.cpu_count() or 1), help="processes that prepare batches (%(default)s)"
     )
     args = parser.parse_args()
-    if args.packed and not args.start:
-        parser.error("expected --start with --packed: a run of all layers is only to begin with")
+    if (args.packed or args.share or args.teacher) and not args.start:
+        parser.error("expected --start with --packed, --share and --teacher: a run of all layers is only to begin with")
     args.output.mkdir(parents=True, exist_ok=True)
     torch.set_flush_denormal(True)
     torch.backends.cuda.enable_cudnn_sdp(False)  # it prepares for each length of a batch anew
@@ -540,7 +567,7 @@ def main() -> None:
     for source, listed in groups.items():
         print(f"{source}: {len(listed)} contexts, {sum(len(g.claims) for g in listed)} claims", flush=True)
     heldout = [encoder.rows(group, number) for number, group in enumerate(filter(is_held_out, written))]
-    model, teacher = (started if args.start else whole)(args)
+    model, teacher = started(args, Pools(groups, encoder, args.seed)) if args.start else whole(args)
     run = Run(model, args.output, minutes=args.minutes, seed=args.seed, teacher=teacher)
     logged = [row for rows in heldout[:LOGGED] for row in rows]
     pools = Pools(groups, encoder, args.seed, unlabelled=teacher is not None)
@@ -560,13 +587,23 @@ def whole(args: argparse.Namespace) -> tuple[TrainedReader, None]:
     return trainable(encoder, args.seed, layers=layers, read_once=0).to(args.device), None
 
 
-def started(args: argparse.Namespace) -> tuple[TrainedReader, TrainedReader]:
-    """Return a reader that begins with the first layers of another one, and that one."""
+def started(args: argparse.Namespace, pools: Pools) -> tuple[TrainedReader, TrainedReader]:
+    """Return a reader that begins with the first layers of another one, and the one that it learns from."""
     teacher, _ = whole(args)
-    model = trainable(encoder_on(args.device), args.seed, layers=LAYERS, read_once=READ_ONCE).to(args.device)
-    learnt = load_file(args.start / "average.safetensors", device=args.device)
-    teacher.load_state_dict(learnt, strict=False)
+    teacher.load_state_dict(load_file((args.teacher or args.start) / "average.safetensors"), strict=False)
+    learnt, sizes = load_file(args.start / "average.safetensors"), {"layers": LAYERS, "read_once": READ_ONCE}
+    model = trainable(encoder_on(args.device), args.seed, **sizes).to(args.device)
     model.load_state_dict({name: value for name, value in learnt.items() if name in model.state_dict()}, strict=False)
+    if args.share:
+        kept_file = args.output / "kept.safetensors"
+        if not kept_file.exists():  # a run that is resumed keeps what it began with
+            worth = worths(model, READ_ONCE, pools.small_batches(MEASURED_BATCHES), loss_of)
+            save_file(as_arrays(kept_of(worth, args.share)), kept_file)
+        kept = from_arrays(load_file(kept_file))
+        width = model.encoder.encoder.layer[0].attention.attn.attention_head_size
+        learnt = pruned_updates({name: p.detach().cpu() for name, p in model.trained.items()}, kept, width)
+        model = trainable(encoder_on(args.device), args.seed, **sizes, kept=kept).to(args.device)
+        model.load_state_dict(learnt, strict=False)
     return model, teacher.eval().requires_grad_(False)
 
 

@@ -43,6 +43,8 @@ PAD, UNKNOWN, CLS, SEP = 0, 100, 101, 102  # of BERT's vocabulary
 
 MIDDLE = 128
 """What stands for zero in the unsigned integers that oneDNN multiplies."""
+FEW_ROWS, FEW_STEP, MANY_STEP = 256, 16, 64
+"""Numbers of rows are multiples of the first step up to so many, and of the other one above."""
 _LARGEST = 127
 _SMALLEST_SCALE = 1e-12
 
@@ -101,7 +103,7 @@ class Int8Linear(nn.Module):
     def _product(self, rounded: Tensor) -> Tensor:
         """Multiply integers as float32, (M, K), by the weights and the scales of their rows."""
         if rounded.device.type == "cpu" and multiplies_integers():
-            return times_packed(from_middle(rounded), MIDDLE, self._packed_integers, self.step)
+            return times_packed(from_middle(rounded), MIDDLE, self._packed_integers, self.step)[: len(rounded)]
         if rounded.device.type == "cpu" and _packs_halves():
             product: Tensor = torch.ops.quantized.linear_dynamic_fp16(rounded, self._packed_halves)
         else:
@@ -152,11 +154,17 @@ def times_packed(
 
 
 def from_middle(rounded: Tensor) -> Tensor:
-    """Return floats from -128 to 127, which are whole numbers, as uint8 that count from ``MIDDLE`` on.
+    """Return floats from -128 to 127, which are whole numbers, as uint8 that count from ``MIDDLE`` on, and more rows.
 
-    PyTorch turns floats into signed integers much faster than into unsigned ones.
+    oneDNN makes a program for each number of rows, and keeps those for a few dozen numbers; so there are only so many,
+    and what is in the rows beyond those of the floats is of no account. PyTorch turns floats into signed integers much
+    faster than into unsigned ones.
     """
-    return rounded.to(torch.int8).view(torch.uint8).bitwise_xor_(MIDDLE)
+    rows, columns = rounded.shape
+    step = FEW_STEP if rows <= FEW_ROWS else MANY_STEP
+    whole = torch.empty((-rows // step * -step, columns), dtype=torch.int8, device=rounded.device)
+    whole[:rows] = rounded
+    return whole.view(torch.uint8).bitwise_xor_(MIDDLE)
 
 
 @cache
@@ -172,7 +180,7 @@ def multiplies_integers() -> bool:
     # A library told to do without these instructions (ONEDNN_MAX_CPU_ISA) adds pairs of products in sixteen bits.
     largest = torch.full((1, 64), _LARGEST, dtype=torch.int8)
     product = times_packed(from_middle(largest.float()), MIDDLE, _packed(largest), torch.ones(1))
-    return product.item() == largest.shape[1] * _LARGEST**2
+    return product[0].item() == largest.shape[1] * _LARGEST**2
 
 
 def _packs_halves() -> bool:

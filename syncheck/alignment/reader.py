@@ -28,7 +28,7 @@ from syncheck.alignment.reader_network import (
     ReadWindow,
     read_reader,
 )
-from syncheck.alignment.reader_windows import Part, PassageWindows, closest_chunks
+from syncheck.alignment.reader_windows import Part, PassageWindows, chosen_parts
 from syncheck.types import Evidence, Support
 
 if TYPE_CHECKING:
@@ -36,8 +36,9 @@ if TYPE_CHECKING:
 
     from tokenizers import Tokenizer
 
-PASSAGE_TOKENS, CLAIM_TOKENS = 128, 100
-"""Largest number of tokens of the passages that are read with a claim, and of a claim."""
+SEEN_TOKENS, JOINT_TOKENS, CLAIM_TOKENS = 128, 64, 100
+"""Largest number of tokens of the passages that a claim sees in the lower layers, of those that are read with it in the
+upper ones (unless the closest chunk alone has more), and of a claim."""
 KEPT_WINDOWS = 32
 """Number of windows, of whatever contexts, that are kept after they were read; one takes 4 to 7 MB."""
 BATCH_TOKENS, CPU_BATCH_TOKENS = 4096, 1024
@@ -66,10 +67,10 @@ class ReaderAligner(OfNetwork):
 
     Notes
     -----
-    The lower layers read the passages once for all claims, in windows. In the upper ones each word of the passages and
-    of a claim sees the other; if the passages have more than ``PASSAGE_TOKENS`` tokens, these are the chunks closest to
-    the claim (:func:`closest_chunks`). A claim of more than ``CLAIM_TOKENS`` is cut into parts, and its score is the
-    lowest over these.
+    The lower layers read the passages once for all claims, in windows. There a claim sees at most ``SEEN_TOKENS`` of
+    them: the chunks closest to it, if there are more. In the upper layers the closest of these and the claim are one
+    text, of which each word sees each other (``syncheck/alignment/reader_windows.py``). A claim of more than
+    ``CLAIM_TOKENS`` is cut into parts, and its score is the lowest over these.
     """
 
     languages = frozenset({"en"})
@@ -147,7 +148,7 @@ class ReaderAligner(OfNetwork):
         room = CPU_BATCH_TOKENS if is_on_cpu else BATCH_TOKENS
         judged = []
         for batch in _batches([len(text) for text in asked], room):
-            read = self._windows(context, {part.window for text in asked[batch] for part in text.parts}, room)
+            read = self._windows(context, {part.window for text in asked[batch] for part in text.seen}, room)
             judged.append(self._model.judge([text.read_in(read) for text in asked[batch]]))
         return torch.cat(judged)
 
@@ -175,8 +176,8 @@ class ReaderAligner(OfNetwork):
                 forgetting.read.pop(number, None)
 
     def _asked(self, windows: PassageWindows, index: EvidenceIndex, claim: str) -> _Asked:
-        chunks = closest_chunks(index, claim, windows.lengths, PASSAGE_TOKENS)
-        return _Asked(windows.parts(chunks, PASSAGE_TOKENS), self._ids(claim))
+        seen, joint = chosen_parts(windows, index, claim, seen=SEEN_TOKENS, joint=JOINT_TOKENS)
+        return _Asked(seen, joint, self._ids(claim))
 
     def _is_short(self, claim: str) -> bool:
         return len(self._ids(claim)) <= CLAIM_TOKENS
@@ -202,17 +203,19 @@ class _Context:
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """A claim as token ids, and the parts of the passages that are read with it."""
+    """A claim as token ids, and the parts of the passages that it sees and that are read with it."""
 
-    parts: Sequence[Part]
+    seen: Sequence[Part]
+    joint: Sequence[Part]
     claim: Sequence[int]
 
     def __len__(self) -> int:
-        return sum(part.end - part.begin for part in self.parts) + len(self.claim) + 2
+        return sum(part.end - part.begin for part in self.joint) + len(self.claim) + 2
 
     def read_in(self, windows: Mapping[int, ReadWindow]) -> ReadText:
         """Return what the network reads, given the windows."""
-        return ReadText([(windows[part.window], part.begin, part.end) for part in self.parts], self.claim)
+        seen, joint = ([(windows[part.window], part.begin, part.end) for part in of] for of in (self.seen, self.joint))
+        return ReadText(seen, joint, self.claim)
 
 
 def _batches(sizes: Sequence[int], room: int) -> Iterator[slice]:

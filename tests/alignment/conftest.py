@@ -168,7 +168,7 @@ def tiny_mpnet() -> MPNetModel:
 def tiny_reader(tiny_mpnet: MPNetModel) -> ReaderAligner:
     """A reader with this encoder, in float32."""
     torch.manual_seed(5)
-    layers = [ReaderLayer.of(layer) for layer in tiny_mpnet.encoder.layer]
+    layers = [ReaderLayer.of(layer, range(4)) for layer in tiny_mpnet.encoder.layer]
     network = ReaderNetwork(tiny_mpnet, layers, read_once=1).eval()
     return ReaderAligner(network, character_tokenizer(small_vocabulary()))
 

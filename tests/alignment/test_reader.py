@@ -19,7 +19,7 @@ from safetensors.torch import save_file
 from syncheck import Monitor
 from syncheck.alignment import EvidenceIndex, ReaderAligner, load_aligner, reader, reader_network
 from syncheck.alignment.reader_network import BEGIN, END
-from syncheck.alignment.reader_windows import WINDOW_TOKENS, PassageWindows, closest_chunks
+from syncheck.alignment.reader_windows import WINDOW_TOKENS, PassageWindows, closest_chunks, closest_of
 from syncheck.errors import CheckpointError
 from syncheck.kit import kit_language_model, load_kit
 
@@ -31,26 +31,33 @@ PACKAGED = Path(str(files("syncheck") / "assets" / "reader"))
 def by_transformers(mpnet, aligner, claim, read_once):
     """Return the log-probabilities of a claim by MPNet's own layers over passages and claim.
 
-    In the first ``read_once`` of these, the passages do not see the claim.
+    In the first ``read_once`` of these, the passages do not see the claim; in the others only the closest are there.
     """
     index = EvidenceIndex(PASSAGES)
-    premise = [BEGIN, *(token for chunk in index.chunks for token in aligner._ids(chunk.text))]
+    chunks = [aligner._ids(chunk.text) for chunk in index.chunks]
+    closest = closest_of(range(len(chunks)), index, claim, list(map(len, chunks)), reader.JOINT_TOKENS)
+    is_joint = [True, *(number in closest for number, ids in enumerate(chunks) for _ in ids)]
+    premise = [BEGIN, *(token for ids in chunks for token in ids)]
     ids = torch.tensor([[*premise, END, *aligner._ids(claim), END]])
     hidden = mpnet.embeddings(input_ids=ids)
-    bias = mpnet.encoder.compute_position_bias(hidden)
     for number, layer in enumerate(mpnet.encoder.layer):
-        mask = torch.zeros(1, 1, ids.shape[1], ids.shape[1])
+        mask = torch.zeros(1, 1, hidden.shape[1], hidden.shape[1])
         if number < read_once:
             mask[..., : len(premise), len(premise) :] = -torch.inf
-        hidden = layer(hidden, attention_mask=mask, position_bias=bias)[0]
-    return aligner._model.verdicts([hidden[0, len(premise) :]])[0].log_softmax(dim=-1)
+        elif hidden.shape[1] == ids.shape[1]:
+            rows = torch.tensor([*is_joint, *[True] * (ids.shape[1] - len(premise))])
+            hidden, mask = hidden[:, rows], mask[:, :, rows][..., rows]
+        hidden = layer(hidden, attention_mask=mask, position_bias=mpnet.encoder.compute_position_bias(hidden))[0]
+    return aligner._model.verdicts([hidden[0, sum(is_joint) :]])[0].log_softmax(dim=-1)
 
 
 @pytest.mark.parametrize("read_once", [0, 1])
-def test_passages_are_read_without_the_claim_in_the_lower_layers_and_with_it_in_the_others(
-    tiny_mpnet, tiny_reader, monkeypatch, read_once
+@pytest.mark.parametrize("joint", [30, 200])
+def test_passages_are_read_without_the_claim_in_the_lower_layers_and_the_closest_with_it_in_the_others(
+    tiny_mpnet, tiny_reader, monkeypatch, read_once, joint
 ):
     monkeypatch.setattr(tiny_reader._model, "read_once", read_once)
+    monkeypatch.setattr(reader, "JOINT_TOKENS", joint)
     for claim, support in zip(CLAIMS, tiny_reader.align(PASSAGES, CLAIMS), strict=True):
         found = by_transformers(tiny_mpnet, tiny_reader, claim, read_once)
         contradicted, supported, not_stated = found.exp().tolist()
@@ -61,7 +68,7 @@ def test_passages_are_read_without_the_claim_in_the_lower_layers_and_with_it_in_
 
 
 class Recorder:
-    """A network that keeps what it is given: token ids of windows, and of texts what is before each claim."""
+    """A network that keeps what it is given: token ids of windows, and of texts what each claim sees and reads."""
 
     verdict = torch.nn.Linear(1, 3)
 
@@ -74,7 +81,10 @@ class Recorder:
 
     def judge(self, texts):
         self.texts.append(
-            [([token for ids, begin, end in t.parts for token in ids[begin:end]], t.claim) for t in texts]
+            [
+                (*([token for ids, begin, end in of for token in ids[begin:end]] for of in (t.seen, t.joint)), t.claim)
+                for t in texts
+            ]
         )
         return torch.zeros(len(texts), 3)
 
@@ -96,11 +106,15 @@ def test_of_a_long_context_what_is_closest_to_the_claim_is_read_with_it(recorded
     passages = [f"Room {i} has {i} chairs and a blue door." for i in range(40)]  # of one token a character
     index, claim = EvidenceIndex(passages), "Room 7 has 7 chairs."
     ids = [recorded._ids(chunk.text) for chunk in index.chunks]
-    chosen = closest_chunks(index, claim, list(map(len, ids)), reader.PASSAGE_TOKENS)
+    chosen = closest_chunks(index, claim, list(map(len, ids)), reader.SEEN_TOKENS)
     assert 7 in chosen and 1 < len(chosen) < 40
+    closest = closest_of(chosen, index, claim, list(map(len, ids)), reader.JOINT_TOKENS)
+    assert 7 in closest and len(closest) < len(chosen)
     (support,) = recorded.align_indexed(index, [claim])
-    ((read,),) = recorded._model.texts
-    assert read == ([BEGIN, *(token for number in chosen for token in ids[number])], recorded._ids(claim))
+    (((seen, joint, asked),),) = recorded._model.texts
+    assert seen == [BEGIN, *(token for number in chosen for token in ids[number])]
+    assert joint == [BEGIN, *(token for number in closest for token in ids[number])]
+    assert asked == recorded._ids(claim)
     assert (support.evidence.passage, support.evidence.text) == (7, passages[7])
 
 
@@ -169,21 +183,37 @@ def test_the_closest_chunks_fit_and_are_in_order(lengths, room, about):
         assert all(lengths[chunk] > room - taken for chunk in set(range(len(lengths))) - set(chosen))
 
 
+@given(st.lists(st.integers(1, 60), min_size=1, max_size=30), st.integers(1, 200), st.integers(0, 29), st.data())
+def test_of_what_a_claim_sees_the_best_and_what_fits_beside_it_is_read_with_it(lengths, room, about, data):
+    index = EvidenceIndex([f"Room {number} is blue." for number in range(len(lengths))])
+    claim = f"Room {about} is red."
+    seen = sorted(data.draw(st.sets(st.sampled_from(range(len(lengths))), min_size=1)))
+    joint = closest_of(seen, index, claim, lengths, room)
+    taken = sum(lengths[chunk] for chunk in joint)
+    assert joint == sorted(set(joint) & set(seen))
+    assert (set(seen) & set(index.best(claim, 1))) <= set(joint)
+    if sum(lengths[chunk] for chunk in seen) <= room:
+        assert joint == seen
+    else:
+        assert taken <= room or len(joint) == 1
+        assert all(lengths[chunk] > room - taken for chunk in set(seen) - set(joint))
+
+
 @pytest.mark.parametrize("letters", [150, 400])
 def test_a_sentence_that_is_longer_than_what_is_read_is_cut(recorded, letters):
     recorded.align([letters * "a"], ["b"])
-    ((read,),) = recorded._model.texts
-    assert read == ([BEGIN, *recorded._ids(reader.PASSAGE_TOKENS * "a")], recorded._ids("b"))
+    (((seen, joint, _),),) = recorded._model.texts
+    assert seen == joint == [BEGIN, *recorded._ids(reader.SEEN_TOKENS * "a")]
     assert list(map(len, recorded._model.windows[0])) == [min(letters, WINDOW_TOKENS)]
 
 
 @pytest.mark.parametrize("length", [90, 900])
 def test_no_text_is_longer_than_what_is_read_at_once(recorded, length):
     recorded.align([length * "a"], [claim for size in (10, 40, reader.CLAIM_TOKENS) for claim in 3 * [size * "b"]])
-    sizes = [[len(passages) + len(claim) + 2 for passages, claim in batch] for batch in recorded._model.texts]
+    sizes = [[len(passages) + len(claim) + 2 for _, passages, claim in batch] for batch in recorded._model.texts]
     assert sum(map(len, sizes)) == 9
     assert max(map(sum, sizes)) <= reader.CPU_BATCH_TOKENS
-    assert sizes[0][0] == 1 + min(length, reader.PASSAGE_TOKENS) + 1 + 10 + 1
+    assert sizes[0][0] == 1 + min(length, reader.SEEN_TOKENS) + 1 + 10 + 1
     windows = [sum(len(ids) + 1 for ids in batch) for batch in recorded._model.windows]
     assert max(windows) <= reader.CPU_BATCH_TOKENS
 

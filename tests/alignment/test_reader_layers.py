@@ -11,18 +11,19 @@ from torch import nn
 
 from syncheck.alignment import int8_encoder, reader_layers
 from syncheck.alignment.reader_layers import ReaderLayer, RoundedFeedForward, RoundedLinear, measured_inputs
-from syncheck.alignment.reader_network import MULTIPLE, ReaderNetwork, ReadText
+from syncheck.alignment.reader_network import ReaderNetwork, ReadText
 
 WINDOWS = [range(3, 3 + n) for n in (30, 4, 31, 17, 1)]
 CLAIMS = [range(5, 5 + m) for m in (9, 2, 12, 17, 1)]
 
 
 def texts_of(network):
-    """Return texts, most of them of parts of a window or two, after these are read."""
+    """Return texts, most of which see parts of a window or two, after these are read."""
     windows = network.read(WINDOWS)
     parts = [[(window, 0, len(ids) + 1)] for window, ids in zip(windows, WINDOWS, strict=True)]
     parts[1] += [(windows[0], 5, 20), (windows[2], 9, 10)]
-    return [ReadText(given, claim) for given, claim in zip(parts, CLAIMS, strict=True)]
+    joint = [given[:1] for given in parts]
+    return [ReadText(*given) for given in zip(parts, joint, CLAIMS, strict=True)]
 
 
 def judged(network):
@@ -55,8 +56,11 @@ def in_float(tiny_reader):
 
 @pytest.fixture
 def in_eight_bits(tiny_mpnet, in_float):
-    layers = zip(tiny_mpnet.encoder.layer, largest_inputs(in_float), strict=True)
-    network = ReaderNetwork(tiny_mpnet, [ReaderLayer.in_eight_bits(*given) for given in layers], read_once=1)
+    layers = [
+        ReaderLayer.in_eight_bits(layer, range(4), largest)
+        for layer, largest in zip(tiny_mpnet.encoder.layer, largest_inputs(in_float), strict=True)
+    ]
+    network = ReaderNetwork(tiny_mpnet, layers, read_once=1)
     network.hidden, network.verdict = in_float.hidden, in_float.verdict
     return network.eval()
 
@@ -97,30 +101,14 @@ def test_a_window_is_read_alone_as_beside_others(in_eight_bits):
         assert all(map(torch.equal, alone.keys_and_values, beside.keys_and_values))
 
 
-def test_nothing_attends_to_padding(in_float, monkeypatch):
-    found = []
-    for multiple in (1, 16, 64):
-        monkeypatch.setattr("syncheck.alignment.reader_network.MULTIPLE", multiple)
-        found.append(judged(in_float).numpy())
-    assert found[1] == pytest.approx(found[0], abs=1e-5)
-    assert found[2] == pytest.approx(found[0], abs=1e-5)
-
-
-def test_texts_and_windows_are_padded_to_a_multiple(in_float):
-    rows = []
-
-    def counted(layer):
-        return layer.query_key_value.register_forward_pre_hook(lambda _, given: rows.append(len(given[0])))
-
-    with counted(in_float.layers[0]):
-        for ids in WINDOWS:
-            in_float.read([ids])
-    texts = texts_of(in_float)
-    with counted(in_float.layers[1]):
-        for text in texts:
-            in_float.judge([text])
-    assert {length % MULTIPLE for length in rows} == {0}
-    assert len(rows) == len(WINDOWS) + len(CLAIMS)
+@pytest.mark.parametrize(("rows", "expected"), [(1, 16), (16, 16), (250, 256), (256, 256), (257, 320), (1000, 1024)])
+def test_there_are_few_numbers_of_rows_and_what_is_beyond_the_given_ones_is_not_returned(rows, expected):
+    given = torch.arange(rows * 4, dtype=torch.float32).remainder(256).view(rows, 4) - 128
+    levels = int8_encoder.from_middle(given)
+    assert levels.shape == (expected, 4)
+    assert torch.equal(levels[:rows], (given + 128).to(torch.uint8))
+    linear = RoundedLinear(torch.eye(4), torch.zeros(4), torch.ones(4))
+    assert linear(given[:, :4]).shape == (rows, 4)
 
 
 def linear(weight, unit, **kinds):

@@ -6,6 +6,7 @@ import reader_data
 from contrast_pairs import NOT_STATED, SUPPORTED, Claim, ContrastGroup
 from reader_data import UNLABELLED
 
+from syncheck.alignment.reader import JOINT_TOKENS, SEEN_TOKENS
 from syncheck.alignment.reader_network import BEGIN, END
 from syncheck.alignment.reader_windows import PassageWindows
 
@@ -13,11 +14,11 @@ from syncheck.alignment.reader_windows import PassageWindows
 def row_of(length, number):
     windows = PassageWindows([range(length)])
     parts = windows.parts([0], length)
-    return reader_data.Row(windows, parts, parts, range(5), SUPPORTED, "j", number)
+    return reader_data.Row(windows, parts, parts, parts, range(5), SUPPORTED, "j", number)
 
 
-def read(encoder, row, parts="read"):
-    """Return the text of what is read with a claim."""
+def read(encoder, row, parts):
+    """Return the text of what is seen or read with a claim."""
     tokens = [[BEGIN, *ids] for ids in row.windows.ids]
     ids = [token for window, begin, end in getattr(row, parts) for token in tokens[window][begin:end]]
     return encoder.tokenizer.decode(ids)
@@ -32,7 +33,7 @@ def test_claims_of_one_context_stay_together_in_batches_that_are_not_too_long():
     batches = reader_data.batches_of(rng, contexts)
     assert sorted(map(id, sum(batches, []))) == sorted(map(id, sum(contexts, [])))
     assert len({(row.context, place) for place, batch in enumerate(batches) for row in batch}) == len(contexts)
-    sizes = [reader_data.collated(batch).read.tokens.size for batch in batches]
+    sizes = [reader_data.collated(batch).seen.tokens.size for batch in batches]
     assert max(sizes) <= reader_data.BATCH_TOKENS
     assert sorted(sizes)[1] > 0.8 * reader_data.BATCH_TOKENS  # one may be what was left
 
@@ -42,9 +43,10 @@ def test_of_a_context_that_is_too_long_the_sentences_closest_to_each_claim_stay(
     texts = ("Room 71 has 71 chairs.", "Room 12 has 12 chairs.")
     rows = encoder.rows(ContrastGroup(passages, tuple(Claim(text, SUPPORTED, "") for text in texts), "", ""), 0)
     for row, number in zip(rows, (71, 12), strict=True):
-        assert reader_data.tokens_of(row.read) - 1 <= reader_data.HELD_OUT_ROOM < reader_data.tokens_of(row.wide) - 1
-        assert reader_data.tokens_of(row.wide) - 1 <= reader_data.WIDE_ROOM
-        assert f"room {number} has a blue door and {number} chairs." in read(encoder, row)
+        joint, seen, wide = (reader_data.tokens_of(parts) - 1 for parts in (row.joint, row.seen, row.wide))
+        assert joint <= JOINT_TOKENS < seen <= SEEN_TOKENS < wide <= reader_data.WIDE
+        assert set(row.joint) < set(row.seen)
+        assert f"room {number} has a blue door and {number} chairs." in read(encoder, row, "joint")
 
 
 def test_a_batch_has_each_window_once_and_tells_where_a_text_is_in_it(encoder, groups):
@@ -55,7 +57,7 @@ def test_a_batch_has_each_window_once_and_tells_where_a_text_is_in_it(encoder, g
     assert len(batch.windows) == len({(id(row.windows), part.window) for row in rows for part in row.wide})
     tokens = [*batch.windows.flatten(), *batch.claims.flatten()]
     for number, row in enumerate(rows):
-        for name in ("read", "wide"):
+        for name in ("seen", "joint", "wide"):
             places = getattr(batch, name)
             first, end = places.first[number], places.ends[number]
             before = encoder.tokenizer.decode([tokens[place] for place in places.tokens[number][:first]])
@@ -88,7 +90,9 @@ def test_a_swapped_word_is_of_the_same_sort_and_from_the_passages():
 
 def test_a_sentence_that_is_longer_than_there_is_room_is_cut(encoder):
     context = encoder.context(["a b c d e f g h"])
-    assert context.closest("g h", 3) == [(0, 0, 1), (0, 1, 4)]
+    seen, joint, wide = context.parts("g h", 3, 2)
+    assert seen == joint == [(0, 0, 1), (0, 1, 4)]
+    assert wide == [(0, 0, 1), (0, 1, 9)]
 
 
 def told(encoder, rows):
