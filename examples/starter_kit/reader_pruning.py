@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from train_reader import TrainedReader
     from transformers.models.mpnet.modeling_mpnet import MPNetLayer
 
-READ_ONCE, TOGETHER, CLAIMS = 12.1, 16.2, 4.3
+APART, TOGETHER, CLAIMS = 12.1, 16.2, 4.3
 """Tokens that a layer maps for 30 answers of RAGTruth, in thousands: where it reads windows and claims apart; where
 both are one text; and of claims alone, for which the last layer asks."""
 ATTENTION = 170_000
@@ -110,7 +110,7 @@ def _work(place: int, read_once: int, layers: nn.ModuleList) -> tuple[float, flo
     """Return the work of a head and of a neuron of a layer."""
     attention = layers[place].attention.attn
     width = attention.q.base.in_features
-    keys = READ_ONCE if place < read_once else TOGETHER
+    keys = APART if place < read_once else TOGETHER
     asked = CLAIMS if place == len(layers) - 1 else keys
     return 2 * (asked + keys) * attention.attention_head_size * width + asked * ATTENTION, 2 * asked * width
 

@@ -237,7 +237,7 @@ def read_reader(folder: Traversable) -> tuple[ReaderNetwork, Tokenizer]:
         raise CheckpointError(f"the cached {REPOSITORY} is not the one that was trained on; run `{INSTALL}`")
     try:
         network = _network(encoder_of(weights), arrays, int(spec["layers"]), int(spec["read_once"]))
-    except (KeyError, TypeError, ValueError, RuntimeError) as error:
+    except (LookupError, TypeError, ValueError, RuntimeError) as error:
         raise damaged(folder, FORMAT, error) from error
     return network.eval().requires_grad_(False), tokenizer
 

@@ -14,7 +14,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 
 from syncheck import Monitor
 from syncheck.alignment import EvidenceIndex, ReaderAligner, load_aligner, reader, reader_network
@@ -334,6 +334,16 @@ def test_an_incomplete_or_damaged_folder_is_refused(tmp_path, file, content):
         (tmp_path / "copy" / file).unlink()
     else:
         (tmp_path / "copy" / file).write_bytes(content)
+    with pytest.raises(CheckpointError, match="copy"):
+        ReaderAligner.load(tmp_path / "copy")
+
+
+@pytest.mark.slow
+def test_heads_that_the_encoder_does_not_have_are_refused(tmp_path):
+    shutil.copytree(PACKAGED, tmp_path / "copy")
+    arrays = load_file(PACKAGED / "adapter.safetensors")
+    arrays["layer.3.heads"] = arrays["layer.3.heads"] + 10
+    save_file(arrays, tmp_path / "copy" / "adapter.safetensors")
     with pytest.raises(CheckpointError, match="copy"):
         ReaderAligner.load(tmp_path / "copy")
 

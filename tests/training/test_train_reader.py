@@ -367,17 +367,19 @@ def test_a_third_run_begins_with_what_is_left_of_the_second_one_also_when_it_is_
     for name, value in (("LAYERS", 2), ("READ_ONCE", 1), ("MEASURED_BATCHES", 2)):
         monkeypatch.setattr(train_reader, name, value)
     monkeypatch.setattr(reader_pruning, "NEURON_STEP", 4)
-    start, output = tmp_path / "start", tmp_path / "output"
-    start.mkdir()
-    output.mkdir()
-    train_reader.Run(unpruned, start, minutes=1, seed=0).save()
-    args = SimpleNamespace(device="cpu", seed=0, start=start, teacher=None, share=0.6, output=output)
+    folders = {name: tmp_path / name for name in ("start", "teacher", "output")}
+    for folder in folders.values():
+        folder.mkdir()
+    train_reader.Run(unpruned, folders["start"], minutes=1, seed=0).save()
+    whole = train_reader.trainable(deepcopy(mpnet), seed=7, layers=2, read_once=0).eval()
+    train_reader.Run(whole, folders["teacher"], minutes=1, seed=0).save()
+    args = SimpleNamespace(device="cpu", seed=0, share=0.6, **folders)
     first, teacher = train_reader.started(args, reader_data.Pools(groups, encoder, seed=0))
-    assert [len(heads) for heads, _ in teacher.kept] == [4, 4]
     assert sum(len(heads) + len(neurons) for heads, neurons in first.kept) < 2 * (4 + 48)
     again, _ = train_reader.started(args, reader_data.Pools(groups, encoder, seed=5))
     batch = reader_data.collated(rows_of((40, 9), (70, 20)))
     assert torch.equal(first.eval()(batch), again.eval()(batch))
+    assert torch.equal(teacher(batch), whole(batch))
 
 
 def test_the_report_has_figures_of_each_kind_and_of_thirds_by_overlap(encoder, unpruned):
