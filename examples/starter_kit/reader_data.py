@@ -29,7 +29,7 @@ from torch.utils.data import Dataset
 from tqdm import tqdm
 
 from syncheck.alignment.evidence import Chunk, EvidenceIndex, split_passages
-from syncheck.alignment.reader import CLAIM_TOKENS, JOINT_TOKENS, SEEN_TOKENS
+from syncheck.alignment.reader import CLAIM_TOKENS, JOINT_TOKENS, SEEN_TOKENS, written_out
 from syncheck.alignment.reader_network import BEGIN, END, PADDING
 from syncheck.alignment.reader_windows import Part, PassageWindows, chosen_parts, closest_chunks
 from syncheck.segments import ENGLISH_ABBREVIATIONS, SentenceCutter
@@ -236,7 +236,7 @@ class Encoder:
 
     def ids(self, text: str) -> list[int]:
         """Return the token ids of a text, without special tokens."""
-        ids: list[int] = self.tokenizer.encode(text, add_special_tokens=False).ids
+        ids: list[int] = self.tokenizer.encode(written_out(text), add_special_tokens=False).ids
         return ids
 
 

@@ -218,6 +218,32 @@ def test_no_text_is_longer_than_what_is_read_at_once(recorded, length):
     assert max(windows) <= reader.CPU_BATCH_TOKENS
 
 
+@pytest.mark.parametrize(
+    ("sign", "words"),
+    [
+        ("8 °C.", "8 degrees Celsius."),
+        ("8°c", "8 degrees Celsius"),
+        ("8 ℃", "8 degrees Celsius"),
+        ("90 ° F!", "90 degrees Fahrenheit!"),
+        ("45° north", "45 degrees north"),
+        ("48°51", "48 degrees 51"),
+        ("no ° alone", "no ° alone"),
+        ("5 °Celsius", "5 degrees Celsius"),
+    ],
+)
+def test_signs_of_degrees_are_read_as_words(recorded, sign, words):
+    assert recorded._ids(sign) == recorded._ids(words)
+
+
+@pytest.mark.slow
+def test_degrees_in_signs_and_in_words_are_the_same():
+    aligner = load_aligner("reader")
+    texts = ["Keep it between 2 and 8 °C.", "Keep it between 2 and 8 degrees Celsius."]
+    for passage in texts:
+        first, second = aligner.align([passage], texts)
+        assert first.score == second.score > 0.8
+
+
 def test_every_part_of_a_long_claim_needs_support(tiny_reader):
     claim = " ".join(f"Tom Smith designed bridge {i}." for i in range(12))
     (whole,) = tiny_reader.align(PASSAGES, [claim])
