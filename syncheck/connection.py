@@ -8,10 +8,12 @@ import urllib.error
 import urllib.request
 from collections.abc import Mapping
 from email.message import Message
-from http.client import HTTPException
+from http.client import HTTPException, IncompleteRead
 from typing import IO, Any
 
 from syncheck.errors import EndpointError, InputError
+from syncheck.given import stripped_key
+from syncheck.printable import one_line
 
 TIMEOUT_S = 60.0
 RETRIES = 3
@@ -19,6 +21,10 @@ BACKOFF_S = 0.5
 PASSING = frozenset({408, 425, 429, 500, 502, 503, 504})
 """HTTP statuses of transient failures: the server is starting, overloaded or behind a busy proxy."""
 SHOWN_CHARACTERS = 300
+MOST_BYTES = 2**28
+"""Largest answer that is read."""
+MOST_REFUSAL_BYTES = 2**16
+"""Number of bytes that are read of a refusal."""
 
 
 class Connection:
@@ -29,7 +35,7 @@ class Connection:
     base_url
         Address to which paths are added, for instance ``"http://localhost:8000/v1"``.
     api_key
-        Sent as a bearer token; None sends none.
+        Sent as a bearer token, without white space around it; None sends none.
     timeout_s
         Longest wait for a connection, and for each part of the answer, in seconds.
     retries
@@ -41,7 +47,7 @@ class Connection:
     Raises
     ------
     InputError
-        If the URL is not an HTTP address, or a number is negative.
+        If the URL is not an HTTP address, the key is not one line of printable ASCII, or a number is negative.
     """
 
     def __init__(
@@ -62,8 +68,9 @@ class Connection:
             )
         self.base_url = base_url.rstrip("/")
         self._headers = {"Content-Type": "application/json"}
-        if api_key is not None:
-            self._headers["Authorization"] = f"Bearer {api_key}"
+        self._key = None if api_key is None else stripped_key(api_key, "api_key")
+        if self._key is not None:
+            self._headers["Authorization"] = f"Bearer {self._key}"
         self._timeout_s = timeout_s
         self._retries = retries
         self._backoff_s = backoff_s
@@ -90,24 +97,44 @@ class Connection:
     def _once(self, url: str, data: bytes) -> dict[str, Any]:
         request = urllib.request.Request(url, data=data, headers=self._headers, method="POST")
         try:
-            with self._opener.open(request, timeout=self._timeout_s) as response:
-                answer, status = response.read(), response.status
-        except urllib.error.HTTPError as error:
-            with error:
-                said = _message(error.read())
-            raise EndpointError(f"{url} answered with status {error.code}: {said}", status=error.code) from error
+            try:
+                with self._opener.open(request, timeout=self._timeout_s) as response:
+                    answer, status = response.read(MOST_BYTES + 1), response.status
+                    if response.length and len(answer) <= MOST_BYTES:
+                        raise IncompleteRead(answer, response.length)
+            except urllib.error.HTTPError as error:
+                with error:
+                    said = self._shown(error.read(MOST_REFUSAL_BYTES))
+                raise EndpointError(f"{url} answered with status {error.code}: {said}", status=error.code) from error
         except (OSError, HTTPException) as error:  # URLError and time-outs are OSErrors
             raise EndpointError(
-                f"{url} could not be reached ({error}); check base_url, the network, and that the server is up",
+                f"{url} could not be reached ({self._told(str(error))}); check base_url, the network, and that the "
+                "server is up",
                 status=None,
             ) from error
+        if len(answer) > MOST_BYTES:
+            raise EndpointError(f"the answer of {url} has more than {MOST_BYTES} bytes", status=status)
         try:
             found = json.loads(answer)
-        except ValueError as error:
-            raise _unusable(url, answer, status) from error
+        except (ValueError, RecursionError):
+            found = None
         if not isinstance(found, dict):
-            raise _unusable(url, answer, status)
+            raise EndpointError(
+                f"{url} gave no JSON object, but {self._shown(answer)!r}; check the address", status=status
+            )
         return found
+
+    def _shown(self, answer: bytes) -> str:
+        """Return the ``error.message`` of vLLM and SGLang, or else the beginning of the answer."""
+        try:
+            said = str(json.loads(answer)["error"]["message"])
+        except (ValueError, LookupError, TypeError, RecursionError):
+            said = answer[:MOST_REFUSAL_BYTES].decode(errors="replace")
+        return self._told(said)
+
+    def _told(self, said: str) -> str:
+        """Return on one line what the server said, without the key, in case it quotes the request."""
+        return one_line(said if self._key is None else said.replace(self._key, "[key]"), SHOWN_CHARACTERS)
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
@@ -117,16 +144,3 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
         self, req: urllib.request.Request, fp: IO[bytes], code: int, msg: str, headers: Message, newurl: str
     ) -> None:
         return None
-
-
-def _message(answer: bytes) -> str:
-    """Return the ``error.message`` of vLLM and SGLang, or else the answer as it is."""
-    try:
-        return str(json.loads(answer)["error"]["message"])[:SHOWN_CHARACTERS]
-    except (ValueError, LookupError, TypeError):
-        return answer.decode(errors="replace")[:SHOWN_CHARACTERS]
-
-
-def _unusable(url: str, answer: bytes, status: int) -> EndpointError:
-    said = answer.decode(errors="replace")[:SHOWN_CHARACTERS]
-    return EndpointError(f"{url} gave no JSON object, but {said!r}; check the address", status=status)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from numbers import Real
@@ -103,6 +104,20 @@ def scores_with_labels(scores: ArrayLike, y: ArrayLike) -> tuple[NDArray[np.floa
     return values, labels.astype(np.int64)
 
 
+def stripped_key(key: object, name: str) -> str:
+    """Return an API key without the white space around it, such as the line break that ends a file.
+
+    Anything but a string raises WrongTypeError; an empty key, and one that no header can carry, InputError. The message
+    does not hold the key.
+    """
+    if not isinstance(key, str):
+        raise WrongTypeError(f"{name} must be a string; found {type(key).__name__}")
+    stripped = key.strip()
+    if not stripped or not stripped.isascii() or not stripped.isprintable():
+        raise InputError(f"{name} must be one line of printable ASCII")
+    return stripped
+
+
 def check_choice(value: object, name: str, choices: Any) -> None:  # noqa: ANN401 - a Literal is no type to mypy
     """Refuse, with an InputError, anything but one of the values of a ``Literal``."""
     if value not in get_args(choices):
@@ -113,5 +128,9 @@ def check_share(value: object, name: str) -> None:
     """Refuse anything but a number (WrongTypeError) in [0, 1] (InputError)."""
     if not isinstance(value, Real) or isinstance(value, bool):
         raise WrongTypeError(f"{name} must be a number in [0, 1]; found {value!r}")
-    if not 0.0 <= float(value) <= 1.0:
-        raise InputError(f"{name} must be in [0, 1]; found {value}")
+    try:
+        share = float(value)
+    except OverflowError:  # of a whole number
+        share = math.inf
+    if not 0.0 <= share <= 1.0:
+        raise InputError(f"{name} must be in [0, 1]; found {share}")

@@ -49,6 +49,11 @@ def shortened(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: most - 3]}..."
 
 
+def one_line(text: str, most: int = 400) -> str:
+    """Return text of somebody else for a message or a log: on one line, printable, at most ``most`` characters."""
+    return shortened(printable(" ".join(text[: 4 * most].split())), most)
+
+
 def counted(count: int, noun: str) -> str:
     """Return ``1 token``, ``2 tokens``."""
     return f"{count} {noun}{'' if count == 1 else 's'}"

@@ -201,8 +201,9 @@ def _add_server(parser: argparse.ArgumentParser) -> None:
         --port PORT = 8100  port to listen on (%(default)s)
         --reveal verified|immediate = verified  send text with its score (verified) or as it arrives (immediate), unless
             a request chooses (%(default)s)
-        --stop-below SCORE  end an answer at the first sentence that scores below SCORE, unless a request chooses
+        --stop-below SCORE  end an answer before the first sentence that scores below SCORE, unless a request chooses
             (never)
+        --stop-after  end it after that sentence, which is then sent, unless a request chooses
         """,
         port={"type": count},
     )

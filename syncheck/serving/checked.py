@@ -47,9 +47,11 @@ NO_PASSAGES = (
 class Outcome:
     """Outcome of the check of an answer."""
 
-    status: Literal["verified", "stopped", "unverified", "no_text"]
-    """``verified``: each sentence was checked. ``stopped``: each was checked, and the last fell below ``stop_below``.
-    ``unverified``: some text was passed on unchecked. ``no_text``: there was nothing to check."""
+    status: Literal["verified", "checked", "stopped", "unverified", "no_text"]
+    """``verified``: each sentence was checked and passed: it reached ``stop_below`` or, without that, is ``supported``.
+    ``checked``: each was checked, and some did not pass. ``stopped``: each was checked, and the next or the last one
+    fell below ``stop_below``. ``unverified``: some text was passed on unchecked. ``no_text``: there was nothing to
+    check."""
     reason: str | None
     """Why the answer is unverified, or has no text."""
     faithfulness: float | None
@@ -104,6 +106,7 @@ class CheckedText:
                 prompt,
                 reveal=self._request.reveal,
                 stop_below=self._request.stop_below,
+                stop_after=self._request.stop_after,
                 at_once=1,  # an upstream that pauses must not keep back a sentence that is complete
                 passage_ids=self._request.passage_ids,
             )
@@ -151,17 +154,26 @@ class CheckedText:
     @property
     def outcome(self) -> Outcome:
         """Outcome of the check; known after :meth:`close`."""
+        return outcome_of(
+            self.events, stop_below=self._request.stop_below, stopped=self.is_stopped, reason=self._reason
+        )
+
+    @property
+    def is_stopped(self) -> bool:
+        """True if a sentence fell below ``stop_below``."""
         report = None if self._watch is None else self._watch.report
-        return outcome_of(self.events, stopped=report is not None and report.stop is not None, reason=self._reason)
+        return report is not None and report.stop is not None
 
     def _taken(self, events: Sequence[ProtocolEvent]) -> list[ProtocolEvent]:
         """Keep events; failing closed, refuse a sentence that was not checked before its text is sent."""
-        for event in events:
-            if isinstance(event, Verified) and not is_checked(event):
+        withheld = None if self._watch is None else self._watch.withheld
+        for event in [*events, *([withheld] if withheld is not None else [])]:
+            if isinstance(event, Verified | SentenceScore) and not is_checked(event):
                 why = f"a sentence was not checked: {event.reason or event.status}"
                 if self._failing == "closed":
                     raise ServiceError(502, "verification_failed", why)
                 self._reason = self._reason or why
+        for event in events:
             if isinstance(event, Append):
                 self._shown += len(event.text)
             elif isinstance(event, Retract):
@@ -237,14 +249,23 @@ def is_checked(sentence: Verified | SentenceScore) -> bool:
     return sentence.status in ("scored", "not_checkable")
 
 
-def outcome_of(events: Sequence[ProtocolEvent], *, stopped: bool, reason: str | None) -> Outcome:
+def outcome_of(
+    events: Sequence[ProtocolEvent], *, stop_below: float | None, stopped: bool, reason: str | None
+) -> Outcome:
     """Return the outcome of the check of an answer; ``reason`` says why it is unverified, if it is."""
     answer = fold(events)
     scores = [sentence.score for sentence in answer.sentences if sentence.score is not None]
     mean, lowest = (math.fsum(scores) / len(scores), min(scores)) if scores else (None, None)
     if reason or stopped:
         return Outcome("unverified" if reason else "stopped", reason, mean, lowest)
-    return Outcome("verified" if answer.text else "no_text", None, mean, lowest)
+    if not answer.text:
+        return Outcome("no_text", None, mean, lowest)
+    passed = all(
+        s.verdict == "supported" if stop_below is None else s.score >= stop_below
+        for s in answer.sentences
+        if s.score is not None
+    )
+    return Outcome("verified" if passed else "checked", None, mean, lowest)
 
 
 def shown_text(events: Sequence[ProtocolEvent]) -> str:

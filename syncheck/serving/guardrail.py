@@ -48,6 +48,12 @@ class Guardrail:
         if not isinstance(values, dict) or values.get("input_type") not in ("request", "response"):
             raise ServiceError(400, "invalid_request", "expected an object with input_type request or response")
         call, options = values.get("litellm_call_id"), values.get("additional_provider_specific_params") or {}
+        if not isinstance(options, dict):
+            raise ServiceError(
+                400,
+                "invalid_request",
+                f"additional_provider_specific_params must be an object; found {type(options).__name__}",
+            )
         request = self._request(values, options)
         if request is not None and isinstance(call, str):
             self._remember(call, request)
@@ -82,7 +88,7 @@ class Guardrail:
         messages = values.get("structured_messages")
         if not messages:
             return None
-        body = {"messages": messages, "context": options.get("context")}
+        body = {"messages": messages, **{name: options[name] for name in ("context",) if name in options}}
         return read_chat(body, reveal="verified", stop_below=None)
 
     def _remember(self, call: str, request: ChatRequest) -> None:

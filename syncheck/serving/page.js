@@ -152,7 +152,7 @@ class Card {
       const checked = this.checked();
       const lowest = syncheck.lowest == null ? "" : `, lowest score ${syncheck.lowest.toFixed(2)}`;
       const why = syncheck.status === "no_text" && syncheck.reason ? `; ${syncheck.reason}` : "";
-      this.status.textContent = finish ? `${syncheck.status === "verified" ? "done" : syncheck.status.replace("_", " ")}: ${checked}${lowest}${why}` : checked;
+      this.status.textContent = finish ? `${["verified", "checked"].includes(syncheck.status) ? "done" : syncheck.status.replace("_", " ")}: ${checked}${lowest}${why}` : checked;
     }
     this.draw();
   }

@@ -48,6 +48,8 @@ class TextWatch:
     stop_below
         A score in [0, 1]: the answer ends with the first sentence that scores lower, or that makes a claim and has no
         score. None never ends it early.
+    stop_after
+        True ends the answer after that sentence, False before it; only a notice then says that it was written.
     signals
         As in :meth:`syncheck.Monitor.score`.
     at_once
@@ -63,6 +65,8 @@ class TextWatch:
     is_over : bool
         True if no more text is accepted: a sentence fell below ``stop_below``, the text has ended, or the watch was
         closed.
+    withheld : SentenceScore or None
+        The sentence before which ``stop_below`` ended the answer.
     report : Report or None
         The report of the answer, once it is closed; its ``sources`` name the source of each signal.
 
@@ -83,6 +87,7 @@ class TextWatch:
         *,
         reveal: Reveal = "verified",
         stop_below: float | None = None,
+        stop_after: bool = True,
         signals: bool = False,
         at_once: int | None = None,
         passage_ids: Sequence[str] | None = None,
@@ -98,6 +103,7 @@ class TextWatch:
         self._monitor = monitor
         self._prompt = prompt
         self._stop_below = stop_below
+        self._stop_after = stop_after
         self._asks_model = signals or monitor.aggregator is None or needs_signals(monitor.config.schema)
         if self._asks_model:
             check_window(monitor.model, len(prompt.with_context_ids) + 1)
@@ -110,6 +116,7 @@ class TextWatch:
         self._stop: str | None = None
         self._started = time.perf_counter()
         self.is_over = False
+        self.withheld: SentenceScore | None = None
         self.report: Report | None = None
 
     def __enter__(self) -> TextWatch:
@@ -219,7 +226,8 @@ class TextWatch:
             self._score(since)
         transcript = self._reading.transcript
         if self._stop is not None:
-            transcript = Transcript(transcript.text[: self._answer.sentences[-1].end], transcript.char_spans)
+            kept = self._answer.sentences
+            transcript = Transcript(transcript.text[: kept[-1].end if kept else 0], transcript.char_spans)
         report = self._answer.report(transcript, stop=self._stop, seconds=time.perf_counter() - self._started)
         tokens = tuple(token for token in self._generator if token.start < len(report.response))
         self.report = replace(report, sources=self._sources(), generator_tokens=tokens)
@@ -258,13 +266,18 @@ class TextWatch:
             measured = unmeasured(ids, spans, reading.transcript, start=first)
             answer.keep(measured, answer.scorer(measured, earlier=answer.sentences, since=since))
         self._pace.scored(len(spans), time.perf_counter() - since)
-        for index, sentence in enumerate(answer.sentences[known:], known + 1):
-            self._writer.sentence(sentence, lead=reading.text[end : sentence.start])
+        for index, sentence in enumerate(answer.sentences[known:], known):
+            threshold = self._stop_below
+            fails = threshold is not None and falls_below(sentence, threshold)
+            if not fails or self._stop_after:
+                self._writer.sentence(sentence, lead=reading.text[end : sentence.start])
             end = sentence.end
-            if self._stop_below is not None and falls_below(sentence, self._stop_below):
-                del answer.sentences[index:], answer.signals[index:]
+            if threshold is not None and fails:
+                kept = index + self._stop_after
+                del answer.sentences[kept:], answer.signals[kept:]
                 self.is_over, self._stop = True, "below_threshold"
-                self._writer.notice(why_stopped(sentence, self._stop_below))
+                self.withheld = None if self._stop_after else sentence
+                self._writer.notice(why_stopped(sentence, threshold, withheld=not self._stop_after))
                 return
 
     def _sources(self) -> dict[str, str]:

@@ -212,11 +212,12 @@ def protocol_events(
         yield from writer.write(event)
 
 
-def why_stopped(sentence: SentenceScore, threshold: float) -> str:
-    """Return the notice after a sentence that ended an answer, because it did not reach a threshold."""
+def why_stopped(sentence: SentenceScore, threshold: float, *, withheld: bool = False) -> str:
+    """Return the notice of a sentence that ended an answer, because it did not reach a threshold."""
     missing = f"has no score ({sentence.reason or sentence.status})"
     shown = missing if sentence.score is None else f"scored {sentence.score:.2f}"
-    return f"Stopped: this sentence {shown}, and {threshold:.2f} was asked for."
+    which, end = ("the next", "; it is withheld") if withheld else ("this", "")
+    return f"Stopped: {which} sentence {shown}, and {threshold:.2f} was asked for{end}."
 
 
 def citation(evidence: Evidence, passages: Sequence[str], passage_ids: Sequence[str] | None = None) -> Citation:

@@ -141,10 +141,18 @@ def test_a_short_answer_says_so(ask):
 
 
 def test_it_stops_below_a_score(ask):
-    assert ask(decoder="greedy", syncheck={"stop_below": 0.2}).choices[0].message.content == ANSWER
-    choice = ask(syncheck={"stop_below": 0.99}).choices[0]
-    assert choice.finish_reason == "content_filter" and choice.syncheck["status"] == "stopped"
-    assert choice.syncheck["notices"] == ["Stopped: this sentence scored 0.97, and 0.99 was asked for."]
+    assert ask(decoder="greedy", syncheck={"stop_below": 0.05}).choices[0].message.content == ANSWER
+    for after, text, notice in (
+        (False, "", "Stopped: the next sentence scored 0.97, and 0.99 was asked for; it is withheld."),
+        (True, "Lyon is large.", "Stopped: this sentence scored 0.97, and 0.99 was asked for."),
+    ):
+        options = {"stop_below": 0.99, "stop_after": after}
+        choice = ask(syncheck=options).choices[0]
+        assert choice.message.content == text
+        assert choice.finish_reason == "content_filter" and choice.syncheck["status"] == "stopped"
+        assert choice.syncheck["notices"] == [notice]
+        parts = list(ask(stream=True, syncheck=options))
+        assert "".join(p.choices[0].delta.content or "" for p in parts) == text
 
 
 def test_it_stops_below_a_score_at_the_last_sentence_too():
@@ -154,7 +162,7 @@ def test_it_stops_below_a_score_at_the_last_sentence_too():
         body = asked(decoder="greedy", context=["It opened in 1967."], syncheck={"stop_below": 0.5})
         (choice,) = httpx.post(f"{address}/v1/chat/completions", json=body).json()["choices"]
     assert (choice["finish_reason"], choice["syncheck"]["status"]) == ("content_filter", "stopped")
-    assert choice["message"]["content"] == "It opened in 1967. It has six lanes."
+    assert choice["message"]["content"] == "It opened in 1967."
 
 
 def test_a_temperature_samples_by_the_seed(ask):
@@ -176,7 +184,14 @@ def test_a_temperature_samples_by_the_seed(ask):
         {"logprobs": True},
         {"max_tokens": 0},
         {"seed": -1},
+        {"seed": 2**64},
         {"temperature": -1},
+        {"temperature": 1e-300},
+        {"temperature": 10**400},
+        {"top_p": 0},
+        {"top_p": 1.5},
+        {"stream_options": "x"},
+        {"syncheck": {"stop_below": 10**400}},
         {"context": []},
     ],
 )
@@ -246,7 +261,7 @@ def test_the_command_serves_the_bundled_model():
             (choice,) = httpx.post(f"{address}/v1/chat/completions", json=body, timeout=300).json()["choices"]
             text = choice["message"]["content"]
             assert text or decoder == "fod"  # no sentence of this short answer may pass
-            assert choice["syncheck"]["status"] == ("verified" if text else "no_text")
+            assert choice["syncheck"]["status"] in (("verified", "checked") if text else ("no_text",))
     finally:
         served.send_signal(signal.SIGINT)
         assert served.wait(60) == 0
