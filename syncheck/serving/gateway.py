@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 _USAGE_SECONDS = 10.0
 """How long the upstream's numbers of tokens are waited for after an answer was ended early."""
+_SAME = frozenset({"id", "object", "created", "model", "system_fingerprint", "service_tier"})
+"""Fields that all chunks of an answer share; those of the first one count."""
 
 
 class Gateway:
@@ -181,6 +183,7 @@ class _Stream:
         self._choices: dict[int, _Choice] = {}
         self._wanted = request.body.get("n") or 1
         self._last: dict[str, Any] | None = None
+        self._same: dict[str, Any] = {}
         self._unchecked: set[str] = set()
         self._named: set[str] = set()
         options = request.body.get("stream_options") or {}
@@ -238,6 +241,8 @@ class _Stream:
         self._unchecked |= unchecked
         usage = chunk.pop("usage", None)
         self._usage = usage or self._usage
+        for name in _SAME.intersection(chunk):  # or else each chunk could bring the next word of what is withheld
+            chunk[name] = self._same.setdefault(name, chunk[name])
         self._last = chunk
         taken = [choice for each in choices if (choice := await self._taken(each)) is not None]
         told = [

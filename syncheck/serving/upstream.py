@@ -190,8 +190,8 @@ class Asked:
         except ValueError:
             values = None
         if not isinstance(values, dict):
-            found = one_line(data[:80].decode(errors="replace"))
-            raise ServiceError(502, "upstream_invalid", f"the upstream did not send a JSON object; found {found!r}")
+            told = f"the upstream sent {len(data)} bytes that are no JSON object"  # and may be text of the model
+            raise ServiceError(502, "upstream_invalid", told)
         if error := values.get("error"):
             said = error.get("message") if isinstance(error, dict) else error
             told = one_line(said) if isinstance(said, str) else "it does not say which"

@@ -4,6 +4,7 @@ import sys
 
 import checkpoints
 import faults
+import gateway
 import pytest
 from kills import trial
 from records import COMMANDS, fuzz
@@ -26,6 +27,14 @@ def test_no_fault_leaves_a_sentence_scored_that_was_measured_under_it():
     assert {way for way, _, _ in outcomes} == set(faults.WAYS)
     assert any(outcome == "sentences failed" for _, _, outcome in outcomes)
     assert any("passed unchanged" in outcome for _, _, outcome in outcomes)
+
+
+def test_hostile_clients_and_lying_upstreams():
+    outcomes, wrong = gateway.run(200, seed=1)
+    assert wrong == []
+    ways = {f"{who}, {failing}" for who in ("lying upstream", "hostile client") for failing in ("closed", "open")}
+    assert {way for way, _ in outcomes} == ways
+    assert {outcome for _, outcome in outcomes} == {"answered", "refused", "ended with an error"}
 
 
 @pytest.mark.parametrize("command", ["score", "store", "features"])

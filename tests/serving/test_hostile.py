@@ -24,6 +24,7 @@ from syncheck.serving.strict import read_json
 SECRET = "SECRETTHOUGHT of the moon"
 KEY = "sk-upstream/secret-key"
 GOOD = "Lyon is large."
+WORDS = ("Lyon", " is", " large", ".")
 TOOLS = [{"type": "function", "function": {"name": "f", "parameters": {}}}]
 
 
@@ -122,13 +123,19 @@ def test_fields_that_carry_no_text_pass(posted, stream):
     assert {name: told[name] for name in fields} == fields
 
 
+def test_chunks_do_not_spell_out_what_is_withheld(posted):
+    parts = [
+        chunk({"content": piece}, id=word, model=word) for piece, word in zip(WORDS, ("c1", "x", "y", "z"), strict=True)
+    ]
+    response = posted(Upstream(stream=sse([*parts, chunk(finish="stop", id="w")])), asked(stream=True))
+    told = [json.loads(line[6:]) for line in response.text.split("\n") if line.startswith("data: {")]
+    assert {(part["id"], part["model"]) for part in told} == {("c1", "c1")}
+
+
 def logprobs_of(response, stream):
     found = [json.loads(line[6:]) for line in response.text.split("\n") if line.startswith("data: {")]
     choices = [c for part in found for c in part["choices"]] if stream else response.json()["choices"]
     return [entry for c in choices for entry in (c.get("logprobs") or {}).get("content", [])]
-
-
-WORDS = ("Lyon", " is", " large", ".")
 
 
 @pytest.mark.parametrize("stream", [False, True])
