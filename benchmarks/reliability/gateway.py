@@ -1,8 +1,8 @@
 """Lies of an upstream and requests of hostile clients, at random, through the gateway.
 
 Each run sends one request to a gateway before an upstream that tells one to three lies, in its fields, its
-log-probabilities, its JSON, its status or its stream. In every third run, the client is hostile instead: it alters
-the body, the headers or the address. Afterwards:
+log-probabilities, its JSON, its status or its stream. In every third run, the client is hostile instead, that of the
+gateway or of ``syncheck serve``: it alters the body, the headers or the address. Afterwards:
 
 * the status is a documented one, and 500 only if the upstream said so;
 * what came is JSON as its standard has it, or events of it that end in ``[DONE]`` or in an error, not in both;
@@ -25,6 +25,7 @@ import random
 import sys
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,7 @@ sys.path.insert(0, str(ROOT))
 
 from syncheck.serving.app import ServerConfig, create_app  # noqa: E402
 from syncheck.serving.gateway import Gateway  # noqa: E402
+from syncheck.serving.own_model import OwnModel  # noqa: E402
 from syncheck.streams import FoldedAnswer, fold, from_dict  # noqa: E402
 from syncheck.testing import scripted_monitor  # noqa: E402
 
@@ -281,7 +283,18 @@ def hostile(body: dict[str, Any], headers: dict[str, bytes], chance: Chance) -> 
         body["additional_provider_specific_params"] = {"context": PASSAGES, "at_least": 0.5}
     for _ in range(chance.randrange(1, 3)):
         place = chance.choice(objects(body))
-        added = ("n", "seed", "stream", "stream_options", "temperature", "syncheck", "context", "documents", "decoder")
+        added = (
+            "n",
+            "seed",
+            "max_tokens",
+            "stream",
+            "stream_options",
+            "temperature",
+            "syncheck",
+            "context",
+            "documents",
+            "decoder",
+        )
         place[chance.choice([*place, *added])] = odd(chance)
     data = json.dumps(body).encode()
     ways: list[dict[str, Any]] = [
@@ -343,6 +356,17 @@ class Lines(logging.Handler):
         self.lines.append((record.levelno, self.format(record)))
 
 
+def own_model(monitor: Any, failing: Any) -> OwnModel:
+    """Return what ``syncheck serve`` serves."""
+
+    def written(prompt: Any, *, seed: int, do_sample: bool, **options: Any) -> Any:
+        generator = torch.Generator().manual_seed(seed)
+        return monitor.stream(prompt, generator=generator, do_sample=do_sample, **options)
+
+    decoders: dict[str, Any] = {name: partial(written, do_sample=name == "sample") for name in ("greedy", "sample")}
+    return OwnModel(monitor, decoders, default="greedy", name="m", failing=failing, max_new_tokens=16)
+
+
 async def run_one(monitor: Any, chance: Chance, log: Lines) -> tuple[str, str, list[str]]:
     """Send one request; return what was done, what came of it, and what is wrong."""
     is_closed, is_hostile = chance.random() < 0.8, chance.random() < 1 / 3
@@ -372,18 +396,17 @@ async def run_one(monitor: Any, chance: Chance, log: Lines) -> tuple[str, str, l
     if is_hostile:
         method, path, data = hostile(body, headers, chance)
 
-    gateway = Gateway(
-        monitor,
-        "http://up/v1",
-        transport=upstream,
-        failing="closed" if is_closed else "open",
-        api_key=f"{KEYS['upstream']}\n" if has_key else None,
-    )
-    app, known = create_app(gateway, ServerConfig()), len(log.lines)
+    who, failing = "lying upstream", "closed" if is_closed else "open"
+    api_key = f"{KEYS['upstream']}\n" if has_key else None
+    source: Any = Gateway(monitor, "http://up/v1", transport=upstream, failing=failing, api_key=api_key)
+    if is_hostile:
+        who = chance.choice(["client of the gateway", "client of serve"])
+        source = source if who.endswith("gateway") else own_model(monitor, failing)
+    app, known = create_app(source, ServerConfig()), len(log.lines)
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost") as client:
         response = await asyncio.wait_for(client.request(method, path, content=data, headers=headers), 60)
-    await gateway.close()
-    way = f"{'hostile client' if is_hostile else 'lying upstream'}, {'closed' if is_closed else 'open'}"
+    await source.close()
+    way = f"{who}, {failing}"
     outcome = "answered" if response.status_code == 200 else "refused"
     hidden = ["VEILED"] if is_closed and not is_hostile and upstream.status == 200 else []
     if hidden and stops and not _OTHER_TEXT & set(lies):

@@ -384,7 +384,7 @@ def _require_index(choice: Mapping[str, Any], request: ChatRequest) -> int:
     """Return the index of a choice, which must be below the number that was asked for."""
     index, wanted = choice.get("index", 0), request.body.get("n") or 1
     if not 0 <= index < wanted:
-        raise invalid(f"it has a choice {index}, and {wanted} were asked for")
+        raise invalid(f"it has a choice with the index {index}, and n is {wanted}")
     return int(index)
 
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 from syncheck.decoding.scored import falls_below
-from syncheck.errors import SyncheckError
+from syncheck.errors import InputError, SyncheckError
 from syncheck.events import EndEvent, Event, SentenceEvent
 from syncheck.monitor import Monitor
 from syncheck.printable import shortened
@@ -259,6 +259,8 @@ class _Writing:
                     self._why_empty = self._source.why_empty(event) if request.passages else None
                 if new:
                     yield new
+        except InputError as error:  # of a prompt that is too long, which shows when the first event is asked for
+            raise ServiceError(400, "invalid_request", str(error)) from error
         finally:
             close = getattr(events, "close", None)
             if close is not None:

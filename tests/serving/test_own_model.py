@@ -193,6 +193,7 @@ def test_a_temperature_samples_by_the_seed(ask):
         {"stream_options": "x"},
         {"syncheck": {"stop_below": 10**400}},
         {"context": []},
+        {"context": ["a river. " * 5000]},
     ],
 )
 def test_what_is_not_served_is_refused(address, fields):
