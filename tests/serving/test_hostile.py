@@ -212,7 +212,6 @@ ECHOES = {
     "refused, escaped": (lambda r: b'{"error": {"message": "bad sk-upstream\\/secret-key"}}', 500),
     "refused in text": (lambda r: r.headers["authorization"].encode(), 403),
     "an error with success": (lambda r: json.dumps({"error": r.headers["authorization"]}).encode(), 200),
-    "no JSON": (lambda r: r.headers["authorization"].encode(), 200),
     "the text": (lambda r: json.dumps(whole(f"It is {r.headers['authorization']}.")).encode(), 200),
 }
 
@@ -264,7 +263,6 @@ FORGED = "boom\n2026-01-01 CRITICAL forged\x1b[2J\x9b31m \u202e\u2028end"
         Says(json.dumps({"error": {"message": FORGED}}, ensure_ascii=False).encode(), 500),
         Says(json.dumps({"error": FORGED}).encode()),
         Says(FORGED.encode(), 503),
-        Says(FORGED.encode()),
     ],
 )
 def test_what_the_upstream_says_is_one_printable_line(posted, caplog, source):
@@ -303,6 +301,14 @@ def test_a_body_without_an_end_is_refused_early(posted, monkeypatch, packed, pat
         response = posted(Source(status), body, path=path, method=method)
         assert response.json()["error"]["code"] == code and len(response.text) < 1000
         assert len(sent) <= 22
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_an_answer_that_does_not_parse_is_not_quoted(posted, stream):
+    data = json.dumps(whole(SECRET)).encode()[:-1] + b', "usage": NaN}'
+    kind = {"content-type": "text/event-stream"} if stream else {}
+    response = posted(Says(b"data: " + data + b"\n\n" if stream else data, headers=kind), asked(stream=stream))
+    assert response.json()["error"]["code"] == "upstream_invalid" and "SECRET" not in response.text
 
 
 def test_a_stream_without_an_end_is_ended(posted, monkeypatch):
