@@ -17,8 +17,8 @@ from fod.search import best_of, trace_of, walk
 from fod.types import Beam, Progress, SearchResult
 from syncheck import Event, Monitor, RagPrompt, Report, RetractEvent, SentenceEvent, SentenceScore
 from syncheck.decoding import GenerationSetup, Returning, check_reach
-from syncheck.report import TraceNode
-from syncheck.types import TokenSignals
+from syncheck.results import TraceNode
+from syncheck.results.types import TokenSignals
 
 
 def continued(prompt: RagPrompt, token_ids: Sequence[int], text: str) -> RagPrompt:

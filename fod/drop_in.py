@@ -28,8 +28,8 @@ from transformers.utils import ModelOutput
 
 from fod.config import Thresholds
 from syncheck import EndEvent, Event, Monitor, NoticeEvent, RagPrompt, Report, SentenceEvent, SentenceScore
+from syncheck.base.errors import InputError, WrongTypeError
 from syncheck.decoding import GenerationSetup, Returning, Row, check_reach, generation_setup, prepare_generation
-from syncheck.errors import InputError, WrongTypeError
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase

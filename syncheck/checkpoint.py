@@ -21,21 +21,21 @@ import torch
 
 from syncheck.aggregators import Aggregator
 from syncheck.aggregators.aggregator import check_folder, file_names
-from syncheck.alignment import ALIGNER_OPTIONS, Aligner, load_aligner, options_of, weights_of
-from syncheck.alignment.reader_network import INSTALL, can_read
+from syncheck.aligners import ALIGNER_OPTIONS, Aligner, load_aligner, options_of, weights_of
+from syncheck.aligners.reader.network import INSTALL, can_read
+from syncheck.base.checks import check_choice
+from syncheck.base.errors import CheckpointError, InputError, MismatchError
+from syncheck.base.files import check_digests, read_object, write_digests
+from syncheck.base.pretrained import require_tokenizer, same_weights, weights_sha256
 from syncheck.config import MonitorConfig, SegmenterConfig, Template
-from syncheck.errors import CheckpointError, InputError, MismatchError
-from syncheck.files import check_digests, read_object, write_digests
-from syncheck.given import check_choice
-from syncheck.pretrained import require_tokenizer, same_weights, weights_sha256
-from syncheck.schemas import feature_schema, needs_signals
+from syncheck.features.schemas import feature_schema, needs_signals
+from syncheck.results.types import FeatureSchema
 from syncheck.signals import LidReferences, require_watchable
-from syncheck.types import FeatureSchema
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-    from syncheck.parts import MonitorParts
+    from syncheck.monitor_base import MonitorParts
 
 _Kind = TypeVar("_Kind", bound="MonitorParts")
 

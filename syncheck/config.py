@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol
 
-from syncheck.errors import InputError
-from syncheck.given import check_choice, check_sequence, check_share
-from syncheck.schemas import needs_lid
+from syncheck.base.checks import check_choice, check_sequence, check_share
+from syncheck.base.errors import InputError
+from syncheck.features.schemas import needs_lid
 
 Template = Literal["auto", "biography", "chat", "plain", "ragtruth-qa"]
 ClassifierKind = Literal["lr", "xgb", "mlp"]
@@ -69,7 +69,7 @@ class SegmenterConfig:
     abbreviations: tuple[str, ...] = ()
     """Words whose full stop ends no sentence, with the stop (``"Dr."``), in any case; with a ``#`` (``"No.#"``), only
     before a number; with a ``~`` (``"p.m.~"``), only before a small letter. Untrained Punkt knows none;
-    :data:`syncheck.segments.ENGLISH_ABBREVIATIONS` has English ones. A sentence that ends in an abbreviation is joined
+    :data:`syncheck.text.sentences.ENGLISH_ABBREVIATIONS` has English ones. A sentence that ends in an abbreviation is joined
     with the next."""
     line_breaks: LineBreaks = "none"
     """Line breaks that end a sentence. ``none``: none, as in Punkt. ``paragraphs``: those before a blank line.

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, Self
 from syncheck import checkpoint
 from syncheck.aggregators.aggregator import file_names
 from syncheck.aggregators.kinds import KINDS
-from syncheck.alignment import Aligner
-from syncheck.errors import CheckpointError, InputError, WrongTypeError, describe_failure
-from syncheck.files import DIGESTS, read_object
-from syncheck.parts import MonitorParts
-from syncheck.schemas import needs_signals
+from syncheck.aligners import Aligner
+from syncheck.base.errors import CheckpointError, InputError, WrongTypeError, describe_failure
+from syncheck.base.files import DIGESTS, read_object
+from syncheck.features.schemas import needs_signals
+from syncheck.monitor_base import MonitorParts
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase

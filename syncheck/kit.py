@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Literal
 import torch
 from transformers.utils.logging import disable_progress_bar, enable_progress_bar, is_progress_bar_enabled
 
-from syncheck.alignment import load_aligner
+from syncheck.aligners import load_aligner
+from syncheck.base.checks import check_choice
+from syncheck.base.files import read_json
 from syncheck.checkpoint import GENERIC, GENERIC_READER, best_generic, packaged_monitor
-from syncheck.files import read_json
-from syncheck.given import check_choice
 from syncheck.monitor import Monitor
 
 if TYPE_CHECKING:

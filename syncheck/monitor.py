@@ -10,31 +10,31 @@ import torch
 
 from syncheck import checkpoint, replay
 from syncheck.aggregators import Aggregator
-from syncheck.alignment import Aligner
-from syncheck.attach import BatchWatch, Watch
+from syncheck.aligners import Aligner
+from syncheck.base.checks import check_choice
+from syncheck.base.errors import InputError, WrongTypeError
+from syncheck.base.pretrained import require_tokenizer
 from syncheck.config import AggregatorKind, MonitorConfig, ProbabilisticClassifier
 from syncheck.decoding import StopReason, decode, drain, prepare_generation
+from syncheck.decoding.attach import BatchWatch, Watch
 from syncheck.decoding.scored import ScoredAnswer, check_stop_below
-from syncheck.errors import InputError, WrongTypeError
-from syncheck.events import EndEvent, Event, SentenceEvent, TokenEvent
-from syncheck.given import check_choice
+from syncheck.features.schemas import ALIGNER_ALONE, feature_schema
 from syncheck.hub import StoredMonitor
-from syncheck.parts import require_prompt, rows_of
-from syncheck.pretrained import require_tokenizer
+from syncheck.monitor_base import require_prompt, rows_of
 from syncheck.replay import GivenResponse
-from syncheck.report import Report
-from syncheck.schemas import ALIGNER_ALONE, feature_schema
+from syncheck.results import Report
+from syncheck.results.events import EndEvent, Event, SentenceEvent, TokenEvent
+from syncheck.results.protocol import Reveal
+from syncheck.results.types import GeneratorToken, RagPrompt
 from syncheck.signals import LidReferences, require_watchable
-from syncheck.streams import watching
-from syncheck.streams.protocol import Reveal
-from syncheck.types import GeneratorToken, RagPrompt
+from syncheck.watching import text_watch as watching
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-    from syncheck.alignment import TextGenerator
+    from syncheck.aligners import TextGenerator
     from syncheck.labelling import LabelledResponse
-    from syncheck.streams import ProtocolEvent
+    from syncheck.results import ProtocolEvent
 
 Teacher: TypeAlias = 'Monitor | Aligner | TextGenerator | Literal["generic"]'
 """Source of labels for :meth:`Monitor.adapt`: a monitor, an aligner, a language model that is prompted for judgements,
@@ -320,7 +320,7 @@ class Monitor(StoredMonitor):
         prompt
             From :meth:`prompt`.
         reveal, stop_below, signals, at_once, passage_ids
-            As in :class:`syncheck.streams.TextWatch`.
+            As in :class:`syncheck.watching.TextWatch`.
 
         Returns
         -------
@@ -369,14 +369,14 @@ class Monitor(StoredMonitor):
         Yields
         ------
         ProtocolEvent
-            See :mod:`syncheck.streams`.
+            See :mod:`syncheck.watching`.
 
         Raises
         ------
         WrongTypeError
             If the stream or a piece has another type.
         InputError, NotReadyError, PromptError
-            As in :class:`syncheck.streams.TextWatch` and its ``feed``.
+            As in :class:`syncheck.watching.TextWatch` and its ``feed``.
         """
         return watching.watch(
             self,

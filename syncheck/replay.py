@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from syncheck.base.checks import check_sequence, check_text, check_texts
+from syncheck.base.errors import InputError, SyncheckError, WrongTypeError, describe_failure
 from syncheck.decoding import ScoredAnswer, Transcript, end_tokens_of
 from syncheck.decoding.generation import check_response
 from syncheck.decoding.measuring import unmeasured
 from syncheck.decoding.scored import scored_unmeasured
-from syncheck.errors import InputError, SyncheckError, WrongTypeError, describe_failure
-from syncheck.given import check_sequence, check_text, check_texts
-from syncheck.parts import MonitorParts, require_prompt
-from syncheck.schemas import needs_signals
-from syncheck.segments import Detokenizer, IncrementalSegmenter, in_given, positions_in, segment_given
+from syncheck.features.schemas import needs_signals
+from syncheck.monitor_base import MonitorParts, require_prompt
+from syncheck.results.types import RagPrompt, SentenceSpan
 from syncheck.signals import check_window, encoding_of, switches_of
-from syncheck.types import RagPrompt, SentenceSpan
+from syncheck.text.sentences import Detokenizer, IncrementalSegmenter, in_given, positions_in, segment_given
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase

@@ -11,19 +11,17 @@ from math import log, log1p
 import numpy as np
 
 from syncheck.aggregators import Aggregator
-from syncheck.alignment import Aligner, AskedAligner, Chunk, EvidenceIndex, Unaligned, languages_of
+from syncheck.aligners import Aligner, AskedAligner, Unaligned, languages_of
 from syncheck.config import BACKTRACK_THRESHOLD, PRUNE_THRESHOLD
-from syncheck.features.contrasts.contrast import contrast_with
-from syncheck.features.contrasts.differences import Difference
-from syncheck.features.contrasts.parsing import parse
+from syncheck.contrasts.contrast import contrast_with
+from syncheck.contrasts.differences import Difference
+from syncheck.contrasts.parsing import parse
 from syncheck.features.conversation import is_bare_answer, is_conversation, is_heading, is_reference
 from syncheck.features.groundedness import BEST_CHUNKS, ContextChunks, packaged_rarity, says_not_stated
+from syncheck.features.schemas import TEXT_FEATURES, EarlierSentences, SentenceText, needs_signals
 from syncheck.features.sentence import outweighs_contrasts, sentence_features, statement, text_features
-from syncheck.languages import foreign_language, readable
-from syncheck.lexical import LexicalShares, content_words, stem
-from syncheck.schemas import TEXT_FEATURES, EarlierSentences, SentenceText, needs_signals
-from syncheck.segments import SentenceCutter, is_checkable
-from syncheck.types import (
+from syncheck.reading import Chunk, EvidenceIndex
+from syncheck.results.types import (
     Contrast,
     FeatureSchema,
     RagPrompt,
@@ -35,6 +33,9 @@ from syncheck.types import (
     Support,
     Verdict,
 )
+from syncheck.text.languages import foreign_language, readable
+from syncheck.text.sentences import SentenceCutter, is_checkable
+from syncheck.text.words import LexicalShares, content_words, stem
 
 CONTRADICTED_ABOVE = 0.8
 """P(contradicted) above which a sentence below both thresholds gets the verdict ``contradicted``; the reader is then
@@ -53,7 +54,7 @@ class SentenceScorer:
     Without an aggregator, sentences get the status ``no_aggregator``; without an aligner, ``align_score`` is not
     measured. ``abbreviations`` end no sentence of the passages, as in
     :attr:`~syncheck.SegmenterConfig.abbreviations`. ``doubtful_below`` and ``unsupported_below`` are the thresholds of
-    verdicts, see :class:`~syncheck.types.SentenceScore`. ``monitor`` is the name of a bundled monitor, for the report.
+    verdicts, see :class:`~syncheck.results.types.SentenceScore`. ``monitor`` is the name of a bundled monitor, for the report.
     """
 
     def __init__(

@@ -18,13 +18,13 @@ ROOMS = (
     *("integrations", "cli", "testing"),
 )
 """What composes the stages; each may import those before it."""
-RESULTS = frozenset({"syncheck.spans.items", "syncheck.spans.words"})
+RESULTS = frozenset({"syncheck.results.spans", "syncheck.spans.words"})
 """Modules of a later room that hold nothing but data, which ``report`` draws."""
 STARTS = {"syncheck/monitor.py": "training"}
 """``Monitor.fit`` and ``adapt`` start what is built upon the monitor: inside the method, and never for a type."""
 COMMAND_LINE = frozenset({"cli"})
 COMPOSERS = frozenset({"__init__", *ROOMS})
-PUBLIC_ROOMS = frozenset({"syncheck.decoding", "syncheck.errors", "syncheck.report", "syncheck.types"})
+PUBLIC_ROOMS = frozenset({"syncheck.decoding", "syncheck.base.errors", "syncheck.report", "syncheck.results.types"})
 """Public subpackages, which fod may import from beside ``syncheck`` itself."""
 OUTSIDE = frozenset({"benchmarks", "examples", "tests"})
 PICKLES = frozenset({"cloudpickle", "dill", "joblib", "marshal", "pickle", "shelve"})

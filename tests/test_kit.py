@@ -9,7 +9,7 @@ import pytest
 
 from fod import FODGenerator
 from syncheck import SentenceEvent
-from syncheck.errors import InputError
+from syncheck.base.errors import InputError
 from syncheck.kit import demo_questions, kit_language_model, load_kit
 
 ASSETS = Path(str(files("syncheck") / "assets"))

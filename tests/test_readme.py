@@ -9,8 +9,8 @@ from boundaries import ROOT
 
 from syncheck import SegmenterConfig
 from syncheck.cli import main
-from syncheck.schemas import FEATURES, LID
-from syncheck.types import Status
+from syncheck.features.schemas import FEATURES, LID
+from syncheck.results.types import Status
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 SIGNALS = (ROOT / "docs" / "signals.md").read_text(encoding="utf-8")

@@ -30,11 +30,12 @@ import torch
 import xgboost
 
 from syncheck import Aggregator, Monitor, SyncheckError, __version__
-from syncheck.alignment import load_aligner
+from syncheck.aligners import load_aligner
+from syncheck.base.files import write_digests
 from syncheck.checkpoint import save
-from syncheck.files import write_digests
 from syncheck.kit import demo_questions, kit_language_model, load_kit
-from syncheck.spans import SpanItem, load_span_regressor
+from syncheck.results import SpanItem
+from syncheck.spans import load_span_regressor
 
 SECONDS = 10
 OUTCOMES = ("refused", "loaded", "crashed", "hung", "foreign error")

@@ -20,7 +20,7 @@ from itertools import groupby
 from pathlib import Path
 
 from syncheck.features.groundedness import NAMES, TABLE
-from syncheck.lexical import stem, words
+from syncheck.text.words import stem, words
 
 _WITHIN = re.compile(r"(?<=[a-z,] )[^\W\d_]{2,}(?=[ ,.;:)])")
 """Word within a sentence."""

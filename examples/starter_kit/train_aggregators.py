@@ -42,11 +42,11 @@ from syncheck.aggregators.monotone import MonotoneLogisticRegression
 from syncheck.checkpoint import GENERIC_BUNDLED, GENERIC_READER
 from syncheck.config import DEFAULT_SCHEMA, AggregatorKind, default_layers
 from syncheck.evaluation import auroc_table, benchmark_systems, best_aggregator, out_of_fold_scores
+from syncheck.features.schemas import needs_lid
 from syncheck.kit import kit_language_model
 from syncheck.labelling import LabelledResponse, LabelledSentence, load_ragtruth
-from syncheck.schemas import needs_lid
+from syncheck.results.types import FeatureSchema
 from syncheck.training import MeasuredSentences, fit_measured, measure, read_parquet, write_parquet
-from syncheck.types import FeatureSchema
 
 SEED = 11
 LENGTHS = (500, 900, 1400)

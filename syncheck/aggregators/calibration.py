@@ -14,9 +14,9 @@ from typing import Any, ClassVar, Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from syncheck.errors import InputError
-from syncheck.given import check_both_labels, check_choice, scores_with_labels
-from syncheck.types import Floats
+from syncheck.base.checks import check_both_labels, check_choice, scores_with_labels
+from syncheck.base.errors import InputError
+from syncheck.results.types import Floats
 
 CalibrationMethod = Literal["isotonic", "platt", "shift"]
 

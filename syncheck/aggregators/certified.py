@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from syncheck.aggregators.aggregator import Aggregator
 from syncheck.aggregators.models import Column, Ensemble, Network, StoredModel, log_odds_below
 from syncheck.aggregators.trees import NO_CHILD, Forest, Trees
-from syncheck.errors import InputError
-from syncheck.types import Bounds, Floats
+from syncheck.base.errors import InputError
+from syncheck.results.types import Bounds, Floats
 
 Ends = tuple[Floats, Floats]
 

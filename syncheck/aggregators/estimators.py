@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syncheck.aggregators.models import occlusion
+from syncheck.base.errors import CheckpointError, InputError, MissingExtraError, UntrustedTypesError, describe_failure
+from syncheck.base.files import REMEDY
 from syncheck.config import ProbabilisticClassifier
-from syncheck.errors import CheckpointError, InputError, MissingExtraError, UntrustedTypesError, describe_failure
-from syncheck.files import REMEDY
-from syncheck.types import Floats
+from syncheck.results.types import Floats
 
 CLOSEST = 1e-6
 """Least distance of a probability from 0 and 1 when its log-odds are taken; forests give both values."""

@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 from syncheck.aggregators.estimators import FittedEstimator
 from syncheck.aggregators.models import MEMBERS, Column, Ensemble, Network, StoredModel
 from syncheck.aggregators.trees import Forest
+from syncheck.base.checks import check_both_labels
+from syncheck.base.errors import InputError
 from syncheck.config import AggregatorKind, ClassifierKind, ProbabilisticClassifier
-from syncheck.errors import InputError
-from syncheck.given import check_both_labels
-from syncheck.schemas import feature_of
-from syncheck.types import Floats
+from syncheck.features.schemas import feature_of
+from syncheck.results.types import Floats
 
 KindName = AggregatorKind | Literal["estimator", "signal"]
 """The trained kinds, a scikit-learn classifier of the user's, and one signal taken as it is."""

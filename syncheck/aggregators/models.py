@@ -18,10 +18,10 @@ import safetensors.numpy
 from numpy.typing import NDArray
 
 from syncheck.aggregators.trees import Forest
+from syncheck.base.errors import CheckpointError, InputError
+from syncheck.base.files import parse_arrays, parse_object
 from syncheck.config import ClassifierKind
-from syncheck.errors import CheckpointError, InputError
-from syncheck.files import parse_arrays, parse_object
-from syncheck.types import FeatureSchema, Floats
+from syncheck.results.types import FeatureSchema, Floats
 
 MAX_DEPTH = 16
 """Largest number of layers of a network that is read."""

@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from syncheck.types import Floats
+from syncheck.results.types import Floats
 
 
 class MonotoneLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore[misc]

@@ -15,9 +15,9 @@ from typing import IO, Any
 import numpy as np
 
 from syncheck.aggregators.models import Network
-from syncheck.errors import CheckpointError, MismatchError
-from syncheck.files import DAMAGED, require_regular
-from syncheck.types import FeatureSchema, Floats
+from syncheck.base.errors import CheckpointError, MismatchError
+from syncheck.base.files import DAMAGED, require_regular
+from syncheck.results.types import FeatureSchema, Floats
 
 ALLOWED = frozenset(
     {

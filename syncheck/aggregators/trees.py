@@ -16,8 +16,8 @@ import numpy as np
 import safetensors.numpy
 from numpy.typing import NDArray
 
-from syncheck.errors import CheckpointError
-from syncheck.files import parse_arrays
+from syncheck.base.errors import CheckpointError
+from syncheck.base.files import parse_arrays
 
 MAX_TREES = 10_000
 MAX_NODES = 500_000

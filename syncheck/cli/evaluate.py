@@ -13,11 +13,11 @@ from typing import Any, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from syncheck.base.errors import InputError
 from syncheck.cli.labelled import measured_by, measuring_monitor, panels_of, refuse_idle
 from syncheck.cli.monitors import monitor_to_measure, scoring_monitor
 from syncheck.cli.outputs import check_file, write_json
 from syncheck.config import AggregatorKind
-from syncheck.errors import InputError
 from syncheck.evaluation import (
     OVERLAPS,
     AurocMatrix,
@@ -40,10 +40,10 @@ from syncheck.evaluation import (
     transfer_matrix,
     with_best,
 )
+from syncheck.features.schemas import feature_groups
 from syncheck.labelling import LabelledResponse
 from syncheck.monitor import Monitor
 from syncheck.report.plots import IntervalPanel, plot_intervals, plot_matrix
-from syncheck.schemas import feature_groups
 from syncheck.training import (
     LabelledSet,
     MeasuredSentences,

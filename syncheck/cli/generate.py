@@ -10,16 +10,17 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from syncheck.base.errors import InputError, NotReadyError
 from syncheck.cli.monitors import read_passages, scoring_monitor
 from syncheck.cli.record_runs import answer_records
 from syncheck.corpus import prompt_for, sentence_dicts
 from syncheck.corpus.records import Work, Worker, answer_one_by_one
 from syncheck.decoding import seeded_generator
-from syncheck.errors import InputError, NotReadyError
 from syncheck.kit import demo_questions, load_kit
 from syncheck.monitor import Monitor
-from syncheck.report import Answer, Case, Report, render_html, render_text, wants_colour
-from syncheck.types import SentenceScore
+from syncheck.report import render_html, render_text, wants_colour
+from syncheck.results import Answer, Case, Report
+from syncheck.results.types import SentenceScore
 
 _OF: Mapping[str, tuple[str, ...]] = {
     "temperature": ("sample", "fod", "rerank", "best-of-n"),

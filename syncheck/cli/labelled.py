@@ -13,10 +13,11 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from syncheck.alignment import Aligner, identity_of, is_same_aligner, weights_of
+from syncheck.aligners import Aligner, identity_of, is_same_aligner, weights_of
+from syncheck.base.errors import InputError
+from syncheck.base.printable import printable
 from syncheck.cli.monitors import monitor_to_measure
 from syncheck.config import MAX_SENTENCE_TOKENS
-from syncheck.errors import InputError
 from syncheck.labelling import (
     LabelledResponse,
     Propositioner,
@@ -31,9 +32,8 @@ from syncheck.labelling import (
 from syncheck.labelling.biographies import asks_models, is_biography
 from syncheck.labelling.responses import read_records
 from syncheck.monitor import Monitor
-from syncheck.printable import printable
 from syncheck.report.plots import IntervalPanel
-from syncheck.segments import ENGLISH_ABBREVIATIONS
+from syncheck.text.sentences import ENGLISH_ABBREVIATIONS
 from syncheck.training import (
     MeasuredSentences,
     check_measured_by,

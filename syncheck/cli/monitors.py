@@ -11,20 +11,20 @@ from typing import TYPE_CHECKING, Any, cast
 import torch
 
 from syncheck import checkpoint
-from syncheck.alignment import Aligner, convert_alignscore, load_aligner
-from syncheck.alignment.loading import AUTO
+from syncheck.aligners import Aligner, convert_alignscore, load_aligner
+from syncheck.aligners.loading import AUTO
+from syncheck.base.errors import InputError, MismatchError
+from syncheck.base.pretrained import load_model
 from syncheck.checkpoint import GENERIC, GENERIC_BUNDLED, GENERIC_READER
 from syncheck.cli.options import aligner_options
 from syncheck.cli.outputs import check_folder
 from syncheck.config import DEFAULT_SCHEMA, MonitorConfig, SegmenterConfig
-from syncheck.errors import InputError, MismatchError
+from syncheck.features.schemas import needs_lid
 from syncheck.hub import is_repository
 from syncheck.kit import KitPurpose, kit_language_model, load_kit
 from syncheck.monitor import Monitor
-from syncheck.pretrained import load_model
-from syncheck.schemas import needs_lid
-from syncheck.segments import ENGLISH_ABBREVIATIONS
 from syncheck.signals import LidReferences
+from syncheck.text.sentences import ENGLISH_ABBREVIATIONS
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase

@@ -19,14 +19,14 @@ from typing import IO, TYPE_CHECKING
 
 from tqdm import tqdm
 
+from syncheck.base.errors import InputError
+from syncheck.base.files import JsonDict, RefusedRecord
 from syncheck.cli.outputs import check_file, write_json
 from syncheck.cli.summaries import FORMATS, Summary
 from syncheck.corpus import Line, Store, Worker, answer, answer_corpus, corpus_lines, count_lines, run_locally
 from syncheck.corpus.engines import PART_SIZE, Engine
 from syncheck.corpus.plan import BUNDLED_RATES, estimate, load_rates
 from syncheck.corpus.records import Work
-from syncheck.errors import InputError
-from syncheck.files import JsonDict, RefusedRecord
 from syncheck.monitor import Monitor
 from syncheck.training.provenance import instrument_of
 

@@ -8,17 +8,18 @@ from collections import Counter
 from functools import partial
 from pathlib import Path
 
+from syncheck.base.errors import InputError
+from syncheck.base.files import JsonDict, field
+from syncheck.base.printable import counted
 from syncheck.cli.monitors import scoring_monitor
 from syncheck.cli.record_runs import answer_records, is_store
 from syncheck.cli.spans import unread
 from syncheck.corpus import RecordScorer
 from syncheck.corpus.scoring import score_row
-from syncheck.errors import InputError
-from syncheck.files import JsonDict, field
 from syncheck.monitor import Monitor
-from syncheck.printable import counted
-from syncheck.report import Answer, Case, Report, render_html
-from syncheck.spans import SignalSource, SpanRegressor, TokenReplay, label_dict, load_span_regressor, reads_signals
+from syncheck.report import render_html
+from syncheck.results import Answer, Case, Report, label_dict
+from syncheck.spans import SignalSource, SpanRegressor, TokenReplay, load_span_regressor, reads_signals
 
 BATCH_TOKENS = 16384
 """Number of tokens in a forward pass on an accelerator; on a CPU, padding costs more than a larger batch saves."""

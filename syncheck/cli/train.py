@@ -10,17 +10,17 @@ from pathlib import Path
 import numpy as np
 
 from syncheck.aggregators import RiskControlledThreshold
-from syncheck.alignment import load_aligner
+from syncheck.aligners import load_aligner
+from syncheck.base.errors import InputError
+from syncheck.base.printable import printable
 from syncheck.cli.labelled import chosen_responses, measured_by, panels_of, refuse_idle, report_left_out
 from syncheck.cli.monitors import monitor_to_measure, scoring_monitor
 from syncheck.cli.outputs import check_file, check_folder
 from syncheck.cli.record_runs import engine_of
 from syncheck.corpus.engines import PART_SIZE
-from syncheck.errors import InputError
 from syncheck.evaluation import best_aggregator, reliability_bins
 from syncheck.evaluation.reliability import save_reliability_diagram
 from syncheck.labelling import load_unlabelled
-from syncheck.printable import printable
 from syncheck.report.plots import plot_curve, plot_intervals
 from syncheck.training import (
     Calibrated,

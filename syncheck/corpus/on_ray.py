@@ -10,14 +10,14 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from syncheck.base.errors import InputError, MissingExtraError
+from syncheck.base.pretrained import load_model
 from syncheck.corpus.engines import Part
 from syncheck.corpus.records import Line, Worker, row_content
 from syncheck.corpus.scoring import RecordScorer
 from syncheck.corpus.store import table_of
-from syncheck.errors import InputError, MissingExtraError
 from syncheck.kit import load_kit
 from syncheck.monitor import Monitor
-from syncheck.pretrained import load_model
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -7,14 +7,14 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
+from syncheck.base.errors import InputError
+from syncheck.base.files import JsonDict, absence, field, fields_found, parsed_record
 from syncheck.corpus.records import Line, answer
-from syncheck.errors import InputError
-from syncheck.files import JsonDict, absence, field, fields_found, parsed_record
 from syncheck.monitor import Monitor
 from syncheck.prompts import prompt_from_texts
 from syncheck.replay import GivenResponse
-from syncheck.report import Report
-from syncheck.types import RagPrompt
+from syncheck.results import Report
+from syncheck.results.types import RagPrompt
 
 _SENTENCE_FIELDS = tuple(
     "text start end token_start token_end score status verdict remarks features reason evidence contrasts".split()

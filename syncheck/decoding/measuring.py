@@ -10,9 +10,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from syncheck.segments import last_text_token
+from syncheck.results.types import SentenceSignals, SentenceSpan
 from syncheck.signals import LidReferences, token_statistics
-from syncheck.types import SentenceSignals, SentenceSpan
+from syncheck.text.sentences import last_text_token
 
 
 @dataclass(frozen=True, slots=True)

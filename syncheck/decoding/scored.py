@@ -8,17 +8,17 @@ from contextlib import ExitStack
 
 import torch
 
+from syncheck.base.checks import check_share
+from syncheck.base.errors import NotReadyError
+from syncheck.base.printable import counted, quoted, summary
 from syncheck.decoding.generation import GenerationSetup
 from syncheck.decoding.loop import StopReason, decode
 from syncheck.decoding.measuring import Transcript
 from syncheck.decoding.rows import Scoped
 from syncheck.decoding.session import DecodingSession
-from syncheck.errors import NotReadyError
-from syncheck.given import check_share
-from syncheck.printable import counted, quoted, summary
-from syncheck.report import Report
+from syncheck.results import Report
+from syncheck.results.types import SentenceScore, SentenceSignals, SentenceSpan, TokenSignals
 from syncheck.scoring import SentenceScorer
-from syncheck.types import SentenceScore, SentenceSignals, SentenceSpan, TokenSignals
 
 
 class ScoredAnswer:

@@ -12,18 +12,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syncheck.aggregators import score_bounds
+from syncheck.base.checks import check_share
+from syncheck.base.errors import InputError, MismatchError, NotReadyError
 from syncheck.decoding import ScoredAnswer
 from syncheck.decoding.measuring import unmeasured
 from syncheck.decoding.scored import scored_unmeasured
 from syncheck.endpoints.servers import KnownTokens, ReplayServer
-from syncheck.errors import InputError, MismatchError, NotReadyError
-from syncheck.given import check_share
+from syncheck.features.schemas import LID, beyond_endpoints, needs_signals, signal_features
 from syncheck.replay import GivenResponse, read_responses
-from syncheck.report import Report
-from syncheck.schemas import LID, beyond_endpoints, needs_signals, signal_features
+from syncheck.results import Report
+from syncheck.results.types import Bounds, Floats, RagPrompt, SentenceScore, SentenceSignals, Status
 from syncheck.scoring import SentenceScorer
 from syncheck.signals import entropy_bounds, kl_bounds
-from syncheck.types import Bounds, Floats, RagPrompt, SentenceScore, SentenceSignals, Status
 
 if TYPE_CHECKING:
     from syncheck.monitor import Monitor

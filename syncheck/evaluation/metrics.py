@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from syncheck.types import Floats
+from syncheck.results.types import Floats
 
 Labels = NDArray[np.int64]
 Flags = NDArray[np.bool_]

@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from syncheck.aggregators import CalibrationMethod, fit_calibration
-from syncheck.errors import InputError
+from syncheck.base.checks import scores_with_labels
+from syncheck.base.errors import InputError
 from syncheck.evaluation.crossval import fold_numbers
-from syncheck.given import scores_with_labels
 from syncheck.report.plots import check_plot, wrapped
-from syncheck.types import Floats
+from syncheck.results.types import Floats
 
 BINS = 10
 

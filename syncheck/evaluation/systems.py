@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from syncheck.aggregators.kinds import fit_model
+from syncheck.base.errors import InputError
 from syncheck.config import AggregatorKind
-from syncheck.errors import InputError
 from syncheck.evaluation.crossval import (
     FoldFeatures,
     Folding,
@@ -23,8 +23,8 @@ from syncheck.evaluation.crossval import (
 )
 from syncheck.evaluation.metrics import best_threshold
 from syncheck.evaluation.tables import EvaluationTable, auroc_table, best_system
-from syncheck.schemas import SCHEMAS
-from syncheck.types import Floats
+from syncheck.features.schemas import SCHEMAS
+from syncheck.results.types import Floats
 
 ALL_FEATURES = "all features"
 """Name of the system that reads every column."""
@@ -244,7 +244,7 @@ def best_aggregator(
 def ablation_systems(names: Sequence[str], signals: Mapping[str, Sequence[str]]) -> tuple[System, ...]:
     """Return the system with all columns and, for each signal, the system with all other columns.
 
-    ``signals`` has columns by signal, as :func:`~syncheck.schemas.feature_groups` returns them. The systems are named
+    ``signals`` has columns by signal, as :func:`~syncheck.features.schemas.feature_groups` returns them. The systems are named
     ``"all features"`` and ``"without <signal>"``, in the order of ``signals``. Fewer than two signals raise InputError.
     """
     if len(signals) < 2:

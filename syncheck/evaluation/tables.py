@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from syncheck.errors import InputError
+from syncheck.base.checks import check_both_labels, real_numbers
+from syncheck.base.errors import InputError
+from syncheck.base.printable import printable
 from syncheck.evaluation.metrics import (
     BootstrapSamples,
     auprc,
@@ -20,9 +22,7 @@ from syncheck.evaluation.metrics import (
     deviation,
     held_out_thresholds,
 )
-from syncheck.given import check_both_labels, real_numbers
-from syncheck.printable import printable
-from syncheck.types import Floats
+from syncheck.results.types import Floats
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> list[str]:

@@ -10,13 +10,13 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from syncheck.base.checks import real_numbers
+from syncheck.base.errors import InputError
 from syncheck.config import AggregatorKind, ProbabilisticClassifier
-from syncheck.errors import InputError
 from syncheck.evaluation.crossval import FoldFeatures, Folding, cross_validate, fold_numbers
 from syncheck.evaluation.metrics import BootstrapSamples, bootstrap_interval, deviation
 from syncheck.evaluation.tables import aligned, json_number, with_interval
-from syncheck.given import real_numbers
-from syncheck.types import FeatureSchema, Floats
+from syncheck.results.types import FeatureSchema, Floats
 
 
 @dataclass(frozen=True, slots=True)

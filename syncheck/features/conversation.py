@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from syncheck.lexical import words
+from syncheck.text.words import words
 
 _ANSWERS = frozenset("yes no yeah yep nope sure okay ok certainly absolutely definitely indeed exactly".split())
 _CITING = frozenset("source sources reference references citation citations see".split())

@@ -16,7 +16,7 @@ from itertools import pairwise
 from math import log, log1p, nan
 from typing import TypeVar
 
-from syncheck.lexical import stem, without_stop_words, words
+from syncheck.text.words import stem, without_stop_words, words
 
 BEST_CHUNKS = 4
 """Number of chunks that are compared with a sentence; the bundled aligner reads as many."""
@@ -70,7 +70,7 @@ class Rarity:
     articles: int
     """Number of articles that were counted."""
     counts: Mapping[str, int]
-    """Number of articles in which a stem (:func:`syncheck.lexical.stem`) occurs; the rarest stems may be left out."""
+    """Number of articles in which a stem (:func:`syncheck.text.words.stem`) occurs; the rarest stems may be left out."""
 
     def __call__(self, stem: str) -> float:
         """Return ln((N + 1) / (n + 1)), in nats, of a stem in n of N articles; n is 0 for an unknown stem."""
@@ -133,7 +133,7 @@ class ContextChunks:
 
 @dataclass(frozen=True, slots=True)
 class Groundedness:
-    """Features of one sentence, described in :data:`~syncheck.schemas.FEATURES`; NaN if there is nothing to count.
+    """Features of one sentence, described in :data:`~syncheck.features.schemas.FEATURES`; NaN if there is nothing to count.
 
     A sentence that says that something is not stated may name things that the context lacks without being unfaithful;
     ``absence`` accounts for that.

@@ -12,12 +12,20 @@ from typing import get_args
 
 import numpy as np
 
-from syncheck.errors import InputError
-from syncheck.features.contrasts.contrast import Contrasted, contrast_with
+from syncheck.base.errors import InputError
+from syncheck.contrasts.contrast import Contrasted, contrast_with
 from syncheck.features.groundedness import ContextChunks, Groundedness, Rarity, groundedness, says_not_stated
-from syncheck.lexical import ContextLexicon, LexicalShares, has_letter, lexical_shares, novel_pairs
-from syncheck.schemas import FEATURE_GROUPS, FEATURES, LID, SCHEMAS, TEXT_FEATURES, SentenceText, signal_features
-from syncheck.types import ContrastKind, FeatureSchema, SentenceFeatures, SentenceSignals, Support
+from syncheck.features.schemas import (
+    FEATURE_GROUPS,
+    FEATURES,
+    LID,
+    SCHEMAS,
+    TEXT_FEATURES,
+    SentenceText,
+    signal_features,
+)
+from syncheck.results.types import ContrastKind, FeatureSchema, SentenceFeatures, SentenceSignals, Support
+from syncheck.text.words import ContextLexicon, LexicalShares, has_letter, lexical_shares, novel_pairs
 
 CONTRASTS_BELOW = -1.0
 """Log-odds of support, in nats, up to which contrasts count beside an aligner that reads; above, most are wrong."""
@@ -137,7 +145,7 @@ def text_features(
     ``logit`` is the log-odds of support, None if not measured. Contrasts do not count if they are ``outweighed``
     (:func:`outweighs_contrasts`). ``best`` has the indices of at most four chunks that
     share most with the sentence, best first. ``compare`` may be a cached
-    :func:`~syncheck.features.contrasts.contrast.contrast_with`.
+    :func:`~syncheck.contrasts.contrast.contrast_with`.
     """
     contrasted = compare(statement(sentence), tuple(chunks.texts[number] for number in best))
     stated = contrasted.sentence

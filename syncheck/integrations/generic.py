@@ -7,15 +7,15 @@ from functools import cache
 from threading import Lock
 from typing import TYPE_CHECKING
 
-from syncheck.errors import InputError, WrongTypeError
-from syncheck.given import check_sequence, check_share, check_text, check_texts
+from syncheck.base.checks import check_sequence, check_share, check_text, check_texts
+from syncheck.base.errors import InputError, WrongTypeError
+from syncheck.base.printable import counted
 from syncheck.kit import load_kit
-from syncheck.printable import counted
 
 if TYPE_CHECKING:
     from syncheck.monitor import Monitor
-    from syncheck.report import Report
-    from syncheck.types import SentenceScore
+    from syncheck.results import Report
+    from syncheck.results.types import SentenceScore
 
 QUESTION = "What do the passages say?"
 """Placeholder for an unknown question; a monitor that reads text alone ignores it."""

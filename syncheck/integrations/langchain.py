@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from syncheck.errors import InputError, MissingExtraError, WrongTypeError
+from syncheck.base.errors import InputError, MissingExtraError, WrongTypeError
 from syncheck.integrations.generic import QUESTION, monitor_or_generic
 
 with MissingExtraError.unless("langchain-core", "langchain"):
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from langchain_core.outputs import LLMResult
 
     from syncheck.monitor import Monitor
-    from syncheck.report import Report
+    from syncheck.results import Report
 
 __all__ = ["FaithfulnessCallback", "FaithfulnessCheck"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from syncheck.errors import InputError, MissingExtraError, WrongTypeError
-from syncheck.given import check_share, check_text
+from syncheck.base.checks import check_share, check_text
+from syncheck.base.errors import InputError, MissingExtraError, WrongTypeError
 from syncheck.integrations.generic import QUESTION, monitor_or_generic
 
 with MissingExtraError.unless("llama-index-core", "llama-index"):
@@ -17,7 +17,7 @@ with MissingExtraError.unless("llama-index-core", "llama-index"):
 
 if TYPE_CHECKING:
     from syncheck.monitor import Monitor
-    from syncheck.report import Report
+    from syncheck.results import Report
 
 __all__ = ["SupportPostprocessor", "score_response"]
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from syncheck.errors import CheckpointError, InputError, RecordError, TextGeneratorError
-from syncheck.given import check_choice
+from syncheck.base.checks import check_choice
+from syncheck.base.errors import CheckpointError, InputError, RecordError, TextGeneratorError
 from syncheck.labelling.judges import PropositionJudge
 from syncheck.labelling.labels import labelled_sentences
 from syncheck.labelling.passages import Passage, words_of

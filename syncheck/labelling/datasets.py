@@ -8,8 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from syncheck.errors import InputError, RecordError, WrongTypeError
-from syncheck.files import parsed_record
+from syncheck.base.errors import InputError, RecordError, WrongTypeError
+from syncheck.base.files import parsed_record
+from syncheck.base.printable import shortened
 from syncheck.labelling.biographies import is_biography, load_biographies
 from syncheck.labelling.groups import with_groups
 from syncheck.labelling.judges import PropositionJudge
@@ -27,8 +28,7 @@ from syncheck.labelling.responses import (
     read_spans,
     with_own_ids,
 )
-from syncheck.printable import shortened
-from syncheck.segments import is_checkable
+from syncheck.text.sentences import is_checkable
 
 
 def load_records(

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
-from syncheck.errors import InputError
-from syncheck.given import check_choice
+from syncheck.base.checks import check_choice
+from syncheck.base.errors import InputError
 from syncheck.labelling.biographies import BIOGRAPHY_PASSAGES, BIOGRAPHY_QUESTION
 from syncheck.labelling.passages import Bm25, Passage, words_of
 from syncheck.labelling.responses import PromptSource

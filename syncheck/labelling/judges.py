@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from syncheck.alignment import Aligner, load_aligner
-from syncheck.alignment.evidence import split_to_fit
-from syncheck.errors import InputError
+from syncheck.aligners import Aligner, load_aligner
+from syncheck.base.errors import InputError
 from syncheck.labelling.propositioners import EncoderDecoder
+from syncheck.reading.evidence import split_to_fit
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -88,7 +88,7 @@ class SupportJudge:
     """Judge by an aligner: a proposition is faithful if its support reaches a threshold.
 
     The threshold is in (0, 1]; another raises InputError. The aligner must not be the one whose support is a feature of
-    the sentences that are labelled; see :func:`syncheck.alignment.is_same_aligner`.
+    the sentences that are labelled; see :func:`syncheck.aligners.is_same_aligner`.
     """
 
     def __init__(self, aligner: Aligner, *, threshold: float = SUPPORT_THRESHOLD) -> None:

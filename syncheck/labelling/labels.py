@@ -8,11 +8,11 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from syncheck.errors import InputError, RecordError
+from syncheck.base.errors import InputError, RecordError
+from syncheck.base.printable import shortened
 from syncheck.labelling.responses import SHOWN, LabelledResponse, LabelledSentence, UnfaithfulSpan
-from syncheck.lexical import has_letter
-from syncheck.printable import shortened
-from syncheck.segments import is_checkable
+from syncheck.text.sentences import is_checkable
+from syncheck.text.words import has_letter
 
 Rule = Literal["overlap", "paper"]
 """``overlap``: a sentence is unfaithful if it shares a character with a span. ``paper``: only if one of the two

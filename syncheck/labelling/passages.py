@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from syncheck.errors import InputError, MissingExtraError
+from syncheck.base.errors import InputError, MissingExtraError
 from syncheck.labelling.responses import read_records
 
 _WORD = re.compile(r"\w+")

@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from syncheck.errors import PromptError
-from syncheck.features.contrasts.opposites import OPPOSITES
+from syncheck.base.errors import PromptError
+from syncheck.contrasts.opposites import OPPOSITES
 from syncheck.labelling.responses import LabelledResponse, LabelledSentence
-from syncheck.lexical import content_words, stem
+from syncheck.text.words import content_words, stem
 
 TRANSPLANTED = "transplanted"
 EXCHANGED = "exchanged passages"

@@ -12,9 +12,9 @@ import torch
 from nltk.tokenize.punkt import PunktSentenceTokenizer
 from transformers import AutoConfig, AutoModelForSeq2SeqLM, PreTrainedModel, PreTrainedTokenizerBase
 
-from syncheck.alignment import LocalTextGenerator, TextGenerator
-from syncheck.errors import CheckpointError, InputError, TextGeneratorError
-from syncheck.pretrained import load_pretrained, load_tokenizer
+from syncheck.aligners import LocalTextGenerator, TextGenerator
+from syncheck.base.errors import CheckpointError, InputError, TextGeneratorError
+from syncheck.base.pretrained import load_pretrained, load_tokenizer
 
 Propositioner = Callable[[str], Sequence[str]]
 """Function that splits a response into statements that can be checked one by one."""
@@ -59,7 +59,7 @@ class RuleBasedPropositioner:
 class InstructPropositioner:
     """Propositioner that prompts an instruct model for the propositions of a text as a JSON list.
 
-    The model is a text generator, such as a :class:`syncheck.alignment.LocalTextGenerator`.
+    The model is a text generator, such as a :class:`syncheck.aligners.LocalTextGenerator`.
     """
 
     def __init__(self, evaluator: TextGenerator) -> None:

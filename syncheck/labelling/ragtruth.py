@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from syncheck.errors import InputError
-from syncheck.given import check_choice
+from syncheck.base.checks import check_choice
+from syncheck.base.errors import InputError
 from syncheck.labelling.responses import (
     LabelledResponse,
     PromptSource,

@@ -8,14 +8,14 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from syncheck.errors import InputError, RecordError
-from syncheck.files import fields_found, parsed_record, record_lines
-from syncheck.printable import shortened
+from syncheck.base.errors import InputError, RecordError
+from syncheck.base.files import fields_found, parsed_record, record_lines
+from syncheck.base.printable import shortened
 from syncheck.prompts import prompt_from_texts
-from syncheck.types import RagPrompt
+from syncheck.results.types import RagPrompt
 
 if TYPE_CHECKING:
-    from syncheck.parts import MonitorParts
+    from syncheck.monitor_base import MonitorParts
 
 T = TypeVar("T")
 

@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from tqdm import tqdm
 
-from syncheck.errors import InputError, PromptError
-from syncheck.files import replaced
+from syncheck.base.errors import InputError, PromptError
+from syncheck.base.files import replaced
 from syncheck.labelling.datasets import labelled_record
 from syncheck.labelling.responses import LabelledResponse, LabelledSentence, prompt_of
 from syncheck.replay import GivenResponse, read_response, replay_batches
-from syncheck.segments import is_checkable
-from syncheck.types import Evidence, SentenceScore
+from syncheck.results.types import Evidence, SentenceScore
+from syncheck.text.sentences import is_checkable
 
 if TYPE_CHECKING:
-    from syncheck.parts import MonitorParts
-    from syncheck.types import RagPrompt
+    from syncheck.monitor_base import MonitorParts
+    from syncheck.results.types import RagPrompt
 
 LabelOrder = Literal["nearest", "random"]
 """``nearest``: sentences in order of the distance of their scores from the monitor's threshold, to gain the most from

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from syncheck.features.schemas import LARGE_KL_NATS
 from syncheck.report.labels import (
     VERDICTS,
     FeatureLabel,
@@ -21,11 +22,10 @@ from syncheck.report.labels import (
     shades_of,
     tint,
 )
-from syncheck.schemas import LARGE_KL_NATS
-from syncheck.types import SentenceScore, TokenSignals, Verdict
+from syncheck.results.types import SentenceScore, TokenSignals, Verdict
 
 if TYPE_CHECKING:
-    from syncheck.report.model import Answer, Case, Report
+    from syncheck.results.report import Answer, Case, Report
 
 _DARKEST_KL_NATS = 2 * LARGE_KL_NATS
 _WEIGHTIEST = 5

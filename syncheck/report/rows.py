@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import get_args
 
-from syncheck.errors import InputError
-from syncheck.files import JsonDict, field, fields_found
+from syncheck.base.errors import InputError
+from syncheck.base.files import JsonDict, field, fields_found
 from syncheck.report.labels import REMARKS
-from syncheck.types import Contrast, ContrastKind, Evidence, Remark, SentenceScore, Status, Verdict
+from syncheck.results.types import Contrast, ContrastKind, Evidence, Remark, SentenceScore, Status, Verdict
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from syncheck.files import RefusedRecord
-from syncheck.printable import counted
+from syncheck.base.files import RefusedRecord
+from syncheck.base.printable import counted
 from syncheck.report.labels import ShadeView, shades_of
-from syncheck.spans.items import SpanItem, SpanLabels
+from syncheck.results.spans import SpanItem, SpanLabels
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,16 +20,16 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from syncheck.errors import SyncheckError, describe_failure
+from syncheck.base.errors import SyncheckError, describe_failure
 from syncheck.kit import demo_questions
 from syncheck.monitor import Monitor
-from syncheck.report import Report
+from syncheck.results import Report
+from syncheck.results.protocol import Reveal
 from syncheck.serving.chat import ChatRequest, ServiceError, read_chat, read_given
 from syncheck.serving.checked import Failing, in_thread
 from syncheck.serving.guardrail import Guardrail
 from syncheck.serving.kept import KeptAnswer, KeptAnswers, events_of
 from syncheck.serving.limits import Deadline, Metrics, Queue, ScoreBatches
-from syncheck.streams.protocol import Reveal
 
 if TYPE_CHECKING:
     from starlette.requests import Request

@@ -11,11 +11,9 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any, Literal, ParamSpec, TypeVar
 
-from syncheck.errors import InputError, describe_failure
+from syncheck.base.errors import InputError, describe_failure
 from syncheck.monitor import Monitor
-from syncheck.report.model import sentence_dict
-from syncheck.serving.chat import ChatRequest, ServiceError
-from syncheck.streams.protocol import (
+from syncheck.results.protocol import (
     VERSION,
     Append,
     Final,
@@ -26,8 +24,10 @@ from syncheck.streams.protocol import (
     fold,
     to_dict,
 )
-from syncheck.streams.watching import TextWatch
-from syncheck.types import SentenceScore
+from syncheck.results.report import sentence_dict
+from syncheck.results.types import SentenceScore
+from syncheck.serving.chat import ChatRequest, ServiceError
+from syncheck.watching.text_watch import TextWatch
 
 logger = logging.getLogger(__name__)
 

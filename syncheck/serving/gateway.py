@@ -10,10 +10,10 @@ from typing import Any
 import httpx
 
 from syncheck.monitor import Monitor
+from syncheck.results.protocol import VERSION, FoldedAnswer, ProtocolEvent, fold, to_dict
 from syncheck.serving.chat import ChatRequest, ServiceError
 from syncheck.serving.checked import NO_PASSAGES, CheckedText, Failing, Outcome, in_thread, shown_text, whole_answer
 from syncheck.serving.limits import Deadline
-from syncheck.streams.protocol import VERSION, FoldedAnswer, ProtocolEvent, fold, to_dict
 
 _NO_TEXT = frozenset({"role", "content", "tool_calls", "function_call", "refusal"})
 """Parts of a message that need no check of their own; other parts are left out, or marked."""

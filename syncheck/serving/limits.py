@@ -13,10 +13,10 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from syncheck.monitor import Monitor
 from syncheck.replay import GivenResponse
-from syncheck.report import Report
+from syncheck.results import Report
+from syncheck.results.types import RagPrompt
 from syncheck.serving.chat import ServiceError
 from syncheck.serving.checked import in_thread
-from syncheck.types import RagPrompt
 
 _MOST_AT_ONCE = 32
 """Largest number of responses that are scored in one batch."""

@@ -8,10 +8,13 @@ import uuid
 from collections.abc import AsyncIterator, Iterator, Mapping
 from typing import Any, Protocol
 
-from syncheck.errors import SyncheckError
-from syncheck.events import EndEvent, Event
+from syncheck.base.errors import SyncheckError
 from syncheck.monitor import Monitor
-from syncheck.report import Report
+from syncheck.results import Report
+from syncheck.results.events import EndEvent, Event
+from syncheck.results.protocol import VERSION, ProtocolEvent, Reveal, Verified, to_dict
+from syncheck.results.types import RagPrompt
+from syncheck.results.writer import EventWriter, why_stopped
 from syncheck.serving.chat import ChatRequest, ServiceError, text_of
 from syncheck.serving.checked import (
     NO_PASSAGES,
@@ -23,9 +26,6 @@ from syncheck.serving.checked import (
     whole_answer,
 )
 from syncheck.serving.limits import Deadline
-from syncheck.streams.protocol import VERSION, ProtocolEvent, Reveal, Verified, to_dict
-from syncheck.streams.writer import EventWriter, why_stopped
-from syncheck.types import RagPrompt
 
 _NEUTRAL: Mapping[str, tuple[Any, ...]] = {
     "n": (1,),

@@ -10,11 +10,11 @@ from urllib.parse import unquote
 import numpy as np
 from numpy.typing import NDArray
 
-from syncheck.errors import InputError
+from syncheck.base.checks import check_choice
+from syncheck.base.errors import InputError
 from syncheck.evaluation.metrics import bootstrap_interval
 from syncheck.evaluation.tables import aligned, with_interval
-from syncheck.given import check_choice
-from syncheck.spans.items import SoftSpan, SpanItem, SpanLabels, labels_of, risk_of
+from syncheck.results.spans import SoftSpan, SpanItem, SpanLabels, labels_of, risk_of
 from syncheck.spans.mikani import MAX_WORDS, RegressorKind, SpanRegressor
 from syncheck.spans.word_features import SpanSchema
 from syncheck.spans.word_sources import WordSource, regression_features

@@ -7,9 +7,9 @@ from difflib import SequenceMatcher
 
 import numpy as np
 
-from syncheck.alignment.evaluators import TextGenerator
-from syncheck.errors import TextGeneratorError
-from syncheck.spans.items import SpanItem, SpanLabels, labels_of
+from syncheck.aligners.evaluators import TextGenerator
+from syncheck.base.errors import TextGeneratorError
+from syncheck.results.spans import SpanItem, SpanLabels, labels_of
 from syncheck.spans.words import words_of
 
 PROMPT = """Read the following references:

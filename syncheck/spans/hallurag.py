@@ -16,15 +16,15 @@ import numpy as np
 from nltk.tokenize.punkt import PunktSentenceTokenizer
 from numpy.typing import NDArray
 
-from syncheck.alignment.evaluators import TextGenerator
-from syncheck.alignment.evidence import split_passages
-from syncheck.errors import InputError, PromptError, TextGeneratorError
-from syncheck.segments.token_text import visible
-from syncheck.spans.items import SpanItem, SpanLabels, labels_of
+from syncheck.aligners.evaluators import TextGenerator
+from syncheck.base.errors import InputError, PromptError, TextGeneratorError
+from syncheck.reading.evidence import split_passages
+from syncheck.results.spans import SpanItem, SpanLabels, labels_of
+from syncheck.results.types import TokenSignals
 from syncheck.spans.retrieval import SentenceEncoder
 from syncheck.spans.word_sources import Measure
 from syncheck.spans.words import Word, words_of
-from syncheck.types import TokenSignals
+from syncheck.text.sentences.token_text import visible
 
 LOWEST_PROBABILITY = 0.01
 LOWEST_SIMILARITY = 0.5

@@ -8,9 +8,9 @@ from typing import Self
 import numpy as np
 from safetensors.numpy import save
 
-from syncheck.errors import CheckpointError
-from syncheck.files import parse_arrays
-from syncheck.types import Floats
+from syncheck.base.errors import CheckpointError
+from syncheck.base.files import parse_arrays
+from syncheck.results.types import Floats
 
 _ROWS = 4096
 

@@ -19,15 +19,15 @@ from typing import Any, Literal, Self, get_args
 import numpy as np
 
 from syncheck.aggregators.trees import Forest
-from syncheck.errors import CheckpointError, InputError, MismatchError
-from syncheck.files import read_bytes, read_object
-from syncheck.given import check_choice
-from syncheck.spans.items import SpanItem, SpanLabels, labels_of, likely_overlap, risk_of
+from syncheck.base.checks import check_choice
+from syncheck.base.errors import CheckpointError, InputError, MismatchError
+from syncheck.base.files import read_bytes, read_object
+from syncheck.results.spans import SpanItem, SpanLabels, labels_of, likely_overlap, risk_of
+from syncheck.results.types import Floats
 from syncheck.spans.kernel_machine import KernelMachine
 from syncheck.spans.word_features import SpanSchema
 from syncheck.spans.word_sources import SIGNALS, WordSource, regression_features, regression_names
 from syncheck.spans.words import words_of
-from syncheck.types import Floats
 
 RegressorKind = Literal["xgb", "svr"]
 

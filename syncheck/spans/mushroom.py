@@ -10,10 +10,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from syncheck.errors import InputError
-from syncheck.given import check_texts
+from syncheck.base.checks import check_texts
+from syncheck.base.errors import InputError
 from syncheck.labelling.responses import Record, read_records
-from syncheck.spans.items import SoftSpan, SpanItem, SpanLabels, hard_spans, label_dict
+from syncheck.results.spans import SoftSpan, SpanItem, SpanLabels, hard_spans, label_dict
 
 
 def load_span_items(path: str | Path) -> list[SpanItem]:

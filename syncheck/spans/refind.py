@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from syncheck.base.checks import check_choice
+from syncheck.base.errors import InputError, PromptError
 from syncheck.checkpoint import fingerprint
 from syncheck.config import MonitorConfig
-from syncheck.errors import InputError, PromptError
-from syncheck.given import check_choice
 from syncheck.monitor import Monitor
 from syncheck.prompts import prompt_from_texts
+from syncheck.results.spans import SpanItem, SpanLabels, labels_of
+from syncheck.results.types import Floats, TokenSignals
 from syncheck.signals import window_of
-from syncheck.spans.items import SpanItem, SpanLabels, labels_of
 from syncheck.spans.word_sources import Measure
 from syncheck.spans.words import token_char_spans
-from syncheck.types import Floats, TokenSignals
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase

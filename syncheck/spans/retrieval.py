@@ -11,12 +11,12 @@ import torch
 from huggingface_hub import try_to_load_from_cache
 from transformers import AutoModel, AutoTokenizer
 
-from syncheck.alignment.evidence import split_passages
-from syncheck.errors import InputError
+from syncheck.base.errors import InputError
+from syncheck.base.pretrained import load_pretrained
 from syncheck.labelling.passages import Bm25, Passage
-from syncheck.pretrained import load_pretrained
+from syncheck.reading.evidence import split_passages
+from syncheck.results.types import Floats
 from syncheck.spans.words import normalised, words_of
-from syncheck.types import Floats
 
 
 class SentenceEncoder(Protocol):

@@ -10,12 +10,12 @@ import numpy as np
 import torch
 from transformers import AutoModelForTokenClassification, AutoTokenizer
 
+from syncheck.base.errors import CheckpointError, InputError
+from syncheck.base.pretrained import load_pretrained
 from syncheck.checkpoint import fingerprint
-from syncheck.errors import CheckpointError, InputError
-from syncheck.pretrained import load_pretrained
-from syncheck.spans.items import SpanItem, SpanLabels, labels_of
+from syncheck.results.spans import SpanItem, SpanLabels, labels_of
+from syncheck.results.types import Floats
 from syncheck.spans.words import Word
-from syncheck.types import Floats
 
 
 class TokenClassifierDetector:

@@ -15,10 +15,10 @@ from typing import Literal
 
 import numpy as np
 
-from syncheck.given import check_choice
-from syncheck.spans.items import SpanItem
+from syncheck.base.checks import check_choice
+from syncheck.results.spans import SpanItem
+from syncheck.results.types import Floats
 from syncheck.spans.words import Word, normalised, token_char_spans, word_rarity, words_of
-from syncheck.types import Floats
 
 SpanSchema = Literal["spans.v1", "spans-rarity.v1"]
 

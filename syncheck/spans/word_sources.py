@@ -13,12 +13,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from syncheck.errors import CheckpointError, InputError, MissingExtraError, NotReadyError, PromptError
+from syncheck.base.errors import CheckpointError, InputError, MissingExtraError, NotReadyError, PromptError
+from syncheck.results.spans import SpanItem
+from syncheck.results.types import Floats, TokenSignals
 from syncheck.signals import context_sensitivity_ratio
-from syncheck.spans.items import SpanItem
 from syncheck.spans.word_features import SpanSchema, span_feature_names, word_features
 from syncheck.spans.words import Word, words_of
-from syncheck.types import Floats, TokenSignals
 
 
 class WordSource(Protocol):

@@ -14,7 +14,7 @@ import numpy as np
 import regex
 from numpy.typing import NDArray
 
-from syncheck.errors import MissingExtraError
+from syncheck.base.errors import MissingExtraError
 
 Kind = Literal["letters", "number", "ideograph", "symbol"]
 

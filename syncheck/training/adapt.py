@@ -14,16 +14,17 @@ import numpy as np
 import torch
 from tqdm import tqdm
 
-from syncheck.alignment import Aligner, AskedAligner, EvidenceIndex, SpanAligner, Unaligned
+from syncheck.aligners import Aligner, AskedAligner, SpanAligner, Unaligned
+from syncheck.base.errors import InputError, PromptError, TextGeneratorError, WrongTypeError
 from syncheck.config import AggregatorKind, MonitorConfig
-from syncheck.errors import InputError, PromptError, TextGeneratorError, WrongTypeError
 from syncheck.evaluation.systems import best_aggregator
 from syncheck.evaluation.tables import EvaluationRow
 from syncheck.labelling.datasets import labelled_record, unlabelled_responses
 from syncheck.labelling.planting import Scored, Spoiler
 from syncheck.labelling.responses import LabelledResponse, LabelledSentence, prompt_of
 from syncheck.monitor import Monitor, Teacher
-from syncheck.segments import is_checkable
+from syncheck.reading import EvidenceIndex
+from syncheck.text.sentences import is_checkable
 from syncheck.training.calibrate import sentences_needed
 from syncheck.training.enough import check_enough, check_labels, check_questions
 from syncheck.training.extract import measure, measure_to_parquet

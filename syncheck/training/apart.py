@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import fields
 
+from syncheck.base.printable import shortened
 from syncheck.config import SegmenterConfig
-from syncheck.printable import shortened
-from syncheck.types import FeatureSchema
+from syncheck.results.types import FeatureSchema
 
 _MOST_SHOWN = 60
 

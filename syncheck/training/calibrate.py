@@ -11,16 +11,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from syncheck.aggregators import Aggregator, CalibrationMethod, RiskControlledThreshold, fit_calibration
-from syncheck.errors import InputError, InsufficientDataError
+from syncheck.base.checks import check_choice, scores_with_labels
+from syncheck.base.errors import InputError, InsufficientDataError
 from syncheck.evaluation.reliability import cross_fitted_calibration, expected_calibration_error
-from syncheck.given import check_choice, scores_with_labels
 from syncheck.labelling.labels import Rule
 from syncheck.monitor import Monitor
+from syncheck.results.types import Floats
 from syncheck.training.enough import MORE_LABELS
 from syncheck.training.fit import choose_thresholds
 from syncheck.training.measured import MeasuredSentences, against_references, check_measured_by
 from syncheck.training.provenance import question_digests, refuse_seen
-from syncheck.types import Floats
 
 Thresholding = Literal["carried", "chosen"]
 

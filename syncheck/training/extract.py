@@ -17,9 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tqdm import tqdm
 
-from syncheck.corpus import Line, Store, Worker, answer_corpus, run_locally
-from syncheck.corpus.engines import PART_SIZE, Engine
-from syncheck.errors import (
+from syncheck.base.errors import (
     CheckpointError,
     InputError,
     PromptError,
@@ -27,16 +25,18 @@ from syncheck.errors import (
     TextGeneratorError,
     describe_failure,
 )
-from syncheck.files import UNFINISHED
+from syncheck.base.files import UNFINISHED
+from syncheck.corpus import Line, Store, Worker, answer_corpus, run_locally
+from syncheck.corpus.engines import PART_SIZE, Engine
 from syncheck.labelling.datasets import labelled_responses
 from syncheck.labelling.labels import check_cut
 from syncheck.labelling.responses import LabelledResponse, prompt_of, response_from_json, response_to_json
 from syncheck.replay import GivenResponse
+from syncheck.results.types import RagPrompt
 from syncheck.scoring import not_finite
 from syncheck.training.measured import MeasuredSentences, joined
 from syncheck.training.parquet import provenance_of, read_parquet, write_parquet
 from syncheck.training.provenance import instrument_of
-from syncheck.types import RagPrompt
 
 if TYPE_CHECKING:
     from syncheck.decoding.scored import ScoredAnswer

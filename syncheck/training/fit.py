@@ -12,12 +12,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from syncheck.aggregators import Aggregator
 from syncheck.aggregators.estimators import check_classifier
-from syncheck.alignment import Aligner, load_aligner
+from syncheck.aligners import Aligner, load_aligner
+from syncheck.base.checks import labels_found, real_numbers
+from syncheck.base.errors import InputError, LeftOutWarning
 from syncheck.config import AggregatorKind, MonitorConfig, ProbabilisticClassifier
-from syncheck.errors import InputError, LeftOutWarning
 from syncheck.evaluation.crossval import Folding, cross_validate
 from syncheck.evaluation.systems import best_aggregator
-from syncheck.given import labels_found, real_numbers
 from syncheck.labelling.datasets import labelled_responses
 from syncheck.labelling.labels import Rule
 from syncheck.labelling.responses import LabelledResponse

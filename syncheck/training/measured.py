@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from syncheck.base.errors import InputError, MismatchError
 from syncheck.config import LID_REFERENCES, SegmenterConfig
-from syncheck.errors import InputError, MismatchError
 from syncheck.labelling.labels import Rule, check_cut, label_sentences
 from syncheck.labelling.responses import LabelledResponse, Selection
-from syncheck.lexical import has_letter
-from syncheck.segments import is_checkable
+from syncheck.results.types import FeatureSchema
 from syncheck.signals import LidReferences
+from syncheck.text.sentences import is_checkable
+from syncheck.text.words import has_letter
 from syncheck.training.apart import schemas_apart, segmenters_apart
 from syncheck.training.provenance import check_same_instrument, instrument_of
-from syncheck.types import FeatureSchema
 
 if TYPE_CHECKING:
     from syncheck.monitor import Monitor

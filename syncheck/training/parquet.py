@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from syncheck.base.errors import CheckpointError, MissingExtraError
+from syncheck.base.files import replaced
 from syncheck.config import SegmenterConfig
-from syncheck.errors import CheckpointError, MissingExtraError
-from syncheck.files import replaced
+from syncheck.features.schemas import feature_schema
 from syncheck.labelling.responses import LabelledResponse, response_from_json, response_to_json
-from syncheck.schemas import feature_schema
 from syncheck.training.measured import MeasuredSentences
 
 if TYPE_CHECKING:

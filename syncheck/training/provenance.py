@@ -9,12 +9,12 @@ from dataclasses import replace
 from operator import eq
 from typing import TYPE_CHECKING
 
-from syncheck.alignment import identity_of, weights_of
+from syncheck.aligners import identity_of, weights_of
+from syncheck.base.errors import InputError, MismatchError
+from syncheck.base.pretrained import same_weights
 from syncheck.checkpoint import fingerprint
-from syncheck.errors import InputError, MismatchError
 from syncheck.labelling.groups import first_names
 from syncheck.labelling.responses import LabelledResponse
-from syncheck.pretrained import same_weights
 
 if TYPE_CHECKING:
     from syncheck.monitor import Monitor

@@ -9,12 +9,12 @@ from typing import Literal, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
+from syncheck.base.checks import check_choice
+from syncheck.base.errors import InputError
 from syncheck.config import AggregatorKind
-from syncheck.errors import InputError
 from syncheck.evaluation.crossval import FoldFeatures, Folding, cross_validate
 from syncheck.evaluation.metrics import BootstrapSamples
 from syncheck.evaluation.transfer import PAPER_RUNS, AurocMatrix, Cell, cell
-from syncheck.given import check_choice
 from syncheck.labelling.labels import Rule
 from syncheck.labelling.responses import LabelledResponse
 from syncheck.training.measured import MeasuredSentences

@@ -8,8 +8,8 @@ from transformers import AutoConfig, AutoModelForCausalLM
 
 from syncheck import Monitor, MonitorConfig, feature_schema
 from syncheck.aggregators import Aggregator
+from syncheck.base.errors import EndpointError, InputError, MismatchError, NotReadyError
 from syncheck.endpoints import Connection, EndpointReplay, SglangServer, VllmServer
-from syncheck.errors import EndpointError, InputError, MismatchError, NotReadyError
 from syncheck.kit import demo_questions, load_kit
 from syncheck.testing import WordAligner
 

@@ -10,7 +10,7 @@ from huggingface_hub.errors import RepositoryNotFoundError
 from test_checkpoint import load, trained
 
 from syncheck import Monitor
-from syncheck.errors import CheckpointError, InputError, WrongTypeError
+from syncheck.base.errors import CheckpointError, InputError, WrongTypeError
 from syncheck.hub import model_card
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"

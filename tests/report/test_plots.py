@@ -7,7 +7,7 @@ import pytest
 
 pytest.importorskip("matplotlib")
 
-from syncheck.errors import InputError, MissingExtraError
+from syncheck.base.errors import InputError, MissingExtraError
 from syncheck.evaluation import ReliabilityBin
 from syncheck.evaluation.reliability import save_reliability_diagram
 from syncheck.report.plots import IntervalPanel, check_plot, plot_intervals, plot_matrix, wrapped

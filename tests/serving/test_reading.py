@@ -8,7 +8,7 @@ import pytest
 from doubles import PASSAGES, QUESTION, REWRITINGS, rewriting
 from tokenizers import normalizers
 
-from syncheck.streams.reading import GrowingResponse
+from syncheck.watching.tokens import GrowingResponse
 
 REWRITTEN = {
     "nothing": normalizers.Sequence([]),

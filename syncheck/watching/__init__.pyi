@@ -1,0 +1,1 @@
+from .text_watch import TextWatch as TextWatch

@@ -1,0 +1,419 @@
+"""Watches over text: an answer is scored while its text arrives, whichever model writes it."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections import deque
+from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import Any
+
+from syncheck.base.errors import InputError, NotReadyError, WrongTypeError
+from syncheck.decoding import ScoredAnswer, ScoredSession, Transcript
+from syncheck.decoding.measuring import unmeasured
+from syncheck.decoding.scored import check_stop_below, falls_below
+from syncheck.features.schemas import needs_signals
+from syncheck.monitor_base import MonitorParts, require_prompt
+from syncheck.results import Report
+from syncheck.results.protocol import ProtocolEvent, Reveal
+from syncheck.results.types import GeneratorToken, RagPrompt, SentenceScore, SentenceSpan
+from syncheck.results.writer import EventWriter, why_stopped
+from syncheck.signals import check_window
+from syncheck.watching.pace import Pace
+from syncheck.watching.tokens import GrowingResponse
+
+_MODEL_SIGNALS = ("log_prob", "log_prob_without_context", "entropy", "kl")
+MOST_TOGETHER = 8
+"""Largest number of sentences that are scored together if they have arrived already."""
+MOST_AHEAD = 256
+"""Largest number of pieces of an asynchronous stream that are read ahead of scoring."""
+MONITORED, GENERATOR, NOT_MEASURED = "monitored model", "generator", "not measured"
+
+
+class TextWatch:
+    """Scores the sentences of an answer while its text arrives; made by ``Monitor.watch_text``, a context manager.
+
+    Parameters
+    ----------
+    monitor
+        The monitor that scores the sentences. If its features need signals of a language model, the monitored model
+        reads the text.
+    prompt
+        The prompt of the answer.
+    reveal
+        When text is appended; see :data:`syncheck.watching.Reveal`.
+    stop_below
+        A score in [0, 1]: the answer ends with the first sentence that scores lower, or that makes a claim and has no
+        score. None never ends it early.
+    signals
+        As in :meth:`syncheck.Monitor.score`.
+    at_once
+        Number of sentences that are scored together, at least 1. More take less work, but each sentence is reported
+        later. None scores each sentence as soon as it is complete, unless the text comes at least ten times faster than
+        it is scored, as a replay does: after three such sentences in a row, up to :data:`MOST_TOGETHER` wait for each
+        other, until a piece is late.
+    passage_ids
+        The caller's names for the passages, one for each.
+
+    Attributes
+    ----------
+    is_over : bool
+        True if no more text is accepted: a sentence fell below ``stop_below``, the text has ended, or the watch was
+        closed.
+    report : Report or None
+        The report of the answer, once it is closed; its ``sources`` name the source of each signal.
+
+    Raises
+    ------
+    InputError
+        If an option is outside its range.
+    NotReadyError
+        If ``stop_below`` is given and the monitor has no aggregator, so that no sentence has a score.
+    PromptError
+        If the model has to read the prompt and it does not fit its window.
+    """
+
+    def __init__(
+        self,
+        monitor: MonitorParts,
+        prompt: RagPrompt,
+        *,
+        reveal: Reveal = "verified",
+        stop_below: float | None = None,
+        signals: bool = False,
+        at_once: int | None = None,
+        passage_ids: Sequence[str] | None = None,
+    ) -> None:
+        require_prompt(prompt)
+        check_stop_below(stop_below, has_scores=monitor.aggregator is not None)
+        if at_once is not None and (not isinstance(at_once, int) or isinstance(at_once, bool) or at_once < 1):
+            raise InputError(f"at_once must be a whole number of at least 1, or None; found {at_once!r}")
+        self._at_once = at_once
+        self._pace = Pace()
+        self._returned = time.perf_counter()  # when the source was last asked for more
+        self._closed: list[SentenceSpan] = []  # not scored yet
+        self._monitor = monitor
+        self._prompt = prompt
+        self._stop_below = stop_below
+        self._asks_model = signals or monitor.aggregator is None or needs_signals(monitor.config.schema)
+        if self._asks_model:
+            check_window(monitor.model, len(prompt.with_context_ids) + 1)
+        self._writer = EventWriter(prompt.passages, reveal=reveal, passage_ids=passage_ids)
+        self._reading = GrowingResponse(monitor, prompt, in_window=self._asks_model)
+        self._scope: ExitStack | None = None
+        self._session: ScoredSession | None = None
+        self._answer: ScoredAnswer
+        self._generator: list[GeneratorToken] = []
+        self._stop: str | None = None
+        self._started = time.perf_counter()
+        self.is_over = False
+        self.report: Report | None = None
+
+    def __enter__(self) -> TextWatch:
+        if self._scope is not None:
+            raise NotReadyError("a watch can be entered only once; create another with monitor.watch_text(prompt)")
+        self._scope = ExitStack()
+        if self._asks_model:
+            self._session = self._scope.enter_context(self._monitor.session(self._prompt))
+            self._answer = self._session.answers[0]
+        else:
+            self._answer = ScoredAnswer(self._monitor.scorer(self._prompt))
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self.is_over = True
+        if self._scope is not None:
+            self._scope.close()
+
+    async def __aenter__(self) -> TextWatch:
+        return await asyncio.to_thread(self.__enter__)
+
+    async def __aexit__(self, *raised: object) -> None:
+        self.__exit__(*raised)
+
+    @property
+    def events(self) -> list[ProtocolEvent]:
+        """All events so far; those after an id are ``events[id:]``."""
+        return self._writer.events
+
+    @property
+    def sentences(self) -> tuple[SentenceScore, ...]:
+        """Sentences scored so far."""
+        return tuple(self._answer.sentences)
+
+    def feed(self, piece: str, tokens: Sequence[GeneratorToken] = ()) -> list[ProtocolEvent]:
+        """Add text and return the new events for a reader.
+
+        Parameters
+        ----------
+        piece
+            The next part of the answer; words, characters and surrogate pairs may be divided anywhere.
+        tokens
+            The generator's own tokens of this piece with their log-probabilities. They are only kept in the report: no
+            feature uses them, since the monitor was not trained on them.
+
+        Raises
+        ------
+        InputError
+            If the piece has half of a character that no piece completes, or a log-probability is above 0 or not finite.
+        NotReadyError
+            Outside the ``with`` block, or if the watch is over.
+        PromptError
+            If the model has to read prompt and response and they do not fit its window.
+        WrongTypeError
+            If the piece is not a string, or a token not a GeneratorToken.
+        """
+        return self._take(deque([(piece, tokens)]), may_wait=True)
+
+    def _take(self, pieces: deque[tuple[str, Sequence[GeneratorToken]]], *, may_wait: bool) -> list[ProtocolEvent]:
+        """Take pieces that have arrived until :data:`MOST_TOGETHER` sentences are complete, and score these together.
+
+        Sentences of a text that arrives quickly may wait for the next pieces. Returns the new events for a reader;
+        otherwise as :meth:`feed` for each piece.
+        """
+        self._require_open()
+        known, since = len(self.events), time.perf_counter()
+        self._pace.waited(since - self._returned)
+        complete = len(self._closed)
+        while pieces and not self._reading.is_over and len(self._closed) < max(self._at_once or 1, MOST_TOGETHER):
+            piece, tokens = pieces.popleft()
+            if not isinstance(piece, str):
+                raise WrongTypeError(f"a piece must be a string; found {_kind(piece)}")
+            before = len(self._reading.text)
+            self._closed += self._reading.feed(piece)
+            self._generator += _placed(tokens, before)
+            self._writer.append(self._reading.text[before:])
+        if len(self._closed) > complete:
+            self._pace.completed(len(self._closed) - complete)
+        if len(self._closed) >= self._wanted(may_wait=may_wait):
+            self._score(since)
+        if self._reading.is_over:
+            self.is_over = True
+        self._returned = time.perf_counter()
+        return self.events[known:]
+
+    def _wanted(self, *, may_wait: bool) -> int:
+        """Return the number of complete sentences that are scored now."""
+        if self._at_once is not None:
+            return self._at_once
+        return MOST_TOGETHER if may_wait and self._pace.is_quick else 1
+
+    def close(self) -> list[ProtocolEvent]:
+        """End the answer and return the last events for a reader, including the final one.
+
+        Raises
+        ------
+        NotReadyError
+            Outside the ``with`` block.
+        """
+        if self.report is not None:
+            return []
+        if self._scope is None:
+            raise NotReadyError("enter the watch first: with monitor.watch_text(prompt) as watch")
+        known, since = len(self.events), time.perf_counter()
+        if self._stop is None:
+            self._closed += self._reading.finish()
+            self._score(since)
+        transcript = self._reading.transcript
+        if self._stop is not None:
+            transcript = Transcript(transcript.text[: self._answer.sentences[-1].end], transcript.char_spans)
+        report = self._answer.report(transcript, stop=self._stop, seconds=time.perf_counter() - self._started)
+        tokens = tuple(token for token in self._generator if token.start < len(report.response))
+        self.report = replace(report, sources=self._sources(), generator_tokens=tokens)
+        self.is_over = True
+        self._writer.end(self.report)
+        return self.events[known:]
+
+    async def feed_async(self, piece: str, tokens: Sequence[GeneratorToken] = ()) -> list[ProtocolEvent]:
+        """Add text in a thread, so that the event loop continues; otherwise as :meth:`feed`."""
+        return await asyncio.to_thread(self.feed, piece, tokens)
+
+    async def close_async(self) -> list[ProtocolEvent]:
+        """End the answer in a thread; otherwise as :meth:`close`."""
+        return await asyncio.to_thread(self.close)
+
+    def _require_open(self) -> None:
+        if self._scope is None:
+            raise NotReadyError("enter the watch first: with monitor.watch_text(prompt) as watch")
+        if self.is_over:
+            raise NotReadyError(
+                "the watch is over; check is_over before feeding more, and create another watch for a new answer"
+            )
+
+    def _score(self, since: float) -> None:
+        """Measure, score and report the closed sentences, up to one that falls below ``stop_below``."""
+        spans, self._closed = self._closed, []
+        if not spans:
+            return
+        answer, reading = self._answer, self._reading
+        first = answer.signals[-1].span.token_end if answer.signals else 0
+        ids = reading.token_ids[first : spans[-1].token_end]
+        known, end = len(answer.sentences), answer.sentences[-1].end if answer.sentences else 0
+        if self._session is not None:
+            self._session.extend(ids, spans, reading.transcript, since=since)
+        else:
+            measured = unmeasured(ids, spans, reading.transcript, start=first)
+            answer.keep(measured, answer.scorer(measured, earlier=answer.sentences, since=since))
+        self._pace.scored(len(spans), time.perf_counter() - since)
+        for index, sentence in enumerate(answer.sentences[known:], known + 1):
+            self._writer.sentence(sentence, lead=reading.text[end : sentence.start])
+            end = sentence.end
+            if self._stop_below is not None and falls_below(sentence, self._stop_below):
+                del answer.sentences[index:], answer.signals[index:]
+                self.is_over, self._stop = True, "below_threshold"
+                self._writer.notice(why_stopped(sentence, self._stop_below))
+                return
+
+    def _sources(self) -> dict[str, str]:
+        """Return the source of each signal."""
+        asked = MONITORED if self._asks_model else NOT_MEASURED
+        aligner = self._monitor.aligner
+        found = dict.fromkeys(_MODEL_SIGNALS, asked)
+        found["lid"] = asked if self._monitor.lid_references is not None else NOT_MEASURED
+        if not self._prompt.has_context:
+            found |= dict.fromkeys(("log_prob_without_context", "kl"), NOT_MEASURED)
+        found["align_score"] = (
+            NOT_MEASURED if aligner is None else f"aligner {getattr(aligner, 'name', type(aligner).__name__)}"
+        )
+        if self._generator:
+            found["generator_tokens"] = GENERATOR
+        return found
+
+
+def watch(
+    monitor: MonitorParts,
+    stream: Iterable[str | tuple[str, Sequence[GeneratorToken]]],
+    prompt: RagPrompt,
+    **options: Any,  # noqa: ANN401 - those of TextWatch
+) -> Iterator[ProtocolEvent]:
+    """Score a stream of text; see :meth:`syncheck.Monitor.watch`."""
+    _require_stream(stream, Iterable, "an iterable of texts; an asynchronous one goes to watch_async")
+    try:
+        with TextWatch(monitor, prompt, **options) as watched:
+            is_whole = isinstance(stream, Sequence)
+            for pieces in _arrived(stream):
+                while pieces and not watched.is_over:
+                    yield from watched._take(pieces, may_wait=not is_whole)
+                if watched.is_over:
+                    break
+            yield from watched.close()
+    finally:
+        close = getattr(stream, "close", None)
+        if close is not None:
+            close()
+
+
+def _arrived(stream: Iterable[Any]) -> Iterator[deque[tuple[str, Sequence[GeneratorToken]]]]:
+    """Yield the pieces that are there: all of a sequence at once, those of another stream one by one."""
+    if isinstance(stream, Sequence):
+        yield deque(map(_piece, stream))
+    else:
+        for piece in stream:
+            yield deque([_piece(piece)])
+
+
+async def watch_async(
+    monitor: MonitorParts,
+    stream: AsyncIterable[str | tuple[str, Sequence[GeneratorToken]]],
+    prompt: RagPrompt,
+    **options: Any,  # noqa: ANN401 - those of TextWatch
+) -> AsyncIterator[ProtocolEvent]:
+    """Score an asynchronous stream of text; see :meth:`syncheck.Monitor.watch_async`."""
+    _require_stream(stream, AsyncIterable, "an asynchronous iterable of texts; another one goes to watch")
+    ahead = _ReadAhead(stream)
+    try:
+        async with TextWatch(monitor, prompt, **options) as watched:
+            while not watched.is_over and await ahead.has_pieces():
+                for event in await asyncio.to_thread(watched._take, ahead.pieces, may_wait=False):
+                    yield event
+            for event in await watched.close_async():
+                yield event
+    finally:
+        await ahead.close()
+
+
+class _ReadAhead:
+    """Reader of a stream in a task of its own, while earlier pieces, taken from ``pieces``, are scored."""
+
+    def __init__(self, stream: AsyncIterable[str | tuple[str, Sequence[GeneratorToken]]]) -> None:
+        self.pieces: deque[tuple[str, Sequence[GeneratorToken]]] = deque()
+        self._stream = stream
+        self._task: asyncio.Task[None] | None = None
+        self._error: Exception | None = None
+        self._came, self._room = asyncio.Event(), asyncio.Event()
+
+    async def has_pieces(self) -> bool:
+        """Wait for a piece; once all are taken, return False at the end of the stream or raise its error."""
+        if self._task is None:
+            self._task = asyncio.create_task(self._read())
+            self._task.add_done_callback(lambda _: self._came.set())
+        self._room.set()
+        while not self.pieces and not self._task.done():
+            self._came.clear()
+            await self._came.wait()
+        if not self.pieces and self._error is not None:
+            raise self._error
+        return bool(self.pieces)
+
+    async def close(self) -> None:
+        """Stop reading and close the stream."""
+        if self._task is None:
+            await _close(self._stream)
+            return
+        self._task.cancel()
+        await asyncio.wait([self._task])
+        if not self._task.cancelled():
+            self._task.result()  # raises what went wrong in closing
+
+    async def _read(self) -> None:
+        try:
+            async for piece in self._stream:
+                self.pieces.append(_piece(piece))
+                self._came.set()
+                while len(self.pieces) >= MOST_AHEAD:
+                    self._room.clear()
+                    await self._room.wait()
+        except Exception as error:
+            self._error = error  # of text that is wanted only if what came before does not stop the answer
+        finally:
+            await _close(self._stream)
+
+
+async def _close(stream: object) -> None:
+    close = getattr(stream, "aclose", None) or getattr(stream, "close", None)
+    closing = close() if close is not None else None
+    if closing is not None:
+        await closing
+
+
+def _require_stream(stream: object, kind: type, expected: str) -> None:
+    if not isinstance(stream, kind):
+        raise WrongTypeError(f"the stream must be {expected}; found {type(stream).__name__}")
+
+
+def _piece(piece: Any) -> tuple[str, Sequence[GeneratorToken]]:  # noqa: ANN401 - of the caller's stream
+    if isinstance(piece, str):
+        return piece, ()
+    if isinstance(piece, tuple) and len(piece) == 2:
+        return piece
+    raise WrongTypeError(f"a stream must yield strings, or pairs of a string and tokens; found {_kind(piece)}")
+
+
+def _kind(piece: object) -> str:
+    """Return the type of what is no piece, for a message."""
+    advice = ". Decode them first, as with codecs.iterdecode(stream, 'utf-8'), which joins the bytes of a character"
+    return type(piece).__name__ + (advice if isinstance(piece, bytes) else "")
+
+
+def _placed(tokens: Sequence[GeneratorToken], start: int) -> Iterator[GeneratorToken]:
+    for token in tokens:
+        if not isinstance(token, GeneratorToken):
+            raise WrongTypeError(f"tokens must be GeneratorToken; found {type(token).__name__}")
+        found = [value for value in (token.log_prob, *token.top.values()) if not -math.inf < value <= 0]
+        if found:
+            raise InputError(f"log-probabilities must be finite and at most 0; found {found[0]}")
+        yield replace(token, start=start)
+        start += len(token.text)
