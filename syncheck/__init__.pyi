@@ -3,7 +3,8 @@ __version__: str
 from .aggregators import Aggregator as Aggregator, RiskControlledThreshold as RiskControlledThreshold
 from .aligners import Aligner as Aligner, load_aligner as load_aligner
 from .decoding.attach import BatchWatch as BatchWatch, Watch as Watch
-from .config import MonitorConfig as MonitorConfig, SegmenterConfig as SegmenterConfig
+from .config import MonitorConfig as MonitorConfig
+from .text.sentences import SegmenterConfig as SegmenterConfig
 from .base.errors import SyncheckError as SyncheckError
 from .results.events import (
     EndEvent as EndEvent,
@@ -22,3 +23,4 @@ from .results import Report as Report
 from .text.sentences import ENGLISH_ABBREVIATIONS as ENGLISH_ABBREVIATIONS
 from .signals import LidReferences as LidReferences
 from .results.types import RagPrompt as RagPrompt, SentenceScore as SentenceScore
+from .verifier import Verifier as Verifier

@@ -8,26 +8,29 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, overload
 
 import torch
 
-from syncheck import checkpoint, replay
+from syncheck import replay
 from syncheck.aggregators import Aggregator
+from syncheck.aggregators.names import AggregatorKind, ProbabilisticClassifier
 from syncheck.aligners import Aligner
 from syncheck.base.checks import check_choice
-from syncheck.base.errors import InputError, WrongTypeError
+from syncheck.base.errors import InputError
 from syncheck.base.pretrained import require_tokenizer
-from syncheck.config import AggregatorKind, MonitorConfig, ProbabilisticClassifier
+from syncheck.config import MonitorConfig
 from syncheck.decoding import StopReason, decode, drain, prepare_generation
 from syncheck.decoding.attach import BatchWatch, Watch
-from syncheck.decoding.scored import ScoredAnswer, check_stop_below
-from syncheck.features.schemas import ALIGNER_ALONE, feature_schema
-from syncheck.hub import StoredMonitor
+from syncheck.decoding.growing import GrowingResponse, MeasuredText
+from syncheck.decoding.scored import ScoredAnswer
 from syncheck.monitor_base import require_prompt, rows_of
 from syncheck.replay import GivenResponse
 from syncheck.results import Report
 from syncheck.results.events import EndEvent, Event, SentenceEvent, TokenEvent
 from syncheck.results.protocol import Reveal
 from syncheck.results.types import GeneratorToken, RagPrompt
-from syncheck.signals import LidReferences, require_watchable
-from syncheck.watching import text_watch as watching
+from syncheck.scoring import check_stop_below
+from syncheck.signals import LidReferences, check_window, require_watchable
+from syncheck.stored_monitor import StoredMonitor
+from syncheck.verifier import Verifier, require_aligner
+from syncheck.watching.text_watch import TextWatch, watch, watch_async
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -111,16 +114,15 @@ class Monitor(StoredMonitor):
     ) -> None:
         require_watchable(model)
         require_tokenizer(tokenizer)
-        if aligner is not None and not hasattr(aligner, "align"):
-            found = repr(aligner) if isinstance(aligner, str) else type(aligner).__name__
-            raise WrongTypeError(f"aligner must be an aligner, as load_aligner(...) returns, or None; found {found}")
         if config is None and aggregator is None and lid_references is None:
-            if (generic := checkpoint.generic_name(aligner)) is not None:
-                config, aggregator, aligner = checkpoint.generic_parts(generic, aligner, model.device)
-                name = generic
-            else:
-                config = MonitorConfig(schema=ALIGNER_ALONE, backtrack_threshold=0.5, prune_threshold=0.5)
-                aggregator = Aggregator.from_signal("align_score", schema=feature_schema(ALIGNER_ALONE, ()))
+            verifier = Verifier(aligner, device=model.device)
+            config, aggregator, aligner, name = (
+                verifier.config,
+                verifier.aggregator,
+                verifier.aligner,
+                verifier.name,
+            )
+        require_aligner(aligner)
         super().__init__(
             model,
             tokenizer,
@@ -303,29 +305,29 @@ class Monitor(StoredMonitor):
             (report,) = watched.reports(stops=[stop], seconds=time.perf_counter() - started)
             yield EndEvent(report)
 
-    def watch_text(
-        self,
-        prompt: RagPrompt,
-        *,
-        reveal: Reveal = "verified",
-        stop_below: float | None = None,
-        signals: bool = False,
-        at_once: int | None = None,
-        passage_ids: Sequence[str] | None = None,
-    ) -> watching.TextWatch:
+    def watch_text(self, prompt: RagPrompt, *, signals: bool = False, **options: Any) -> TextWatch:  # noqa: ANN401
         """Score an answer while its text arrives, whichever model writes it.
 
         Parameters
         ----------
         prompt
             From :meth:`prompt`.
-        reveal, stop_below, signals, at_once, passage_ids
-            As in :class:`syncheck.watching.TextWatch`.
+        signals
+            As in :meth:`score`.
+        **options
+            ``reveal``, ``stop_below``, ``at_once`` and ``passage_ids`` of :class:`syncheck.watching.TextWatch`.
 
         Returns
         -------
         TextWatch
             A context manager that takes the text and returns events.
+
+        Raises
+        ------
+        InputError, NotReadyError
+            As in :class:`syncheck.watching.TextWatch`.
+        PromptError
+            If the model has to read the prompt and it does not fit its window.
 
         Examples
         --------
@@ -335,85 +337,58 @@ class Monitor(StoredMonitor):
         ...             print(event)
         ...     print(watched.close())
         """
-        return watching.TextWatch(
-            self,
-            prompt,
-            reveal=reveal,
-            stop_below=stop_below,
-            signals=signals,
-            at_once=at_once,
-            passage_ids=passage_ids,
-        )
+        require_prompt(prompt)
+        if not self._asks_model(signals):
+            return self.verifier.watched(prompt, **options)
+        check_window(self.model, len(prompt.with_context_ids) + 1)
+        reading = GrowingResponse(self.model, self.tokenizer, prompt, segmenter=self.config.segmenter)
+        answer = MeasuredText(self.session(prompt), reading, sources=self._sources(prompt))
+        return TextWatch(answer, prompt, has_scores=self.aggregator is not None, **options)
 
     def watch(
         self,
         stream: Iterable[str | tuple[str, Sequence[GeneratorToken]]],
         prompt: RagPrompt,
         *,
-        reveal: Reveal = "verified",
-        stop_below: float | None = None,
         signals: bool = False,
-        at_once: int | None = None,
-        passage_ids: Sequence[str] | None = None,
+        **options: Any,
     ) -> Iterator[ProtocolEvent]:
         """Score the answer in a stream of text, to its end or until ``stop_below`` ends it; then close the stream.
 
         Parameters
         ----------
         stream
-            The pieces of an answer: strings, or pairs of a string and the tokens that its generator reports. The
-            pieces of a list or another sequence are all there, so that its sentences are scored together.
-        prompt, reveal, stop_below, signals, at_once, passage_ids
+            The pieces of an answer; see :meth:`syncheck.Verifier.watch`.
+        prompt, signals, **options
             As in :meth:`watch_text`.
 
         Yields
         ------
         ProtocolEvent
-            See :mod:`syncheck.watching`.
+            See :mod:`syncheck.results.protocol`.
 
         Raises
         ------
         WrongTypeError
             If the stream or a piece has another type.
         InputError, NotReadyError, PromptError
-            As in :class:`syncheck.watching.TextWatch` and its ``feed``.
+            As in :meth:`watch_text` and :meth:`syncheck.watching.TextWatch.feed`.
         """
-        return watching.watch(
-            self,
-            stream,
-            prompt,
-            reveal=reveal,
-            stop_below=stop_below,
-            signals=signals,
-            at_once=at_once,
-            passage_ids=passage_ids,
-        )
+        return watch(stream, lambda: self.watch_text(prompt, signals=signals, **options))
 
     def watch_async(
         self,
         stream: AsyncIterable[str | tuple[str, Sequence[GeneratorToken]]],
         prompt: RagPrompt,
         *,
-        reveal: Reveal = "verified",
-        stop_below: float | None = None,
         signals: bool = False,
-        at_once: int | None = None,
-        passage_ids: Sequence[str] | None = None,
+        **options: Any,
     ) -> AsyncIterator[ProtocolEvent]:
         """Score the answer in an asynchronous stream of text; otherwise as :meth:`watch`.
 
         Reading continues while a sentence is scored; sentences that arrive meanwhile are scored together.
         """
-        return watching.watch_async(
-            self,
-            stream,
-            prompt,
-            reveal=reveal,
-            stop_below=stop_below,
-            signals=signals,
-            at_once=at_once,
-            passage_ids=passage_ids,
-        )
+        return watch_async(stream, lambda: self.watch_text(prompt, signals=signals, **options))
 
     def score(
         self,
@@ -431,16 +406,16 @@ class Monitor(StoredMonitor):
         prompt
             From :meth:`prompt`.
         response
-            The text, tokenised once, without special tokens. If the model reads it, an end-of-text token that is
-            written in it ends it; what is after that is in ``after_end`` of the report.
+            The text. If the model reads it, it is tokenised once, without special tokens, and an end-of-text token that
+            is written in it ends it; what is after that is in ``after_end`` of the report.
         response_token_ids
             The token ids of the response, instead of its text. An end-of-text token ends the response and is not part
             of it; text after it, padding aside, is in ``after_end`` of the report.
         sentences
             The sentences of the response with all white space: joined, they are the response.
         signals
-            True measures the model's signals even if the schema needs none. False does not run the model in that case,
-            and all signals of tokens are NaN. A monitor without an aggregator always measures them.
+            True measures the model's signals even if the schema needs none. False leaves the text to :attr:`verifier`
+            in that case, and the report has no tokens. A monitor without an aggregator always measures them.
 
         Raises
         ------
@@ -454,9 +429,10 @@ class Monitor(StoredMonitor):
             If an argument has the wrong type.
         """
         started = time.perf_counter()
-        wanted = signals or self.aggregator is None
-        given = self.read(prompt, response, response_token_ids=response_token_ids, sentences=sentences, signals=wanted)
-        (answer,) = replay.replay(self, [prompt], [given], signals=wanted)
+        if not self._asks_model(signals):
+            return replay.verified(self, prompt, response, response_token_ids=response_token_ids, sentences=sentences)
+        given = self.read(prompt, response, response_token_ids=response_token_ids, sentences=sentences)
+        (answer,) = replay.replay(self, [prompt], [given])
         return answer.report(given.transcript, stop=None, seconds=time.perf_counter() - started)
 
     def score_batch(
@@ -494,9 +470,14 @@ class Monitor(StoredMonitor):
         PromptError, WrongTypeError
             As in :meth:`score`.
         """
-        wanted = signals or self.aggregator is None
-        given = replay.read_responses(self, prompts, responses, response_token_ids, sentences, signals=wanted)
-        found = replay.replay_batches(self, prompts, given, signals=wanted, batch_size=batch_size)
+        if not self._asks_model(signals):
+            columns = replay.columns_of(prompts, responses, response_token_ids, sentences)
+            return [
+                replay.verified(self, prompt, text, response_token_ids=ids, sentences=cut)
+                for prompt, text, ids, cut in columns
+            ]
+        given = replay.read_responses(self, prompts, responses, response_token_ids, sentences)
+        found = replay.replay_batches(self, prompts, given, batch_size=batch_size)
         reports = {i: answer.report(given[i].transcript, stop=None, seconds=seconds) for i, answer, seconds in found}
         return [reports[i] for i in range(len(given))]
 
@@ -510,7 +491,7 @@ class Monitor(StoredMonitor):
     ) -> ScoredAnswer:
         """Measure and score a given response as :meth:`score` does, and return the signals of its sentences as well."""
         given = self.read(prompt, response, response_token_ids=response_token_ids, sentences=sentences)
-        return replay.replay(self, [prompt], [given], signals=True)[0]
+        return replay.replay(self, [prompt], [given])[0]
 
     def replay_batch(
         self,
@@ -519,7 +500,6 @@ class Monitor(StoredMonitor):
         *,
         response_token_ids: Sequence[Sequence[int]] | None = None,
         sentences: Sequence[Sequence[str]] | None = None,
-        signals: bool = True,
         batch_size: int = 16,
         on_failure: Callable[[int, str], None] | None = None,
     ) -> Iterator[tuple[int, ScoredAnswer]]:
@@ -527,7 +507,7 @@ class Monitor(StoredMonitor):
 
         Parameters
         ----------
-        prompts, response_token_ids, sentences, signals, batch_size
+        prompts, response_token_ids, sentences, batch_size
             As in :meth:`score_batch`.
         responses
             Texts, or responses from :meth:`read`.
@@ -552,9 +532,7 @@ class Monitor(StoredMonitor):
         ...     print(responses[index], [signals.kl.mean() for signals in answer.signals])
         """
         given = replay.read_responses(self, prompts, responses, response_token_ids, sentences)
-        found = replay.replay_batches(
-            self, prompts, given, signals=signals, batch_size=batch_size, on_failure=on_failure
-        )
+        found = replay.replay_batches(self, prompts, given, batch_size=batch_size, on_failure=on_failure)
         return ((place, answer) for place, answer, _ in found)
 
     def read(
@@ -564,15 +542,9 @@ class Monitor(StoredMonitor):
         *,
         response_token_ids: Sequence[int] | None = None,
         sentences: Sequence[str] | None = None,
-        signals: bool = True,
     ) -> GivenResponse:
-        """Return the tokens and sentences of a given response without running the model; arguments as in :meth:`score`.
-
-        If neither ``signals`` nor the schema needs the model, the response may exceed its window.
-        """
-        return replay.read_response(
-            self, prompt, response, response_token_ids=response_token_ids, sentences=sentences, signals=signals
-        )
+        """Return the tokens and sentences of a given response, before the model runs; arguments as in :meth:`score`."""
+        return replay.read_response(self, prompt, response, response_token_ids=response_token_ids, sentences=sentences)
 
     @classmethod
     def fit(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self, overload
 
 from syncheck.aggregators import Aggregator
@@ -15,16 +16,21 @@ from syncheck.base.printable import summary
 from syncheck.config import MonitorConfig
 from syncheck.decoding import DecodingSession
 from syncheck.decoding.scored import ScoredSession
-from syncheck.features.schemas import feature_schema, needs_lid
+from syncheck.features.schemas import feature_schema, needs_lid, needs_signals
 from syncheck.prompts import build_prompt, prompt_from_messages
 from syncheck.results.types import PromptBatch, RagPrompt
 from syncheck.scoring import SentenceScorer
 from syncheck.signals import LidReferences, check_window, take_turns_in_rotary
+from syncheck.verifier import Verifier, source_of_support
+from syncheck.watching.growing import NOT_MEASURED
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 logger = logging.getLogger(__name__)
+
+MONITORED = "monitored model"
+_MODEL_SIGNALS = ("log_prob", "log_prob_without_context", "entropy", "kl")
 
 
 class MonitorParts:
@@ -199,6 +205,36 @@ class MonitorParts:
             unsupported_below=self.config.backtrack_threshold,
             monitor=self.name,
         )
+
+    @cached_property
+    def verifier(self) -> Verifier:
+        """Scores text alone: as this monitor does if it needs no signals, otherwise as the bundled verifier."""
+        if needs_signals(self.config.schema):
+            return Verifier(self.aligner, device=self.model.device)
+        return Verifier(
+            self.aligner,
+            config=self.config,
+            aggregator=self.aggregator,
+            trained_on=self.trained_on,
+            name=self.name,
+        )
+
+    @property
+    def reads_signals(self) -> bool:
+        """True if its scores need the model's signals, or if it has none and measures alone."""
+        return self._asks_model(False)
+
+    def _asks_model(self, signals: bool) -> bool:
+        """Return True if the model has to read a given text: its signals are wanted, or there are no scores without."""
+        return signals or self.aggregator is None or needs_signals(self.config.schema)
+
+    def _sources(self, prompt: RagPrompt) -> dict[str, str]:
+        """Return the source of each signal of a text that the model reads."""
+        found = dict.fromkeys(_MODEL_SIGNALS, MONITORED)
+        if not prompt.has_context:
+            found |= dict.fromkeys(("log_prob_without_context", "kl"), NOT_MEASURED)
+        found["lid"] = NOT_MEASURED if self.lid_references is None else MONITORED
+        return found | {"align_score": source_of_support(self.aligner)}
 
     @property
     def _measuring(self) -> dict[str, Any]:

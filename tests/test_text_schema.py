@@ -10,12 +10,13 @@ import pytest
 from syncheck import Monitor, MonitorConfig
 from syncheck.aggregators import Aggregator
 from syncheck.base.errors import InputError, MismatchError
-from syncheck.features.groundedness import BEST_CHUNKS, ContextChunks, packaged_rarity
 from syncheck.features.schemas import feature_schema
 from syncheck.features.sentence import text_features
 from syncheck.reading import EvidenceIndex
+from syncheck.reading.wording import BEST_CHUNKS, ContextChunks
 from syncheck.results.types import Contrast, Evidence, Support
 from syncheck.testing import FormulaAggregator, ScriptedAligner, scripted_monitor
+from syncheck.text.rarity import packaged_rarity
 from syncheck.text.words import ContextLexicon
 
 SCHEMA = feature_schema("syncheck.v4", ())

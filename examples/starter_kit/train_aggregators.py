@@ -39,8 +39,9 @@ from wikipedia_qa import ExampleMaker, QAExample, Substitution, load_articles
 from syncheck import ENGLISH_ABBREVIATIONS, Monitor, MonitorConfig, SegmenterConfig, load_aligner
 from syncheck.aggregators.kinds import prior_weight
 from syncheck.aggregators.monotone import MonotoneLogisticRegression
+from syncheck.aggregators.names import AggregatorKind
 from syncheck.checkpoint import GENERIC_BUNDLED, GENERIC_READER
-from syncheck.config import DEFAULT_SCHEMA, AggregatorKind, default_layers
+from syncheck.config import DEFAULT_SCHEMA, default_layers
 from syncheck.evaluation import auroc_table, benchmark_systems, best_aggregator, out_of_fold_scores
 from syncheck.features.schemas import needs_lid
 from syncheck.kit import kit_language_model

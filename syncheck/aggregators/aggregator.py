@@ -23,11 +23,11 @@ from syncheck.aggregators.calibration import Calibration, RiskControlledThreshol
 from syncheck.aggregators.estimators import FittedEstimator, is_balanced, types_of
 from syncheck.aggregators.kinds import KINDS, KindName, file_of, fit_model, is_monotone
 from syncheck.aggregators.models import Column, StoredModel
+from syncheck.aggregators.names import AggregatorKind, ProbabilisticClassifier
 from syncheck.base.checks import check_share, real_numbers
 from syncheck.base.errors import CheckpointError, InputError, MismatchError
 from syncheck.base.files import REMEDY, read_bytes, read_object
 from syncheck.base.printable import summary
-from syncheck.config import AggregatorKind, ProbabilisticClassifier
 from syncheck.results.types import FeatureSchema
 
 CONFIG = "aggregator.json"

@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syncheck.aggregators.models import occlusion
+from syncheck.aggregators.names import ProbabilisticClassifier
 from syncheck.base.errors import CheckpointError, InputError, MissingExtraError, UntrustedTypesError, describe_failure
 from syncheck.base.files import REMEDY
-from syncheck.config import ProbabilisticClassifier
 from syncheck.results.types import Floats
 
 CLOSEST = 1e-6

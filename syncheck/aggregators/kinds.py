@@ -1,7 +1,7 @@
 """Kinds of aggregator, and how each is trained. scikit-learn and XGBoost are imported where they are used.
 
 A new kind is a :class:`~syncheck.aggregators.models.StoredModel` and an entry in :data:`KINDS`; those that are trained
-are named in :data:`syncheck.config.AggregatorKind`.
+are named in :data:`syncheck.aggregators.names.AggregatorKind`.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from syncheck.aggregators.estimators import FittedEstimator
 from syncheck.aggregators.models import MEMBERS, Column, Ensemble, Network, StoredModel
+from syncheck.aggregators.names import AggregatorKind, ClassifierKind, ProbabilisticClassifier
 from syncheck.aggregators.trees import Forest
 from syncheck.base.checks import check_both_labels
 from syncheck.base.errors import InputError
-from syncheck.config import AggregatorKind, ClassifierKind, ProbabilisticClassifier
 from syncheck.features.schemas import feature_of
 from syncheck.results.types import Floats
 

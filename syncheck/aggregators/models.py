@@ -17,10 +17,10 @@ import numpy as np
 import safetensors.numpy
 from numpy.typing import NDArray
 
+from syncheck.aggregators.names import ClassifierKind
 from syncheck.aggregators.trees import Forest
 from syncheck.base.errors import CheckpointError, InputError
 from syncheck.base.files import parse_arrays, parse_object
-from syncheck.config import ClassifierKind
 from syncheck.results.types import FeatureSchema, Floats
 
 MAX_DEPTH = 16

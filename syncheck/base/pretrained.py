@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -222,3 +223,17 @@ def _digest(weights: Sequence[Tensor], dtype: torch.dtype) -> str:
         sampled = weight.reshape(-1)[:: max(1, weight.numel() // SAMPLED_WEIGHTS)].to(dtype).float().cpu()
         digests.append(hashlib.sha256(f"{tuple(weight.shape)}".encode() + sampled.numpy().tobytes()).hexdigest())
     return hashlib.sha256("".join(sorted(digests)).encode()).hexdigest()
+
+
+def fingerprint(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> dict[str, Any]:
+    """Return the facts that identify a model and its tokenizer: architecture, sizes, vocabulary, digest of weights."""
+    config = model.config.get_text_config()
+    vocabulary = json.dumps(sorted(tokenizer.get_vocab().items()), ensure_ascii=True)
+    return {
+        "architecture": type(model).__name__,
+        "num_hidden_layers": config.num_hidden_layers,
+        "hidden_size": config.hidden_size,
+        "vocab_size": config.vocab_size,
+        "tokenizer_sha256": hashlib.sha256(vocabulary.encode()).hexdigest(),
+        "weights_sha256": weights_sha256(model),
+    }

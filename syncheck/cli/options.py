@@ -10,7 +10,7 @@ from contextlib import suppress
 from inspect import cleandoc
 from typing import Any, TypeVar, get_args
 
-from syncheck.config import LineBreaks
+from syncheck.text.sentences.config import LineBreaks
 
 DECODERS = ("greedy", "sample", "fod", "fod-backtrack", "abstain", "rerank", "best-of-n", "cad", "flare")
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from syncheck.base.errors import InputError, MissingExtraError, NotReadyError
 from syncheck.cli.generate import decoder
-from syncheck.cli.monitors import scoring_monitor
+from syncheck.cli.monitors import monitor_with_model, scoring_monitor
 from syncheck.cli.options import DECODERS
 from syncheck.decoding import seeded_generator
 from syncheck.monitor import Monitor
@@ -50,7 +50,7 @@ def serve(args: argparse.Namespace) -> int:
     _require_extra()
     from syncheck.serving.own_model import OwnModel
 
-    monitor = scoring_monitor(args, "generation")
+    monitor = monitor_with_model(args, "generation")
     if monitor.aggregator is None:
         raise NotReadyError("serve needs a monitor that scores; pass --monitor DIR, or leave the other options out")
     source = OwnModel(

@@ -34,6 +34,7 @@ from syncheck.training import (
     refuse_seen,
 )
 from syncheck.training.enough import MORE_LABELS, check_enough, check_questions
+from syncheck.verifier import Verifier
 
 BATCH_SIZES = {"cpu": 1, "cuda": 16}
 """Number of responses replayed at once: on a CPU, padding costs more than a larger batch saves."""
@@ -74,6 +75,8 @@ def adapt(args: argparse.Namespace) -> int:
     check_folder(args.output)
     prompts = load_unlabelled(args.prompts)
     untrained = monitor_to_measure(args)
+    if isinstance(untrained, Verifier):
+        raise InputError(f"--schema {args.schema} needs no model's signals, so there is nothing to adapt to a model")
     teacher = args.teacher if args.teacher == "generic" else load_aligner(args.teacher, device=args.device)
     if teacher is None:
         raise InputError("--teacher none labels nothing; pass generic, or an aligner")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from syncheck.contrasts.grammar import MAY, NEGATORS
 from syncheck.contrasts.inflection import IRREGULAR
 from syncheck.contrasts.units import UNITS
-from syncheck.features.groundedness import NUMBER_WORDS, packaged_names, packaged_rarity
+from syncheck.text.rarity import NUMBER_WORDS, packaged_names, packaged_rarity
 from syncheck.text.words import content_words, stem, words
 
 if TYPE_CHECKING:

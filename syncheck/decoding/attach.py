@@ -18,10 +18,10 @@ from syncheck.base.errors import InputError, NotReadyError, WrongTypeError
 from syncheck.base.printable import counted
 from syncheck.decoding import DecodingSession, OverheardStops, Sequences, StopReason, end_tokens_of
 from syncheck.decoding.rows import Scoped
-from syncheck.decoding.scored import ScoredSession, check_stop_below, falls_below
+from syncheck.decoding.scored import ScoredSession
 from syncheck.results import Report
 from syncheck.results.types import RagPrompt, SentenceScore
-from syncheck.scoring import SentenceScorer
+from syncheck.scoring import SentenceScorer, check_stop_below, first_below
 from syncheck.signals import ForwardArguments, check_one_encoding, is_rewindable
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class _FallsBelow(StoppingCriteria):  # type: ignore[misc]
         self._threshold = threshold
 
     def __call__(self, input_ids: Tensor, scores: Any, **kwargs: Any) -> Tensor:  # noqa: ANN401 - as transformers has it
-        found = [any(falls_below(s, self._threshold) for s in sentences) for sentences in self._watch.rows]
+        found = [first_below(sentences, self._threshold) is not None for sentences in self._watch.rows]
         return torch.tensor(found, device=input_ids.device)
 
 

@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from syncheck.aggregators.kinds import fit_model
 from syncheck.aggregators.models import StoredModel
+from syncheck.aggregators.names import AggregatorKind, ProbabilisticClassifier
 from syncheck.base.checks import check_both_labels, real_numbers
 from syncheck.base.errors import InputError
-from syncheck.config import AggregatorKind, ProbabilisticClassifier
 
 FoldFeatures = Callable[[NDArray[np.int64]], NDArray[np.float64]]
 """Function from indices of training sentences to the features (N, F) of all sentences."""

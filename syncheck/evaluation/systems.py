@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from syncheck.aggregators.kinds import fit_model
+from syncheck.aggregators.names import AggregatorKind
 from syncheck.base.errors import InputError
-from syncheck.config import AggregatorKind
 from syncheck.evaluation.crossval import (
     FoldFeatures,
     Folding,
@@ -244,8 +244,9 @@ def best_aggregator(
 def ablation_systems(names: Sequence[str], signals: Mapping[str, Sequence[str]]) -> tuple[System, ...]:
     """Return the system with all columns and, for each signal, the system with all other columns.
 
-    ``signals`` has columns by signal, as :func:`~syncheck.features.schemas.feature_groups` returns them. The systems are named
-    ``"all features"`` and ``"without <signal>"``, in the order of ``signals``. Fewer than two signals raise InputError.
+    ``signals`` has columns by signal, as :func:`~syncheck.features.schemas.feature_groups` returns them. The systems
+    are named ``"all features"`` and ``"without <signal>"``, in the order of ``signals``. Fewer than two signals raise
+    InputError.
     """
     if len(signals) < 2:
         raise InputError(

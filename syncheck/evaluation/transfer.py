@@ -10,9 +10,9 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from syncheck.aggregators.names import AggregatorKind, ProbabilisticClassifier
 from syncheck.base.checks import real_numbers
 from syncheck.base.errors import InputError
-from syncheck.config import AggregatorKind, ProbabilisticClassifier
 from syncheck.evaluation.crossval import FoldFeatures, Folding, cross_validate, fold_numbers
 from syncheck.evaluation.metrics import BootstrapSamples, bootstrap_interval, deviation
 from syncheck.evaluation.tables import aligned, json_number, with_interval

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syncheck.base.errors import InputError
+from syncheck.reading.claim import EarlierSentences
 from syncheck.results.types import FeatureSchema, FloatArray, SentenceSignals, Support
-from syncheck.text.words import ContextLexicon, LexicalShares, content_words, has_letter, lexical_shares, share
+from syncheck.text.words import ContextLexicon, LexicalShares, content_words, lexical_shares, share
 
 LID = "lid_layer_{k}"
 """Name of one feature for each tapped decoder block k, counted from 0."""
@@ -48,35 +49,13 @@ def _limited(nats: FloatArray) -> NDArray[np.float64]:
     return np.clip(nats.astype(np.float64), -LIMIT_NATS, LIMIT_NATS)
 
 
-@dataclass(frozen=True, slots=True)
-class EarlierSentences:
-    """Earlier sentences of an answer that have a letter: their supports, and the text of the last one.
-
-    A support is NaN if the aligner was not called.
-    """
-
-    supports: tuple[float, ...] = ()
-    last: str = ""
-
-    @classmethod
-    def of(cls, sentences: Iterable[tuple[str, float | None]]) -> EarlierSentences:
-        """Collect sentences with their supports; None means not measured."""
-        kept = [(text, nan if support is None else support) for text, support in sentences if has_letter(text)]
-        return cls(tuple(support for _, support in kept), kept[-1][0] if kept else "")
-
-    def followed_by(self, text: str, support: float | None) -> EarlierSentences:
-        """Return these sentences and one more; a ``support`` of None means not measured."""
-        if not has_letter(text):
-            return self
-        return EarlierSentences((*self.supports, nan if support is None else support), text)
-
-
 @dataclass(frozen=True)
 class SentenceText:
     """A sentence of at least one token, with everything that formulas read besides the model's signals."""
 
     text: str
-    token_count: int
+    token_count: int | None
+    """Its number of tokens; None if no language model's tokenizer has read it."""
     question_words: AbstractSet[str]
     """Content words of the question."""
     lexicon: ContextLexicon | None
@@ -210,7 +189,13 @@ FEATURES = (
             0,
             lambda of: share(content_words(of.text), of.question_words) if of.question_words else nan,
         ),
-        ("log_tokens", "ln of the number of tokens", "ln tokens, >= 0", 0, lambda of: log(of.token_count)),
+        (
+            "log_tokens",
+            "ln of the number of tokens",
+            "ln tokens, >= 0",
+            0,
+            lambda of: nan if of.token_count is None else log(of.token_count),
+        ),
     ),
     *_of_text(
         "earlier sentences",
@@ -353,7 +338,7 @@ For experiments, features can be added to a version by name: ``syncheck.v3+novel
 def feature_schema(version: str, layers: Sequence[int]) -> FeatureSchema:
     """Return the feature schema of a version; raise InputError if there is none.
 
-    ``version`` is one of :data:`syncheck.features.schemas.SCHEMAS`, such as ``"paper.v1"``, or one with features added by name:
+    ``version`` is one of :data:`SCHEMAS`, such as ``"paper.v1"``, or one with features added by name:
     ``"syncheck.v3+novel_pairs"``. ``layers`` are decoder blocks, counted from 0, in the order of their LID features;
     they have no effect on a schema without LID.
     """

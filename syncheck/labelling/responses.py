@@ -12,7 +12,7 @@ from syncheck.base.errors import InputError, RecordError
 from syncheck.base.files import fields_found, parsed_record, record_lines
 from syncheck.base.printable import shortened
 from syncheck.prompts import prompt_from_texts
-from syncheck.results.types import RagPrompt
+from syncheck.results.types import Query, RagPrompt
 
 if TYPE_CHECKING:
     from syncheck.monitor_base import MonitorParts
@@ -182,6 +182,11 @@ def response_from_json(text: str) -> LabelledResponse:
         spans=None if spans is None else tuple(UnfaithfulSpan(**span) for span in spans),
         sentences=None if sentences is None else tuple(LabelledSentence(**s) for s in sentences),
     )
+
+
+def query_of(record: LabelledResponse) -> Query:
+    """Return the question and the passages of a record, which is all that a verifier reads of its prompts."""
+    return Query(record.question, tuple(record.passages))
 
 
 def prompt_of(monitor: MonitorParts, record: LabelledResponse) -> RagPrompt:

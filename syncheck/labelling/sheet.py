@@ -14,14 +14,14 @@ from tqdm import tqdm
 from syncheck.base.errors import InputError, PromptError
 from syncheck.base.files import replaced
 from syncheck.labelling.datasets import labelled_record
-from syncheck.labelling.responses import LabelledResponse, LabelledSentence, prompt_of
-from syncheck.replay import GivenResponse, read_response, replay_batches
+from syncheck.labelling.responses import LabelledResponse, LabelledSentence, prompt_of, query_of
+from syncheck.replay import read_response, replay
 from syncheck.results.types import Evidence, SentenceScore
 from syncheck.text.sentences import is_checkable
+from syncheck.verifier import Verifier
 
 if TYPE_CHECKING:
     from syncheck.monitor_base import MonitorParts
-    from syncheck.results.types import RagPrompt
 
 LabelOrder = Literal["nearest", "random"]
 """``nearest``: sentences in order of the distance of their scores from the monitor's threshold, to gain the most from
@@ -52,7 +52,7 @@ class LabelSheet:
     @classmethod
     def of_responses(
         cls,
-        monitor: MonitorParts,
+        monitor: MonitorParts | Verifier,
         responses: Sequence[LabelledResponse],
         *,
         order: LabelOrder = "nearest",
@@ -141,21 +141,21 @@ def _labels(response: LabelledResponse) -> list[bool]:
 
 
 def _scored(
-    monitor: MonitorParts, responses: Sequence[LabelledResponse], left_out: dict[str, str]
+    monitor: MonitorParts | Verifier, responses: Sequence[LabelledResponse], left_out: dict[str, str]
 ) -> Iterator[tuple[LabelledResponse, Sequence[SentenceScore]]]:
-    kept: list[tuple[LabelledResponse, RagPrompt, GivenResponse]] = []
-    for response in responses:
+    """Cut and score the responses; those that do not fit the model's window are left out."""
+    for response in tqdm(responses, desc="responses", unit=" responses", disable=None):
         try:
-            prompt = prompt_of(monitor, response)
-            kept.append((response, prompt, read_response(monitor, prompt, response.response)))
+            if isinstance(monitor, Verifier):
+                sentences = monitor.answer(query_of(response), response.response).sentences
+            else:
+                prompt = prompt_of(monitor, response)
+                (answer,) = replay(monitor, [prompt], [read_response(monitor, prompt, response.response)])
+                sentences = tuple(answer.sentences)
         except PromptError as error:
             left_out[response.id] = str(error)
-    answers = replay_batches(
-        monitor, [prompt for _, prompt, _ in kept], [given for _, _, given in kept], signals=False, batch_size=1
-    )
-    bar = tqdm(answers, total=len(kept), desc="responses", unit=" responses", disable=None)
-    scored = {place: answer.sentences for place, answer, _ in bar}
-    return ((response, scored[place]) for place, (response, _, _) in enumerate(kept))
+        else:
+            yield response, sentences
 
 
 def _with_labels(

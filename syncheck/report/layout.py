@@ -220,7 +220,7 @@ def _shades(report: Report, sentence: SentenceScore) -> tuple[ShadeView, ...]:
 def _tokens(report: Report, sentence: SentenceScore) -> tuple[TokenView, ...]:
     """Return the tokens of a sentence; none if no language model was run."""
     start, stop = sentence.token_start, sentence.token_end
-    if np.isnan(report.tokens.log_prob[start:stop]).all():
+    if start is None or stop is None or np.isnan(report.tokens.log_prob[start:stop]).all():
         return ()
     return tuple(_token_view(report.tokens, i) for i in range(start, stop))
 

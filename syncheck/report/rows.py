@@ -71,8 +71,8 @@ def _sentence(given: object) -> SentenceScore:
         text=field(given, "text", str),
         start=field(given, "start", int),
         end=field(given, "end", int),
-        token_start=field(given, "token_start", int, default=0),
-        token_end=field(given, "token_end", int, default=0),
+        token_start=field(given, "token_start", int, default=None),
+        token_end=field(given, "token_end", int, default=None),
         score=None if score is None else float(score),
         status=status,
         features={

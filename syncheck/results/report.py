@@ -12,7 +12,7 @@ from syncheck.base.errors import MissingExtraError
 from syncheck.base.files import JsonDict
 from syncheck.base.printable import counted, quoted, summary
 from syncheck.results.spans import SpanItem, SpanLabels, label_dict
-from syncheck.results.types import GeneratorToken, RagPrompt, SentenceScore, TokenSignals
+from syncheck.results.types import GeneratorToken, Query, SentenceScore, TokenSignals
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -78,12 +78,13 @@ _COLUMNS = tuple("text start end token_start token_end status verdict reason tru
 class Report:
     """One response with its measurements."""
 
-    prompt: RagPrompt
+    prompt: Query
+    """The question and the passages; a :class:`~syncheck.RagPrompt` if a language model read them."""
     response: str
     sentences: tuple[SentenceScore, ...]
     """In the order of the response; empty for an empty response."""
     tokens: TokenSignals
-    """Signals of all T tokens of the response."""
+    """Signals of all T tokens of the response; none if text alone was read."""
     stop: str | None = None
     """Why generation ended; None for a given response."""
     seconds: float | None = None

@@ -6,7 +6,7 @@ T is a number of tokens, F a number of features, H the width of a hidden state.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import isnan
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -28,6 +28,7 @@ __all__ = [
     "FeatureSchema",
     "GeneratorToken",
     "PromptBatch",
+    "Query",
     "RagPrompt",
     "Remark",
     "SentenceFeatures",
@@ -61,16 +62,30 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
-class RagPrompt:
-    """A question with its passages as two prompts, with and without the passages.
+class Query:
+    """A question and the passages that its answers are checked against."""
+
+    question: str
+    passages: tuple[str, ...]
+    """The retrieved passages; empty for an empty context."""
+
+    def __repr__(self) -> str:
+        return summary(self, quoted(self.question), counted(len(self.passages), "passage"))
+
+    @property
+    def has_context(self) -> bool:
+        """True if any passage has more than white space."""
+        return any(passage.strip() for passage in self.passages)
+
+
+@dataclass(frozen=True, slots=True)
+class RagPrompt(Query):
+    """A query as two prompts of a language model, with and without the passages.
 
     A prompt without tokens, and two equal prompts although there are passages (every KL would then be 0), raise
     PromptError.
     """
 
-    question: str
-    passages: tuple[str, ...]
-    """The retrieved passages, which sentences are checked against; empty for an empty context."""
     with_context: str
     without_context: str
     """The two prompts."""
@@ -90,11 +105,6 @@ class RagPrompt:
     def __repr__(self) -> str:
         given = f"{counted(len(self.passages), 'passage')}, {counted(len(self.with_context_ids), 'token')}"
         return summary(self, quoted(self.question), given)
-
-    @property
-    def has_context(self) -> bool:
-        """True if any passage has more than white space."""
-        return any(passage.strip() for passage in self.passages)
 
     def inputs(self, device: str | torch.device = "cpu") -> dict[str, torch.Tensor]:
         """Return ``input_ids`` and ``attention_mask``, both (1, T) int64, of the prompt with the context."""
@@ -221,8 +231,6 @@ class SentenceSignals:
     lid: Mapping[int, float] = field(default_factory=dict)
     """Local intrinsic dimension of these activations, >= 0, by decoder block; NaN where undefined, empty if it was not
     measured."""
-    measured: bool = True
-    """False if no language model was run; the signals are then NaN."""
 
     def __repr__(self) -> str:
         return summary(self, counted(len(self.token_ids), "token"), quoted(self.text))
@@ -344,9 +352,9 @@ class SentenceScore:
     start: int
     end: int
     """Its characters in the response, half-open."""
-    token_start: int
-    token_end: int
-    """Its tokens in the response, half-open."""
+    token_start: int | None
+    token_end: int | None
+    """Its tokens in the response, half-open; None for text that no language model's tokenizer has read."""
     score: float | None
     """P(faithful) in [0, 1]; None unless ``status`` is ``scored``."""
     status: Status
@@ -377,6 +385,18 @@ class SentenceScore:
 
     def __repr__(self) -> str:
         return summary(self, self.score, self.verdict or self.status, quoted(self.text))
+
+    def moved(self, *, characters: int, tokens: int) -> SentenceScore:
+        """Return the sentence so many characters and tokens further on."""
+        if self.token_start is None or self.token_end is None:
+            return replace(self, start=self.start + characters, end=self.end + characters)
+        return replace(
+            self,
+            start=self.start + characters,
+            end=self.end + characters,
+            token_start=self.token_start + tokens,
+            token_end=self.token_end + tokens,
+        )
 
     @property
     def risk(self) -> float | None:

@@ -26,10 +26,11 @@ from syncheck.monitor import Monitor
 from syncheck.results import Report
 from syncheck.results.protocol import Reveal
 from syncheck.serving.chat import ChatRequest, ServiceError, read_chat, read_given
-from syncheck.serving.checked import Failing, in_thread
+from syncheck.serving.checked import Failing
 from syncheck.serving.guardrail import Guardrail
 from syncheck.serving.kept import KeptAnswer, KeptAnswers, events_of
 from syncheck.serving.limits import Deadline, Metrics, Queue, ScoreBatches
+from syncheck.verifier import Verifier
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -90,7 +91,10 @@ class AnswerSource(Protocol):
     that is not complete by the deadline ends with its ServiceError.
     """
 
-    monitor: Monitor
+    @property
+    def monitor(self) -> Monitor | Verifier:
+        """What scores the sentences."""
+
     decoders: tuple[str, ...]
     failing: Failing
 
@@ -179,8 +183,7 @@ class _Service:
         """Score a given response, in one batch with those of all clients that wait."""
         try:
             async with self.deadline().waiting():
-                prompt = await in_thread(self.source.monitor.prompt, question=question, context=context)
-                return await self.batches.score(prompt, response)
+                return await self.batches.score(question, context, response)
         except SyncheckError as error:
             raise ServiceError(400, "invalid_request", str(error)) from error
 

@@ -14,6 +14,7 @@ from syncheck.results.protocol import VERSION, FoldedAnswer, ProtocolEvent, fold
 from syncheck.serving.chat import ChatRequest, ServiceError
 from syncheck.serving.checked import NO_PASSAGES, CheckedText, Failing, Outcome, in_thread, shown_text, whole_answer
 from syncheck.serving.limits import Deadline
+from syncheck.verifier import Verifier
 
 _NO_TEXT = frozenset({"role", "content", "tool_calls", "function_call", "refusal"})
 """Parts of a message that need no check of their own; other parts are left out, or marked."""
@@ -42,7 +43,7 @@ class Gateway:
 
     def __init__(
         self,
-        monitor: Monitor,
+        monitor: Monitor | Verifier,
         upstream: str,
         *,
         failing: Failing = "closed",

@@ -8,10 +8,10 @@ from typing import Any
 
 from syncheck.base.checks import check_share, check_texts
 from syncheck.base.errors import SyncheckError
-from syncheck.decoding.scored import falls_below
 from syncheck.report.labels import after_end_words, contrast_lines
 from syncheck.results import Report
 from syncheck.results.types import SentenceScore
+from syncheck.scoring import falls_below
 from syncheck.serving.chat import ChatRequest, ServiceError, read_chat
 from syncheck.serving.checked import NO_PASSAGES, Failing
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from syncheck.base.checks import check_choice
 from syncheck.base.errors import InputError, PromptError
-from syncheck.checkpoint import fingerprint
+from syncheck.base.pretrained import fingerprint
 from syncheck.config import MonitorConfig
 from syncheck.monitor import Monitor
 from syncheck.prompts import prompt_from_texts

@@ -14,9 +14,10 @@ import numpy as np
 import torch
 from tqdm import tqdm
 
+from syncheck.aggregators.names import AggregatorKind
 from syncheck.aligners import Aligner, AskedAligner, SpanAligner, Unaligned
 from syncheck.base.errors import InputError, PromptError, TextGeneratorError, WrongTypeError
-from syncheck.config import AggregatorKind, MonitorConfig
+from syncheck.config import MonitorConfig
 from syncheck.evaluation.systems import best_aggregator
 from syncheck.evaluation.tables import EvaluationRow
 from syncheck.labelling.datasets import labelled_record, unlabelled_responses
@@ -364,7 +365,7 @@ def _fitted(
         *chosen.data, names=measured.schema.names, repeats=1, seed=seed, aggregators=(aggregator,)
     )
     monitor = fit_measured(untrained, measured, aggregator=kind, seed=seed, held_out=held_out)
-    assert monitor.aggregator is not None
+    assert isinstance(monitor, Monitor) and monitor.aggregator is not None
     adapted = replace(monitor.aggregator, prior=EXPECTED)
     expected = {(name, s.start): score for name, answer in scored.items() for s, score in answer}
     owners = [measured.records[owner] for owner in measured.owners]

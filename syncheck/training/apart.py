@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import fields
 
 from syncheck.base.printable import shortened
-from syncheck.config import SegmenterConfig
 from syncheck.results.types import FeatureSchema
+from syncheck.text.sentences.config import SegmenterConfig
 
 _MOST_SHOWN = 60
 

@@ -21,6 +21,7 @@ from syncheck.training.enough import MORE_LABELS
 from syncheck.training.fit import choose_thresholds
 from syncheck.training.measured import MeasuredSentences, against_references, check_measured_by
 from syncheck.training.provenance import question_digests, refuse_seen
+from syncheck.verifier import Verifier
 
 Thresholding = Literal["carried", "chosen"]
 
@@ -70,7 +71,7 @@ def release_curve(scores: ArrayLike, y: ArrayLike) -> ReleaseCurve:
 class Calibrated:
     """A calibrated monitor, and the quality of its scores on the held-out sentences."""
 
-    monitor: Monitor
+    monitor: Monitor | Verifier
     """The monitor. Its aggregator has a ``calibration`` and, if requested, a ``calibrated_threshold``; FOD's thresholds
     are on the calibrated scale."""
     raw: NDArray[np.float64]
@@ -99,7 +100,7 @@ class Calibrated:
 
 
 def calibrate_monitor(
-    monitor: Monitor,
+    monitor: Monitor | Verifier,
     measured: MeasuredSentences,
     *,
     method: CalibrationMethod = "isotonic",

@@ -12,10 +12,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from syncheck.aggregators import Aggregator
 from syncheck.aggregators.estimators import check_classifier
+from syncheck.aggregators.names import AggregatorKind, ProbabilisticClassifier
 from syncheck.aligners import Aligner, load_aligner
 from syncheck.base.checks import labels_found, real_numbers
 from syncheck.base.errors import InputError, LeftOutWarning
-from syncheck.config import AggregatorKind, MonitorConfig, ProbabilisticClassifier
+from syncheck.config import MonitorConfig
 from syncheck.evaluation.crossval import Folding, cross_validate
 from syncheck.evaluation.systems import best_aggregator
 from syncheck.labelling.datasets import labelled_responses
@@ -27,6 +28,7 @@ from syncheck.training.extract import measure
 from syncheck.training.measured import MeasuredSentences, check_measured_by, left_out_lines
 from syncheck.training.provenance import question_digests
 from syncheck.training.sets import LabelledSet
+from syncheck.verifier import Verifier
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -142,7 +144,9 @@ def fit_monitor(
     measured = measure(untrained, given, show_progress=show_progress)
     if lines := left_out_lines(measured):
         warnings.warn("not all responses are trained on\n" + "\n".join(lines), LeftOutWarning, stacklevel=2)
-    return fit_measured(untrained, measured, aggregator=aggregator, rule=rule, seed=seed)
+    trained = fit_measured(untrained, measured, aggregator=aggregator, rule=rule, seed=seed)
+    assert isinstance(trained, Monitor)
+    return trained
 
 
 def _check_aggregator(aggregator: object) -> None:
@@ -166,15 +170,15 @@ def untrained_monitor(
 
 
 def fit_measured(
-    untrained: Monitor,
+    untrained: Monitor | Verifier,
     measured: MeasuredSentences,
     *,
     aggregator: AggregatorKind | ProbabilisticClassifier | Literal["best"] = "best",
     rule: Rule = "overlap",
     seed: int = 0,
     held_out: NDArray[np.float64] | None = None,
-) -> Monitor:
-    """Train the aggregator of a monitor on sentences that it has measured; see :func:`fit_monitor`.
+) -> Monitor | Verifier:
+    """Train the aggregator of a monitor or a verifier on sentences that it has measured; see :func:`fit_monitor`.
 
     Parameters
     ----------
@@ -225,10 +229,12 @@ def fit_measured(
         seed=seed,
         allow_unmeasured=True,
     )
+    measures = isinstance(untrained, Monitor)
+    references = {"lid_references": measured.lid_references(chosen.labels, chosen.used)} if measures else {}
     return untrained.replaced(
         config=replace(untrained.config, backtrack_threshold=thresholds.backtrack, prune_threshold=thresholds.prune),
         aggregator=trained,
-        lid_references=measured.lid_references(chosen.labels, chosen.used),
+        **references,
         name=None,
         trained_on=question_digests(chosen.records),
     )

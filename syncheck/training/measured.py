@@ -11,15 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syncheck.base.errors import InputError, MismatchError
-from syncheck.config import LID_REFERENCES, SegmenterConfig
+from syncheck.config import LID_REFERENCES
 from syncheck.labelling.labels import Rule, check_cut, label_sentences
 from syncheck.labelling.responses import LabelledResponse, Selection
 from syncheck.results.types import FeatureSchema
 from syncheck.signals import LidReferences
 from syncheck.text.sentences import is_checkable
+from syncheck.text.sentences.config import SegmenterConfig
 from syncheck.text.words import has_letter
 from syncheck.training.apart import schemas_apart, segmenters_apart
 from syncheck.training.provenance import check_same_instrument, instrument_of
+from syncheck.verifier import Verifier
 
 if TYPE_CHECKING:
     from syncheck.monitor import Monitor
@@ -252,9 +254,10 @@ def select_sentences(measured: MeasuredSentences, selection: Selection, *, sourc
     )
 
 
-def against_references(measured: MeasuredSentences, monitor: Monitor) -> MeasuredSentences:
+def against_references(measured: MeasuredSentences, monitor: Monitor | Verifier) -> MeasuredSentences:
     """Return the sentences with LID against a monitor's own references; NaN at layers without references."""
-    values, lid_references = measured.values.copy(), monitor.lid_references
+    values = measured.values.copy()
+    lid_references = None if isinstance(monitor, Verifier) else monitor.lid_references
     for layer, states in measured.activations.items():
         column = measured.schema.names.index(f"lid_layer_{layer}")
         values[:, column] = (
@@ -267,7 +270,7 @@ def against_references(measured: MeasuredSentences, monitor: Monitor) -> Measure
 
 def check_measured_by(
     measured: MeasuredSentences,
-    monitor: Monitor,
+    monitor: Monitor | Verifier,
     *,
     source: object = "the data",
     remedy: str = "Pass the monitor that measured it, or measure it again with this one",

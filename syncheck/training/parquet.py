@@ -14,9 +14,9 @@ import numpy as np
 
 from syncheck.base.errors import CheckpointError, MissingExtraError
 from syncheck.base.files import replaced
-from syncheck.config import SegmenterConfig
 from syncheck.features.schemas import feature_schema
 from syncheck.labelling.responses import LabelledResponse, response_from_json, response_to_json
+from syncheck.text.sentences.config import SegmenterConfig
 from syncheck.training.measured import MeasuredSentences
 
 if TYPE_CHECKING:

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 from syncheck.aligners import identity_of, weights_of
 from syncheck.base.errors import InputError, MismatchError
-from syncheck.base.pretrained import same_weights
-from syncheck.checkpoint import fingerprint
+from syncheck.base.pretrained import fingerprint, same_weights
 from syncheck.labelling.groups import first_names
 from syncheck.labelling.responses import LabelledResponse
+from syncheck.verifier import Verifier
 
 if TYPE_CHECKING:
     from syncheck.monitor import Monitor
@@ -24,18 +24,18 @@ _NAMED_BY = {"weights sha256": "model", "aligner weights sha256": "aligner"}
 """Digests of weights, and the facts that name what they belong to."""
 
 
-def instrument_of(monitor: Monitor) -> dict[str, str]:
+def instrument_of(monitor: Monitor | Verifier) -> dict[str, str]:
     """Return the facts that determine a monitor's measurements, together with schema and segmentation, by name.
 
     A digest of weights that is None is left out.
     """
-    model = fingerprint(monitor.model, monitor.tokenizer)
+    model = {} if isinstance(monitor, Verifier) else fingerprint(monitor.model, monitor.tokenizer)
     facts = {
-        "weights sha256": model.pop("weights_sha256"),
-        "model": json.dumps(model, sort_keys=True),
+        "weights sha256": model.pop("weights_sha256", None),
+        "model": json.dumps(model, sort_keys=True) if model else None,
         "aligner": identity_of(monitor.aligner),
         "aligner weights sha256": weights_of(monitor.aligner),
-        "template": str(monitor.config.template),
+        "template": None if isinstance(monitor, Verifier) else str(monitor.config.template),
     }
     return {name: fact for name, fact in facts.items() if fact is not None}
 
@@ -80,7 +80,7 @@ def grouped_by_question(records: Sequence[LabelledResponse]) -> tuple[LabelledRe
     return tuple(replace(record, group=name) for record, name in zip(records, names, strict=True))
 
 
-def seen_records(monitor: Monitor, records: Sequence[LabelledResponse]) -> list[LabelledResponse]:
+def seen_records(monitor: Monitor | Verifier, records: Sequence[LabelledResponse]) -> list[LabelledResponse]:
     """Return the records whose questions a monitor was trained or calibrated on.
 
     A question is known if it was asked over the same passages or within the same group.
@@ -90,7 +90,7 @@ def seen_records(monitor: Monitor, records: Sequence[LabelledResponse]) -> list[
 
 
 def refuse_seen(
-    monitor: Monitor,
+    monitor: Monitor | Verifier,
     records: Sequence[LabelledResponse],
     *,
     reason: str = "and a calibration needs held-out ones; pass other data",

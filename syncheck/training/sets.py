@@ -9,9 +9,9 @@ from typing import Literal, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
+from syncheck.aggregators.names import AggregatorKind
 from syncheck.base.checks import check_choice
 from syncheck.base.errors import InputError
-from syncheck.config import AggregatorKind
 from syncheck.evaluation.crossval import FoldFeatures, Folding, cross_validate
 from syncheck.evaluation.metrics import BootstrapSamples
 from syncheck.evaluation.transfer import PAPER_RUNS, AurocMatrix, Cell, cell

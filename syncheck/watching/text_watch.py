@@ -6,50 +6,46 @@ import asyncio
 import math
 import time
 from collections import deque
-from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
 from syncheck.base.errors import InputError, NotReadyError, WrongTypeError
-from syncheck.decoding import ScoredAnswer, ScoredSession, Transcript
-from syncheck.decoding.measuring import unmeasured
-from syncheck.decoding.scored import check_stop_below, falls_below
-from syncheck.features.schemas import needs_signals
-from syncheck.monitor_base import MonitorParts, require_prompt
 from syncheck.results import Report
 from syncheck.results.protocol import ProtocolEvent, Reveal
-from syncheck.results.types import GeneratorToken, RagPrompt, SentenceScore, SentenceSpan
+from syncheck.results.types import GeneratorToken, Query, SentenceScore
 from syncheck.results.writer import EventWriter, why_stopped
-from syncheck.signals import check_window
+from syncheck.scoring import check_stop_below, first_below
+from syncheck.watching.growing import GrowingAnswer
 from syncheck.watching.pace import Pace
-from syncheck.watching.tokens import GrowingResponse
 
-_MODEL_SIGNALS = ("log_prob", "log_prob_without_context", "entropy", "kl")
 MOST_TOGETHER = 8
 """Largest number of sentences that are scored together if they have arrived already."""
 MOST_AHEAD = 256
 """Largest number of pieces of an asynchronous stream that are read ahead of scoring."""
-MONITORED, GENERATOR, NOT_MEASURED = "monitored model", "generator", "not measured"
+GENERATOR = "generator"
+_NOT_ENTERED = "enter the watch first: with verifier.watch_text(...) as watch"
 
 
 class TextWatch:
-    """Scores the sentences of an answer while its text arrives; made by ``Monitor.watch_text``, a context manager.
+    """Scores the sentences of an answer while its text arrives; a context manager.
+
+    Made by :meth:`syncheck.Verifier.watch_text` and :meth:`syncheck.Monitor.watch_text`.
 
     Parameters
     ----------
-    monitor
-        The monitor that scores the sentences. If its features need signals of a language model, the monitored model
-        reads the text.
-    prompt
-        The prompt of the answer.
+    answer
+        Reads and scores the text.
+    query
+        The question and the passages of the answer.
+    has_scores
+        False if no sentence has a score, for lack of an aggregator.
     reveal
-        When text is appended; see :data:`syncheck.watching.Reveal`.
+        When text is appended; see :data:`syncheck.results.Reveal`.
     stop_below
         A score in [0, 1]: the answer ends with the first sentence that scores lower, or that makes a claim and has no
         score. None never ends it early.
-    signals
-        As in :meth:`syncheck.Monitor.score`.
     at_once
         Number of sentences that are scored together, at least 1. More take less work, but each sentence is reported
         later. None scores each sentence as soon as it is complete, unless the text comes at least ten times faster than
@@ -71,41 +67,31 @@ class TextWatch:
     InputError
         If an option is outside its range.
     NotReadyError
-        If ``stop_below`` is given and the monitor has no aggregator, so that no sentence has a score.
-    PromptError
-        If the model has to read the prompt and it does not fit its window.
+        If ``stop_below`` is given and no sentence has a score.
     """
 
     def __init__(
         self,
-        monitor: MonitorParts,
-        prompt: RagPrompt,
+        answer: GrowingAnswer,
+        query: Query,
         *,
+        has_scores: bool = True,
         reveal: Reveal = "verified",
         stop_below: float | None = None,
-        signals: bool = False,
         at_once: int | None = None,
         passage_ids: Sequence[str] | None = None,
     ) -> None:
-        require_prompt(prompt)
-        check_stop_below(stop_below, has_scores=monitor.aggregator is not None)
+        check_stop_below(stop_below, has_scores=has_scores)
         if at_once is not None and (not isinstance(at_once, int) or isinstance(at_once, bool) or at_once < 1):
             raise InputError(f"at_once must be a whole number of at least 1, or None; found {at_once!r}")
+        self._answer = answer
         self._at_once = at_once
         self._pace = Pace()
         self._returned = time.perf_counter()  # when the source was last asked for more
-        self._closed: list[SentenceSpan] = []  # not scored yet
-        self._monitor = monitor
-        self._prompt = prompt
+        self._waiting = 0  # sentences that are complete and not scored yet
         self._stop_below = stop_below
-        self._asks_model = signals or monitor.aggregator is None or needs_signals(monitor.config.schema)
-        if self._asks_model:
-            check_window(monitor.model, len(prompt.with_context_ids) + 1)
-        self._writer = EventWriter(prompt.passages, reveal=reveal, passage_ids=passage_ids)
-        self._reading = GrowingResponse(monitor, prompt, in_window=self._asks_model)
+        self._writer = EventWriter(query.passages, reveal=reveal, passage_ids=passage_ids)
         self._scope: ExitStack | None = None
-        self._session: ScoredSession | None = None
-        self._answer: ScoredAnswer
         self._generator: list[GeneratorToken] = []
         self._stop: str | None = None
         self._started = time.perf_counter()
@@ -114,13 +100,9 @@ class TextWatch:
 
     def __enter__(self) -> TextWatch:
         if self._scope is not None:
-            raise NotReadyError("a watch can be entered only once; create another with monitor.watch_text(prompt)")
+            raise NotReadyError("a watch can be entered only once; make another one for another answer")
         self._scope = ExitStack()
-        if self._asks_model:
-            self._session = self._scope.enter_context(self._monitor.session(self._prompt))
-            self._answer = self._session.answers[0]
-        else:
-            self._answer = ScoredAnswer(self._monitor.scorer(self._prompt))
+        self._scope.enter_context(self._answer)
         return self
 
     def __exit__(self, *raised: object) -> None:
@@ -162,7 +144,7 @@ class TextWatch:
         NotReadyError
             Outside the ``with`` block, or if the watch is over.
         PromptError
-            If the model has to read prompt and response and they do not fit its window.
+            If a language model has to read prompt and response and they do not fit its window.
         WrongTypeError
             If the piece is not a string, or a token not a GeneratorToken.
         """
@@ -175,22 +157,23 @@ class TextWatch:
         otherwise as :meth:`feed` for each piece.
         """
         self._require_open()
+        answer = self._answer
         known, since = len(self.events), time.perf_counter()
         self._pace.waited(since - self._returned)
-        complete = len(self._closed)
-        while pieces and not self._reading.is_over and len(self._closed) < max(self._at_once or 1, MOST_TOGETHER):
+        complete = self._waiting
+        while pieces and not answer.is_over and self._waiting < max(self._at_once or 1, MOST_TOGETHER):
             piece, tokens = pieces.popleft()
             if not isinstance(piece, str):
                 raise WrongTypeError(f"a piece must be a string; found {_kind(piece)}")
-            before = len(self._reading.text)
-            self._closed += self._reading.feed(piece)
+            before = len(answer.text)
+            self._waiting += answer.feed(piece)
             self._generator += _placed(tokens, before)
-            self._writer.append(self._reading.text[before:])
-        if len(self._closed) > complete:
-            self._pace.completed(len(self._closed) - complete)
-        if len(self._closed) >= self._wanted(may_wait=may_wait):
+            self._writer.append(answer.text[before:])
+        if self._waiting > complete:
+            self._pace.completed(self._waiting - complete)
+        if self._waiting >= self._wanted(may_wait=may_wait):
             self._score(since)
-        if self._reading.is_over:
+        if answer.is_over:
             self.is_over = True
         self._returned = time.perf_counter()
         return self.events[known:]
@@ -212,17 +195,15 @@ class TextWatch:
         if self.report is not None:
             return []
         if self._scope is None:
-            raise NotReadyError("enter the watch first: with monitor.watch_text(prompt) as watch")
+            raise NotReadyError(_NOT_ENTERED)
         known, since = len(self.events), time.perf_counter()
         if self._stop is None:
-            self._closed += self._reading.finish()
+            self._waiting += self._answer.finish()
             self._score(since)
-        transcript = self._reading.transcript
-        if self._stop is not None:
-            transcript = Transcript(transcript.text[: self._answer.sentences[-1].end], transcript.char_spans)
-        report = self._answer.report(transcript, stop=self._stop, seconds=time.perf_counter() - self._started)
+        report = self._answer.report(stop=self._stop, seconds=time.perf_counter() - self._started)
         tokens = tuple(token for token in self._generator if token.start < len(report.response))
-        self.report = replace(report, sources=self._sources(), generator_tokens=tokens)
+        sources = dict(self._answer.sources) | ({"generator_tokens": GENERATOR} if self._generator else {})
+        self.report = replace(report, sources=sources, generator_tokens=tokens)
         self.is_over = True
         self._writer.end(self.report)
         return self.events[known:]
@@ -237,62 +218,39 @@ class TextWatch:
 
     def _require_open(self) -> None:
         if self._scope is None:
-            raise NotReadyError("enter the watch first: with monitor.watch_text(prompt) as watch")
+            raise NotReadyError(_NOT_ENTERED)
         if self.is_over:
             raise NotReadyError(
                 "the watch is over; check is_over before feeding more, and create another watch for a new answer"
             )
 
     def _score(self, since: float) -> None:
-        """Measure, score and report the closed sentences, up to one that falls below ``stop_below``."""
-        spans, self._closed = self._closed, []
-        if not spans:
+        """Score and report the complete sentences, up to one that falls below ``stop_below``."""
+        count, self._waiting = self._waiting, 0
+        if not count:
             return
-        answer, reading = self._answer, self._reading
-        first = answer.signals[-1].span.token_end if answer.signals else 0
-        ids = reading.token_ids[first : spans[-1].token_end]
+        answer = self._answer
         known, end = len(answer.sentences), answer.sentences[-1].end if answer.sentences else 0
-        if self._session is not None:
-            self._session.extend(ids, spans, reading.transcript, since=since)
-        else:
-            measured = unmeasured(ids, spans, reading.transcript, start=first)
-            answer.keep(measured, answer.scorer(measured, earlier=answer.sentences, since=since))
-        self._pace.scored(len(spans), time.perf_counter() - since)
-        for index, sentence in enumerate(answer.sentences[known:], known + 1):
-            self._writer.sentence(sentence, lead=reading.text[end : sentence.start])
+        answer.score(since=since)
+        self._pace.scored(count, time.perf_counter() - since)
+        below = first_below(answer.sentences[known:], self._stop_below)
+        if below is not None:
+            answer.cut(known + below + 1)
+            self.is_over, self._stop = True, "below_threshold"
+        for sentence in answer.sentences[known:]:
+            self._writer.sentence(sentence, lead=answer.text[end : sentence.start])
             end = sentence.end
-            if self._stop_below is not None and falls_below(sentence, self._stop_below):
-                del answer.sentences[index:], answer.signals[index:]
-                self.is_over, self._stop = True, "below_threshold"
-                self._writer.notice(why_stopped(sentence, self._stop_below))
-                return
-
-    def _sources(self) -> dict[str, str]:
-        """Return the source of each signal."""
-        asked = MONITORED if self._asks_model else NOT_MEASURED
-        aligner = self._monitor.aligner
-        found = dict.fromkeys(_MODEL_SIGNALS, asked)
-        found["lid"] = asked if self._monitor.lid_references is not None else NOT_MEASURED
-        if not self._prompt.has_context:
-            found |= dict.fromkeys(("log_prob_without_context", "kl"), NOT_MEASURED)
-        found["align_score"] = (
-            NOT_MEASURED if aligner is None else f"aligner {getattr(aligner, 'name', type(aligner).__name__)}"
-        )
-        if self._generator:
-            found["generator_tokens"] = GENERATOR
-        return found
+        if below is not None and self._stop_below is not None:
+            self._writer.notice(why_stopped(answer.sentences[-1], self._stop_below))
 
 
 def watch(
-    monitor: MonitorParts,
-    stream: Iterable[str | tuple[str, Sequence[GeneratorToken]]],
-    prompt: RagPrompt,
-    **options: Any,  # noqa: ANN401 - those of TextWatch
+    stream: Iterable[str | tuple[str, Sequence[GeneratorToken]]], begin: Callable[[], TextWatch]
 ) -> Iterator[ProtocolEvent]:
-    """Score a stream of text; see :meth:`syncheck.Monitor.watch`."""
+    """Score a stream of text with the watch that ``begin`` makes; see :meth:`syncheck.Verifier.watch`."""
     _require_stream(stream, Iterable, "an iterable of texts; an asynchronous one goes to watch_async")
     try:
-        with TextWatch(monitor, prompt, **options) as watched:
+        with begin() as watched:
             is_whole = isinstance(stream, Sequence)
             for pieces in _arrived(stream):
                 while pieces and not watched.is_over:
@@ -316,16 +274,13 @@ def _arrived(stream: Iterable[Any]) -> Iterator[deque[tuple[str, Sequence[Genera
 
 
 async def watch_async(
-    monitor: MonitorParts,
-    stream: AsyncIterable[str | tuple[str, Sequence[GeneratorToken]]],
-    prompt: RagPrompt,
-    **options: Any,  # noqa: ANN401 - those of TextWatch
+    stream: AsyncIterable[str | tuple[str, Sequence[GeneratorToken]]], begin: Callable[[], TextWatch]
 ) -> AsyncIterator[ProtocolEvent]:
-    """Score an asynchronous stream of text; see :meth:`syncheck.Monitor.watch_async`."""
+    """Score an asynchronous stream of text; otherwise as :func:`watch`."""
     _require_stream(stream, AsyncIterable, "an asynchronous iterable of texts; another one goes to watch")
     ahead = _ReadAhead(stream)
     try:
-        async with TextWatch(monitor, prompt, **options) as watched:
+        async with begin() as watched:
             while not watched.is_over and await ahead.has_pieces():
                 for event in await asyncio.to_thread(watched._take, ahead.pieces, may_wait=False):
                     yield event

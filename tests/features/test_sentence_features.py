@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from syncheck.base.errors import InputError
-from syncheck.features.schemas import FEATURES, SCHEMAS, EarlierSentences, SentenceText, feature_schema, needs_signals
+from syncheck.features.schemas import FEATURES, SCHEMAS, SentenceText, feature_schema, needs_signals
 from syncheck.features.sentence import sentence_features
+from syncheck.reading.claim import EarlierSentences
 from syncheck.results.types import FeatureSchema, SentenceSignals, SentenceSpan, Support
 from syncheck.text.words import ContextLexicon
 

@@ -11,7 +11,7 @@ from test_checkpoint import load, trained
 
 from syncheck import Monitor
 from syncheck.base.errors import CheckpointError, InputError, WrongTypeError
-from syncheck.hub import model_card
+from syncheck.stored_monitor import model_card
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 ROW = {

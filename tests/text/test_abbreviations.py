@@ -1,8 +1,8 @@
 import pytest
 from whole_texts import sentences
 
-from syncheck.config import SegmenterConfig
 from syncheck.text.sentences import ENGLISH_ABBREVIATIONS, IncrementalSegmenter
+from syncheck.text.sentences.config import SegmenterConfig
 
 
 @pytest.mark.parametrize(

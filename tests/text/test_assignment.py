@@ -6,9 +6,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from small_tokenizers import TOKENIZERS, ids_of
 
-from syncheck.config import SegmenterConfig
 from syncheck.results.types import SentenceSpan
 from syncheck.text.sentences import Detokenizer, IncrementalSegmenter, last_text_token
+from syncheck.text.sentences.config import SegmenterConfig
 
 TEXTS = st.lists(
     st.sampled_from(

@@ -1,8 +1,8 @@
 import pytest
 from whole_texts import segment, sentences, texts
 
-from syncheck.config import SegmenterConfig
 from syncheck.text.sentences import IncrementalSegmenter
+from syncheck.text.sentences.config import SegmenterConfig
 
 TOKYO = "東京"
 

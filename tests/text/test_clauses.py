@@ -3,8 +3,8 @@
 import pytest
 from whole_texts import segment, sentences
 
-from syncheck.config import SegmenterConfig
 from syncheck.text.sentences import IncrementalSegmenter
+from syncheck.text.sentences.config import SegmenterConfig
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from nltk.tokenize.punkt import PunktSentenceTokenizer
 
-from syncheck.config import SegmenterConfig
 from syncheck.text.sentences import ENGLISH_ABBREVIATIONS, BoundaryFinder, IncrementalSegmenter
+from syncheck.text.sentences.config import SegmenterConfig
 
 
 def config_of(name, max_tokens=whole_texts.NO_LIMIT):

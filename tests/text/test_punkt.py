@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 from nltk.tokenize.punkt import PunktSentenceTokenizer
 from whole_texts import bounds, cut, responses, segment, sentences, texts, widths_of_tokens
 
-from syncheck.config import MAX_SENTENCE_TOKENS, SegmenterConfig
 from syncheck.text.sentences import IncrementalSegmenter
+from syncheck.text.sentences.config import MAX_SENTENCE_TOKENS, SegmenterConfig
 
 CASES = {
     "plain": ("Paris is big. Is that so? Yes!", ["Paris is big.", "Is that so?", "Yes!"]),

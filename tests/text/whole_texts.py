@@ -6,8 +6,8 @@ from itertools import pairwise
 from hypothesis import strategies as st
 from nltk.tokenize.punkt import PunktParameters, PunktSentenceTokenizer
 
-from syncheck.config import SegmenterConfig
 from syncheck.text.sentences import IncrementalSegmenter
+from syncheck.text.sentences.config import SegmenterConfig
 
 NO_LIMIT = 10_000
 UNBOUNDED = SegmenterConfig(max_tokens=NO_LIMIT)

@@ -1,3 +1,4 @@
+from .config import SegmenterConfig as SegmenterConfig
 from .boundaries import BoundaryFinder as BoundaryFinder
 from .rules import ENGLISH_ABBREVIATIONS as ENGLISH_ABBREVIATIONS, SentenceCutter as SentenceCutter
 from .segmenter import (
@@ -11,3 +12,4 @@ from .token_text import (
     last_text_token as last_text_token,
     positions_in as positions_in,
 )
+from .text_segmenter import TextSegmenter as TextSegmenter, spans_of as spans_of

@@ -8,7 +8,7 @@ from copy import copy
 from itertools import pairwise, takewhile
 from typing import NamedTuple
 
-from syncheck.config import SegmenterConfig
+from syncheck.text.sentences.config import SegmenterConfig
 from syncheck.text.sentences.rules import (
     SentenceCutter,
     ends_cjk_sentence,

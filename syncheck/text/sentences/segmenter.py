@@ -7,9 +7,9 @@ from itertools import accumulate, pairwise
 from os.path import commonprefix
 
 from syncheck.base.errors import InputError
-from syncheck.config import SegmenterConfig
 from syncheck.results.types import SentenceSpan
 from syncheck.text.sentences.boundaries import Boundary, BoundaryFinder
+from syncheck.text.sentences.config import SegmenterConfig
 from syncheck.text.sentences.token_text import CharSpan, first_token_from, visible
 
 

@@ -1,20 +1,29 @@
-"""Reading of a response that arrives in pieces, as :func:`syncheck.replay.read_response` reads a whole one."""
+"""Growing responses: text that a language model reads as it arrives, as :mod:`syncheck.replay` reads a whole one."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Self
 
-from syncheck.base.checks import check_text
-from syncheck.decoding import Transcript, end_tokens_of
+from syncheck.decoding import ScoredSession, Transcript, end_tokens_of
 from syncheck.decoding.generation import check_response
-from syncheck.results.types import RagPrompt, SentenceSpan
+from syncheck.results import Report
+from syncheck.results.types import RagPrompt, SentenceScore, SentenceSpan
 from syncheck.signals import check_window
-from syncheck.text.sentences import BoundaryFinder, Detokenizer, IncrementalSegmenter, in_given, positions_in
+from syncheck.text.sentences import (
+    BoundaryFinder,
+    Detokenizer,
+    IncrementalSegmenter,
+    SegmenterConfig,
+    in_given,
+    positions_in,
+)
+from syncheck.watching.growing import WholeCharacters
 
 if TYPE_CHECKING:
-    from syncheck.monitor_base import MonitorParts
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 _OVERLAP = 16
 """Number of tokens that are made again when more text is tokenised, so that the tokenizer sees what came before."""
@@ -36,12 +45,12 @@ class GrowingResponse:
 
     Parameters
     ----------
-    monitor
-        The monitor whose tokenizer and segmenter are used.
+    model, tokenizer
+        The model that reads prompt and response, which must fit its window, and its tokenizer.
     prompt
         The prompt before the response.
-    in_window
-        True if prompt and response must fit the model's window; False if the model does not read them.
+    segmenter
+        Rules by which it is cut into sentences.
 
     Attributes
     ----------
@@ -57,16 +66,23 @@ class GrowingResponse:
         True if such a token was found.
     """
 
-    def __init__(self, monitor: MonitorParts, prompt: RagPrompt, *, in_window: bool = True) -> None:
-        self._monitor = monitor
-        self._tokenizer = monitor.tokenizer
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerBase,
+        prompt: RagPrompt,
+        *,
+        segmenter: SegmenterConfig,
+    ) -> None:
+        self._model = model
+        self._tokenizer = tokenizer
         self._prompt = prompt
-        self._in_window = in_window
-        self._ends = end_tokens_of(monitor.model, monitor.tokenizer) if in_window else ()
-        self._detokenizer = Detokenizer(monitor.tokenizer, prompt.with_context_ids)
-        self._segmenter = IncrementalSegmenter(monitor.config.segmenter)
-        self._finder = BoundaryFinder(monitor.config.segmenter)
-        self._half = ""  # a high surrogate that waits for the low one
+        self._rules = segmenter
+        self._ends = end_tokens_of(model, tokenizer)
+        self._detokenizer = Detokenizer(tokenizer, prompt.with_context_ids)
+        self._segmenter = IncrementalSegmenter(segmenter)
+        self._finder = BoundaryFinder(segmenter)
+        self._pieces = WholeCharacters()
         self._wanted: list[int] = []  # characters up to which tokens close a sentence
         self._skipped = 0  # characters before the first token: a space that the tokenizer puts there itself
         self._offsets: list[tuple[int, int]] = []  # of each token, as the tokenizer reports them
@@ -87,7 +103,7 @@ class GrowingResponse:
         """Add text and return the sentences that it closes."""
         if self.is_over:
             return []
-        self.text += self._whole_characters(piece)
+        self.text += self._pieces.add(piece)
         self._wanted += [boundary.seen for boundary in self._finder.find(self.text)]
         if not self._wanted and len(self.text) - self._read < _UNREAD:
             return []
@@ -100,7 +116,7 @@ class GrowingResponse:
 
     def finish(self) -> list[SentenceSpan]:
         """Close and return the sentences that are open at the end of the response."""
-        check_text(self._half, "the last piece")
+        self._pieces.finish()
         closed = [] if self.is_over else self._take(None)
         if not self.token_ids:
             self.text = self.text if not self.is_over else ""
@@ -108,16 +124,6 @@ class GrowingResponse:
         spans = self._segmenter.finish(self._detokenizer.flush())
         self._positions += [self._read] * (len(self._segmenter.text) - len(self._positions))
         return closed + self._placed(spans)
-
-    def _whole_characters(self, piece: str) -> str:
-        piece, self._half = self._half + piece, ""
-        if piece and "\ud800" <= piece[-1] <= "\udbff":
-            piece, self._half = piece[:-1], piece[-1]
-        if piece.isascii():
-            return piece
-        joined = piece.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
-        check_text(joined, "a piece")
-        return joined
 
     def _certain(self) -> int:
         """Return the end of the text whose tokens are certain."""
@@ -146,8 +152,7 @@ class GrowingResponse:
         if not ids:
             self._read = read if certain is None or self.is_over else start
             return []
-        if self._in_window:
-            self._check_room(len(ids))
+        self._check_room(len(ids))
         pieces = [self._detokenizer.push(token) for token in ids]
         spans = [span for piece in pieces for span in self._segmenter.push(piece)]
         before = len(self._positions)
@@ -175,7 +180,7 @@ class GrowingResponse:
         """Start again without the first space: Llama-2's tokenizer puts one before a text, and its answers have one."""
         self._skipped = 1
         self._detokenizer = Detokenizer(self._tokenizer, self._prompt.with_context_ids)
-        self._segmenter = IncrementalSegmenter(self._monitor.config.segmenter)
+        self._segmenter = IncrementalSegmenter(self._rules)
         return self._take(certain)
 
     def _tokens(self) -> tuple[list[int], list[tuple[int, int]]]:
@@ -208,6 +213,81 @@ class GrowingResponse:
         return ids, list(zip([start, *stops], stops, strict=False))
 
     def _check_room(self, more: int) -> None:
-        model, prompt, count = self._monitor.model, self._prompt, len(self.token_ids) + more
+        model, prompt, count = self._model, self._prompt, len(self.token_ids) + more
         check_window(model, len(prompt.with_context_ids) + count)
         check_response(model, prompt, count)
+
+
+class MeasuredText:
+    """A growing answer that a language model reads; see :class:`~syncheck.watching.growing.GrowingAnswer`.
+
+    Parameters
+    ----------
+    session
+        A session for the prompt, which is closed with the answer.
+    reading
+        Reads the answer.
+    sources
+        Source of each signal.
+    """
+
+    def __init__(self, session: ScoredSession, reading: GrowingResponse, *, sources: Mapping[str, str]) -> None:
+        self._session = session
+        self._reading = reading
+        self._answer = session.answers[0]
+        self._scope = ExitStack()
+        self._waiting: list[SentenceSpan] = []
+        self._stop: int | None = None
+        self.sources = sources
+
+    def __enter__(self) -> Self:
+        self._scope.enter_context(self._session)
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self._scope.close()
+
+    @property
+    def text(self) -> str:
+        """The answer so far, without half a character at its end."""
+        return self._reading.text
+
+    @property
+    def is_over(self) -> bool:
+        """True if an end-of-text token was found in the text."""
+        return self._reading.is_over
+
+    @property
+    def sentences(self) -> list[SentenceScore]:
+        """Its scored sentences."""
+        return self._answer.sentences
+
+    def feed(self, piece: str) -> int:
+        """Add text and return the number of sentences that it completes."""
+        return self._complete(self._reading.feed(piece))
+
+    def finish(self) -> int:
+        """End the text and return the number of sentences that this completes."""
+        return self._complete(self._reading.finish())
+
+    def score(self, *, since: float) -> None:
+        """Measure and score the complete sentences."""
+        spans, self._waiting = self._waiting, []
+        first = self._answer.signals[-1].span.token_end if self._answer.signals else 0
+        ids = self._reading.token_ids[first : spans[-1].token_end]
+        self._session.extend(ids, spans, self._reading.transcript, since=since)
+
+    def cut(self, sentences: int) -> None:
+        """End the answer after so many of its sentences."""
+        self._answer.cut(sentences)
+        self._stop = self._answer.sentences[-1].end
+
+    def report(self, *, stop: str | None, seconds: float) -> Report:
+        """Return the report of the answer as scored so far."""
+        read = self._reading.transcript
+        cut = read if self._stop is None else Transcript(read.text[: self._stop], read.char_spans)
+        return self._answer.report(cut, stop=stop, seconds=seconds)
+
+    def _complete(self, spans: Sequence[SentenceSpan]) -> int:
+        self._waiting += spans
+        return len(spans)
