@@ -32,7 +32,6 @@ import xgboost
 from syncheck import Aggregator, Monitor, SyncheckError, __version__
 from syncheck.aligners import load_aligner
 from syncheck.base.files import write_digests
-from syncheck.checkpoint import save
 from syncheck.kit import demo_questions, kit_language_model, load_kit
 from syncheck.results import SpanItem
 from syncheck.spans import load_span_regressor
@@ -225,7 +224,7 @@ def saved_folders(directory: Path) -> Mapping[str, tuple[Path, Use]]:
             lid_references=kit.lid_references,
             aligner=aligner,
         )
-        save(directory / kind, monitor)
+        monitor.save_pretrained(directory / kind)
         folders[f"monitor, {kind}"] = directory / kind, use_monitor
     load_span_regressor().save(directory / "spans")
     return {**folders, "spans, xgb": (directory / "spans", use_spans)}

@@ -19,9 +19,9 @@ from syncheck.cli.outputs import check_file, check_folder
 from syncheck.cli.record_runs import engine_of
 from syncheck.corpus.engines import PART_SIZE
 from syncheck.evaluation import best_aggregator, reliability_bins
-from syncheck.evaluation.reliability import save_reliability_diagram
 from syncheck.labelling import load_unlabelled
-from syncheck.report.plots import plot_curve, plot_intervals
+from syncheck.monitor import Monitor
+from syncheck.report.plots import plot_curve, plot_intervals, save_reliability_diagram
 from syncheck.training import (
     Calibrated,
     LabelledSet,
@@ -82,6 +82,7 @@ def adapt(args: argparse.Namespace) -> int:
         raise InputError("--teacher none labels nothing; pass generic, or an aligner")
     found = adapt_monitor(
         prompts,
+        kind=Monitor,
         model=untrained.model,
         tokenizer=untrained.tokenizer,
         teacher=teacher,

@@ -10,7 +10,7 @@ from typing import Any, overload
 from syncheck.base.errors import InputError
 from syncheck.base.files import JsonDict, absence, field, fields_found, parsed_record
 from syncheck.corpus.records import Line, answer
-from syncheck.monitor import Monitor
+from syncheck.model_monitor import ModelMonitor
 from syncheck.prompts import prompt_from_texts
 from syncheck.replay import GivenResponse
 from syncheck.results import Report
@@ -34,14 +34,14 @@ def score_row(record: JsonDict, report: Report) -> JsonDict:
 
 
 @overload
-def prompt_for(monitor: Monitor, record: JsonDict) -> RagPrompt: ...
+def prompt_for(monitor: ModelMonitor, record: JsonDict) -> RagPrompt: ...
 
 
 @overload
 def prompt_for(monitor: Verifier, record: JsonDict) -> Query: ...
 
 
-def prompt_for(monitor: Monitor | Verifier, record: JsonDict) -> Query:
+def prompt_for(monitor: ModelMonitor | Verifier, record: JsonDict) -> Query:
     """Build the pair of prompts of an input record, or its query for a verifier.
 
     Prompts in the record replace the template; a verifier reads neither.
@@ -102,7 +102,7 @@ class RecordScorer:
 
     def __init__(
         self,
-        monitor: Monitor | Verifier,
+        monitor: ModelMonitor | Verifier,
         *,
         given: bool = False,
         signals: bool = False,

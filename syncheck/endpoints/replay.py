@@ -25,7 +25,7 @@ from syncheck.scoring import SentenceScorer
 from syncheck.signals import entropy_bounds, kl_bounds
 
 if TYPE_CHECKING:
-    from syncheck.monitor import Monitor
+    from syncheck.model_monitor import ModelMonitor
 
 TOP = 20
 """Number of likeliest tokens that servers report by default (vLLM's ``max_logprobs``)."""
@@ -97,7 +97,7 @@ class EndpointReplay:
 
     def __init__(
         self,
-        monitor: Monitor,
+        monitor: ModelMonitor,
         server: ReplayServer,
         *,
         top: int = TOP,

@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, Any, Literal
 from syncheck.base.errors import MissingExtraError
 from syncheck.base.files import JsonDict
 from syncheck.base.printable import counted, quoted, summary
+from syncheck.results.drawing import renderer
 from syncheck.results.spans import SpanItem, SpanLabels, label_dict
 from syncheck.results.types import GeneratorToken, Query, SentenceScore, TokenSignals
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from syncheck.results.spans import SpanDetector
+    from syncheck.results.drawing import renderer
+from syncheck.results.spans import SpanDetector
 
 Fate = Literal["answer", "marked", "kept", "outranked", "pruned", "skipped", "taken_back"]
 """Outcome of a continuation. ``answer``: part of the answer. ``marked``: part of the answer although it did not pass.
@@ -189,19 +191,13 @@ class Report:
 
     def to_html(self, *, title: str = "Faithfulness report") -> str:
         """Return a complete HTML page that needs no other file; see :func:`syncheck.report.render_html`."""
-        from syncheck.report.html import render_html
-
-        return render_html([Case.of(self)], title=title)
+        return renderer("page")([Case.of(self)], title=title)
 
     def _repr_html_(self) -> str:
-        from syncheck.report.html import render_fragment
-
-        return render_fragment([Case.of(self)])
+        return renderer("fragment")([Case.of(self)])
 
     def __str__(self) -> str:
-        from syncheck.report.terminal import render_text
-
-        return render_text([Case.of(self)])
+        return renderer("text")([Case.of(self)])
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ from syncheck.base.checks import check_choice
 from syncheck.base.errors import InputError, PromptError
 from syncheck.base.pretrained import fingerprint
 from syncheck.config import MonitorConfig
-from syncheck.monitor import Monitor
+from syncheck.model_monitor import ModelMonitor
 from syncheck.prompts import prompt_from_texts
 from syncheck.results.spans import SpanItem, SpanLabels, labels_of
 from syncheck.results.types import Floats, TokenSignals
@@ -77,7 +77,7 @@ class TokenReplay:
         self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, *, too_long: TooLong = "refuse"
     ) -> None:
         check_choice(too_long, "too_long", TooLong)
-        self._monitor = Monitor(model, tokenizer, config=MonitorConfig(schema="paper-no-lid.v1"))
+        self._monitor = ModelMonitor(model, tokenizer, config=MonitorConfig(schema="paper-no-lid.v1"))
         self._too_long = too_long
 
     @property

@@ -15,7 +15,7 @@ from syncheck.base.checks import check_choice, scores_with_labels
 from syncheck.base.errors import InputError, InsufficientDataError
 from syncheck.evaluation.reliability import cross_fitted_calibration, expected_calibration_error
 from syncheck.labelling.labels import Rule
-from syncheck.monitor import Monitor
+from syncheck.model_monitor import ModelMonitor
 from syncheck.results.types import Floats
 from syncheck.training.enough import MORE_LABELS
 from syncheck.training.fit import choose_thresholds
@@ -71,7 +71,7 @@ def release_curve(scores: ArrayLike, y: ArrayLike) -> ReleaseCurve:
 class Calibrated:
     """A calibrated monitor, and the quality of its scores on the held-out sentences."""
 
-    monitor: Monitor | Verifier
+    monitor: ModelMonitor | Verifier
     """The monitor. Its aggregator has a ``calibration`` and, if requested, a ``calibrated_threshold``; FOD's thresholds
     are on the calibrated scale."""
     raw: NDArray[np.float64]
@@ -100,7 +100,7 @@ class Calibrated:
 
 
 def calibrate_monitor(
-    monitor: Monitor | Verifier,
+    monitor: ModelMonitor | Verifier,
     measured: MeasuredSentences,
     *,
     method: CalibrationMethod = "isotonic",

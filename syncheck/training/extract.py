@@ -31,7 +31,7 @@ from syncheck.corpus.engines import PART_SIZE, Engine
 from syncheck.labelling.datasets import labelled_responses
 from syncheck.labelling.labels import check_cut
 from syncheck.labelling.responses import LabelledResponse, prompt_of, query_of, response_from_json, response_to_json
-from syncheck.monitor import Monitor
+from syncheck.model_monitor import ModelMonitor
 from syncheck.replay import GivenResponse
 from syncheck.results.types import RagPrompt, SentenceScore, SentenceSpan
 from syncheck.scoring import not_finite
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 
 def measure(
-    monitor: Monitor | Verifier,
+    monitor: ModelMonitor | Verifier,
     records: Iterable[LabelledResponse | Mapping[str, Any]],
     *,
     batch_size: int = 1,
@@ -99,7 +99,7 @@ def _check_any(measured: MeasuredSentences) -> None:
         )
 
 
-def check_sentences(monitor: Monitor | Verifier, records: Iterable[LabelledResponse]) -> None:
+def check_sentences(monitor: ModelMonitor | Verifier, records: Iterable[LabelledResponse]) -> None:
     """Check, before measuring, that each labelled sentence will be measured as one; see :func:`check_cut`."""
     for record in records:
         if record.sentences is not None and not record.carry_labels:
@@ -107,7 +107,7 @@ def check_sentences(monitor: Monitor | Verifier, records: Iterable[LabelledRespo
                 check_cut(record, bounds_of(monitor, record))
 
 
-def bounds_of(monitor: Monitor | Verifier, record: LabelledResponse) -> list[tuple[int, int]]:
+def bounds_of(monitor: ModelMonitor | Verifier, record: LabelledResponse) -> list[tuple[int, int]]:
     """Return the characters of the sentences into which a response is cut."""
     spans: Sequence[SentenceSpan]
     if isinstance(monitor, Verifier):
@@ -120,13 +120,13 @@ def bounds_of(monitor: Monitor | Verifier, record: LabelledResponse) -> list[tup
 
 
 def measure_records(
-    monitor: Monitor | Verifier, records: Sequence[LabelledResponse], *, batch_size: int, bar: tqdm
+    monitor: ModelMonitor | Verifier, records: Sequence[LabelledResponse], *, batch_size: int, bar: tqdm
 ) -> MeasuredSentences:
     """Measure some records and advance a progress bar; as :func:`measure`, but they may have no sentence."""
     verifier = monitor if isinstance(monitor, Verifier) else None if monitor.reads_signals else monitor.verifier
     if verifier is not None:
         return _read_as_text(monitor, verifier, records, bar=bar)
-    assert isinstance(monitor, Monitor)
+    assert isinstance(monitor, ModelMonitor)
     kept: list[tuple[LabelledResponse, RagPrompt, GivenResponse]] = []
     left_out: dict[str, str] = {}
     for record in records:
@@ -166,7 +166,7 @@ def measure_records(
 
 
 def _read_as_text(
-    monitor: Monitor | Verifier, verifier: Verifier, records: Sequence[LabelledResponse], *, bar: tqdm
+    monitor: ModelMonitor | Verifier, verifier: Verifier, records: Sequence[LabelledResponse], *, bar: tqdm
 ) -> MeasuredSentences:
     """Measure the features of text alone."""
     answers = []
@@ -188,7 +188,7 @@ def _require_support(record: LabelledResponse, sentences: Sequence[SentenceScore
 
 
 def _measured(
-    monitor: Monitor | Verifier,
+    monitor: ModelMonitor | Verifier,
     records: Sequence[LabelledResponse],
     left_out: Mapping[str, str],
     answers: Sequence[Sequence[SentenceScore]],
@@ -242,7 +242,7 @@ class Shard:
 class SentenceMeasurer:
     """Measures the sentences of labelled responses; a :data:`~syncheck.corpus.records.Worker`."""
 
-    def __init__(self, monitor: Monitor | Verifier, *, batch_size: int = 1) -> None:
+    def __init__(self, monitor: ModelMonitor | Verifier, *, batch_size: int = 1) -> None:
         self._monitor = monitor
         self._batch_size = batch_size
 
@@ -284,7 +284,7 @@ def _row(measured: MeasuredSentences, index: int) -> dict[str, Any]:
     }
 
 
-def _of_row(row: Mapping[str, Any], record: LabelledResponse, monitor: Monitor | Verifier) -> MeasuredSentences:
+def _of_row(row: Mapping[str, Any], record: LabelledResponse, monitor: ModelMonitor | Verifier) -> MeasuredSentences:
     """Return the sentences in a row that :func:`_row` wrote; none if the response was left out."""
     sentences = row.get("sentences", [])
     names = monitor.schema.names
@@ -306,7 +306,7 @@ def _of_row(row: Mapping[str, Any], record: LabelledResponse, monitor: Monitor |
 
 
 def measure_to_parquet(
-    monitor: Monitor | Verifier,
+    monitor: ModelMonitor | Verifier,
     records: Iterable[LabelledResponse | Mapping[str, Any]],
     output: str | Path,
     *,
@@ -407,7 +407,7 @@ def _content(record: LabelledResponse) -> bytes:
     return response_to_json(replace(record, source=None, line=None)).encode()
 
 
-def _facts(monitor: Monitor | Verifier) -> dict[str, str]:
+def _facts(monitor: ModelMonitor | Verifier) -> dict[str, str]:
     """Return the facts, besides the records, that determine the values, by name."""
     config = asdict(monitor.config)
     return {
@@ -419,7 +419,7 @@ def _facts(monitor: Monitor | Verifier) -> dict[str, str]:
     }
 
 
-def _references(monitor: Monitor) -> str:
+def _references(monitor: ModelMonitor) -> str:
     if monitor.lid_references is None:
         return "none"
     digest = hashlib.sha256()

@@ -24,7 +24,7 @@ from syncheck.training.provenance import check_same_instrument, instrument_of
 from syncheck.verifier import Verifier
 
 if TYPE_CHECKING:
-    from syncheck.monitor import Monitor
+    from syncheck.model_monitor import ModelMonitor
 
 UNLABELLED = -1
 
@@ -254,7 +254,7 @@ def select_sentences(measured: MeasuredSentences, selection: Selection, *, sourc
     )
 
 
-def against_references(measured: MeasuredSentences, monitor: Monitor | Verifier) -> MeasuredSentences:
+def against_references(measured: MeasuredSentences, monitor: ModelMonitor | Verifier) -> MeasuredSentences:
     """Return the sentences with LID against a monitor's own references; NaN at layers without references."""
     values = measured.values.copy()
     lid_references = None if isinstance(monitor, Verifier) else monitor.lid_references
@@ -270,7 +270,7 @@ def against_references(measured: MeasuredSentences, monitor: Monitor | Verifier)
 
 def check_measured_by(
     measured: MeasuredSentences,
-    monitor: Monitor | Verifier,
+    monitor: ModelMonitor | Verifier,
     *,
     source: object = "the data",
     remedy: str = "Pass the monitor that measured it, or measure it again with this one",

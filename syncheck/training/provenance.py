@@ -17,14 +17,14 @@ from syncheck.labelling.responses import LabelledResponse
 from syncheck.verifier import Verifier
 
 if TYPE_CHECKING:
-    from syncheck.monitor import Monitor
+    from syncheck.model_monitor import ModelMonitor
 
 _INSTRUMENT = ("model", "weights sha256", "aligner", "aligner weights sha256", "template")
 _NAMED_BY = {"weights sha256": "model", "aligner weights sha256": "aligner"}
 """Digests of weights, and the facts that name what they belong to."""
 
 
-def instrument_of(monitor: Monitor | Verifier) -> dict[str, str]:
+def instrument_of(monitor: ModelMonitor | Verifier) -> dict[str, str]:
     """Return the facts that determine a monitor's measurements, together with schema and segmentation, by name.
 
     A digest of weights that is None is left out.
@@ -80,7 +80,7 @@ def grouped_by_question(records: Sequence[LabelledResponse]) -> tuple[LabelledRe
     return tuple(replace(record, group=name) for record, name in zip(records, names, strict=True))
 
 
-def seen_records(monitor: Monitor | Verifier, records: Sequence[LabelledResponse]) -> list[LabelledResponse]:
+def seen_records(monitor: ModelMonitor | Verifier, records: Sequence[LabelledResponse]) -> list[LabelledResponse]:
     """Return the records whose questions a monitor was trained or calibrated on.
 
     A question is known if it was asked over the same passages or within the same group.
@@ -90,7 +90,7 @@ def seen_records(monitor: Monitor | Verifier, records: Sequence[LabelledResponse
 
 
 def refuse_seen(
-    monitor: Monitor | Verifier,
+    monitor: ModelMonitor | Verifier,
     records: Sequence[LabelledResponse],
     *,
     reason: str = "and a calibration needs held-out ones; pass other data",
