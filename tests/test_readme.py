@@ -30,6 +30,10 @@ def test_the_readme_is_short():
     assert len(README.encode()) <= 6500
 
 
+def test_what_was_tried_is_told_in_short():
+    assert len(PAGES["docs/research.md"].read_text(encoding="utf-8").splitlines()) <= 200
+
+
 @pytest.mark.parametrize("feature", FEATURES, ids=lambda f: f.name)
 def test_each_signal_is_listed_with_its_unit_and_direction(feature):
     _, _, unit, direction, *cost = row_of(feature.name)

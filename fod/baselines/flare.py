@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class PassageIndex:
-    """Finds passages by shared words (BM25); a retriever for :class:`fod.FLAREGenerator`.
+    """Finds passages by shared words (TF-IDF); a retriever for :class:`fod.FLAREGenerator`.
 
     Parameters
     ----------
