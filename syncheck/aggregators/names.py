@@ -15,4 +15,4 @@ class ProbabilisticClassifier(Protocol):
         """Train on rows of features and their labels."""
 
     def predict_proba(self, X: Any) -> Any:
-        """Return the probability of each class, (N, 2)."""
+        """Compute the probability of each class, (N, 2)."""

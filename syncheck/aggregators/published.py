@@ -70,7 +70,7 @@ class _InertUnpickler(pickle.Unpickler):
 
 
 def read(path: Path, schema: FeatureSchema | None) -> tuple[Network, FeatureSchema]:
-    """Return the network of a published aggregator, turned to P(faithful), and the schema of its features.
+    """Turn the network of a published aggregator to P(faithful); also return the schema of its features.
 
     Errors are those of :meth:`~syncheck.aggregators.Aggregator.from_published`.
     """

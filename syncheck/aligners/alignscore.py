@@ -175,7 +175,7 @@ class AlignScoreAligner(OfNetwork):
         return ids
 
     def _score(self, texts: Sequence[tuple[str, str]]) -> torch.Tensor:
-        """Return P(supported) of each pair (chunk, sentence), (pairs,) float32."""
+        """Compute P(supported) of each pair (chunk, sentence), (pairs,) float32."""
         ids = {text: self._ids(text) for text in dict.fromkeys(chain.from_iterable(texts))}
         pairs = [self._pair(ids[chunk], ids[sentence]) for chunk, sentence in texts]
         lost = sum(len(ids[text]) for pair in texts for text in pair) - sum(map(len, pairs))
@@ -202,7 +202,7 @@ class AlignScoreAligner(OfNetwork):
         return [bos, *chunk[: room - len(sentence)], eos, eos, *sentence, eos]
 
     def _forward(self, rows: Sequence[list[int]]) -> torch.Tensor:
-        """Return P(supported), (B,) float32 on the CPU."""
+        """Compute P(supported), (B,) float32 on the CPU."""
         width = max(map(len, rows))
         pad = self._tokenizer.pad_token_id
         ids = torch.tensor([row + [pad] * (width - len(row)) for row in rows], device=self._device)
@@ -214,7 +214,7 @@ class AlignScoreAligner(OfNetwork):
 
 
 def _support(chunks: Sequence[Chunk], scores: torch.Tensor) -> Support:
-    """Return the support of one claim, given its scores (chunks, sentences)."""
+    """Combine the scores (chunks, sentences) of one claim into its support."""
     by_chunk = scores.mean(1)
     best = int(by_chunk.argmax())
     evidence = Evidence(chunks[best].passage, chunks[best].text, by_chunk[best].item())

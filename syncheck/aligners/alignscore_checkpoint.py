@@ -45,7 +45,7 @@ class AlignScoreModel(nn.Module):
         self.reg_layer = nn.Linear(config.hidden_size, 1)
 
     def forward(self, ids: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-        """Return P(aligned) of the two-way head and P(entailed) of the three-way head, both (B,) float32."""
+        """Compute P(aligned) of the two-way head and P(entailed) of the three-way head, both (B,) float32."""
         pooled = self.base_model(input_ids=ids, attention_mask=mask).pooler_output  # (B, H)
         two_way: Tensor = self.bin_layer(pooled).softmax(-1)  # (B, 2)
         three_way: Tensor = self.tri_layer(pooled).softmax(-1)  # (B, 3)
@@ -116,7 +116,7 @@ def _read_folder(folder: Path) -> dict[str, Tensor]:
 
 
 def _file(path: Path | str) -> Path:
-    """Return a local file, or one on the Hub or in its cache if there is no such folder here."""
+    """Find a local file, or one on the Hub or in its cache if there is no such folder here."""
     local = Path(path)
     owner, repository, name = (*str(path).split("/", 2), "", "")[:3]
     if not name or owner in ("", ".", "..", "~") or local.parent.is_dir():
@@ -155,7 +155,7 @@ def _read_lightning(path: Path) -> dict[str, Any]:
 
 
 def _named_backbone(path: Path, checkpoint: dict[str, Any]) -> str:
-    """Return the model that the hyper-parameters name, such as ``roberta-base``."""
+    """Name the model that the hyper-parameters ask for, such as ``roberta-base``."""
     parameters = checkpoint.get("hyper_parameters")
     named = parameters.get("model") if isinstance(parameters, dict) else None
     if not isinstance(named, str) or not named:

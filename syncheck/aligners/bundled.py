@@ -31,7 +31,7 @@ BATCH_TOKENS, CPU_BATCH_TOKENS = 4096, 768
 
 @dataclass(frozen=True, slots=True)
 class _Window:
-    """One input of the network: index of the claim and of its part, best chunk, and encoded pair."""
+    """One input of the network: indices of the claim and of its part, best chunk, and encoded pair."""
 
     claim: int
     part: int

@@ -94,7 +94,7 @@ class ClassifierAligner:
         return [_support(found) for found in best]
 
     def weights_sha256(self) -> str | None:
-        """Return a digest that identifies the weights; see :class:`~syncheck.aligners.protocol.KnowsWeights`."""
+        """Compute a digest that identifies the weights; see :class:`~syncheck.aligners.protocol.KnowsWeights`."""
         return weights_of(self._scorer)
 
     def _premises(self, chunks: Sequence[Chunk], budget: int) -> Iterator[_Premise]:
@@ -127,7 +127,7 @@ class ClassifierAligner:
 
 
 def _support(found: Mapping[str, tuple[float, _Premise]]) -> Support:
-    """Return the lowest score over the parts of a claim, and the chunk that shares the most words with that part."""
+    """Take the lowest score over the parts of a claim, and the chunk that shares the most words with that part."""
     part, (score, premise) = min(found.items(), key=lambda item: item[1][0])
     (best,) = EvidenceIndex.of_chunks(premise.chunks).best(part, 1)
     chunk = premise.chunks[best]

@@ -72,7 +72,7 @@ class CriticAligner(OfNetwork):
         return cls(*load_model(path, device), name=f"critic:{path}")
 
     def about(self, question: str) -> CriticAligner:
-        """Return the same aligner for claims that answer this question."""
+        """Bind the question that the claims answer."""
         return CriticAligner(self._model, self._tokenizer, name=self.name, instruction=question)
 
     def align(self, passages: Sequence[str], claims: Sequence[str]) -> list[Support]:
@@ -98,11 +98,11 @@ class _CriticScorer:
         self.window = min(positions, int(tokenizer.model_max_length))
 
     def length(self, premise: str, claim: str) -> int:
-        """Return the number of tokens of the prompt."""
+        """Count the tokens of the prompt."""
         return len(self._ids(premise, claim))
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
-        """Return the share of [Fully supported] for each pair, with a forward pass each, so that no row is padded."""
+        """Compute the share of [Fully supported] for each pair, with a forward pass each, so that no row is padded."""
         return [self._share(*pair) for pair in pairs]
 
     def _share(self, premise: str, claim: str) -> float:

@@ -44,7 +44,7 @@ PAD, UNKNOWN, CLS, SEP = 0, 100, 101, 102  # of BERT's vocabulary
 MIDDLE = 128
 """What stands for zero in the unsigned integers that oneDNN multiplies."""
 FEW_ROWS, FEW_STEP, MANY_STEP = 256, 16, 64
-"""Numbers of rows are multiples of the first step up to so many, and of the other one above."""
+"""Numbers of rows are multiples of the first step up to a limit, and of the other step above it."""
 _LARGEST = 127
 _SMALLEST_SCALE = 1e-12
 
@@ -129,7 +129,7 @@ class Int8Linear(nn.Module):
 
 
 def _packed(weight: Tensor) -> tuple[Tensor, Tensor]:
-    """Return integers (N, K) in the order that :func:`times_packed` reads them, and the zero point of each row."""
+    """Order integers (N, K) as :func:`times_packed` reads them; also return the zero point of each row."""
     return torch.ops.onednn.qlinear_prepack(weight, None), torch.zeros(len(weight), dtype=torch.long)
 
 
@@ -143,10 +143,10 @@ def times_packed(
     result: tuple[float, int, torch.dtype] = (1.0, 0, torch.float32),
     then: tuple[str, list[float], str] = ("none", [], ""),
 ) -> Tensor:
-    """Multiply integers (M, K), uint8, which count from ``zero`` on, by packed weights with scales (N,) of their rows.
+    """Multiply integers (M, K), uint8, which count from ``zero``, by packed weights with scales (N,) of their rows.
 
-    ``result`` has unit, zero and type of what is returned; ``then`` names a function that is applied first, as
-    PyTorch names it.
+    ``result`` has the unit, zero and type of the result; ``then`` names a function that is applied first, by PyTorch's
+    name.
     """
     weight, zeros = packed
     ask: Callable[..., Tensor] = torch.ops.onednn.qlinear_pointwise
@@ -154,11 +154,10 @@ def times_packed(
 
 
 def from_middle(rounded: Tensor) -> Tensor:
-    """Return floats from -128 to 127, which are whole numbers, as uint8 that count from ``MIDDLE`` on, and more rows.
+    """Shift whole-number floats from -128 to 127 to uint8 around ``MIDDLE``; pad the rows.
 
-    oneDNN makes a program for each number of rows, and keeps those for a few dozen numbers; so there are only so many,
-    and what is in the rows beyond those of the floats is of no account. PyTorch turns floats into signed integers much
-    faster than into unsigned ones.
+    oneDNN compiles a program for each number of rows and keeps a few dozen, so only a few numbers are used; the padding
+    is ignored. PyTorch turns floats into signed integers much faster than into unsigned ones.
     """
     rows, columns = rounded.shape
     step = FEW_STEP if rows <= FEW_ROWS else MANY_STEP
@@ -169,7 +168,7 @@ def from_middle(rounded: Tensor) -> Tensor:
 
 @cache
 def multiplies_integers() -> bool:
-    """Return True if oneDNN multiplies integers fast here, and without overflow."""
+    """Tell whether oneDNN multiplies integers fast here, and without overflow."""
     able = torch.cpu.get_capabilities()
     if not (
         torch.backends.mkldnn.is_available()  # type: ignore[no-untyped-call]
@@ -184,7 +183,7 @@ def multiplies_integers() -> bool:
 
 
 def _packs_halves() -> bool:
-    """Return True if FBGEMM is there, and in use, to multiply float32 by float16 that was packed once."""
+    """Tell whether FBGEMM is there, and in use, to multiply float32 by float16 that was packed once."""
     return torch.backends.quantized.engine in ("fbgemm", "x86")
 
 
@@ -235,7 +234,7 @@ class Int8CrossEncoder(nn.Module):
 
     @torch.inference_mode()
     def forward(self, pairs: Sequence[EncodedPair]) -> Tensor:
-        """Return the logits of "supported" for B pairs, before calibration, (B,) float32."""
+        """Compute the logits of "supported" for B pairs, before calibration, (B,) float32."""
         with torch.autocast(self.words.weight.device.type, enabled=False):  # a caller's choice for its own model
             return self._logits(pairs)
 
@@ -272,7 +271,7 @@ class _Int8Embedding(nn.Module):
 
 
 def _linear(arrays: Mapping[str, Tensor], *names: str) -> Int8Linear:
-    """Return one linear map, or several of the same input as one."""
+    """Build one linear map, or join several of the same input into one."""
     kinds = (f"weight{INT8}", f"weight{STEP}", "bias")
     return Int8Linear(*(torch.cat([arrays[f"{name}.{kind}"] for name in names]) for kind in kinds))
 
@@ -292,7 +291,7 @@ def _attention(heads: Tensor, wanted: Tensor | None) -> Tensor:
 
 
 def _joined(parts: Sequence[Tensor]) -> Tensor:
-    """Return the rows of all parts; those of one part are not copied."""
+    """Concatenate the rows of all parts; those of a single part are not copied."""
     return parts[0] if len(parts) == 1 else torch.cat(list(parts))
 
 
@@ -312,7 +311,7 @@ def encode_pair(evidence: Sequence[int], claim: Sequence[int]) -> EncodedPair:
 
 
 def encoder_config(**sizes: int) -> BertConfig:
-    """Return the encoder's config: vocabulary, hidden and intermediate size, layers and heads as BERT names them."""
+    """Read the encoder's config: vocabulary, hidden and intermediate size, layers and heads as BERT names them."""
     from transformers import BertConfig
 
     return BertConfig(**sizes, type_vocab_size=TOKEN_TYPES, hidden_dropout_prob=0.1, attention_probs_dropout_prob=0.0)
@@ -336,7 +335,7 @@ def read_packed(folder: Traversable) -> PackedAligner:
 
 
 def is_packed(folder: Path) -> bool:
-    """Return True if a folder is of this format."""
+    """Tell whether a folder is of this format."""
     try:
         config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -354,7 +353,7 @@ def _tokenizer(text: str) -> Tokenizer:
 def read_folder(
     folder: Traversable, config: str, weights: str, expected: str
 ) -> tuple[dict[str, Any], dict[str, Tensor], Tokenizer]:
-    """Return the config, the arrays and the tokenizer, which neither truncates nor pads, of an aligner's folder.
+    """Read the config, the arrays and the tokenizer, which neither truncates nor pads, from an aligner's folder.
 
     Raises
     ------
@@ -384,7 +383,7 @@ def read_folder(
 
 
 def damaged(folder: Traversable, expected: str, error: Exception) -> CheckpointError:
-    """Return the error of a folder whose contents are not what its format says."""
+    """Describe, as an error, a folder whose contents do not match its format."""
     return CheckpointError(
         f"expected an aligner's folder of format {expected!r}, found {str(folder)!r}, which is damaged "
         f"({type(error).__name__}: {error}); copy the folder again"
@@ -392,7 +391,7 @@ def damaged(folder: Traversable, expected: str, error: Exception) -> CheckpointE
 
 
 def _shapes(config: BertConfig) -> dict[str, tuple[int, ...]]:
-    """Return the shape of each array before packing, by its name in a BERT with a linear head."""
+    """List the shape of each array before packing, by its name in a BERT with a linear head."""
     width, inner = config.hidden_size, config.intermediate_size
     if not 0 < config.num_attention_heads <= width or width % config.num_attention_heads:
         raise ValueError(f"{config.num_attention_heads} attention heads do not divide a hidden size of {width}")

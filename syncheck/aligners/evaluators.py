@@ -39,7 +39,7 @@ class TextGenerator(Protocol):
     name: str
 
     def __call__(self, prompt: str) -> str:
-        """Return the text of the answer; raise TextGeneratorError if there is none."""
+        """Extract the text of the answer; raise TextGeneratorError if there is none."""
 
 
 class LocalTextGenerator(OfNetwork):
@@ -187,7 +187,7 @@ class SpanAligner:
         self._question = question
 
     def about(self, question: str) -> SpanAligner:
-        """Return the same aligner for claims that answer this question."""
+        """Bind the question that the claims answer."""
         return SpanAligner(self._evaluator, question=question)
 
     def align(self, passages: Sequence[str], claims: Sequence[str]) -> list[Support]:
@@ -202,7 +202,7 @@ class SpanAligner:
         return [Support(0.0 if self._marked(context, claim) else 1.0, None) for claim in claims]
 
     def weights_sha256(self) -> str | None:
-        """Return a digest that identifies the weights; see :class:`~syncheck.aligners.protocol.KnowsWeights`."""
+        """Compute a digest that identifies the weights; see :class:`~syncheck.aligners.protocol.KnowsWeights`."""
         return weights_of(self._evaluator)
 
     def _marked(self, context: str, claim: str) -> list[str]:
@@ -218,7 +218,7 @@ class SpanAligner:
 
 
 def hallucinated_spans(answer: str) -> list[str]:
-    """Return the spans of the first JSON object in an answer that has a list of them, or raise TextGeneratorError."""
+    """Read the spans of the first JSON object in an answer that has a list of them, or raise TextGeneratorError."""
     decoder = json.JSONDecoder()
     for brace in re.finditer(r"\{", answer):
         try:

@@ -52,7 +52,7 @@ class _Published:
     needs: str | None = None
 
     def folder(self) -> Path | None:
-        """Return its folder in the cache of Hugging Face; None where a file is missing. Nothing is downloaded."""
+        """Find its folder in the cache of Hugging Face; None where a file is missing. Nothing is downloaded."""
         repository = self.needs or self.repository
         config = cached_file(repository, "config.json", self.revision)
         tokenizer = any(cached_file(repository, name, self.revision) for name in _TOKENIZERS)

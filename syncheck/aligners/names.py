@@ -13,7 +13,7 @@ NEARNESS = 0.75
 
 
 def cached_file(repository: str, file: str, revision: str | None = None) -> Path | None:
-    """Return a file of a repository in the cache of Hugging Face; None where it is missing."""
+    """Find a file of a repository in the cache of Hugging Face; None where it is missing."""
     from huggingface_hub import try_to_load_from_cache
 
     found = try_to_load_from_cache(repository, file, revision=revision)
@@ -43,7 +43,7 @@ def check_name(name: str | Path, known: Sequence[str]) -> None:
 
 
 def _fault_of_the_hub(repository: str) -> str | None:
-    """Return why the Hub does not give the config of a repository; None if it may do so."""
+    """Say why the Hub does not give the config of a repository; None if it may do so."""
     from huggingface_hub import get_hf_file_metadata, hf_hub_url
     from huggingface_hub.errors import HfHubHTTPError, RepositoryNotFoundError
 
@@ -51,7 +51,7 @@ def _fault_of_the_hub(repository: str) -> str | None:
         get_hf_file_metadata(hf_hub_url(repository, "config.json"))
     except RepositoryNotFoundError:
         return "it has no such repository"
-    except HfHubHTTPError:  # a busy server, say, of which the loader asks again
+    except HfHubHTTPError:  # such as a busy server, which the loader asks again
         return None
     except Exception as error:  # no connection, offline mode, a name that it does not allow
         return describe_failure(error)

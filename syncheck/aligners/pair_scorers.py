@@ -40,11 +40,11 @@ class PairScorer(Protocol):
     window: int
 
     def length(self, premise: str, claim: str) -> int:
-        """Return how many tokens the pair takes, special tokens included."""
+        """Count the tokens of the pair, special tokens included."""
         ...
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
-        """Return P(claim supported by premise) of each (premise, claim), in one batch."""
+        """Compute P(claim supported by premise) of each (premise, claim), in one batch."""
         ...
 
 
@@ -86,7 +86,7 @@ def load_minicheck(path: Path | str, *, device: str | torch.device = "cpu") -> P
 
 
 def _writes_text(path: Path | str) -> bool:
-    """Return True if a checkpoint writes text, as MiniCheck's T5 does, instead of having classes."""
+    """Tell whether a checkpoint writes text, as MiniCheck's T5 does, instead of having classes."""
     try:
         config: PretrainedConfig = load_pretrained(AutoConfig, path, what="a config")
     except CheckpointError as error:
@@ -154,11 +154,11 @@ class SequenceClassificationScorer(OfNetwork):
         self.window = _window(model, tokenizer)
 
     def length(self, premise: str, claim: str) -> int:
-        """Return how many tokens the pair takes, special tokens included."""
+        """Count the tokens of the pair, special tokens included."""
         return len(self.encode([(premise, claim)])["input_ids"][0])
 
     def encode(self, pairs: Sequence[tuple[str, str]]) -> BatchEncoding:
-        """Return the token ids of each pair, of any length, special tokens included."""
+        """Tokenize each pair to ids, of any length, special tokens included."""
         if self._joined:
             texts = [f"{premise}{self._tokenizer.eos_token}{claim}" for premise, claim in pairs]
             return self._tokenizer(texts, verbose=False)
@@ -166,7 +166,7 @@ class SequenceClassificationScorer(OfNetwork):
         return self._tokenizer(list(premises), list(claims), verbose=False)
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
-        """Return P(supported) of each pair."""
+        """Compute P(supported) of each pair."""
         inputs = self._tokenizer.pad(self.encode(pairs), return_tensors="pt").to(self._model.device)
         with torch.inference_mode():
             logits = self._model(**inputs).logits.float()  # (B, classes)
@@ -190,11 +190,11 @@ class MiniCheckScorer(OfNetwork):
         self.window = MINICHECK_WINDOW
 
     def length(self, premise: str, claim: str) -> int:
-        """Return how many tokens the prompt takes."""
+        """Count the tokens of the prompt."""
         return len(self._tokenizer(self._prompt(premise, claim), verbose=False)["input_ids"])
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
-        """Return P(supported) of each pair."""
+        """Compute P(supported) of each pair."""
         prompts = [self._prompt(premise, claim) for premise, claim in pairs]
         # Padded apart: padding=True would be a setting of the tokenizer, which other threads share.
         inputs = self._tokenizer.pad(self._tokenizer(prompts, verbose=False), return_tensors="pt")
@@ -213,7 +213,7 @@ class MiniCheckScorer(OfNetwork):
 
 
 def _window(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> int:
-    """Return the longest input, in tokens, that both tokenizer and position embeddings allow.
+    """Find the longest input, in tokens, that both tokenizer and position embeddings allow.
 
     Relative positions have no limit (XLNet states -1, T5 nothing); the tokenizer's limit then counts, or
     ``UNSTATED_WINDOW``. BART's table has two more rows, which its offset takes.

@@ -47,7 +47,7 @@ class QuestionAligner(Aligner, Protocol):
     """Protocol of an aligner that also takes the question, which a monitor passes."""
 
     def about(self, question: str) -> Self:
-        """Return the same aligner, with the same name, for claims that answer this question."""
+        """Bind the question that the claims answer; the name stays the same."""
 
 
 @runtime_checkable
@@ -78,7 +78,7 @@ class KnowsLanguages(Protocol):
 
 
 def languages_of(aligner: Aligner) -> frozenset[str] | None:
-    """Return the languages that an aligner reads; None if it does not say."""
+    """Name the languages that an aligner reads; None if it does not say."""
     return aligner.languages if isinstance(aligner, KnowsLanguages) else None
 
 
@@ -91,12 +91,12 @@ def check_asked(passages: Sequence[str], claims: Sequence[str]) -> None:
 
 
 def options_of(aligner: Aligner) -> dict[str, str | int]:
-    """Return the options that distinguish an aligner from others with its name; empty if it has none."""
+    """Collect the options that distinguish an aligner from others with its name; empty if it has none."""
     return dict(aligner.options) if isinstance(aligner, ConfiguredAligner) else {}
 
 
 def identity_of(aligner: Aligner | None) -> str:
-    """Return name and options of an aligner in the form that ``--aligner`` takes on the command line."""
+    """Describe an aligner by name and options, in the form that ``--aligner`` takes on the command line."""
     if aligner is None:
         return "none"
     options = (f"--aligner-{name} {value}" for name, value in sorted(options_of(aligner).items()))
@@ -108,7 +108,7 @@ class KnowsWeights(Protocol):
     """Protocol of an aligner, or a part of one, that has a digest of its weights."""
 
     def weights_sha256(self) -> str | None:
-        """Return the digest of :func:`~syncheck.base.pretrained.weights_sha256`; None if the weights are elsewhere."""
+        """Compute the digest of :func:`~syncheck.base.pretrained.weights_sha256`; None if the weights are elsewhere."""
 
 
 class OfNetwork:
@@ -117,17 +117,17 @@ class OfNetwork:
     _model: Any
 
     def weights_sha256(self) -> str | None:
-        """Return a digest that identifies the weights."""
+        """Compute a digest that identifies the weights."""
         return weights_sha256(self._model)
 
 
 def weights_of(part: object) -> str | None:
-    """Return the digest of the weights of an aligner, or of a part of one; None if it does not know them."""
+    """Compute the digest of the weights of an aligner, or of a part of one; None if it does not know them."""
     return part.weights_sha256() if isinstance(part, KnowsWeights) else None
 
 
 def is_same_aligner(first: Aligner, second: Aligner) -> bool:
-    """Return True if two aligners have the same name or the same weights.
+    """Tell whether two aligners have the same name or the same weights.
 
     A copy of a checkpoint in another folder is the same aligner, and so is one with other options or another
     calibration, since its errors are those of the same network. Aligners that do not know their weights, such as one
@@ -164,7 +164,7 @@ class AskedAligner:
         self._told: Aligner | None = None
 
     def __call__(self, passages: Sequence[str], claims: Sequence[str]) -> list[Support | Unaligned]:
-        """Return the support of each claim, or the reason why there is none.
+        """Score each claim, or say why there is no score.
 
         If there is no result, or not one for each claim, all claims get this reason; an invalid result is the reason
         only for its own claim.
@@ -202,7 +202,7 @@ class AskedAligner:
 
 
 def _checked(result: object, passages: int) -> Support | Unaligned:
-    """Return a result with plain numbers, or the reason why it is invalid."""
+    """Convert a result to plain numbers, or say why it is invalid."""
     if not isinstance(result, Support):
         return Unaligned(f"expected a Support; found {_shown(result)}")
     if not _is_share(result.score):

@@ -28,7 +28,7 @@ class ReliabilityBin:
 
 
 def reliability_bins(scores: ArrayLike, y: ArrayLike, *, bins: int = BINS) -> tuple[ReliabilityBin, ...]:
-    """Return the mean score and the share of faithful sentences in bins of equal width, without empty bins.
+    """Compute the mean score and the share of faithful sentences in bins of equal width, without empty bins.
 
     Scores (N,) are P(faithful) in [0, 1], and labels (N,) are 1 for faithful and 0 for unfaithful; other values raise
     InputError.
@@ -53,7 +53,7 @@ def reliability_bins(scores: ArrayLike, y: ArrayLike, *, bins: int = BINS) -> tu
 
 
 def expected_calibration_error(scores: ArrayLike, y: ArrayLike, *, bins: int = BINS) -> float:
-    """Return the expected calibration error, in [0, 1] (Naeini et al., 2015; Guo et al., 2017).
+    """Compute the expected calibration error, in [0, 1] (Naeini et al., 2015; Guo et al., 2017).
 
     It is the mean over sentences of the distance between the mean score and the share of faithful sentences in the
     sentence's bin. Parameters and errors are those of :func:`reliability_bins`.
@@ -66,7 +66,7 @@ def expected_calibration_error(scores: ArrayLike, y: ArrayLike, *, bins: int = B
 def cross_fitted_calibration(
     scores: ArrayLike, y: ArrayLike, groups: ArrayLike, *, method: CalibrationMethod, folds: int = 5, seed: int = 0
 ) -> Floats:
-    """Return calibrated scores (N,) float64, each from a map that was fitted without the sentence's group.
+    """Calibrate scores, (N,) float64, each with a map that was fitted without the sentence's group.
 
     ``scores``, ``y`` and ``groups``, (N,) each, are the raw P(faithful) of held-out sentences, their labels and, in
     practice, their questions; ``method`` is as in :func:`syncheck.aggregators.fit_calibration`.

@@ -47,7 +47,7 @@ class System:
 
 
 def benchmark_systems(names: Sequence[str]) -> tuple[System, ...]:
-    """Return the systems to compare that the columns ``names`` allow, the cheapest first.
+    """List the systems to compare that the columns ``names`` allow, the cheapest first.
 
     A signal is worth its cost if it improves on the first system, content-word overlap.
     """
@@ -71,7 +71,7 @@ def benchmark_systems(names: Sequence[str]) -> tuple[System, ...]:
 def aggregator_systems(
     names: Sequence[str], *, aggregators: Collection[AggregatorKind] | None = None
 ) -> tuple[System, ...]:
-    """Return a system with all columns for each kind of aggregator, the simplest first.
+    """Make a system with all columns for each kind of aggregator, the simplest first.
 
     None takes all kinds but ``monotone``, that is those whose probabilities hold at the share of faithful sentences in
     training.
@@ -242,7 +242,7 @@ def best_aggregator(
 
 
 def ablation_systems(names: Sequence[str], signals: Mapping[str, Sequence[str]]) -> tuple[System, ...]:
-    """Return the system with all columns and, for each signal, the system with all other columns.
+    """Make the system with all columns and, for each signal, the system with all other columns.
 
     ``signals`` has columns by signal, as :func:`~syncheck.features.schemas.feature_groups` returns them. The systems
     are named ``"all features"`` and ``"without <signal>"``, in the order of ``signals``. Fewer than two signals raise

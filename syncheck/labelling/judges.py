@@ -45,7 +45,7 @@ class AutoAis(EncoderDecoder):
         self._window = window
 
     def __call__(self, passages: Sequence[str], propositions: Sequence[str]) -> list[bool]:
-        """Return, for each proposition, True if the passages support it; without passages, none is supported.
+        """Judge for each proposition whether the passages support it; without passages, none is supported.
 
         An answer other than "0" or "1", or a proposition that does not fit the window, raises InputError.
         """
@@ -98,7 +98,7 @@ class SupportJudge:
         self._threshold = threshold
 
     def __call__(self, passages: Sequence[str], propositions: Sequence[str]) -> list[bool]:
-        """Return, for each proposition, True if the passages support it."""
+        """Judge for each proposition whether the passages support it."""
         return [found.score >= self._threshold for found in self.aligner.align(passages, propositions)]
 
 

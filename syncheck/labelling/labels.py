@@ -26,7 +26,7 @@ def label_sentences(
     rule: Rule = "overlap",
     implicit_true: bool = True,
 ) -> NDArray[np.int64]:
-    """Return labels of sentences, (N,) int64, by the spans that annotators marked: 1 faithful, 0 unfaithful.
+    """Label sentences, (N,) int64, by the spans that annotators marked: 1 faithful, 0 unfaithful.
 
     ``bounds`` are the characters of each sentence, half-open, without the white space around it; :data:`Rule` describes
     the rules. ``implicit_true`` counts spans that are true of the world although the context does not say so.
@@ -79,7 +79,7 @@ Bounds = Sequence[tuple[int, int]]
 def check_cut(record: LabelledResponse, bounds: Bounds) -> None:
     """Check that each labelled sentence of a response is measured as one sentence of its own.
 
-    ``bounds`` are those of the measured sentences, of which those without a letter or digit do not count. A record with
+    ``bounds`` are those of the measured sentences; sentences without a letter or digit do not count. A record with
     spans or with ``carry_labels`` may be cut in any way. Otherwise a difference raises RecordError if the record was
     read from a file, else InputError.
     """

@@ -52,7 +52,7 @@ class RuleBasedPropositioner:
     name = RULES
 
     def __call__(self, text: str) -> tuple[str, ...]:
-        """Return the propositions in order; a text without letters and digits has none."""
+        """Split into propositions, in order; a text without letters and digits has none."""
         return tuple(piece for sentence in PunktSentenceTokenizer().tokenize(text) for piece in _pieces(sentence))
 
 
@@ -67,7 +67,7 @@ class InstructPropositioner:
         self._evaluator = evaluator
 
     def __call__(self, text: str) -> tuple[str, ...]:
-        """Return the propositions in order; a blank text has none and is not sent to the model.
+        """Split into propositions, in order; a blank text has none and is not sent to the model.
 
         An answer without a JSON list of strings raises TextGeneratorError.
         """
@@ -100,7 +100,7 @@ class EncoderDecoder:
         return cls(model.eval().to(device), load_tokenizer(path), **options)
 
     def answers(self, prompts: Sequence[str], max_new_tokens: int) -> list[str]:
-        """Return the answer to each prompt."""
+        """Generate the answer to each prompt."""
         inputs = self._tokenizer(list(prompts), padding=True, return_tensors="pt", verbose=False).to(self._model.device)
         with torch.inference_mode():
             output = self._model.generate(
@@ -134,7 +134,7 @@ class SequencePropositioner(EncoderDecoder):
         self._max_new_tokens = max_new_tokens
 
     def __call__(self, text: str) -> tuple[str, ...]:
-        """Return the propositions in order; a blank text has none."""
+        """Split into propositions, in order; a blank text has none."""
         if not text.strip():
             return ()
         prompt = PROPOSITION_PROMPT.format(title="", section="", content=text)

@@ -101,7 +101,7 @@ class LabelSheet:
         return sheet
 
     def text(self, place: OpenSentence) -> tuple[str, str, str]:
-        """Return the response before a sentence, the sentence, and the response after it."""
+        """Split the response into what comes before a sentence, the sentence, and what comes after it."""
         response = self.responses[place.response]
         sentence = self._sentences(place)[place.sentence]
         whole = response.response
@@ -114,16 +114,16 @@ class LabelSheet:
         self.responses[place.response] = replace(self.responses[place.response], sentences=tuple(sentences))
 
     def records(self) -> list[dict[str, Any]]:
-        """Return the records in the documented format: all, or in random order only those with a label."""
+        """List the records in the documented format: all, or in random order only those with a label."""
         kept = [r for r in self.responses if self._order == "nearest" or any(_labels(r))]
         return [labelled_record(response) for response in kept]
 
     def whole_records(self) -> list[dict[str, Any]]:
-        """Return the records of all responses, with and without labels."""
+        """List the records of all responses, with and without labels."""
         return [labelled_record(response) for response in self.responses]
 
     def labelled(self) -> int:
-        """Return the number of sentences with a label."""
+        """Count the sentences with a label."""
         return sum(sum(_labels(response)) for response in self.responses)
 
     def save(self, path: str | Path) -> None:

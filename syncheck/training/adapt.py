@@ -1,4 +1,4 @@
-"""Training without labels: the model's answers, labels of which a teacher is sure, and planted errors."""
+"""Training without labels: the model's answers, labels that a teacher is sure of, and planted errors."""
 
 from __future__ import annotations
 
@@ -70,14 +70,14 @@ class Adapted:
     labels."""
 
     def counts(self) -> dict[str, tuple[int, int, int]]:
-        """Return the numbers of faithful, unfaithful and unlabelled sentences, by ``task``."""
+        """Count the faithful, unfaithful and unlabelled sentences, by ``task``."""
         found: dict[str, Counter[bool | None]] = {}
         for record in self.records:
             found.setdefault(str(record.task), Counter()).update(s.faithful for s in record.sentences or ())
         return {task: (labels[True], labels[False], labels[None]) for task, labels in sorted(found.items())}
 
     def card(self) -> str:
-        """Return a model card in Markdown."""
+        """Write a model card in Markdown."""
         rows = [f"| {task} | {yes} | {no} | {none} |" for task, (yes, no, none) in self.counts().items()]
         writers = sorted({record.generator for record in self.records})
         row, config, aggregator = self.held_out, self.monitor.config, self.monitor.aggregator
@@ -313,7 +313,7 @@ def _answered(
     seed: int,
     disable: bool | None,
 ) -> list[LabelledResponse]:
-    """Return the given answers and those of the model; an answer that was stored is not generated again."""
+    """Collect the given answers and those of the model; an answer that was stored is not generated again."""
     quick = ModelMonitor(untrained.model, untrained.tokenizer, config=MonitorConfig(schema="paper-no-lid.v1"))
     facts = [instrument_of(quick), samples, max_new_tokens, seed]
     kept = {} if folder is None else dict(_kept_answers(folder / "answers.jsonl"))
@@ -354,7 +354,7 @@ def _kept_answers(path: Path) -> Iterator[tuple[str, list[str]]]:
 def _write(
     quick: ModelMonitor, record: LabelledResponse, digest: str, *, samples: int, max_new_tokens: int
 ) -> list[str]:
-    """Return a greedy answer, then random ones; a prompt with the same options gets the same answers in any run."""
+    """Generate a greedy answer, then random ones; a prompt with the same options gets the same answers in any run."""
     prompt = prompt_of(quick, record)
     texts = [quick.generate(prompt, do_sample=False, max_new_tokens=max_new_tokens).response]
     source = torch.Generator(quick.model.device).manual_seed(int(digest[:12], 16))
@@ -365,7 +365,7 @@ def _write(
 
 
 def _taught(answer: LabelledResponse, scored: Scored, sure: float) -> LabelledResponse:
-    """Return an answer with the labels of which the teacher is sure."""
+    """Label an answer where the teacher is sure."""
     sentences = tuple(
         replace(s, faithful=None if score is None or 1 - sure < score < sure else score >= sure) for s, score in scored
     )

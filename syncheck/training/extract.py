@@ -235,7 +235,7 @@ class Shard:
             raise InputError(f"expected shard i of n with 1 <= i <= n; found {self.number} of {self.count}")
 
     def has(self, part: int) -> bool:
-        """Return True if a part, by its number from 0, belongs to this process."""
+        """Tell whether a part, by its number from 0, belongs to this process."""
         return part % self.count == self.number - 1
 
 
@@ -247,7 +247,7 @@ class SentenceMeasurer:
         self._batch_size = batch_size
 
     def __call__(self, lines: Sequence[Line]) -> list[dict[str, Any]]:
-        """Return the row of each line; TextGeneratorError if the aligner fails, so that the part is not stored."""
+        """Measure the row of each line; TextGeneratorError if the aligner fails, so that the part is not stored."""
         records = [response_from_json(line.content.decode()) for line in lines]
         with tqdm(disable=True) as bar:
             measured = measure_records(self._monitor, records, batch_size=self._batch_size, bar=bar)
@@ -259,7 +259,7 @@ class SentenceMeasurer:
 
 
 def _row(measured: MeasuredSentences, index: int) -> dict[str, Any]:
-    """Return the sentences of one response, with activations (N, H) as little-endian float32 in base64."""
+    """Write the sentences of one response, with activations (N, H) as little-endian float32 in base64."""
     own = np.flatnonzero(measured.owners == index)
     names = measured.schema.names
     return {
@@ -285,7 +285,7 @@ def _row(measured: MeasuredSentences, index: int) -> dict[str, Any]:
 
 
 def _of_row(row: Mapping[str, Any], record: LabelledResponse, monitor: ModelMonitor | Verifier) -> MeasuredSentences:
-    """Return the sentences in a row that :func:`_row` wrote; none if the response was left out."""
+    """Read the sentences in a row that :func:`_row` wrote; none if the response was left out."""
     sentences = row.get("sentences", [])
     names = monitor.schema.names
     rows = [[np.nan if s["features"][name] is None else s["features"][name] for name in names] for s in sentences]
@@ -408,7 +408,7 @@ def _content(record: LabelledResponse) -> bytes:
 
 
 def _facts(monitor: ModelMonitor | Verifier) -> dict[str, str]:
-    """Return the facts, besides the records, that determine the values, by name."""
+    """Collect the facts, besides the records, that determine the values, by name."""
     config = asdict(monitor.config)
     return {
         "config": json.dumps({name: config[name] for name in ("schema", "layers", "segmenter")}),
@@ -430,7 +430,7 @@ def _references(monitor: ModelMonitor) -> str:
 
 
 def _read(path: Path, provenance: dict[str, str]) -> MeasuredSentences | None:
-    """Return the sentences in a file; None if it is missing, damaged or of another run."""
+    """Read the sentences in a file; None if it is missing, damaged or of another run."""
     with suppress(CheckpointError):
         if provenance_of(path) == provenance:
             return read_parquet(path)

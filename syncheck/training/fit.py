@@ -172,7 +172,7 @@ def untrained_monitor(
     *,
     kind: type[Kind],
 ) -> Kind:
-    """Return the monitor that measures the training data; parameters as in :func:`fit_monitor`."""
+    """Make the monitor that measures the training data; parameters as in :func:`fit_monitor`."""
     aligner = load_aligner(aligner, device=model.device) if aligner == "bundled" else aligner
     return kind(model, tokenizer, config=config or MonitorConfig(), aligner=aligner)
 
@@ -228,7 +228,7 @@ def fit_measured(
             "best_aggregator returns for these sentences, or None"
         )
     thresholds = choose_thresholds(held_out, chosen.y)
-    # What no sentence of these has, a number say, or no aligner measured, is NaN throughout.
+    # A feature that none of these sentences has, such as a number, or that no aligner measured, is NaN throughout.
     trained = Aggregator.fit(
         chosen.features(np.arange(len(chosen.y))),
         chosen.y,

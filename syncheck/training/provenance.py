@@ -25,7 +25,7 @@ _NAMED_BY = {"weights sha256": "model", "aligner weights sha256": "aligner"}
 
 
 def instrument_of(monitor: ModelMonitor | Verifier) -> dict[str, str]:
-    """Return the facts that determine a monitor's measurements, together with schema and segmentation, by name.
+    """Collect the facts that determine a monitor's measurements, together with schema and segmentation, by name.
 
     A digest of weights that is None is left out.
     """
@@ -52,7 +52,7 @@ def check_same_instrument(expected: Mapping[str, str], found: Mapping[str, str],
 
 
 def _shown(provenance: Mapping[str, str], name: str) -> str:
-    """Return a fact and, for weights, what they belong to."""
+    """Format a fact and, for weights, what they belong to."""
     of = provenance.get(_NAMED_BY.get(name, ""))
     return provenance[name] if of is None else f"{provenance[name]} of {of}"
 
@@ -62,7 +62,7 @@ DIGITS = 16
 
 
 def question_digests(records: Iterable[LabelledResponse]) -> set[str]:
-    """Return digests that identify the questions of records, for a monitor's ``trained_on``.
+    """Compute digests that identify the questions of records, for a monitor's ``trained_on``.
 
     There are two for each question: one of it with its passages, and one of it with its group. They do not depend on
     the answer, ids or white space.
@@ -71,7 +71,7 @@ def question_digests(records: Iterable[LabelledResponse]) -> set[str]:
 
 
 def grouped_by_question(records: Sequence[LabelledResponse]) -> tuple[LabelledResponse, ...]:
-    """Return the records with a single group for those with the same question over the same passages.
+    """Give a single group to records with the same question over the same passages.
 
     Groups that share a question are merged under the name of the first of them, so that files that name groups
     differently can be split into folds together.
@@ -81,7 +81,7 @@ def grouped_by_question(records: Sequence[LabelledResponse]) -> tuple[LabelledRe
 
 
 def seen_records(monitor: ModelMonitor | Verifier, records: Sequence[LabelledResponse]) -> list[LabelledResponse]:
-    """Return the records whose questions a monitor was trained or calibrated on.
+    """Find the records whose questions a monitor was trained or calibrated on.
 
     A question is known if it was asked over the same passages or within the same group.
     """

@@ -1,4 +1,4 @@
-"""The aligner that reads: a pretrained encoder that reads the passages once, and what matters for a claim with it.
+"""The aligner that reads: a pretrained encoder reads the passages once, and then their closest part with each claim.
 
 The network is :class:`~syncheck.aligners.reader.network.ReaderNetwork`.
 """
@@ -41,9 +41,9 @@ SEEN_TOKENS, JOINT_TOKENS, CLAIM_TOKENS = 128, 64, 100
 """Largest number of tokens of the passages that a claim sees in the lower layers, of those that are read with it in the
 upper ones (unless the closest chunk alone has more), and of a claim."""
 KEPT_WINDOWS = 32
-"""Number of windows, of whatever contexts, that are kept after they were read; one takes 4 to 7 MB."""
+"""Number of windows, over all contexts, that are kept after they were read; one takes 4 to 7 MB."""
 BATCH_TOKENS, CPU_BATCH_TOKENS = 4096, 1024
-"""Number of tokens that are read at once, at most, on a GPU and on the CPU."""
+"""Largest numbers of tokens that are read at once, on a GPU and on the CPU."""
 
 
 _SIGNS = (
@@ -75,13 +75,13 @@ class ReaderAligner(OfNetwork):
     -----
     The lower layers read the passages once for all claims, in windows. There a claim sees at most ``SEEN_TOKENS`` of
     them: the chunks closest to it, if there are more. In the upper layers the closest of these and the claim are one
-    text, of which each word sees each other (``syncheck/aligners/reader/windows.py``). A claim of more than
+    text, in which all words see each other (``syncheck/aligners/reader/windows.py``). A claim of more than
     ``CLAIM_TOKENS`` is cut into parts, and its score is the lowest over these.
     """
 
     languages = frozenset({"en"})
     _shared: WeakValueDictionary[torch.device, ReaderAligner] = WeakValueDictionary()
-    """The packaged reader on each device, as long as somebody uses it."""
+    """The packaged reader on each device, as long as it is in use."""
 
     def __init__(self, network: ReaderNetwork, tokenizer: Tokenizer, *, name: str = "reader") -> None:
         self.name = name
@@ -92,7 +92,7 @@ class ReaderAligner(OfNetwork):
 
     @classmethod
     def load(cls, path: Path | None = None, *, device: str | torch.device = "cpu") -> ReaderAligner:
-        """Load the packaged reader, which a process holds but once on a device, or one from a folder.
+        """Load the packaged reader, once per process and device, or one from a folder.
 
         Parameters
         ----------
@@ -145,7 +145,7 @@ class ReaderAligner(OfNetwork):
         return [_support(index, [next(found) for _ in of_claim]) for of_claim in parts]
 
     def _logits(self, index: EvidenceIndex, claims: Sequence[str]) -> Tensor:
-        """Return the logits (claims, 3), float32 on the CPU."""
+        """Compute the logits (claims, 3), float32 on the CPU."""
         if index not in self._known:
             self._known[index] = _Context([self._ids(chunk.text) for chunk in index.chunks])
         context = self._known[index]
@@ -159,7 +159,7 @@ class ReaderAligner(OfNetwork):
         return torch.cat(judged)
 
     def _windows(self, context: _Context, numbers: Collection[int], room: int) -> dict[int, ReadWindow]:
-        """Return windows by number; those that are not kept are read, at most ``room`` tokens at once."""
+        """Look up windows by number; those that are not kept are read, at most ``room`` tokens at once."""
         kept = {number: context.read.get(number) for number in numbers}
         read = {number: window for number, window in kept.items() if window is not None}
         missing = sorted(number for number, window in kept.items() if window is None)
@@ -171,7 +171,7 @@ class ReaderAligner(OfNetwork):
         return read
 
     def _keep(self, context: _Context, numbers: Collection[int]) -> None:
-        """Note the windows of a context as used last, and forget those of any context that are not among the last."""
+        """Note the windows of a context as the most recently used; forget the least recently used of all contexts."""
         for number in numbers:
             self._last.pop((id(context), number), None)  # other threads may forget it meanwhile
             self._last[id(context), number] = ref(context)
@@ -194,7 +194,7 @@ class ReaderAligner(OfNetwork):
 
 
 def written_out(text: str) -> str:
-    """Return a text with words in the place of the signs of degrees, which the encoder does not take for the same.
+    """Replace degree signs by words, since the encoder does not treat the two alike.
 
     Examples
     --------
@@ -207,7 +207,7 @@ def written_out(text: str) -> str:
 
 
 class _Context:
-    """The windows of a context, and by number those that were read and are kept.
+    """The windows of a context, and those that were read and are kept, by number.
 
     Parameters
     ----------
@@ -222,7 +222,7 @@ class _Context:
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """A claim as token ids, and the parts of the passages that it sees and that are read with it."""
+    """A claim as token ids, the parts of the passages that it sees, and those that are read with it."""
 
     seen: Sequence[Part]
     joint: Sequence[Part]
@@ -232,7 +232,7 @@ class _Asked:
         return sum(part.end - part.begin for part in self.joint) + len(self.claim) + 2
 
     def read_in(self, windows: Mapping[int, ReadWindow]) -> ReadText:
-        """Return what the network reads, given the windows."""
+        """Assemble what the network reads, given the windows."""
         seen, joint = ([(windows[part.window], part.begin, part.end) for part in of] for of in (self.seen, self.joint))
         return ReadText(seen, joint, self.claim)
 
@@ -250,7 +250,7 @@ def _batches(sizes: Sequence[int], room: int) -> Iterator[slice]:
 
 
 def _support(index: EvidenceIndex, parts: Sequence[tuple[str, Tensor]]) -> Support:
-    """Return the lowest support over the parts of a claim, each with its three log-probabilities."""
+    """Choose the lowest support over the parts of a claim, each with its three log-probabilities."""
     claim, lowest = min(parts, key=lambda part: float(part[1][SUPPORTED]))
     score = float(lowest[SUPPORTED].exp())
     others = lowest[[CONTRADICTED, NOT_STATED]].logsumexp(0)

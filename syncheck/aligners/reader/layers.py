@@ -1,7 +1,7 @@
 """Layers of the reader's encoder, in floating point and in eight bits.
 
-In eight bits, the inputs of a matrix are integers, whose value is fixed for each channel by the largest input that was
-measured; of that value the weights take over a part (SmoothQuant, Xiao et al., 2023), since they differ less. Nothing
+In eight bits, the inputs of a matrix are integers. The value of one unit is fixed for each channel by the largest input
+that was measured; part of it is moved into the weights (SmoothQuant, Xiao et al., 2023), which vary less. So nothing
 has to be measured while reading, one product makes the integers for the next, and a token's result does not depend on
 what is read beside it.
 """
@@ -25,20 +25,20 @@ if TYPE_CHECKING:
 MEASURED = ("query_key_value", "attended", "inner", "outer")
 """Names of the matrices of a layer whose largest inputs are known."""
 LARGEST = ".largest"
-"""Ending of the largest inputs of a matrix, (K,), by channel."""
+"""Suffix of the name of a matrix's largest inputs, (K,), by channel."""
 _SHARE = 0.75
-"""How much of an input's range the weights take over, as an exponent."""
+"""How much of an input's range is moved into the weights, as an exponent."""
 _LARGEST = 127
 _SPARE = 64
-"""Neurons that are added to the first map of a feed-forward part, of which each can be a copy of another."""
+"""Neurons that are added to the first map of a feed-forward part; each can be a copy of another one."""
 _LEAST_CEILING, _GROWTH = 4.0, 1.05
-"""Where the results of that map are cut off at the earliest, and the steps in which this rises until copies suffice."""
+"""The lowest ceiling of that map's results, and the factor by which it rises until the copies suffice."""
 _LOWEST_GELU = 0.17
 
 
 @cache
 def attends_in_halves() -> bool:
-    """Return True if this processor multiplies matrices of bfloat16 in one instruction (AMX)."""
+    """Tell whether this processor multiplies matrices of bfloat16 in one instruction (AMX)."""
     return bool(torch.cpu.get_capabilities().get("amx_bf16"))
 
 
@@ -48,13 +48,13 @@ class ReaderLayer(nn.Module):
     Parameters
     ----------
     heads
-        Numbers of its heads of attention, by which they find the biases for distances.
+        Numbers of its attention heads, which look up their distance biases by them.
     query_key_value
         Maps hidden states (M, H) to queries, keys and values of all heads, (M, 3 * A).
     attended, feed_forward
         Map what the heads gathered, (M, A), and hidden states, (M, H), to (M, H).
     norms
-        Of these two, each added to its input.
+        Layer norms of these two maps, each of which is added to its input.
     """
 
     def __init__(
@@ -72,14 +72,14 @@ class ReaderLayer(nn.Module):
 
     @classmethod
     def of(cls, layer: MPNetLayer, heads: Sequence[int]) -> ReaderLayer:
-        """Return a layer in float32 with the weights of MPNet's, which has these of its heads."""
+        """Build a layer in float32 from the weights of MPNet's, with the given heads."""
         maps = _Maps.of(layer)
         feed_forward = nn.Sequential(maps.inner, nn.GELU(), maps.outer)
         return cls(heads, _joined([maps.query, maps.key, maps.value]), maps.attended, feed_forward, maps.norms)
 
     @classmethod
     def in_eight_bits(cls, layer: MPNetLayer, heads: Sequence[int], largest: Mapping[str, Tensor]) -> ReaderLayer:
-        """Return a layer whose matrices and their inputs are rounded to eight bits.
+        """Round the matrices of a layer, and their inputs, to eight bits.
 
         Parameters
         ----------
@@ -119,9 +119,9 @@ class ReaderLayer(nn.Module):
         before: Sequence[Tensor] | None = None,
         mapped: Tensor | None = None,
     ) -> Tensor:
-        """Map (sum of T, H) to the same, or to the tokens of each text from its ``first`` on.
+        """Map (sum of T, H) to the same shape, or only the tokens of each text from its ``first`` on.
 
-        ``biases``, (1, heads, M, M), are added to the products of queries and keys, by their places in a text.
+        ``biases``, (1, heads, M, M), are added to the products of queries and keys, by their positions in a text.
         ``before`` has keys and values, (E, 2 * A), of tokens before each text, which it attends to.
         ``mapped`` are the queries, keys and values of the hidden states, (sum of T, 3 * A), if they are known.
         """
@@ -150,7 +150,7 @@ class ReaderLayer(nn.Module):
         return self.after_feed_forward(self.feed_forward(hidden).add_(hidden))  # type: ignore[no-any-return]
 
     def _by_head(self, mapped: Tensor) -> Tensor:
-        """Return (1, heads, T, width) of (T, A)."""
+        """Split (T, A) into heads, (1, heads, T, width)."""
         return mapped.view(1, len(mapped), len(self.heads), -1).transpose(1, 2)
 
 
@@ -177,7 +177,7 @@ class _Maps:
 
 @torch.no_grad()
 def prune(layer: MPNetLayer, heads: Tensor, neurons: Tensor) -> None:
-    """Leave only these heads and neurons, by number, in a layer of MPNet."""
+    """Keep only these heads and neurons, by number, in a layer of MPNet."""
     attention = layer.attention.attn
     width = attention.q.out_features // attention.num_attention_heads
     channels = (heads.long()[:, None] * width + torch.arange(width)).flatten()
@@ -201,14 +201,14 @@ def _keep_inputs(matrix: nn.Linear, kept: Tensor) -> None:
 
 
 def measured_inputs(layer: ReaderLayer) -> dict[str, nn.Module]:
-    """Return the matrices of a layer in float32 whose largest inputs :meth:`ReaderLayer.in_eight_bits` asks for."""
+    """List the matrices of a layer in float32 whose largest inputs :meth:`ReaderLayer.in_eight_bits` asks for."""
     inner, _, outer = cast("nn.Sequential", layer.feed_forward)
     return dict(zip(MEASURED, (layer.query_key_value, layer.attended, inner, outer), strict=True))
 
 
 @torch.no_grad()
 def _joined(maps: Sequence[nn.Linear]) -> nn.Linear:
-    """Return maps of the same input as one."""
+    """Join maps of the same input into one."""
     with torch.device("meta"):
         joined = nn.Linear(maps[0].in_features, sum(each.out_features for each in maps))
     weights = {name: torch.cat([getattr(each, name) for each in maps]) for name in ("weight", "bias")}
@@ -217,21 +217,21 @@ def _joined(maps: Sequence[nn.Linear]) -> nn.Linear:
 
 
 def in_eight_bits(weight: Tensor) -> tuple[Tensor, Tensor]:
-    """Return a matrix (N, K) as integers and the value of one unit of each row, (N, 1)."""
+    """Round a matrix (N, K) to integers, with the value of one unit of each row, (N, 1)."""
     largest = torch.maximum(weight.amax(1, keepdim=True), weight.amin(1, keepdim=True).neg())
     step = largest.div(_LARGEST).clamp_min(1e-12)
     return torch.div(weight, step).round_().to(torch.int8), step
 
 
 def _units(largest: Tensor, weight: Tensor) -> Tensor:
-    """Return the value of one unit of each input channel, (K,), so that the ``largest`` are at most 127 units."""
+    """Choose the value of one unit of each input channel, (K,), so that the ``largest`` are at most 127 units."""
     largest = largest.clamp_min(1e-3)
     shares = largest**_SHARE / weight.abs().amax(0).clamp_min(1e-5) ** (1 - _SHARE)
     return shares * (largest / shares).max() / _LARGEST
 
 
 class RoundedLinear(Int8Linear):
-    """Linear map whose inputs are rounded to so many units of their channel, and its weights by row.
+    """Linear map whose inputs are rounded to units of their channel, and whose weights are rounded by row.
 
     Parameters
     ----------
@@ -264,18 +264,18 @@ class RoundedLinear(Int8Linear):
         return self.of_levels(self.rounded(inputs), MIDDLE, self.dtype)[: len(inputs)]
 
     def rounded(self, inputs: Tensor) -> Tensor:
-        """Return inputs (M, K) as integers, uint8, which count units from ``MIDDLE`` on, with rows of no account."""
+        """Round inputs (M, K) to integers, uint8, which count units from ``MIDDLE``; pad the rows."""
         units = inputs.float() if self.per_unit is None else inputs * self.per_unit
         return from_middle(units.round_().clamp_(-MIDDLE, _LARGEST))
 
     def of_levels(self, inputs: Tensor, zero: int, dtype: torch.dtype = torch.float32) -> Tensor:
-        """Map integers (M, K), uint8, which count units from ``zero`` on, to (M, N)."""
+        """Map integers (M, K), uint8, which count units from ``zero``, to (M, N)."""
         if self._is_fast(inputs):
             return times_packed(inputs, zero, self._packed_integers, self.step, self.bias, result=(1.0, 0, dtype))
         return self._product(inputs.float().sub_(zero)).add_(self.bias).to(dtype)
 
     def gelu_levels(self, inputs: Tensor, zero: int, unit: float, of_zero: int) -> Tensor:
-        """Return the GELU of the mapped as integers, uint8, which count ``unit`` from ``of_zero`` on."""
+        """Compute the GELU of the mapped inputs as integers, uint8, which count ``unit`` from ``of_zero``."""
         if self._is_fast(inputs):
             result, then = (unit, of_zero, torch.uint8), ("gelu", list[float](), "none")
             return times_packed(inputs, zero, self._packed_integers, self.step, self.bias, result=result, then=then)
@@ -289,8 +289,8 @@ class RoundedLinear(Int8Linear):
 class RoundedFeedForward(nn.Module):
     """Two linear maps with GELU between them, whose results are integers for the second.
 
-    These have one unit for all neurons. The few neurons that go far beyond the others would make it too coarse, so they
-    are cut off at a ceiling c, and what is above counts in copies of them: GELU(x) is nearly the sum of GELU(x),
+    All neurons share one unit. The few that go far beyond the others would make it too coarse, so they are cut off at a
+    ceiling c, and copies of them count what is above it: GELU(x) is nearly the sum of GELU(x),
     GELU(x - c), GELU(x - 2c) and so on, each cut off at c.
 
     Parameters
@@ -329,5 +329,5 @@ class RoundedFeedForward(nn.Module):
 
 
 def _copies(largest: Tensor, ceiling: float) -> Tensor:
-    """Return how many more neurons than itself each needs, (N,), if none may exceed the ceiling."""
+    """Count the copies that each neuron needs, (N,), if none may exceed the ceiling."""
     return largest.div(ceiling).ceil().sub(1).clamp_min(0).long()

