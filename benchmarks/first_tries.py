@@ -27,11 +27,11 @@ from machine import describe_machine
 from numpy.typing import NDArray
 
 from syncheck import Monitor
-from syncheck.alignment import load_aligner
-from syncheck.errors import InputError, SyncheckError
+from syncheck.aligners import load_aligner
+from syncheck.base.errors import InputError, SyncheckError
+from syncheck.base.files import field, parsed_record
 from syncheck.evaluation.metrics import BootstrapSamples, bootstrap_interval
 from syncheck.evaluation.tables import aligned, with_interval
-from syncheck.files import field, parsed_record
 from syncheck.kit import kit_language_model, load_kit
 
 DATA = Path(__file__).with_name("first_tries.jsonl")

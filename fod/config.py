@@ -9,7 +9,7 @@ from numbers import Integral, Real
 from typing import Literal
 
 from syncheck import Monitor, RagPrompt, Report, RiskControlledThreshold, SentenceScore
-from syncheck.errors import InputError, NotReadyError, WrongTypeError
+from syncheck.base.errors import InputError, NotReadyError, WrongTypeError
 
 ABSTENTION = "The passages do not let me say more."
 """Text with which an abstaining answer ends, or of which it consists."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from fod.drop_in import check_ids, prompts_of
 from fod.generator import FODGenerator, FODOutput
 from syncheck import Monitor, RagPrompt
-from syncheck.errors import InputError, WrongTypeError
+from syncheck.base.errors import InputError, WrongTypeError
 
 if TYPE_CHECKING:
     from torch import Tensor

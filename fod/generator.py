@@ -12,9 +12,9 @@ from fod.draft import ImmediateReveal, Reveal, VerifiedReveal, Writing
 from fod.drop_in import AnswerGenerator, GeneratorOutput
 from fod.types import SearchResult
 from syncheck import Event, Monitor, NoticeEvent, RagPrompt, Report
+from syncheck.base.errors import InputError, NotReadyError, WrongTypeError
 from syncheck.decoding import GenerationSetup, require_rewindable, seeded_generator
-from syncheck.errors import InputError, NotReadyError, WrongTypeError
-from syncheck.report import TraceNode
+from syncheck.results import TraceNode
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase

@@ -15,7 +15,7 @@ from fod.types import Beam, Candidate, CandidateStop, Handle
 from fod.wording import altered_names
 from syncheck import Report
 from syncheck.decoding import GenerationSetup, PromptLookup, ScoredAnswer, ScoredSession, Transcript, take_step
-from syncheck.types import SentenceSignals
+from syncheck.results.types import SentenceSignals
 
 _FIRST_LOOK = 256
 """Number of most likely tokens that are searched first for the nucleus, which is rarely wider."""

@@ -10,7 +10,7 @@ from fod.config import FODConfig, Thresholds
 from fod.types import Beam, Candidate, Handle, Progress, Round, SearchResult, StopReason
 from syncheck import SentenceScore
 from syncheck.decoding import drain
-from syncheck.report import TraceNode
+from syncheck.results import TraceNode
 
 Handles = tuple[Handle, ...]
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from syncheck.chats import write_chat
+from syncheck.base.chats import write_chat
+from syncheck.base.checks import check_choice, check_sequence, check_text, check_texts
+from syncheck.base.errors import InputError, PromptError, WrongTypeError
+from syncheck.base.passages import without_passages
 from syncheck.config import Template
-from syncheck.errors import InputError, PromptError, WrongTypeError
-from syncheck.given import check_choice, check_sequence, check_text, check_texts
-from syncheck.passages import without_passages
-from syncheck.types import RagPrompt
+from syncheck.results.types import RagPrompt
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from syncheck.errors import InputError, PromptError, WrongTypeError
+from syncheck.base.errors import InputError, PromptError, WrongTypeError
 from syncheck.testing import scripted_monitor
 
 TEMPLATE = (

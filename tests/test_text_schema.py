@@ -9,14 +9,15 @@ import pytest
 
 from syncheck import Monitor, MonitorConfig
 from syncheck.aggregators import Aggregator
-from syncheck.alignment import EvidenceIndex
-from syncheck.errors import InputError, MismatchError
-from syncheck.features.groundedness import BEST_CHUNKS, ContextChunks, packaged_rarity
+from syncheck.base.errors import InputError, MismatchError
+from syncheck.features.schemas import feature_schema
 from syncheck.features.sentence import text_features
-from syncheck.lexical import ContextLexicon
-from syncheck.schemas import feature_schema
+from syncheck.reading import EvidenceIndex
+from syncheck.reading.wording import BEST_CHUNKS, ContextChunks
+from syncheck.results.types import Contrast, Evidence, Support
 from syncheck.testing import FormulaAggregator, ScriptedAligner, scripted_monitor
-from syncheck.types import Contrast, Evidence, Support
+from syncheck.text.rarity import packaged_rarity
+from syncheck.text.words import ContextLexicon
 
 SCHEMA = feature_schema("syncheck.v4", ())
 PASSAGES = ["The Avon bridge opened in 1967. It has two lanes.", "Tom Smith designed the bridge."]

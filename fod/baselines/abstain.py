@@ -12,8 +12,8 @@ from fod.config import Threshold, single_threshold
 from fod.drop_in import AnswerGenerator, GeneratorOutput, event_of, ids_of
 from fod.search import passes
 from syncheck import Event, Monitor, NoticeEvent, RagPrompt, SentenceScore
+from syncheck.base.errors import NotReadyError
 from syncheck.decoding import GenerationSetup, Returning, ScoredAnswer, ScoredSession, Transcript, seeded_generator
-from syncheck.errors import NotReadyError
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase

@@ -13,9 +13,9 @@ from importlib import import_module
 from typing import NamedTuple
 
 from syncheck import __version__
+from syncheck.base.errors import describe_failure
 from syncheck.cli import labelled_options, options, span_options
 from syncheck.cli.outputs import INTERRUPTED, check_files, held, one_line_logs, reader_left
-from syncheck.errors import describe_failure
 
 
 class _Command(NamedTuple):

@@ -10,16 +10,17 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from syncheck.cli.monitors import read_passages, scoring_monitor
+from syncheck.base.errors import InputError, NotReadyError
+from syncheck.cli.monitors import monitor_with_model, read_passages
 from syncheck.cli.record_runs import answer_records
 from syncheck.corpus import prompt_for, sentence_dicts
 from syncheck.corpus.records import Work, Worker, answer_one_by_one
 from syncheck.decoding import seeded_generator
-from syncheck.errors import InputError, NotReadyError
 from syncheck.kit import demo_questions, load_kit
 from syncheck.monitor import Monitor
-from syncheck.report import Answer, Case, Report, render_html, render_text, wants_colour
-from syncheck.types import SentenceScore
+from syncheck.report import render_html, render_text, wants_colour
+from syncheck.results import Answer, Case, Report
+from syncheck.results.types import SentenceScore
 
 _OF: Mapping[str, tuple[str, ...]] = {
     "temperature": ("sample", "fod", "rerank", "best-of-n"),
@@ -66,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
     options = _chosen_options(args)
     if args.decoder == "flare" and not options.keys() >= {"flare_threshold", "passages"}:
         raise InputError("--decoder flare needs --flare-threshold P and --passages FILE to retrieve from")
-    monitor = scoring_monitor(args, "generation")
+    monitor = monitor_with_model(args, "generation")
     if args.decoder in _NEED_SCORES and monitor.aggregator is None:
         raise NotReadyError(
             f"--decoder {args.decoder} needs a trained monitor; pass --monitor DIR, or leave --model out"
@@ -78,7 +79,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _worker(args: argparse.Namespace) -> Worker:
-    return answer_one_by_one(_work(scoring_monitor(args, "generation"), args, _chosen_options(args)))
+    return answer_one_by_one(_work(monitor_with_model(args, "generation"), args, _chosen_options(args)))
 
 
 def _work(monitor: Monitor, args: argparse.Namespace, options: dict[str, Any]) -> Work:

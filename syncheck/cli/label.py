@@ -14,11 +14,11 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import TextIO
 
+from syncheck.base.errors import InputError
+from syncheck.base.printable import counted, printable
 from syncheck.cli.monitors import scoring_monitor
 from syncheck.cli.outputs import check_file
-from syncheck.errors import InputError
 from syncheck.labelling import LabelSheet, OpenSentence, load_jsonl, load_unlabelled
-from syncheck.printable import counted, printable
 from syncheck.report.html import render_label_page
 
 KEYS = {"s": True, "n": False}

@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 from typing import get_args
 
+from syncheck.aggregators.names import AggregatorKind
 from syncheck.cli.options import add_engine, add_length, add_model, add_options, number, open_share, positive_share
-from syncheck.config import DEFAULT_SCHEMA, AggregatorKind
+from syncheck.config import DEFAULT_SCHEMA
 
 SEEDS = 3
 """Number of runs in the paper's Figures 3 and 4."""

@@ -10,7 +10,7 @@ from contextlib import suppress
 from inspect import cleandoc
 from typing import Any, TypeVar, get_args
 
-from syncheck.config import LineBreaks
+from syncheck.text.sentences.config import LineBreaks
 
 DECODERS = ("greedy", "sample", "fod", "fod-backtrack", "abstain", "rerank", "best-of-n", "cad", "flare")
 
@@ -350,11 +350,11 @@ def add_aligner(parser: argparse.ArgumentParser, default: str) -> None:
     add_options(
         parser,
         f"""
-        --aligner ALIGNER  model that says how well passages support a sentence: 'bundled', 'reader' (at least four
-            times slower, and understands far more), 'none', 'minicheck', 'alignscore', 'hhem' or 'nli' (the best such
-            checkpoint in the cache), 'auto' (the best of all these that is there), an AlignScore .ckpt or converted
-            folder, the folder or name of a classifier, minicheck:PATH, critic:PATH (Self-RAG), or spans:PATH (a
-            language model that lists unsupported spans){default}
+        --aligner ALIGNER  model that says how well passages support a sentence: 'bundled', 'reader' (scoring takes
+            about 1.5 times as long, and it understands far more), 'none', 'minicheck', 'alignscore', 'hhem' or 'nli'
+            (the best such checkpoint in the cache), 'auto' (the best of all these that is there), an AlignScore .ckpt
+            or converted folder, the folder or name of a classifier, minicheck:PATH, critic:PATH (Self-RAG), or
+            spans:PATH (a language model that lists unsupported spans){default}
         """,
     )
     group = parser.add_argument_group("aligner", "for some kinds of --aligner")

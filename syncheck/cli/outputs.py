@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-from syncheck.errors import InputError, describe_failure
+from syncheck.base.errors import InputError, describe_failure
 from syncheck.report.plots import check_plot
 
 _READ = (

@@ -19,16 +19,17 @@ from typing import IO, TYPE_CHECKING
 
 from tqdm import tqdm
 
+from syncheck.base.errors import InputError
+from syncheck.base.files import JsonDict, RefusedRecord
 from syncheck.cli.outputs import check_file, write_json
 from syncheck.cli.summaries import FORMATS, Summary
 from syncheck.corpus import Line, Store, Worker, answer, answer_corpus, corpus_lines, count_lines, run_locally
 from syncheck.corpus.engines import PART_SIZE, Engine
 from syncheck.corpus.plan import BUNDLED_RATES, estimate, load_rates
 from syncheck.corpus.records import Work
-from syncheck.errors import InputError
-from syncheck.files import JsonDict, RefusedRecord
 from syncheck.monitor import Monitor
 from syncheck.training.provenance import instrument_of
+from syncheck.verifier import Verifier
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -42,7 +43,7 @@ _IDLE = frozenset(
 _FILES = ("monitor", "lid_reference", "passages", "spans")
 
 
-def facts_of_run(args: argparse.Namespace, monitor: Monitor) -> dict[str, str]:
+def facts_of_run(args: argparse.Namespace, monitor: Monitor | Verifier) -> dict[str, str]:
     """Return everything, besides the record, that determines a line of output, by name.
 
     Files are identified by their contents, not their paths; the model and its aligner by their weights.
@@ -53,7 +54,8 @@ def facts_of_run(args: argparse.Namespace, monitor: Monitor) -> dict[str, str]:
         if value is not None and Path(value).exists():
             options[name] = _content(Path(value))
     named = {f"--{name.replace('_', '-')}": json.dumps(value, sort_keys=True) for name, value in options.items()}
-    return named | instrument_of(monitor) | {"dtype": str(monitor.model.dtype), "version": version("syncheck")}
+    dtype = {} if isinstance(monitor, Verifier) else {"dtype": str(monitor.model.dtype)}
+    return named | instrument_of(monitor) | dtype | {"version": version("syncheck")}
 
 
 def _content(place: Path) -> str:
@@ -73,7 +75,7 @@ def is_store(output: str) -> bool:
 
 def answer_records(
     args: argparse.Namespace,
-    monitor: Monitor,
+    monitor: Monitor | Verifier,
     work: Work,
     make_worker: Callable[[], Worker],
     *,

@@ -8,17 +8,20 @@ from collections import Counter
 from functools import partial
 from pathlib import Path
 
-from syncheck.cli.monitors import scoring_monitor
+from syncheck.base.errors import InputError
+from syncheck.base.files import JsonDict, field
+from syncheck.base.printable import counted
+from syncheck.checkpoint import GENERIC, GENERIC_BUNDLED, GENERIC_READER
+from syncheck.cli.monitors import models_of, scoring_monitor
 from syncheck.cli.record_runs import answer_records, is_store
 from syncheck.cli.spans import unread
 from syncheck.corpus import RecordScorer
 from syncheck.corpus.scoring import score_row
-from syncheck.errors import InputError
-from syncheck.files import JsonDict, field
 from syncheck.monitor import Monitor
-from syncheck.printable import counted
-from syncheck.report import Answer, Case, Report, render_html
-from syncheck.spans import SignalSource, SpanRegressor, TokenReplay, label_dict, load_span_regressor, reads_signals
+from syncheck.report import render_html
+from syncheck.results import Answer, Case, Report, label_dict
+from syncheck.spans import SignalSource, SpanRegressor, TokenReplay, load_span_regressor, reads_signals
+from syncheck.verifier import Verifier
 
 BATCH_TOKENS = 16384
 """Number of tokens in a forward pass on an accelerator; on a CPU, padding costs more than a larger batch saves."""
@@ -49,7 +52,7 @@ def _worker(args: argparse.Namespace) -> RecordScorer:
     return _scorer(args, scoring_monitor(args, "generic"), [])
 
 
-def _scorer(args: argparse.Namespace, monitor: Monitor, cases: list[Case]) -> RecordScorer:
+def _scorer(args: argparse.Namespace, monitor: Monitor | Verifier, cases: list[Case]) -> RecordScorer:
     """Return the scorer of records that the options ask for; it adds those of a page to ``cases``."""
     opener, replay = _opener(args, monitor)
 
@@ -65,10 +68,14 @@ def _scorer(args: argparse.Namespace, monitor: Monitor, cases: list[Case]) -> Re
         return output | ({"tokens": report.to_dict()["tokens"]} if args.tokens else {})
 
     batch_tokens = args.batch_tokens or (BATCH_TOKENS if args.device == "cuda" and is_store(args.output) else None)
-    return RecordScorer(monitor, given=args.sentences == "given", row=row, batch_tokens=batch_tokens)
+    return RecordScorer(
+        monitor, given=args.sentences == "given", signals=args.tokens, row=row, batch_tokens=batch_tokens
+    )
 
 
 def _check(args: argparse.Namespace) -> None:
+    if args.tokens and args.model is None and args.monitor in (None, GENERIC, GENERIC_BUNDLED, GENERIC_READER):
+        raise InputError("--tokens writes a language model's signals, and none was named; pass --model DIR")
     if args.allow_unscored and args.fail_under is None:
         raise InputError("--allow-unscored would have no effect without --fail-under SCORE; add it, or leave it out")
     if args.resume and args.html is not None:
@@ -81,11 +88,14 @@ def _check(args: argparse.Namespace) -> None:
         )
 
 
-def _opener(args: argparse.Namespace, monitor: Monitor) -> tuple[SpanRegressor | None, TokenReplay | None]:
+def _opener(args: argparse.Namespace, monitor: Monitor | Verifier) -> tuple[SpanRegressor | None, TokenReplay | None]:
     """Return the detector of wrong characters, and the source of the monitored model's signals if it reads any."""
     if args.spans is None:
         return None, None
-    replay = TokenReplay(monitor.model, monitor.tokenizer, too_long="leave_out") if reads_signals(args.spans) else None
+    replay = None
+    if reads_signals(args.spans):
+        model = models_of(args) if isinstance(monitor, Verifier) else (monitor.model, monitor.tokenizer)
+        replay = TokenReplay(*model, too_long="leave_out")
     return load_span_regressor(args.spans, sources=() if replay is None else (SignalSource(replay),)), replay
 
 

@@ -12,20 +12,20 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from syncheck.base.checks import stripped_key
+from syncheck.base.errors import InputError, MissingExtraError, NotReadyError
 from syncheck.cli.generate import decoder
-from syncheck.cli.monitors import scoring_monitor
+from syncheck.cli.monitors import monitor_with_model, scoring_monitor
 from syncheck.cli.options import DECODERS
 from syncheck.decoding import seeded_generator
-from syncheck.errors import InputError, MissingExtraError, NotReadyError
-from syncheck.events import Event
-from syncheck.given import stripped_key
 from syncheck.monitor import Monitor
-from syncheck.types import RagPrompt
+from syncheck.results.events import Event
+from syncheck.results.types import RagPrompt
 
 if TYPE_CHECKING:
+    from syncheck.results.protocol import Reveal
     from syncheck.serving.app import AnswerSource
     from syncheck.serving.own_model import Decoder
-    from syncheck.streams.protocol import Reveal
 
 _OF_FOD = frozenset(DECODERS) - {"greedy", "sample", "flare"}
 """Decoders of fod that can be served; flare needs passages of its own to retrieve from."""
@@ -51,7 +51,7 @@ def serve(args: argparse.Namespace) -> int:
     _require_extra()
     from syncheck.serving.own_model import OwnModel
 
-    monitor = scoring_monitor(args, "generation")
+    monitor = monitor_with_model(args, "generation")
     if monitor.aggregator is None:
         raise NotReadyError("serve needs a monitor that scores; pass --monitor DIR, or leave the other options out")
     source = OwnModel(

@@ -10,9 +10,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from syncheck.base.errors import CheckpointError, InputError, MissingExtraError
+from syncheck.base.files import UNFINISHED, JsonDict, enter_run, replaced
 from syncheck.corpus.records import Line
-from syncheck.errors import CheckpointError, InputError, MissingExtraError
-from syncheck.files import UNFINISHED, JsonDict, enter_run, replaced
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -24,10 +24,10 @@ from transformers.generation import (
     StopStringCriteria,
 )
 
+from syncheck.base.errors import InputError, WrongTypeError
 from syncheck.decoding.rows import Sequences
-from syncheck.errors import InputError, WrongTypeError
+from syncheck.results.types import RagPrompt
 from syncheck.signals import check_one_encoding, check_window
-from syncheck.types import RagPrompt
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase

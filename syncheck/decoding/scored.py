@@ -8,17 +8,15 @@ from contextlib import ExitStack
 
 import torch
 
+from syncheck.base.printable import counted, quoted, summary
 from syncheck.decoding.generation import GenerationSetup
 from syncheck.decoding.loop import StopReason, decode
 from syncheck.decoding.measuring import Transcript
 from syncheck.decoding.rows import Scoped
 from syncheck.decoding.session import DecodingSession
-from syncheck.errors import NotReadyError
-from syncheck.given import check_share
-from syncheck.printable import counted, quoted, summary
-from syncheck.report import Report
-from syncheck.scoring import SentenceScorer
-from syncheck.types import SentenceScore, SentenceSignals, SentenceSpan, TokenSignals
+from syncheck.results import Report
+from syncheck.results.types import SentenceScore, SentenceSignals, SentenceSpan, TokenSignals
+from syncheck.scoring import SentenceScorer, first_below
 
 
 class ScoredAnswer:
@@ -38,12 +36,16 @@ class ScoredAnswer:
         self.signals: list[SentenceSignals] = []
 
     def __repr__(self) -> str:
-        return summary(self, f"{counted(len(self.sentences), 'sentence')} to {quoted(self.scorer.prompt.question)}")
+        return summary(self, f"{counted(len(self.sentences), 'sentence')} to {quoted(self.scorer.query.question)}")
 
     def keep(self, signals: Sequence[SentenceSignals], sentences: Sequence[SentenceScore]) -> None:
         """Add sentences with their signals and scores."""
         self.signals += signals
         self.sentences += sentences
+
+    def cut(self, sentences: int) -> None:
+        """End the answer after so many of its sentences."""
+        del self.sentences[sentences:], self.signals[sentences:]
 
     def report(self, transcript: Transcript, *, stop: str | None, seconds: float | None) -> Report:
         """Return the report of the answer as scored so far.
@@ -53,7 +55,7 @@ class ScoredAnswer:
         """
         count = sum(len(signals.token_ids) for signals in self.signals)
         return Report(
-            prompt=self.scorer.prompt,
+            prompt=self.scorer.query,
             response=transcript.text,
             sentences=tuple(self.sentences),
             tokens=TokenSignals.concatenate(
@@ -66,26 +68,10 @@ class ScoredAnswer:
         )
 
 
-def check_stop_below(stop_below: float | None, *, has_scores: bool) -> None:
-    """Refuse a threshold outside [0, 1] (InputError), or any threshold without scores (NotReadyError)."""
-    if stop_below is None:
-        return
-    check_share(stop_below, "stop_below")
-    if not has_scores:
-        raise NotReadyError("the monitor has no aggregator, so no sentence has a score; train one with Monitor.fit")
-
-
-def falls_below(sentence: SentenceScore, threshold: float) -> bool:
-    """Return True if a sentence that makes a claim has a score below the threshold, or no score."""
-    if sentence.status == "not_checkable":
-        return False
-    return sentence.score is None or sentence.score < threshold
-
-
-def scored_unmeasured(
+def scored_answers(
     scorers: Sequence[SentenceScorer], measured: Sequence[Sequence[SentenceSignals]]
 ) -> list[ScoredAnswer]:
-    """Score given answers without running a language model; answers of one scorer are scored together."""
+    """Score measured answers; those of one scorer are scored together."""
     answers = [ScoredAnswer(scorer) for scorer in scorers]
     _score(answers, dict(enumerate(measured)), since=None)
     return answers
@@ -146,13 +132,10 @@ class ScoredSession(Scoped):
         So does a row that ended by itself with that sentence.
         """
         for index, (answer, row) in enumerate(zip(self.answers, self.decoding.rows, strict=True)):
-            below = (
-                i for i, s in enumerate(answer.sentences, 1) if threshold is not None and falls_below(s, threshold)
-            )
-            count = None if index in self._cut else next(below, None)
-            if count is not None:
-                del answer.sentences[count:], answer.signals[count:]
-                row.stop_after(tokens=answer.signals[-1].span.token_end, sentences=count)
+            below = None if index in self._cut else first_below(answer.sentences, threshold)
+            if below is not None:
+                answer.cut(below + 1)
+                row.stop_after(tokens=answer.signals[-1].span.token_end, sentences=below + 1)
                 self._cut.add(index)
         return bool(self._cut)
 

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from syncheck.config import SegmenterConfig
+from syncheck.base.errors import InputError, NotReadyError
 from syncheck.decoding.measuring import Columns, Head, Transcript, measure_tokens, tokenless
 from syncheck.decoding.rows import Row, Scoped, Sequences
-from syncheck.errors import InputError, NotReadyError
-from syncheck.segments import IncrementalSegmenter
+from syncheck.results.types import RagPrompt, SentenceSignals, SentenceSpan
 from syncheck.signals import Branch, LidReferences, Taps, check_same_encoding, check_window, window_of
 from syncheck.signals import require_rewindable as require_rewindable
-from syncheck.types import RagPrompt, SentenceSignals, SentenceSpan
+from syncheck.text.sentences import IncrementalSegmenter
+from syncheck.text.sentences.config import SegmenterConfig
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from syncheck.errors import CheckpointError, InputError, RecordError, TextGeneratorError
-from syncheck.given import check_choice
+from syncheck.base.checks import check_choice
+from syncheck.base.errors import CheckpointError, InputError, RecordError, TextGeneratorError
 from syncheck.labelling.judges import PropositionJudge
 from syncheck.labelling.labels import labelled_sentences
 from syncheck.labelling.passages import Passage, words_of
@@ -63,7 +63,7 @@ class _Biography:
 
 
 def is_biography(record: Record) -> bool:
-    """Return True if a record has retrieved passages in ``ctxs``, or other fields that only a biography has."""
+    """Tell whether a record has retrieved passages in ``ctxs``, or other fields that only a biography has."""
     given = record.values.keys()
     return "ctxs" in given or bool(given & {"output", "propositions"} and not given & {"spans", "sentences"})
 
@@ -149,7 +149,7 @@ def load_biographies(
 
 
 def asks_models(path: str | Path, kept: str | Path) -> bool:
-    """Return True if :func:`load_biographies` needs a propositioner or judge for a record that is not in ``kept``."""
+    """Tell whether :func:`load_biographies` needs a propositioner or judge for a record that is not in ``kept``."""
     known = _KeptPropositions(kept)
     found = (_biography(record, BIOGRAPHY_PASSAGES) for record in read_records(Path(path)))
     return any(not each.is_labelled and each.key not in known for each in found)
@@ -202,7 +202,7 @@ def _proposition(record: Record, index: int, value: object) -> Proposition:
 
 
 def _response(found: _Biography, stem: str, prompts: PromptSource) -> LabelledResponse:
-    """Return the response of a record, without labels."""
+    """Read the response of a record, without labels."""
     record, question, own = found.record, _question(found.record), prompts == "task"
     return LabelledResponse(
         id=record.optional("id", str) or f"{stem}:{record.line}",
@@ -222,7 +222,7 @@ def _response(found: _Biography, stem: str, prompts: PromptSource) -> LabelledRe
 
 
 def _question(record: Record) -> str:
-    """Return ``question``, or ``input`` without FActScore's prefix, or the paper's question on the topic."""
+    """Read ``question``, or ``input`` without FActScore's prefix, or make the paper's question on the topic."""
     given = record.optional("question", str) or record.optional("input", str)
     if given is not None:
         return given.removeprefix(_PREFIX)
@@ -245,7 +245,7 @@ def _unjudged(record: Record, place: str) -> RecordError:
 def _labelled(
     found: _Biography, propositioner: Propositioner | None, judge: PropositionJudge | None
 ) -> tuple[Proposition, ...]:
-    """Return the propositions of a record with labels: split from the output, and decided by the judge, if needed."""
+    """Label the propositions of a record: split from the output, and decided by the judge, if needed."""
     record, propositions = found.record, found.given
     if propositions is None:
         assert propositioner is not None

@@ -8,8 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from syncheck.errors import InputError, RecordError, WrongTypeError
-from syncheck.files import parsed_record
+from syncheck.base.errors import InputError, RecordError, WrongTypeError
+from syncheck.base.files import parsed_record
+from syncheck.base.printable import shortened
 from syncheck.labelling.biographies import is_biography, load_biographies
 from syncheck.labelling.groups import with_groups
 from syncheck.labelling.judges import PropositionJudge
@@ -27,8 +28,7 @@ from syncheck.labelling.responses import (
     read_spans,
     with_own_ids,
 )
-from syncheck.printable import shortened
-from syncheck.segments import is_checkable
+from syncheck.text.sentences import is_checkable
 
 
 def load_records(
@@ -108,7 +108,7 @@ def load_jsonl(path: str | Path, *, carry_labels: bool = False) -> list[Labelled
 
 
 def response_of(record: Record) -> LabelledResponse:
-    """Return the response of one record, with its labels if it has any, which are carried over to other sentences.
+    """Read the response of one record, with its labels if it has any, which are carried over to other sentences.
 
     A record that cannot be used raises RecordError.
     """
@@ -119,7 +119,7 @@ def response_of(record: Record) -> LabelledResponse:
 def labelled_responses(
     records: Iterable[LabelledResponse | Mapping[str, Any]], *, carry_labels: bool = False
 ) -> list[LabelledResponse]:
-    """Return labelled responses as they are, and dicts as :func:`load_jsonl` reads lines.
+    """Keep labelled responses as they are, and read dicts as :func:`load_jsonl` reads lines.
 
     The first dict that cannot be used raises RecordError, whose ``line`` is the number of the record, from 1. A record
     that is neither raises WrongTypeError.
@@ -148,7 +148,7 @@ def load_unlabelled(path: str | Path) -> list[LabelledResponse]:
 
 
 def unlabelled_responses(records: Iterable[Mapping[str, Any]]) -> list[LabelledResponse]:
-    """Return questions with passages, and their responses if they have any, without labels.
+    """Read questions with passages, and their responses if they have any, without labels.
 
     Each record has ``question`` and ``context``. Optional: ``response`` (empty if missing), and the optional fields of
     :func:`load_jsonl`; labels are ignored.
@@ -158,7 +158,7 @@ def unlabelled_responses(records: Iterable[Mapping[str, Any]]) -> list[LabelledR
 
 
 def labelled_record(response: LabelledResponse) -> dict[str, Any]:
-    """Return a response with labels of sentences as a record that :func:`load_jsonl` reads."""
+    """Write a response with labels of sentences as a record that :func:`load_jsonl` reads."""
     sentences = response.sentences or ()
     optional = {
         name: getattr(response, name)

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from itertools import groupby, pairwise
 from typing import TYPE_CHECKING
 
-from syncheck.printable import counted
-from syncheck.schemas import LID, feature_of
-from syncheck.spans.items import SpanLabels, risk_of
+from syncheck.base.printable import counted
+from syncheck.features.schemas import LID, feature_of
+from syncheck.results.spans import SpanLabels, risk_of
+from syncheck.results.types import Contrast, Evidence, Remark, SentenceScore, Status, Verdict
 from syncheck.spans.words import cluster_borders
-from syncheck.types import Contrast, Evidence, Remark, SentenceScore, Status, Verdict
 
 if TYPE_CHECKING:
-    from syncheck.report.model import Answer
+    from syncheck.results.report import Answer
 
 VERDICTS: Mapping[Verdict, str] = {
     "supported": "the passages support it",

@@ -21,19 +21,20 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.routing import Route
 
-from syncheck.errors import SyncheckError, describe_failure
-from syncheck.given import stripped_key
+from syncheck.base.checks import stripped_key
+from syncheck.base.errors import SyncheckError, describe_failure
+from syncheck.base.printable import shortened
 from syncheck.kit import demo_questions
 from syncheck.monitor import Monitor
-from syncheck.printable import shortened
-from syncheck.report import Report
+from syncheck.results import Report
+from syncheck.results.protocol import Reveal
 from syncheck.serving.chat import ChatRequest, ServiceError, read_chat, read_given
-from syncheck.serving.checked import Failing, in_thread
+from syncheck.serving.checked import Failing
 from syncheck.serving.guardrail import Guardrail
 from syncheck.serving.kept import KeptAnswer, KeptAnswers, events_of
 from syncheck.serving.limits import Deadline, Metrics, Queue, ScoreBatches
 from syncheck.serving.strict import read_json
-from syncheck.streams.protocol import Reveal
+from syncheck.verifier import Verifier
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -102,7 +103,10 @@ class AnswerSource(Protocol):
     that is not complete by the deadline ends with its ServiceError.
     """
 
-    monitor: Monitor
+    @property
+    def monitor(self) -> Monitor | Verifier:
+        """What scores the sentences."""
+
     decoders: tuple[str, ...]
     failing: Failing
 
@@ -199,8 +203,7 @@ class _Service:
         """Score a given response, in one batch with those of all clients that wait."""
         try:
             async with self.deadline().waiting():
-                prompt = await in_thread(self.source.monitor.prompt, question=question, context=context)
-                return await self.batches.score(prompt, response)
+                return await self.batches.score(question, context, response)
         except SyncheckError as error:
             raise ServiceError(400, "invalid_request", str(error)) from error
 

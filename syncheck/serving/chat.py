@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, get_args
 
-from syncheck.errors import InputError, SyncheckError
-from syncheck.given import check_share, check_text
-from syncheck.printable import printable, shortened
-from syncheck.streams.protocol import Reveal
+from syncheck.base.checks import check_share, check_text
+from syncheck.base.errors import InputError, SyncheckError
+from syncheck.base.printable import printable, shortened
+from syncheck.results.protocol import Reveal
 
 _TAG = re.compile(r"<(/?)(context|document|passage|source)s?\b[^<>]{0,200}>", re.IGNORECASE)
 _NUMBERED = re.compile(

@@ -11,11 +11,9 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any, Literal, ParamSpec, TypeVar
 
-from syncheck.errors import InputError, describe_failure
+from syncheck.base.errors import InputError, describe_failure
 from syncheck.monitor import Monitor
-from syncheck.report.model import sentence_dict
-from syncheck.serving.chat import ChatRequest, ServiceError
-from syncheck.streams.protocol import (
+from syncheck.results.protocol import (
     VERSION,
     Append,
     Final,
@@ -26,8 +24,11 @@ from syncheck.streams.protocol import (
     fold,
     to_dict,
 )
-from syncheck.streams.watching import TextWatch
-from syncheck.types import SentenceScore
+from syncheck.results.report import sentence_dict
+from syncheck.results.types import SentenceScore
+from syncheck.serving.chat import ChatRequest, ServiceError
+from syncheck.verifier import Verifier
+from syncheck.watching.text_watch import TextWatch
 
 logger = logging.getLogger(__name__)
 
@@ -83,7 +84,7 @@ class CheckedText:
         True if no more text is accepted.
     """
 
-    def __init__(self, monitor: Monitor, request: ChatRequest, *, failing: Failing) -> None:
+    def __init__(self, monitor: Monitor | Verifier, request: ChatRequest, *, failing: Failing) -> None:
         self._monitor = monitor
         self._request = request
         self._failing = failing
@@ -100,10 +101,10 @@ class CheckedText:
         if not self._request.passages:
             return self._failed(400, "no_passages", NO_PASSAGES)
         try:
-            prompt = self._monitor.prompt(question=self._request.question, context=list(self._request.passages))
-            self._watch = TextWatch(
+            self._watch = watch_over(
                 self._monitor,
-                prompt,
+                question=self._request.question,
+                passages=list(self._request.passages),
                 reveal=self._request.reveal,
                 stop_below=self._request.stop_below,
                 stop_after=self._request.stop_after,
@@ -242,6 +243,13 @@ class CheckedText:
         }
         self.events.append(final := Final(len(self.events) + 1, report))
         return final
+
+
+def watch_over(monitor: Monitor | Verifier, *, question: str, passages: Sequence[str], **options: Any) -> TextWatch:
+    """Return the watch over an answer; ``options`` are those of :class:`syncheck.watching.TextWatch`."""
+    if isinstance(monitor, Verifier):
+        return monitor.watch_text(question=question, passages=passages, **options)
+    return monitor.watch_text(monitor.prompt(question=question, context=passages), **options)
 
 
 def is_checked(sentence: Verified | SentenceScore) -> bool:

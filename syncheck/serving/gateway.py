@@ -8,12 +8,13 @@ from contextlib import AsyncExitStack, aclosing
 from typing import TYPE_CHECKING, Any
 
 from syncheck.monitor import Monitor
+from syncheck.results.protocol import VERSION, FoldedAnswer, ProtocolEvent, fold, to_dict
 from syncheck.serving.allowed import Allowed, Logprobs, invalid
 from syncheck.serving.chat import ChatRequest, ServiceError
 from syncheck.serving.checked import NO_PASSAGES, CheckedText, Failing, Outcome, in_thread, shown_text, whole_answer
 from syncheck.serving.limits import Deadline
 from syncheck.serving.upstream import Upstream, incomplete
-from syncheck.streams.protocol import VERSION, FoldedAnswer, ProtocolEvent, fold, to_dict
+from syncheck.verifier import Verifier
 
 if TYPE_CHECKING:
     import httpx
@@ -50,7 +51,7 @@ class Gateway:
 
     def __init__(
         self,
-        monitor: Monitor,
+        monitor: Monitor | Verifier,
         upstream: str,
         *,
         failing: Failing = "closed",

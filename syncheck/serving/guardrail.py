@@ -6,14 +6,14 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from syncheck.decoding.scored import falls_below
-from syncheck.errors import SyncheckError
-from syncheck.given import check_share, check_texts
-from syncheck.report import Report
+from syncheck.base.checks import check_share, check_texts
+from syncheck.base.errors import SyncheckError
 from syncheck.report.labels import after_end_words, contrast_lines
+from syncheck.results import Report
+from syncheck.results.types import SentenceScore
+from syncheck.scoring import falls_below
 from syncheck.serving.chat import ChatRequest, ServiceError, read_chat
 from syncheck.serving.checked import NO_PASSAGES, Failing
-from syncheck.types import SentenceScore
 
 _MOST_CHARACTERS = 2**25
 """Number of characters of the newest requests that are remembered."""

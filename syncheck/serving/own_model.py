@@ -8,12 +8,15 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
-from syncheck.decoding.scored import falls_below
-from syncheck.errors import InputError, SyncheckError
-from syncheck.events import EndEvent, Event, SentenceEvent
+from syncheck.base.errors import InputError, SyncheckError
+from syncheck.base.printable import shortened
 from syncheck.monitor import Monitor
-from syncheck.printable import shortened
-from syncheck.report import Report
+from syncheck.results import Report
+from syncheck.results.events import EndEvent, Event, SentenceEvent
+from syncheck.results.protocol import VERSION, ProtocolEvent, Reveal, Verified, to_dict
+from syncheck.results.types import RagPrompt, SentenceScore
+from syncheck.results.writer import EventWriter, why_stopped
+from syncheck.scoring import falls_below
 from syncheck.serving.chat import ChatRequest, ServiceError, text_of
 from syncheck.serving.checked import (
     NO_PASSAGES,
@@ -25,9 +28,6 @@ from syncheck.serving.checked import (
     whole_answer,
 )
 from syncheck.serving.limits import Deadline
-from syncheck.streams.protocol import VERSION, ProtocolEvent, Reveal, Verified, to_dict
-from syncheck.streams.writer import EventWriter, why_stopped
-from syncheck.types import RagPrompt, SentenceScore
 
 _NEUTRAL: Mapping[str, tuple[Any, ...]] = {
     "n": (1,),

@@ -8,7 +8,7 @@ import re
 from itertools import accumulate
 from typing import Any
 
-from syncheck.printable import shortened
+from syncheck.base.printable import shortened
 
 MOST_DEPTH = 64
 """Deepest nesting that is read; Python's reader and writer give up at depths that depend on their caller."""

@@ -9,9 +9,9 @@ from typing import Any
 
 import httpx
 
-from syncheck.errors import InputError
-from syncheck.given import stripped_key
-from syncheck.printable import one_line
+from syncheck.base.checks import stripped_key
+from syncheck.base.errors import InputError
+from syncheck.base.printable import one_line
 from syncheck.serving.chat import ServiceError
 from syncheck.serving.limits import Deadline
 from syncheck.serving.strict import read_json

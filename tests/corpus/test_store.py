@@ -10,9 +10,9 @@ import pytest
 from command_runs import LLAMA, record, run_until_killed, write
 
 from syncheck import load_kit
+from syncheck.base.errors import InputError, MismatchError
 from syncheck.cli import main
 from syncheck.corpus import RecordScorer, Store, answer_corpus, corpus_lines, count_lines
-from syncheck.errors import InputError, MismatchError
 
 FACTS = {"--decoder": "greedy", "version": "1"}
 

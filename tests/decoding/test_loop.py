@@ -2,8 +2,8 @@
 
 import pytest
 
+from syncheck.base.errors import InputError
 from syncheck.decoding import Returning, drain, prepare_generation, take_step
-from syncheck.errors import InputError
 
 
 def counted(number):

@@ -9,8 +9,8 @@ import torch
 from doubles import LAYERS, PASSAGES, QUESTION
 
 from syncheck import SegmenterConfig
+from syncheck.base.errors import NotReadyError, PromptError
 from syncheck.decoding import DecodingSession
-from syncheck.errors import NotReadyError, PromptError
 from syncheck.prompts import build_prompt
 from syncheck.signals import token_statistics
 

@@ -8,8 +8,8 @@ from transformers import AutoConfig, AutoModelForCausalLM
 
 from syncheck import Monitor, MonitorConfig, feature_schema
 from syncheck.aggregators import Aggregator
+from syncheck.base.errors import EndpointError, InputError, MismatchError, NotReadyError
 from syncheck.endpoints import Connection, EndpointReplay, SglangServer, VllmServer
-from syncheck.errors import EndpointError, InputError, MismatchError, NotReadyError
 from syncheck.kit import demo_questions, load_kit
 from syncheck.testing import WordAligner
 
@@ -309,7 +309,7 @@ class TestErrors:
         assert "\n" not in str(caught.value)
 
     def test_an_answer_is_read_up_to_a_limit(self, scripted, monkeypatch):
-        monkeypatch.setattr("syncheck.connection.MOST_BYTES", 1000)
+        monkeypatch.setattr("syncheck.base.connection.MOST_BYTES", 1000)
         scripted.scripted = [(200, "[" * 2000)]
         with pytest.raises(EndpointError, match="more than 1000 bytes"):
             client(scripted, "vllm").replay([1, 2], [3], top=1)

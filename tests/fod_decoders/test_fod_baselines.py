@@ -17,7 +17,7 @@ from fod import (
     contrast_scores,
 )
 from syncheck import Monitor, MonitorConfig
-from syncheck.errors import InputError, NotReadyError, WrongTypeError
+from syncheck.base.errors import InputError, NotReadyError, WrongTypeError
 from syncheck.testing import Script
 
 NEAR = 1e-5

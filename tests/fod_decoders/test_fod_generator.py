@@ -8,7 +8,7 @@ from transformers.generation import LogitsProcessorList
 
 from fod import FODConfig, FODGenerator
 from syncheck import Monitor, MonitorConfig
-from syncheck.errors import InputError, NotReadyError, PromptError, WrongTypeError
+from syncheck.base.errors import InputError, NotReadyError, PromptError, WrongTypeError
 from syncheck.testing import Script, SentenceGrammar
 
 

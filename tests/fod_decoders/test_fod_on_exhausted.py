@@ -8,7 +8,7 @@ from doubles import PASSAGES, QUESTION
 from test_fod_generator import decoder, grammar, response_of
 
 from fod import walk
-from syncheck.errors import InputError, WrongTypeError
+from syncheck.base.errors import InputError, WrongTypeError
 
 
 def run(monitor, prompt, tau_1, tau_2, *, seed=0, max_new_tokens=60, **options):

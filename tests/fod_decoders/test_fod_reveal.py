@@ -9,8 +9,8 @@ from test_fod_search import Scripted, config, text
 
 from fod import ImmediateReveal, Progress, VerifiedReveal, walk
 from syncheck import EndEvent, RetractEvent, SentenceEvent
+from syncheck.base.errors import InputError
 from syncheck.decoding import Returning
-from syncheck.errors import InputError
 
 
 def told(greedy, samples, reveal, **options):

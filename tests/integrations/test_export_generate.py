@@ -9,8 +9,8 @@ from doubles import PASSAGES, QUESTION
 
 from fod import FODGenerator, export_generate
 from syncheck import Monitor, MonitorConfig, load_kit
+from syncheck.base.errors import InputError, WrongTypeError
 from syncheck.cli import main
-from syncheck.errors import InputError, WrongTypeError
 from syncheck.testing import SentenceGrammar
 
 THRESHOLDS = {"backtrack_threshold": 0.5, "prune_threshold": 0.5}

@@ -3,7 +3,7 @@
 import pytest
 
 from syncheck import Monitor, MonitorConfig, load_kit
-from syncheck.errors import InputError, WrongTypeError
+from syncheck.base.errors import InputError, WrongTypeError
 from syncheck.integrations import assert_faithful, generic, score
 from syncheck.testing import scripted_monitor
 

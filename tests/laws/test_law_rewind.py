@@ -11,8 +11,8 @@ from watched import RecordingMonitor, RecordingScorer
 
 from fod import BranchProposer, FODConfig, Thresholds, repair
 from syncheck import MonitorConfig, SegmenterConfig
+from syncheck.base.errors import InputError
 from syncheck.decoding import drain, prepare_generation
-from syncheck.errors import InputError
 
 SENTENCES = [" He is a player.", " The farm was sold.", " Did he?", " Did he play?"]
 """Of 6, 8, 4 and 5 tokens."""

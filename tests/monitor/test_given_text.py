@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import normalizers
 
-from syncheck.errors import PromptError
+from syncheck.base.errors import PromptError
 from syncheck.labelling import LabelledResponse, UnfaithfulSpan
-from syncheck.segments import positions_in
+from syncheck.text.sentences import positions_in
 from syncheck.training import measure
 
 ANSWER = "Scott is a rugby player. He has wings."

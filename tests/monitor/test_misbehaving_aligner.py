@@ -10,12 +10,13 @@ from doubles import ANSWER, PASSAGES, QUESTION
 from transformers.generation import LogitsProcessorList
 
 from fod import FODGenerator
-from syncheck.alignment import AskedAligner, EvidenceIndex
-from syncheck.errors import TextGeneratorError
+from syncheck.aligners import AskedAligner
+from syncheck.base.errors import TextGeneratorError
 from syncheck.labelling import LabelledResponse
+from syncheck.reading import EvidenceIndex
+from syncheck.results.types import Evidence, Support
 from syncheck.testing import SentenceGrammar, WordAligner
 from syncheck.training import measure
-from syncheck.types import Evidence, Support
 
 
 class Panic(BaseException):

@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from report_cases import demo_cases, report
 
-from syncheck.report import Answer, Case, Report, render_text, wants_colour
+from syncheck.report import render_text, wants_colour
 from syncheck.report.terminal import render_sentences
-from syncheck.types import Contrast, Evidence, RagPrompt, SentenceScore, TokenSignals
+from syncheck.results import Answer, Case, Report
+from syncheck.results.types import Contrast, Evidence, RagPrompt, SentenceScore, TokenSignals
 
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
 EMPTY = np.zeros(0, dtype=np.float32)

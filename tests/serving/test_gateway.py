@@ -16,9 +16,9 @@ from upstreams import ANSWER, PASSAGES, Upstream, asked, chunk, chunks_of, runni
 
 from syncheck import load_kit
 from syncheck.cli import main
+from syncheck.results import FoldedAnswer, fold, from_dict
 from syncheck.serving.app import ServerConfig, create_app
 from syncheck.serving.gateway import Gateway
-from syncheck.streams import FoldedAnswer, fold, from_dict
 
 DOCS = Path(__file__).parents[2] / "docs" / "serving.md"
 PIECES = ["Lyon is", " large. It", " is in Spain", "."]

@@ -13,8 +13,8 @@ import pytest
 import uvicorn
 from upstreams import ANSWER, Upstream, asked, chunk, chunks_of, sse, whole
 
+from syncheck.base.errors import InputError
 from syncheck.cli import main
-from syncheck.errors import InputError
 from syncheck.serving import connections, upstream
 from syncheck.serving.app import ServerConfig, create_app
 from syncheck.serving.connections import PromptConnection

@@ -11,9 +11,9 @@ import pytest
 from upstreams import ANSWER, Upstream, asked, chunks_of, running, sse, until
 
 import syncheck.serving
+from syncheck.results import FoldedAnswer, fold, from_json
 from syncheck.serving.app import ServerConfig, create_app
 from syncheck.serving.gateway import Gateway
-from syncheck.streams import FoldedAnswer, fold, from_json
 
 PIECES = ["Lyon is", " large. It", " is in Spain", "."]
 RESUMABLE = asked(stream=True, syncheck={"resumable": True})

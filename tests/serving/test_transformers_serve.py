@@ -16,9 +16,9 @@ from transformers.utils.import_utils import is_serve_available
 from upstreams import running
 
 from syncheck import load_kit
+from syncheck.results import fold, from_dict
 from syncheck.serving.app import create_app
 from syncheck.serving.gateway import Gateway
-from syncheck.streams import fold, from_dict
 
 pytestmark = [
     pytest.mark.slow,

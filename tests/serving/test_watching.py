@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from syncheck import Monitor
-from syncheck.errors import InputError, NotReadyError, PromptError, WrongTypeError
-from syncheck.streams import Append, FoldedAnswer, Notice, Retract, Verified, fold
-from syncheck.streams.watching import MOST_TOGETHER
+from syncheck.base.errors import InputError, NotReadyError, PromptError, WrongTypeError
+from syncheck.results import Append, FoldedAnswer, Notice, Retract, Verified, fold
+from syncheck.results.types import GeneratorToken
 from syncheck.testing import WordAligner, scripted_monitor
-from syncheck.types import GeneratorToken
+from syncheck.watching.text_watch import MOST_TOGETHER
 
 ANSWER = (
     "Angus Scott is a rugby player. He grew up on a farm in 1982, near e.g. Yass.\n\nThe Brumbies (“a club”) "
@@ -167,7 +167,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch):
     clock = Clock()
-    monkeypatch.setattr("syncheck.streams.watching.time", clock)
+    monkeypatch.setattr("syncheck.watching.text_watch.time", clock)
     return clock
 
 

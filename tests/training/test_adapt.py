@@ -7,13 +7,13 @@ from doubles import LAYERS
 from made_up import records
 
 from syncheck import Monitor, MonitorConfig
+from syncheck.base.errors import InputError, RecordError, TextGeneratorError, WrongTypeError
 from syncheck.cli import main
-from syncheck.errors import InputError, RecordError, TextGeneratorError, WrongTypeError
 from syncheck.kit import ASSETS
 from syncheck.labelling import load_jsonl
+from syncheck.results.types import Support
 from syncheck.testing import BrokenAligner, WordAligner, scripted_monitor
 from syncheck.training import adapt_monitor, sentences_needed
-from syncheck.types import Support
 
 CONFIG = MonitorConfig(schema="syncheck.v3", layers=LAYERS)
 

@@ -11,8 +11,8 @@ from command_runs import LLAMA, run_until_killed
 from made_up import record, records
 
 from syncheck import Monitor
+from syncheck.base.errors import CheckpointError, InputError, MismatchError, TextGeneratorError
 from syncheck.cli import main
-from syncheck.errors import CheckpointError, InputError, MismatchError, TextGeneratorError
 from syncheck.testing import WordAligner
 from syncheck.training import Shard, measure, measure_to_parquet, provenance_of, read_parquet
 
