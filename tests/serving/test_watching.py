@@ -9,7 +9,7 @@ from doubles import PASSAGES, QUESTION
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from syncheck import Monitor
+from syncheck import Monitor, Verifier
 from syncheck.base.errors import InputError, NotReadyError, PromptError, WrongTypeError
 from syncheck.results import Append, FoldedAnswer, Notice, Retract, Verified, fold
 from syncheck.results.types import GeneratorToken
@@ -223,6 +223,20 @@ def test_stopping_below_a_score(scripted):
         assert watch.is_over
         with pytest.raises(NotReadyError):
             watch.feed("more")
+
+
+def test_stopping_before_a_sentence_withholds_it(scripted):
+    verifier = Verifier(aligner=WordAligner())
+    begin = (
+        lambda: scripted.watch_text(prompted(scripted), stop_below=0.5, stop_after=False),
+        lambda: verifier.watch_text(passages=["Lyon is large."], stop_below=0.5, stop_after=False),
+    )
+    for text, kept in (("Lyon is large. It is in Spain. It has a river.", "Lyon is large."), ("It is in Spain.", "")):
+        for each in begin:
+            with each() as watch:
+                events = [*watch.feed(text), *watch.close()]
+            assert fold(events).text == watch.report.response == kept and watch.report.stop == "below_threshold"
+            assert watch.withheld.text == "It is in Spain." and len(watch.report.sentences) == bool(kept)
 
 
 def test_all_at_once_stops_too(scripted):
