@@ -150,19 +150,25 @@ def replaced(place: Path) -> Iterator[tuple[BinaryIO, Path]]:
     """Yield a new file and its temporary path; the file replaces ``place`` if the block ends without an error.
 
     Otherwise it is removed. It is flushed to the disk before it replaces the old file, so that a crash of the machine
-    leaves one of the two intact. No existing file or link is followed or opened, and the mode follows the umask.
+    leaves one of the two intact. No existing file or link is followed or opened, and the mode follows the umask. If it
+    cannot be written, because the disk is full, for example, InputError is raised.
     """
     path = place.with_name(f"{place.name}{UNFINISHED}{secrets.token_hex(8)}")
-    file = path.open("x+b")  # exclusively
     try:
-        with file:
-            yield file, path
-            file.flush()
-            os.fsync(file.fileno())
-        path.replace(place)
-        _sync_folder(place.parent)
-    finally:
-        path.unlink(missing_ok=True)
+        file = path.open("x+b")  # exclusively
+        try:
+            with file:
+                yield file, path
+                file.flush()
+                os.fsync(file.fileno())
+            path.replace(place)
+            _sync_folder(place.parent)
+        finally:
+            path.unlink(missing_ok=True)
+    except OSError as error:
+        raise InputError(
+            f"cannot write {str(place)!r}: {error.strerror or error}; mend that, or pass another path"
+        ) from error
 
 
 def _sync_folder(folder: Path) -> None:
