@@ -7,7 +7,6 @@ are, and whoever alters a file can set them.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import logging
 import os
@@ -15,14 +14,14 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from glob import escape
+from io import BufferedRandom
 from pathlib import Path
 from tempfile import TemporaryFile, gettempdir
-from typing import BinaryIO
 
 from syncheck.base.errors import CheckpointError, InputError
 from syncheck.base.files import UNFINISHED, file_sha256, replaced, require_regular
 
-Make = Callable[[BinaryIO], None]
+Make = Callable[[BufferedRandom], None]
 """Function that writes the content into an open, empty file. What it reads, it checks: any OSError that it raises is
 taken for one of the file that it writes."""
 
@@ -99,7 +98,7 @@ class ModelFile:
             with replaced(place) as (file, _):
                 self._fill(file, make, place)
 
-    def _made_unnamed(self, make: Make) -> BinaryIO:
+    def _made_unnamed(self, make: Make) -> BufferedRandom:
         try:
             with ExitStack() as stack:
                 file = stack.enter_context(TemporaryFile())
@@ -112,7 +111,7 @@ class ModelFile:
                 "folder that can be written"
             ) from error
 
-    def _fill(self, file: BinaryIO, make: Make, place: Path) -> None:
+    def _fill(self, file: BufferedRandom, make: Make, place: Path) -> None:
         make(file)
         file.flush()
         file.seek(0)
@@ -129,6 +128,8 @@ class ModelFile:
 @contextmanager
 def _locked(path: Path) -> Iterator[None]:
     """Wait for a lock, which the system releases if its holder is killed; the empty file stays."""
+    import fcntl  # which Windows lacks
+
     handle = os.open(path, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW, 0o666)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX)
