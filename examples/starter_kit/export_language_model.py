@@ -21,6 +21,7 @@ from wikipedia_qa import ExampleMaker, QAExample, load_articles
 
 from syncheck import Monitor, MonitorConfig, RagPrompt
 from syncheck.labelling import load_ragtruth
+from syncheck.labelling.responses import read_records
 
 SEED = 7
 CHECKED = 100
@@ -74,7 +75,7 @@ def fitting(monitor: Monitor, folder: Path) -> tuple[int, int]:
 
 def model_card(facts: dict[str, object], shown: Sequence[tuple[QAExample, str]], run: Path) -> str:
     """Write the model card."""
-    losses = [json.loads(line) for line in (run / "losses.jsonl").read_text().splitlines()]
+    losses = [record.values for record in read_records(run / "losses.jsonl")]
     settings = json.loads((run / "run.json").read_text())
     every = max(1, len(losses) // 12)
     last = [] if (len(losses) - 1) % every == 0 else [losses[-1]]

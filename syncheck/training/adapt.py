@@ -21,7 +21,7 @@ from syncheck.evaluation.systems import best_aggregator
 from syncheck.evaluation.tables import EvaluationRow
 from syncheck.labelling.datasets import labelled_record, unlabelled_responses
 from syncheck.labelling.planting import Scored, Spoiler
-from syncheck.labelling.responses import LabelledResponse, LabelledSentence, prompt_of
+from syncheck.labelling.responses import LabelledResponse, LabelledSentence, prompt_of, read_records
 from syncheck.monitor import Monitor, Teacher
 from syncheck.reading import EvidenceIndex
 from syncheck.text.sentences import is_checkable
@@ -326,13 +326,11 @@ def _answered(
 
 def _kept_answers(path: Path) -> Iterator[tuple[str, list[str]]]:
     if path.exists():
-        content = path.read_text(encoding="utf-8")
-        whole = content[: content.rfind("\n") + 1]
-        if whole != content:  # the last line was cut off by a kill
-            path.write_text(whole, encoding="utf-8")
-        for line in whole.splitlines():
-            entry = json.loads(line)
-            yield entry["digest"], entry["answers"]
+        content = path.read_bytes()
+        with path.open("r+b") as file:  # a kill may have cut off the last line
+            file.truncate(content.rfind(b"\n") + 1)
+        for entry in read_records(path):
+            yield entry.get("digest", str), list(entry.strings("answers"))
 
 
 def _write(quick: Monitor, record: LabelledResponse, digest: str, *, samples: int, max_new_tokens: int) -> list[str]:

@@ -143,6 +143,14 @@ def test_answers_of_its_own_are_kept(tmp_path, monkeypatch):
     assert (tmp_path / "answers.jsonl").read_text(encoding="utf-8") == answers
     monkeypatch.setattr(Monitor, "generate", None)
     assert run().records == first.records
+    # Each ends a line for str.splitlines, and none a line of JSON.
+    written = answers.replace("The red boat is old.", "The\u2028red\u2029boat\x85is old.")
+    assert written != answers
+    (tmp_path / "answers.jsonl").write_text(written, encoding="utf-8")
+    assert {r.response for r in run().records} >= {"The\u2028red\u2029boat\x85is old. It sank in 1907."}
+    (tmp_path / "answers.jsonl").write_text('{"digest": 1}\n', encoding="utf-8")
+    with pytest.raises(RecordError, match="digest"):
+        run()
 
 
 def test_too_few_questions_are_refused_before_the_model_answers(llama, monkeypatch):
