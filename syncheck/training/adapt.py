@@ -98,8 +98,11 @@ class Adapted:
         )
 
 
-_CARD = """# A monitor adapted without labels
-
+TITLE = "# A monitor adapted without labels"
+"""First line of the card."""
+_CARD = (
+    f"{TITLE}\n"
+    + """
 No person labelled the data that this monitor was trained on. It scores the sentences of `{model}` with
 the schema `{schema}` and an aggregator of the kind `{kind}`.
 
@@ -128,6 +131,7 @@ Prompts and responses that could not be used: {left_out}.
   is unfaithful, or {two} if two of them are; twice as many if only half of the sentences are to be released.
   Use `syncheck label --order random` and `syncheck calibrate`.
 """
+)
 
 
 def adapt_monitor(

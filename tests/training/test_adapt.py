@@ -209,3 +209,13 @@ def test_the_command(tmp_path, capsys):
     assert "No coverage is guaranteed" in (output / "README.md").read_text(encoding="utf-8")
     scored = tmp_path / "scored.jsonl"
     assert main(["score", *model, "--monitor", str(output), "--input", str(source), "--output", str(scored)]) == 0
+
+
+def test_the_command_replaces_no_card_of_another_s(tmp_path, capsys):
+    source, card = tmp_path / "prompts.jsonl", tmp_path / "mine" / "README.md"
+    source.write_text("".join(f"{json.dumps(record)}\n" for record in prompts()), encoding="utf-8")
+    card.parent.mkdir()
+    card.write_text("# Mine\n")
+    model = str(ASSETS / "language_model")
+    assert main(["adapt", "--model", model, "--prompts", str(source), "--output", str(card.parent)]) == 2
+    assert str(card) in capsys.readouterr().err and [*card.parent.iterdir()] == [card]
