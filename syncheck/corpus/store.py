@@ -22,6 +22,7 @@ FORMAT = "syncheck.store.v2"
 _RUN, _MANIFEST, _DAMAGED = "_run.json", "_manifest.json", "_damaged-"
 """Names of other files, with a first character that readers of a folder of Parquet files ignore."""
 _PARTS = "part-*.parquet"
+_REMEDY = "run the command that wrote it again, which puts that right"
 
 logger = logging.getLogger(__name__)
 
@@ -30,7 +31,7 @@ class Store:
     """The rows of a run over a corpus, by record.
 
     A part is written to a temporary file, flushed to the disk and renamed, so that a kill costs only unfinished parts.
-    Its name has its checksum. Opening a store checks every part: one that is damaged, or repeats a record of another,
+    Its name has a checksum of it and of its run. Opening a store checks every part: one that is damaged, or repeats a record of another,
     is put aside, and its records count as missing again. ``_run.json`` has the facts that determine the rows.
     ``_manifest.json`` lists the keys in each part for other readers; which records are there, the parts alone say.
 
@@ -63,7 +64,7 @@ class Store:
         self.folder = Path(folder)
         noted = {"format": FORMAT, **facts}
         enter_run(self.folder / _RUN, noted)
-        self.run = hashlib.sha256(json.dumps(noted, sort_keys=True).encode()).hexdigest()
+        self.run = _run_of(noted)
         for path in () if shared else self.folder.glob(f"*{UNFINISHED}*"):
             path.unlink(missing_ok=True)
         self._parts: dict[str, list[str]] = {}
@@ -100,7 +101,7 @@ class Store:
         if again or len(set(keys)) < len(keys):
             raise InputError(f"expected records that {self.folder} does not hold yet; found {len(again)} that it does")
         content = _written(table)
-        name = f"part-{number:06d}-{_checksum(content)}.parquet"
+        name = f"part-{number:06d}-{_checksum(self.run, content)}.parquet"
         with replaced(self.folder / name) as (file, _):
             file.write(content)
         self._parts[name] = keys
@@ -112,7 +113,7 @@ class Store:
         A part that was damaged since the store was opened raises CheckpointError.
         """
         for name in sorted(self._parts):
-            yield from _rows(self.folder / name)
+            yield from _rows(self.folder / name, self.run)
 
     def remove(self) -> None:
         """Remove the store once its rows are elsewhere; a folder that has anything else stays."""
@@ -124,7 +125,7 @@ class Store:
     def _index(self) -> None:
         for path in sorted(self.folder.glob(_PARTS)):
             try:
-                (keys,) = _read(path, "key")
+                (keys,) = _read(path, self.run, "key")
                 if again := len(keys) - len(set(keys) - self._keys):
                     raise _DamagedError(f"{path} has {again} records twice, or that another part has")
             except _DamagedError as error:
@@ -163,16 +164,20 @@ def is_stored(folder: str | Path) -> bool:
 def stored_rows(folder: str | Path) -> Iterator[JsonDict]:
     """Yield the rows of a store as it is, without entering its run; another process may be writing to it.
 
-    A damaged part, or a store of another version, raises CheckpointError.
+    A damaged or repeated part, or a store of another version, raises CheckpointError.
     """
-    found = read_object(Path(folder) / _RUN).get("format")
-    if found != FORMAT:
+    noted = read_object(Path(folder) / _RUN)
+    if noted.get("format") != FORMAT:
         raise CheckpointError(
-            f"{folder} is a store of the format {found!r}, expected {FORMAT!r}; read it with the version of syncheck "
-            "that wrote it, or write it again"
+            f"{folder} is a store of the format {noted.get('format')!r}, expected {FORMAT!r}; read it with the version "
+            "of syncheck that wrote it, or write it again"
         )
+    seen: set[str] = set()
     for path in sorted(Path(folder).glob(_PARTS)):
-        for _, row in _rows(path):
+        for key, row in _rows(path, _run_of(noted)):
+            if key in seen:
+                raise CheckpointError(f"{path} has a record that another part has; {_REMEDY}")
+            seen.add(key)
             yield row
 
 
@@ -201,8 +206,13 @@ class _DamagedError(Exception):
     """A file in the place of a part is not one that a store wrote."""
 
 
-def _checksum(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()[:16]
+def _run_of(noted: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(noted, sort_keys=True).encode()).hexdigest()
+
+
+def _checksum(run: str, content: bytes) -> str:
+    """Return the first digits of a digest of a part and of the run that it belongs to."""
+    return hashlib.sha256(run.encode() + content).hexdigest()[:16]
 
 
 def _written(table: pa.Table) -> bytes:
@@ -213,16 +223,16 @@ def _written(table: pa.Table) -> bytes:
     return bytes(stream.getvalue())
 
 
-def _read(path: Path, *columns: str) -> list[list[str]]:
-    """Return columns of a part that has the checksum of its name."""
+def _read(path: Path, run: str, *columns: str) -> list[list[str]]:
+    """Return columns of a part of a run; it must have the checksum of its name."""
     import pyarrow as pa
 
     try:
         if not path.is_file():  # a pipe would be waited for
             raise _DamagedError(f"{path} is not a regular file")
         content = path.read_bytes()
-        if not path.stem.endswith(f"-{_checksum(content)}"):
-            raise _DamagedError(f"{path} is damaged: its checksum is not the one in its name")
+        if not path.stem.endswith(f"-{_checksum(run, content)}"):
+            raise _DamagedError(f"{path} is damaged, or of another run: its checksum is not the one in its name")
         table = _parquet().read_table(pa.BufferReader(content), columns=list(columns))
         found = [table[name] for name in columns]
         if any(column.type != pa.string() or column.null_count for column in found):
@@ -232,13 +242,13 @@ def _read(path: Path, *columns: str) -> list[list[str]]:
         raise _DamagedError(f"{path} cannot be read ({error})") from error
 
 
-def _rows(path: Path) -> Iterator[tuple[str, JsonDict]]:
+def _rows(path: Path, run: str) -> Iterator[tuple[str, JsonDict]]:
     try:
-        keys, texts = _read(path, "key", "row")
+        keys, texts = _read(path, run, "key", "row")
         rows = [dict(json.loads(text)) for text in texts]
     except (_DamagedError, TypeError, ValueError, RecursionError) as error:
         shown = error if isinstance(error, _DamagedError) else f"{path} is not a part of a store: {error}"
-        raise CheckpointError(f"{shown}; run the command that wrote it again, which replaces the part") from error
+        raise CheckpointError(f"{shown}; {_REMEDY}") from error
     yield from zip(keys, rows, strict=True)
 
 

@@ -153,7 +153,9 @@ def test_a_part_that_rotted_is_put_aside_and_made_again(corpus, tmp_path, caplog
     assert len(pandas.read_parquet(store)) == 5
 
 
-@pytest.mark.parametrize("kind", ["a pipe", "a link to nothing", "a folder", "a copy", "another table"])
+@pytest.mark.parametrize(
+    "kind", ["a pipe", "a link to nothing", "a folder", "a copy", "of another run", "another table"]
+)
 def test_what_is_no_part_is_put_aside(corpus, tmp_path, caplog, kind):
     store = tmp_path / "store"
     whole = answered(store, corpus)
@@ -167,10 +169,17 @@ def test_what_is_no_part_is_put_aside(corpus, tmp_path, caplog, kind):
         path.mkdir()
     elif kind == "a copy":
         path.write_bytes((store / parts(store)[0]).read_bytes())
+    elif kind == "of another run":
+        answered(tmp_path / "other", corpus, facts=FACTS | {"--decoder": "fod"})
+        for part in (tmp_path / "other").glob("part-*"):
+            part.rename(path)
     else:
         parquet.write_table(pa.table({"key": [1]}), path)
-        digest = hashlib.sha256(path.read_bytes()).hexdigest()
+        run = hashlib.sha256(json.dumps(json.loads((store / "_run.json").read_text()), sort_keys=True).encode())
+        digest = hashlib.sha256(run.hexdigest().encode() + path.read_bytes()).hexdigest()
         path.rename(store / f"part-000077-{digest[:16]}.parquet")
+    with pytest.raises(CheckpointError, match="run the command"):
+        list(stored_rows(store))
     assert answered(store, corpus, make_worker=never) == whole
     assert caplog.text.count("put aside") == 1
     assert len(pandas.read_parquet(store)) == 5
