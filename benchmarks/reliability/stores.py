@@ -236,6 +236,7 @@ def trials(count: int, seed: int) -> tuple[Counter[str], list[str]]:
                 outcome, faults = "broken", [f"{type(error).__name__}: {error}"]
             outcomes[outcome] += 1
             broken += [f"{number} ({', '.join(kinds)}): {fault}" for fault in faults]
+    signal.alarm(0)
     return outcomes, broken
 
 

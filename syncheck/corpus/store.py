@@ -31,9 +31,10 @@ class Store:
     """The rows of a run over a corpus, by record.
 
     A part is written to a temporary file, flushed to the disk and renamed, so that a kill costs only unfinished parts.
-    Its name has a checksum of it and of its run. Opening a store checks every part: one that is damaged, or repeats a record of another,
-    is put aside, and its records count as missing again. ``_run.json`` has the facts that determine the rows.
-    ``_manifest.json`` lists the keys in each part for other readers; which records are there, the parts alone say.
+    Its name has a checksum of it and of its run. Opening a store checks every part: one that is damaged, or repeats a
+    record of another, is put aside, and its records count as missing again. ``_run.json`` has the facts that determine
+    the rows. ``_manifest.json`` lists the keys in each part for other readers; which records are there, the parts
+    alone say.
 
     Parameters
     ----------
