@@ -23,6 +23,7 @@ from wikipedia_qa import ExampleMaker, QAExample, load_articles
 
 from syncheck import Monitor, MonitorConfig, RagPrompt
 from syncheck.labelling import load_ragtruth
+from syncheck.labelling.responses import read_records
 
 SEED = 7
 CHECKED = 100
@@ -76,7 +77,7 @@ def fitting(monitor: Monitor, folder: Path) -> tuple[int, int]:
 
 def figures(facts: Mapping[str, Any], run: Path) -> str:
     """Write the figures of the model card in Markdown."""
-    losses = [json.loads(line) for line in (run / "losses.jsonl").read_text(encoding="utf-8").splitlines()]
+    losses = [record.values for record in read_records(run / "losses.jsonl")]
     settings = json.loads((run / "run.json").read_text(encoding="utf-8"))
     every = max(1, len(losses) // 4)
     last = [] if (len(losses) - 1) % every == 0 else [losses[-1]]

@@ -49,6 +49,7 @@ from syncheck.evaluation.tables import with_interval
 from syncheck.features.schemas import needs_lid
 from syncheck.kit import kit_language_model
 from syncheck.labelling import LabelledResponse, LabelledSentence, load_ragtruth
+from syncheck.labelling.responses import read_records
 from syncheck.results.types import FeatureSchema
 from syncheck.training import MeasuredSentences, fit_measured, measure, read_parquet, write_parquet
 
@@ -176,7 +177,7 @@ def kept_responses(monitor: Monitor, args: argparse.Namespace) -> list[LabelledR
         responses = own_responses(answering_monitor(monitor), args.articles, args.questions)
         kept.with_suffix(".part").write_text("".join(json.dumps(asdict(r)) + "\n" for r in responses), encoding="utf-8")
         kept.with_suffix(".part").replace(kept)
-    records = map(json.loads, kept.read_text(encoding="utf-8").splitlines())
+    records = (record.values for record in read_records(kept))
     return [
         LabelledResponse(
             **{name: r[name] for name in ("id", "question", "response", "group", "generator", "carry_labels")},

@@ -55,6 +55,7 @@ from transformers import MPNetModel
 from syncheck.aligners.reader.layers import LARGEST, ReaderLayer, in_eight_bits, measured_inputs, prune
 from syncheck.aligners.reader.network import (
     DOWN,
+    ENCODER,
     FIRST_POSITION,
     FORMAT,
     HEAD_WIDTH,
@@ -64,7 +65,6 @@ from syncheck.aligners.reader.network import (
     distance_bucket,
     encoder_of,
     encoder_weights,
-    fingerprint,
     updated_layers,
 )
 from syncheck.evaluation import expected_calibration_error
@@ -528,7 +528,7 @@ def pack(run: Run, folder: Path, pools: Pools) -> None:
     save_file(arrays | largest, folder / "adapter.safetensors")
     spec = {
         "format": FORMAT,
-        "encoder": fingerprint(encoder_weights()),
+        "encoder": ENCODER.sha256,
         "layers": LAYERS,
         "read_once": READ_ONCE,
     }

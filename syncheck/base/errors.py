@@ -20,6 +20,7 @@ LeftOutWarning (UserWarning)          labelled responses are not trained on, and
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
@@ -165,6 +166,8 @@ SHOWN = 400
 _NO_MEMORY = ("out of memory", "can't allocate memory", "not enough memory")
 """Wording of torch's plain ``RuntimeError`` when a CPU's memory runs out."""
 
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
 
 def is_out_of_memory(error: BaseException) -> bool:
     """Return True if the memory of the CPU or of an accelerator ran out."""
@@ -174,7 +177,7 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 
 def describe_failure(error: BaseException) -> str:
-    """Return an error on one line: with its type if it is not this package's, and with advice if memory ran out."""
+    """Return an error on one line: with its type if it is not this package's, and advice if memory or disk is full."""
     if isinstance(error, SyncheckError):
         return str(error)
     said = printable(" ".join(str(error).split()))
@@ -183,4 +186,6 @@ def describe_failure(error: BaseException) -> str:
         found = f"{found[:SHOWN]}... ({len(found)} characters)"
     if is_out_of_memory(error):
         return f"out of memory ({found}); pass shorter texts, or use a device with more memory"
+    if isinstance(error, OSError) and error.errno in _NO_ROOM:
+        return f"no room on the disk ({found}); free some, or write to another one"
     return found

@@ -17,10 +17,11 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
+from io import BufferedRandom
 from pathlib import Path
 from pickle import UnpicklingError
 from struct import error as StructError
-from typing import Any, BinaryIO
+from typing import Any
 
 import safetensors.numpy
 from numpy.typing import NDArray
@@ -146,23 +147,29 @@ UNFINISHED = ".unfinished-"
 
 
 @contextmanager
-def replaced(place: Path) -> Iterator[tuple[BinaryIO, Path]]:
+def replaced(place: Path) -> Iterator[tuple[BufferedRandom, Path]]:
     """Yield a new file and its temporary path; the file replaces ``place`` if the block ends without an error.
 
     Otherwise it is removed. It is flushed to the disk before it replaces the old file, so that a crash of the machine
-    leaves one of the two intact. No existing file or link is followed or opened, and the mode follows the umask.
+    leaves one of the two intact. No existing file or link is followed or opened, and the mode follows the umask. If it
+    cannot be written, because the disk is full, for example, InputError is raised.
     """
     path = place.with_name(f"{place.name}{UNFINISHED}{secrets.token_hex(8)}")
-    file = path.open("x+b")  # exclusively
     try:
-        with file:
-            yield file, path
-            file.flush()
-            os.fsync(file.fileno())
-        path.replace(place)
-        _sync_folder(place.parent)
-    finally:
-        path.unlink(missing_ok=True)
+        file = path.open("x+b")  # exclusively
+        try:
+            with file:
+                yield file, path
+                file.flush()
+                os.fsync(file.fileno())
+            path.replace(place)
+            _sync_folder(place.parent)
+        finally:
+            path.unlink(missing_ok=True)
+    except OSError as error:
+        raise InputError(
+            f"cannot write {str(place)!r}: {error.strerror or error}; mend that, or pass another path"
+        ) from error
 
 
 def _sync_folder(folder: Path) -> None:
@@ -176,22 +183,29 @@ def _sync_folder(folder: Path) -> None:
 def enter_run(note: Path, facts: Mapping[str, str]) -> None:
     """Create the folder of a run with a note of the facts that determine its results, or check an existing note.
 
-    Raises MismatchError if the folder belongs to another run, or has parts but no note.
+    Raises MismatchError if the folder belongs to another run, or has parts but no note, CheckpointError if the note is
+    damaged, and InputError if the folder cannot be created, read or written.
     """
     folder = note.parent
+    try:
+        folder.mkdir(exist_ok=True)
+    except OSError as error:
+        raise InputError(f"cannot create the folder {str(folder)!r}: {error.strerror}") from error
+    if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
+        raise InputError(
+            f"the folder {str(folder)!r} cannot be read and written; change its permissions, or pass another output"
+        )
     if not note.exists():
         if any(folder.glob("part-*.parquet")):
             raise MismatchError(f"{folder} holds parts but no {note.name}; delete the folder, or pass another output")
-        try:
-            folder.mkdir(exist_ok=True)
-        except OSError as error:
-            raise InputError(f"cannot create the folder {str(folder)!r}: {error.strerror}") from error
         with replaced(note) as (file, _):
             file.write(f"{json.dumps(dict(facts), indent=2)}\n".encode())
         return
     try:
+        if not note.is_file():
+            raise ValueError("it is not a regular file")
         found = dict(json.loads(note.read_text(encoding="utf-8")))
-    except (ValueError, TypeError) as error:
+    except (OSError, ValueError, TypeError, RecursionError) as error:
         raise CheckpointError(f"{note} is damaged ({error}); delete {folder} and start again") from error
     if changed := [name for name in {**facts, **found} if found.get(name) != facts.get(name)]:
         raise MismatchError(

@@ -98,7 +98,9 @@ def extras(required: list[Requirement]) -> Iterator[Finding]:
 
 def _reader() -> Iterator[Finding]:
     network = import_module("syncheck.aligners.reader.network")
-    if network.can_read():
+    if (fault := network.encoder_fault()) is not None:
+        yield Finding("bad", f"aligner reader: {fault}")
+    elif network.can_read():
         yield Finding("ok", "aligner reader")
     else:
         either = f"{network.INSTALL}\n        or, without the Hub: {network.INSTALL_PACKAGES}"

@@ -33,6 +33,7 @@ from syncheck.training import (
     measure_to_parquet,
     refuse_seen,
 )
+from syncheck.training.adapt import TITLE
 from syncheck.training.enough import MORE_LABELS, check_enough, check_questions
 from syncheck.verifier import Verifier
 
@@ -73,6 +74,9 @@ def train(args: argparse.Namespace) -> int:
 def adapt(args: argparse.Namespace) -> int:
     """Train a monitor without labels, and write it with its model card; returns the exit code."""
     check_folder(args.output)
+    card = Path(args.output) / "README.md"
+    if card.exists() and not card.read_bytes().startswith(TITLE.encode()):
+        raise InputError(f"--output would replace {str(card)!r}, which adapt did not write; pass another folder")
     prompts = load_unlabelled(args.prompts)
     untrained = monitor_to_measure(args)
     if isinstance(untrained, Verifier):
@@ -96,7 +100,7 @@ def adapt(args: argparse.Namespace) -> int:
         folder=Path(args.output) / "adaptation",
     )
     found.monitor.save_pretrained(args.output)
-    (Path(args.output) / "README.md").write_text(found.card(), encoding="utf-8")
+    card.write_text(found.card(), encoding="utf-8")
     for name, reason in found.left_out.items():
         sys.stderr.write(f"{args.prompts}: {printable(name)}: left out: {printable(reason)}\n")
     for task, (faithful, unfaithful, without) in found.counts().items():

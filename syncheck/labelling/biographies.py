@@ -305,7 +305,8 @@ class _KeptPropositions(dict[str, tuple[Proposition, ...]]):
             file.write(f"{line}\n".encode(errors="surrogatepass"))  # as json.loads reads it
 
     def _read(self, path: Path) -> None:
-        lines = path.read_bytes().splitlines(keepends=True)
+        with path.open("rb") as file:
+            lines = list(file)
         for number, line in enumerate(lines, 1):
             try:
                 entry = Record(dict(json.loads(line)), str(path), number)

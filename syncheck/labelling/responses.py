@@ -84,7 +84,7 @@ class Record:
 
 
 def read_records(path: Path) -> Iterator[Record]:
-    """Yield the objects of a JSON Lines file in UTF-8; blank lines are skipped."""
+    """Yield the objects of a JSON Lines file in UTF-8; blank lines are skipped, and only a line feed ends a line."""
     if not path.is_file():
         raise InputError(f"{path} does not exist or is not a file; pass a JSON Lines file")
     with path.open("rb") as lines:

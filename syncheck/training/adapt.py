@@ -23,7 +23,7 @@ from syncheck.evaluation.systems import best_aggregator
 from syncheck.evaluation.tables import EvaluationRow
 from syncheck.labelling.datasets import labelled_record, unlabelled_responses
 from syncheck.labelling.planting import Scored, Spoiler
-from syncheck.labelling.responses import LabelledResponse, LabelledSentence, prompt_of, query_of
+from syncheck.labelling.responses import LabelledResponse, LabelledSentence, prompt_of, query_of, read_records
 from syncheck.model_monitor import ModelMonitor
 from syncheck.reading import EvidenceIndex
 from syncheck.text.sentences import is_checkable
@@ -106,8 +106,11 @@ class Adapted:
         )
 
 
-_CARD = """# A monitor adapted without labels
-
+TITLE = "# A monitor adapted without labels"
+"""First line of the card."""
+_CARD = (
+    f"{TITLE}\n"
+    + """
 No person labelled the data that this monitor was trained on. It scores the sentences of `{model}` with
 the schema `{schema}` and an aggregator of the kind `{kind}`.
 
@@ -136,6 +139,7 @@ Prompts and responses that could not be used: {left_out}.
   is unfaithful, or {two} if two of them are; twice as many if only half of the sentences are to be released.
   Use `syncheck label --order random` and `syncheck calibrate`.
 """
+)
 
 
 def adapt_monitor(
@@ -342,13 +346,11 @@ def _answered(
 
 def _kept_answers(path: Path) -> Iterator[tuple[str, list[str]]]:
     if path.exists():
-        content = path.read_text(encoding="utf-8")
-        whole = content[: content.rfind("\n") + 1]
-        if whole != content:  # the last line was cut off by a kill
-            path.write_text(whole, encoding="utf-8")
-        for line in whole.splitlines():
-            entry = json.loads(line)
-            yield entry["digest"], entry["answers"]
+        content = path.read_bytes()
+        with path.open("r+b") as file:  # a kill may have cut off the last line
+            file.truncate(content.rfind(b"\n") + 1)
+        for entry in read_records(path):
+            yield entry.get("digest", str), list(entry.strings("answers"))
 
 
 def _write(

