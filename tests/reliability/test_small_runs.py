@@ -3,6 +3,7 @@
 import sys
 
 import checkpoints
+import cuts
 import faults
 import pytest
 from kills import trial
@@ -40,3 +41,9 @@ def test_hostile_records(command):
     outcomes, broken, _ = fuzz(command, 24 if command in ("score", "generate", "spans") else 6, seed=1)
     assert broken == []
     assert outcomes["refused"]
+
+
+def test_watched_in_random_pieces():
+    outcomes, wrong = cuts.run(150, seed=1)
+    assert wrong == []
+    assert outcomes["special tokens"] > 500
