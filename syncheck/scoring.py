@@ -16,7 +16,7 @@ from syncheck.config import BACKTRACK_THRESHOLD, PRUNE_THRESHOLD
 from syncheck.contrasts.contrast import contrast_with
 from syncheck.contrasts.differences import Difference
 from syncheck.contrasts.parsing import parse
-from syncheck.features.conversation import is_bare_answer, is_conversation, is_heading, is_reference
+from syncheck.features.conversation import is_bare_answer, is_conversation, is_label, is_reference
 from syncheck.features.groundedness import BEST_CHUNKS, ContextChunks, packaged_rarity, says_not_stated
 from syncheck.features.schemas import TEXT_FEATURES, EarlierSentences, SentenceText, needs_signals
 from syncheck.features.sentence import outweighs_contrasts, sentence_features, statement, text_features
@@ -282,27 +282,14 @@ class SentenceScorer:
             return "not_checkable", "no letter or digit"
         if not len(sentence.token_ids):
             return "not_checkable", "no token of its own"
-        nothing = None if self._needs_signals else self._claims_nothing(sentence.text)
-        if nothing is not None:
-            return "not_checkable", nothing
+        without_claim = None if self._needs_signals else _without_claim(sentence.text)
+        if without_claim is not None:
+            return without_claim
         if foreign is not None:
             return "unsupported_language", foreign
         if unaligned is not None:
             return "failed", unaligned
         return ("scored" if self._aggregator is not None else "no_aggregator"), None
-
-    def _claims_nothing(self, sentence: str) -> str | None:
-        """Return what a sentence is that claims nothing, as far as text alone tells, else None."""
-        if is_bare_answer(sentence):
-            return "a bare yes or no, which says nothing without its question"
-        if is_reference(sentence):
-            return "a reference to passages, which claims nothing"
-        if "no_passage_touches" in self._remarks_on(sentence):
-            if is_conversation(sentence):
-                return "a phrase of conversation, which claims nothing"
-            if is_heading(sentence):
-                return "a heading, which claims nothing"
-        return None
 
     def _aggregate(
         self, features: Sequence[SentenceFeatures], statuses: Sequence[Status]
@@ -316,6 +303,19 @@ class SentenceScorer:
                 scores[i] = float(score)
                 attributions[i] = self._aggregator.attribution(features[i].values)
         return scores, attributions
+
+
+def _without_claim(sentence: str) -> tuple[Status, str] | None:
+    """Return status and reason of a sentence that claims nothing, as far as its text alone tells; else None."""
+    if is_bare_answer(sentence):
+        return "not_checkable", "a bare yes or no, which says nothing without its question"
+    if is_reference(sentence):
+        return "not_a_claim", "a reference to passages, which claims nothing"
+    if is_conversation(sentence):
+        return "not_a_claim", "a phrase of conversation, which claims nothing"
+    if is_label(sentence):
+        return "not_a_claim", "a label, which claims nothing"
+    return None
 
 
 def _passage_with(words: str, chunks: Sequence[Chunk]) -> int:

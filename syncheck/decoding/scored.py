@@ -17,7 +17,7 @@ from syncheck.decoding.measuring import Transcript
 from syncheck.decoding.rows import Scoped
 from syncheck.decoding.session import DecodingSession
 from syncheck.results import Report
-from syncheck.results.types import SentenceScore, SentenceSignals, SentenceSpan, TokenSignals
+from syncheck.results.types import WITHOUT_CLAIM, SentenceScore, SentenceSignals, SentenceSpan, TokenSignals
 from syncheck.scoring import SentenceScorer
 
 
@@ -77,7 +77,7 @@ def check_stop_below(stop_below: float | None, *, has_scores: bool) -> None:
 
 def falls_below(sentence: SentenceScore, threshold: float) -> bool:
     """Return True if a sentence that makes a claim has a score below the threshold, or no score."""
-    if sentence.status == "not_checkable":
+    if sentence.status in WITHOUT_CLAIM:
         return False
     return sentence.score is None or sentence.score < threshold
 

@@ -11,6 +11,7 @@ from syncheck.base.checks import check_sequence, check_share, check_text, check_
 from syncheck.base.errors import InputError, WrongTypeError
 from syncheck.base.printable import counted
 from syncheck.kit import load_kit
+from syncheck.results.types import WITHOUT_CLAIM
 
 if TYPE_CHECKING:
     from syncheck.monitor import Monitor
@@ -134,7 +135,7 @@ def assert_faithful(
     Returns
     -------
     Report
-        The report of an answer that passed.
+        The report of an answer that passed; ``unscored`` is the number of its sentences that claim nothing.
 
     Raises
     ------
@@ -161,14 +162,16 @@ def assert_faithful(
     report = monitor.score(monitor.prompt(question=question, context=passages), answer)
     if report.after_end:
         raise AssertionError(f"the answer goes on after an end-of-text token, which was not read: {report.after_end!r}")
-    checked = [sentence for sentence in report.sentences if sentence.status != "not_checkable"]
+    checked = [sentence for sentence in report.sentences if sentence.status not in WITHOUT_CLAIM]
     if not checked:
         raise AssertionError(f"nothing to check in the answer {answer!r}: no sentence claims anything")
     if failed := [s for s in checked if s.score is None or s.score < at_least]:
         listed = "\n".join(_described(sentence) for sentence in failed)
         do = "does" if len(failed) == 1 else "do"
+        others = len(report.sentences) - len(checked)
+        beside = f" ({others} more claim nothing and were not checked)" if others else ""
         raise AssertionError(
-            f"{len(failed)} of {counted(len(checked), 'sentence')} {do} not reach {at_least:g}:\n{listed}"
+            f"{len(failed)} of {counted(len(checked), 'sentence')} {do} not reach {at_least:g}{beside}:\n{listed}"
         )
     return report
 
