@@ -37,6 +37,7 @@ def test_both_branches_of_watched_text_are_measured_as_in_a_replay(any_family, m
 @example("byte level", "default", 256, "It is big. <s>The moon.", [12], False)
 @example("byte fallback", "default", 256, "<s>", [1], False)
 @example("slow", "default", 256, "It is big.  <pad> No.", [14], True)
+@example("slow", "abbreviations", 256, "? 1982.\u3000\t</s><tool>", [12, 15], False)
 def test_special_tokens_cut_anywhere_change_nothing(tokenizer, options, limit, text, places, model_reads):
     monitor = cuts.monitor_of(tokenizer, options, limit, model_reads=model_reads)
     pieces = cuts.cut(text, [min(place, len(text)) for place in places])

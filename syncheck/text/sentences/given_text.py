@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import accumulate, pairwise
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from syncheck.base.errors import PromptError
@@ -56,8 +56,7 @@ class TextTokens:
         ids: list[int] = encoded["input_ids"]
         if fast:
             return ids, [(a + start, b + start) for a, b in encoded["offset_mapping"]]
-        ends = _located(given, self._pieces(ids))
-        return ids, [(a + start, b + start) for a, b in pairwise([0, *ends])]
+        return ids, [(a + start, b + start) for a, b in _located(given, self._pieces(ids))]
 
     def as_read(self, token_id: int, written: str) -> str:
         """Return the characters of a token as the sentence rules read them: those of a special token are hidden."""
@@ -82,11 +81,15 @@ def ends_of(places: Sequence[CharSpan], *, start: int) -> list[int]:
     return list(accumulate([*stops, *(stop for _, stop in places[-1:])], max, initial=start))[1:]
 
 
-def _located(given: str, pieces: Iterable[str]) -> list[int]:
-    """Return where the text of each piece ends in a text from which they differ at most in white space."""
-    ends: list[int] = []
-    at = 0
+def _located(given: str, pieces: Iterable[str]) -> list[CharSpan]:
+    """Return where each piece lies in a text from which they differ at most in white space.
+
+    Pieces without text, of tokens that complete no character, lie where the next one with text does.
+    """
+    found: list[CharSpan] = []
+    at = waiting = 0
     for piece in pieces:
+        start = at
         for char in piece:
             place = at
             while place < len(given) and given[place] != char and given[place].isspace():
@@ -99,5 +102,8 @@ def _located(given: str, pieces: Iterable[str]) -> list[int]:
                     f"{given[place : place + 20]!r}, and this tokenizer cannot locate the change. Pass "
                     "response_token_ids, or a fast tokenizer"
                 )
-        ends.append(at)
-    return ends
+        waiting += 1
+        if piece:
+            found += [(start, at)] * waiting
+            waiting = 0
+    return [*found, *[(at, len(given))] * waiting]
