@@ -8,7 +8,7 @@ from pathlib import Path, PurePosixPath
 ROOT = Path(__file__).parents[1]
 FOUNDATION = frozenset(
     """
-    chats config connection errors files given languages lexical passages pretrained printable schemas types
+    chats config connection errors files given languages lexical passages pretrained printable progress schemas types
     """.split()
 )
 STAGES = frozenset({"aggregators", "alignment", "features", "prompts", "segments", "signals"})

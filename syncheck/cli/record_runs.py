@@ -17,8 +17,6 @@ from itertools import chain
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from tqdm import tqdm
-
 from syncheck.base.errors import InputError
 from syncheck.base.files import JsonDict, RefusedRecord
 from syncheck.cli.outputs import check_file, write_json
@@ -28,6 +26,7 @@ from syncheck.corpus.engines import PART_SIZE, Engine
 from syncheck.corpus.plan import BUNDLED_RATES, estimate, load_rates
 from syncheck.corpus.records import Work
 from syncheck.monitor import Monitor
+from syncheck.progress import progress
 from syncheck.training.provenance import instrument_of
 
 if TYPE_CHECKING:
@@ -183,7 +182,7 @@ def plan(args: argparse.Namespace) -> int:
         f"{'' if price is None else f'{chr(32):>8}cost'}\n"
     )
     for row in found:
-        hours = f"{row.hours:,.2f}{'*' if row.hours_extrapolated else ' '}"
+        hours = f"{_hours(row.hours)}{'*' if row.hours_extrapolated else ' '}"
         memory = f"{row.memory_gb:,.1f}{'*' if row.memory_extrapolated else ' '}"
         cost = "" if price is None else f" {row.hours * row.workers * price:>11,.2f}"
         sys.stdout.write(f"{row.workers:>8} {hours:>12} {memory:>12}{cost}\n")
@@ -191,6 +190,11 @@ def plan(args: argparse.Namespace) -> int:
         sys.stdout.write("* extrapolated beyond what was measured\n")
     write_json(args.output, {"machine": dict(rates.machine), "estimates": [asdict(row) for row in found]})
     return 0
+
+
+def _hours(hours: float) -> str:
+    """Return hours with two decimals, or with two digits where they would say nothing."""
+    return f"{hours:,.2f}" if hours >= 0.1 else f"{hours:.2g}"
 
 
 def process(
@@ -223,7 +227,7 @@ def process(
     first = next(lines, None)  # unreadable input is reported before an earlier output is overwritten
     given = lines if first is None else chain([first], lines)
     with _writable(target, "a" if resume else "w") as output:
-        for line in tqdm(given, desc="records", unit=" records", disable=None):
+        for line in progress(given, desc="records", unit=" records"):
             row = answer(line, work) | ({} if run is None else {"digest": line.digest(run)})
             if "error" in row:
                 refused.append(RefusedRecord.of(line.source, line.number, row, str(row["error"])))

@@ -6,15 +6,13 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from syncheck.base.errors import InputError, RecordError, WrongTypeError
 from syncheck.base.files import parsed_record
 from syncheck.base.printable import shortened
 from syncheck.labelling.biographies import is_biography, load_biographies
 from syncheck.labelling.groups import with_groups
-from syncheck.labelling.judges import PropositionJudge
-from syncheck.labelling.propositioners import Propositioner
 from syncheck.labelling.ragtruth import load_ragtruth
 from syncheck.labelling.responses import (
     SHOWN,
@@ -29,6 +27,10 @@ from syncheck.labelling.responses import (
     with_own_ids,
 )
 from syncheck.text.sentences import is_checkable
+
+if TYPE_CHECKING:
+    from syncheck.labelling.judges import PropositionJudge
+    from syncheck.labelling.propositioners import Propositioner
 
 
 def load_records(

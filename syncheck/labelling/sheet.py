@@ -9,12 +9,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from tqdm import tqdm
-
 from syncheck.base.errors import InputError, PromptError
 from syncheck.base.files import replaced
 from syncheck.labelling.datasets import labelled_record
 from syncheck.labelling.responses import LabelledResponse, LabelledSentence, prompt_of
+from syncheck.progress import progress
 from syncheck.replay import GivenResponse, read_response, replay_batches
 from syncheck.results.types import Evidence, SentenceScore
 from syncheck.text.sentences import is_checkable
@@ -153,7 +152,7 @@ def _scored(
     answers = replay_batches(
         monitor, [prompt for _, prompt, _ in kept], [given for _, _, given in kept], signals=False, batch_size=1
     )
-    bar = tqdm(answers, total=len(kept), desc="responses", unit=" responses", disable=None)
+    bar = progress(answers, total=len(kept), desc="responses", unit=" responses")
     scored = {place: answer.sentences for place, answer, _ in bar}
     return ((response, scored[place]) for place, (response, _, _) in enumerate(kept))
 

@@ -31,6 +31,7 @@ from syncheck.corpus.engines import PART_SIZE, Engine
 from syncheck.labelling.datasets import labelled_responses
 from syncheck.labelling.labels import check_cut
 from syncheck.labelling.responses import LabelledResponse, prompt_of, response_from_json, response_to_json
+from syncheck.progress import progress
 from syncheck.replay import GivenResponse
 from syncheck.results.types import RagPrompt
 from syncheck.scoring import not_finite
@@ -63,7 +64,7 @@ def measure(
         Number of responses replayed at once, of similar length; values agree with those of a batch of 1 up to rounding.
         A batch for which memory runs out is halved.
     show_progress
-        None shows a progress bar on a terminal.
+        None shows a progress bar on a terminal, and a line a minute elsewhere.
 
     Returns
     -------
@@ -84,8 +85,7 @@ def measure(
     """
     records = labelled_responses(records)
     check_sentences(monitor, records)
-    disable = None if show_progress is None else not show_progress
-    with tqdm(total=len(records), desc="responses", unit=" responses", disable=disable) as bar:
+    with progress(total=len(records), desc="responses", unit=" responses", shown=show_progress) as bar:
         measured = measure_records(monitor, records, batch_size=batch_size, bar=bar)
     _check_any(measured)
     return replace(measured, provenance=instrument_of(monitor))

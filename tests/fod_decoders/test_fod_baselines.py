@@ -61,7 +61,7 @@ class TestAbstain:
         lowest = int(np.argmin(scores))
         generator = AbstainGenerator(*models(monitor), threshold=scores[lowest] + NEAR, message=message)
         out = run(generator, prompt)
-        assert (out.report.response, out.report.sentences, out.report.stop) == ("", (), "abstained")
+        assert (out.report.response, out.report.sentences, out.report.stop) == (message, (), "abstained")
         assert len(out.report.tokens) == 0
         first = next(i for i, score in enumerate(scores) if score < scores[lowest] + NEAR)
         assert [s.score for s in out.dropped] == pytest.approx(scores[: first + 1], abs=NEAR)

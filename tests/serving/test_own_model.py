@@ -113,7 +113,8 @@ def test_an_answer_of_which_no_sentence_passed_says_how_close_they_came(monitor)
     source = OwnModel(monitor, {"abstain": abstaining(monitor, 0.99)}, default="abstain", name="m")
     with running(create_app(source)) as address:
         (choice,) = httpx.post(f"{address}/v1/chat/completions", json=asked()).json()["choices"]
-    assert choice["message"]["content"] == "" and choice["syncheck"]["status"] == "no_text"
+    assert choice["message"]["content"] == fod.config.ABSTENTION
+    assert (choice["syncheck"]["status"], choice["syncheck"]["stop"]) == ("unverified", "abstained")
     assert "0.97" in choice["syncheck"]["reason"]
 
 
