@@ -176,7 +176,7 @@ class _Help(argparse.HelpFormatter):
 class _CommandParser(argparse.ArgumentParser):
     """Parser of one command, which refuses what it does not know with its own usage and the nearest option."""
 
-    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[argparse.Namespace, list[str]]:
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:  # noqa: ANN401
         """Parse the arguments of the command, before which unknown options are refused; nothing is left over."""
         known = [option for action in self._actions for option in action.option_strings]
         for given in takewhile(lambda one: one != "--", args or ()):

@@ -336,9 +336,13 @@ def measure_to_parquet(
     folder = output.with_name(f"{output.name}.parts")
     if not folder.exists() and (finished := _read(output, provenance)) is not None:
         return finished
+    own = [record for i, record in enumerate(records) if shard.has(i // part_size)]
+    if is_new := not folder.exists():
+        check_sentences(monitor, own)  # what is refused must leave no folder
     with Store(folder, facts, shared=shard.count > 1) as store:
-        lacking = [(i, record) for i, record in enumerate(records) if store.key(lines[i]) not in store]
-        check_sentences(monitor, [record for i, record in lacking if shard.has(i // part_size)])
+        if not is_new:
+            lacking = {record.id for i, record in enumerate(records) if store.key(lines[i]) not in store}
+            check_sentences(monitor, [record for record in own if record.id in lacking])
         answer_corpus(
             lines,
             store,

@@ -151,12 +151,12 @@ class TestCuts:
         out = answer(decoder(answers, self.SUPPORTS))
         assert (out.report.response, [s.text for s in out.dropped]) == (self.CUT, [self.LONG])
         assert [c.is_cut for c in out.search.rounds[0].candidates] == [False, True]
-        assert answer(decoder({self.LONG: 0.99, self.CUT: 0.01}, self.SUPPORTS)).report.response == ""
+        assert answer(decoder({self.LONG: 0.99, self.CUT: 0.01}, self.SUPPORTS)).report.response == ABSTENTION
 
     def test_a_place_where_the_full_stop_comes_third(self):
         other = "Lyon is large, has two rivers and lies in Peru."
         answers, supports = {self.LONG: 0.5, other: 0.3, self.CUT: 0.2}, self.SUPPORTS | {other: 0.1}
-        assert answer(decoder(answers, supports, cuts=0)).report.response == ""
+        assert answer(decoder(answers, supports, cuts=0)).report.response == ABSTENTION
         assert answer(decoder(answers, supports)).report.response == self.CUT
 
     def test_a_whole_sentence_comes_first(self):
