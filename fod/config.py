@@ -12,7 +12,7 @@ from syncheck import Monitor, RagPrompt, Report, RiskControlledThreshold, Senten
 from syncheck.base.errors import InputError, NotReadyError, WrongTypeError
 
 ABSTENTION = "The passages do not let me say more."
-"""Text with which an abstaining answer ends, or of which it consists."""
+"""Text of an answer of which no sentence passed, and end of one that abstains from more."""
 
 Threshold = float | Literal["calibrated"]
 """A score in [0, 1], or ``"calibrated"`` for the one that ``syncheck calibrate --risk`` chose and saved with the
@@ -153,7 +153,8 @@ class FODConfig:
     on_exhausted: OnExhausted = "stop"
     """Action when no continuation of a round passes; Algorithm 1 stops there."""
     message: str = ABSTENTION
-    """Text with which an abstaining answer ends."""
+    """Text of an answer of which no sentence passed, and end of one that abstains from more; an empty string leaves
+    the answer as it is."""
     max_retries: int = 4
     """How often one answer may ask a callable ``on_exhausted`` for another prompt."""
 

@@ -51,7 +51,8 @@ class GeneratorOutput(ModelOutput):  # type: ignore[misc]
     dropped : tuple of SentenceScore
         Sentences that were written and taken back, with the positions where they began.
     message : str or None
-        Text at the end of ``sequences``, after the response, that the model did not write.
+        Text at the end of the response, in ``sequences`` as in ``report.response``, that the model did not write and
+        that belongs to no sentence.
     thresholds : Thresholds or None
         The scores that the report's sentences reach; None for a decoder without thresholds.
     """

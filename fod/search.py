@@ -11,6 +11,7 @@ from fod.types import Beam, Candidate, Handle, Progress, Round, SearchResult, St
 from syncheck import SentenceScore
 from syncheck.decoding import drain
 from syncheck.results import TraceNode
+from syncheck.results.types import WITHOUT_CLAIM
 
 Handles = tuple[Handle, ...]
 
@@ -160,7 +161,7 @@ def trace_of(result: SearchResult, config: FODConfig, thresholds: Thresholds) ->
 
 def passes(sentence: SentenceScore, threshold: float) -> bool:
     """Return True if a sentence may stay: it claims nothing, or its score reaches the threshold."""
-    if sentence.status == "not_checkable":
+    if sentence.status in WITHOUT_CLAIM:
         return True
     return sentence.score is not None and sentence.score >= threshold
 

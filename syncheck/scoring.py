@@ -24,6 +24,7 @@ from syncheck.reading import Chunk, Claim, Context, EarlierSentences
 from syncheck.reading.wording import BEST_CHUNKS
 from syncheck.results import Report
 from syncheck.results.types import (
+    WITHOUT_CLAIM,
     Contrast,
     FeatureSchema,
     Query,
@@ -250,13 +251,13 @@ class SentenceScorer:
         """Return the status of a claim, and the reason why there is no score."""
         claim = one.claim
         broken = None if claim.signals is None else not_finite(claim.signals, has_context=self.query.has_context)
-        nothing = None if self._needs_signals else claim.claims_nothing(self._context)
+        nothing = None if self._needs_signals else claim.without_claim
         reasons: list[tuple[Status, str | None]] = [
             ("failed", broken),
             ("no_context", None if self.query.has_context else "the context is empty"),
             ("not_checkable", None if claim.is_checkable else "no letter or digit"),
             ("not_checkable", "no token of its own" if claim.is_tokenless else None),
-            ("not_checkable", nothing),
+            nothing or ("not_a_claim", None),
             ("unsupported_language", one.foreign),
             ("failed", one.unaligned),
         ]
@@ -333,7 +334,7 @@ def check_stop_below(stop_below: float | None, *, has_scores: bool) -> None:
 
 def falls_below(sentence: SentenceScore, threshold: float) -> bool:
     """Return True if a sentence that makes a claim has a score below the threshold, or no score."""
-    if sentence.status == "not_checkable":
+    if sentence.status in WITHOUT_CLAIM:
         return False
     return sentence.score is None or sentence.score < threshold
 

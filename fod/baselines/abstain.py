@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from fod.config import Threshold, single_threshold
+from fod.config import ABSTENTION, Threshold, single_threshold
 from fod.drop_in import AnswerGenerator, GeneratorOutput, event_of, ids_of
 from fod.search import passes
 from syncheck import Event, Monitor, NoticeEvent, RagPrompt, SentenceScore
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 class AbstainGenerator(AnswerGenerator[GeneratorOutput]):
     """Gives an answer only if each of its sentences reaches the threshold (paper, section 4.3).
 
-    Decoding stops at the first sentence that does not. ``report.stop`` is then ``"abstained"``, the report is empty,
-    and ``dropped`` has the sentences that were written.
+    Decoding stops at the first sentence that does not. ``report.stop`` is then ``"abstained"``, the report has the
+    message and no sentence, and ``dropped`` has the sentences that were written.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ class AbstainGenerator(AnswerGenerator[GeneratorOutput]):
         monitor: Monitor,
         *,
         threshold: Threshold | None = None,
-        message: str = "",
+        message: str = ABSTENTION,
     ) -> None:
         super().__init__(model, tokenizer, monitor)
         if monitor.aggregator is None:
@@ -68,7 +68,7 @@ class AbstainGenerator(AnswerGenerator[GeneratorOutput]):
             dropped: tuple[SentenceScore, ...] = ()
             if stop == "abstained":
                 dropped = tuple(answer.sentences)
-                report = ScoredAnswer(watched.scorer).report(Transcript("", ()), stop=stop, seconds=seconds)
+                report = ScoredAnswer(watched.scorer).report(Transcript(self.message, ()), stop=stop, seconds=seconds)
                 ids = self.tokenizer(self.message, add_special_tokens=False)["input_ids"] if self.message else []
             else:
                 (report,) = watched.reports(stops=[stop], seconds=seconds)

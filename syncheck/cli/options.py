@@ -242,8 +242,8 @@ def _add_search(parser: argparse.ArgumentParser) -> None:
         --until any|all  for fod: stop when any kept beam has ended, or when all have (any)
         --max-sentences N  for fod and fod-backtrack: largest number of sentences (32)
         --on-exhausted stop|abstain|annotate  for fod: what to do when no candidate sentence passes (stop)
-        --message TEXT  text to give instead: for abstain (nothing), for fod with --on-exhausted abstain (The passages
-            do not let me say more.)
+        --message TEXT  for fod, fod-backtrack and abstain: text of an answer of which no sentence passes, and end of
+            one with --on-exhausted abstain (The passages do not let me say more.)
         """,
         **dict.fromkeys(("backtrack_threshold", "prune_threshold"), {"metavar": "SCORE"}),
         **dict.fromkeys(("branches", "beam_size", "samples_per_step"), {"type": count}),

@@ -109,6 +109,13 @@ def generation_setup(
     return GenerationSetup(logits_processor, stopping_criteria, generation_config, end_tokens, streamer)
 
 
+def after_end(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, token_ids: Sequence[int]) -> str:
+    """Return the text of tokens behind an end-of-text token, without the padding that generation puts there."""
+    padding = model.generation_config.pad_token_id
+    written = [token for token in token_ids if token != padding]
+    return str(tokenizer.decode(written, skip_special_tokens=True)).strip() if written else ""
+
+
 def end_tokens_of(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> frozenset[int]:
     """Return the ids of the tokens that end a response, from the model's generation config and the tokenizer."""
     own = tokenizer.eos_token_id

@@ -336,7 +336,7 @@ class _Answering:
                     answer = await self._service.source.complete(self._chat, self._authorization, deadline)
                     for choice in answer["choices"]:
                         self._service.measured.observe(choice["syncheck"].get("sentences", ()))
-                    await reply.whole(200, answer, {"X-Syncheck-Status": _status_of(answer)})
+                    await reply.whole(200, answer, _headers_of(answer))
             return 200
         except Exception as error:
             return await reply.error(_failure(error))
@@ -435,6 +435,11 @@ class _Reply:
     async def _part(self, values: Mapping[str, Any]) -> None:
         async with self._deadline.waiting(at_least=_FAREWELL_SECONDS):
             await self._send({"type": "http.response.body", **values})
+
+
+def _headers_of(answer: Mapping[str, Any]) -> dict[str, str]:
+    unscored = sum(choice["syncheck"]["unscored"] for choice in answer["choices"])
+    return {"X-Syncheck-Status": _status_of(answer), "X-Syncheck-Unscored": str(unscored)}
 
 
 def _status_of(answer: Mapping[str, Any]) -> str:

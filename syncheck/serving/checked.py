@@ -25,7 +25,7 @@ from syncheck.results.protocol import (
     to_dict,
 )
 from syncheck.results.report import sentence_dict
-from syncheck.results.types import SentenceScore
+from syncheck.results.types import WITHOUT_CLAIM, SentenceScore
 from syncheck.serving.chat import ChatRequest, ServiceError
 from syncheck.verifier import Verifier
 from syncheck.watching.text_watch import TextWatch
@@ -42,6 +42,7 @@ NO_PASSAGES = (
     "the request has no passages to check the answer against; pass them in the field 'context' or 'documents', or in "
     "the messages as tool messages or <context> elements"
 )
+NOTHING_CLAIMED = "no sentence of the answer claims anything, so nothing was checked"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +52,16 @@ class Outcome:
     status: Literal["verified", "checked", "stopped", "unverified", "no_text"]
     """``verified``: each sentence was checked and passed: it reached ``stop_below`` or, without that, is ``supported``.
     ``checked``: each was checked, and some did not pass. ``stopped``: each was checked, and the next or the last one
-    fell below ``stop_below``. ``unverified``: some text was passed on unchecked. ``no_text``: there was nothing to
+    fell below ``stop_below``. ``unverified``: some text was passed on unchecked, or no
+    sentence has a score. ``no_text``: there was nothing to
     check."""
     reason: str | None
     """Why the answer is unverified, or has no text."""
     faithfulness: float | None
     lowest: float | None
     """Mean and lowest score of its sentences, in [0, 1]; None if none has a score."""
+    unscored: int = 0
+    """Number of its sentences without a score, those that claim nothing included."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the attributes by name."""
@@ -254,7 +258,7 @@ def watch_over(monitor: Monitor | Verifier, *, question: str, passages: Sequence
 
 def is_checked(sentence: Verified | SentenceScore) -> bool:
     """Return True for a sentence with a score, and for one that makes no claim."""
-    return sentence.status in ("scored", "not_checkable")
+    return sentence.status == "scored" or sentence.status in WITHOUT_CLAIM
 
 
 def outcome_of(
@@ -264,16 +268,19 @@ def outcome_of(
     answer = fold(events)
     scores = [sentence.score for sentence in answer.sentences if sentence.score is not None]
     mean, lowest = (math.fsum(scores) / len(scores), min(scores)) if scores else (None, None)
+    unscored = len(answer.sentences) - len(scores)
+    if not (reason or stopped or scores) and answer.text.strip():
+        reason = NOTHING_CLAIMED
     if reason or stopped:
-        return Outcome("unverified" if reason else "stopped", reason, mean, lowest)
-    if not answer.text:
-        return Outcome("no_text", None, mean, lowest)
+        return Outcome("unverified" if reason else "stopped", reason, mean, lowest, unscored)
+    if not scores:
+        return Outcome("no_text", None, mean, lowest, unscored)
     passed = all(
         s.verdict == "supported" if stop_below is None else s.score >= stop_below
         for s in answer.sentences
         if s.score is not None
     )
-    return Outcome("verified" if passed else "checked", None, mean, lowest)
+    return Outcome("verified" if passed else "checked", None, mean, lowest, unscored)
 
 
 def shown_text(events: Sequence[ProtocolEvent]) -> str:

@@ -157,7 +157,7 @@ class OwnModel:
         Failing closed, ServiceError is raised if the sentences that it tried last could not be checked.
         """
         output = event.output
-        if output is None or event.report.response or not output.dropped:
+        if output is None or event.report.sentences or not output.dropped:
             return None
         search = output.get("search")
         rounds = () if search is None else search.rounds
@@ -297,11 +297,12 @@ class _Writing:
     def outcome(self) -> dict[str, Any]:
         """Outcome of the answer and of its check."""
         stop = None if self._report is None else self._report.stop
+        reason = self._reason or (self._why_empty if self.writer.text else None)
         found = outcome_of(
             self.writer.events,
             stop_below=self._request.stop_below,
             stopped=stop == "below_threshold",
-            reason=self._reason,
+            reason=reason,
         ).to_dict()
         return found | {"reason": found["reason"] or self._why_empty, "stop": stop}
 

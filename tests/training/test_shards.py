@@ -319,3 +319,11 @@ def test_the_command_goes_on_after_a_kill(tmp_path):
     assert [r.id for r in read_parquet(path).records] == [f"r{i}" for i in range(7)]
     assert equal(path, whole)
     assert not folder.exists()
+
+
+def test_refused_sentences_leave_nothing_that_blocks_the_next_run(monitor, tmp_path):
+    given = {"question": "Q?", "context": "It is old.", "sentences": ["It is old. It", "is new."], "labels": [1, 0]}
+    for _ in range(2):
+        with pytest.raises(InputError, match="labelled sentence"):
+            measure_to_parquet(monitor, [given], tmp_path / "x.parquet")
+        assert list(tmp_path.iterdir()) == []
