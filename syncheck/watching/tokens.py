@@ -165,7 +165,10 @@ class GrowingResponse:
         return self._placed(spans)
 
     def _placed(self, spans: Sequence[SentenceSpan]) -> list[SentenceSpan]:
-        return in_given(self.text, [*self._positions, self._read], spans) if spans else []
+        self._positions.append(self._read)  # of the end
+        placed = in_given(self.text, self._positions, spans)
+        self._positions.pop()
+        return placed
 
     def _puts_a_space(self, pieces: Sequence[str], read: int) -> bool:
         text = self.text[:read]
