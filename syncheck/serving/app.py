@@ -43,6 +43,8 @@ _AT_LEAST = 0.5
 """Default score that the sentences of a guarded answer must reach."""
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 _FAREWELL_SECONDS = 1.0
+_KEPT_FOR_EACH = 8
+"""Number of resumable answers that are kept for each that may run or wait."""
 _FILES = {
     "/": ("page.html", "text/html"),
     "/page.css": ("page.css", "text/css"),
@@ -86,14 +88,15 @@ class ServerConfig:
 class AnswerSource(Protocol):
     """Protocol of a source of checked answers: an upstream server, or your own model.
 
-    ``decoders`` are those that a request may choose from, the default first; empty for an upstream server. An answer
-    that is not complete by the deadline ends with its ServiceError.
+    ``decoders`` are those that a request may choose from, the default first; empty for an upstream server. What
+    ``require_usable`` refuses takes no place in the queue. An answer that is not complete by the deadline ends with its ServiceError.
     """
 
     monitor: Monitor
     decoders: tuple[str, ...]
     failing: Failing
 
+    def require_usable(self, request: ChatRequest) -> None: ...  # noqa: D102
     async def complete(  # noqa: D102
         self, request: ChatRequest, authorization: str | None, deadline: Deadline
     ) -> dict[str, Any]: ...
@@ -144,11 +147,12 @@ class _Service:
             at_least=_AT_LEAST if config.stop_below is None else config.stop_below,
             failing=source.failing,
         )
-        self.kept = KeptAnswers(config.resume_seconds, config.max_running + config.max_waiting)
+        self.kept = KeptAnswers(config.resume_seconds, _KEPT_FOR_EACH * (config.max_running + config.max_waiting))
 
     async def chat(self, request: Request) -> _Answering | _Reading:
         self._admit(request)
         chat = read_chat(await self._json(request), reveal=self.config.reveal, stop_below=self.config.stop_below)
+        self.source.require_usable(chat)
         key = self._passed_key(request)
         if not chat.resumable:
             return _Answering(self, chat, key)

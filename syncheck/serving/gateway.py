@@ -72,7 +72,7 @@ class Gateway:
 
     async def complete(self, request: ChatRequest, authorization: str | None, deadline: Deadline) -> dict[str, Any]:
         """Return a whole answer, in which each choice has its outcome as ``syncheck``."""
-        self._require_usable(request)
+        self.require_usable(request)
         async with deadline.waiting():
             async with self._asked("POST", "/chat/completions", request.body, authorization) as response:
                 answer = _object(await _read(response))
@@ -89,7 +89,7 @@ class Gateway:
 
         The deadline ends the reading from the upstream server; what arrived before it is still checked.
         """
-        self._require_usable(request)
+        self.require_usable(request)
         stream = _Stream(self, request)
         try:
             async with AsyncExitStack() as opened:
@@ -118,7 +118,8 @@ class Gateway:
         kept = dict(message) if self.failing == "open" else {k: v for k, v in message.items() if k not in unchecked}
         return kept, unchecked
 
-    def _require_usable(self, request: ChatRequest) -> None:
+    def require_usable(self, request: ChatRequest) -> None:
+        """Refuse, with a ServiceError, a request that the upstream server need not see."""
         if request.decoder is not None:
             raise ServiceError(
                 400,
