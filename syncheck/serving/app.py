@@ -6,8 +6,9 @@ import asyncio
 import hmac
 import json
 import logging
+import os
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -26,10 +27,11 @@ from syncheck.monitor import Monitor
 from syncheck.results import Report
 from syncheck.results.protocol import Reveal
 from syncheck.serving.chat import ChatRequest, ServiceError, read_chat, read_given
-from syncheck.serving.checked import Failing, in_thread
+from syncheck.serving.checked import Failing
 from syncheck.serving.guardrail import Guardrail
 from syncheck.serving.kept import KeptAnswer, KeptAnswers, events_of
 from syncheck.serving.limits import Deadline, Metrics, Queue, ScoreBatches
+from syncheck.serving.turns import Turns, in_thread
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -45,6 +47,12 @@ _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 _FAREWELL_SECONDS = 1.0
 _KEPT_FOR_EACH = 8
 """Number of resumable answers that are kept for each that may run or wait."""
+_THREADS = 4
+"""Number of threads, or one for each core if that is more; one more reads requests."""
+_SMALL = 2**14
+"""Size of a request, in bytes, that is read without a thread."""
+_GRACE_SECONDS = 5.0
+"""Time for the check of what arrived before the deadline of a stream."""
 _FILES = {
     "/": ("page.html", "text/html"),
     "/page.css": ("page.css", "text/css"),
@@ -73,6 +81,8 @@ class ServerConfig:
     """Number of requests that may wait; further ones get the status 429."""
     max_body: int = 2 * 2**20
     """Largest size of a request, in bytes."""
+    max_context: int = 400_000
+    """Largest size of question and passages, in characters; each passage counts 100 more."""
     timeout: float = 300.0
     """Time limit for an answer in seconds, including the time in the queue."""
     api_key: str | None = None
@@ -89,7 +99,8 @@ class AnswerSource(Protocol):
     """Protocol of a source of checked answers: an upstream server, or your own model.
 
     ``decoders`` are those that a request may choose from, the default first; empty for an upstream server. What
-    ``require_usable`` refuses takes no place in the queue. An answer that is not complete by the deadline ends with its ServiceError.
+    ``require_usable`` refuses takes no place in the queue. An answer that is not complete by the deadline ends with its
+    ServiceError.
     """
 
     monitor: Monitor
@@ -116,6 +127,7 @@ def create_app(source: AnswerSource, config: ServerConfig | None = None) -> Star
         yield
         await service.kept.close()
         await source.close()
+        service.turns.close()
 
     routes = [
         Route("/v1/chat/completions", service.chat, methods=["POST"]),
@@ -141,17 +153,26 @@ class _Service:
         self.config = config
         self.measured = Metrics()
         self.queue = Queue(config.max_running, config.max_waiting, self.measured)
-        self.batches = ScoreBatches(source.monitor, self.queue)
+        most = config.max_running + config.max_waiting
+        self.batches = ScoreBatches(source.monitor, most, self.measured)
+        self.turns = Turns(1 + min(config.max_running, max(_THREADS, os.cpu_count() or 1)))
         self.guardrail = Guardrail(
             self.scored,
             at_least=_AT_LEAST if config.stop_below is None else config.stop_below,
             failing=source.failing,
+            most=config.max_context,
         )
-        self.kept = KeptAnswers(config.resume_seconds, _KEPT_FOR_EACH * (config.max_running + config.max_waiting))
+        self.kept = KeptAnswers(config.resume_seconds, _KEPT_FOR_EACH * most)
 
     async def chat(self, request: Request) -> _Answering | _Reading:
         self._admit(request)
-        chat = read_chat(await self._json(request), reveal=self.config.reveal, stop_below=self.config.stop_below)
+        read = partial(
+            read_chat,
+            reveal=self.config.reveal,
+            stop_below=self.config.stop_below,
+            most=self.config.max_context,
+        )
+        chat = await self._read(request, read)
         self.source.require_usable(chat)
         key = self._passed_key(request)
         if not chat.resumable:
@@ -171,20 +192,30 @@ class _Service:
         self.kept.give_up(self.kept.find(request.path_params["token"]).token)
         return Response(status_code=204)
 
-    async def score(self, request: Request) -> Response:
+    async def score(self, request: Request) -> _Working:
         self._admit(request)
-        return JSONResponse((await self.scored(*read_given(await self._json(request)))).to_dict())
+        given = await self._read(request, partial(read_given, most=self.config.max_context))
 
-    async def guard(self, request: Request) -> Response:
+        async def answer() -> Response:
+            report = await self.scored(*given)
+            return await in_thread(lambda: JSONResponse(report.to_dict()))
+
+        return _Working(answer)
+
+    async def guard(self, request: Request) -> _Working:
         self._admit(request)
-        return JSONResponse(await self.guardrail.apply(await self._json(request)))
+        values = await self._read(request, lambda values: values)
+
+        async def answer() -> Response:
+            return JSONResponse(await self.guardrail.apply(values))
+
+        return _Working(answer)
 
     async def scored(self, question: str, context: Sequence[str], response: str) -> Report:
-        """Score a given response, in one batch with those of all clients that wait."""
+        """Score a given response, in rounds with those of all clients that wait."""
         try:
             async with self.deadline().waiting():
-                prompt = await in_thread(self.source.monitor.prompt, question=question, context=context)
-                return await self.batches.score(prompt, response)
+                return await self.batches.score(question, context, response)
         except SyncheckError as error:
             raise ServiceError(400, "invalid_request", str(error)) from error
 
@@ -224,12 +255,24 @@ class _Service:
                 await held.enter_async_context(self.queue.place())
             yield
 
+    async def stream(
+        self, chat: ChatRequest, authorization: str | None, deadline: Deadline
+    ) -> AsyncGenerator[dict[str, Any]]:
+        """Yield the chunks of an answer; the check of what came before the deadline ends soon after it."""
+        async with aclosing(self.source.stream(chat, authorization, deadline)) as chunks:  # type: ignore[type-var]
+            while True:
+                async with deadline.waiting(at_least=_GRACE_SECONDS):
+                    chunk = await anext(chunks, None)
+                if chunk is None:
+                    return
+                yield chunk
+
     async def _write(self, chat: ChatRequest, authorization: str | None, kept: KeptAnswer) -> None:
         """Write an answer for readers who may disconnect and come back."""
         started, failed = time.perf_counter(), None
         try:
             deadline = self.deadline()
-            async with self.place(deadline), aclosing(self.source.stream(chat, authorization, deadline)) as chunks:  # type: ignore[type-var]
+            async with self.place(deadline), aclosing(self.stream(chat, authorization, deadline)) as chunks:
                 async for chunk in chunks:
                     self.measured.observe(events_of(chunk))
                     kept.add(chunk)
@@ -244,6 +287,7 @@ class _Service:
             self.measured.seconds.observe(time.perf_counter() - started)
 
     def _admit(self, request: Request) -> None:
+        self.turns.share()
         if self.config.only_loopback and request.url.hostname not in _LOOPBACK:
             raise ServiceError(
                 403,
@@ -261,7 +305,12 @@ class _Service:
         """Return the client's key for the upstream server, unless it is the key of this server."""
         return None if self.config.api_key is not None else request.headers.get("authorization")
 
-    async def _json(self, request: Request) -> Any:  # noqa: ANN401 - whatever the client sent
+    async def _read(self, request: Request, read: Callable[[Any], _T]) -> _T:
+        """Read the body of a request, in a thread unless it is small."""
+        body = await self._body(request)
+        return read(_from_json(body)) if len(body) < _SMALL else await in_thread(lambda: read(_from_json(body)))
+
+    async def _body(self, request: Request) -> bytearray:
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind != "application/json":
             raise ServiceError(415, "wrong_content_type", f"expected application/json; found {kind!r}")
@@ -279,10 +328,19 @@ class _Service:
                         )
         except TimeoutError as error:
             raise ServiceError(408, "timeout", "the request did not arrive in time") from error
-        try:
-            return json.loads(body)
-        except (ValueError, RecursionError) as error:
-            raise ServiceError(400, "invalid_json", f"the request is not JSON: {error}") from error
+        return body
+
+
+class _Working:
+    """Response that takes work, which is cancelled when the client disconnects."""
+
+    def __init__(self, answer: Callable[[], Coroutine[Any, Any, Response]]) -> None:
+        self._answer = answer
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        response = await _while_there(receive, self._answer())
+        if response is not None:
+            await response(scope, receive, send)
 
 
 class _Answering:
@@ -319,8 +377,7 @@ class _Answering:
             return await reply.error(_failure(error))
 
     async def _streamed(self, reply: _Reply, deadline: Deadline) -> None:
-        chunks = self._service.source.stream(self._chat, self._authorization, deadline)
-        async with aclosing(chunks):  # type: ignore[type-var]
+        async with aclosing(self._service.stream(self._chat, self._authorization, deadline)) as chunks:
             async for chunk in chunks:
                 self._service.measured.observe(events_of(chunk))
                 await reply.data(json.dumps(chunk))
@@ -412,6 +469,13 @@ class _Reply:
     async def _part(self, values: Mapping[str, Any]) -> None:
         async with self._deadline.waiting(at_least=_FAREWELL_SECONDS):
             await self._send({"type": "http.response.body", **values})
+
+
+def _from_json(body: bytearray) -> Any:  # noqa: ANN401 - whatever the client sent
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise ServiceError(400, "invalid_json", f"the request is not JSON: {error}") from error
 
 
 def _status_of(answer: Mapping[str, Any]) -> str:

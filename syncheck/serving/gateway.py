@@ -12,8 +12,9 @@ import httpx
 from syncheck.monitor import Monitor
 from syncheck.results.protocol import VERSION, FoldedAnswer, ProtocolEvent, fold, to_dict
 from syncheck.serving.chat import ChatRequest, ServiceError
-from syncheck.serving.checked import NO_PASSAGES, CheckedText, Failing, Outcome, in_thread, shown_text, whole_answer
+from syncheck.serving.checked import NO_PASSAGES, CheckedText, Failing, Outcome, shown_text, whole_answer
 from syncheck.serving.limits import Deadline
+from syncheck.serving.turns import in_thread
 
 _NO_TEXT = frozenset({"role", "content", "tool_calls", "function_call", "refusal"})
 """Parts of a message that need no check of their own; other parts are left out, or marked."""
@@ -139,7 +140,7 @@ class Gateway:
             raise ServiceError(502, "upstream_invalid", "the upstream's answer has a content that is not a string")
         checked = self.check(request)
         try:
-            await in_thread(_whole, checked, text)
+            await _whole(checked, text)
         finally:
             checked.leave()
         outcome = checked.outcome
@@ -275,7 +276,7 @@ class _Choice:
             self._logprobs.append((self._received, values["logprobs"]))
         events, self._opening = self._opening, []
         if text:
-            events += await in_thread(self.checked.feed, text)
+            events += await self.checked.feed_in_turns(text)
         self.stopped = self.checked.is_over
         if close and not self.stopped:
             events += await in_thread(self.checked.close)
@@ -342,11 +343,11 @@ async def server_sent_data(source: AsyncIterator[bytes]) -> AsyncGenerator[str]:
             raise ServiceError(502, "upstream_invalid", f"a line of the upstream's stream has over {_MOST_LINE} bytes")
 
 
-def _whole(checked: CheckedText, text: str) -> None:
-    checked.open()
-    checked.feed(text)
+async def _whole(checked: CheckedText, text: str) -> None:
+    await in_thread(checked.open)
+    await checked.feed_in_turns(text)
     if not checked.is_over:
-        checked.close()
+        await in_thread(checked.close)
 
 
 def _named(unchecked: list[str]) -> dict[str, Any]:

@@ -19,13 +19,13 @@ from syncheck.serving.chat import ChatRequest, ServiceError, text_of
 from syncheck.serving.checked import (
     NO_PASSAGES,
     Failing,
-    in_thread,
     is_checked,
     outcome_of,
     shown_text,
     whole_answer,
 )
 from syncheck.serving.limits import Deadline
+from syncheck.serving.turns import in_thread
 
 _NEUTRAL: Mapping[str, tuple[Any, ...]] = {
     "n": (1,),
