@@ -142,14 +142,13 @@ def free_port() -> int:
         return int(found.getsockname()[1])
 
 
-async def run(seconds: float, names: Sequence[str] = tuple(ATTACKS), model: str | None = None) -> dict[str, Any]:
+async def run(seconds: float, names: Sequence[str] = tuple(ATTACKS)) -> dict[str, Any]:
     """Start upstream and gateway, run a trial of each kind, and stop them."""
     upstream_port, port = free_port(), free_port()
     app = Starlette(routes=[Route("/v1/chat/completions", upstream_chat, methods=["POST"])])
     upstream = uvicorn.Server(uvicorn.Config(app, port=upstream_port, log_level="error"))
     serving = asyncio.create_task(upstream.serve())
     options = ["gateway", "--upstream", f"http://127.0.0.1:{upstream_port}/v1", "--port", str(port)]
-    options += [] if model is None else ["--model", model]
     command = f"from syncheck.cli import main; raise SystemExit(main({options!r}))"
     address = f"http://127.0.0.1:{port}"
     gateway = subprocess.Popen([sys.executable, "-c", command], env={**os.environ, "OMP_NUM_THREADS": "1"})
@@ -182,9 +181,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=20.0, help="duration of each kind")
     parser.add_argument("--limit", type=float, default=2.0, help="longest time of a small request, in seconds")
-    parser.add_argument("--model", help="monitor of the gateway (default: the gateway's)")
     args = parser.parse_args()
-    found = asyncio.run(run(args.seconds, model=args.model))
+    found = asyncio.run(run(args.seconds))
     print(json.dumps(found, indent=1))
     return int(bool(broken(found, args.limit)))
 
