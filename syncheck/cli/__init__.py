@@ -106,7 +106,7 @@ SELDOM = frozenset(
     --aligner-backbone --aligner-mode --aligner-overflow --aligner-entailment --trust --lid-reference
     --batch-tokens --batch-size --part-size --shard --engine --workers --allow-unscored
     --share-samples --until --max-skips --max-retrievals
-    --max-running --max-waiting --max-body --timeout --resume-seconds --upstream-timeout
+    --max-running --max-waiting --max-body --max-context --timeout --resume-seconds --upstream-timeout
     --implicit-true --due-to-null --carry-labels --propositioner --permute --compare-aggregators --allow-train
     --wrong-class --reranker-prefix --too-long --form --draws --without --api-key-variable
     """.split()

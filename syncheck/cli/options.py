@@ -47,6 +47,7 @@ _KINDS: Mapping[str, Callable[[str], object]] = {
     "SCORE": share,
     "SECONDS": positive,
     "BYTES": count,
+    "CHARACTERS": count,
     "THRESHOLD": lambda text: text if text == "calibrated" else share(text),
 }
 """Parsers of values, by what a table of options calls them; other values are strings."""
@@ -214,6 +215,7 @@ def _add_server(parser: argparse.ArgumentParser) -> None:
         --max-running N = 4  largest number of answers at one time (%(default)s)
         --max-waiting N = 32  largest number of waiting requests; further ones get status 429 (%(default)s)
         --max-body BYTES = {2 * 2**20}  largest size of a request (%(default)s)
+        --max-context CHARACTERS = 400000  largest size of a request's question and passages (%(default)s)
         --timeout SECONDS = 300  longest time for an answer, including waiting (%(default)s)
         --resume-seconds SECONDS = 60  how long an answer is kept for a client that may reconnect (%(default)s)
         """,

@@ -73,8 +73,13 @@ def scored_answers(
 ) -> list[ScoredAnswer]:
     """Score measured answers; those of one scorer are scored together."""
     answers = [ScoredAnswer(scorer) for scorer in scorers]
-    _score(answers, dict(enumerate(measured)), since=None)
+    score_next(answers, measured)
     return answers
+
+
+def score_next(answers: Sequence[ScoredAnswer], measured: Sequence[Sequence[SentenceSignals]]) -> None:
+    """Score and keep the next sentences of each given answer; answers of one scorer are scored together."""
+    _score(answers, dict(enumerate(measured)), since=None)
 
 
 class ScoredSession(Scoped):

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextvars
 import logging
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import partial
-from typing import Any, Literal, ParamSpec, TypeVar
+from typing import Any, Literal
 
 from syncheck.base.errors import InputError, describe_failure
 from syncheck.monitor import Monitor
@@ -27,13 +24,11 @@ from syncheck.results.protocol import (
 from syncheck.results.report import sentence_dict
 from syncheck.results.types import WITHOUT_CLAIM, SentenceScore
 from syncheck.serving.chat import ChatRequest, ServiceError
+from syncheck.serving.turns import in_thread, slices
 from syncheck.verifier import Verifier
 from syncheck.watching.text_watch import TextWatch
 
 logger = logging.getLogger(__name__)
-
-_P = ParamSpec("_P")
-_T = TypeVar("_T")
 
 Failing = Literal["closed", "open"]
 """Treatment of text that cannot be checked: ``closed`` answers with an error, ``open`` passes it on and marks it."""
@@ -132,6 +127,15 @@ class CheckedText:
             raise
         except Exception as error:
             return self._broken(error)
+
+    async def feed_in_turns(self, text: str) -> list[ProtocolEvent]:
+        """Add text slice by slice, so that other requests have their turns; otherwise as :meth:`feed`."""
+        events: list[ProtocolEvent] = []
+        for piece in slices(text, sum(map(len, self._request.passages))):
+            if self.is_over:
+                break
+            events += await in_thread(self.feed, piece)
+        return events
 
     def close(self) -> list[ProtocolEvent]:
         """End the answer, which is complete, and return the last events for the reader."""
@@ -297,14 +301,3 @@ def whole_answer(events: Sequence[ProtocolEvent], outcome: Mapping[str, Any]) ->
         sentences.append({"text": answer.text[sentence.start : sentence.end], **told})
     notices = [notice.text for notice in answer.notices]
     return answer.text, {"v": VERSION, **outcome, "sentences": sentences, "notices": notices}
-
-
-async def in_thread(function: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
-    """Run a function in a thread, and wait for its end even when cancelled, so that no resource is released in use."""
-    loop, context = asyncio.get_running_loop(), contextvars.copy_context()
-    running = loop.run_in_executor(None, partial(context.run, function, *args, **kwargs))
-    try:
-        return await asyncio.shield(running)
-    except asyncio.CancelledError:
-        await asyncio.wait([running])
-        raise

@@ -21,13 +21,13 @@ from syncheck.serving.chat import ChatRequest, ServiceError, text_of
 from syncheck.serving.checked import (
     NO_PASSAGES,
     Failing,
-    in_thread,
     is_checked,
     outcome_of,
     shown_text,
     whole_answer,
 )
 from syncheck.serving.limits import Deadline
+from syncheck.serving.turns import in_thread
 
 _NEUTRAL: Mapping[str, tuple[Any, ...]] = {
     "n": (1,),
@@ -130,10 +130,15 @@ class OwnModel:
         if (request.body.get("stream_options") or {}).get("include_usage"):
             yield {**opening, "choices": [], "usage": writing.usage}
 
-    def begin(self, request: ChatRequest) -> tuple[RagPrompt, Iterator[Event]]:
-        """Return the prompt of a request and the iterator of its events, which has not been started."""
+    def require_usable(self, request: ChatRequest) -> None:
+        """Refuse, with a ServiceError, a request that needs no model to be refused."""
         if self.failing == "closed" and not request.passages:
             raise ServiceError(400, "no_passages", NO_PASSAGES)
+        self._asked(request)
+
+    def begin(self, request: ChatRequest) -> tuple[RagPrompt, Iterator[Event]]:
+        """Return the prompt of a request and the iterator of its events, which has not been started."""
+        self.require_usable(request)
         try:
             decoder, options = self._asked(request)
             prompt = self._prompt(request)

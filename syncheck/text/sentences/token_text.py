@@ -7,7 +7,7 @@ in the earlier. A token without text goes with the next token that has text and 
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
@@ -87,17 +87,14 @@ def first_token_from(start: int, text: str, char_spans: Sequence[CharSpan], *, l
 
     ``char_spans`` has the characters of each token in the text so far; the last one must reach ``start``.
     """
-    first = len(char_spans)
-    for token in range(len(char_spans) - 1, lowest - 1, -1):
-        begin, end = char_spans[token]
-        if begin == end:
-            continue
-        if end <= start or text[begin:start].strip():
-            break
-        first = token
-    while first > lowest and first < len(char_spans) and char_spans[first - 1][0] == char_spans[first - 1][1]:
+    count = len(char_spans)
+    first = bisect_right(char_spans, start, lo=min(lowest, count), key=lambda chars: chars[1])
+    if first < count and text[char_spans[first][0] : start].strip():
+        first += 1
+    has_text = next((token for token in range(first, count) if char_spans[token][0] < char_spans[token][1]), count)
+    while has_text < count and first > lowest and char_spans[first - 1][0] == char_spans[first - 1][1]:
         first -= 1
-    return first
+    return first if has_text < count else count
 
 
 def last_text_token(span: SentenceSpan, char_spans: Sequence[CharSpan]) -> int:
