@@ -24,7 +24,7 @@ from syncheck.base.checks import check_choice
 from syncheck.base.errors import CheckpointError, MismatchError
 from syncheck.base.files import check_digests, read_object, write_digests
 from syncheck.base.pretrained import same_weights
-from syncheck.config import MonitorConfig, Template
+from syncheck.config import GENERIC_BUNDLED, GENERIC_READER, MonitorConfig, Template
 from syncheck.features.schemas import feature_schema
 from syncheck.results.types import FeatureSchema
 from syncheck.text.sentences import SegmenterConfig
@@ -35,10 +35,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 FORMAT = 2
-GENERIC = "generic"
-"""The bundled monitor that scores answers of any model by their text, in the best form that this machine has."""
-GENERIC_BUNDLED, GENERIC_READER = f"{GENERIC}-bundled", f"{GENERIC}-reader"
-"""Its forms: with the bundled aligner, and with the reader, whose encoder is not in this package."""
 _FORMS = {"bundled": GENERIC_BUNDLED, "reader": GENERIC_READER}
 CONFIG = "config.json"
 REFERENCES = "lid_references.safetensors"

@@ -14,7 +14,8 @@ from transformers.utils.logging import disable_progress_bar, enable_progress_bar
 from syncheck.aligners import load_aligner
 from syncheck.base.checks import check_choice
 from syncheck.base.files import read_json
-from syncheck.checkpoint import GENERIC, best_generic, packaged_monitor
+from syncheck.checkpoint import best_generic, packaged_monitor
+from syncheck.config import GENERIC
 from syncheck.monitor import Monitor
 from syncheck.verifier import Verifier
 

@@ -39,11 +39,9 @@ from tqdm import tqdm
 from wikipedia_qa import ExampleMaker, QAExample, Substitution, load_articles
 
 from syncheck import ENGLISH_ABBREVIATIONS, Monitor, MonitorConfig, SegmenterConfig, load_aligner
-from syncheck.aggregators.kinds import prior_weight
+from syncheck.aggregators.kinds import AggregatorKind, prior_weight
 from syncheck.aggregators.monotone import MonotoneLogisticRegression
-from syncheck.aggregators.names import AggregatorKind
-from syncheck.checkpoint import GENERIC_BUNDLED, GENERIC_READER
-from syncheck.config import DEFAULT_SCHEMA, default_layers
+from syncheck.config import DEFAULT_SCHEMA, GENERIC_BUNDLED, GENERIC_READER, default_layers
 from syncheck.evaluation import EvaluationTable, auroc_table, benchmark_systems, best_aggregator, out_of_fold_scores
 from syncheck.evaluation.tables import with_interval
 from syncheck.features.schemas import needs_lid

@@ -17,18 +17,17 @@ from itertools import chain
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
+import syncheck
 from syncheck.base.errors import InputError
 from syncheck.base.files import JsonDict, RefusedRecord
 from syncheck.base.progress import progress
+from syncheck.cli.options import option, positive
 from syncheck.cli.outputs import check_file, write_json
 from syncheck.cli.summaries import FORMATS, Summary
 from syncheck.corpus import Line, Store, Worker, answer, answer_corpus, corpus_lines, count_lines, run_locally
 from syncheck.corpus.engines import PART_SIZE, Engine
 from syncheck.corpus.plan import BUNDLED_RATES, estimate, load_rates
 from syncheck.corpus.records import Work
-from syncheck.monitor import Monitor
-from syncheck.training.provenance import instrument_of
-from syncheck.verifier import Verifier
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -42,18 +41,36 @@ _IDLE = frozenset(
 _FILES = ("monitor", "lid_reference", "passages", "spans")
 
 
-def facts_of_run(args: argparse.Namespace, monitor: Monitor | Verifier) -> dict[str, str]:
+def plan_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``plan``."""
+    option(parser, "--answers N", "number of answers, such as 1e6", type=positive, required=True)
+    option(parser, "--context-tokens N", "mean number of tokens in a prompt", type=positive, required=True)
+    option(parser, "--answer-tokens N", "mean number of tokens in an answer (%(default)s)", type=positive, default=150)
+    option(parser, "--workers N", "numbers of scoring processes to compare (1 8 64)", nargs="+", default=[1, 8, 64])
+    option(parser, "--batch-tokens N", "as for score (one response at a time)")
+    option(parser, "--price-per-hour P", "price of one worker per hour, to estimate the cost", type=positive)
+    option(
+        parser,
+        "--rates FILE",
+        "rates measured on your machine with benchmarks/scale.py (bundled rates; the output names their machine)",
+    )
+    option(parser, "--output FILE", "the estimates as JSON")
+
+
+def facts_of_run(args: argparse.Namespace, monitor: syncheck.Monitor | syncheck.Verifier) -> dict[str, str]:
     """Return everything, besides the record, that determines a line of output, by name.
 
     Files are identified by their contents, not their paths; the model and its aligner by their weights.
     """
+    from syncheck.training.provenance import instrument_of
+
     options = {name: value for name, value in vars(args).items() if name not in _IDLE}
     for name in _FILES:
         value = options.get(name)
         if value is not None and Path(value).exists():
             options[name] = _content(Path(value))
     named = {f"--{name.replace('_', '-')}": json.dumps(value, sort_keys=True) for name, value in options.items()}
-    dtype = {} if isinstance(monitor, Verifier) else {"dtype": str(monitor.model.dtype)}
+    dtype = {} if isinstance(monitor, syncheck.Verifier) else {"dtype": str(monitor.model.dtype)}
     return named | instrument_of(monitor) | dtype | {"version": version("syncheck")}
 
 
@@ -74,7 +91,7 @@ def is_store(output: str) -> bool:
 
 def answer_records(
     args: argparse.Namespace,
-    monitor: Monitor | Verifier,
+    monitor: syncheck.Monitor | syncheck.Verifier,
     work: Work,
     make_worker: Callable[[], Worker],
     *,

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from syncheck.base.errors import InputError, SyncheckError
 from syncheck.base.files import JsonDict, RefusedRecord, parsed_record
 from syncheck.base.printable import counted
+from syncheck.cli.options import option
 from syncheck.cli.outputs import check_file
 from syncheck.corpus import corpus_lines
 from syncheck.corpus.store import is_stored, stored_rows
@@ -29,7 +30,20 @@ _SHOWN = 3
 """Largest number of errors that are printed."""
 
 
-def run(args: argparse.Namespace) -> int:
+def report_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``report``."""
+    option(parser, "input SCORES", "output of score or generate: a JSON Lines file, a store, or - for standard input")
+    option(parser, "--html FILE", "file for the page (%(default)s)", default="report.html")
+    option(
+        parser,
+        "--records FILE",
+        "the scored records, to show their questions and, if they have labels, ROC, reliability and "
+        "risk-coverage curves",
+    )
+    option(parser, "--title TITLE", "heading of the page (%(default)s)", default="Scored answers")
+
+
+def report(args: argparse.Namespace) -> int:
     """Draw the page of a file or store; returns the exit code."""
     check_file("--html", args.html)
     if args.input != "-" and not Path(args.input).exists():

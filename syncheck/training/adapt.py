@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 import numpy as np
 import torch
 
-from syncheck.aggregators.names import AggregatorKind
+from syncheck.aggregators.kinds import AggregatorKind
 from syncheck.aligners import Aligner, AskedAligner, SpanAligner, TextGenerator, Unaligned
 from syncheck.base.errors import InputError, PromptError, TextGeneratorError, WrongTypeError
 from syncheck.base.progress import progress
@@ -28,12 +28,11 @@ from syncheck.model_monitor import ModelMonitor
 from syncheck.reading import EvidenceIndex
 from syncheck.text.sentences import is_checkable
 from syncheck.training.calibrate import sentences_needed
-from syncheck.training.enough import check_enough, check_labels, check_questions
 from syncheck.training.extract import measure, measure_to_parquet
 from syncheck.training.fit import choose_thresholds, fit_measured, untrained_monitor
 from syncheck.training.measured import MeasuredSentences
 from syncheck.training.provenance import instrument_of
-from syncheck.training.sets import LabelledSet
+from syncheck.training.sets import LabelledSet, check_enough, check_labels, check_questions
 from syncheck.verifier import Verifier
 
 if TYPE_CHECKING:

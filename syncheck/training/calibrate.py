@@ -17,10 +17,10 @@ from syncheck.evaluation.reliability import cross_fitted_calibration, expected_c
 from syncheck.labelling.labels import Rule
 from syncheck.model_monitor import ModelMonitor
 from syncheck.results.types import Floats
-from syncheck.training.enough import MORE_LABELS
 from syncheck.training.fit import choose_thresholds
 from syncheck.training.measured import MeasuredSentences, against_references, check_measured_by
 from syncheck.training.provenance import question_digests, refuse_seen
+from syncheck.training.sets import MORE_LABELS
 from syncheck.verifier import Verifier
 
 Thresholding = Literal["carried", "chosen"]
