@@ -128,7 +128,7 @@ class FODConfig:
     (Shi et al., 2024, "Trusting your evidence", section 4). Scores are those of the raw logits."""
     plausibility: float = 0.02
     """With ``branch``: share, in [0, 1], of the likeliest token's probability with the context; tokens below it are
-    excluded."""
+    excluded, unless processors of ``generate`` exclude all the others."""
     branches: int = 4
     """With ``branch``: number of tokens of a sentence that are replaced, each in a copy of it, besides the first."""
     cuts: int = 2

@@ -14,7 +14,7 @@ from fod.config import FODConfig
 from fod.types import Beam, Candidate, CandidateStop, Handle
 from fod.wording import altered_names
 from syncheck import Report
-from syncheck.decoding import GenerationSetup, PromptLookup, ScoredAnswer, ScoredSession, Transcript, take_step
+from syncheck.decoding import Adjust, GenerationSetup, PromptLookup, ScoredAnswer, ScoredSession, Transcript, take_step
 from syncheck.types import SentenceSignals
 
 _FIRST_LOOK = 256
@@ -158,7 +158,7 @@ class SessionProposer:
         choose: Callable[[Tensor], Tensor],
         *,
         one_sentence: bool,
-        adjust: Callable[[Tensor, Sequence[int]], Tensor] | None = None,
+        adjust: Adjust | None = None,
     ) -> None:
         running = self._decoding.running
         self._read_ahead(running)

@@ -8,6 +8,7 @@ from .generation import (
     seeded_generator as seeded_generator,
 )
 from .loop import (
+    Adjust as Adjust,
     Returning as Returning,
     Step as Step,
     StopReason as StopReason,

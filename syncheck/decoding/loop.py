@@ -12,12 +12,16 @@ from torch import Tensor
 
 from syncheck.decoding.generation import GenerationSetup
 from syncheck.decoding.session import DecodingSession
+from syncheck.errors import InputError
 
 logger = logging.getLogger(__name__)
 
 StopReason = Literal["end_of_text", "length", "criteria", "window", "not_finite"]
 """Why a row ended: an end-of-text token, ``max_new_tokens``, another stopping criterion, a full window, or scores from
 which no token can be chosen (see :meth:`GenerationSetup.choosable`)."""
+
+Adjust = Callable[[Tensor, Sequence[int]], Tensor]
+"""Returns scores (b, V), a new float32 tensor, from the raw logits (b, V) and the indices of their rows."""
 
 S = TypeVar("S")
 R = TypeVar("R")
@@ -42,7 +46,7 @@ def take_step(
     *,
     rows: Sequence[int] | None = None,
     one_sentence: bool = False,
-    adjust: Callable[[Tensor, Sequence[int]], Tensor] | None = None,
+    adjust: Adjust | None = None,
 ) -> Step:
     """Choose a token for each row, push it, and end the rows that are over with it.
 
@@ -61,18 +65,26 @@ def take_step(
         is not part of the sentence.
     adjust
         Returns the scores that the processors get, a new float32 tensor, from the raw logits (b, V) and the indices of
-        their rows.
+        their rows. It may exclude tokens: where processors exclude all the others, they are applied to the row's raw
+        logits instead.
 
     Returns
     -------
     Step
         Its ``stops`` have ``end_of_text`` for a row that took part although it was over.
+
+    Raises
+    ------
+    InputError
+        If the processors leave no token to a row that is not over.
     """
     logits = session.next_logits if rows is None else session.next_logits[rows]
     taking = list(range(len(session.rows)) if rows is None else rows)
-    given = logits.to(torch.float32, copy=True) if adjust is None else adjust(logits, taking)
-    scores, lost = plan.choosable(_processed(session, plan, given, rows), logits)
     over = [row.ended for row in session.rows]
+    scores, lost = plan.choosable(_adjusted(session, plan, logits, rows, adjust), logits)
+    empty = _is_empty(scores).tolist() if plan.processors else []
+    if any(is_empty and not over[row] for row, is_empty in zip(taking, empty, strict=False)):
+        raise InputError("the logits processors exclude every token; change them, or the limits that they follow")
     token_ids = torch.full((len(over),), plan.pad_token, device=scores.device)
     token_ids[taking] = choose(scores)
     token_ids = token_ids.masked_fill(torch.tensor(over, device=scores.device), plan.pad_token)
@@ -95,7 +107,11 @@ def take_step(
 
 
 def decode(
-    session: DecodingSession, plan: GenerationSetup, *, generator: torch.Generator | None = None
+    session: DecodingSession,
+    plan: GenerationSetup,
+    *,
+    generator: torch.Generator | None = None,
+    adjust: Adjust | None = None,
 ) -> Iterator[Step]:
     """Decode until every row is over.
 
@@ -110,6 +126,8 @@ def decode(
         Processors, stopping criteria and end-of-text tokens.
     generator
         Source of randomness for sampling; None uses torch's global one.
+    adjust
+        As in :func:`take_step`.
 
     Yields
     ------
@@ -122,7 +140,7 @@ def decode(
     warned: set[int] = set()
     while not all(row.ended for row in session.rows):
         _warn(session.next_logits, stops, warned)
-        step = take_step(session, plan, lambda scores: plan.choose(scores, generator))
+        step = take_step(session, plan, lambda scores: plan.choose(scores, generator), adjust=adjust)
         stops = tuple(before or now for before, now in zip(stops, step.stops, strict=True))
         yield Step(step.token_ids, step.texts, stops)
     if plan.streamer is not None:
@@ -147,6 +165,31 @@ def drain(steps: Generator[object, None, R]) -> R:
     for _ in kept:
         pass
     return kept.value
+
+
+def _adjusted(
+    session: DecodingSession,
+    plan: GenerationSetup,
+    logits: Tensor,
+    rows: Sequence[int] | None,
+    adjust: Adjust | None,
+) -> Tensor:
+    """Return the scores (b, V) of these rows after ``adjust`` and the processors."""
+
+    def unrestricted() -> Tensor:
+        return _processed(session, plan, logits.to(torch.float32, copy=True), rows)
+
+    if adjust is None:
+        return unrestricted()
+    taking = range(len(session.rows)) if rows is None else rows
+    scores = _processed(session, plan, adjust(logits, taking), rows)
+    is_empty = _is_empty(scores)
+    return torch.where(is_empty[:, None], unrestricted(), scores) if is_empty.any() else scores
+
+
+def _is_empty(scores: Tensor) -> Tensor:
+    """Return for each row of scores (B, V) whether they exclude every token, (B,) bool."""
+    return scores.amax(-1).isneginf()
 
 
 def _processed(session: DecodingSession, plan: GenerationSetup, scores: Tensor, rows: Sequence[int] | None) -> Tensor:

@@ -9,7 +9,7 @@ from contextlib import ExitStack
 import torch
 
 from syncheck.decoding.generation import GenerationSetup
-from syncheck.decoding.loop import StopReason, decode
+from syncheck.decoding.loop import Adjust, StopReason, decode
 from syncheck.decoding.measuring import Transcript
 from syncheck.decoding.rows import Scoped
 from syncheck.decoding.session import DecodingSession
@@ -118,7 +118,12 @@ class ScoredSession(Scoped):
         return self.answers[0].scorer
 
     def decode(
-        self, plan: GenerationSetup, *, generator: torch.Generator | None = None, stop_below: float | None = None
+        self,
+        plan: GenerationSetup,
+        *,
+        generator: torch.Generator | None = None,
+        adjust: Adjust | None = None,
+        stop_below: float | None = None,
     ) -> Generator[list[list[SentenceScore]], None, Sequence[StopReason | None]]:
         """Decode until every row is over or has a sentence that falls below a score; see :func:`decode`.
 
@@ -133,7 +138,7 @@ class ScoredSession(Scoped):
             Why each row is over; :meth:`reports` replaces it for rows that ``stop_below`` ended.
         """
         stops: Sequence[StopReason | None] = ()
-        for step in decode(self.decoding, plan, generator=generator):
+        for step in decode(self.decoding, plan, generator=generator, adjust=adjust):
             stops = step.stops
             if self.is_due():
                 yield self.score_round()
