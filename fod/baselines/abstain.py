@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from fod.config import Threshold, single_threshold
+from fod.config import Threshold
 from fod.drop_in import AnswerGenerator, GeneratorOutput, event_of, ids_of
 from fod.search import passes
+from fod.thresholds import single_threshold
 from syncheck import Event, Monitor, NoticeEvent, RagPrompt, SentenceScore
 from syncheck.decoding import GenerationSetup, Returning, ScoredAnswer, ScoredSession, Transcript, seeded_generator
 from syncheck.errors import NotReadyError

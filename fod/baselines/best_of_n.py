@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from numbers import Real
 from typing import TYPE_CHECKING, Literal, get_args
 
-from fod.config import DEFAULTS, check_count, check_sampling
+from fod.config import SEARCH, check_count, check_sampling
 from fod.drop_in import AnswerGenerator, GeneratorOutput, event_of, ids_of, sampling
 from syncheck import Event, Monitor, RagPrompt, Report
 from syncheck.decoding import GenerationSetup, drain, seeded_generator
@@ -74,9 +74,9 @@ class BestOfNGenerator(AnswerGenerator[BestOfNOutput]):
         monitor: Monitor,
         *,
         reward: Reward | RewardName,
-        samples: int = DEFAULTS.samples_per_step,
-        temperature: float = DEFAULTS.temperature,
-        top_p: float = DEFAULTS.top_p,
+        samples: int = SEARCH.samples_per_step,
+        temperature: float = SEARCH.temperature,
+        top_p: float = SEARCH.top_p,
     ) -> None:
         super().__init__(model, tokenizer, monitor)
         check_count(samples, "samples")
@@ -168,9 +168,9 @@ class RerankGenerator(BestOfNGenerator):
         monitor: Monitor,
         *,
         by: RerankBy = "syncheck",
-        samples: int = DEFAULTS.samples_per_step,
-        temperature: float = DEFAULTS.temperature,
-        top_p: float = DEFAULTS.top_p,
+        samples: int = SEARCH.samples_per_step,
+        temperature: float = SEARCH.temperature,
+        top_p: float = SEARCH.top_p,
     ) -> None:
         if by not in get_args(RerankBy):
             raise InputError(f"by must be one of {', '.join(get_args(RerankBy))}; found {by!r}")

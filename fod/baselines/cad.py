@@ -10,7 +10,7 @@ from torch import Tensor
 
 from fod.config import check_share, check_strength
 from fod.drop_in import AnswerGenerator, GeneratorOutput, event_of, ids_of
-from fod.propose import contrasted
+from fod.token_choice import contrasted
 from syncheck import Event, Monitor, RagPrompt
 from syncheck.decoding import GenerationSetup, Returning, seeded_generator
 
