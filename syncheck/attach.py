@@ -14,10 +14,13 @@ from torch import Tensor, nn
 from transformers.cache_utils import DynamicCache, QuantizedCache, StaticCache
 from transformers.generation import LogitsProcessor, LogitsProcessorList, StoppingCriteria, StoppingCriteriaList
 
-from syncheck.decoding import DecodingSession, OverheardStops, Sequences, StopReason, end_tokens_of
-from syncheck.decoding.rows import Scoped
-from syncheck.decoding.scored import ScoredSession, check_stop_below, falls_below
+from syncheck.decoding import StopReason
+from syncheck.decoding.generation import end_tokens_of
+from syncheck.decoding.observed import ObservedSession
+from syncheck.decoding.rows import Scoped, Sequences
+from syncheck.decoding.scored import ScoredRounds, check_stop_below, falls_below
 from syncheck.errors import InputError, NotReadyError, WrongTypeError
+from syncheck.overheard import OverheardStops
 from syncheck.printable import counted
 from syncheck.report import Report
 from syncheck.scoring import SentenceScorer
@@ -72,7 +75,7 @@ class BatchWatch(Scoped):
         prompts: Sequence[RagPrompt],
         *,
         scorers: Sequence[SentenceScorer],
-        **measuring: Any,  # noqa: ANN401 - as DecodingSession takes them
+        **measuring: Any,  # noqa: ANN401 - as Session takes them
     ) -> None:
         self._model = model
         self._arguments = ForwardArguments(model)
@@ -80,8 +83,8 @@ class BatchWatch(Scoped):
         self._stops = OverheardStops(model, len(prompts))
         self._prompts = list(prompts)
         self._width = max(len(prompt.with_context_ids) for prompt in prompts)  # columns of the padded prompts
-        self._session = DecodingSession(model, tokenizer, prompts, observed=True, **measuring)
-        self._watched = ScoredSession(self._session, scorers)
+        self._session = ObservedSession(model, tokenizer, prompts, **measuring)
+        self._watched = ScoredRounds(self._session, scorers)
         self._seen: list[list[int]] = [[] for _ in prompts]  # what was fed, padding included
         self._cache: Any = None
         self._new = 0

@@ -11,8 +11,9 @@ from syncheck.aggregators import Aggregator
 from syncheck.aggregators.aggregator import check_schema
 from syncheck.alignment import Aligner
 from syncheck.config import MonitorConfig
-from syncheck.decoding import DecodingSession
-from syncheck.decoding.scored import ScoredSession
+from syncheck.decoding import ScoredSession, SearchSession
+from syncheck.decoding.given import GivenSession
+from syncheck.decoding.scored import ScoredGiven
 from syncheck.errors import InputError, WrongTypeError
 from syncheck.printable import summary
 from syncheck.prompts import build_prompt, prompt_from_messages
@@ -185,7 +186,13 @@ class MonitorParts:
         """
         rows = self._fitting(prompts)
         scorers = self._scorers(rows)
-        return ScoredSession(DecodingSession(self.model, self.tokenizer, rows, **self._measuring), scorers)
+        return ScoredSession(SearchSession(self.model, self.tokenizer, rows, **self._measuring), scorers)
+
+    def given_session(self, prompts: RagPrompt | Sequence[RagPrompt]) -> ScoredGiven:
+        """Return a session that reads given responses to these prompts; errors as of :meth:`session`."""
+        rows = self._fitting(prompts)
+        scorers = self._scorers(rows)
+        return ScoredGiven(GivenSession(self.model, self.tokenizer, rows, **self._measuring), scorers)
 
     def scorer(self, prompt: RagPrompt) -> SentenceScorer:
         """Return the scorer for sentences of answers to one prompt."""

@@ -128,7 +128,7 @@ def replay(
 ) -> list[ScoredAnswer]:
     """Score responses in one batch; the model runs only if its signals are wanted or the schema needs them."""
     if signals or needs_signals(monitor.config.schema):
-        with monitor.session(prompts) as watched:
+        with monitor.given_session(prompts) as watched:
             watched.replay([g.token_ids for g in given], [g.spans for g in given], [g.transcript for g in given])
         return watched.answers
     scorers = {prompt: monitor.scorer(prompt) for prompt in prompts}

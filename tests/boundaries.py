@@ -13,8 +13,20 @@ FOUNDATION = frozenset(
 )
 STAGES = frozenset({"aggregators", "alignment", "features", "prompts", "segments", "signals"})
 ROOMS = (
-    *("scoring", "report", "decoding", "events", "attach", "parts", "replay", "checkpoint", "hub", "labelling"),
-    *("streams", "monitor", "endpoints", "kit", "corpus", "evaluation", "training", "spans", "serving"),
+    *(
+        "scoring",
+        "report",
+        "decoding",
+        "events",
+        "overheard",
+        "attach",
+        "parts",
+        "replay",
+        "checkpoint",
+        "hub",
+        "labelling",
+    ),
+    *("labelling", "streams", "monitor", "endpoints", "kit", "corpus", "evaluation", "training", "spans", "serving"),
     *("integrations", "cli", "testing"),
 )
 """What composes the stages; each may import those before it."""

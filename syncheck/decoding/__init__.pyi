@@ -1,6 +1,5 @@
 from .generation import (
     GenerationSetup as GenerationSetup,
-    OverheardStops as OverheardStops,
     check_reach as check_reach,
     end_tokens_of as end_tokens_of,
     generation_setup as generation_setup,
@@ -19,5 +18,6 @@ from .loop import (
 from .lookup import PromptLookup as PromptLookup
 from .measuring import Transcript as Transcript
 from .rows import Row as Row, Sequences as Sequences
-from .session import DecodingSession as DecodingSession, require_rewindable as require_rewindable
+from .live import LiveSession as LiveSession
+from .search import SearchSession as SearchSession, require_rewindable as require_rewindable
 from .scored import ScoredAnswer as ScoredAnswer, ScoredSession as ScoredSession

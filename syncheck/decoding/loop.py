@@ -11,7 +11,8 @@ import torch
 from torch import Tensor
 
 from syncheck.decoding.generation import GenerationSetup
-from syncheck.decoding.session import DecodingSession
+from syncheck.decoding.live import LiveSession
+from syncheck.decoding.search import SearchSession
 from syncheck.errors import InputError
 
 logger = logging.getLogger(__name__)
@@ -40,7 +41,7 @@ class Step:
 
 
 def take_step(
-    session: DecodingSession,
+    session: LiveSession,
     plan: GenerationSetup,
     choose: Callable[[Tensor], Tensor],
     *,
@@ -61,8 +62,8 @@ def take_step(
         count as text, and criteria get each row alone. None passes all rows at once, padded as ``generate`` does, feeds
         the streamer, and chooses for rows that are over as well, without effect.
     one_sentence
-        As in :meth:`DecodingSession.push`. No limit ends a row that closes a sentence with its token, since the token
-        is not part of the sentence.
+        As in :meth:`SearchSession.push`; only such a session takes it. No limit ends a row that closes a sentence with
+        its token, since the token is not part of the sentence.
     adjust
         Returns the scores that the processors get, a new float32 tensor, from the raw logits (b, V) and the indices of
         their rows. It may exclude tokens: where processors exclude all the others, they are applied to the row's raw
@@ -88,7 +89,10 @@ def take_step(
     token_ids = torch.full((len(over),), plan.pad_token, device=scores.device)
     token_ids[taking] = choose(scores)
     token_ids = token_ids.masked_fill(torch.tensor(over, device=scores.device), plan.pad_token)
-    texts = session.push(token_ids, end_tokens=plan.end_tokens, one_sentence=one_sentence)
+    if isinstance(session, SearchSession):
+        texts = session.push(token_ids, end_tokens=plan.end_tokens, one_sentence=one_sentence)
+    else:
+        texts = session.push(token_ids, end_tokens=plan.end_tokens)
     if rows is None and plan.streamer is not None:
         plan.streamer.put(token_ids.cpu())
     fired = plan.criteria(session.sequences(), scores).tolist() if rows is None else None
@@ -107,7 +111,7 @@ def take_step(
 
 
 def decode(
-    session: DecodingSession,
+    session: LiveSession,
     plan: GenerationSetup,
     *,
     generator: torch.Generator | None = None,
@@ -168,7 +172,7 @@ def drain(steps: Generator[object, None, R]) -> R:
 
 
 def _adjusted(
-    session: DecodingSession,
+    session: LiveSession,
     plan: GenerationSetup,
     logits: Tensor,
     rows: Sequence[int] | None,
@@ -192,7 +196,7 @@ def _is_empty(scores: Tensor) -> Tensor:
     return scores.amax(-1).isneginf()
 
 
-def _processed(session: DecodingSession, plan: GenerationSetup, scores: Tensor, rows: Sequence[int] | None) -> Tensor:
+def _processed(session: LiveSession, plan: GenerationSetup, scores: Tensor, rows: Sequence[int] | None) -> Tensor:
     """Return the scores (b, V) of these rows after the processors."""
     if not plan.processors:
         return scores
@@ -207,7 +211,7 @@ def _processed(session: DecodingSession, plan: GenerationSetup, scores: Tensor, 
     return scores
 
 
-def _limit(session: DecodingSession, plan: GenerationSetup, *, has_fired: bool) -> StopReason | None:
+def _limit(session: LiveSession, plan: GenerationSetup, *, has_fired: bool) -> StopReason | None:
     if has_fired:
         return "length" if session.sequences().shape[1] >= plan.config.max_length else "criteria"
     return "window" if session.room is not None and session.room <= 0 else None

@@ -5,14 +5,17 @@ from __future__ import annotations
 import time
 from collections.abc import Generator, Sequence
 from contextlib import ExitStack
+from typing import Generic, TypeVar
 
 import torch
 
 from syncheck.decoding.generation import GenerationSetup
+from syncheck.decoding.given import GivenSession
 from syncheck.decoding.loop import Adjust, StopReason, decode
 from syncheck.decoding.measuring import Transcript
 from syncheck.decoding.rows import Scoped
-from syncheck.decoding.session import DecodingSession
+from syncheck.decoding.search import SearchSession
+from syncheck.decoding.session import RoundSession, Session
 from syncheck.errors import NotReadyError
 from syncheck.given import check_share
 from syncheck.printable import counted, quoted, summary
@@ -91,8 +94,12 @@ def scored_unmeasured(
     return answers
 
 
-class ScoredSession(Scoped):
-    """A decoding session whose sentences are scored; a context manager.
+S = TypeVar("S", bound=Session)
+R = TypeVar("R", bound=RoundSession)
+
+
+class ScoredRows(Scoped, Generic[S]):
+    """A session whose sentences are scored; the base of those below, and a context manager.
 
     Parameters
     ----------
@@ -101,15 +108,14 @@ class ScoredSession(Scoped):
 
     Attributes
     ----------
-    decoding : DecodingSession
+    decoding : Session
     answers : list of ScoredAnswer
         One for each row that the session began with.
     """
 
-    def __init__(self, decoding: DecodingSession, scorers: Sequence[SentenceScorer]) -> None:
+    def __init__(self, decoding: S, scorers: Sequence[SentenceScorer]) -> None:
         self.decoding = decoding
         self.answers = [ScoredAnswer(scorer) for scorer in scorers]
-        self._due_since: float | None = None
         self._cut: set[int] = set()  # rows that a score has ended
 
     @property
@@ -117,33 +123,47 @@ class ScoredSession(Scoped):
         """Scorer of the first row; of all rows if they have the same prompt."""
         return self.answers[0].scorer
 
-    def decode(
+    def reports(self, *, stops: Sequence[str | None], seconds: float | None) -> list[Report]:
+        """Return the report of each row as scored so far; ``stops`` has the reason why each row is over."""
+        return [
+            answer.report(
+                Transcript(row.text, row.char_spans),
+                stop="below_threshold" if index in self._cut else stop,
+                seconds=seconds,
+            )
+            for index, (answer, row, stop) in enumerate(zip(self.answers, self.decoding.rows, stops, strict=True))
+        ]
+
+    def _enter(self, scope: ExitStack) -> None:
+        scope.enter_context(self.decoding)
+
+
+class ScoredGiven(ScoredRows[GivenSession]):
+    """Given responses that are scored; a context manager."""
+
+    def replay(
         self,
-        plan: GenerationSetup,
-        *,
-        generator: torch.Generator | None = None,
-        adjust: Adjust | None = None,
-        stop_below: float | None = None,
-    ) -> Generator[list[list[SentenceScore]], None, Sequence[StopReason | None]]:
-        """Decode until every row is over or has a sentence that falls below a score; see :func:`decode`.
+        token_ids: Sequence[Sequence[int]],
+        spans: Sequence[Sequence[SentenceSpan]],
+        transcripts: Sequence[Transcript],
+    ) -> None:
+        """Measure and score a given response for each row; see :meth:`GivenSession.replay`."""
+        found: dict[int, list[SentenceSignals]] = {row: [] for row in range(len(token_ids))}
+        for row, sentences in self.decoding.replay(token_ids, spans, transcripts):
+            found[row] += sentences
+        _score(self.answers, dict(found), since=None)
 
-        Yields
-        ------
-        list of list of SentenceScore
-            The sentences that each row has closed in a round.
+    def extend(
+        self, token_ids: Sequence[int], spans: Sequence[SentenceSpan], transcript: Transcript, *, since: float
+    ) -> list[SentenceScore]:
+        """Measure and score the next sentences of one given response; see :meth:`GivenSession.extend`."""
+        return _score(self.answers, {0: self.decoding.extend(token_ids, spans, transcript)}, since=since)[0]
 
-        Returns
-        -------
-        sequence of StopReason or None
-            Why each row is over; :meth:`reports` replaces it for rows that ``stop_below`` ended.
-        """
-        stops: Sequence[StopReason | None] = ()
-        for step in decode(self.decoding, plan, generator=generator, adjust=adjust):
-            stops = step.stops
-            if self.is_due():
-                yield self.score_round()
-                self.cut_below(stop_below)
-        return stops
+
+class ScoredRounds(ScoredRows[R]):
+    """Rows that grow and are scored round by round; a context manager."""
+
+    _due_since: float | None = None
 
     def cut_below(self, threshold: float | None) -> bool:
         """End each row after its first sentence that falls below a score; return True if any row has ended so by now.
@@ -178,37 +198,37 @@ class ScoredSession(Scoped):
         self._due_since = None
         return _score(self.answers, dict(enumerate(measured)), since=since)
 
-    def replay(
+
+class ScoredSession(ScoredRounds[SearchSession]):
+    """Rows that a decoder writes, with its sentences scored; a context manager made by ``Monitor.session``."""
+
+    def decode(
         self,
-        token_ids: Sequence[Sequence[int]],
-        spans: Sequence[Sequence[SentenceSpan]],
-        transcripts: Sequence[Transcript],
-    ) -> None:
-        """Measure and score a given response for each row; see :meth:`DecodingSession.replay`."""
-        found: dict[int, list[SentenceSignals]] = {row: [] for row in range(len(token_ids))}
-        for row, sentences in self.decoding.replay(token_ids, spans, transcripts):
-            found[row] += sentences
-        _score(self.answers, dict(found), since=None)
+        plan: GenerationSetup,
+        *,
+        generator: torch.Generator | None = None,
+        adjust: Adjust | None = None,
+        stop_below: float | None = None,
+    ) -> Generator[list[list[SentenceScore]], None, Sequence[StopReason | None]]:
+        """Decode until every row is over or has a sentence that falls below a score; see :func:`decode`.
 
-    def extend(
-        self, token_ids: Sequence[int], spans: Sequence[SentenceSpan], transcript: Transcript, *, since: float
-    ) -> list[SentenceScore]:
-        """Measure and score the next sentences of one given response; see :meth:`DecodingSession.extend`."""
-        return _score(self.answers, {0: self.decoding.extend(token_ids, spans, transcript)}, since=since)[0]
+        Yields
+        ------
+        list of list of SentenceScore
+            The sentences that each row has closed in a round.
 
-    def reports(self, *, stops: Sequence[str | None], seconds: float | None) -> list[Report]:
-        """Return the report of each row as scored so far; ``stops`` has the reason why each row is over."""
-        return [
-            answer.report(
-                Transcript(row.text, row.char_spans),
-                stop="below_threshold" if index in self._cut else stop,
-                seconds=seconds,
-            )
-            for index, (answer, row, stop) in enumerate(zip(self.answers, self.decoding.rows, stops, strict=True))
-        ]
-
-    def _enter(self, scope: ExitStack) -> None:
-        scope.enter_context(self.decoding)
+        Returns
+        -------
+        sequence of StopReason or None
+            Why each row is over; :meth:`reports` replaces it for rows that ``stop_below`` ended.
+        """
+        stops: Sequence[StopReason | None] = ()
+        for step in decode(self.decoding, plan, generator=generator, adjust=adjust):
+            stops = step.stops
+            if self.is_due():
+                yield self.score_round()
+                self.cut_below(stop_below)
+        return stops
 
 
 def _score(

@@ -11,9 +11,9 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
-from syncheck.decoding import ScoredAnswer, ScoredSession, Transcript
+from syncheck.decoding import ScoredAnswer, Transcript
 from syncheck.decoding.measuring import unmeasured
-from syncheck.decoding.scored import check_stop_below, falls_below
+from syncheck.decoding.scored import ScoredGiven, check_stop_below, falls_below
 from syncheck.errors import InputError, NotReadyError, WrongTypeError
 from syncheck.parts import MonitorParts, require_prompt
 from syncheck.report import Report
@@ -104,7 +104,7 @@ class TextWatch:
         self._writer = EventWriter(prompt.passages, reveal=reveal, passage_ids=passage_ids)
         self._reading = GrowingResponse(monitor, prompt, in_window=self._asks_model)
         self._scope: ExitStack | None = None
-        self._session: ScoredSession | None = None
+        self._session: ScoredGiven | None = None
         self._answer: ScoredAnswer
         self._generator: list[GeneratorToken] = []
         self._stop: str | None = None
@@ -117,7 +117,7 @@ class TextWatch:
             raise NotReadyError("a watch can be entered only once; create another with monitor.watch_text(prompt)")
         self._scope = ExitStack()
         if self._asks_model:
-            self._session = self._scope.enter_context(self._monitor.session(self._prompt))
+            self._session = self._scope.enter_context(self._monitor.given_session(self._prompt))
             self._answer = self._session.answers[0]
         else:
             self._answer = ScoredAnswer(self._monitor.scorer(self._prompt))
