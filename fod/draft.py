@@ -13,12 +13,13 @@ from fod.config import FODConfig, RepairConfig
 from fod.drop_in import plan_within
 from fod.proposers import SentenceProposer
 from fod.repair import repair, repair_trace_of
+from fod.returning import Returning
 from fod.reveals import Reveal
 from fod.search import trace_of, walk
 from fod.thresholds import Thresholds
 from fod.types import Progress, SearchResult
 from syncheck import Event, Monitor, RagPrompt, Report, RetractEvent, SentenceEvent, SentenceScore
-from syncheck.decoding import GenerationSetup, Returning, check_reach
+from syncheck.decoding import GenerationSetup, check_reach
 from syncheck.report import TraceNode
 from syncheck.types import TokenSignals
 

@@ -26,9 +26,10 @@ from transformers.generation import (
 )
 from transformers.utils import ModelOutput
 
+from fod.returning import Returning
 from fod.thresholds import Thresholds
 from syncheck import EndEvent, Event, Monitor, NoticeEvent, RagPrompt, Report, SentenceEvent, SentenceScore
-from syncheck.decoding import GenerationSetup, Returning, Row, check_reach, generation_setup, prepare_generation
+from syncheck.decoding import GenerationSetup, Row, check_reach, generation_setup, prepare_generation
 from syncheck.errors import InputError, WrongTypeError
 
 if TYPE_CHECKING:

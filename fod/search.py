@@ -7,10 +7,10 @@ from collections.abc import Generator, Sequence
 from typing import Protocol
 
 from fod.config import FODConfig
+from fod.returning import drain
 from fod.thresholds import Thresholds
 from fod.types import Beam, Candidate, Handle, Progress, Round, SearchResult, StopReason
 from syncheck import SentenceScore
-from syncheck.decoding import drain
 from syncheck.report import TraceNode
 
 Handles = tuple[Handle, ...]

@@ -14,8 +14,7 @@ from torch import Tensor, nn
 from transformers.cache_utils import DynamicCache, QuantizedCache, StaticCache
 from transformers.generation import LogitsProcessor, LogitsProcessorList, StoppingCriteria, StoppingCriteriaList
 
-from syncheck.decoding import StopReason
-from syncheck.decoding.generation import end_tokens_of
+from syncheck.decoding import StopReason, end_tokens_of
 from syncheck.decoding.observed import ObservedSession
 from syncheck.decoding.rows import Scoped, Sequences
 from syncheck.decoding.scored import ScoredRounds, check_stop_below, falls_below

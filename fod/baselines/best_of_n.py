@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 from fod.config import SEARCH, check_count, check_sampling
 from fod.drop_in import AnswerGenerator, GeneratorOutput, event_of, ids_of, sampling
 from syncheck import Event, Monitor, RagPrompt, Report
-from syncheck.decoding import GenerationSetup, drain, seeded_generator
+from syncheck.decoding import GenerationSetup, seeded_generator
 from syncheck.errors import InputError, NotReadyError, WrongTypeError
 
 if TYPE_CHECKING:
@@ -91,9 +91,10 @@ class BestOfNGenerator(AnswerGenerator[BestOfNOutput]):
         generator = seeded_generator(self.monitor.model, seed)
         sampled = sampling(plan, temperature=self.temperature, top_p=self.top_p)
         with self.monitor.session([prompt] * self.samples) as watched:
-            stops = drain(watched.decode(sampled, generator=generator))
+            for _ in watched.decode(sampled, generator=generator):
+                pass
             rows = watched.decoding.rows
-            reports = watched.reports(stops=stops, seconds=time.perf_counter() - started)
+            reports = watched.reports(seconds=time.perf_counter() - started)
         rewards = tuple(_checked(self.reward(report)) for report in reports)
         worth = [-math.inf if reward is None else reward for reward in rewards]
         chosen = worth.index(max(worth))

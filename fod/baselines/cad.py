@@ -12,7 +12,7 @@ from fod.config import check_share, check_strength
 from fod.drop_in import AnswerGenerator, GeneratorOutput, event_of, ids_of
 from fod.token_choice import contrasted
 from syncheck import Event, Monitor, RagPrompt
-from syncheck.decoding import GenerationSetup, Returning, seeded_generator
+from syncheck.decoding import GenerationSetup, seeded_generator
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -64,11 +64,10 @@ class CADGenerator(AnswerGenerator[GeneratorOutput]):
                 )
 
             (row,) = session.rows
-            rounds = Returning(watched.decode(plan, generator=generator, adjust=adjust))
-            for (sentences,) in rounds:
+            for (sentences,) in watched.decode(plan, generator=generator, adjust=adjust):
                 for sentence in sentences:
                     yield event_of(sentence, row)
-            (report,) = watched.reports(stops=rounds.value, seconds=time.perf_counter() - started)
+            (report,) = watched.reports(seconds=time.perf_counter() - started)
         return GeneratorOutput(
             sequences=self._sequences(prompt, ids_of(row)), report=report, sampled_tokens=len(row.token_ids), dropped=()
         )

@@ -8,16 +8,14 @@ from .generation import (
 )
 from .loop import (
     Adjust as Adjust,
-    Returning as Returning,
     Step as Step,
     StopReason as StopReason,
     decode as decode,
-    drain as drain,
     take_step as take_step,
 )
 from .lookup import PromptLookup as PromptLookup
 from .measuring import Transcript as Transcript
-from .rows import Row as Row, Sequences as Sequences
+from .rows import Row as Row
 from .live import LiveSession as LiveSession
 from .search import SearchSession as SearchSession, require_rewindable as require_rewindable
 from .scored import ScoredAnswer as ScoredAnswer, ScoredSession as ScoredSession

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Generic, Literal, TypeVar
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -23,9 +23,6 @@ which no token can be chosen (see :meth:`GenerationSetup.choosable`)."""
 
 Adjust = Callable[[Tensor, Sequence[int]], Tensor]
 """Returns scores (b, V), a new float32 tensor, from the raw logits (b, V) and the indices of their rows."""
-
-S = TypeVar("S")
-R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,26 +146,6 @@ def decode(
         yield Step(step.token_ids, step.texts, stops)
     if plan.streamer is not None:
         plan.streamer.end()
-
-
-class Returning(Generic[S, R]):
-    """Iterator over a generator that keeps the generator's return value as ``value``."""
-
-    value: R
-
-    def __init__(self, steps: Generator[S, None, R]) -> None:
-        self._steps = steps
-
-    def __iter__(self) -> Iterator[S]:
-        self.value = yield from self._steps
-
-
-def drain(steps: Generator[object, None, R]) -> R:
-    """Run a generator to its end and return its return value."""
-    kept = Returning(steps)
-    for _ in kept:
-        pass
-    return kept.value
 
 
 def _adjusted(

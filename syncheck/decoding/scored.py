@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import torch
 
 from syncheck.decoding.generation import GenerationSetup
 from syncheck.decoding.given import GivenSession
-from syncheck.decoding.loop import Adjust, StopReason, decode
+from syncheck.decoding.loop import Adjust, Step, StopReason, decode
 from syncheck.decoding.measuring import Transcript
 from syncheck.decoding.rows import Scoped
 from syncheck.decoding.search import SearchSession
@@ -47,6 +47,13 @@ class ScoredAnswer:
         """Add sentences with their signals and scores."""
         self.signals += signals
         self.sentences += sentences
+
+    def cut_below(self, threshold: float) -> bool:
+        """Drop what follows the first sentence that falls below a score; return True if there is such a sentence."""
+        count = next((i for i, s in enumerate(self.sentences, 1) if falls_below(s, threshold)), None)
+        if count is not None:
+            del self.sentences[count:], self.signals[count:]
+        return count is not None
 
     def report(self, transcript: Transcript, *, stop: str | None, seconds: float | None) -> Report:
         """Return the report of the answer as scored so far.
@@ -165,21 +172,12 @@ class ScoredRounds(ScoredRows[R]):
 
     _due_since: float | None = None
 
-    def cut_below(self, threshold: float | None) -> bool:
-        """End each row after its first sentence that falls below a score; return True if any row has ended so by now.
-
-        So does a row that ended by itself with that sentence.
-        """
+    def cut_below(self, threshold: float | None) -> None:
+        """End each row after its first sentence that falls below a score, also if the row has ended with it."""
         for index, (answer, row) in enumerate(zip(self.answers, self.decoding.rows, strict=True)):
-            below = (
-                i for i, s in enumerate(answer.sentences, 1) if threshold is not None and falls_below(s, threshold)
-            )
-            count = None if index in self._cut else next(below, None)
-            if count is not None:
-                del answer.sentences[count:], answer.signals[count:]
-                row.stop_after(tokens=answer.signals[-1].span.token_end, sentences=count)
+            if threshold is not None and index not in self._cut and answer.cut_below(threshold):
+                row.stop_after(tokens=answer.signals[-1].span.token_end, sentences=len(answer.sentences))
                 self._cut.add(index)
-        return bool(self._cut)
 
     def is_due(self) -> bool:
         """Return True when :meth:`score_round` should be called; ask after each token."""
@@ -200,35 +198,55 @@ class ScoredRounds(ScoredRows[R]):
 
 
 class ScoredSession(ScoredRounds[SearchSession]):
-    """Rows that a decoder writes, with its sentences scored; a context manager made by ``Monitor.session``."""
+    """Rows that a decoder writes, with its sentences scored; a context manager made by ``Monitor.session``.
 
-    def decode(
+    Attributes
+    ----------
+    stops : sequence of StopReason or None
+        Why each row is over, as far as :meth:`decode` has come.
+    """
+
+    def __init__(self, decoding: SearchSession, scorers: Sequence[SentenceScorer]) -> None:
+        super().__init__(decoding, scorers)
+        self.stops: Sequence[StopReason | None] = [None] * len(scorers)
+
+    def steps(
         self,
         plan: GenerationSetup,
         *,
         generator: torch.Generator | None = None,
         adjust: Adjust | None = None,
         stop_below: float | None = None,
-    ) -> Generator[list[list[SentenceScore]], None, Sequence[StopReason | None]]:
+    ) -> Iterator[tuple[Step, list[list[SentenceScore]] | None]]:
         """Decode until every row is over or has a sentence that falls below a score; see :func:`decode`.
 
         Yields
         ------
-        list of list of SentenceScore
-            The sentences that each row has closed in a round.
-
-        Returns
-        -------
-        sequence of StopReason or None
-            Why each row is over; :meth:`reports` replaces it for rows that ``stop_below`` ended.
+        step : Step
+        sentences : list of list of SentenceScore or None
+            The sentences that each row has closed in a round, if the step ends one.
         """
-        stops: Sequence[StopReason | None] = ()
         for step in decode(self.decoding, plan, generator=generator, adjust=adjust):
-            stops = step.stops
+            self.stops, sentences = step.stops, None
             if self.is_due():
-                yield self.score_round()
+                known = [len(answer.sentences) for answer in self.answers]
+                self.score_round()
                 self.cut_below(stop_below)
-        return stops
+                sentences = [answer.sentences[n:] for answer, n in zip(self.answers, known, strict=True)]
+            yield step, sentences
+
+    def decode(self, plan: GenerationSetup, **options: Any) -> Iterator[list[list[SentenceScore]]]:  # noqa: ANN401
+        """Decode as :meth:`steps` does, with its arguments, and yield the sentences of each round."""
+        for _, sentences in self.steps(plan, **options):
+            if sentences is not None:
+                yield sentences
+
+    def reports(self, *, stops: Sequence[str | None] | None = None, seconds: float | None) -> list[Report]:
+        """Return the report of each row as scored so far.
+
+        ``stops`` has the reason why each row is over; None takes those of :meth:`decode`.
+        """
+        return super().reports(stops=self.stops if stops is None else stops, seconds=seconds)
 
 
 def _score(

@@ -13,7 +13,7 @@ from typing import Any
 
 from syncheck.decoding import ScoredAnswer, Transcript
 from syncheck.decoding.measuring import unmeasured
-from syncheck.decoding.scored import ScoredGiven, check_stop_below, falls_below
+from syncheck.decoding.scored import ScoredGiven, check_stop_below
 from syncheck.errors import InputError, NotReadyError, WrongTypeError
 from syncheck.parts import MonitorParts, require_prompt
 from syncheck.report import Report
@@ -258,14 +258,13 @@ class TextWatch:
             measured = unmeasured(ids, spans, reading.transcript, start=first)
             answer.keep(measured, answer.scorer(measured, earlier=answer.sentences, since=since))
         self._pace.scored(len(spans), time.perf_counter() - since)
-        for index, sentence in enumerate(answer.sentences[known:], known + 1):
+        is_below = self._stop_below is not None and answer.cut_below(self._stop_below)
+        for sentence in answer.sentences[known:]:
             self._writer.sentence(sentence, lead=reading.text[end : sentence.start])
             end = sentence.end
-            if self._stop_below is not None and falls_below(sentence, self._stop_below):
-                del answer.sentences[index:], answer.signals[index:]
-                self.is_over, self._stop = True, "below_threshold"
-                self._writer.notice(why_stopped(sentence, self._stop_below))
-                return
+        if is_below and self._stop_below is not None:
+            self.is_over, self._stop = True, "below_threshold"
+            self._writer.notice(why_stopped(answer.sentences[-1], self._stop_below))
 
     def _sources(self) -> dict[str, str]:
         """Return the source of each signal."""

@@ -2,7 +2,8 @@
 
 import pytest
 
-from syncheck.decoding import Returning, drain, prepare_generation, take_step
+from fod.returning import Returning, drain
+from syncheck.decoding import prepare_generation, take_step
 from syncheck.errors import InputError
 
 

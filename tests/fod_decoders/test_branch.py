@@ -16,8 +16,8 @@ from fod import (
     repair,
     repair_trace_of,
 )
+from fod.returning import drain
 from syncheck import SentenceScore
-from syncheck.decoding import drain
 from syncheck.errors import InputError
 from syncheck.kit import demo_questions, load_kit
 from syncheck.testing import scripted_monitor

@@ -10,7 +10,8 @@ from first_principles import NATS, assert_signals, assert_states, from_scratch, 
 from watched import TEXT, RecordingMonitor
 
 from fod import BranchProposer, RepairConfig, Thresholds, repair
-from syncheck.decoding import drain, prepare_generation
+from fod.returning import drain
+from syncheck.decoding import prepare_generation
 
 
 @pytest.mark.parametrize("any_family", [*REWINDABLE, *STATEFUL], indirect=True)

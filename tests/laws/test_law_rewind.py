@@ -10,8 +10,9 @@ from first_principles import NATS, SIGNALS, assert_signals, assert_states, from_
 from watched import RecordingMonitor, RecordingScorer
 
 from fod import BranchProposer, RepairConfig, Thresholds, repair
+from fod.returning import drain
 from syncheck import MonitorConfig, SegmenterConfig
-from syncheck.decoding import drain, prepare_generation
+from syncheck.decoding import prepare_generation
 from syncheck.errors import InputError
 
 SENTENCES = [" He is a player.", " The farm was sold.", " Did he?", " Did he play?"]
