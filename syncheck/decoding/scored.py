@@ -11,7 +11,7 @@ import torch
 
 from syncheck.decoding.generation import GenerationSetup
 from syncheck.decoding.given import GivenSession
-from syncheck.decoding.loop import Adjust, Step, StopReason, decode
+from syncheck.decoding.loop import Adjust, Step, decode
 from syncheck.decoding.measuring import Transcript
 from syncheck.decoding.rows import Scoped
 from syncheck.decoding.search import SearchSession
@@ -118,11 +118,14 @@ class ScoredRows(Scoped, Generic[S]):
     decoding : Session
     answers : list of ScoredAnswer
         One for each row that the session began with.
+    stops : sequence of str or None
+        Why each row is over, as far as the session knows.
     """
 
     def __init__(self, decoding: S, scorers: Sequence[SentenceScorer]) -> None:
         self.decoding = decoding
         self.answers = [ScoredAnswer(scorer) for scorer in scorers]
+        self.stops: Sequence[str | None] = [None] * len(scorers)
         self._cut: set[int] = set()  # rows that a score has ended
 
     @property
@@ -130,8 +133,9 @@ class ScoredRows(Scoped, Generic[S]):
         """Scorer of the first row; of all rows if they have the same prompt."""
         return self.answers[0].scorer
 
-    def reports(self, *, stops: Sequence[str | None], seconds: float | None) -> list[Report]:
-        """Return the report of each row as scored so far; ``stops`` has the reason why each row is over."""
+    def reports(self, *, stops: Sequence[str | None] | None = None, seconds: float | None) -> list[Report]:
+        """Return the report of each row as scored so far; ``stops`` replaces what the session knows of them."""
+        stops = self.stops if stops is None else stops
         return [
             answer.report(
                 Transcript(row.text, row.char_spans),
@@ -198,17 +202,7 @@ class ScoredRounds(ScoredRows[R]):
 
 
 class ScoredSession(ScoredRounds[SearchSession]):
-    """Rows that a decoder writes, with its sentences scored; a context manager made by ``Monitor.session``.
-
-    Attributes
-    ----------
-    stops : sequence of StopReason or None
-        Why each row is over, as far as :meth:`decode` has come.
-    """
-
-    def __init__(self, decoding: SearchSession, scorers: Sequence[SentenceScorer]) -> None:
-        super().__init__(decoding, scorers)
-        self.stops: Sequence[StopReason | None] = [None] * len(scorers)
+    """Rows that a decoder writes, with its sentences scored; a context manager made by ``Monitor.session``."""
 
     def steps(
         self,
@@ -240,13 +234,6 @@ class ScoredSession(ScoredRounds[SearchSession]):
         for _, sentences in self.steps(plan, **options):
             if sentences is not None:
                 yield sentences
-
-    def reports(self, *, stops: Sequence[str | None] | None = None, seconds: float | None) -> list[Report]:
-        """Return the report of each row as scored so far.
-
-        ``stops`` has the reason why each row is over; None takes those of :meth:`decode`.
-        """
-        return super().reports(stops=self.stops if stops is None else stops, seconds=seconds)
 
 
 def _score(
