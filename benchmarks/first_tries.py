@@ -27,12 +27,13 @@ from machine import describe_machine
 from numpy.typing import NDArray
 
 from syncheck import Monitor
-from syncheck.alignment import load_aligner
-from syncheck.errors import InputError, SyncheckError
+from syncheck.aligners import load_aligner
+from syncheck.base.errors import InputError, SyncheckError
+from syncheck.base.files import field
 from syncheck.evaluation.metrics import BootstrapSamples, bootstrap_interval
 from syncheck.evaluation.tables import aligned, with_interval
-from syncheck.files import field, parsed_record
 from syncheck.kit import kit_language_model, load_kit
+from syncheck.labelling.responses import read_records
 
 DATA = Path(__file__).with_name("first_tries.jsonl")
 THRESHOLD = 0.5
@@ -82,8 +83,8 @@ def load_pairs(path: Path, half: Half | Literal["both"] = "both") -> list[Pair]:
         If a field is missing, of another type or has an unknown value, or no pair is left.
     """
     pairs = []
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
-        pair = _pair(parsed_record(line, str(path), number), f"{path}:{number}")
+    for record in read_records(path):
+        pair = _pair(dict(record.values), f"{path}:{record.line}")
         if half in (pair.half, "both"):
             pairs.append(pair)
     if not pairs:

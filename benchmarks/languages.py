@@ -9,21 +9,20 @@ answer in another language as many as possible.
 from __future__ import annotations
 
 import argparse
-import json
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
 from nltk.tokenize.punkt import PunktSentenceTokenizer
 
-from syncheck.languages import foreign_language
+from syncheck.labelling.responses import read_records
+from syncheck.text.languages import foreign_language
 
 
 def texts(folder: Path) -> Iterator[tuple[str, str]]:
     """Yield language and text of RAGTruth's responses or Mu-SHROOM's answers."""
     for path in sorted(folder.glob("*.jsonl")):
-        for line in path.read_text(encoding="utf-8").splitlines():
-            record = json.loads(line)
+        for record in (read.values for read in read_records(path)):
             if "model_output_text" in record:
                 yield record["lang"].lower(), record["model_output_text"]
             elif "response" in record:

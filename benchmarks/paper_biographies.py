@@ -16,8 +16,8 @@ import shlex
 from pathlib import Path
 
 import syncheck
+from syncheck.base.errors import InputError
 from syncheck.cli.labelled import proposition_models
-from syncheck.errors import InputError
 from syncheck.labelling import LabelledResponse, load_biographies
 
 TRAINED_ON = {"FS": "F-100", "F-100": "FS", "F-100-anti": "FS"}

@@ -31,9 +31,9 @@ from statistics import fmean
 
 import paper_biographies as biographies
 
+from syncheck.base.errors import SyncheckError
 from syncheck.cli import main as syncheck
 from syncheck.cli.options import add_aligner, aligner_options
-from syncheck.errors import SyncheckError
 
 SCHEMAS = {"QA": "paper.v1", "Summary": "paper-no-lid.v1", "Data2txt": "paper-no-lid.v1"}
 """LID is for answers to questions and biographies (paper, appendix A.1)."""

@@ -25,7 +25,7 @@ from quality_prompts import Question
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from syncheck import Monitor, load_aligner
-from syncheck.errors import InputError, PromptError
+from syncheck.base.errors import InputError, PromptError
 from syncheck.kit import load_kit
 from syncheck.labelling import load_propositioner
 

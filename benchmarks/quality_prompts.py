@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from syncheck.errors import InputError
+from syncheck.base.errors import InputError
 from syncheck.labelling.responses import Record, read_records
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "examples" / "starter_kit"))

@@ -18,9 +18,11 @@ from pathlib import Path
 
 from tqdm import tqdm
 
-from syncheck.errors import PromptError
+from syncheck.base.errors import PromptError
+from syncheck.base.pretrained import load_model
 from syncheck.kit import kit_language_model
-from syncheck.pretrained import load_model
+from syncheck.results import SpanItem, SpanLabels
+from syncheck.results.types import TokenSignals
 from syncheck.spans import (
     HalluRagDetector,
     LetterEncoder,
@@ -31,8 +33,6 @@ from syncheck.spans import (
     RegressorKind,
     SignalSource,
     SpanFolds,
-    SpanItem,
-    SpanLabels,
     SpanSchema,
     SpanScores,
     TokenReplay,
@@ -44,7 +44,6 @@ from syncheck.spans import (
     marked_from,
     score_spans,
 )
-from syncheck.types import TokenSignals
 
 EIGHT = ("AR", "DE", "EN", "ES", "FI", "FR", "IT", "SV")
 """Languages of the validation set whose mean is the headline figure."""

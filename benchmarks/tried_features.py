@@ -23,13 +23,13 @@ from numpy.typing import NDArray
 from torch import Tensor
 from tqdm import tqdm
 
-from syncheck.alignment import Aligner, BundledAligner
+from syncheck.aligners import Aligner, BundledAligner
 from syncheck.evaluation import System, auroc_table, out_of_fold_scores
 from syncheck.kit import load_kit
 from syncheck.labelling.responses import LabelledResponse
-from syncheck.lexical import ContextLexicon, content_words, lexical_shares
 from syncheck.monitor import Monitor
 from syncheck.signals import token_statistics
+from syncheck.text.words import ContextLexicon, content_words, lexical_shares
 from syncheck.training import read_parquet
 
 Floats = NDArray[np.float64]

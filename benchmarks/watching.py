@@ -23,7 +23,7 @@ from machine import describe_machine
 
 from syncheck import Monitor, RagPrompt, load_kit
 from syncheck.kit import KitPurpose, demo_questions
-from syncheck.streams import Verified
+from syncheck.results import Verified
 
 Result = TypeVar("Result")
 Way = Literal["pieces", "list", "asynchronous stream"]

@@ -22,12 +22,12 @@ from machine import describe_machine
 from numpy.typing import NDArray
 from tqdm import tqdm
 
-from syncheck.alignment import Aligner, IndexedAligner, load_aligner
-from syncheck.alignment.evidence import EvidenceIndex
+from syncheck.aligners import Aligner, IndexedAligner, load_aligner
 from syncheck.evaluation.metrics import BootstrapSamples, bootstrap_interval
 from syncheck.evaluation.tables import aligned, with_interval
-from syncheck.segments import ENGLISH_ABBREVIATIONS, SentenceCutter
-from syncheck.types import Support
+from syncheck.reading.evidence import EvidenceIndex
+from syncheck.results.types import Support
+from syncheck.text.sentences import ENGLISH_ABBREVIATIONS, SentenceCutter
 
 STARTER_KIT = Path(__file__).parents[1] / "examples" / "starter_kit"
 sys.path.insert(0, str(STARTER_KIT))

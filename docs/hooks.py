@@ -36,9 +36,7 @@ OUTSIDE = re.compile(
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the home page, the changelog and a page of reference for each table of public names."""
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    home = re.sub(r"\]\(docs/", "](", readme).replace("](CHANGELOG.md)", "](changelog.md)")
-    made = {"index.md": home, "changelog.md": (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")}
+    made = {"index.md": _page_of_the_site("README.md"), "changelog.md": _page_of_the_site("CHANGELOG.md")}
     for title, names in _public_names():
         listed = "\n\n".join(f"::: {name}" for name in names)
         made[f"reference/{_slug(title)}.md"] = f"# {title}: public names\n\n[All public names](../api.md)\n\n{listed}\n"
@@ -72,6 +70,12 @@ def on_post_build(config: MkDocsConfig) -> None:
     ]
     if found:
         raise PluginError("the site must hold all that its pages show, but they refer to\n" + "\n".join(found))
+
+
+def _page_of_the_site(name: str) -> str:
+    """Read a page of the repository's root, with links as they lead from docs/."""
+    text = (ROOT / name).read_text(encoding="utf-8")
+    return re.sub(r"\]\(docs/", "](", text).replace("](CHANGELOG.md)", "](changelog.md)")
 
 
 def _public_names() -> Iterator[tuple[str, list[str]]]:

@@ -15,7 +15,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from syncheck.errors import SyncheckError
+from syncheck.base.errors import SyncheckError
 from syncheck.labelling import F100_ENTITIES, f100_anti_requests, f100_requests, load_passages, write_requests
 from syncheck.labelling.responses import read_records
 

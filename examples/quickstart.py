@@ -1,12 +1,20 @@
-"""Watch the bundled model answer from passages, then let FOD answer: python examples/quickstart.py."""
+"""Check a text, watch the bundled model answer from passages, then let FOD answer: python examples/quickstart.py."""
 
 from fod import FODGenerator
+from syncheck import Verifier
 from syncheck.kit import demo_questions, load_kit
 
-monitor = load_kit("generation")
 question = demo_questions()[0]
-prompt = monitor.prompt(question=question.question, context=question.passages)
 print(question.question)
+
+print("\ntext of any model, checked without a language model")
+answer = "The ceremony took place on March 22, 2024. No radio station broadcast it."
+report = Verifier().check(question=question.question, passages=question.passages, answer=answer)
+for sentence in report.sentences:
+    print(f"  {sentence.score:.2f}  {sentence.verdict}: {sentence.text}")
+
+monitor = load_kit("generation")
+prompt = monitor.prompt(question=question.question, context=question.passages)
 
 print("\ngreedy, scored while it is written")
 for event in monitor.stream(prompt, max_new_tokens=80):
@@ -24,9 +32,3 @@ answer = fod.generate(prompt, max_new_tokens=80, return_dict_in_generate=True)
 for sentence in answer.report.sentences:
     print(f"  {sentence.score:.2f}  {sentence.text}")
 print(f"  taken back on the way: {len(answer.dropped)}")
-
-print("\ntext of another model, scored by itself")
-generic = load_kit("generic")
-report = generic.score(prompt, response="Stockly raised 1 million euros. It was founded in Lisbon in 1875.")
-for sentence in report.sentences:
-    print(f"  {sentence.score:.2f}  {sentence.text}")

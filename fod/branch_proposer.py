@@ -18,8 +18,8 @@ from fod.types import Beam, Candidate
 from fod.wording import loose_pronoun
 from syncheck import Report
 from syncheck.decoding import GenerationSetup, ScoredAnswer, ScoredSession, Transcript
-from syncheck.report import HiddenSpan
-from syncheck.types import SentenceSignals
+from syncheck.results import HiddenSpan
+from syncheck.results.types import SentenceSignals
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase

@@ -9,10 +9,10 @@ from numbers import Integral, Real
 from typing import Literal
 
 from syncheck import RagPrompt, Report, SentenceScore
-from syncheck.errors import InputError, WrongTypeError
+from syncheck.base.errors import InputError, WrongTypeError
 
 ABSTENTION = "The passages do not let me say more."
-"""Text with which an abstaining answer ends, or of which it consists."""
+"""Text of an answer of which no sentence passed, and end of one that abstains from more."""
 
 Threshold = float | Literal["calibrated"]
 """A score in [0, 1], or ``"calibrated"`` for the one that ``syncheck calibrate --risk`` chose and saved with the
@@ -121,7 +121,8 @@ class DecoderConfig:
     on_exhausted: OnExhausted = "stop"
     """Action when no continuation of a round passes; Algorithm 1 stops there."""
     message: str = ABSTENTION
-    """Text with which an abstaining answer ends."""
+    """Text of an answer of which no sentence passed, and end of one that abstains from more; an empty string leaves
+    the answer as it is."""
     max_retries: int = 4
     """How often one answer may ask a callable ``on_exhausted`` for another prompt."""
 

@@ -20,8 +20,8 @@ from fod.thresholds import Thresholds
 from fod.types import Progress, SearchResult
 from syncheck import Event, Monitor, RagPrompt, Report, RetractEvent, SentenceEvent, SentenceScore
 from syncheck.decoding import GenerationSetup, check_reach
-from syncheck.report import TraceNode
-from syncheck.types import TokenSignals
+from syncheck.results import TraceNode
+from syncheck.results.types import Query, TokenSignals
 
 
 def continued(prompt: RagPrompt, token_ids: Sequence[int], text: str) -> RagPrompt:
@@ -68,22 +68,18 @@ class Draft:
         self._parts.append(replace(part, sentences=moved, tokens=tokens, hidden=hidden))
         self.token_ids += part.tokens.token_ids.tolist()
 
-    def placed(self, sentence: SentenceScore, prompt: RagPrompt) -> SentenceScore:
+    def placed(self, sentence: SentenceScore, prompt: Query) -> SentenceScore:
         """Return a sentence of the next part with its characters, tokens and evidence placed in the whole answer."""
         if not self._parts and prompt.passages == self.prompt.passages:
             return sentence
         characters, tokens, evidence = len(self.text), len(self.token_ids), sentence.evidence
         return replace(
-            sentence,
-            start=sentence.start + characters,
-            end=sentence.end + characters,
-            token_start=sentence.token_start + tokens,
-            token_end=sentence.token_end + tokens,
+            sentence.moved(characters=characters, tokens=tokens),
             evidence=evidence and replace(evidence, passage=self._place(evidence.passage, prompt)),
             contrasts=tuple(replace(c, passage=self._place(c.passage, prompt)) for c in sentence.contrasts),
         )
 
-    def placed_event(self, event: SentenceEvent, prompt: RagPrompt) -> SentenceEvent:
+    def placed_event(self, event: SentenceEvent, prompt: Query) -> SentenceEvent:
         """Return the event of a sentence of the next part, placed in the whole answer."""
         before = self.text if event.sentence.start == len(event.lead) else ""
         lead = before[len(before.rstrip()) :] + event.lead
@@ -104,7 +100,7 @@ class Draft:
             hidden=tuple(span for part in self._parts for span in part.hidden),
         )
 
-    def _place(self, passage: int, prompt: RagPrompt) -> int:
+    def _place(self, passage: int, prompt: Query) -> int:
         """Return the index of a passage of the next part in the whole answer."""
         known = (*self.prompt.passages, *(p for p in prompt.passages if p not in self.prompt.passages))
         return list(dict.fromkeys(known)).index(prompt.passages[passage])

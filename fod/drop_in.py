@@ -29,8 +29,8 @@ from transformers.utils import ModelOutput
 from fod.returning import Returning
 from fod.thresholds import Thresholds
 from syncheck import EndEvent, Event, Monitor, NoticeEvent, RagPrompt, Report, SentenceEvent, SentenceScore
+from syncheck.base.errors import InputError, WrongTypeError
 from syncheck.decoding import GenerationSetup, Row, check_reach, generation_setup, prepare_generation
-from syncheck.errors import InputError, WrongTypeError
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -52,7 +52,8 @@ class GeneratorOutput(ModelOutput):  # type: ignore[misc]
     dropped : tuple of SentenceScore
         Sentences that were written and taken back, with the positions where they began.
     message : str or None
-        Text at the end of ``sequences``, after the response, that the model did not write.
+        Text at the end of the response, in ``sequences`` as in ``report.response``, that the model did not write and
+        that belongs to no sentence.
     thresholds : Thresholds or None
         The scores that the report's sentences reach; None for a decoder without thresholds.
     """
@@ -71,8 +72,14 @@ class GeneratorOutput(ModelOutput):  # type: ignore[misc]
     @property
     def response_ids(self) -> list[int]:
         """The token ids after those of the prompt."""
-        ids: list[int] = self.sequences[0, len(self.report.prompt.with_context_ids) :].tolist()
+        ids: list[int] = self.sequences[0, len(prompt_of(self.report).with_context_ids) :].tolist()
         return ids
+
+
+def prompt_of(report: Report) -> RagPrompt:
+    """Return the prompt that a model answered."""
+    assert isinstance(report.prompt, RagPrompt)  # an answer that a decoder wrote has one
+    return report.prompt
 
 
 def padded(outputs: Sequence[GeneratorOutput], *, pad_token: int, prompts: Tensor | None = None) -> Tensor:
@@ -91,7 +98,7 @@ def padded(outputs: Sequence[GeneratorOutput], *, pad_token: int, prompts: Tenso
     """
     device = outputs[0].sequences.device
     if prompts is None:
-        known = [out.report.prompt.with_context_ids for out in outputs]
+        known = [prompt_of(out.report).with_context_ids for out in outputs]
         width = max(map(len, known))
         prompts = torch.tensor([[*[pad_token] * (width - len(ids)), *ids] for ids in known], device=device)
     responses = [out.response_ids for out in outputs]

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
+from string import Formatter
 from typing import TYPE_CHECKING, Any
 
 from fod.drop_in import check_ids, prompts_of
 from fod.generator import FODGenerator, FODOutput
 from syncheck import Monitor, RagPrompt
-from syncheck.errors import InputError, WrongTypeError
+from syncheck.base.errors import InputError, WrongTypeError
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -25,8 +27,8 @@ _MODULE = """{first_line}
 import fod
 import syncheck  # transformers looks here for what has to be installed
 
-MONITOR = {monitor!r}
-REVISION = {revision!r}
+MONITOR = {monitor}
+REVISION = {revision}
 
 
 def generate(model, **arguments):
@@ -34,6 +36,7 @@ def generate(model, **arguments):
     arguments.setdefault("monitor_revision", REVISION)
     return fod.custom_generate(model, **arguments)
 """
+_REQUIREMENTS = "syncheck>={version}\n"
 _CARD = """---
 library_name: transformers
 tags:
@@ -162,18 +165,41 @@ def export_generate(
     Raises
     ------
     InputError
-        If the folder has another ``generate.py``.
+        If a file is in the way that this function did not write, or that was changed since, or the folder cannot be
+        written.
     """
-    target = Path(directory) / _FOLDER
-    module = target / "generate.py"
-    if module.exists() and not module.read_text(encoding="utf-8").startswith(_FIRST_LINE):
-        raise InputError(f"{str(module)!r} exists and syncheck did not write it; remove it, or pass another folder")
-    target.mkdir(parents=True, exist_ok=True)
     name = str(Path(monitor).resolve()) if Path(monitor).is_dir() else str(monitor)
-    module.write_text(_MODULE.format(first_line=_FIRST_LINE, monitor=name, revision=monitor_revision), encoding="utf-8")
-    (target / "requirements.txt").write_text(f"syncheck>={version('syncheck')}\n", encoding="utf-8")
-    card = _CARD.format(
-        described="the bundled `generic`" if name == GENERIC else f"`{name}`",
-        parameters=", ".join(f"`{parameter}`" for parameter in _PARAMETERS),
-    )
-    (Path(directory) / "README.md").write_text(card, encoding="utf-8")
+    values = {
+        "first_line": _FIRST_LINE,
+        "monitor": repr(name),
+        "revision": repr(monitor_revision),
+        "version": version("syncheck"),
+        "described": "the bundled `generic`" if name == GENERIC else f"`{name}`",
+        "parameters": ", ".join(f"`{parameter}`" for parameter in _PARAMETERS),
+    }
+    target = Path(directory) / _FOLDER
+    files = {
+        target / "generate.py": _MODULE,
+        target / "requirements.txt": _REQUIREMENTS,
+        Path(directory) / "README.md": _CARD,
+    }
+    for path, template in files.items():
+        if (path.exists() or path.is_symlink()) and not _is_written_from(template, path):
+            raise InputError(
+                f"{str(path)!r} exists and is not as syncheck writes it; move it elsewhere, or pass another folder"
+            )
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+        for path, template in files.items():
+            path.write_text(template.format_map(values), encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"cannot write {error.filename!r}: {error.strerror}; pass another folder") from error
+
+
+def _is_written_from(template: str, path: Path) -> bool:
+    """Return True if a file is this template with any values of any version, and nothing else."""
+    fixed = (re.escape(text) for text, *_ in Formatter().parse(template))
+    try:
+        return path.is_file() and re.fullmatch(".*".join(fixed), path.read_text(encoding="utf-8")) is not None
+    except (OSError, ValueError):  # ValueError: no text in UTF-8
+        return False

@@ -14,9 +14,9 @@ from fod.reveals import ImmediateReveal, Reveal, VerifiedReveal
 from fod.thresholds import decoder_thresholds
 from fod.types import SearchResult
 from syncheck import Event, Monitor, NoticeEvent, RagPrompt, Report
+from syncheck.base.errors import InputError, NotReadyError, WrongTypeError
 from syncheck.decoding import GenerationSetup, require_rewindable, seeded_generator
-from syncheck.errors import InputError, NotReadyError, WrongTypeError
-from syncheck.report import TraceNode
+from syncheck.results import TraceNode
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -166,9 +166,12 @@ class FODGenerator(AnswerGenerator[FODOutput]):
                 break
             writing.prompt = reply
         ids, message = writing.response_ids, None
+        stop = "handed_over" if callable(self.config.on_exhausted) and reply else "abstained"
+        if not reply and not report.response.strip() and result.stop in ("nothing_passed", "backtracked"):
+            reply = self.config.message
         if reply:
-            report = replace(report, stop="abstained" if self.config.on_exhausted == "abstain" else "handed_over")
             message = reply if not report.response else f" {reply.lstrip()}"
+            report = replace(report, response=report.response + message, stop=stop)
             added = self.tokenizer(message, add_special_tokens=False)["input_ids"]
             ids = [*ids, *added]
             yield NoticeEvent(message, tuple(added))
@@ -229,6 +232,8 @@ class BacktrackGenerator(FODGenerator):
     backtrack_threshold
         tau_1 in [0, 1]; None takes the monitor's own, ``"calibrated"`` the one that ``syncheck calibrate --risk``
         chose, with the guarantee described at :class:`fod.Thresholds`.
+    max_sentences, message
+        As in :class:`fod.FODConfig`.
 
     Raises
     ------
@@ -244,7 +249,8 @@ class BacktrackGenerator(FODGenerator):
         *,
         backtrack_threshold: Threshold | None = None,
         max_sentences: int = SEARCH.max_sentences,
+        message: str = SEARCH.message,
     ) -> None:
-        config = FODConfig(backtrack_threshold=backtrack_threshold, max_sentences=max_sentences)
+        config = FODConfig(backtrack_threshold=backtrack_threshold, max_sentences=max_sentences, message=message)
         super().__init__(model, tokenizer, monitor, config=config)
         self.thresholds = replace(self.thresholds, prune=None)

@@ -16,7 +16,7 @@ from fod.types import Beam, Candidate, CandidateStop, Handle
 from fod.wording import altered_names
 from syncheck import Report
 from syncheck.decoding import Adjust, GenerationSetup, PromptLookup, ScoredAnswer, ScoredSession, Transcript, take_step
-from syncheck.types import SentenceSignals
+from syncheck.results.types import SentenceSignals
 
 C = TypeVar("C", bound=DecoderConfig)
 

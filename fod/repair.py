@@ -13,7 +13,7 @@ from fod.search import may_stay, passes
 from fod.thresholds import Thresholds
 from fod.types import Beam, Candidate, Progress, Round, SearchResult
 from syncheck import SentenceScore
-from syncheck.report import TraceNode
+from syncheck.results import TraceNode
 
 NEARLY = 0.9
 """Share of words that match in order from which one sentence counts as a repeat of another."""

@@ -11,7 +11,8 @@ from fod.returning import drain
 from fod.thresholds import Thresholds
 from fod.types import Beam, Candidate, Handle, Progress, Round, SearchResult, StopReason
 from syncheck import SentenceScore
-from syncheck.report import TraceNode
+from syncheck.results import TraceNode
+from syncheck.results.types import WITHOUT_CLAIM
 
 Handles = tuple[Handle, ...]
 
@@ -158,7 +159,7 @@ def trace_of(result: SearchResult, config: FODConfig, thresholds: Thresholds) ->
 
 def passes(sentence: SentenceScore, threshold: float) -> bool:
     """Return True if a sentence may stay: it claims nothing, or its score reaches the threshold."""
-    if sentence.status == "not_checkable":
+    if sentence.status in WITHOUT_CLAIM:
         return True
     return sentence.score is not None and sentence.score >= threshold
 

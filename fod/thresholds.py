@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from fod.config import FODConfig, RepairConfig, Threshold, check_threshold
 from syncheck import Monitor, RiskControlledThreshold
-from syncheck.errors import InputError, NotReadyError
+from syncheck.base.errors import InputError, NotReadyError
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,43 +1,36 @@
-"""Monitors on disk: ``config.json``, the aggregator's files, LID references, and the digests of all these. No pickle.
+"""Verifiers and monitors on disk: ``config.json``, the aggregator's files, and the digests of all these. No pickle.
 
 A folder may come from anyone, digests included, so every value is checked before it is used.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import logging
-from collections.abc import Collection
-from dataclasses import asdict
+from collections.abc import Collection, Iterable
+from dataclasses import asdict, dataclass
 from functools import cache
 from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
 from types import NoneType
-from typing import TYPE_CHECKING, Any, TypeVar
-
-import torch
+from typing import TYPE_CHECKING, Any
 
 from syncheck.aggregators import Aggregator
 from syncheck.aggregators.aggregator import check_folder, file_names
-from syncheck.alignment import ALIGNER_OPTIONS, Aligner, load_aligner, options_of, weights_of
-from syncheck.alignment.reader_network import INSTALL, can_read
-from syncheck.config import MonitorConfig, SegmenterConfig, Template
-from syncheck.errors import CheckpointError, InputError, MismatchError
-from syncheck.files import check_digests, read_object, write_digests
-from syncheck.given import check_choice
-from syncheck.pretrained import require_tokenizer, same_weights, weights_sha256
-from syncheck.schemas import feature_schema, needs_signals
-from syncheck.signals import LidReferences, require_watchable
-from syncheck.types import FeatureSchema
+from syncheck.aligners import ALIGNER_OPTIONS, Aligner, load_aligner, options_of, weights_of
+from syncheck.aligners.reader.network import INSTALL, can_read
+from syncheck.base.checks import check_choice
+from syncheck.base.errors import CheckpointError, MismatchError
+from syncheck.base.files import check_digests, read_object, write_digests
+from syncheck.base.pretrained import same_weights
+from syncheck.config import MonitorConfig, Template
+from syncheck.features.schemas import feature_schema
+from syncheck.results.types import FeatureSchema
+from syncheck.text.sentences import SegmenterConfig
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedModel, PreTrainedTokenizerBase
-
-    from syncheck.parts import MonitorParts
-
-_Kind = TypeVar("_Kind", bound="MonitorParts")
+    import torch
 
 logger = logging.getLogger(__name__)
 
@@ -49,6 +42,8 @@ GENERIC_BUNDLED, GENERIC_READER = f"{GENERIC}-bundled", f"{GENERIC}-reader"
 _FORMS = {"bundled": GENERIC_BUNDLED, "reader": GENERIC_READER}
 CONFIG = "config.json"
 REFERENCES = "lid_references.safetensors"
+"""File with the LID references of a monitor."""
+
 _TYPES: dict[str, tuple[type, ...]] = {
     "aggregator": (str, NoneType),
     "aligner": (str, NoneType),
@@ -67,18 +62,36 @@ _TYPES: dict[str, tuple[type, ...]] = {
 _LIBRARIES = ("torch", "transformers", "scikit-learn", "xgboost", "nltk", "numpy")
 
 
-def fingerprint(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> dict[str, Any]:
-    """Return the facts that identify a model and its tokenizer: architecture, sizes, vocabulary, digest of weights."""
-    config = model.config.get_text_config()
-    vocabulary = json.dumps(sorted(tokenizer.get_vocab().items()), ensure_ascii=True)
-    return {
-        "architecture": type(model).__name__,
-        "num_hidden_layers": config.num_hidden_layers,
-        "hidden_size": config.hidden_size,
-        "vocab_size": config.vocab_size,
-        "tokenizer_sha256": hashlib.sha256(vocabulary.encode()).hexdigest(),
-        "weights_sha256": weights_sha256(model),
-    }
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A verifier or a monitor in a folder, whose ``config.json`` has been checked."""
+
+    directory: Path
+    config: MonitorConfig
+    schema: FeatureSchema
+    values: dict[str, Any]
+    """What ``config.json`` holds."""
+
+    @property
+    def name(self) -> str | None:
+        """Name of a bundled one; None for any other."""
+        is_bundled = self.directory.parent == packaged_monitor("").parent
+        return self.directory.name.removeprefix("monitor-") if is_bundled else None
+
+    @property
+    def trained_on(self) -> list[str]:
+        """Digests of the questions that it was trained on."""
+        return list(self.values["trained_on"])
+
+    def aggregator(self, *, trusted: Collection[str] = ()) -> Aggregator | None:
+        """Load the aggregator; None if it has none."""
+        if not self.values["aggregator"]:
+            return None
+        return Aggregator.load(self.directory, schema=self.schema, trusted=trusted)
+
+    def aligner(self, given: Aligner | None, *, device: str | torch.device) -> Aligner | None:
+        """Load the aligner that it was trained with, or check that the given one is the same, options included."""
+        return _aligner(self.directory, self.values, given, device)
 
 
 def packaged_monitor(name: str) -> Path:
@@ -120,79 +133,64 @@ def generic_name(aligner: Aligner | None) -> str | None:
 
 
 def generic_parts(
-    name: str, aligner: Aligner | None, device: torch.device
+    name: str, aligner: Aligner | None, device: str | torch.device
 ) -> tuple[MonitorConfig, Aggregator, Aligner | None]:
-    """Load config and aggregator of a form of ``generic``, and its aligner if it is not given; no model is needed."""
-    directory = packaged_monitor(name)
-    config = _read_config(directory)
-    decided, schema = _decided(directory, config)
-    return decided, Aggregator.load(directory, schema=schema), aligner or load_aligner(config["aligner"], device=device)
+    """Load config and aggregator of a form of ``generic``, and its aligner if it is not given."""
+    stored = read(packaged_monitor(name))
+    aggregator = stored.aggregator()
+    assert aggregator is not None
+    return stored.config, aggregator, aligner or load_aligner(stored.values["aligner"], device=device)
 
 
-def save(directory: Path, monitor: MonitorParts) -> None:
-    """Write a monitor to a folder; the digests come last, so that a half-written folder is not taken for a monitor."""
-    directory.mkdir(parents=True, exist_ok=True)
-    if monitor.aggregator is not None:
-        monitor.aggregator.save(directory)
-    if monitor.lid_references is not None:
-        monitor.lid_references.save(directory / REFERENCES)
-    config = {
-        "format": FORMAT,
-        **asdict(monitor.config),
-        "aligner": None if monitor.aligner is None else monitor.aligner.name,
-        "aligner_options": {} if monitor.aligner is None else options_of(monitor.aligner),
-        "aligner_weights_sha256": weights_of(monitor.aligner),
-        "aggregator": None if monitor.aggregator is None else monitor.aggregator.kind,
-        "lid_references": monitor.lid_references is not None,
-        # One that reads text alone serves any model.
-        "model": fingerprint(monitor.model, monitor.tokenizer) if needs_signals(monitor.config.schema) else None,
-        "trained_on": sorted(monitor.trained_on),
-        "versions": {name: version(name) for name in ("syncheck", *_LIBRARIES)},
-    }
-    (directory / CONFIG).write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
-    write_digests(directory, _parts(config))
-
-
-def load(
-    kind: type[_Kind],
+def write(
     directory: Path,
     *,
-    model: PreTrainedModel,
-    tokenizer: PreTrainedTokenizerBase,
+    config: MonitorConfig,
+    aggregator: Aggregator | None,
     aligner: Aligner | None,
-    trusted: Collection[str] = (),
-) -> _Kind:
-    """Read a monitor and check that it belongs to this model, tokenizer and aligner."""
-    require_watchable(model)
-    require_tokenizer(tokenizer)
-    config = _read_config(directory)
-    decided, schema = _decided(directory, config)
-    if needs_signals(decided.schema):
-        _check_model(directory, config["model"] or {}, fingerprint(model, tokenizer))
-    aligner = _aligner(directory, config, aligner, model.device)
-    lid_references = _references(directory, decided, model) if config["lid_references"] else None
-    return kind(
-        model,
-        tokenizer,
-        config=decided,
-        aggregator=Aggregator.load(directory, schema=schema, trusted=trusted) if config["aggregator"] else None,
-        lid_references=lid_references,
-        aligner=aligner,
-        trained_on=config["trained_on"],
-        name=directory.name.removeprefix("monitor-") if directory.parent == packaged_monitor("").parent else None,
-    )
+    trained_on: Iterable[str],
+    model: dict[str, Any] | None = None,
+    has_references: bool = False,
+) -> None:
+    """Write a verifier or a monitor to a folder; its LID references, if any, are there already.
+
+    The digests come last, so that a half-written folder is not taken for a whole one. ``model`` is the fingerprint of
+    the model whose signals the aggregator needs; None for text alone.
+    """
+    directory.mkdir(parents=True, exist_ok=True)
+    if aggregator is not None:
+        aggregator.save(directory)
+    values = {
+        "format": FORMAT,
+        **asdict(config),
+        "aligner": None if aligner is None else aligner.name,
+        "aligner_options": {} if aligner is None else options_of(aligner),
+        "aligner_weights_sha256": weights_of(aligner),
+        "aggregator": None if aggregator is None else aggregator.kind,
+        "lid_references": has_references,
+        "model": model,
+        "trained_on": sorted(trained_on),
+        "versions": {name: version(name) for name in ("syncheck", *_LIBRARIES)},
+    }
+    (directory / CONFIG).write_text(json.dumps(values, indent=2) + "\n", encoding="utf-8")
+    write_digests(directory, _parts(values))
+
+
+def read(directory: Path) -> Stored:
+    """Read and check ``config.json`` of a folder that :func:`write` wrote, and the digests of its files."""
+    values = _read_config(directory)
+    return Stored(directory, *_decided(directory, values), values)
 
 
 def check_saved(directory: Path) -> None:
     """Refuse, with a CheckpointError, a folder that holds no monitor that scores, without loading its models."""
-    config = _read_config(directory)
-    _, schema = _decided(directory, config)
-    if not config["aggregator"]:
+    if read(directory).aggregator() is None:
         raise CheckpointError(f"the monitor in {directory} has no aggregator, so it scores nothing; train one")
-    Aggregator.load(directory, schema=schema)
 
 
-def _aligner(directory: Path, config: dict[str, Any], given: Aligner | None, device: torch.device) -> Aligner | None:
+def _aligner(
+    directory: Path, config: dict[str, Any], given: Aligner | None, device: str | torch.device
+) -> Aligner | None:
     """Load the aligner that the monitor was trained with, or check that the given one is the same, options included."""
     name, stored = config["aligner"], config["aligner_options"]
     if name is None and given is None:
@@ -262,34 +260,3 @@ def _decided(directory: Path, config: dict[str, Any]) -> tuple[MonitorConfig, Fe
         return decided, feature_schema(decided.schema, decided.layers or ())
     except (TypeError, ValueError) as error:
         raise CheckpointError(f"{directory / CONFIG} holds a value that cannot be used: {error}") from error
-
-
-def _references(directory: Path, decided: MonitorConfig, model: PreTrainedModel) -> LidReferences:
-    """Read the references and check that they are of this model's activations at the monitor's layers."""
-    path = directory / REFERENCES
-    try:
-        lid_references = LidReferences.load(path, device=str(model.device))
-    except InputError as error:
-        raise CheckpointError(f"{path} holds no references that can be used: {error}") from error
-    width = model.config.get_text_config().hidden_size
-    shapes = {layer: tuple(array.shape) for layer, array in lid_references.references.items()}
-    layers = decided.layers or ()
-    if set(layers) - set(shapes) or any(shape[1] != width for shape in shapes.values()):
-        raise MismatchError(
-            f"{path} must hold references of layers {list(layers)}, {width} wide as the model is; found the "
-            f"shapes {shapes} by layer. Train the monitor again for this model"
-        )
-    return lid_references
-
-
-def _check_model(directory: Path, expected: dict[str, Any], found: dict[str, Any]) -> None:
-    different = [key for key in found if key != "weights_sha256" and expected.get(key) != found[key]]
-    saved, own = expected.get("weights_sha256"), found["weights_sha256"]
-    if saved is not None and own is not None and not same_weights(saved, own):
-        different.append("weights_sha256")
-    if different:
-        detail = ", ".join(f"{key}: expected {expected.get(key)!r}, found {found[key]!r}" for key in different)
-        raise MismatchError(
-            f"{directory} was trained for another model or tokenizer ({detail}). Load that model, or train a monitor "
-            "for this one with Monitor.fit"
-        )

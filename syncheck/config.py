@@ -1,36 +1,18 @@
-"""Configuration of a monitor and its segmenter, and the defaults of the package with their sources."""
+"""Configuration of a monitor, and the defaults of the package with their sources."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Protocol
+from typing import Literal
 
-from syncheck.errors import InputError
-from syncheck.given import check_choice, check_sequence, check_share
-from syncheck.schemas import needs_lid
+from syncheck.base.checks import check_sequence, check_share
+from syncheck.base.errors import InputError
+from syncheck.features.schemas import needs_lid
+from syncheck.text.sentences.config import SegmenterConfig
 
 Template = Literal["auto", "biography", "chat", "plain", "ragtruth-qa"]
-ClassifierKind = Literal["lr", "xgb", "mlp"]
-AggregatorKind = Literal["lr", "monotone", "xgb", "mlp", "ensemble"]
-
-
-class ProbabilisticClassifier(Protocol):
-    """A classifier with scikit-learn's interface: one of scikit-learn's own, a pipeline, a search."""
-
-    def fit(self, X: Any, y: Any) -> Any:
-        """Train on rows of features and their labels."""
-
-    def predict_proba(self, X: Any) -> Any:
-        """Return the probability of each class, (N, 2)."""
-
-
-LineBreaks = Literal["none", "paragraphs", "lists", "lines"]
-
 DEFAULT_SCHEMA = "syncheck.v3"
 """Features that a monitor measures, and is trained on, by default."""
-
-MAX_SENTENCE_TOKENS = 256
-"""A sentence that has not ended by then is cut there and marked ``truncated``."""
 
 LID_REFERENCES = 2000
 """Largest number of reference activations kept for LID (the published code keeps the first 2,000)."""
@@ -49,56 +31,6 @@ def default_layers(num_blocks: int) -> tuple[int, ...]:
         return PAPER_LAYERS
     middle = num_blocks // 2
     return tuple(k for k in (middle - 1, middle, middle + 1) if 0 <= k < num_blocks)
-
-
-@dataclass(frozen=True, slots=True)
-class SegmenterConfig:
-    """Segmentation of text into sentences; the defaults are those of NLTK's untrained Punkt, as in the paper.
-
-    A monitor keeps the config it was trained with, so that it segments new text in the same way.
-
-    Raises
-    ------
-    InputError
-        If a value is outside the range described here.
-    """
-
-    max_tokens: int = MAX_SENTENCE_TOKENS
-    """Longest sentence (or sentences taken as one) in tokens, at least 1; longer ones are cut there and marked
-    ``truncated``."""
-    abbreviations: tuple[str, ...] = ()
-    """Words whose full stop ends no sentence, with the stop (``"Dr."``), in any case; with a ``#`` (``"No.#"``), only
-    before a number; with a ``~`` (``"p.m.~"``), only before a small letter. Untrained Punkt knows none;
-    :data:`syncheck.segments.ENGLISH_ABBREVIATIONS` has English ones. A sentence that ends in an abbreviation is joined
-    with the next."""
-    line_breaks: LineBreaks = "none"
-    """Line breaks that end a sentence. ``none``: none, as in Punkt. ``paragraphs``: those before a blank line.
-    ``lists``: also those around a heading (``#``) and before an item (``-``, ``*``, ``1.``, ``1)``, ``(a)`` and the
-    like), whose mark then stays with its text. ``lines``: every line break."""
-    cjk_stops: bool = False
-    """True ends a sentence after a Chinese or Japanese full stop, and the closing quotes and brackets that follow it,
-    with or without white space."""
-    clauses: bool = False
-    """True also ends a sentence at commas, semicolons and colons before white space (full-width ones anywhere)."""
-    sentences: int = 1
-    """Number of sentences (or clauses, with that option) that are taken together as one, at least 1."""
-
-    def __post_init__(self) -> None:
-        for name in ("max_tokens", "sentences"):
-            value = getattr(self, name)
-            if type(value) is not int or value < 1:
-                raise InputError(f"{name} must be a whole number of at least 1; found {value!r}")
-        for name in ("cjk_stops", "clauses"):
-            if type(getattr(self, name)) is not bool:
-                raise InputError(f"{name} must be True or False; found {getattr(self, name)!r}")
-        check_choice(self.line_breaks, "line_breaks", LineBreaks)
-        if not isinstance(self.abbreviations, tuple):
-            raise InputError(f"abbreviations must be a tuple of strings; found {self.abbreviations!r}")
-        for entry in self.abbreviations:
-            if not isinstance(entry, str) or entry.split() != [entry] or not any(map(str.isalpha, entry)):
-                raise InputError(
-                    f"each entry of abbreviations must be a word with a letter, such as 'Dr.'; found {entry!r}"
-                )
 
 
 @dataclass(frozen=True, slots=True)

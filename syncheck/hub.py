@@ -1,58 +1,24 @@
-"""Monitors on the Hugging Face Hub: fetched by the name of a repository, pushed with a card, without any code."""
+"""The Hugging Face Hub: folders of monitors, fetched by the name of a repository."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
 from importlib.metadata import version
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Self
 
 from syncheck import checkpoint
 from syncheck.aggregators.aggregator import file_names
 from syncheck.aggregators.kinds import KINDS
-from syncheck.alignment import Aligner
-from syncheck.errors import CheckpointError, InputError, WrongTypeError, describe_failure
-from syncheck.files import DIGESTS, read_object
-from syncheck.parts import MonitorParts
-from syncheck.schemas import needs_signals
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+from syncheck.base.errors import CheckpointError, InputError, describe_failure
+from syncheck.base.files import DIGESTS
 
 _REPOSITORY = re.compile(r"\w[\w.-]*/\w[\w.-]*")
-_CARD = """
-# {title}
-
-Scores every sentence of a retrieval-augmented answer for faithfulness to its passages: P(faithful), 1 is faithful.
-A monitor of `syncheck` {version}, for {base}.
-
-```python
-from syncheck import Monitor
-
-monitor = Monitor.from_pretrained({repo_id!r}, model=model, tokenizer=tokenizer)
-report = monitor.score(monitor.prompt(question=question, context=passages), answer)
-```
-
-| | |
-| --- | --- |
-| features | `{schema}`, {features} of them |
-| aggregator | {aggregator} |
-| aligner | {aligner} |
-| thresholds | `backtrack_threshold` {backtrack:.3f}, `prune_threshold` {prune:.3f} |
-| trained on | {trained_on} |
-
-## Evaluation
-
-{evaluation}
-"""
 
 
 def fetched(
     name: str | Path,
     *,
-    revision: str | None,
+    revision: str | None = None,
     token: str | bool | None = None,
     cache_dir: str | Path | None = None,
     local_files_only: bool = False,
@@ -96,224 +62,3 @@ def is_repository(name: str | Path) -> bool:
     if not isinstance(name, str) or _REPOSITORY.fullmatch(name) is None:
         return False
     return not Path(name).exists() and not Path(name).parent.exists()
-
-
-def model_card(
-    monitor: MonitorParts,
-    repo_id: str,
-    *,
-    evaluation: Mapping[str, Any] | str | Path | None = None,
-    base_model: str | None = None,
-    licence: str | None = None,
-) -> str:
-    """Return the model card of a monitor, with metadata and the tables of its evaluation."""
-    from huggingface_hub import ModelCardData
-
-    if needs_signals(monitor.config.schema) and not base_model:
-        base_model = str(monitor.model.config.name_or_path)
-        if not is_repository(base_model):
-            raise InputError(
-                "the card of this monitor must name the repository of the model that it measures, which is not known "
-                "here; pass base_model='owner/name'"
-            )
-    aligner = None if monitor.aligner is None else monitor.aligner.name
-    if aligner is not None and Path(aligner).exists():
-        raise InputError(
-            f"the monitor's aligner is {aligner!r} on this machine, which other machines do not have; push the "
-            "aligner too, and train the monitor with the name of the aligner's repository"
-        )
-    metadata = ModelCardData(
-        base_model=base_model,
-        library_name="syncheck",
-        license=licence,
-        metrics=None if evaluation is None else ["roc_auc"],
-        tags=["faithfulness", "hallucination-detection", "rag"],
-    )
-    aggregator = "none" if monitor.aggregator is None else monitor.aggregator.kind
-    text = _CARD.format(
-        title=repo_id.rpartition("/")[2],
-        version=version("syncheck"),
-        base="any model, whose answers it reads as text" if base_model is None else f"`{base_model}`",
-        repo_id=repo_id,
-        schema=monitor.schema.version,
-        features=len(monitor.schema.names),
-        aggregator=f"`{aggregator}`",
-        aligner="none" if aligner is None else f"`{aligner}`",
-        backtrack=monitor.config.backtrack_threshold,
-        prune=monitor.config.prune_threshold,
-        trained_on=f"{len(monitor.trained_on)} digests of questions" if monitor.trained_on else "not recorded",
-        evaluation="Not evaluated." if evaluation is None else "\n\n".join(_tables(evaluation)),
-    )
-    return f"---\n{metadata.to_yaml()}\n---\n{text}"
-
-
-def _tables(evaluation: Mapping[str, Any] | str | Path) -> list[str]:
-    """Return a Markdown table for each set of an evaluation, over all sentences of the set."""
-    if isinstance(evaluation, str | Path):
-        evaluation = read_object(Path(evaluation))
-    if not isinstance(evaluation, Mapping):
-        raise WrongTypeError(
-            f"evaluation must be the JSON of `syncheck evaluate`, or its file; found {type(evaluation).__name__}"
-        )
-    tables = []
-    for name, found in evaluation.items():
-        rows = found.get("rows") if isinstance(found, Mapping) else None
-        if not rows:
-            continue
-        try:
-            tables.append("\n".join(_table(name, [row for row in rows if row["subset"] == "all"])))
-        except (KeyError, IndexError, TypeError) as error:
-            raise InputError(
-                f"evaluation[{name!r}] is not a table of `syncheck evaluate`; pass its --output"
-            ) from error
-    if not tables:
-        raise InputError("evaluation holds no table; pass the JSON that `syncheck evaluate --output FILE` wrote")
-    return tables
-
-
-def _table(name: str, rows: list[Mapping[str, Any]]) -> list[str]:
-    return [
-        f"{name} set: {rows[0]['sentences']} sentences, {rows[0]['unfaithful']} unfaithful; 95 % intervals.\n",
-        "| system | AUROC | average precision (unfaithful) | expected calibration error |",
-        "| --- | --- | --- | --- |",
-        *(
-            f"| {row['system']} | {_figure(row, 'auroc', '')} | {_figure(row, 'auprc', 'auprc_')} "
-            f"| {_figure(row, 'ece', 'ece_')} |"
-            for row in rows
-        ),
-    ]
-
-
-def _figure(row: Mapping[str, Any], name: str, prefix: str) -> str:
-    value, low, high = row[name], row[f"{prefix}low"], row[f"{prefix}high"]
-    if value is None:
-        return "-"
-    return f"{value:.3f}" + ("" if low is None or high is None else f" [{low:.3f}, {high:.3f}]")
-
-
-class StoredMonitor(MonitorParts):
-    """Base of :class:`syncheck.Monitor`: saves to and loads from a folder, on this machine or on the Hub."""
-
-    def save_pretrained(self, directory: str | Path) -> None:
-        """Write config, aggregator and LID references to a folder, which is made if needed.
-
-        The model and the aligner are named, not copied.
-        """
-        checkpoint.save(Path(directory), self)
-
-    def push_to_hub(
-        self,
-        repo_id: str,
-        *,
-        evaluation: Mapping[str, Any] | str | Path | None = None,
-        base_model: str | None = None,
-        licence: str | None = None,
-        private: bool | None = None,
-        revision: str | None = None,
-        commit_message: str | None = None,
-        token: str | bool | None = None,
-    ) -> str:
-        """Upload the files that :meth:`save_pretrained` writes, with a model card, to the Hugging Face Hub.
-
-        Parameters
-        ----------
-        repo_id
-            ``owner/name``; created if it does not exist.
-        evaluation
-            For the card: the JSON of ``syncheck evaluate --output``, or the path of its file.
-        base_model
-            For the card: the repository of the monitored model. None takes the name by which the model was loaded, and
-            no name for a monitor that reads text alone.
-        licence
-            For the card: an identifier known to the Hub, such as ``apache-2.0``.
-        private
-            True makes a new repository private; None takes the owner's default.
-        revision
-            A branch, created if it does not exist; None is the main one.
-        commit_message
-            None takes "Upload monitor".
-        token
-            Access token; None takes that of ``hf auth login``.
-
-        Returns
-        -------
-        str
-            Hash of the commit, which :meth:`from_pretrained` takes as ``revision``.
-
-        Raises
-        ------
-        CheckpointError
-            If the Hub cannot be reached or refuses the upload.
-        InputError
-            If the model's repository is not known, the aligner is a folder on this machine, or the evaluation has no
-            table.
-        WrongTypeError
-            If the evaluation has the wrong type.
-        """
-        import huggingface_hub
-
-        card = model_card(self, repo_id, evaluation=evaluation, base_model=base_model, licence=licence)
-        with TemporaryDirectory() as folder:
-            self.save_pretrained(folder)
-            (Path(folder) / "README.md").write_text(card, encoding="utf-8")
-            try:
-                huggingface_hub.create_repo(repo_id, private=private, token=token, exist_ok=True)
-                if revision is not None:
-                    huggingface_hub.create_branch(repo_id, branch=revision, token=token, exist_ok=True)
-                commit = huggingface_hub.upload_folder(
-                    repo_id=repo_id,
-                    folder_path=folder,
-                    commit_message=commit_message or "Upload monitor",
-                    revision=revision,
-                    token=token,
-                )
-            except (OSError, ValueError) as error:
-                raise CheckpointError(
-                    f"cannot push to {repo_id!r}: {describe_failure(error)}. Log in with `hf auth login`, or pass a "
-                    "token that may write there"
-                ) from error
-        return str(commit.oid)
-
-    @classmethod
-    def from_pretrained(
-        cls,
-        directory: str | Path,
-        *,
-        model: PreTrainedModel,
-        tokenizer: PreTrainedTokenizerBase,
-        aligner: Aligner | None = None,
-        trusted: Collection[str] = (),
-        revision: str | None = None,
-        **hub_options: Any,
-    ) -> Self:
-        """Load a monitor that :meth:`save_pretrained` or :meth:`push_to_hub` wrote; runs no code from there.
-
-        Parameters
-        ----------
-        directory
-            The folder, or a repository ``owner/name`` of the Hugging Face Hub if there is no folder of that name.
-        model, tokenizer
-            The model that the monitor was trained with, and its tokenizer.
-        aligner
-            An instance of the aligner that the monitor was trained with; None loads it.
-        trusted
-            Full names of types that a saved scikit-learn classifier of your own may consist of; see
-            :meth:`~syncheck.aggregators.Aggregator.load`.
-        revision
-            Branch, tag or commit of a repository; None is its main branch.
-        **hub_options
-            For a repository: ``token``, ``cache_dir``, and ``local_files_only=True`` to take it from the cache.
-
-        Raises
-        ------
-        UntrustedTypesError
-            If such a classifier has other types; the error lists them.
-        CheckpointError
-            If a file is missing or damaged, or a repository cannot be fetched.
-        InputError
-            If a revision is given for a folder.
-        MismatchError
-            If the monitor was trained with another model, tokenizer or aligner.
-        """
-        folder = fetched(directory, revision=revision, **hub_options)
-        return checkpoint.load(cls, folder, model=model, tokenizer=tokenizer, aligner=aligner, trusted=trusted)

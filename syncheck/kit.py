@@ -1,4 +1,4 @@
-"""The bundled starter kit: a small language model, an aligner and two trained aggregators."""
+"""The bundled starter kit: a small language model with its monitor, and the verifiers for text of any model."""
 
 from __future__ import annotations
 
@@ -6,16 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, overload
 
 import torch
 from transformers.utils.logging import disable_progress_bar, enable_progress_bar, is_progress_bar_enabled
 
-from syncheck.alignment import load_aligner
-from syncheck.checkpoint import GENERIC, GENERIC_READER, best_generic, packaged_monitor
-from syncheck.files import read_json
-from syncheck.given import check_choice
+from syncheck.aligners import load_aligner
+from syncheck.base.checks import check_choice
+from syncheck.base.files import read_json
+from syncheck.checkpoint import GENERIC, best_generic, packaged_monitor
 from syncheck.monitor import Monitor
+from syncheck.verifier import Verifier
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -55,16 +56,24 @@ def kit_language_model(device: str = "cpu") -> tuple[PreTrainedModel, PreTrained
     return model.to(device).eval(), tokenizer
 
 
-def load_kit(purpose: KitPurpose, *, device: str = "cpu") -> Monitor:
-    """Load a bundled monitor with its model; nothing is downloaded.
+@overload
+def load_kit(purpose: Literal["generation"], *, device: str = ...) -> Monitor: ...
+
+
+@overload
+def load_kit(purpose: Literal["generic", "generic-bundled", "generic-reader"], *, device: str = ...) -> Verifier: ...
+
+
+def load_kit(purpose: KitPurpose, *, device: str = "cpu") -> Monitor | Verifier:
+    """Load the bundled monitor with its model, or a bundled verifier; nothing is downloaded.
 
     Parameters
     ----------
     purpose
-        ``generation`` watches or steers the kit's own model. ``generic`` scores answers of other models from their
-        text alone, as ``Monitor(model, tokenizer)`` does with a model of your own: with the reader if its encoder is
-        in the cache of Hugging Face or installed, otherwise with the bundled aligner, which mostly compares words; a
-        warning says so, and the monitor's name says which. ``generic-reader`` and ``generic-bundled`` ask for one.
+        ``generation`` watches or steers the kit's own model. The others score answers of any model from their text
+        alone: ``generic`` as ``Verifier()``, with the reader if its encoder is in the cache of Hugging Face or
+        installed, otherwise with the bundled aligner, which mostly compares words; a warning says so, and the
+        verifier's name says which. ``generic-reader`` and ``generic-bundled`` ask for one.
     device
         ``cpu`` or ``cuda``.
 
@@ -76,10 +85,12 @@ def load_kit(purpose: KitPurpose, *, device: str = "cpu") -> Monitor:
         If ``generic-reader`` is asked for and the reader's encoder is not on this machine.
     """
     check_choice(purpose, "purpose", KitPurpose)
-    name = best_generic() if purpose == GENERIC else purpose
-    aligner = load_aligner("reader" if name == GENERIC_READER else "bundled", device=device)
+    if purpose != "generation":
+        name = best_generic() if purpose == GENERIC else purpose
+        return Verifier.from_pretrained(packaged_monitor(name), device=device)
+    aligner = load_aligner("bundled", device=device)
     model, tokenizer = kit_language_model(device)
-    return Monitor.from_pretrained(packaged_monitor(name), model=model, tokenizer=tokenizer, aligner=aligner)
+    return Monitor.from_pretrained(packaged_monitor(purpose), model=model, tokenizer=tokenizer, aligner=aligner)
 
 
 def demo_questions() -> Sequence[DemoQuestion]:

@@ -11,20 +11,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from syncheck.base.checks import check_sequence, check_text, check_texts
+from syncheck.base.errors import InputError, SyncheckError, WrongTypeError, describe_failure
 from syncheck.decoding import ScoredAnswer, Transcript, end_tokens_of
-from syncheck.decoding.generation import check_response
-from syncheck.decoding.measuring import unmeasured
-from syncheck.decoding.scored import scored_unmeasured
-from syncheck.errors import InputError, SyncheckError, WrongTypeError, describe_failure
-from syncheck.given import check_sequence, check_text, check_texts
-from syncheck.parts import MonitorParts, require_prompt
-from syncheck.schemas import needs_signals
-from syncheck.segments import Detokenizer, IncrementalSegmenter, in_given, positions_in, segment_given
+from syncheck.decoding.generation import after_end, check_response
+from syncheck.monitor_base import MonitorParts, require_prompt
+from syncheck.results import Report
+from syncheck.results.types import RagPrompt, SentenceSpan
 from syncheck.signals import check_window, encoding_of, switches_of
-from syncheck.types import RagPrompt, SentenceSpan
+from syncheck.text.sentences import Detokenizer, IncrementalSegmenter, TextTokens, ends_of, segment_given
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+    from transformers import PreTrainedModel
 
 logger = logging.getLogger(__name__)
 
@@ -50,12 +48,10 @@ def read_response(
     *,
     response_token_ids: Sequence[int] | None = None,
     sentences: Sequence[str] | None = None,
-    signals: bool = True,
 ) -> GivenResponse:
-    """Read a response as :meth:`syncheck.Monitor.score` takes it; it must fit the window if the model is to read it."""
+    """Read a response as :meth:`syncheck.Monitor.score` takes it; with its prompt it must fit the model's window."""
     require_prompt(prompt)
     model = monitor.model
-    bounded = signals or needs_signals(monitor.config.schema)
     given = [response is not None, response_token_ids is not None or sentences is not None]
     if sum(given) != 1:
         raise InputError(
@@ -66,35 +62,34 @@ def read_response(
         check_texts(sentences, "sentences")
     if response_token_ids is not None:
         token_ids, behind = _cut_at_end(_checked(model, response_token_ids), end_tokens_of(model, monitor.tokenizer))
-        if bounded:
-            check_window(model, len(prompt.with_context_ids) + len(token_ids))  # decoding a long text takes long
+        check_window(model, len(prompt.with_context_ids) + len(token_ids))  # decoding a long text takes long
         read = _decoded(monitor, prompt, token_ids, behind)
     else:
         text = "".join(sentences) if sentences is not None else response
         check_text(text, "response")
         assert text is not None
-        read = _tokenized(monitor, prompt, text, bounded=bounded)
+        read = _tokenized(monitor, prompt, text)
         if sentences is not None:
             sentences = _cut(sentences, len(read.transcript.text))
-    if bounded:
-        check_window(model, len(prompt.with_context_ids) + max(len(read.token_ids), 1))
-        check_response(model, prompt, len(read.token_ids))
+    check_window(model, len(prompt.with_context_ids) + max(len(read.token_ids), 1))
+    check_response(model, prompt, len(read.token_ids))
     if sentences is None:
         return read
     texts = [read.transcript.text[a:b] for a, b in read.transcript.char_spans]
     return replace(read, spans=segment_given(texts, sentences) if read.token_ids else [])
 
 
-def read_responses(
-    monitor: MonitorParts,
+Columns = tuple[RagPrompt, "str | GivenResponse | None", "Sequence[int] | None", "Sequence[str] | None"]
+"""A prompt with its response: a text or what was read of it, token ids, and sentences."""
+
+
+def columns_of(
     prompts: Sequence[RagPrompt],
     responses: Sequence[str | GivenResponse] | None,
     response_token_ids: Sequence[Sequence[int]] | None,
     sentences: Sequence[Sequence[str]] | None,
-    *,
-    signals: bool = True,
-) -> list[GivenResponse]:
-    """Read one response for each prompt, except those that are read already.
+) -> list[Columns]:
+    """Pair each prompt with its response.
 
     A different number of responses raises InputError; arguments that are not sequences raise WrongTypeError.
     """
@@ -107,33 +102,58 @@ def read_responses(
                 raise InputError(
                     f"{name} must have one entry for each of the {len(prompts)} prompts; found {len(given)}"
                 )
-    found = []
-    for i, prompt in enumerate(prompts):
-        response = None if responses is None else responses[i]
-        if not isinstance(response, GivenResponse):
-            response = read_response(
-                monitor,
-                prompt,
-                response,
-                response_token_ids=None if response_token_ids is None else response_token_ids[i],
-                sentences=None if sentences is None else sentences[i],
-                signals=signals,
-            )
-        found.append(response)
-    return found
+    nothing = [None] * len(prompts)
+    filled = (nothing if given is None else given for given in columns.values())
+    return list(zip(prompts, *filled, strict=True))
 
 
-def replay(
-    monitor: MonitorParts, prompts: Sequence[RagPrompt], given: Sequence[GivenResponse], *, signals: bool
-) -> list[ScoredAnswer]:
-    """Score responses in one batch; the model runs only if its signals are wanted or the schema needs them."""
-    if signals or needs_signals(monitor.config.schema):
-        with monitor.given_session(prompts) as watched:
-            watched.replay([g.token_ids for g in given], [g.spans for g in given], [g.transcript for g in given])
-        return watched.answers
-    scorers = {prompt: monitor.scorer(prompt) for prompt in prompts}
-    measured = [unmeasured(g.token_ids, g.spans, g.transcript) for g in given]
-    return scored_unmeasured([scorers[prompt] for prompt in prompts], measured)
+def read_responses(
+    monitor: MonitorParts,
+    prompts: Sequence[RagPrompt],
+    responses: Sequence[str | GivenResponse] | None,
+    response_token_ids: Sequence[Sequence[int]] | None,
+    sentences: Sequence[Sequence[str]] | None,
+) -> list[GivenResponse]:
+    """Read one response for each prompt, except those that are read already; errors as in :func:`columns_of`."""
+    return [
+        response
+        if isinstance(response, GivenResponse)
+        else read_response(monitor, prompt, response, response_token_ids=ids, sentences=cut)
+        for prompt, response, ids, cut in columns_of(prompts, responses, response_token_ids, sentences)
+    ]
+
+
+def verified(
+    monitor: MonitorParts,
+    prompt: RagPrompt,
+    response: str | GivenResponse | None = None,
+    *,
+    response_token_ids: Sequence[int] | None = None,
+    sentences: Sequence[str] | None = None,
+) -> Report:
+    """Score a response by its text alone, without the model; token ids are decoded up to an end-of-text token."""
+    require_prompt(prompt)
+    if isinstance(response, GivenResponse):
+        response = response.transcript.text
+    if response_token_ids is None:
+        return monitor.verifier.answer(prompt, response, sentences=sentences)
+    if response is not None:
+        raise InputError("pass either response or response_token_ids; found both")
+    ids, behind = _cut_at_end(
+        _checked(monitor.model, response_token_ids), end_tokens_of(monitor.model, monitor.tokenizer)
+    )
+    text = _decoded(monitor, prompt, ids, behind).transcript.text
+    if sentences is not None and "".join(sentences) != text:
+        raise InputError("sentences and response_token_ids must be of the same text; pass one of them")
+    report = monitor.verifier.answer(prompt, None if sentences else text, sentences=sentences or None)
+    return replace(report, after_end=after_end(monitor.model, monitor.tokenizer, behind))
+
+
+def replay(monitor: MonitorParts, prompts: Sequence[RagPrompt], given: Sequence[GivenResponse]) -> list[ScoredAnswer]:
+    """Measure and score responses in one batch."""
+    with monitor.given_session(prompts) as watched:
+        watched.replay([g.token_ids for g in given], [g.spans for g in given], [g.transcript for g in given])
+    return watched.answers
 
 
 def replay_batches(
@@ -141,7 +161,6 @@ def replay_batches(
     prompts: Sequence[RagPrompt],
     given: Sequence[GivenResponse],
     *,
-    signals: bool,
     batch_size: int,
     on_failure: Failed | None = None,
 ) -> Iterator[tuple[int, ScoredAnswer, float]]:
@@ -153,7 +172,7 @@ def replay_batches(
     def in_halves(batch: Sequence[int]) -> Iterator[tuple[int, ScoredAnswer, float]]:
         started = time.perf_counter()
         try:
-            answers = replay(monitor, [prompts[i] for i in batch], [given[i] for i in batch], signals=signals)
+            answers = replay(monitor, [prompts[i] for i in batch], [given[i] for i in batch])
         except SyncheckError:
             raise
         except Exception as error:  # whatever a model's forward raises, the other responses are replayed
@@ -204,42 +223,27 @@ def _batches_of_like_length(
         yield batch
 
 
-def _tokenized(monitor: MonitorParts, prompt: RagPrompt, text: str, *, bounded: bool, cut: int = 0) -> GivenResponse:
-    """Tokenise a text from character ``cut`` on, up to an end-of-text token that is written in it.
+def _tokenized(monitor: MonitorParts, prompt: RagPrompt, text: str) -> GivenResponse:
+    """Tokenise a text up to an end-of-text token that is written in it.
 
-    What is behind it is kept as ``after_end`` of the transcript. A text that the model does not read (``bounded`` is
-    false) has no such end. Characters are counted in the whole text. Llama-2's tokenizer puts a space before a text, so
-    its answers begin with one; such an answer is tokenised without the space.
+    What is behind it is kept as ``after_end`` of the transcript.
     """
-    model, tokenizer = monitor.model, monitor.tokenizer
-    # verbose=False: check_window reports a text that is too long.
-    encoded = tokenizer(text[cut:], add_special_tokens=False, return_offsets_mapping=tokenizer.is_fast, verbose=False)
-    token_ids, behind = _cut_at_end(encoded["input_ids"], end_tokens_of(model, tokenizer) if bounded else ())
-    without_space = int(not cut and text.startswith(" "))  # tokens that it may yet lose
-    if bounded:
-        check_window(model, len(prompt.with_context_ids) + len(token_ids) - without_space)
-    offsets = [(a + cut, b + cut) for a, b in encoded["offset_mapping"]] if tokenizer.is_fast else None
-    if len(token_ids) < len(encoded["input_ids"]):
-        text = _before_token(
-            tokenizer, text, encoded["input_ids"][len(token_ids)], offsets[len(token_ids)] if offsets else None
-        )
-        offsets = offsets[: len(token_ids)] if offsets else None
-    read = _decoded(monitor, prompt, token_ids, behind)
-    decoded = read.transcript
-    if not cut and text.startswith(" ") and decoded.text == " " + text:
-        return _tokenized(monitor, prompt, text, bounded=bounded, cut=1)
-    positions = positions_in(text, decoded.text, decoded.char_spans, offsets)
-    char_spans = [(positions[a], positions[b]) for a, b in decoded.char_spans]
-    transcript = replace(decoded, text=text, char_spans=char_spans)
-    return GivenResponse(read.token_ids, in_given(text, positions, read.spans), transcript)
-
-
-def _before_token(tokenizer: PreTrainedTokenizerBase, text: str, token_id: int, place: tuple[int, int] | None) -> str:
-    """Return the text before a token; all of it if the tokenizer put the token after the text."""
-    if place is None:  # a slow tokenizer gives no place, but the token is in the text under its name
-        return text.partition(tokenizer.convert_ids_to_tokens(token_id))[0]
-    start, stop = place
-    return text[:start] if start < stop else text
+    model, tokens = monitor.model, TextTokens(monitor.tokenizer, prompt.with_context_ids)
+    every, places = tokens(text, tokens.skipped(text))
+    token_ids, behind = _cut_at_end(every, end_tokens_of(model, monitor.tokenizer))
+    check_window(model, len(prompt.with_context_ids) + len(token_ids))
+    if len(token_ids) < len(every):
+        first, last = places[len(token_ids)]
+        text = text[:first] if first < last else text  # some tokenizers put the token behind every text
+    segmenter = IncrementalSegmenter(monitor.config.segmenter)
+    spans, end = [], 0
+    for token_id, stop in zip(token_ids, ends_of(places[: len(token_ids)], start=0), strict=True):
+        spans += segmenter.push(tokens.as_read(token_id, text[end:stop]))
+        end = stop
+    if token_ids:
+        spans += segmenter.finish(text[end:])
+    transcript = Transcript(text, segmenter.char_spans, after_end(model, monitor.tokenizer, behind))
+    return GivenResponse(token_ids, spans, transcript)
 
 
 def _decoded(monitor: MonitorParts, prompt: RagPrompt, token_ids: list[int], behind: list[int]) -> GivenResponse:
@@ -249,15 +253,8 @@ def _decoded(monitor: MonitorParts, prompt: RagPrompt, token_ids: list[int], beh
     spans = [span for token_id in token_ids for span in segmenter.push(detokenizer.push(token_id))]
     if token_ids:
         spans += segmenter.finish(detokenizer.flush())
-    transcript = Transcript(segmenter.text, segmenter.char_spans, _after_end(monitor, behind))
+    transcript = Transcript(segmenter.text, segmenter.char_spans, after_end(monitor.model, monitor.tokenizer, behind))
     return GivenResponse(token_ids, spans, transcript)
-
-
-def _after_end(monitor: MonitorParts, token_ids: list[int]) -> str:
-    """Return the text of tokens behind an end-of-text token, without the padding that generation puts there."""
-    padding = monitor.model.generation_config.pad_token_id
-    written = [token for token in token_ids if token != padding]
-    return monitor.tokenizer.decode(written, skip_special_tokens=True).strip() if written else ""
 
 
 def _cut(sentences: Sequence[str], length: int) -> list[str]:

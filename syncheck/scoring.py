@@ -1,31 +1,33 @@
-"""Scoring of measured sentences: features, support, aggregator and status."""
+"""Scoring of claims: support, features, aggregator, status and verdict."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import fields
+from dataclasses import dataclass, field, fields
 from functools import lru_cache, partial
 from math import log, log1p
 
 import numpy as np
 
 from syncheck.aggregators import Aggregator
-from syncheck.alignment import Aligner, AskedAligner, Chunk, EvidenceIndex, Unaligned, languages_of
+from syncheck.aligners import Aligner, AskedAligner, Unaligned, languages_of
+from syncheck.base.checks import check_share
+from syncheck.base.errors import NotReadyError
 from syncheck.config import BACKTRACK_THRESHOLD, PRUNE_THRESHOLD
-from syncheck.features.contrasts.contrast import contrast_with
-from syncheck.features.contrasts.differences import Difference
-from syncheck.features.contrasts.parsing import parse
-from syncheck.features.conversation import is_bare_answer, is_conversation, is_heading, is_reference
-from syncheck.features.groundedness import BEST_CHUNKS, ContextChunks, packaged_rarity, says_not_stated
-from syncheck.features.sentence import outweighs_contrasts, sentence_features, statement, text_features
-from syncheck.languages import foreign_language, readable
-from syncheck.lexical import LexicalShares, content_words, stem
-from syncheck.schemas import TEXT_FEATURES, EarlierSentences, SentenceText, needs_signals
-from syncheck.segments import SentenceCutter, is_checkable
-from syncheck.types import (
+from syncheck.contrasts.contrast import contrast_with
+from syncheck.contrasts.differences import Difference
+from syncheck.contrasts.parsing import parse
+from syncheck.features.schemas import TEXT_FEATURES, SentenceText, needs_signals
+from syncheck.features.sentence import outweighs_contrasts, sentence_features, text_features
+from syncheck.reading import Chunk, Claim, Context, EarlierSentences
+from syncheck.reading.wording import BEST_CHUNKS
+from syncheck.results import Report
+from syncheck.results.types import (
+    WITHOUT_CLAIM,
     Contrast,
     FeatureSchema,
+    Query,
     RagPrompt,
     Remark,
     SentenceFeatures,
@@ -33,8 +35,13 @@ from syncheck.types import (
     SentenceSignals,
     Status,
     Support,
+    TokenSignals,
     Verdict,
 )
+from syncheck.text.languages import foreign_language
+from syncheck.text.rarity import packaged_rarity
+from syncheck.text.statements import says_not_stated
+from syncheck.text.words import LexicalShares
 
 CONTRADICTED_ABOVE = 0.8
 """P(contradicted) above which a sentence below both thresholds gets the verdict ``contradicted``; the reader is then
@@ -42,23 +49,66 @@ right about 85 % of held-out claims, and above 0.5 about 78 %."""
 SMALLEST_SUPPORT = 1e-6
 """Least distance from 0 and 1 of a support that is turned into log-odds, for aligners that report none."""
 TEXTS_KEPT = 256
-"""Number of sentences and chunks of a prompt that are cached in the form that the contrast rules read, and compared."""
+"""Number of sentences and chunks of a context that are cached in the form that the rules read, and compared."""
 _CONTRASTS = frozenset(name for name in TEXT_FEATURES if name.startswith("contrast_"))
-_TEXT_ONLY = frozenset(TEXT_FEATURES) - {field.name for field in fields(LexicalShares)}
+_TEXT_ONLY = frozenset(TEXT_FEATURES) - {shares.name for shares in fields(LexicalShares)}
+
+
+@dataclass(slots=True)
+class _Judgement:
+    """What becomes known of a claim, step by step."""
+
+    claim: Claim
+    foreign: str | None = None
+    """Why the aligner does not read it: its language, or that of the passages."""
+    support: Support | None = None
+    unaligned: str | None = None
+    """Why the aligner found no support."""
+    features: SentenceFeatures = field(init=False)
+    status: Status = "no_aggregator"
+    reason: str | None = None
+    score: float | None = None
+    attribution: dict[str, float] = field(default_factory=dict)
+    contrasts: tuple[Contrast, ...] = ()
+    remarks: tuple[Remark, ...] = ()
+    verdict: Verdict | None = None
+
+    def result(self, latency_ms: float | None) -> SentenceScore:
+        """Return the sentence with all that became known."""
+        span, has_tokens = self.claim.span, self.claim.signals is not None
+        return SentenceScore(
+            text=self.claim.text,
+            start=span.start,
+            end=span.end,
+            token_start=span.token_start if has_tokens else None,
+            token_end=span.token_end if has_tokens else None,
+            score=self.score,
+            status=self.status,
+            features=self.features.to_dict(),
+            reason=self.reason,
+            attribution=self.attribution,
+            evidence=self.support.evidence if self.support else None,
+            latency_ms=latency_ms,
+            truncated=span.truncated,
+            verdict=self.verdict,
+            remarks=self.remarks,
+            contrasts=self.contrasts,
+        )
 
 
 class SentenceScorer:
-    """Scores the sentences of answers to one prompt.
+    """Scores the sentences of answers to one query.
 
     Without an aggregator, sentences get the status ``no_aggregator``; without an aligner, ``align_score`` is not
     measured. ``abbreviations`` end no sentence of the passages, as in
     :attr:`~syncheck.SegmenterConfig.abbreviations`. ``doubtful_below`` and ``unsupported_below`` are the thresholds of
-    verdicts, see :class:`~syncheck.types.SentenceScore`. ``monitor`` is the name of a bundled monitor, for the report.
+    verdicts, see :class:`~syncheck.results.types.SentenceScore`. ``monitor`` is the name of a bundled monitor, for the
+    report.
     """
 
     def __init__(
         self,
-        prompt: RagPrompt,
+        query: Query,
         *,
         schema: FeatureSchema,
         aggregator: Aggregator | None,
@@ -68,21 +118,24 @@ class SentenceScorer:
         unsupported_below: float = BACKTRACK_THRESHOLD,
         monitor: str | None = None,
     ) -> None:
-        self.prompt = prompt
+        self.query = query
         self.monitor = monitor
         self._thresholds = (doubtful_below, unsupported_below)
         self._schema = schema
         self._needs_signals = needs_signals(schema.version)
         self._aggregator = aggregator
         self._languages = None if aligner is None else languages_of(aligner)
-        self._passages, self._context_language = readable(prompt.passages, self._languages)
-        self._index = EvidenceIndex(self._passages, cut=SentenceCutter(abbreviations).texts)
-        self._aligner = None if aligner is None else AskedAligner(aligner, prompt.question, self._index)
-        self._question_words = frozenset(content_words(prompt.question))
-        self._lexicon = self._index.lexicon if prompt.has_context else None
-        reads_text = prompt.has_context and not _TEXT_ONLY.isdisjoint(schema.names)
+        self._context = Context(query, languages=self._languages, abbreviations=abbreviations)
+        self._aligner = None if aligner is None else AskedAligner(aligner, query.question, self._context.index)
+        self._reads_text = query.has_context and not _TEXT_ONLY.isdisjoint(schema.names)
         self._compare = lru_cache(TEXTS_KEPT)(partial(contrast_with, read=lru_cache(TEXTS_KEPT)(parse)))
-        self._chunks = ContextChunks.from_texts([c.text for c in self._index.chunks]) if reads_text else None
+
+    @property
+    def prompt(self) -> RagPrompt:
+        """The query as the prompt of the monitored model; NotReadyError if text alone is read."""
+        if not isinstance(self.query, RagPrompt):
+            raise NotReadyError("text alone is scored here, without a language model, so there is no prompt")
+        return self.query
 
     @property
     def has_scores(self) -> bool:
@@ -102,164 +155,152 @@ class SentenceScorer:
         earlier: Sequence[Sequence[SentenceScore]],
         since: float | None = None,
     ) -> list[list[SentenceScore]]:
-        """Score the next sentences of several answers together, in one batch of the aligner.
+        """Score the next sentences of several answers together, as measured; see :meth:`claims`."""
+        return self.claims([[Claim.measured(s) for s in answer] for answer in answers], earlier=earlier, since=since)
+
+    def claims(
+        self,
+        answers: Sequence[Sequence[Claim]],
+        *,
+        earlier: Sequence[Sequence[SentenceScore]],
+        since: float | None = None,
+    ) -> list[list[SentenceScore]]:
+        """Score the next claims of several answers together, in one batch of the aligner.
 
         Parameters
         ----------
         answers
-            The next sentences of each answer, as measured.
+            The next claims of each answer.
         earlier
             Scores of all earlier sentences of each answer.
         since
-            Value of ``time.perf_counter()`` when the sentences were known to be complete; None for given responses.
+            Value of ``time.perf_counter()`` when the claims were known to be complete; None for given responses.
         """
-        sentences = [sentence for answer in answers for sentence in answer]
-        if not sentences:
+        judged = [[_Judgement(claim, self._foreign(claim)) for claim in answer] for answer in answers]
+        every = [one for answer in judged for one in answer]
+        if not every:
             return [[] for _ in answers]
-        foreign = [self._foreign(s.text) for s in sentences]
-        supports, unaligned = self._supports([s.text for s in sentences], foreign)
-        before = self._earlier(answers, earlier, supports)
-        features = [self.features(*found) for found in zip(sentences, supports, before, strict=True)]
-        found = [self._status(*each) for each in zip(sentences, foreign, unaligned, strict=True)]
-        statuses = [status for status, _ in found]
-        scores, attributions = self._aggregate(features, statuses)
-        contrasts = [
-            self._contrasts_with(sentence.text, *each)
-            for sentence, each in zip(sentences, zip(scores, supports, strict=True), strict=True)
-        ]
-        remarks = [self._remarks_on(s.text) for s in sentences]
-        verdicts = [self._verdict_on(*each) for each in zip(scores, supports, contrasts, remarks, strict=True)]
-        remarks = [self._with_unread(*each) for each in zip(remarks, verdicts, strict=True)]
+        self._align(every)
+        for answer, scored in zip(judged, earlier, strict=True):
+            self._measure(answer, scored)
+        for one in every:
+            one.status, one.reason = self._status(one)
+        self._aggregate([one for one in every if one.status == "scored"])
+        for one in every:
+            self._describe(one)
         latency_ms = None if since is None else (time.perf_counter() - since) * 1e3
-        scored = iter(
-            SentenceScore(
-                text=sentence.text,
-                start=sentence.span.start,
-                end=sentence.span.end,
-                token_start=sentence.span.token_start,
-                token_end=sentence.span.token_end,
-                score=score,
-                status=status,
-                features=values.to_dict(),
-                reason=reason,
-                attribution=attribution,
-                evidence=support.evidence if support else None,
-                latency_ms=latency_ms,
-                truncated=sentence.span.truncated,
-                verdict=verdict,
-                remarks=remarked,
-                contrasts=differences,
-            )
-            for sentence, support, values, (status, reason), score, attribution, verdict, differences, remarked in zip(
-                sentences, supports, features, found, scores, attributions, verdicts, contrasts, remarks, strict=True
-            )
-        )
-        return [[next(scored) for _ in answer] for answer in answers]
+        return [[one.result(latency_ms) for one in answer] for answer in judged]
 
-    def features(
-        self, sentence: SentenceSignals, support: Support | None, earlier: EarlierSentences
-    ) -> SentenceFeatures:
-        """Compute the features of one sentence."""
+    def features(self, claim: Claim, support: Support | None, earlier: EarlierSentences) -> SentenceFeatures:
+        """Compute the features of one claim."""
         text = SentenceText(
-            sentence.text, len(sentence.token_ids), self._question_words, self._lexicon, support, earlier
+            claim.text,
+            None if claim.signals is None else len(claim.signals.token_ids),
+            self._context.question_words,
+            self._context.lexicon,
+            support,
+            earlier,
         )
-        return sentence_features(self._schema, sentence, text, text_values=self._text_values(sentence.text, support))
+        return sentence_features(self._schema, claim.signals, text, text_values=self._text_values(claim, support))
 
-    def _text_values(self, sentence: str, support: Support | None) -> dict[str, float] | None:
-        if self._chunks is None or self._lexicon is None:
+    def _text_values(self, claim: Claim, support: Support | None) -> dict[str, float] | None:
+        context = self._context
+        if not self._reads_text or context.wordings is None or context.lexicon is None:
             return None
         return text_features(
-            sentence,
+            claim.text,
             logit=None if support is None else _log_odds(support),
             outweighed=support is not None and outweighs_contrasts(support),
-            chunks=self._chunks,
-            best=self._index.best(statement(sentence), BEST_CHUNKS),
-            lexicon=self._lexicon,
+            chunks=context.wordings,
+            best=context.index.best(claim.statement, BEST_CHUNKS),
+            lexicon=context.lexicon,
             rarity=packaged_rarity(),
             compare=self._compare,
         ).values
 
-    def _earlier(
-        self,
-        answers: Sequence[Sequence[SentenceSignals]],
-        earlier: Sequence[Sequence[SentenceScore]],
-        supports: Sequence[Support | None],
-    ) -> list[EarlierSentences]:
-        """Return the earlier sentences of the answer for each sentence."""
-        found = []
-        own = iter(supports)
-        for answer, scored in zip(answers, earlier, strict=True):
-            before = EarlierSentences.of((score.text, score.features.get("align_score")) for score in scored)
-            for sentence in answer:
-                found.append(before)
-                support = next(own)
-                before = before.followed_by(sentence.text, None if support is None else support.score)
-        return found
-
-    def _foreign(self, sentence: str) -> str | None:
-        """Return the reason if the aligner does not read the language of the sentence or the context, else None."""
-        if self._languages is None or not is_checkable(sentence):
+    def _foreign(self, claim: Claim) -> str | None:
+        """Return the reason if the aligner does not read the language of the claim or the context, else None."""
+        if self._languages is None or not claim.is_checkable:
             return None
-        name, language = "context", self._context_language
+        name, language = "context", self._context.language
         if language is None:
-            name, language = "sentence", foreign_language(sentence, self._languages)
+            name, language = "sentence", foreign_language(claim.text, self._languages)
         read = ", ".join(sorted(self._languages))
         return None if language is None else f"the {name} is in {language!r}; the aligner reads {read}"
 
-    def _supports(
-        self, texts: Sequence[str], foreign: Sequence[str | None]
-    ) -> tuple[list[Support | None], list[str | None]]:
-        """Return the support of each text that can be checked, and the reason where the aligner found none."""
-        supports: list[Support | None] = [None] * len(texts)
-        unaligned: list[str | None] = [None] * len(texts)
-        wanted = [i for i, text in enumerate(texts) if is_checkable(text) and foreign[i] is None]
-        if self._aligner is None or not self.prompt.has_context or not wanted:
-            return supports, unaligned
-        for i, found in zip(wanted, self._aligner(self._passages, [texts[i] for i in wanted]), strict=True):
-            if isinstance(found, Unaligned):
-                unaligned[i] = found.reason
+    def _align(self, judged: Sequence[_Judgement]) -> None:
+        """Find the support of each claim that can be checked, or the reason why the aligner found none."""
+        wanted = [one for one in judged if one.claim.is_checkable and one.foreign is None]
+        if self._aligner is None or not self.query.has_context or not wanted:
+            return
+        found = self._aligner(self._context.passages, [one.claim.text for one in wanted])
+        for one, support in zip(wanted, found, strict=True):
+            if isinstance(support, Unaligned):
+                one.unaligned = support.reason
             else:
-                supports[i] = found
-        return supports, unaligned
+                one.support = support
 
-    def _verdict_on(
-        self,
-        score: float | None,
-        support: Support | None,
-        contrasts: tuple[Contrast, ...],
-        remarks: tuple[Remark, ...],
-    ) -> Verdict | None:
-        if score is None:
+    def _measure(self, answer: Sequence[_Judgement], scored: Sequence[SentenceScore]) -> None:
+        """Compute the features of the next claims of an answer, each with the sentences before it."""
+        before = EarlierSentences.of((score.text, score.features.get("align_score")) for score in scored)
+        for one in answer:
+            one.features = self.features(one.claim, one.support, before)
+            before = before.followed_by(one.claim.text, None if one.support is None else one.support.score)
+
+    def _status(self, one: _Judgement) -> tuple[Status, str | None]:
+        """Return the status of a claim, and the reason why there is no score."""
+        claim = one.claim
+        broken = None if claim.signals is None else not_finite(claim.signals, has_context=self.query.has_context)
+        nothing = None if self._needs_signals else claim.without_claim
+        reasons: list[tuple[Status, str | None]] = [
+            ("failed", broken),
+            ("no_context", None if self.query.has_context else "the context is empty"),
+            ("not_checkable", None if claim.is_checkable else "no letter or digit"),
+            ("not_checkable", "no token of its own" if claim.is_tokenless else None),
+            nothing or ("not_a_claim", None),
+            ("unsupported_language", one.foreign),
+            ("failed", one.unaligned),
+        ]
+        known: Status = "no_aggregator" if self._aggregator is None else "scored"
+        return next(((status, reason) for status, reason in reasons if reason is not None), (known, None))
+
+    def _aggregate(self, scored: Sequence[_Judgement]) -> None:
+        """Turn the features of the claims into scores, and say what each feature contributes."""
+        if self._aggregator is None or not scored:
+            return
+        rows = np.stack([one.features.values for one in scored])
+        for one, score in zip(scored, self._aggregator.score(rows), strict=True):
+            one.score, one.attribution = float(score), self._aggregator.attribution(one.features.values)
+
+    def _describe(self, one: _Judgement) -> None:
+        """Add contrasts, remarks and the verdict of a claim whose score is known."""
+        one.contrasts = self._contrasts_with(one)
+        one.remarks = one.claim.remarks(self._context)
+        one.verdict = self._verdict_on(one)
+        is_open = one.verdict not in (None, "supported")
+        if is_open and self._context.passages != self.query.passages:
+            one.remarks = (*one.remarks, "passages_not_read")
+
+    def _verdict_on(self, one: _Judgement) -> Verdict | None:
+        if one.score is None:
             return None
-        if score >= min(self._thresholds):
-            return "supported" if score >= max(self._thresholds) else "doubtful"
-        against = None if support is None else support.contradicted
-        told = against is not None and against > CONTRADICTED_ABOVE and "no_passage_touches" not in remarks
-        return "contradicted" if contrasts or told else "unsupported"
+        if one.score >= min(self._thresholds):
+            return "supported" if one.score >= max(self._thresholds) else "doubtful"
+        against = None if one.support is None else one.support.contradicted
+        told = against is not None and against > CONTRADICTED_ABOVE and "no_passage_touches" not in one.remarks
+        return "contradicted" if one.contrasts or told else "unsupported"
 
-    def _remarks_on(self, sentence: str) -> tuple[Remark, ...]:
-        if self._lexicon is None or not is_checkable(sentence):
-            return ()
-        if says_not_stated(sentence):
-            return ("says_not_stated",)
-        stems = {stem(word) for word in content_words(statement(sentence))}
-        return ("no_passage_touches",) if stems and stems.isdisjoint(self._lexicon.stems) else ()
-
-    def _with_unread(self, remarks: tuple[Remark, ...], verdict: Verdict | None) -> tuple[Remark, ...]:
-        """Add that passages were not read, if they might support the sentence."""
-        is_open = verdict not in (None, "supported") and self._passages != self.prompt.passages
-        return (*remarks, "passages_not_read") if is_open else remarks
-
-    def _contrasts_with(self, sentence: str, score: float | None, support: Support | None) -> tuple[Contrast, ...]:
+    def _contrasts_with(self, one: _Judgement) -> tuple[Contrast, ...]:
         """Return the contrasts with the context, if the score depends on them or is below ``supported``."""
-        if score is None or says_not_stated(sentence) or (support is not None and outweighs_contrasts(support)):
+        sentence, score = one.claim.text, one.score
+        if score is None or says_not_stated(sentence) or (one.support and outweighs_contrasts(one.support)):
             return ()
         if score >= max(self._thresholds) and _CONTRASTS.isdisjoint(self._schema.names):
             return ()
         if foreign_language(sentence, {"en"}):
             return ()
-        stated = statement(sentence)
-        chunks = [self._index.chunks[number] for number in self._index.best(stated, BEST_CHUNKS)]
+        stated, index = one.claim.statement, self._context.index
+        chunks = [index.chunks[number] for number in index.best(stated, BEST_CHUNKS)]
         compared = self._compare(stated, tuple(chunk.text for chunk in chunks))
         nearest = [chunks[compared.chunk], *chunks] if compared.found else []
         return tuple(
@@ -268,53 +309,41 @@ class SentenceScorer:
             if not any(_is_within(found, other) for other in compared.found)
         )
 
-    def _status(
-        self, sentence: SentenceSignals, foreign: str | None, unaligned: str | None
-    ) -> tuple[Status, str | None]:
-        """Return the status, and the reason why there is no score."""
-        broken = not_finite(sentence, has_context=self.prompt.has_context) if sentence.measured else None
-        if broken is not None:
-            return "failed", broken
-        if not self.prompt.has_context:
-            return "no_context", "the context is empty"
-        if not is_checkable(sentence.text):
-            return "not_checkable", "no letter or digit"
-        if not len(sentence.token_ids):
-            return "not_checkable", "no token of its own"
-        nothing = None if self._needs_signals else self._claims_nothing(sentence.text)
-        if nothing is not None:
-            return "not_checkable", nothing
-        if foreign is not None:
-            return "unsupported_language", foreign
-        if unaligned is not None:
-            return "failed", unaligned
-        return ("scored" if self._aggregator is not None else "no_aggregator"), None
 
-    def _claims_nothing(self, sentence: str) -> str | None:
-        """Return what a sentence is that claims nothing, as far as text alone tells, else None."""
-        if is_bare_answer(sentence):
-            return "a bare yes or no, which says nothing without its question"
-        if is_reference(sentence):
-            return "a reference to passages, which claims nothing"
-        if "no_passage_touches" in self._remarks_on(sentence):
-            if is_conversation(sentence):
-                return "a phrase of conversation, which claims nothing"
-            if is_heading(sentence):
-                return "a heading, which claims nothing"
+def report_of(
+    scorer: SentenceScorer,
+    response: str,
+    sentences: Sequence[SentenceScore],
+    *,
+    stop: str | None,
+    seconds: float | None,
+) -> Report:
+    """Return the report of an answer of which text alone was read; arguments as in :class:`syncheck.Report`."""
+    tokens = TokenSignals.concatenate([], text=response, char_spans=np.empty((0, 2)))
+    return Report(scorer.query, response, tuple(sentences), tokens, stop, seconds, monitor=scorer.monitor)
+
+
+def check_stop_below(stop_below: float | None, *, has_scores: bool) -> None:
+    """Refuse a threshold outside [0, 1] (InputError), or any threshold without scores (NotReadyError)."""
+    if stop_below is None:
+        return
+    check_share(stop_below, "stop_below")
+    if not has_scores:
+        raise NotReadyError("the monitor has no aggregator, so no sentence has a score; train one with Monitor.fit")
+
+
+def falls_below(sentence: SentenceScore, threshold: float) -> bool:
+    """Return True if a sentence that makes a claim has a score below the threshold, or no score."""
+    if sentence.status in WITHOUT_CLAIM:
+        return False
+    return sentence.score is None or sentence.score < threshold
+
+
+def first_below(sentences: Sequence[SentenceScore], threshold: float | None) -> int | None:
+    """Return the index of the first sentence that falls below a threshold; None if none does."""
+    if threshold is None:
         return None
-
-    def _aggregate(
-        self, features: Sequence[SentenceFeatures], statuses: Sequence[Status]
-    ) -> tuple[list[float | None], list[dict[str, float]]]:
-        scores: list[float | None] = [None] * len(features)
-        attributions: list[dict[str, float]] = [{} for _ in features]
-        wanted = [i for i, status in enumerate(statuses) if status == "scored"]
-        if self._aggregator is not None and wanted:
-            rows = np.stack([features[i].values for i in wanted])
-            for i, score in zip(wanted, self._aggregator.score(rows), strict=True):
-                scores[i] = float(score)
-                attributions[i] = self._aggregator.attribution(features[i].values)
-        return scores, attributions
+    return next((index for index, sentence in enumerate(sentences) if falls_below(sentence, threshold)), None)
 
 
 def _passage_with(words: str, chunks: Sequence[Chunk]) -> int:

@@ -23,11 +23,11 @@ from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedTokenizerBase,
 from transformers.generation import LogitsProcessor
 
 from syncheck.aggregators import Aggregator
+from syncheck.base.errors import InputError
 from syncheck.config import MonitorConfig
-from syncheck.errors import InputError
+from syncheck.features.schemas import feature_schema
 from syncheck.monitor import Monitor
-from syncheck.schemas import feature_schema
-from syncheck.types import Evidence, FeatureSchema, Support
+from syncheck.results.types import Evidence, FeatureSchema, Support
 
 __all__ = [
     "BrokenAligner",

@@ -6,37 +6,26 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 ROOT = Path(__file__).parents[1]
-FOUNDATION = frozenset(
-    """
-    chats config connection errors files given languages lexical passages pretrained printable schemas types
-    """.split()
-)
-STAGES = frozenset({"aggregators", "alignment", "features", "prompts", "segments", "signals"})
 ROOMS = (
-    *(
-        "scoring",
-        "report",
-        "decoding",
-        "events",
-        "overheard",
-        "attach",
-        "parts",
-        "replay",
-        "checkpoint",
-        "hub",
-        "labelling",
-    ),
-    *("labelling", "streams", "monitor", "endpoints", "kit", "corpus", "evaluation", "training", "spans", "serving"),
-    *("integrations", "cli", "testing"),
+    *("base", "results", "text", "reading", "aligners", "contrasts", "features", "config", "aggregators", "scoring"),
+    *("watching", "checkpoint", "hub", "verifier"),
+    *("prompts", "signals", "decoding", "monitor_base", "stored_monitor", "replay", "model_monitor"),
+    *("labelling", "corpus", "evaluation", "training", "monitor", "kit", "spans", "endpoints"),
+    *("report", "serving", "integrations", "cli", "testing"),
 )
-"""What composes the stages; each may import those before it."""
-RESULTS = frozenset({"syncheck.spans.items", "syncheck.spans.words"})
-"""Modules of a later room that hold nothing but data, which ``report`` draws."""
-STARTS = {"syncheck/monitor.py": "training"}
-"""``Monitor.fit`` and ``adapt`` start what is built upon the monitor: inside the method, and never for a type."""
+"""The parts of ``syncheck`` in the order of imports: each may import those before it, lazily too, and no other."""
+APART = {
+    "aligners": frozenset(),
+    "contrasts": frozenset({"aligners"}),
+    "features": frozenset({"aligners"}),
+    "aggregators": frozenset({"aligners", "contrasts"}),
+    "signals": frozenset(ROOMS) - {"base", "results", "signals"},
+}
+"""Stages, and the parts that come before each and that it does not import all the same."""
+WITHOUT_MODEL = ROOMS[: ROOMS.index("verifier") + 1]
+"""Parts that need no language model: they import neither transformers' causal models nor what reads one."""
 COMMAND_LINE = frozenset({"cli"})
-COMPOSERS = frozenset({"__init__", *ROOMS})
-PUBLIC_ROOMS = frozenset({"syncheck.decoding", "syncheck.errors", "syncheck.report", "syncheck.types"})
+PUBLIC_ROOMS = frozenset({"syncheck.base.errors", "syncheck.decoding", "syncheck.results", "syncheck.results.types"})
 """Public subpackages, which fod may import from beside ``syncheck`` itself."""
 OUTSIDE = frozenset({"benchmarks", "examples", "tests"})
 PICKLES = frozenset({"cloudpickle", "dill", "joblib", "marshal", "pickle", "shelve"})
@@ -81,7 +70,7 @@ def violations(path: str, source: str, *, public: Collection[str]) -> list[str]:
 
 
 def import_graph() -> dict[str, set[str]]:
-    """Return the modules that each module imports as it is loaded or for a type, names of packages by their stubs."""
+    """Return the modules that each module imports, lazily or for a type too, names of packages by their stubs."""
     modules = {name.replace("/", ".").removesuffix(".py").removesuffix(".__init__"): name for name in package_files()}
     stubs = {
         (module, alias.asname or alias.name): f"{module}.{node.module}"
@@ -93,7 +82,7 @@ def import_graph() -> dict[str, set[str]]:
     }
     graph: dict[str, set[str]] = {}
     for module, path in modules.items():
-        found = (imported for imported in imports(ast.parse((ROOT / path).read_text("utf-8"))) if not imported.lazy)
+        found = imports(ast.parse((ROOT / path).read_text("utf-8")))
         graph[module] = {_defining(i.module, i.name, modules, stubs) for i in found} & modules.keys() - {module}
     return graph
 
@@ -130,12 +119,11 @@ def _broken_imports(path: str, imported: Import, public: Collection[str]) -> Ite
         yield f"imports {imported.module}; only {PICKLE_READER} may read pickles, through its allow-list"
     if package == "syncheck" and imported.root == "fod" and not (part in COMMAND_LINE and imported.lazy):
         yield "imports fod; only the command line may, inside the function that needs it"
-    if package == "syncheck" and imported.root == "syncheck" and part in FOUNDATION | STAGES:
-        if imported.part not in FOUNDATION | {part}:
-            yield f"{part} imports {imported.part}; a stage imports the foundation ({', '.join(sorted(FOUNDATION))})"
-    if package == "syncheck" and imported.root == "syncheck" and part in ROOMS and imported.part in ROOMS:
-        if ROOMS.index(imported.part) > ROOMS.index(part) and not _may_reach_up(path, part, imported):
-            yield f"{part} imports {imported.part}, which comes after it; imports run down the order of ROOMS"
+    if package == "syncheck" and imported.root == "syncheck" and part in ROOMS and imported.part != "__version__":
+        if imported.part in APART.get(part, ()):
+            yield f"{part} imports {imported.part}; stages do not import each other"
+        elif imported.part not in ROOMS[: ROOMS.index(part) + 1]:
+            yield f"{part} imports {imported.part}, which does not come before it; imports run down the order of ROOMS"
     if package == "fod" and imported.root == "syncheck":
         if imported.module not in PUBLIC_ROOMS and (imported.module != "syncheck" or imported.name not in public):
             yield f"imports {imported.module}.{imported.name}; fod uses syncheck and {', '.join(sorted(PUBLIC_ROOMS))}"
@@ -160,13 +148,8 @@ def _relative_imports(tree: ast.Module) -> Iterator[tuple[int, str]]:
 
 def _unplaced(path: str) -> Iterator[tuple[int, str]]:
     package, part = _place(path)
-    if package == "syncheck" and part not in FOUNDATION | STAGES | COMPOSERS:
-        yield 1, f"{part} is neither foundation, stage nor composer; decide which in tests/boundaries.py"
-
-
-def _may_reach_up(path: str, part: str, imported: Import) -> bool:
-    started = imported.lazy and STARTS.get(path) == imported.part
-    return started or (part == "report" and imported.module in RESULTS)
+    if package == "syncheck" and part not in {"__init__", *ROOMS}:
+        yield 1, f"{part} has no place in the order of imports; decide it in tests/boundaries.py"
 
 
 def _place(path: str) -> tuple[str, str]:

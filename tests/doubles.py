@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from tokenizers import normalizers
 
-from syncheck.files import write_digests
+from syncheck.base.files import write_digests
 
 LAYERS = (2, 3, 4)
 """Decoder blocks, of six, with references in tests/golden/signals."""

@@ -7,12 +7,7 @@ import torch
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import BertConfig, BertForTokenClassification, PreTrainedTokenizerFast
 
-from syncheck.spans import (
-    SoftSpan,
-    SpanItem,
-    SpanLabels,
-    hard_spans,
-)
+from syncheck.results import SoftSpan, SpanItem, SpanLabels, hard_spans
 
 NAMES = ("Anna", "Bert", "Carl", "Dora", "Emil", "Frida", "Gustav", "Hilda")
 

@@ -11,7 +11,7 @@ LISTED = [path for names, _ in ROWS for path in re.findall(r"`([\w.]+)`", names)
 ADAPTERS = ("syncheck.integrations", "syncheck.integrations.langchain", "syncheck.integrations.llama_index")
 MODULES = (
     *("syncheck", *sorted(PUBLIC_ROOMS), *ADAPTERS),
-    *("syncheck.corpus", "syncheck.endpoints", "syncheck.testing", "fod"),
+    *("syncheck.corpus", "syncheck.endpoints", "syncheck.report", "syncheck.testing", "fod"),
 )
 
 

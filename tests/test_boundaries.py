@@ -3,7 +3,7 @@
 from graphlib import TopologicalSorter
 
 import pytest
-from boundaries import COMPOSERS, FOUNDATION, ROOT, STAGES, import_graph, package_files, violations
+from boundaries import APART, ROOMS, ROOT, import_graph, package_files, violations
 
 import syncheck
 
@@ -19,38 +19,40 @@ def test_module_keeps_the_borders(path):
 def test_no_imports_run_in_a_circle():
     graph = import_graph()
     assert "syncheck.training.fit" in graph["syncheck.training.adapt"]
-    assert "syncheck.report.model" in graph["syncheck.monitor"]  # named by its package's stub
+    assert "syncheck.results.report" in graph["syncheck.model_monitor"]  # named by its package's stub
     TopologicalSorter(graph).prepare()  # CycleError names the modules
 
 
-def test_a_part_belongs_to_one_layer_only():
-    assert not FOUNDATION & STAGES
-    assert not COMPOSERS & (FOUNDATION | STAGES)
+def test_each_part_has_one_place():
+    assert len(set(ROOMS)) == len(ROOMS)
+    assert set(APART) <= set(ROOMS)
 
 
 def test_a_new_part_needs_a_decision():
     (found,) = violations("syncheck/extras/more.py", "", public=PUBLIC)
-    assert found.startswith("syncheck/extras/more.py:1: extras is neither")
+    assert found.startswith("syncheck/extras/more.py:1: extras has no place")
 
 
 @pytest.mark.parametrize(
     ("path", "line"),
     [
-        ("syncheck/features/sentence.py", "from syncheck.alignment.protocol import Aligner"),
-        ("syncheck/features/sentence.py", "from syncheck import alignment"),
+        ("syncheck/features/sentence.py", "from syncheck.aligners.protocol import Aligner"),
+        ("syncheck/features/sentence.py", "from syncheck import aligners"),
         ("syncheck/features/sentence.py", "from syncheck import Monitor"),
         ("syncheck/features/sentence.py", "import syncheck.signals"),
         ("syncheck/features/sentence.py", "import syncheck"),
-        ("syncheck/lexical.py", "import syncheck.signals"),
-        ("syncheck/signals/forward.py", "from syncheck.segments import Segmenter"),
+        ("syncheck/text/words.py", "import syncheck.signals"),
+        ("syncheck/signals/forward.py", "from syncheck.text.sentences import Segmenter"),
         ("syncheck/signals/forward.py", "def f():\n    from syncheck.monitor import Monitor"),
-        ("syncheck/types.py", "from syncheck.prompts import plain_prompt"),
+        ("syncheck/results/types.py", "from syncheck.prompts import plain_prompt"),
         ("syncheck/signals/forward.py", "from .lid import lid"),
         ("syncheck/decoding/session.py", "from syncheck.monitor import Monitor"),
-        ("syncheck/report/model.py", "from syncheck.spans.mikani import SpanRegressor"),
+        ("syncheck/results/report.py", "from syncheck.spans.mikani import SpanRegressor"),
         ("syncheck/labelling/labels.py", "def f():\n    from syncheck.training import fit_monitor"),
-        ("syncheck/monitor.py", "from syncheck.training import fit_monitor"),
-        ("syncheck/parts.py", "def f():\n    from syncheck.training import fit_monitor"),
+        ("syncheck/model_monitor.py", "from syncheck.training import fit_monitor"),
+        ("syncheck/verifier.py", "def f():\n    from syncheck.model_monitor import ModelMonitor"),
+        ("syncheck/results/report.py", "def f():\n    from syncheck.report.html import render_html"),
+        ("syncheck/monitor_base.py", "def f():\n    from syncheck.training import fit_monitor"),
         ("syncheck/replay.py", "from syncheck.monitor import Monitor"),
         ("syncheck/monitor.py", "from fod import FODGenerator"),
         ("syncheck/monitor.py", "def f():\n    import fod"),
@@ -70,7 +72,7 @@ def test_a_new_part_needs_a_decision():
         ("syncheck/aggregators/aggregator.py", "from joblib import load"),
         ("syncheck/aggregators/published.py", "import dill"),
         ("syncheck/monitor.py", "import numpy as np\nnp.load('a', allow_pickle=True)"),
-        ("syncheck/alignment/bundled.py", "import torch\nflag = False\ntorch.load('a', weights_only=flag)"),
+        ("syncheck/aligners/bundled.py", "import torch\nflag = False\ntorch.load('a', weights_only=flag)"),
         ("syncheck/report/html.py", "print('x')"),
         ("fod/search.py", "def f():\n    print('x')"),
     ],
@@ -84,23 +86,23 @@ def test_a_broken_border_is_found_on_its_line(path, line):
 @pytest.mark.parametrize(
     ("path", "line"),
     [
-        ("syncheck/features/sentence.py", "from syncheck.types import Support"),
-        ("syncheck/features/sentence.py", "from syncheck import errors"),
+        ("syncheck/features/sentence.py", "from syncheck.results.types import Support"),
+        ("syncheck/features/sentence.py", "from syncheck.base.errors import InputError"),
         ("syncheck/signals/forward.py", "from syncheck.signals.lid import lid"),
         ("syncheck/monitor.py", "from syncheck.signals import TokenRecorder"),
         ("syncheck/report/html.py", "from syncheck.report.layout import CaseView"),
-        ("syncheck/report/html.py", "from syncheck.spans.items import SpanItem"),
-        ("syncheck/monitor.py", "def f():\n    from syncheck.training import fit_monitor"),
+        ("syncheck/report/html.py", "from syncheck.results.spans import SpanItem"),
+        ("syncheck/monitor.py", "from syncheck.training import fit_monitor"),
         ("syncheck/cli/__init__.py", "def f():\n    from fod import FODGenerator"),
         ("syncheck/cli/demo.py", "def f():\n    from fod import FODGenerator"),
         ("syncheck/cli/__init__.py", "print('x')"),
         ("fod/search.py", "from fod.types import Beam"),
         ("fod/search.py", "from syncheck import Monitor, RagPrompt"),
-        ("fod/search.py", "from syncheck.types import RagPrompt"),
+        ("fod/search.py", "from syncheck.results.types import RagPrompt"),
         ("syncheck/aggregators/published.py", "import pickle"),
-        ("syncheck/alignment/bundled.py", "from pickle import UnpicklingError"),
-        ("syncheck/features/sentence.py", "from syncheck.lexical import Overlap"),
-        ("syncheck/alignment/bundled.py", "import torch\ntorch.load('a', weights_only=True)"),
+        ("syncheck/aligners/bundled.py", "from pickle import UnpicklingError"),
+        ("syncheck/features/sentence.py", "from syncheck.text.words import Overlap"),
+        ("syncheck/aligners/bundled.py", "import torch\ntorch.load('a', weights_only=True)"),
     ],
 )
 def test_what_the_borders_allow_is_not_reported(path, line):

@@ -6,9 +6,9 @@ import pytest
 from doubles import PASSAGES, QUESTION, rewrite
 
 from syncheck import Monitor, MonitorConfig, feature_schema
+from syncheck.base.errors import CheckpointError, InputError
 from syncheck.cli import main
 from syncheck.config import DEFAULT_SCHEMA
-from syncheck.errors import CheckpointError, InputError
 
 
 def test_by_default_a_config_has_the_default_schema_with_its_models_layers(llama):

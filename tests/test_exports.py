@@ -11,8 +11,8 @@ PACKAGES = [
     for path in package_files()
     if path.endswith("/__init__.py") and (ROOT / path).with_suffix(".pyi").exists()
 ]
-MODULES = ("fod", "syncheck.errors", "syncheck.integrations.langchain", "syncheck.integrations.llama_index")
-MODULES += ("syncheck.testing", "syncheck.types")
+MODULES = ("fod", "syncheck.base.errors", "syncheck.integrations.langchain", "syncheck.integrations.llama_index")
+MODULES += ("syncheck.testing", "syncheck.results.types")
 
 
 def export_faults(source, exported):

@@ -6,9 +6,9 @@ import sys
 
 import pytest
 
+from syncheck.base.errors import RecordError
+from syncheck.base.files import fields_found
 from syncheck.cli import main
-from syncheck.errors import RecordError
-from syncheck.files import fields_found
 from syncheck.labelling import labelled_responses
 
 RAGAS = {"user_input": "Who?", "retrieved_contexts": ["Anna."], "response": "Anna.", "reference": "Anna."}

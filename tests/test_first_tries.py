@@ -8,7 +8,7 @@ import pytest
 from boundaries import ROOT
 from first_tries import judge, load_pairs, main, table
 
-from syncheck.errors import InputError
+from syncheck.base.errors import InputError
 
 FIELDS = ["id", "context_id", "domain", "kind", "question", "context", "supported", "unsupported", "relation", "half"]
 KINDS = set(

@@ -24,7 +24,7 @@ def modules_after(code):
     [
         "import syncheck",
         "import syncheck; dir(syncheck); syncheck.__all__",
-        "from syncheck.errors import SyncheckError",
+        "from syncheck.base.errors import SyncheckError",
         "from syncheck import MonitorConfig",
         "from syncheck.cli import main\ntry: main(['--help'])\nexcept SystemExit: pass",
     ],

@@ -3,7 +3,7 @@ import torch
 from doubles import PASSAGES, QUESTION
 
 from syncheck import prompt_from_texts
-from syncheck.errors import InputError, PromptError, WrongTypeError
+from syncheck.base.errors import InputError, PromptError, WrongTypeError
 from syncheck.prompts import build_prompt
 from syncheck.testing import scripted_monitor
 

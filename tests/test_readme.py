@@ -9,8 +9,8 @@ from boundaries import ROOT
 
 from syncheck import SegmenterConfig
 from syncheck.cli import main
-from syncheck.schemas import FEATURES, LID
-from syncheck.types import Status
+from syncheck.features.schemas import FEATURES, LID
+from syncheck.results.types import Status
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 SIGNALS = (ROOT / "docs" / "signals.md").read_text(encoding="utf-8")
@@ -28,6 +28,10 @@ def row_of(name):
 
 def test_the_readme_is_short():
     assert len(README.encode()) <= 6500
+
+
+def test_what_was_tried_is_told_in_short():
+    assert len(PAGES["docs/research.md"].read_text(encoding="utf-8").splitlines()) <= 200
 
 
 @pytest.mark.parametrize("feature", FEATURES, ids=lambda f: f.name)

@@ -3,9 +3,10 @@
 import pytest
 
 from syncheck import load_kit
-from syncheck.features.groundedness import says_not_stated
-from syncheck.report import Case, render_text
-from syncheck.types import Contrast
+from syncheck.report import render_text
+from syncheck.results import Case
+from syncheck.results.types import Contrast
+from syncheck.text.statements import says_not_stated
 
 PASSAGES = ["Refunds are paid within 14 days of the return. Shipping costs are not refunded."]
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from fod import FODGenerator
-from syncheck.errors import InputError
+from syncheck.base.errors import InputError
 from syncheck.testing import ScriptedAligner, scripted_monitor, word_tokenizer
 
 QUESTION = "Where is Lyon?"

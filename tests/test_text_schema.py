@@ -9,14 +9,15 @@ import pytest
 
 from syncheck import Monitor, MonitorConfig
 from syncheck.aggregators import Aggregator
-from syncheck.alignment import EvidenceIndex
-from syncheck.errors import InputError, MismatchError
-from syncheck.features.groundedness import BEST_CHUNKS, ContextChunks, packaged_rarity
+from syncheck.base.errors import InputError, MismatchError
+from syncheck.features.schemas import feature_schema
 from syncheck.features.sentence import text_features
-from syncheck.lexical import ContextLexicon
-from syncheck.schemas import feature_schema
+from syncheck.reading import EvidenceIndex
+from syncheck.reading.wording import BEST_CHUNKS, ContextChunks
+from syncheck.results.types import Contrast, Evidence, Support
 from syncheck.testing import FormulaAggregator, ScriptedAligner, scripted_monitor
-from syncheck.types import Contrast, Evidence, Support
+from syncheck.text.rarity import packaged_rarity
+from syncheck.text.words import ContextLexicon
 
 SCHEMA = feature_schema("syncheck.v4", ())
 PASSAGES = ["The Avon bridge opened in 1967. It has two lanes.", "Tom Smith designed the bridge."]
@@ -241,31 +242,46 @@ def test_what_no_passage_touches_is_not_contradicted_by_the_aligner(text, verdic
         ("Yes.", "not_checkable"),
         ("No, ok!", "not_checkable"),
         ("No, 5.", "scored"),
-        ("Here is a summary:", "not_checkable"),
-        ("Sure, I can help with that!", "not_checkable"),
-        ("I hope this helps!", "not_checkable"),
-        ("Let me know if you need more.", "not_checkable"),
-        ("Here are the lanes of the bridge:", "scored"),  # a passage touches it
+        ("Here is a summary:", "not_a_claim"),
+        ("Sure, I can help with that!", "not_a_claim"),
+        ("I hope this helps!", "not_a_claim"),
+        ("Let me know if you need more.", "not_a_claim"),
+        ("Here are the lanes of the bridge:", "scored"),
         ("Here is a summary: the moon is cheese.", "scored"),
         ("Sure, the moon is cheese.", "scored"),
         ("Let me know if it is 5.", "scored"),
-        ("If you have any further questions or doubts, please let me know!", "not_checkable"),
+        ("If you have any further questions or doubts, please let me know!", "not_a_claim"),
         ("If you have any questions, Tom answers them on Mars.", "scored"),
         ("Feel free to ask Tom on Mars.", "scored"),
-        ("## Overview", "not_checkable"),
-        ("## **Key takeaways:**", "not_checkable"),
-        ("**Key takeaways**", "not_checkable"),
-        ("__Key takeaways__:", "not_checkable"),
-        ("Side effects:", "not_checkable"),
-        ("## Lanes and traffic", "scored"),  # a passage touches it
+        ("## Overview", "not_a_claim"),
+        ("## **Key takeaways:**", "not_a_claim"),
+        ("**Key takeaways**", "not_a_claim"),
+        ("__Key takeaways__:", "not_a_claim"),
+        ("Side effects:", "not_a_claim"),
+        ("## Side effects", "not_a_claim"),
+        ("**Summary**", "not_a_claim"),
+        ("## Pros and cons", "not_a_claim"),
+        ("**Albert Einstein**", "scored"),
+        ("**Take forty tablets daily**", "scored"),
+        ("## Ibuprofen cures cancer", "scored"),
+        ("Ibuprofen cures cancer:", "scored"),
+        ("**Treatment causes the symptoms**", "scored"),
+        ("**Treatment useful**", "scored"),
+        ("**After treatment**", "scored"),
+        ("**Forty tips**", "scored"),
+        ("Here is Einstein curing cancer with ibuprofen:", "scored"),
+        ("Let me know if ibuprofen cures cancer.", "scored"),
+        ("I can help cure cancer.", "scored"),
+        ("I hope this answers why ibuprofen cures cancer.", "scored"),
+        ("## Lanes and traffic", "scored"),
         ("## The moon is cheese", "scored"),
         ("**No refunds**", "scored"),
         ("## Made in 5 days", "scored"),
         ("**Made on Mars** by Tom", "scored"),
         ("## Six words of a heading here", "scored"),
         ("Made on Mars by Tom:", "scored"),
-        ("(Source: passage 2)", "not_checkable"),
-        ("**Sources:** [1], [3]", "not_checkable"),
+        ("(Source: passage 2)", "not_a_claim"),
+        ("**Sources:** [1], [3]", "not_a_claim"),
         ("Source: the moon.", "scored"),
         ("Source: 5 moons", "scored"),
     ],

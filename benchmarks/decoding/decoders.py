@@ -15,7 +15,7 @@ from fod.baselines.cad import CADGenerator
 from fod.config import REPAIR, SEARCH, FODConfig, RepairConfig
 from fod.generator import BacktrackGenerator, FODGenerator
 from syncheck import Monitor, RagPrompt, Report
-from syncheck.errors import InputError
+from syncheck.base.errors import InputError
 
 __all__ = [
     "ABSTAIN",

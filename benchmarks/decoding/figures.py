@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from decoding.answers import EvaluatedAnswer
 from fod import is_near_repeat
-from syncheck.errors import InputError
+from syncheck.base.errors import InputError
 from syncheck.evaluation.metrics import BootstrapSamples, bootstrap_interval
 
 __all__ = ["DecoderFigures", "Difference", "Estimate", "decoder_figures", "difference"]

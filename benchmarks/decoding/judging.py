@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from decoding.answers import DecodedAnswer, EvaluatedAnswer, JudgedProposition, Verdict
 from syncheck import Aligner, Monitor
-from syncheck.alignment import is_same_aligner
-from syncheck.errors import InputError
+from syncheck.aligners import is_same_aligner
+from syncheck.base.errors import InputError
 from syncheck.labelling import Propositioner
 
 __all__ = ["AnswerJudge", "SUPPORT_THRESHOLD"]

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from decoding.answers import EvaluatedAnswer
-from syncheck.errors import CheckpointError, MismatchError
+from syncheck.base.errors import CheckpointError, MismatchError
 
 __all__ = ["AnswerLog"]
 

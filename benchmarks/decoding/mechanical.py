@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from difflib import SequenceMatcher
 
-from syncheck.types import Support
+from syncheck.results.types import Support
 
 __all__ = ["MechanicalCheck", "aligned_share"]
 

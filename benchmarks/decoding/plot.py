@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from decoding.figures import DecoderFigures, Estimate
-from syncheck.errors import InputError, MissingExtraError
+from syncheck.base.errors import InputError, MissingExtraError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

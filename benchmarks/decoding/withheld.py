@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import groupby, pairwise
 
 from decoding.answers import EvaluatedAnswer, JudgedProposition, Verdict
-from syncheck.errors import InputError
+from syncheck.base.errors import InputError
 
 __all__ = ["ABSTAIN_AS_BRANCH", "ABSTAIN_MATCHED", "CAD_PASSING", "passing", "withheld", "withheld_below"]
 

@@ -30,11 +30,11 @@ import torch
 import xgboost
 
 from syncheck import Aggregator, Monitor, SyncheckError, __version__
-from syncheck.alignment import load_aligner
-from syncheck.checkpoint import save
-from syncheck.files import write_digests
+from syncheck.aligners import load_aligner
+from syncheck.base.files import write_digests
 from syncheck.kit import demo_questions, kit_language_model, load_kit
-from syncheck.spans import SpanItem, load_span_regressor
+from syncheck.results import SpanItem
+from syncheck.spans import load_span_regressor
 
 SECONDS = 10
 OUTCOMES = ("refused", "loaded", "crashed", "hung", "foreign error")
@@ -224,7 +224,7 @@ def saved_folders(directory: Path) -> Mapping[str, tuple[Path, Use]]:
             lid_references=kit.lid_references,
             aligner=aligner,
         )
-        save(directory / kind, monitor)
+        monitor.save_pretrained(directory / kind)
         folders[f"monitor, {kind}"] = directory / kind, use_monitor
     load_span_regressor().save(directory / "spans")
     return {**folders, "spans, xgb": (directory / "spans", use_spans)}

@@ -13,7 +13,7 @@ from tokenizers import Tokenizer
 from torch import Tensor, nn
 from transformers import BertConfig, BertModel
 
-from syncheck.alignment.int8_encoder import CLAIM, EVIDENCE, FORMAT, INT8, PAD, SIZES, STEP, EncodedPair, read_packed
+from syncheck.aligners.eight_bits import CLAIM, EVIDENCE, FORMAT, INT8, PAD, SIZES, STEP, EncodedPair, read_packed
 
 __all__ = ["CrossEncoder", "collate", "load_cross_encoder", "save_packed"]
 
@@ -84,7 +84,7 @@ def save_packed(
     model, tokenizer
         What was trained.
     scale, coverage, novel_pairs, shift
-        Calibration; see :class:`~syncheck.alignment.BundledAligner`.
+        Calibration; see :class:`~syncheck.aligners.BundledAligner`.
     """
     folder.mkdir(parents=True, exist_ok=True)
     arrays: dict[str, Tensor] = {}

@@ -36,11 +36,11 @@ from train_aligner import TRAINING_SOURCES, packed_model, start_model
 from wikipedia_pairs import WikipediaPairs
 from wikipedia_qa import Substitution, load_articles
 
-from syncheck.alignment import BundledAligner
-from syncheck.alignment.evidence import FUNCTION_WORDS, distinct_words
-from syncheck.alignment.int8_encoder import Int8CrossEncoder, read_packed
+from syncheck.aligners import BundledAligner
+from syncheck.aligners.eight_bits import Int8CrossEncoder, read_packed
 from syncheck.evaluation import expected_calibration_error
-from syncheck.lexical import ContextLexicon, lexical_shares, novel_pairs
+from syncheck.reading.evidence import FUNCTION_WORDS, distinct_words
+from syncheck.text.words import ContextLexicon, lexical_shares, novel_pairs
 
 CALIBRATION_SOURCES = ("defacto", "frank")
 """Errors that systems made; the other sources edit one claim in many ways, so coverage says little there."""

@@ -9,18 +9,21 @@ from __future__ import annotations
 import argparse
 import json
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
+from model_cards import write_section
 from tqdm import tqdm
 from transformers import LlamaForCausalLM, PreTrainedTokenizerFast
 from wikipedia_qa import ExampleMaker, QAExample, load_articles
 
 from syncheck import Monitor, MonitorConfig, RagPrompt
 from syncheck.labelling import load_ragtruth
+from syncheck.labelling.responses import read_records
 
 SEED = 7
 CHECKED = 100
@@ -72,65 +75,40 @@ def fitting(monitor: Monitor, folder: Path) -> tuple[int, int]:
     return sum(n <= window for n in lengths), len(lengths)
 
 
-def model_card(facts: dict[str, object], shown: Sequence[tuple[QAExample, str]], run: Path) -> str:
-    """Write the model card."""
-    losses = [json.loads(line) for line in (run / "losses.jsonl").read_text().splitlines()]
-    settings = json.loads((run / "run.json").read_text())
-    every = max(1, len(losses) // 12)
+def figures(facts: Mapping[str, Any], run: Path) -> str:
+    """Write the figures of the model card in Markdown."""
+    losses = [record.values for record in read_records(run / "losses.jsonl")]
+    settings = json.loads((run / "run.json").read_text(encoding="utf-8"))
+    every = max(1, len(losses) // 4)
     last = [] if (len(losses) - 1) % every == 0 else [losses[-1]]
     rows = "\n".join(
         f"| {x['step']} | {x['tokens'] / 1e6:.1f} | {x['seconds']:.0f} | {x['train']:.2f} | {x['heldout']:.2f} |"
         for x in [*losses[::every], *last]
     )
-    processes = settings.get("processes", 1)
-    answers = "\n".join(
-        f"{i}. **{e.question}** ({e.title})\n   > {answer}\n   \n   True answer: {' '.join(e.answer)}"
-        for i, (e, answer) in enumerate(shown)
-    )
-    return f"""# The starter kit's language model
-
-This is a Llama with {facts["parameters"] / 1e6:.1f} M parameters (6 layers, width 320, 5 heads, byte-level BPE with
-4,096 entries, single digits, window {facts["window"]}), stored in bfloat16 and run in float32. It answers by copying
-from passages and makes natural mistakes: it mixes two sentences, ends a sentence wrongly, or takes a number from a
-neighbouring sentence. It has no knowledge of its own. Its purpose is to try, test and benchmark `syncheck` without
-downloading a model, and to act as a surrogate for other models. It is not useful as an assistant.
-
-## Training
-
-`examples/starter_kit/train_language_model.py`, seed {settings["seed"]}, AdamW at {settings["learning_rate"]} (constant,
-then linear to 3 %), {"bfloat16 autocast" if settings["bf16"] else "float32"} on a {settings["device"].upper()}.
-{settings["tokens"] / 1e6:.1f} M tokens in {settings["step"]} steps and {settings["seconds"]:.0f} seconds\
-{f" of {processes} processes" if processes > 1 else ""}\
-{", continuing from the model that was packaged before" if settings["packed"] else ""}.
-
-Text: 22,642 English Wikipedia articles of spring 2024 (CC BY-SA 4.0). By a checksum of the title 4 % are held out and
-6 % are kept for the aggregators. New examples are drawn in every pass. An example has passages with distractors, one of
-twelve forms of question, and an answer of one to four sentences from the passages; one example in eight has no
-passages. 12 % of the longer answers contain a sentence that is not in the passages. In 80 % of the examples, names and
-numbers are replaced by others.
+    return f"""
+Last run of `train_language_model.py`: {settings["tokens"] / 1e6:.1f} M tokens, seed {settings["seed"]},
+rate {settings["learning_rate"]}.
 
 | step | M tokens | seconds | training loss on answers, nats a token | on the articles kept for the aggregators |
 | --- | --- | --- | --- | --- |
 {rows}
 
-## On held-out articles
-
-`examples/starter_kit/export_language_model.py`, {CHECKED} examples, seed {SEED}, real names and numbers:
+On held-out articles (`export_language_model.py`, {CHECKED} examples, seed {SEED}, real names and numbers):
 
 - log-likelihood of the true answer: **{facts["with"]:.2f}** nats a token with the passages,
   {facts["without"]:.2f} without;
 - swapping the passages for another question's changes **{facts["swapped"]:.0%}** of the greedy answers;
-- RAGTruth QA: {facts["fit"]} of {facts["responses"]} test responses fit the window with their prompts; those that do
-  not are reported, never cut.
-
-Ten greedy answers, the first ten of the held-out examples:
-
-{answers}
-
-## Licence
-
-Weights: Apache-2.0, trained on text under CC BY-SA 4.0. The excerpts above are from Wikipedia, CC BY-SA 4.0.
+- RAGTruth QA: {facts["fit"]} of {facts["responses"]} test responses fit the window with their prompts.
 """
+
+
+def sample_answers(shown: Sequence[tuple[QAExample, str]]) -> str:
+    """Write greedy answers beside the true ones in Markdown."""
+    answers = "\n".join(
+        f"- **{example.question}** ({example.title})<br>{answer}<br>True answer: {' '.join(example.answer)}"
+        for example, answer in shown
+    )
+    return f"The first {len(shown)} of the held-out examples:\n\n{answers}"
 
 
 def main() -> None:
@@ -164,8 +142,9 @@ def main() -> None:
     print(json.dumps(facts, indent=2))
     monitor.model.to(torch.bfloat16).save_pretrained(args.output)
     monitor.tokenizer.save_pretrained(args.output)
-    card = model_card(facts, list(zip(examples, answers, strict=True))[:SHOWN], args.run)
-    (args.output / "README.md").write_text(card, encoding="utf-8")
+    card = args.output / "README.md"
+    write_section(card, "Figures", figures(facts, args.run))
+    write_section(card, "Greedy answers", sample_answers(list(zip(examples, answers, strict=True))[:SHOWN]))
 
 
 if __name__ == "__main__":

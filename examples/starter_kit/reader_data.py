@@ -28,11 +28,11 @@ from tokenizers import Tokenizer
 from torch.utils.data import Dataset
 from tqdm import tqdm
 
-from syncheck.alignment.evidence import Chunk, EvidenceIndex, split_passages
-from syncheck.alignment.reader import CLAIM_TOKENS, JOINT_TOKENS, SEEN_TOKENS, written_out
-from syncheck.alignment.reader_network import BEGIN, END, PADDING
-from syncheck.alignment.reader_windows import Part, PassageWindows, chosen_parts, closest_chunks
-from syncheck.segments import ENGLISH_ABBREVIATIONS, SentenceCutter
+from syncheck.aligners.reader.aligner import CLAIM_TOKENS, JOINT_TOKENS, SEEN_TOKENS, written_out
+from syncheck.aligners.reader.network import BEGIN, END, PADDING
+from syncheck.aligners.reader.windows import Part, PassageWindows, chosen_parts, closest_chunks
+from syncheck.reading.evidence import Chunk, EvidenceIndex, split_passages
+from syncheck.text.sentences import ENGLISH_ABBREVIATIONS, SentenceCutter
 
 BATCH_TOKENS, SMALL_BATCH_TOKENS, POOL_GROUPS = 24_576, 2_048, 160
 """Tokens of a batch and of a small one, with padding, and groups that are sorted by length into batches together."""

@@ -15,7 +15,7 @@ from reader_data import Batch
 from torch import Tensor, nn
 from tqdm import tqdm
 
-from syncheck.alignment.reader_network import HEADS, NEURONS
+from syncheck.aligners.reader.network import HEADS, NEURONS
 
 if TYPE_CHECKING:
     from train_reader import TrainedReader

@@ -19,14 +19,16 @@ import argparse
 import json
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 from claim_files import WRITTEN, is_held_out, load_written
 from contrast_pairs import SUPPORTED
+from model_cards import write_section
 from numpy.typing import NDArray
 from planted_errors import is_faithful, neighbours, plant
 from scipy.optimize import minimize_scalar
@@ -39,14 +41,17 @@ from wikipedia_qa import ExampleMaker, QAExample, Substitution, load_articles
 from syncheck import ENGLISH_ABBREVIATIONS, Monitor, MonitorConfig, SegmenterConfig, load_aligner
 from syncheck.aggregators.kinds import prior_weight
 from syncheck.aggregators.monotone import MonotoneLogisticRegression
+from syncheck.aggregators.names import AggregatorKind
 from syncheck.checkpoint import GENERIC_BUNDLED, GENERIC_READER
-from syncheck.config import DEFAULT_SCHEMA, AggregatorKind, default_layers
-from syncheck.evaluation import auroc_table, benchmark_systems, best_aggregator, out_of_fold_scores
+from syncheck.config import DEFAULT_SCHEMA, default_layers
+from syncheck.evaluation import EvaluationTable, auroc_table, benchmark_systems, best_aggregator, out_of_fold_scores
+from syncheck.evaluation.tables import with_interval
+from syncheck.features.schemas import needs_lid
 from syncheck.kit import kit_language_model
 from syncheck.labelling import LabelledResponse, LabelledSentence, load_ragtruth
-from syncheck.schemas import needs_lid
+from syncheck.labelling.responses import read_records
+from syncheck.results.types import FeatureSchema
 from syncheck.training import MeasuredSentences, fit_measured, measure, read_parquet, write_parquet
-from syncheck.types import FeatureSchema
 
 SEED = 11
 LENGTHS = (500, 900, 1400)
@@ -172,7 +177,7 @@ def kept_responses(monitor: Monitor, args: argparse.Namespace) -> list[LabelledR
         responses = own_responses(answering_monitor(monitor), args.articles, args.questions)
         kept.with_suffix(".part").write_text("".join(json.dumps(asdict(r)) + "\n" for r in responses), encoding="utf-8")
         kept.with_suffix(".part").replace(kept)
-    records = map(json.loads, kept.read_text(encoding="utf-8").splitlines())
+    records = (record.values for record in read_records(kept))
     return [
         LabelledResponse(
             **{name: r[name] for name in ("id", "question", "response", "group", "generator", "carry_labels")},
@@ -253,10 +258,10 @@ def with_written_claims(trained: Monitor, measured: MeasuredSentences, used: NDA
 
 
 def train(purpose: str, monitor: Monitor, measured: MeasuredSentences, output: Path) -> None:
-    """Compare, train, save and write the model card."""
+    """Compare, train, save and write the figures of the model card."""
     started = time.monotonic()
     labels, used = measured.labels(), np.flatnonzero(measured.with_letter)
-    kind, figures = best_kind(measured, labels, np.flatnonzero(measured.checkable))
+    kind, aurocs = best_kind(measured, labels, np.flatnonzero(measured.checkable))
     names = measured.schema.names
     if purpose in GENERIC:
         kind = "monotone"
@@ -280,12 +285,12 @@ def train(purpose: str, monitor: Monitor, measured: MeasuredSentences, output: P
         trained.config = replace(trained.config, backtrack_threshold=EVEN_ODDS, prune_threshold=prune)
     folder = output / f"monitor-{purpose}"
     trained.save_pretrained(folder)
-    facts = {
+    facts: dict[str, Any] = {
         "responses": len(measured.records),
         "left_out": len(measured.left_out),
         "sentences": int(measured.checkable.sum()),
         "unfaithful": int((labels[measured.checkable] == 0).sum()),
-        "kinds": figures,
+        "kinds": aurocs,
         "kind": kind,
         "backtrack": trained.config.backtrack_threshold,
         "prune": trained.config.prune_threshold,
@@ -293,64 +298,49 @@ def train(purpose: str, monitor: Monitor, measured: MeasuredSentences, output: P
         "seconds": time.monotonic() - started,
     }
     print(table.to_text(), json.dumps(facts, indent=2), sep="\n\n")
-    (folder / "README.md").write_text(model_card(purpose, facts, table.to_text()), encoding="utf-8")
+    write_section(folder / "README.md", "Figures", figures(facts, table))
 
 
-def model_card(purpose: str, facts: dict[str, object], table: str) -> str:
-    """Write the model card."""
-    ragtruth = (
-        "the answers of six other models in the QA test part of RAGTruth (MIT), 100 questions, with human spans; a "
-        "sentence is unfaithful if a span overlaps it"
-    )
-    written = (
-        "; even odds are where these and 2,020 held-out written claims (`examples/starter_kit/claims`) have them, "
-        "with the same weight"
-    )
-    data = {
-        "generation": "its own greedy and sampled answers to held-out Wikipedia articles (CC BY-SA 4.0), labelled by "
-        "the passages, and true answers with one planted error (`examples/starter_kit/planted_errors.py`)",
-        "generic": f"{ragtruth}; and on those claims of DeFacto and FRANK (MIT) that the aligner was not trained on",
-    }[purpose.partition("-")[0]] + (written if purpose == GENERIC_READER else "")
-    limits = {
-        "generation": "the labels come from a rule that knows what was planted and what a passage says word for word, "
-        "not from people; one small model's answers to questions about Wikipedia, in English",
-        GENERIC_BUNDLED: "English; a sentence that contradicts its passage in the passage's own words scores high "
-        "unless a rule finds the words that differ (a contrast), since the aligner does not see it",
-        GENERIC_READER: "English; it does not calculate, and takes some supported sentences in other words for "
-        "unfaithful ones and some of the others for supported ones",
-    }[purpose]
-    chosen = (
-        f"from out-of-fold scores, backtrack {facts['backtrack']:.3f} (10 % of the faithful sentences fall below), "
-        f"prune {facts['prune']:.3f} (25 %)"
-    )
-    thresholds = {
-        "generation": chosen,
-        "generic": f"backtrack {facts['backtrack']:.3f}, even odds where as many sentences are faithful as not; "
-        f"prune {facts['prune']:.3f}, which at least a quarter of the faithful sentences do not reach",
-    }[purpose.partition("-")[0]]
-    table_note = ", with the weights that `monotone` has for any aligner" if purpose == GENERIC_READER else ""
-    kinds = ", ".join(f"{k} {v:.3f}" for k, v in facts["kinds"].items())  # type: ignore[attr-defined]
-    return f"""# The starter kit's aggregator: {purpose}
+def figures(facts: Mapping[str, Any], table: EvaluationTable) -> str:
+    """Write the figures of a model card in Markdown."""
+    kinds = ", ".join(f"{kind} {auroc:.3f}" for kind, auroc in facts["kinds"].items())
+    return f"""
+- {facts["responses"]} responses ({facts["left_out"]} left out), {facts["sentences"]} sentences with a letter or digit,
+  {facts["unfaithful"]} of them unfaithful.
+- {facts["megabytes"]:.1f} MB, trained in {facts["seconds"]:.0f} seconds with seed {SEED}.
+- Thresholds: backtrack {facts["backtrack"]:.3f}, prune {facts["prune"]:.3f}.
+- AUROC of each kind of aggregator in five-fold cross-validation by group, three repeats: {kinds}.
 
-Turns the features `{SCHEMAS[purpose]}` into P(faithful). Trained on {data}:
-{facts["responses"]} responses ({facts["left_out"]} left out), {facts["sentences"]} sentences with
-a letter or digit, {facts["unfaithful"]} of them unfaithful.
-`examples/starter_kit/train_aggregators.py {purpose}`, seed {SEED},
-{facts["seconds"]:.0f} seconds.
+Cross-validation by group, with 95 % intervals over groups; AUPRC is of finding the unfaithful:
 
-Kind: {facts["kind"]}. AUROC of each kind in five-fold cross-validation by question, three repeats: {kinds}.
-Thresholds: {thresholds}.
+{figures_by_system(table)}
 
-Size: {facts["megabytes"]:.1f} MB. Limits: {limits}.
-
-Sentences with a letter, trained on the others of them{table_note}:
-
-```
-{table}
-```
-
-Licence: Apache-2.0.
+{figures_by_subset(table)}
 """
+
+
+def figures_by_system(table: EvaluationTable) -> str:
+    """Compare the systems on all sentences, in Markdown."""
+    rows = [
+        f"| {row.system} | {with_interval(row.auroc, row.low, row.high)} "
+        f"| {with_interval(row.auprc, row.auprc_low, row.auprc_high)} | {row.ece:.3f} |"
+        for row in table.rows
+        if row.subset == "all"
+    ]
+    return "\n".join(["| all sentences | AUROC | AUPRC | calibration error |", "| --- | --- | --- | --- |", *rows])
+
+
+def figures_by_subset(table: EvaluationTable) -> str:
+    """Compare the first system with the last one, which reads all features, on each subset, in Markdown."""
+    subsets = {row.subset: [other for other in table.rows if other.subset == row.subset] for row in table.rows}
+    rows = [
+        f"| {name} | {best.sentences}, {best.unfaithful} | {first.auroc:.3f} "
+        f"| {with_interval(best.auroc, best.low, best.high)} |"
+        for name, (first, *_, best) in subsets.items()
+        if name != "all"
+    ]
+    header = f"| sentences of | all, unfaithful | {table.rows[0].system}: AUROC | {table.rows[-1].system}: AUROC |"
+    return "\n".join([header, "| --- | --- | --- | --- |", *rows])
 
 
 def main() -> None:

@@ -32,8 +32,8 @@ from tqdm import tqdm
 from wikipedia_pairs import WikipediaPairs
 from wikipedia_qa import Substitution, load_articles
 
-from syncheck.alignment.evidence import EvidenceIndex
-from syncheck.alignment.int8_encoder import EncodedPair, encode_pair, encoder_config
+from syncheck.aligners.eight_bits import EncodedPair, encode_pair, encoder_config
+from syncheck.reading.evidence import EvidenceIndex
 
 TRAINING_SOURCES = ("defacto", "bump", "summedits", "frank")
 LAYERS = 4

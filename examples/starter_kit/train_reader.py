@@ -52,9 +52,10 @@ from torch.utils.data import DataLoader
 from tqdm import tqdm
 from transformers import MPNetModel
 
-from syncheck.alignment.reader_layers import LARGEST, ReaderLayer, in_eight_bits, measured_inputs, prune
-from syncheck.alignment.reader_network import (
+from syncheck.aligners.reader.layers import LARGEST, ReaderLayer, in_eight_bits, measured_inputs, prune
+from syncheck.aligners.reader.network import (
     DOWN,
+    ENCODER,
     FIRST_POSITION,
     FORMAT,
     HEAD_WIDTH,
@@ -64,7 +65,6 @@ from syncheck.alignment.reader_network import (
     distance_bucket,
     encoder_of,
     encoder_weights,
-    fingerprint,
     updated_layers,
 )
 from syncheck.evaluation import expected_calibration_error
@@ -520,7 +520,7 @@ def in_float(encoder: MPNetModel, arrays: Mapping[str, Tensor]) -> ReaderNetwork
 
 
 def pack(run: Run, folder: Path, pools: Pools) -> None:
-    """Write what :class:`~syncheck.alignment.ReaderAligner` loads in addition to the tokenizer: the running mean."""
+    """Write what :class:`~syncheck.aligners.ReaderAligner` loads in addition to the tokenizer: the running mean."""
     arrays = packed({name: value.cpu() for name, value in run.average.items()}) | as_arrays(run.model.kept)
     rng = random.Random(f"{pools.seed}-inputs")
     rows = [contexts[0] for _ in range(MEASURED_POOLS) for contexts in pools.contexts(rng)]
@@ -528,7 +528,7 @@ def pack(run: Run, folder: Path, pools: Pools) -> None:
     save_file(arrays | largest, folder / "adapter.safetensors")
     spec = {
         "format": FORMAT,
-        "encoder": fingerprint(encoder_weights()),
+        "encoder": ENCODER.sha256,
         "layers": LAYERS,
         "read_once": READ_ONCE,
     }

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Literal, get_args
 from fod.config import SEARCH, check_count, check_sampling
 from fod.drop_in import AnswerGenerator, GeneratorOutput, event_of, ids_of, sampling
 from syncheck import Event, Monitor, RagPrompt, Report
+from syncheck.base.errors import InputError, NotReadyError, WrongTypeError
 from syncheck.decoding import GenerationSetup, seeded_generator
-from syncheck.errors import InputError, NotReadyError, WrongTypeError
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase

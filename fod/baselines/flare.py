@@ -16,6 +16,7 @@ from fod.config import check_count, check_share
 from fod.draft import Draft, continued
 from fod.drop_in import AnswerGenerator, GeneratorOutput, event_of, ids_of, plan_within
 from syncheck import Event, Monitor, RagPrompt, SentenceScore
+from syncheck.base.errors import InputError, WrongTypeError
 from syncheck.decoding import (
     GenerationSetup,
     ScoredAnswer,
@@ -24,15 +25,14 @@ from syncheck.decoding import (
     check_reach,
     seeded_generator,
 )
-from syncheck.errors import InputError, WrongTypeError
-from syncheck.types import SentenceSignals
+from syncheck.results.types import SentenceSignals
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 
 class PassageIndex:
-    """Finds passages by shared words (BM25); a retriever for :class:`fod.FLAREGenerator`.
+    """Finds passages by shared words (TF-IDF); a retriever for :class:`fod.FLAREGenerator`.
 
     Parameters
     ----------

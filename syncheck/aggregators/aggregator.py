@@ -23,12 +23,12 @@ from syncheck.aggregators.calibration import Calibration, RiskControlledThreshol
 from syncheck.aggregators.estimators import FittedEstimator, is_balanced, types_of
 from syncheck.aggregators.kinds import KINDS, KindName, file_of, fit_model, is_monotone
 from syncheck.aggregators.models import Column, StoredModel
-from syncheck.config import AggregatorKind, ProbabilisticClassifier
-from syncheck.errors import CheckpointError, InputError, MismatchError
-from syncheck.files import REMEDY, read_bytes, read_object
-from syncheck.given import check_share, real_numbers
-from syncheck.printable import summary
-from syncheck.types import FeatureSchema
+from syncheck.aggregators.names import AggregatorKind, ProbabilisticClassifier
+from syncheck.base.checks import check_share, real_numbers
+from syncheck.base.errors import CheckpointError, InputError, MismatchError
+from syncheck.base.files import REMEDY, read_bytes, read_object
+from syncheck.base.printable import summary
+from syncheck.results.types import FeatureSchema
 
 CONFIG = "aggregator.json"
 FORMAT = "syncheck.aggregator.v1"
@@ -233,7 +233,7 @@ class Aggregator:
 
     @classmethod
     def from_signal(cls, name: str, *, schema: FeatureSchema, missing: float | None = None) -> Self:
-        """Return an aggregator whose score is one signal: a baseline without training.
+        """Make an aggregator whose score is one signal: a baseline without training.
 
         Parameters
         ----------
@@ -280,7 +280,7 @@ class Aggregator:
         return cls(schema, "mlp", np.full(network.features, np.nan), network)
 
     def score(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Return P(faithful) of each row, (N,) float64 in [0, 1]: calibrated, if it is, and shifted to the prior.
+        """Compute P(faithful) of each row, (N,) float64 in [0, 1]: calibrated, if it is, and shifted to the prior.
 
         ``X`` (N, F) has columns as in :attr:`schema`; NaN means not measured. Another number of columns, an infinite
         value, and a signal that is the score but was not measured raise InputError.
@@ -298,7 +298,7 @@ class Aggregator:
         return for_faithful / (for_faithful + against)
 
     def attribution(self, x: ArrayLike) -> dict[str, float]:
-        """Return the contribution of each feature of one sentence to its score, by name, in nats of log-odds.
+        """Attribute the score of one sentence to its features, by name, in nats of log-odds.
 
         ``x`` (F,) are the features of the sentence; NaN means not measured. Another number of features, and an infinite
         value, raise InputError.
@@ -324,7 +324,7 @@ class Aggregator:
         return np.array(self.schema.names, dtype=object)
 
     def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Return P(unfaithful) and P(faithful) of each row, (N, 2) float64, as scikit-learn does."""
+        """Compute P(unfaithful) and P(faithful) of each row, (N, 2) float64, as scikit-learn does."""
         faithful = self.score(X)
         return np.stack([1.0 - faithful, faithful], axis=1)
 
@@ -342,7 +342,7 @@ def _rows(X: ArrayLike, schema: FeatureSchema) -> NDArray[np.float64]:
 
 
 def file_names(kind: str) -> list[str]:
-    """Return the names of the two files of an aggregator; raise CheckpointError if the kind is unknown."""
+    """Name the two files of an aggregator; raise CheckpointError if the kind is unknown."""
     if kind not in tuple(KINDS):
         raise CheckpointError(f"an aggregator of kind {kind!r} is unknown; update syncheck")
     return [CONFIG, file_of(kind)]

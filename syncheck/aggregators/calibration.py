@@ -14,9 +14,9 @@ from typing import Any, ClassVar, Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from syncheck.errors import InputError
-from syncheck.given import check_both_labels, check_choice, scores_with_labels
-from syncheck.types import Floats
+from syncheck.base.checks import check_both_labels, check_choice, scores_with_labels
+from syncheck.base.errors import InputError
+from syncheck.results.types import Floats
 
 CalibrationMethod = Literal["isotonic", "platt", "shift"]
 
@@ -55,11 +55,11 @@ class IsotonicCalibration:
                 raise InputError(f"{name} of an isotonic map must rise strictly within [0, 1]; found {list(values)}")
 
     def probability(self, raw: ArrayLike) -> Floats:
-        """Return the calibrated P(faithful) of raw scores, of the same shape."""
+        """Calibrate raw scores to P(faithful), of the same shape."""
         return np.asarray(np.interp(np.asarray(raw, np.float64), self.scores, self.probabilities))
 
     def raw(self, probability: ArrayLike) -> Floats:
-        """Return the raw scores of calibrated ones; beyond the knots, that of the nearest knot."""
+        """Invert the calibration; beyond the knots, the raw score of the nearest knot is taken."""
         return np.asarray(np.interp(np.asarray(probability, np.float64), self.probabilities, self.scores))
 
 
@@ -80,13 +80,13 @@ class PlattCalibration:
             )
 
     def probability(self, raw: ArrayLike) -> Floats:
-        """Return the calibrated P(faithful) of raw scores, of the same shape."""
+        """Calibrate raw scores to P(faithful), of the same shape."""
         from scipy.special import expit
 
         return np.asarray(expit(self.slope * _log_odds(np.asarray(raw, np.float64)) + self.intercept))
 
     def raw(self, probability: ArrayLike) -> Floats:
-        """Return the raw scores of calibrated ones, in [1e-6, 1 - 1e-6]."""
+        """Invert the calibration, to raw scores in [1e-6, 1 - 1e-6]."""
         from scipy.special import expit, logit
 
         found = expit((logit(np.asarray(probability, np.float64)) - self.intercept) / self.slope)
@@ -158,7 +158,7 @@ def _smoothed(labels: NDArray[np.int64]) -> Floats:
 
 
 def _shift(raw: Floats, labels: NDArray[np.int64]) -> PlattCalibration:
-    """Return the map of slope 1 whose probabilities have the same mean as the targets."""
+    """Fit the map of slope 1 whose probabilities have the same mean as the targets."""
     from scipy.optimize import brentq
     from scipy.special import expit
 
@@ -174,7 +174,7 @@ def _platt(raw: Floats, labels: NDArray[np.int64]) -> PlattCalibration:
     odds, targets = _log_odds(raw), _smoothed(labels)
 
     def loss(parameters: Floats) -> tuple[float, Floats]:
-        """Return the cross-entropy, mean over sentences in nats, and its gradient."""
+        """Compute the cross-entropy, mean over sentences in nats, and its gradient."""
         logits = parameters[0] * odds + parameters[1]
         error = expit(logits) - targets
         gradient = np.array([error @ odds, error.sum()]) / len(odds)

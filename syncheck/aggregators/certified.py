@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from syncheck.aggregators.aggregator import Aggregator
 from syncheck.aggregators.models import Column, Ensemble, Network, StoredModel, log_odds_below
 from syncheck.aggregators.trees import NO_CHILD, Forest, Trees
-from syncheck.errors import InputError
-from syncheck.types import Bounds, Floats
+from syncheck.base.errors import InputError
+from syncheck.results.types import Bounds, Floats
 
 Ends = tuple[Floats, Floats]
 
@@ -154,7 +154,7 @@ def _leaves(
     missing: NDArray[np.bool_],
     unknown: NDArray[np.bool_],
 ) -> Ends:
-    """Return the lowest and the highest leaf of one tree that each row can reach, from the leaves up to the root."""
+    """Find the lowest and the highest leaf of one tree that each row can reach, from the leaves up to the root."""
     left, right, feature = trees.left[nodes], trees.right[nodes], trees.feature[nodes]
     value, missing_left = trees.value[nodes].astype(np.float64), trees.missing_left[nodes]
     found: dict[int, Ends] = {}

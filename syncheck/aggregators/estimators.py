@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syncheck.aggregators.models import occlusion
-from syncheck.config import ProbabilisticClassifier
-from syncheck.errors import CheckpointError, InputError, MissingExtraError, UntrustedTypesError, describe_failure
-from syncheck.files import REMEDY
-from syncheck.types import Floats
+from syncheck.aggregators.names import ProbabilisticClassifier
+from syncheck.base.errors import CheckpointError, InputError, MissingExtraError, UntrustedTypesError, describe_failure
+from syncheck.base.files import REMEDY
+from syncheck.results.types import Floats
 
 CLOSEST = 1e-6
 """Least distance of a probability from 0 and 1 when its log-odds are taken; forests give both values."""
@@ -57,7 +57,7 @@ class FittedEstimator:
         return fitted
 
     def probability(self, X: Floats) -> Floats:
-        """Return P(faithful), (N,) float64, of features (N, F); raise InputError if it does not accept NaN."""
+        """Compute P(faithful), (N,) float64, of features (N, F); raise InputError if it does not accept NaN."""
         if not len(X):
             return np.empty(0)
         try:
@@ -71,7 +71,7 @@ class FittedEstimator:
         return faithful
 
     def contributions(self, x: Floats, medians: Floats) -> Floats:
-        """Return the log-odds minus those with each feature at its median (occlusion), (F,) float64."""
+        """Subtract from the log-odds those with each feature at its median (occlusion), (F,) float64."""
 
         def log_odds(X: Floats) -> Floats:
             kept = np.clip(self.probability(X), CLOSEST, 1 - CLOSEST)
@@ -80,7 +80,7 @@ class FittedEstimator:
         return occlusion(log_odds, x, medians)
 
     def to_bytes(self) -> bytes:
-        """Return the estimator in skops' format; raise InputError if skops cannot save it."""
+        """Serialize the estimator in skops' format; raise InputError if skops cannot save it."""
         io = _skops()
         try:
             data = bytes(io.dumps({"features": self.features, "estimator": self.estimator}))
@@ -109,7 +109,7 @@ class FittedEstimator:
 
 
 def types_of(data: bytes) -> list[str]:
-    """Return the full names of the types and functions in a file, sorted, without plain containers and arrays."""
+    """List the full names of the types and functions in a file, sorted, without plain containers and arrays."""
     try:
         with ZipFile(BytesIO(data)) as archive:
             named = set(_named(json.loads(archive.read("schema.json"))))
@@ -130,7 +130,7 @@ def _named(schema: Any) -> Iterator[str]:
 
 
 def is_balanced(estimator: Any) -> bool:
-    """Return True if both classes have equal weight in training, so that P(faithful) assumes equal shares."""
+    """Tell whether both classes have equal weight in training, so that P(faithful) assumes equal shares."""
     parameters = {name.rpartition("__")[2]: value for name, value in estimator.get_params().items()}
     return parameters.get("class_weight") == "balanced" or parameters.get("balanced") is True
 

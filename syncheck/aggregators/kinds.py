@@ -1,7 +1,7 @@
 """Kinds of aggregator, and how each is trained. scikit-learn and XGBoost are imported where they are used.
 
 A new kind is a :class:`~syncheck.aggregators.models.StoredModel` and an entry in :data:`KINDS`; those that are trained
-are named in :data:`syncheck.config.AggregatorKind`.
+are named in :data:`syncheck.aggregators.names.AggregatorKind`.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 
 from syncheck.aggregators.estimators import FittedEstimator
 from syncheck.aggregators.models import MEMBERS, Column, Ensemble, Network, StoredModel
+from syncheck.aggregators.names import AggregatorKind, ClassifierKind, ProbabilisticClassifier
 from syncheck.aggregators.trees import Forest
-from syncheck.config import AggregatorKind, ClassifierKind, ProbabilisticClassifier
-from syncheck.errors import InputError
-from syncheck.given import check_both_labels
-from syncheck.schemas import feature_of
-from syncheck.types import Floats
+from syncheck.base.checks import check_both_labels
+from syncheck.base.errors import InputError
+from syncheck.features.schemas import feature_of
+from syncheck.results.types import Floats
 
 KindName = AggregatorKind | Literal["estimator", "signal"]
 """The trained kinds, a scikit-learn classifier of the user's, and one signal taken as it is."""
@@ -50,12 +50,12 @@ MLP_BATCH = 128
 
 
 def file_of(kind: KindName) -> str:
-    """Return the name of the file with the model of an aggregator."""
+    """Name the file with the model of an aggregator."""
     return {"signal": "aggregator.signal.json", "estimator": "aggregator.skops"}.get(kind, "aggregator.safetensors")
 
 
 def make_aggregator(kind: ClassifierKind, seed: int = 0) -> Any:  # noqa: ANN401 (scikit-learn has no types)
-    """Return an untrained scikit-learn classifier; label 1 is faithful.
+    """Make an untrained scikit-learn classifier; label 1 is faithful.
 
     Parameters
     ----------
@@ -180,7 +180,7 @@ def _fit_monotone(X: Floats, y: NDArray[np.int64], names: Sequence[str]) -> Netw
 
 
 def is_monotone(kind: object) -> bool:
-    """Return True if an aggregator is of the kind ``monotone``, by name or with parameters of its own."""
+    """Tell whether an aggregator is of the kind ``monotone``, by name or with parameters of its own."""
     if isinstance(kind, str):
         return kind == "monotone"
     from syncheck.aggregators.monotone import MonotoneLogisticRegression
@@ -206,7 +206,7 @@ def _own_network(estimator: Any, X: Floats, y: NDArray[np.int64], names: Sequenc
 
 
 def prior_weight(name: str) -> float:
-    """Return the weight towards which a feature's weight is pulled in ``monotone``."""
+    """Look up the weight towards which a feature's weight is pulled in ``monotone``."""
     if name == "align_logit":
         return ALIGNER_WEIGHT
     return CONTRAST_WEIGHT if _is_contrast(name) else PRIOR_WEIGHT

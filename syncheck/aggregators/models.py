@@ -17,11 +17,11 @@ import numpy as np
 import safetensors.numpy
 from numpy.typing import NDArray
 
+from syncheck.aggregators.names import ClassifierKind
 from syncheck.aggregators.trees import Forest
-from syncheck.config import ClassifierKind
-from syncheck.errors import CheckpointError, InputError
-from syncheck.files import parse_arrays, parse_object
-from syncheck.types import FeatureSchema, Floats
+from syncheck.base.errors import CheckpointError, InputError
+from syncheck.base.files import parse_arrays, parse_object
+from syncheck.results.types import FeatureSchema, Floats
 
 MAX_DEPTH = 16
 """Largest number of layers of a network that is read."""
@@ -40,13 +40,13 @@ class StoredModel(Protocol):
         """Number of features F."""
 
     def probability(self, X: Floats) -> Floats:
-        """Return P(faithful), (N,) float64, of (N, F) features; NaN means not measured."""
+        """Compute P(faithful), (N,) float64, of (N, F) features; NaN means not measured."""
 
     def contributions(self, x: Floats, medians: Floats) -> Floats:
-        """Return the contribution of each feature of one row (F,) to its log-odds, given the training medians (F,)."""
+        """Attribute the log-odds of one row (F,) to its features, given the training medians (F,)."""
 
     def to_bytes(self) -> bytes:
-        """Return the contents of its file: arrays in the safetensors format, or JSON."""
+        """Serialize the contents of its file: arrays in the safetensors format, or JSON."""
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
@@ -103,11 +103,11 @@ class Network:
         )
 
     def probability(self, X: Floats) -> Floats:
-        """Return P(faithful), (N,) float64, of (N, F) features."""
+        """Compute P(faithful), (N,) float64, of (N, F) features."""
         return _expit(self.log_odds(X))
 
     def log_odds(self, X: Floats) -> Floats:
-        """Return ln(p / (1 - p)), (N,) float64, in nats; the value of a row does not depend on the other rows.
+        """Compute ln(p / (1 - p)), (N,) float64, in nats; the value of a row does not depend on the other rows.
 
         BLAS would round a row differently in another batch, whereas ``einsum`` sums each row in the same order.
         """
@@ -118,13 +118,13 @@ class Network:
         return log_odds_below(log_odds[:, 0], self.ceiling(X))
 
     def ceiling(self, X: Floats) -> Floats:
-        """Return the lowest ceiling of each row, (N,) float64; 1 is none."""
+        """Find the lowest ceiling of each row, (N,) float64; 1 is none."""
         if not self.ceilings.size:
             return np.ones(len(X))
         return np.asarray(np.where(X > 0, self.ceilings, 1.0).min(axis=1))
 
     def contributions(self, x: Floats, medians: Floats) -> Floats:
-        """Return each feature's part of the log-odds, (F,) float64.
+        """Compute each feature's part of the log-odds, (F,) float64.
 
         Logistic regression: the exact terms of the feature, relative to the training mean; with the intercept, they add
         up to the log-odds. The reduction by a ceiling is assigned to the feature with the lowest one.
@@ -148,7 +148,7 @@ class Network:
         return np.asarray((columns - self.mean) / self.scale)
 
     def to_bytes(self) -> bytes:
-        """Return the arrays in the safetensors format."""
+        """Serialize the arrays in the safetensors format."""
         arrays: dict[str, Any] = {name: getattr(self, name) for name in ("fill", "flagged", "mean", "scale")}
         for index, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
             arrays |= {f"layers.{index}.weight": weight, f"layers.{index}.bias": bias}
@@ -171,7 +171,7 @@ class Network:
 
 
 def _network_fault(arrays: Mapping[str, NDArray[Any]], depth: int) -> str | None:
-    """Return what is wrong with a network's arrays, if anything."""
+    """Say what is wrong with a network's arrays, if anything."""
     layers = {f"layers.{index}.{part}" for index in range(depth) for part in ("weight", "bias")}
     if not 1 <= depth <= MAX_DEPTH or set(arrays) - {"ceilings"} != {"fill", "flagged", "mean", "scale", *layers}:
         return f"found {sorted(arrays)}"
@@ -207,7 +207,7 @@ def _shape_fault(arrays: Mapping[str, NDArray[Any]], depth: int) -> str | None:
 
 
 def log_odds_below(log_odds: Floats, ceilings: Floats) -> Floats:
-    """Return the log-odds of probabilities, given as log-odds, times ceilings in (0, 1]; 1 changes nothing."""
+    """Multiply probabilities by ceilings in (0, 1], all in log-odds; a ceiling of 1 changes nothing."""
     with np.errstate(divide="ignore"):
         return np.asarray(np.log(ceilings) - np.logaddexp(np.log1p(-ceilings), -log_odds))
 
@@ -231,16 +231,16 @@ class Ensemble:
         return next(iter(self.members.values())).features
 
     def probability(self, X: Floats) -> Floats:
-        """Return P(faithful), (N,) float64, of (N, F) features."""
+        """Compute P(faithful), (N,) float64, of (N, F) features."""
         return _expit(np.mean([member.log_odds(X) for member in self.members.values()], axis=0))
 
     def contributions(self, x: Floats, medians: Floats) -> Floats:
-        """Return each feature's part of the log-odds, (F,) float64: the mean over the members."""
+        """Compute each feature's part of the log-odds, (F,) float64: the mean over the members."""
         found = [member.contributions(x, medians) for member in self.members.values()]
         return np.asarray(np.mean(found, axis=0), dtype=np.float64)
 
     def to_bytes(self) -> bytes:
-        """Return the members' files, as arrays of bytes in one file in the safetensors format."""
+        """Serialize the members' files, as arrays of bytes in one file in the safetensors format."""
         files = {kind: np.frombuffer(member.to_bytes(), np.uint8) for kind, member in self.members.items()}
         return bytes(safetensors.numpy.save(files))
 
@@ -268,7 +268,7 @@ class Column:
 
     @classmethod
     def of(cls, name: str, schema: FeatureSchema, missing: float | None) -> Self:
-        """Return the model of a feature in [0, 1] that rises with faithfulness; raise InputError if there is none."""
+        """Make the model of a feature in [0, 1] that rises with faithfulness; raise InputError if there is none."""
         columns = zip(schema.names, schema.units, schema.directions, strict=True)
         usable = [column for column, unit, direction in columns if direction == 1 and unit.endswith("[0, 1]")]
         if name not in usable:
@@ -281,7 +281,7 @@ class Column:
         return cls(schema.names.index(name), len(schema.names), missing)
 
     def probability(self, X: Floats) -> Floats:
-        """Return the column, (N,) float64; raise InputError if a value is outside [0, 1], or NaN and not replaced."""
+        """Read the column, (N,) float64; raise InputError if a value is outside [0, 1], or NaN and not replaced."""
         values = X[:, self.index].astype(np.float64)
         absent = np.isnan(values)
         if self.missing is not None:
@@ -299,13 +299,13 @@ class Column:
         return values
 
     def contributions(self, x: Floats, medians: Floats) -> Floats:
-        """Return the signal at its position and 0 elsewhere, (F,) float64."""
+        """Place the signal at its position and 0 elsewhere, (F,) float64."""
         found = np.zeros(self.features)
         found[self.index] = self.probability(x[None])[0]
         return found
 
     def to_bytes(self) -> bytes:
-        """Return the fields as JSON."""
+        """Serialize the fields as JSON."""
         return json.dumps(asdict(self)).encode()
 
     @classmethod
@@ -318,7 +318,7 @@ class Column:
 
 
 def _column_fault(fields: Mapping[str, Any]) -> str | None:
-    """Return what is wrong with the fields of a file, if anything."""
+    """Say what is wrong with the fields of a file, if anything."""
     if set(fields) != {"index", "features", "missing"}:
         return f"the fields {sorted(fields)}"
     index, count, missing = fields["index"], fields["features"], fields["missing"]
@@ -330,7 +330,7 @@ def _column_fault(fields: Mapping[str, Any]) -> str | None:
 
 
 def occlusion(log_odds: Callable[[Floats], Floats], x: Floats, medians: Floats) -> Floats:
-    """Return the log-odds of one row (F,) minus those with each feature in turn at its median, (F,) float64."""
+    """Subtract from the log-odds of one row (F,) those with each feature in turn at its median, (F,) float64."""
     at_median = np.tile(x, (len(x) + 1, 1))
     np.fill_diagonal(at_median, medians)
     found = log_odds(at_median)

@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from syncheck.types import Floats
+from syncheck.results.types import Floats
 
 
 class MonotoneLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -134,23 +134,23 @@ class MonotoneLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignor
         return self
 
     def decision_function(self, X: ArrayLike) -> Floats:
-        """Return the log-odds of the second class, (N,) float64, in nats."""
+        """Compute the log-odds of the second class, (N,) float64, in nats."""
         filled = self._filled(X)
         return np.asarray(filled @ self.coef_[0] + self.intercept_[0], dtype=np.float64)
 
     def predict_proba(self, X: ArrayLike) -> Floats:
-        """Return the probability of each class, (N, 2) float64."""
+        """Compute the probability of each class, (N, 2) float64."""
         second = expit(self.decision_function(X))
         return np.stack([1.0 - second, second], axis=1)
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
-        """Return the likelier class of each row, (N,)."""
+        """Predict the likelier class of each row, (N,)."""
         likelier = self.decision_function(X) > 0
         found: NDArray[Any] = self.classes_[likelier.astype(np.intp)]
         return found
 
     def contributions(self, X: ArrayLike) -> Floats:
-        """Return the contribution of each feature to the log-odds relative to its training mean, (N, F), in nats.
+        """Attribute the log-odds to the features relative to their training means, (N, F), in nats.
 
         Contributions are exact: with the log-odds at the mean, ``intercept_ + coef_ @ mean_``, those of a row add up to
         its log-odds.
@@ -203,7 +203,7 @@ def _check_classes(classes: NDArray[Any]) -> None:
 
 
 def _row_weights(second: NDArray[np.intp], given: ArrayLike | None, X: Floats, *, balanced: bool) -> Floats:
-    """Return the weights of the rows, (N,), summing to 1."""
+    """Compute the weights of the rows, (N,), summing to 1."""
     from sklearn.utils.validation import _check_sample_weight
 
     weights = np.asarray(_check_sample_weight(given, X, dtype=np.float64, ensure_non_negative=True), dtype=np.float64)

@@ -15,9 +15,9 @@ from typing import IO, Any
 import numpy as np
 
 from syncheck.aggregators.models import Network
-from syncheck.errors import CheckpointError, MismatchError
-from syncheck.files import DAMAGED, require_regular
-from syncheck.types import FeatureSchema, Floats
+from syncheck.base.errors import CheckpointError, MismatchError
+from syncheck.base.files import DAMAGED, require_regular
+from syncheck.results.types import FeatureSchema, Floats
 
 ALLOWED = frozenset(
     {
@@ -70,7 +70,7 @@ class _InertUnpickler(pickle.Unpickler):
 
 
 def read(path: Path, schema: FeatureSchema | None) -> tuple[Network, FeatureSchema]:
-    """Return the network of a published aggregator, turned to P(faithful), and the schema of its features.
+    """Turn the network of a published aggregator to P(faithful); also return the schema of its features.
 
     Errors are those of :meth:`~syncheck.aggregators.Aggregator.from_published`.
     """

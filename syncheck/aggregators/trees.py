@@ -16,8 +16,8 @@ import numpy as np
 import safetensors.numpy
 from numpy.typing import NDArray
 
-from syncheck.errors import CheckpointError
-from syncheck.files import parse_arrays
+from syncheck.base.errors import CheckpointError
+from syncheck.base.files import parse_arrays
 
 MAX_TREES = 10_000
 MAX_NODES = 500_000
@@ -62,15 +62,15 @@ class Forest:
         return int(self.booster.num_features())
 
     def probability(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return P(faithful), (N,) float64, of (N, F) features; NaN means not measured."""
+        """Compute P(faithful), (N,) float64, of (N, F) features; NaN means not measured."""
         return np.asarray(self.booster.inplace_predict(X), dtype=np.float64)
 
     def log_odds(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return ln(p / (1 - p)), (N,) float64, in nats, of the P(faithful) that :meth:`probability` returns."""
+        """Compute ln(p / (1 - p)), (N,) float64, in nats, of the P(faithful) that :meth:`probability` returns."""
         return np.asarray(self.booster.inplace_predict(X, predict_type="margin"), dtype=np.float64)
 
     def contributions(self, x: NDArray[np.float64], medians: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Return the contribution of each feature of one row (F,) to its log-odds, (F,) float64: XGBoost's tree SHAP.
+        """Attribute the log-odds of one row (F,) to its features, (F,) float64, by XGBoost's tree SHAP.
 
         With the booster's base, contributions add up to the log-odds; the medians are not used.
         """
@@ -80,7 +80,7 @@ class Forest:
         return np.asarray(values[0, :-1], dtype=np.float64)
 
     def to_bytes(self) -> bytes:
-        """Return the arrays of :class:`Trees` in the safetensors format."""
+        """Serialize the arrays of :class:`Trees` in the safetensors format."""
         return Trees.from_booster(self.booster).to_bytes()
 
     @classmethod
@@ -153,7 +153,7 @@ class Trees:
         return booster
 
     def to_bytes(self) -> bytes:
-        """Return the arrays in the safetensors format."""
+        """Serialize the arrays in the safetensors format."""
         return bytes(safetensors.numpy.save(asdict(self)))
 
     @classmethod
@@ -220,12 +220,12 @@ class Trees:
 
 
 def _numbers(singles: Singles) -> list[float]:
-    """Return float64 values whose JSON has the fewest digits that identify each float32."""
+    """Convert float32 to the float64 values whose JSON has the fewest digits that identify each."""
     return [float(str(value)) for value in singles]
 
 
 def _breadth_first(tree: Mapping[str, Any]) -> list[int]:
-    """Return the nodes of one of XGBoost's trees from the root on, without deleted ones."""
+    """Collect the nodes of one of XGBoost's trees from the root on, without deleted ones."""
     left, right = tree["left_children"], tree["right_children"]
     order = [0]
     for node in order:
@@ -235,7 +235,7 @@ def _breadth_first(tree: Mapping[str, Any]) -> list[int]:
 
 
 def _length_fault(arrays: Mapping[str, NDArray[Any]]) -> str | None:
-    """Return what is wrong with names, types or lengths, if anything."""
+    """Say what is wrong with names, types or lengths, if anything."""
     if set(arrays) != set(_DTYPES):
         return f"found {sorted(arrays)}"
     if wrong := [name for name, array in arrays.items() if array.dtype != _DTYPES[name] or array.ndim != 1]:
@@ -251,7 +251,7 @@ def _length_fault(arrays: Mapping[str, NDArray[Any]]) -> str | None:
 
 
 def _value_fault(arrays: Mapping[str, NDArray[Any]]) -> str | None:
-    """Return what is wrong with the values, if anything."""
+    """Say what is wrong with the values, if anything."""
     if not 1 <= (width := int(arrays["features"][0])) <= MAX_FEATURES:
         return f"{width} features, where 1 to {MAX_FEATURES} are read"
     if not ((arrays["feature"] >= 0) & (arrays["feature"] < width)).all():
@@ -266,7 +266,7 @@ def _value_fault(arrays: Mapping[str, NDArray[Any]]) -> str | None:
 
 
 def _links_fault(trees: Mapping[str, NDArray[Any]]) -> str | None:
-    """Return why arrays of the right lengths are not trees, None if they are."""
+    """Say why arrays of the right lengths are not trees, None if they are."""
     sizes = trees["sizes"].astype(np.int64)
     starts = np.repeat(np.cumsum(sizes) - sizes, sizes)  # (N,) root of each node's tree
     left, right = trees["left"].astype(np.int64), trees["right"].astype(np.int64)

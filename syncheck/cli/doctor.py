@@ -16,8 +16,8 @@ from typing import Literal, NamedTuple
 
 from packaging.requirements import Requirement
 
-from syncheck.errors import describe_failure
-from syncheck.printable import counted, printable
+from syncheck.base.errors import describe_failure
+from syncheck.base.printable import counted, printable
 
 _GIGABYTE = 2**30
 _BUNDLED = ("language_model", "aligner", "monitor-generation", "monitor-generic-bundled", "monitor-generic-reader")
@@ -97,8 +97,10 @@ def extras(required: list[Requirement]) -> Iterator[Finding]:
 
 
 def _reader() -> Iterator[Finding]:
-    network = import_module("syncheck.alignment.reader_network")
-    if network.can_read():
+    network = import_module("syncheck.aligners.reader.network")
+    if (fault := network.encoder_fault()) is not None:
+        yield Finding("bad", f"aligner reader: {fault}")
+    elif network.can_read():
         yield Finding("ok", "aligner reader")
     else:
         either = f"{network.INSTALL}\n        or, without the Hub: {network.INSTALL_PACKAGES}"
@@ -149,7 +151,7 @@ def _model(name: str | None, device: str) -> Iterator[Finding]:
     if name is None:
         return
     try:
-        pretrained, signals = import_module("syncheck.pretrained"), import_module("syncheck.signals")
+        pretrained, signals = import_module("syncheck.base.pretrained"), import_module("syncheck.signals")
         model, _ = pretrained.load_model(name, "cpu")
         signals.require_watchable(model)
     except Exception as error:  # whatever a checkpoint raises is what is wrong with it

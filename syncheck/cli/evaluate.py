@@ -13,11 +13,11 @@ from typing import Any, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from syncheck.aggregators.names import AggregatorKind
+from syncheck.base.errors import InputError
 from syncheck.cli.labelled import measured_by, measuring_monitor, panels_of, refuse_idle
 from syncheck.cli.monitors import monitor_to_measure, scoring_monitor
 from syncheck.cli.outputs import check_file, write_json
-from syncheck.config import AggregatorKind
-from syncheck.errors import InputError
 from syncheck.evaluation import (
     OVERLAPS,
     AurocMatrix,
@@ -40,10 +40,10 @@ from syncheck.evaluation import (
     transfer_matrix,
     with_best,
 )
+from syncheck.features.schemas import feature_groups
 from syncheck.labelling import LabelledResponse
 from syncheck.monitor import Monitor
 from syncheck.report.plots import IntervalPanel, plot_intervals, plot_matrix
-from syncheck.schemas import feature_groups
 from syncheck.training import (
     LabelledSet,
     MeasuredSentences,
@@ -56,6 +56,7 @@ from syncheck.training import (
     refuse_seen,
     surrogate_matrix,
 )
+from syncheck.verifier import Verifier
 
 PERMUTED = "signals permuted"
 AGGREGATORS = "aggregators"
@@ -202,7 +203,7 @@ def _left_out(chosen: LabelledSet, sources: NDArray[np.str_], kind: AggregatorKi
     return with_best(matrix, overlaps, "best overlap") if overlaps else matrix
 
 
-def _measured(monitor: Monitor | None, args: argparse.Namespace, path: Path) -> MeasuredSentences:
+def _measured(monitor: Monitor | Verifier | None, args: argparse.Namespace, path: Path) -> MeasuredSentences:
     if monitor is None or args.cv:
         return measured_by(monitor, args, path)
     reason = "so its AUROC would flatter it; pass other data, --cv 5 to train on folds, or --allow-train"
@@ -211,7 +212,7 @@ def _measured(monitor: Monitor | None, args: argparse.Namespace, path: Path) -> 
 
 
 def _tables(
-    monitor: Monitor | None,
+    monitor: Monitor | Verifier | None,
     measured: MeasuredSentences,
     training: Sequence[MeasuredSentences],
     name: SetName,
@@ -233,7 +234,7 @@ def _tables(
 
 
 def _trained_elsewhere(
-    monitor: Monitor | None,
+    monitor: Monitor | Verifier | None,
     training: MeasuredSentences,
     measured: MeasuredSentences,
     name: SetName,
@@ -292,7 +293,9 @@ def _benchmark(name: SetName, *parts: LabelledSet) -> tuple[System, ...]:
     return tuple(kept)
 
 
-def _cross_validated(monitor: Monitor | None, chosen: LabelledSet, name: SetName, args: argparse.Namespace) -> Tables:
+def _cross_validated(
+    monitor: Monitor | Verifier | None, chosen: LabelledSet, name: SetName, args: argparse.Namespace
+) -> Tables:
     names = chosen.measured.schema.names
     kind = args.aggregator or _kind_of(monitor)
     folds = _folds(args)
@@ -308,7 +311,7 @@ def _cross_validated(monitor: Monitor | None, chosen: LabelledSet, name: SetName
     return table, more
 
 
-def _kind_of(monitor: Monitor | None) -> AggregatorKind:
+def _kind_of(monitor: Monitor | Verifier | None) -> AggregatorKind:
     kind = "ensemble" if monitor is None or monitor.aggregator is None else monitor.aggregator.kind
     if kind == "signal" or kind == "estimator":
         raise InputError(

@@ -10,16 +10,17 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from syncheck.cli.monitors import read_passages, scoring_monitor
+from syncheck.base.errors import InputError, NotReadyError
+from syncheck.cli.monitors import monitor_with_model, read_passages
 from syncheck.cli.record_runs import answer_records
 from syncheck.corpus import prompt_for, sentence_dicts
 from syncheck.corpus.records import Work, Worker, answer_one_by_one
 from syncheck.decoding import seeded_generator
-from syncheck.errors import InputError, NotReadyError
 from syncheck.kit import demo_questions, load_kit
 from syncheck.monitor import Monitor
-from syncheck.report import Answer, Case, Report, render_html, render_text, wants_colour
-from syncheck.types import SentenceScore
+from syncheck.report import render_html, render_text, wants_colour
+from syncheck.results import Answer, Case, Report
+from syncheck.results.types import SentenceScore
 
 _OF: Mapping[str, tuple[str, ...]] = {
     "temperature": ("sample", "fod", "rerank", "best-of-n"),
@@ -32,7 +33,7 @@ _OF: Mapping[str, tuple[str, ...]] = {
     "until": ("fod",),
     "max_sentences": ("fod", "fod-backtrack"),
     "on_exhausted": ("fod",),
-    "message": ("fod", "abstain"),
+    "message": ("fod", "fod-backtrack", "abstain"),
     "samples": ("rerank", "best-of-n"),
     "rerank_by": ("rerank",),
     "reward": ("best-of-n",),
@@ -66,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
     options = _chosen_options(args)
     if args.decoder == "flare" and not options.keys() >= {"flare_threshold", "passages"}:
         raise InputError("--decoder flare needs --flare-threshold P and --passages FILE to retrieve from")
-    monitor = scoring_monitor(args, "generation")
+    monitor = monitor_with_model(args, "generation")
     if args.decoder in _NEED_SCORES and monitor.aggregator is None:
         raise NotReadyError(
             f"--decoder {args.decoder} needs a trained monitor; pass --monitor DIR, or leave --model out"
@@ -78,7 +79,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _worker(args: argparse.Namespace) -> Worker:
-    return answer_one_by_one(_work(scoring_monitor(args, "generation"), args, _chosen_options(args)))
+    return answer_one_by_one(_work(monitor_with_model(args, "generation"), args, _chosen_options(args)))
 
 
 def _work(monitor: Monitor, args: argparse.Namespace, options: dict[str, Any]) -> Work:
@@ -91,10 +92,6 @@ def _chosen_options(args: argparse.Namespace) -> dict[str, Any]:
     if foreign := [name for name in given if args.decoder not in _OF[name]]:
         of = "; ".join(f"--{name.replace('_', '-')} is for {', '.join(_OF[name])}" for name in foreign)
         raise InputError(f"--decoder {args.decoder} does not use these options of other decoders: {of}. Leave them out")
-    if "message" in given and args.decoder == "fod" and args.on_exhausted != "abstain":
-        raise InputError(
-            "--decoder fod uses --message only with --on-exhausted abstain; add that, or leave --message out"
-        )
     if args.decoder == "fod":
         other = _OF_SAMPLES if args.propose == "branch" else _OF_BRANCHES
         if unused := [f"--{name.replace('_', '-')}" for name in given if name in other]:
@@ -115,7 +112,7 @@ def _plain(monitor: Monitor, args: argparse.Namespace, options: dict[str, Any]) 
         prompt = prompt_for(monitor, record)
         chosen = sampling | options
         report = monitor.generate(prompt, generator=generator, max_new_tokens=args.max_new_tokens, **chosen)
-        return _answer(record, report, report.response)
+        return _answer(record, report)
 
     return work
 
@@ -131,8 +128,7 @@ def _by_fod(monitor: Monitor, args: argparse.Namespace, options: dict[str, Any])
             do_sample=False,
             max_new_tokens=args.max_new_tokens,
         )
-        text = output.report.response + (output.message or "")
-        return _answer(record, output.report, text) | {"trace": _trace(output)}
+        return _answer(record, output.report) | {"trace": _trace(output)}
 
     return work
 
@@ -160,8 +156,13 @@ def decoder(monitor: Monitor, name: str, options: dict[str, Any]) -> Any:  # noq
     return kinds[name](*models, **named)
 
 
-def _answer(record: dict[str, Any], report: Report, text: str) -> dict[str, Any]:
-    return {"id": record.get("id"), "response": text, "sentences": sentence_dicts(report), "stop": report.stop}
+def _answer(record: dict[str, Any], report: Report) -> dict[str, Any]:
+    return {
+        "id": record.get("id"),
+        "response": report.response,
+        "sentences": sentence_dicts(report),
+        "stop": report.stop,
+    }
 
 
 def _trace(output: Any) -> dict[str, Any]:

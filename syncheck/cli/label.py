@@ -14,11 +14,11 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import TextIO
 
+from syncheck.base.errors import InputError
+from syncheck.base.printable import counted, printable
 from syncheck.cli.monitors import scoring_monitor
 from syncheck.cli.outputs import check_file
-from syncheck.errors import InputError
 from syncheck.labelling import LabelSheet, OpenSentence, load_jsonl, load_unlabelled
-from syncheck.printable import counted, printable
 from syncheck.report.html import render_label_page
 
 KEYS = {"s": True, "n": False}
@@ -41,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
     kept = load_jsonl(before) if before is not None and Path(before).exists() else []
     sheet = LabelSheet.of_responses(
         scoring_monitor(args, "generic"),
-        load_unlabelled(args.input),
+        load_unlabelled(args.input, asked=args.records),
         order=args.order,
         kept=kept,
         most=args.responses,

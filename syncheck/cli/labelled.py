@@ -13,10 +13,10 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from syncheck.alignment import Aligner, identity_of, is_same_aligner, weights_of
+from syncheck.aligners import Aligner, identity_of, is_same_aligner, weights_of
+from syncheck.base.errors import InputError
+from syncheck.base.printable import printable
 from syncheck.cli.monitors import monitor_to_measure
-from syncheck.config import MAX_SENTENCE_TOKENS
-from syncheck.errors import InputError
 from syncheck.labelling import (
     LabelledResponse,
     Propositioner,
@@ -31,9 +31,9 @@ from syncheck.labelling import (
 from syncheck.labelling.biographies import asks_models, is_biography
 from syncheck.labelling.responses import read_records
 from syncheck.monitor import Monitor
-from syncheck.printable import printable
 from syncheck.report.plots import IntervalPanel
-from syncheck.segments import ENGLISH_ABBREVIATIONS
+from syncheck.text.sentences import ENGLISH_ABBREVIATIONS
+from syncheck.text.sentences.config import MAX_SENTENCE_TOKENS
 from syncheck.training import (
     MeasuredSentences,
     check_measured_by,
@@ -42,6 +42,7 @@ from syncheck.training import (
     read_parquet,
     select_sentences,
 )
+from syncheck.verifier import Verifier
 
 if TYPE_CHECKING:
     from syncheck.evaluation import EvaluationTable
@@ -94,7 +95,7 @@ def _selection(args: argparse.Namespace) -> Selection:
     )
 
 
-def measuring_monitor(args: argparse.Namespace, paths: Sequence[Path]) -> Monitor | None:
+def measuring_monitor(args: argparse.Namespace, paths: Sequence[Path]) -> Monitor | Verifier | None:
     """Return the monitor that the options name; None, without loading a model, if all paths are files of features."""
     if not all(path.suffix == ".parquet" for path in paths):
         return monitor_to_measure(args)
@@ -109,7 +110,7 @@ def measuring_monitor(args: argparse.Namespace, paths: Sequence[Path]) -> Monito
 
 
 def measured_by(
-    monitor: Monitor | None,
+    monitor: Monitor | Verifier | None,
     args: argparse.Namespace,
     path: Path,
     *,

@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 from typing import get_args
 
+from syncheck.aggregators.names import AggregatorKind
 from syncheck.cli.options import add_engine, add_length, add_model, add_options, number, open_share, positive_share
-from syncheck.config import DEFAULT_SCHEMA, AggregatorKind
+from syncheck.config import DEFAULT_SCHEMA
 
 SEEDS = 3
 """Number of runs in the paper's Figures 3 and 4."""
@@ -89,7 +90,8 @@ def add_label(parser: argparse.ArgumentParser) -> None:
     add_options(
         parser,
         """
-        input INPUT  JSON Lines with question, context and response
+        input INPUT  JSON Lines with question, context and response, or with --records what `syncheck generate` wrote
+        --records FILE  the records that were answered, from which answers take question and passages, by id
         --output FILE  labelled JSON Lines; if it exists, its labels are kept and labelling continues
         --html FILE  instead of asking in the terminal, write an offline page that asks and saves labels.jsonl
         --labels FILE  for --html: earlier labels, with which the page starts

@@ -11,20 +11,22 @@ from typing import TYPE_CHECKING, Any, cast
 import torch
 
 from syncheck import checkpoint
-from syncheck.alignment import Aligner, convert_alignscore, load_aligner
-from syncheck.alignment.loading import AUTO
+from syncheck.aligners import Aligner, convert_alignscore, load_aligner
+from syncheck.aligners.loading import AUTO
+from syncheck.base.errors import InputError, MismatchError
+from syncheck.base.pretrained import load_model
 from syncheck.checkpoint import GENERIC, GENERIC_BUNDLED, GENERIC_READER
 from syncheck.cli.options import aligner_options
 from syncheck.cli.outputs import check_folder
-from syncheck.config import DEFAULT_SCHEMA, MonitorConfig, SegmenterConfig
-from syncheck.errors import InputError, MismatchError
-from syncheck.hub import is_repository
+from syncheck.config import DEFAULT_SCHEMA, MonitorConfig
+from syncheck.features.schemas import needs_lid, needs_signals
+from syncheck.hub import fetched, is_repository
 from syncheck.kit import KitPurpose, kit_language_model, load_kit
 from syncheck.monitor import Monitor
-from syncheck.pretrained import load_model
-from syncheck.schemas import needs_lid
-from syncheck.segments import ENGLISH_ABBREVIATIONS
 from syncheck.signals import LidReferences
+from syncheck.text.sentences import ENGLISH_ABBREVIATIONS
+from syncheck.text.sentences.config import SegmenterConfig
+from syncheck.verifier import Verifier
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -54,26 +56,46 @@ def check_device(name: str) -> None:
         )
 
 
-def scoring_monitor(args: argparse.Namespace, purpose: KitPurpose) -> Monitor:
-    """Return the monitor of ``score`` and ``generate``.
+def scoring_monitor(args: argparse.Namespace, purpose: KitPurpose) -> Monitor | Verifier:
+    """Return what scores for ``score``, ``label``, ``generate`` and the servers.
 
-    It is the one named by ``--monitor``, or the kit's. For another model it is ``generic``, or with ``--aligner`` one
-    that scores by this aligner alone.
+    It is the monitor or verifier named by ``--monitor``, or the kit's. For another model it reads text as ``generic``,
+    or with ``--aligner`` by this aligner alone.
     """
     alone = _features_asked(args) and args.aligner != "none"
     alone &= all(getattr(args, name, None) is None for name in ("lid_reference", "schema"))
+    scorer: Monitor | Verifier
     if args.monitor is not None or (args.model is None and not alone):
-        monitor = _trained(args, purpose)
+        scorer = _trained(args, purpose)
     elif _features_asked(args) and not alone:
-        monitor = monitor_to_measure(args)
+        scorer = monitor_to_measure(args)
+    elif args.model is None and purpose == GENERIC:
+        scorer = Verifier(aligner_for(args))
     else:
         model, tokenizer = models_of(args)
-        monitor = Monitor(model, tokenizer, aligner=aligner_for(args) if alone else None)
+        scorer = Monitor(model, tokenizer, aligner=aligner_for(args) if alone else None)
     if sentences := sentence_options(args):
-        config = replace(monitor.config, segmenter=replace(monitor.config.segmenter, **sentences))
-        monitor = monitor.replaced(config=config)
+        config = replace(scorer.config, segmenter=replace(scorer.config.segmenter, **sentences))
+        scorer = scorer.replaced(config=config)
     prior = getattr(args, "prior", None)
-    return monitor if prior is None else monitor.with_prior(prior)
+    return scorer if prior is None else scorer.with_prior(prior)
+
+
+def monitor_with_model(args: argparse.Namespace, purpose: KitPurpose) -> Monitor:
+    """Return the monitor of a command that runs its language model; otherwise as :func:`scoring_monitor`."""
+    scorer = scoring_monitor(args, purpose)
+    if isinstance(scorer, Verifier):
+        model, tokenizer = models_of(args)
+        return Monitor(
+            model,
+            tokenizer,
+            config=scorer.config,
+            aggregator=scorer.aggregator,
+            aligner=scorer.aligner,
+            trained_on=scorer.trained_on,
+            name=scorer.name,
+        )
+    return scorer
 
 
 def models_of(args: argparse.Namespace) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
@@ -81,20 +103,23 @@ def models_of(args: argparse.Namespace) -> tuple[PreTrainedModel, PreTrainedToke
     return kit_language_model(args.device) if args.model is None else load_model(args.model, args.device)
 
 
-def monitor_to_measure(args: argparse.Namespace) -> Monitor:
-    """Return the monitor that measures features: one without an aggregator, or the one in ``--monitor``."""
+def monitor_to_measure(args: argparse.Namespace) -> Monitor | Verifier:
+    """Return what measures features: a monitor or verifier without an aggregator, or the one in ``--monitor``."""
     if getattr(args, "monitor", None) is not None:
         return _trained(args, "generic")
+    schema = getattr(args, "schema", None) or DEFAULT_SCHEMA
+    segmenter = SegmenterConfig(**sentence_options(args))
+    if args.model is None and not needs_signals(schema):
+        return Verifier(aligner_for(args), config=MonitorConfig(schema=schema, segmenter=segmenter))
     model, tokenizer = models_of(args)
     reference: str | None = getattr(args, "lid_reference", None)
     lid_references = None if reference is None else LidReferences.load(Path(reference), device=args.device)
-    schema = getattr(args, "schema", None) or DEFAULT_SCHEMA
     layers = tuple(lid_references.layers) if lid_references and needs_lid(schema) else None
-    config = MonitorConfig(schema=schema, layers=layers, segmenter=SegmenterConfig(**sentence_options(args)))
+    config = MonitorConfig(schema=schema, layers=layers, segmenter=segmenter)
     return Monitor(model, tokenizer, config=config, lid_references=lid_references, aligner=aligner_for(args))
 
 
-def _trained(args: argparse.Namespace, purpose: KitPurpose) -> Monitor:
+def _trained(args: argparse.Namespace, purpose: KitPurpose) -> Monitor | Verifier:
     named = args.monitor in _ALIGNERS
     if named and args.aligner is not None:
         raise InputError(
@@ -118,16 +143,18 @@ def _trained(args: argparse.Namespace, purpose: KitPurpose) -> Monitor:
             f"repository as 'owner/name', or {', '.join(map(repr, _ALIGNERS))}"
         )
     if args.model is None and (named or args.monitor is None):
-        return load_kit(cast(KitPurpose, args.monitor or purpose), device=args.device)
+        chosen: Monitor | Verifier = load_kit(cast(Any, args.monitor or purpose), device=args.device)
+        return chosen
+    trusted = getattr(args, "trust", None) or ()
+    if args.model is None and not needs_signals(checkpoint.read(fetched(args.monitor)).config.schema):
+        return Verifier.from_pretrained(args.monitor, trusted=trusted, device=args.device)
     model, tokenizer = models_of(args)
     if named:
         aligner = _ALIGNERS[args.monitor]
-        chosen = None if aligner is None else load_aligner(aligner, device=args.device)
-        return Monitor(model, tokenizer, aligner=chosen)
+        own = None if aligner is None else load_aligner(aligner, device=args.device)
+        return Monitor(model, tokenizer, aligner=own)
     try:
-        return Monitor.from_pretrained(
-            args.monitor, model=model, tokenizer=tokenizer, trusted=getattr(args, "trust", None) or ()
-        )
+        return Monitor.from_pretrained(args.monitor, model=model, tokenizer=tokenizer, trusted=trusted)
     except MismatchError as error:
         if args.model is not None:
             raise

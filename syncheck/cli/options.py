@@ -10,7 +10,7 @@ from contextlib import suppress
 from inspect import cleandoc
 from typing import Any, TypeVar, get_args
 
-from syncheck.config import LineBreaks
+from syncheck.text.sentences.config import LineBreaks
 
 DECODERS = ("greedy", "sample", "fod", "fod-backtrack", "abstain", "rerank", "best-of-n", "cad", "flare")
 
@@ -201,8 +201,9 @@ def _add_server(parser: argparse.ArgumentParser) -> None:
         --port PORT = 8100  port to listen on (%(default)s)
         --reveal verified|immediate = verified  send text with its score (verified) or as it arrives (immediate), unless
             a request chooses (%(default)s)
-        --stop-below SCORE  end an answer at the first sentence that scores below SCORE, unless a request chooses
+        --stop-below SCORE  end an answer before the first sentence that scores below SCORE, unless a request chooses
             (never)
+        --stop-after  end it after that sentence, which is then sent, unless a request chooses
         """,
         port={"type": count},
     )
@@ -241,8 +242,8 @@ def _add_search(parser: argparse.ArgumentParser) -> None:
         --until any|all  for fod: stop when any kept beam has ended, or when all have (any)
         --max-sentences N  for fod and fod-backtrack: largest number of sentences (32)
         --on-exhausted stop|abstain|annotate  for fod: what to do when no candidate sentence passes (stop)
-        --message TEXT  text to give instead: for abstain (nothing), for fod with --on-exhausted abstain (The passages
-            do not let me say more.)
+        --message TEXT  for fod, fod-backtrack and abstain: text of an answer of which no sentence passes, and end of
+            one with --on-exhausted abstain (The passages do not let me say more.)
         """,
         **dict.fromkeys(("backtrack_threshold", "prune_threshold"), {"metavar": "SCORE"}),
         **dict.fromkeys(("branches", "beam_size", "samples_per_step"), {"type": count}),
@@ -349,11 +350,11 @@ def add_aligner(parser: argparse.ArgumentParser, default: str) -> None:
     add_options(
         parser,
         f"""
-        --aligner ALIGNER  model that says how well passages support a sentence: 'bundled', 'reader' (at least four
-            times slower, and understands far more), 'none', 'minicheck', 'alignscore', 'hhem' or 'nli' (the best such
-            checkpoint in the cache), 'auto' (the best of all these that is there), an AlignScore .ckpt or converted
-            folder, the folder or name of a classifier, minicheck:PATH, critic:PATH (Self-RAG), or spans:PATH (a
-            language model that lists unsupported spans){default}
+        --aligner ALIGNER  model that says how well passages support a sentence: 'bundled', 'reader' (scoring takes
+            about 1.5 times as long, and it understands far more), 'none', 'minicheck', 'alignscore', 'hhem' or 'nli'
+            (the best such checkpoint in the cache), 'auto' (the best of all these that is there), an AlignScore .ckpt
+            or converted folder, the folder or name of a classifier, minicheck:PATH, critic:PATH (Self-RAG), or
+            spans:PATH (a language model that lists unsupported spans){default}
         """,
     )
     group = parser.add_argument_group("aligner", "for some kinds of --aligner")

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-from syncheck.errors import InputError, describe_failure
+from syncheck.base.errors import InputError, describe_failure
 from syncheck.report.plots import check_plot
 
 _READ = (
@@ -123,7 +123,12 @@ def _locked(option: str, path: Path, lock: Path) -> Iterator[None]:
 def _lock(option: str, path: Path, lock: Path) -> int:
     """Acquire a lock and return its open, empty file."""
     while True:
-        handle = os.open(lock, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW, 0o666)
+        try:
+            handle = os.open(lock, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW, 0o666)
+        except OSError as error:
+            raise InputError(
+                f"{option} {str(path)!r} cannot be written: {error.strerror}, {str(lock)!r}. Pass another path"
+            ) from error
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -141,7 +146,7 @@ def _lock(option: str, path: Path, lock: Path) -> int:
 
 
 def check_file(option: str, name: str | None) -> None:
-    """Refuse standard output, a file whose folder does not exist, and one that is a folder; None names no file."""
+    """Refuse standard output, a folder, and a file whose folder cannot be written; None names no file."""
     if name is None:
         return
     if name == "-":
@@ -150,6 +155,8 @@ def check_file(option: str, name: str | None) -> None:
         raise InputError(f"{option} {name!r}: the folder does not exist; create it first")
     if Path(name).is_dir():
         raise InputError(f"{option} {name!r} is a folder; name a file")
+    if not os.access(Path(name) if Path(name).exists() else Path(name).parent, os.W_OK):
+        raise InputError(f"{option} {name!r} cannot be written; change its permissions, or pass another path")
 
 
 def check_folder(path: str | None, *, option: str = "--output") -> None:

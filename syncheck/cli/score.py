@@ -8,17 +8,21 @@ from collections import Counter
 from functools import partial
 from pathlib import Path
 
-from syncheck.cli.monitors import scoring_monitor
+from syncheck.base.errors import InputError
+from syncheck.base.files import JsonDict, field
+from syncheck.base.printable import counted
+from syncheck.checkpoint import GENERIC, GENERIC_BUNDLED, GENERIC_READER
+from syncheck.cli.monitors import models_of, scoring_monitor
 from syncheck.cli.record_runs import answer_records, is_store
 from syncheck.cli.spans import unread
 from syncheck.corpus import RecordScorer
 from syncheck.corpus.scoring import score_row
-from syncheck.errors import InputError
-from syncheck.files import JsonDict, field
 from syncheck.monitor import Monitor
-from syncheck.printable import counted
-from syncheck.report import Answer, Case, Report, render_html
-from syncheck.spans import SignalSource, SpanRegressor, TokenReplay, label_dict, load_span_regressor, reads_signals
+from syncheck.report import render_html
+from syncheck.results import Answer, Case, Report, label_dict
+from syncheck.results.types import WITHOUT_CLAIM
+from syncheck.spans import SignalSource, SpanRegressor, TokenReplay, load_span_regressor, reads_signals
+from syncheck.verifier import Verifier
 
 BATCH_TOKENS = 16384
 """Number of tokens in a forward pass on an accelerator; on a CPU, padding costs more than a larger batch saves."""
@@ -40,8 +44,10 @@ def run(args: argparse.Namespace) -> int:
     if args.html is not None:
         Path(args.html).write_text(render_html(cases, refused=refused), encoding="utf-8")
     missed = None if gate is None else gate.missed(allow_unscored=args.allow_unscored)
-    if missed is not None:
-        sys.stderr.write(f"syncheck score: {missed}\n")
+    unchecked = None if gate is None else gate.unchecked(allow_unscored=args.allow_unscored)
+    for said in (missed, unchecked):
+        if said is not None:
+            sys.stderr.write(f"syncheck score: {said}\n")
     return 2 if refused else int(missed is not None)
 
 
@@ -49,7 +55,7 @@ def _worker(args: argparse.Namespace) -> RecordScorer:
     return _scorer(args, scoring_monitor(args, "generic"), [])
 
 
-def _scorer(args: argparse.Namespace, monitor: Monitor, cases: list[Case]) -> RecordScorer:
+def _scorer(args: argparse.Namespace, monitor: Monitor | Verifier, cases: list[Case]) -> RecordScorer:
     """Return the scorer of records that the options ask for; it adds those of a page to ``cases``."""
     opener, replay = _opener(args, monitor)
 
@@ -65,10 +71,14 @@ def _scorer(args: argparse.Namespace, monitor: Monitor, cases: list[Case]) -> Re
         return output | ({"tokens": report.to_dict()["tokens"]} if args.tokens else {})
 
     batch_tokens = args.batch_tokens or (BATCH_TOKENS if args.device == "cuda" and is_store(args.output) else None)
-    return RecordScorer(monitor, given=args.sentences == "given", row=row, batch_tokens=batch_tokens)
+    return RecordScorer(
+        monitor, given=args.sentences == "given", signals=args.tokens, row=row, batch_tokens=batch_tokens
+    )
 
 
 def _check(args: argparse.Namespace) -> None:
+    if args.tokens and args.model is None and args.monitor in (None, GENERIC, GENERIC_BUNDLED, GENERIC_READER):
+        raise InputError("--tokens writes a language model's signals, and none was named; pass --model DIR")
     if args.allow_unscored and args.fail_under is None:
         raise InputError("--allow-unscored would have no effect without --fail-under SCORE; add it, or leave it out")
     if args.resume and args.html is not None:
@@ -81,20 +91,23 @@ def _check(args: argparse.Namespace) -> None:
         )
 
 
-def _opener(args: argparse.Namespace, monitor: Monitor) -> tuple[SpanRegressor | None, TokenReplay | None]:
+def _opener(args: argparse.Namespace, monitor: Monitor | Verifier) -> tuple[SpanRegressor | None, TokenReplay | None]:
     """Return the detector of wrong characters, and the source of the monitored model's signals if it reads any."""
     if args.spans is None:
         return None, None
-    replay = TokenReplay(monitor.model, monitor.tokenizer, too_long="leave_out") if reads_signals(args.spans) else None
+    replay = None
+    if reads_signals(args.spans):
+        model = models_of(args) if isinstance(monitor, Verifier) else (monitor.model, monitor.tokenizer)
+        replay = TokenReplay(*model, too_long="leave_out")
     return load_span_regressor(args.spans, sources=() if replay is None else (SignalSource(replay),)), replay
 
 
 class _Gate:
     """Counter of sentences and records in the output that miss the threshold of ``--fail-under``.
 
-    A sentence that claims nothing (``not_checkable``), such as a bullet, cannot be wrong and does not count. Any other
-    sentence without a score does, and so does a record with an error, with text after its end or without a scored
-    sentence: an empty response is as unchecked as one whose aligner failed.
+    A sentence that claims nothing, such as a bullet or a label, cannot be wrong and does not miss it, but is counted.
+    Any other sentence without a score does, and so does a record with an error, with text after its end or without a
+    scored sentence: an empty response is as unchecked as one whose aligner failed.
     """
 
     def __init__(self, threshold: float) -> None:
@@ -102,6 +115,7 @@ class _Gate:
         self.below = 0
         self.scored = 0
         self.unscored: Counter[tuple[str, str]] = Counter()
+        self.without_claim: Counter[str] = Counter()
 
     def add(self, row: JsonDict) -> None:
         """Count a line of output."""
@@ -109,7 +123,9 @@ class _Gate:
             self.unscored["record", "with an error"] += 1
             return
         scores = [s["score"] for s in row["sentences"] if s["score"] is not None]
-        missing = [s["status"] for s in row["sentences"] if s["score"] is None and s["status"] != "not_checkable"]
+        unscored = [s["status"] for s in row["sentences"] if s["score"] is None]
+        missing = [status for status in unscored if status not in WITHOUT_CLAIM]
+        self.without_claim.update(status for status in unscored if status in WITHOUT_CLAIM)
         self.below += sum(not score >= self.threshold for score in scores)
         self.scored += bool(scores)
         self.unscored.update(("sentence", f"with status {status}") for status in missing)
@@ -130,3 +146,14 @@ class _Gate:
         found = ", ".join(f"{counted(count, noun)} {what}" for (noun, what), count in counts.items())
         remedy = "; --allow-unscored passes what has no score" if unscored else ""
         return f"{missed}{found}{remedy}"
+
+    def unchecked(self, *, allow_unscored: bool) -> str | None:
+        """Describe the sentences that were let pass without a score; None if there are none."""
+        let_pass = {f"with status {status}": count for status, count in self.without_claim.items()}
+        if allow_unscored:
+            let_pass |= {what: count for (noun, what), count in self.unscored.items() if noun == "sentence"}
+        if not let_pass:
+            return None
+        total = counted(sum(let_pass.values()), "sentence")
+        found = ", ".join(f"{count} {what}" for what, count in let_pass.items())
+        return f"--fail-under {self.threshold:g} did not check {total}: {found}"

@@ -12,19 +12,20 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from syncheck.base.checks import stripped_key
+from syncheck.base.errors import InputError, MissingExtraError, NotReadyError
 from syncheck.cli.generate import decoder
-from syncheck.cli.monitors import scoring_monitor
+from syncheck.cli.monitors import monitor_with_model, scoring_monitor
 from syncheck.cli.options import DECODERS
 from syncheck.decoding import seeded_generator
-from syncheck.errors import InputError, MissingExtraError, NotReadyError
-from syncheck.events import Event
 from syncheck.monitor import Monitor
-from syncheck.types import RagPrompt
+from syncheck.results.events import Event
+from syncheck.results.types import RagPrompt
 
 if TYPE_CHECKING:
+    from syncheck.results.protocol import Reveal
     from syncheck.serving.app import AnswerSource
     from syncheck.serving.own_model import Decoder
-    from syncheck.streams.protocol import Reveal
 
 _OF_FOD = frozenset(DECODERS) - {"greedy", "sample", "flare"}
 """Decoders of fod that can be served; flare needs passages of its own to retrieve from."""
@@ -50,7 +51,7 @@ def serve(args: argparse.Namespace) -> int:
     _require_extra()
     from syncheck.serving.own_model import OwnModel
 
-    monitor = scoring_monitor(args, "generation")
+    monitor = monitor_with_model(args, "generation")
     if monitor.aggregator is None:
         raise NotReadyError("serve needs a monitor that scores; pass --monitor DIR, or leave the other options out")
     source = OwnModel(
@@ -87,11 +88,13 @@ def _serve(source: AnswerSource, args: argparse.Namespace) -> int:
     import uvicorn
 
     from syncheck.serving.app import ServerConfig, create_app
+    from syncheck.serving.connections import PromptConnection
 
     loopback = args.host in _LOOPBACK
     config = ServerConfig(
         reveal=args.reveal,
         stop_below=args.stop_below,
+        stop_after=args.stop_after,
         max_running=args.max_running,
         max_waiting=args.max_waiting,
         max_body=args.max_body,
@@ -106,6 +109,7 @@ def _serve(source: AnswerSource, args: argparse.Namespace) -> int:
     sys.stderr.write(f"syncheck: listening on http://{args.host}:{args.port}\n")
     served = uvicorn.Config(
         create_app(source, config),
+        http=PromptConnection,
         log_level="warning",
         access_log=False,
         server_header=False,
@@ -130,14 +134,13 @@ def _listening(host: str, port: int) -> socket.socket:
 def _key(file: str | None, variable: str) -> str | None:
     """Return the key in a file or an environment variable; other users could see the value of an option."""
     if file is None:
-        return os.environ.get(variable) or None
+        key = os.environ.get(variable)
+        return stripped_key(key, f"${variable}") if key else None
     try:
-        key = Path(file).read_text(encoding="utf-8").strip()
+        key = Path(file).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"cannot read the key file {file!r}: {error}") from error
-    if not key or not key.isascii() or not key.isprintable():
-        raise InputError(f"the key file {file!r} must hold one line of printable ASCII")
-    return key
+    return stripped_key(key, f"the key in {file!r}")
 
 
 def _require_extra() -> None:

@@ -9,14 +9,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from syncheck.alignment import EndpointTextGenerator, LocalTextGenerator, TextGenerator
+from syncheck.aligners import EndpointTextGenerator, LocalTextGenerator, TextGenerator
+from syncheck.base.errors import InputError, RecordError
 from syncheck.cli.monitors import models_of, read_passages
 from syncheck.cli.outputs import write_json
 from syncheck.cli.record_runs import process
-from syncheck.errors import InputError, RecordError
 from syncheck.labelling.passages import load_passages
 from syncheck.labelling.responses import Record
 from syncheck.report import SpanAnswer, SpanReport
+from syncheck.results import SpanDetector, SpanItem
 from syncheck.spans import (
     DEFAULT_RERANKER,
     AskedSource,
@@ -31,8 +32,6 @@ from syncheck.spans import (
     Measure,
     RefindDetector,
     SignalSource,
-    SpanDetector,
-    SpanItem,
     TagSource,
     Thresholds,
     TokenClassifierDetector,

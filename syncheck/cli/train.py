@@ -10,18 +10,18 @@ from pathlib import Path
 import numpy as np
 
 from syncheck.aggregators import RiskControlledThreshold
-from syncheck.alignment import load_aligner
+from syncheck.aligners import load_aligner
+from syncheck.base.errors import InputError
+from syncheck.base.printable import printable
 from syncheck.cli.labelled import chosen_responses, measured_by, panels_of, refuse_idle, report_left_out
 from syncheck.cli.monitors import monitor_to_measure, scoring_monitor
 from syncheck.cli.outputs import check_file, check_folder
 from syncheck.cli.record_runs import engine_of
 from syncheck.corpus.engines import PART_SIZE
-from syncheck.errors import InputError
 from syncheck.evaluation import best_aggregator, reliability_bins
-from syncheck.evaluation.reliability import save_reliability_diagram
 from syncheck.labelling import load_unlabelled
-from syncheck.printable import printable
-from syncheck.report.plots import plot_curve, plot_intervals
+from syncheck.monitor import Monitor
+from syncheck.report.plots import plot_curve, plot_intervals, save_reliability_diagram
 from syncheck.training import (
     Calibrated,
     LabelledSet,
@@ -33,7 +33,9 @@ from syncheck.training import (
     measure_to_parquet,
     refuse_seen,
 )
+from syncheck.training.adapt import TITLE
 from syncheck.training.enough import MORE_LABELS, check_enough, check_questions
+from syncheck.verifier import Verifier
 
 BATCH_SIZES = {"cpu": 1, "cuda": 16}
 """Number of responses replayed at once: on a CPU, padding costs more than a larger batch saves."""
@@ -72,13 +74,19 @@ def train(args: argparse.Namespace) -> int:
 def adapt(args: argparse.Namespace) -> int:
     """Train a monitor without labels, and write it with its model card; returns the exit code."""
     check_folder(args.output)
+    card = Path(args.output) / "README.md"
+    if card.exists() and not card.read_bytes().startswith(TITLE.encode()):
+        raise InputError(f"--output would replace {str(card)!r}, which adapt did not write; pass another folder")
     prompts = load_unlabelled(args.prompts)
     untrained = monitor_to_measure(args)
+    if isinstance(untrained, Verifier):
+        raise InputError(f"--schema {args.schema} needs no model's signals, so there is nothing to adapt to a model")
     teacher = args.teacher if args.teacher == "generic" else load_aligner(args.teacher, device=args.device)
     if teacher is None:
         raise InputError("--teacher none labels nothing; pass generic, or an aligner")
     found = adapt_monitor(
         prompts,
+        kind=Monitor,
         model=untrained.model,
         tokenizer=untrained.tokenizer,
         teacher=teacher,
@@ -92,7 +100,7 @@ def adapt(args: argparse.Namespace) -> int:
         folder=Path(args.output) / "adaptation",
     )
     found.monitor.save_pretrained(args.output)
-    (Path(args.output) / "README.md").write_text(found.card(), encoding="utf-8")
+    card.write_text(found.card(), encoding="utf-8")
     for name, reason in found.left_out.items():
         sys.stderr.write(f"{args.prompts}: {printable(name)}: left out: {printable(reason)}\n")
     for task, (faithful, unfaithful, without) in found.counts().items():

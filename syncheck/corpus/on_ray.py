@@ -10,14 +10,14 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from syncheck.base.errors import InputError, MissingExtraError
+from syncheck.base.pretrained import load_model
 from syncheck.corpus.engines import Part
 from syncheck.corpus.records import Line, Worker, row_content
 from syncheck.corpus.scoring import RecordScorer
 from syncheck.corpus.store import table_of
-from syncheck.errors import InputError, MissingExtraError
-from syncheck.kit import load_kit
-from syncheck.monitor import Monitor
-from syncheck.pretrained import load_model
+from syncheck.model_monitor import ModelMonitor
+from syncheck.verifier import Verifier
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -195,9 +195,9 @@ def _answered(worker: Worker, lines: Sequence[Line], keys: Sequence[str]) -> pa.
 
 def _scorer(monitor_dir: str | None, model: str | None, device: str, batch_tokens: int | None) -> RecordScorer:
     if model is None or monitor_dir is None:
-        return RecordScorer(load_kit("generic", device=device), batch_tokens=batch_tokens)
+        return RecordScorer(Verifier(device=device), batch_tokens=batch_tokens)
     language_model, tokenizer = load_model(model, device)
-    monitor = Monitor.from_pretrained(monitor_dir, model=language_model, tokenizer=tokenizer)
+    monitor = ModelMonitor.from_pretrained(monitor_dir, model=language_model, tokenizer=tokenizer)
     return RecordScorer(monitor, batch_tokens=batch_tokens)
 
 

@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass
 from importlib.resources import files
 from pathlib import Path
 
-from syncheck.errors import CheckpointError, InputError
-from syncheck.files import read_object
+from syncheck.base.errors import CheckpointError, InputError
+from syncheck.base.files import read_object
 
 FORMAT = "syncheck.rates.v1"
 BUNDLED_RATES = Path(str(files("syncheck") / "assets" / "rates.json"))

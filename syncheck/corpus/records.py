@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from syncheck.errors import InputError, MissingExtraError, SyncheckError, describe_failure
-from syncheck.files import JsonDict, parsed_record, record_lines
+from syncheck.base.errors import InputError, MissingExtraError, SyncheckError, describe_failure
+from syncheck.base.files import JsonDict, parsed_record, record_lines
 
 Work = Callable[[JsonDict], JsonDict]
 """Function that returns the row of a record."""
@@ -56,7 +56,7 @@ def corpus_lines(source: str) -> Iterator[Line]:
     Raises
     ------
     InputError
-        If the source cannot be opened, or is a folder without such files.
+        If the source cannot be opened, or is a folder without such files or with one that is not regular.
     MissingExtraError
         If there is a Parquet file and pyarrow is not installed.
     """
@@ -114,10 +114,15 @@ def answer_one_by_one(work: Work) -> Worker:
 def _files(source: str) -> list[str]:
     if source == "-" or not Path(source).is_dir():
         return [source]
-    found = sorted(str(path) for path in Path(source).iterdir() if path.suffix in _ENDINGS and path.is_file())
+    found = sorted(path for path in Path(source).iterdir() if path.suffix in _ENDINGS and not path.is_dir())
     if not found:
         raise InputError(f"{source!r}: expected files that end in {', '.join(_ENDINGS)}; found none in the folder")
-    return found
+    if irregular := [path.name for path in found if not path.is_file()]:
+        raise InputError(
+            f"{source!r}: expected regular files; found {', '.join(irregular)}, a pipe, a device or a link to nothing. "
+            "Remove it"
+        )
+    return [str(path) for path in found]
 
 
 @contextmanager

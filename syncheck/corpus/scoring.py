@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any
+from typing import Any, overload
 
+from syncheck.base.errors import InputError
+from syncheck.base.files import JsonDict, absence, field, fields_found, parsed_record
 from syncheck.corpus.records import Line, answer
-from syncheck.errors import InputError
-from syncheck.files import JsonDict, absence, field, fields_found, parsed_record
-from syncheck.monitor import Monitor
+from syncheck.model_monitor import ModelMonitor
 from syncheck.prompts import prompt_from_texts
 from syncheck.replay import GivenResponse
-from syncheck.report import Report
-from syncheck.types import RagPrompt
+from syncheck.results import Report
+from syncheck.results.types import Query, RagPrompt
+from syncheck.verifier import Verifier
 
 _SENTENCE_FIELDS = tuple(
     "text start end token_start token_end score status verdict remarks features reason evidence contrasts".split()
@@ -32,8 +33,18 @@ def score_row(record: JsonDict, report: Report) -> JsonDict:
     return row | ({"after_end": report.after_end} if report.after_end else {})
 
 
-def prompt_for(monitor: Monitor, record: JsonDict) -> RagPrompt:
-    """Build the pair of prompts of an input record; prompts in the record replace the template.
+@overload
+def prompt_for(monitor: ModelMonitor, record: JsonDict) -> RagPrompt: ...
+
+
+@overload
+def prompt_for(monitor: Verifier, record: JsonDict) -> Query: ...
+
+
+def prompt_for(monitor: ModelMonitor | Verifier, record: JsonDict) -> Query:
+    """Build the pair of prompts of an input record, or its query for a verifier.
+
+    Prompts in the record replace the template; a verifier reads neither.
 
     Fields that are missing or of the wrong type raise InputError or WrongTypeError.
     """
@@ -49,6 +60,8 @@ def prompt_for(monitor: Monitor, record: JsonDict) -> RagPrompt:
     if (with_context is None) != (without_context is None):
         raise InputError("prompt_with_context and prompt_without_context replace the template; pass both")
     system = field(record, "system", str, default=None)
+    if isinstance(monitor, Verifier):
+        return monitor.query(question=question, passages=context)
     if with_context is None:
         return monitor.prompt(question=question, context=context, system=system)
     if system is not None:
@@ -73,6 +86,8 @@ class RecordScorer:
         The monitor that scores them.
     given
         True takes the sentences given in a record instead of segmenting its response.
+    signals
+        True measures the monitored model's signals even if no score needs them.
     row
         Function that returns the row of a record and its report.
     batch_tokens
@@ -87,9 +102,10 @@ class RecordScorer:
 
     def __init__(
         self,
-        monitor: Monitor,
+        monitor: ModelMonitor | Verifier,
         *,
         given: bool = False,
+        signals: bool = False,
         row: Callable[[JsonDict, Report], JsonDict] = score_row,
         batch_tokens: int | None = None,
     ) -> None:
@@ -97,6 +113,7 @@ class RecordScorer:
             raise InputError(f"batch_tokens must be at least 1; found {batch_tokens}")
         self.monitor = monitor
         self._given = given
+        self._signals = signals
         self._row = row
         self._batch_tokens = batch_tokens
 
@@ -108,8 +125,16 @@ class RecordScorer:
     def one(self, record: JsonDict, report: Report | None = None) -> JsonDict:
         """Return the row of a record, which is scored now unless its report is given."""
         if report is None:
-            report = self.monitor.score(prompt_for(self.monitor, record), **self._response(record))
+            report = self._report(record)
         return self._row(record, report)
+
+    def _report(self, record: JsonDict) -> Report:
+        given = self._response(record)
+        if isinstance(self.monitor, Verifier):
+            if given.pop("response_token_ids", None) is not None:
+                raise InputError("response_token_ids are of a language model's tokenizer; pass --model, or the text")
+            return self.monitor.answer(prompt_for(self.monitor, record), **given)
+        return self.monitor.score(prompt_for(self.monitor, record), signals=self._signals, **given)
 
     def _response(self, record: JsonDict) -> dict[str, Any]:
         """Return the response of a record as keyword arguments of :meth:`syncheck.Monitor.score`."""
@@ -122,23 +147,21 @@ class RecordScorer:
         return {"response": field(record, "response", str)} if ids is None else {"response_token_ids": ids}
 
     def _replayed(self, lines: Sequence[Line], most: int) -> Iterator[tuple[int, Report]]:
-        """Yield the reports of records that can be scored together; the others are scored alone, with their errors."""
+        """Yield the reports of records that a model reads together; the others are scored alone, with their errors."""
+        monitor = self.monitor
+        if isinstance(monitor, Verifier) or not (self._signals or monitor.reads_signals):
+            return
         read: dict[int, tuple[RagPrompt, GivenResponse]] = {}
-        signals = self.monitor.aggregator is None
         for place, line in enumerate(lines):
             with suppress(Exception):  # raised again where the line is answered alone
                 record = parsed_record(line.content, line.source, line.number)
-                prompt = prompt_for(self.monitor, record)
-                read[place] = prompt, self.monitor.read(prompt, **self._response(record), signals=signals)
+                prompt = prompt_for(monitor, record)
+                read[place] = prompt, monitor.read(prompt, **self._response(record))
         for batch in _batches(read, most):
             prompts, responses = [read[i][0] for i in batch], [read[i][1] for i in batch]
             with suppress(Exception):
-                answers = self.monitor.replay_batch(
-                    prompts,
-                    responses,
-                    signals=signals,
-                    batch_size=len(batch),
-                    on_failure=lambda place, reason: None,
+                answers = monitor.replay_batch(
+                    prompts, responses, batch_size=len(batch), on_failure=lambda place, reason: None
                 )
                 for i, scored in answers:
                     yield batch[i], scored.report(responses[i].transcript, stop=None, seconds=None)

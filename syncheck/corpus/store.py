@@ -1,4 +1,4 @@
-"""Store of finished rows: a folder of Parquet parts that are complete or absent, and an index of them."""
+"""Store of finished rows: a folder of Parquet parts that are complete or absent, each with its checksum in its name."""
 
 from __future__ import annotations
 
@@ -10,16 +10,19 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from syncheck.base.errors import CheckpointError, InputError, MissingExtraError
+from syncheck.base.files import UNFINISHED, JsonDict, enter_run, read_object, replaced
+from syncheck.base.printable import counted
 from syncheck.corpus.records import Line
-from syncheck.errors import CheckpointError, InputError, MissingExtraError
-from syncheck.files import UNFINISHED, JsonDict, enter_run, replaced
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-FORMAT = "syncheck.store.v1"
+FORMAT = "syncheck.store.v2"
 _RUN, _MANIFEST, _DAMAGED = "_run.json", "_manifest.json", "_damaged-"
 """Names of other files, with a first character that readers of a folder of Parquet files ignore."""
+_PARTS = "part-*.parquet"
+_REMEDY = "run the command that wrote it again, which puts that right"
 
 logger = logging.getLogger(__name__)
 
@@ -28,8 +31,10 @@ class Store:
     """The rows of a run over a corpus, by record.
 
     A part is written to a temporary file, flushed to the disk and renamed, so that a kill costs only unfinished parts.
-    ``_run.json`` has the facts that determine the rows. ``_manifest.json`` is an index; parts that it lacks are read
-    themselves. A part that cannot be read is put aside, and its records count as missing again.
+    Its name has a checksum of it and of its run. Opening a store checks every part: one that is damaged, or repeats a
+    record of another, is put aside, and its records count as missing again. ``_run.json`` has the facts that determine
+    the rows. ``_manifest.json`` lists the keys in each part for other readers; which records are there, the parts
+    alone say.
 
     Parameters
     ----------
@@ -50,7 +55,7 @@ class Store:
     CheckpointError
         If the note of the run is damaged.
     InputError
-        If the folder cannot be created.
+        If the folder cannot be created or written.
     MissingExtraError
         If pyarrow is not installed.
     """
@@ -60,11 +65,12 @@ class Store:
         self.folder = Path(folder)
         noted = {"format": FORMAT, **facts}
         enter_run(self.folder / _RUN, noted)
-        self.run = hashlib.sha256(json.dumps(noted, sort_keys=True).encode()).hexdigest()
+        self.run = _run_of(noted)
         for path in () if shared else self.folder.glob(f"*{UNFINISHED}*"):
             path.unlink(missing_ok=True)
-        self._parts = self._indexed()
-        self._keys = {key for part in self._parts.values() for key in part["keys"]}
+        self._parts: dict[str, list[str]] = {}
+        self._keys: set[str] = set()
+        self._index()
 
     def __enter__(self) -> Self:
         return self
@@ -73,7 +79,8 @@ class Store:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         with replaced(self.folder / _MANIFEST) as (file, _):
-            file.write(json.dumps({"format": FORMAT, "parts": self._parts}, indent=1).encode() + b"\n")
+            parts = {name: {"keys": keys} for name, keys in self._parts.items()}
+            file.write(json.dumps({"format": FORMAT, "parts": parts}, indent=1).encode() + b"\n")
 
     def __len__(self) -> int:
         return len(self._keys)
@@ -94,12 +101,11 @@ class Store:
         again = self._keys.intersection(keys)
         if again or len(set(keys)) < len(keys):
             raise InputError(f"expected records that {self.folder} does not hold yet; found {len(again)} that it does")
-        name = f"part-{number:06d}-{hashlib.sha256(''.join(keys).encode()).hexdigest()[:8]}.parquet"
-        path = self.folder / name
-        with replaced(path) as (file, _):
-            # Statistics would hold whole rows a second time, out of reach of the checksums.
-            _parquet().write_table(table, file, write_page_checksum=True, write_statistics=False)
-        self._parts[name] = _entry(path, keys)
+        content = _written(table)
+        name = f"part-{number:06d}-{_checksum(self.run, content)}.parquet"
+        with replaced(self.folder / name) as (file, _):
+            file.write(content)
+        self._parts[name] = keys
         self._keys.update(keys)
 
     def rows(self) -> Iterator[tuple[str, JsonDict]]:
@@ -108,11 +114,7 @@ class Store:
         A part that was damaged since the store was opened raises CheckpointError.
         """
         for name in sorted(self._parts):
-            table = _read(self.folder / name, ["key", "row"])
-            if table is None:
-                raise CheckpointError(f"{self.folder / name} is damaged; run the same command again to replace it")
-            for key, row in zip(table["key"].to_pylist(), table["row"].to_pylist(), strict=True):
-                yield key, json.loads(row)
+            yield from _rows(self.folder / name, self.run)
 
     def remove(self) -> None:
         """Remove the store once its rows are elsewhere; a folder that has anything else stays."""
@@ -121,27 +123,38 @@ class Store:
                 path.unlink(missing_ok=True)
         self.folder.rmdir()
 
-    def _indexed(self) -> dict[str, dict[str, Any]]:
-        known = self._manifest()
-        parts: dict[str, dict[str, Any]] = {}
-        for path in sorted(self.folder.glob("part-*.parquet")):
-            state = path.stat()
-            entry = known.get(path.name)
-            if entry is not None and (entry["bytes"], entry["modified_ns"]) == (state.st_size, state.st_mtime_ns):
-                parts[path.name] = entry
-            elif (table := _read(path, None)) is not None:
-                parts[path.name] = _entry(path, table["key"].to_pylist())
+    def _index(self) -> None:
+        for path in sorted(self.folder.glob(_PARTS)):
+            try:
+                (keys,) = _read(path, self.run, "key")
+                if again := len(keys) - len(set(keys) - self._keys):
+                    raise _DamagedError(f"{path} has {again} records twice, or that another part has")
+            except _DamagedError as error:
+                self._put_aside(path, error)
             else:
-                aside = path.with_name(f"{_DAMAGED}{path.name}")
-                logger.warning("%s cannot be read; put aside as %s, its records are answered again", path, aside.name)
-                path.replace(aside)
-        return parts
+                self._parts[path.name] = keys
+                self._keys.update(keys)
+        if gone := self._listed() - self._keys:
+            said = "is" if len(gone) == 1 else "are"
+            logger.warning("%s: %s of earlier runs %s in no part", self.folder, counted(len(gone), "record"), said)
 
-    def _manifest(self) -> dict[str, dict[str, Any]]:
+    def _put_aside(self, path: Path, error: _DamagedError) -> None:
+        aside = path.with_name(f"{_DAMAGED}{path.name}")
         try:
-            return dict(json.loads((self.folder / _MANIFEST).read_text(encoding="utf-8"))["parts"])
-        except (OSError, ValueError, KeyError, TypeError):  # only an index: the parts are read instead
-            return {}
+            path.replace(aside)
+        except FileNotFoundError:  # another process was first
+            return
+        except OSError as reason:
+            raise InputError(f"cannot rename {str(path)!r}, which is damaged: {reason.strerror}") from error
+        logger.warning("%s; put aside as %s, and its records are answered again", error, aside.name)
+
+    def _listed(self) -> set[str]:
+        """Return the keys that the manifest lists, which may be of any age and hand."""
+        try:
+            parts = read_object(self.folder / _MANIFEST)["parts"]
+            return {key for part in parts.values() for key in part["keys"]}
+        except (CheckpointError, AttributeError, KeyError, TypeError):
+            return set()
 
 
 def is_stored(folder: str | Path) -> bool:
@@ -152,13 +165,21 @@ def is_stored(folder: str | Path) -> bool:
 def stored_rows(folder: str | Path) -> Iterator[JsonDict]:
     """Yield the rows of a store as it is, without entering its run; another process may be writing to it.
 
-    A damaged part raises CheckpointError.
+    A damaged or repeated part, or a store of another version, raises CheckpointError.
     """
-    for path in sorted(Path(folder).glob("part-*.parquet")):
-        table = _read(path, ["key", "row"])
-        if table is None:
-            raise CheckpointError(f"{path} is damaged; run the command that writes {folder} again to replace it")
-        yield from map(json.loads, table["row"].to_pylist())
+    noted = read_object(Path(folder) / _RUN)
+    if noted.get("format") != FORMAT:
+        raise CheckpointError(
+            f"{folder} is a store of the format {noted.get('format')!r}, expected {FORMAT!r}; read it with the version "
+            "of syncheck that wrote it, or write it again"
+        )
+    seen: set[str] = set()
+    for path in sorted(Path(folder).glob(_PARTS)):
+        for key, row in _rows(path, _run_of(noted)):
+            if key in seen:
+                raise CheckpointError(f"{path} has a record that another part has; {_REMEDY}")
+            seen.add(key)
+            yield row
 
 
 def table_of(lines: Sequence[Line], rows: Sequence[JsonDict], keys: Sequence[str]) -> pa.Table:
@@ -182,21 +203,54 @@ def _lowest(row: JsonDict) -> float | None:
     return min(scores, default=None)
 
 
-def _entry(path: Path, keys: Sequence[str]) -> dict[str, Any]:
-    state = path.stat()
-    return {"bytes": state.st_size, "modified_ns": state.st_mtime_ns, "keys": list(keys)}
+class _DamagedError(Exception):
+    """A file in the place of a part is not one that a store wrote."""
 
 
-def _read(path: Path, columns: list[str] | None) -> pa.Table | None:
-    """Read a part and verify its checksums; None if it is damaged."""
+def _run_of(noted: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(noted, sort_keys=True).encode()).hexdigest()
+
+
+def _checksum(run: str, content: bytes) -> str:
+    """Return the first digits of a digest of a part and of the run that it belongs to."""
+    return hashlib.sha256(run.encode() + content).hexdigest()[:16]
+
+
+def _written(table: pa.Table) -> bytes:
+    import pyarrow as pa
+
+    stream = pa.BufferOutputStream()
+    _parquet().write_table(table, stream, write_statistics=False)  # which would hold whole rows a second time
+    return bytes(stream.getvalue())
+
+
+def _read(path: Path, run: str, *columns: str) -> list[list[str]]:
+    """Return columns of a part of a run; it must have the checksum of its name."""
     import pyarrow as pa
 
     try:
-        with _parquet().ParquetFile(path, page_checksum_verification=True) as file:
-            table = file.read(columns)
-            return table if {"key", "row"} <= set(table.column_names) else None
-    except (OSError, ValueError, pa.ArrowException):
-        return None
+        if not path.is_file():  # a pipe would be waited for
+            raise _DamagedError(f"{path} is not a regular file")
+        content = path.read_bytes()
+        if not path.stem.endswith(f"-{_checksum(run, content)}"):
+            raise _DamagedError(f"{path} is damaged, or of another run: its checksum is not the one in its name")
+        table = _parquet().read_table(pa.BufferReader(content), columns=list(columns))
+        found = [table[name] for name in columns]
+        if any(column.type != pa.string() or column.null_count for column in found):
+            raise _DamagedError(f"{path} is not a part of a store")
+        return [column.to_pylist() for column in found]
+    except (OSError, KeyError, ValueError, pa.ArrowException) as error:
+        raise _DamagedError(f"{path} cannot be read ({error})") from error
+
+
+def _rows(path: Path, run: str) -> Iterator[tuple[str, JsonDict]]:
+    try:
+        keys, texts = _read(path, run, "key", "row")
+        rows = [dict(json.loads(text)) for text in texts]
+    except (_DamagedError, TypeError, ValueError, RecursionError) as error:
+        shown = error if isinstance(error, _DamagedError) else f"{path} is not a part of a store: {error}"
+        raise CheckpointError(f"{shown}; {_REMEDY}") from error
+    yield from zip(keys, rows, strict=True)
 
 
 def _parquet() -> Any:  # noqa: ANN401 - a module

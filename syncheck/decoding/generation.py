@@ -19,10 +19,10 @@ from transformers.generation import (
     StopStringCriteria,
 )
 
+from syncheck.base.errors import InputError, WrongTypeError
 from syncheck.decoding.rows import Sequences
-from syncheck.errors import InputError, WrongTypeError
+from syncheck.results.types import RagPrompt
 from syncheck.signals import check_one_encoding, check_window
-from syncheck.types import RagPrompt
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -102,6 +102,13 @@ def generation_setup(
         raise InputError(f"{' and '.join(asked)} must be left out: reports and ids are returned without them")
     end_tokens = _configured_ends(generation_config)
     return GenerationSetup(logits_processor, stopping_criteria, generation_config, end_tokens, streamer)
+
+
+def after_end(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, token_ids: Sequence[int]) -> str:
+    """Return the text of tokens behind an end-of-text token, without the padding that generation puts there."""
+    padding = model.generation_config.pad_token_id
+    written = [token for token in token_ids if token != padding]
+    return str(tokenizer.decode(written, skip_special_tokens=True)).strip() if written else ""
 
 
 def end_tokens_of(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> frozenset[int]:

@@ -10,8 +10,8 @@ from torch import Tensor
 
 from syncheck.decoding.measuring import Transcript
 from syncheck.decoding.session import Session
+from syncheck.results.types import SentenceSignals, SentenceSpan
 from syncheck.signals import Branch
-from syncheck.types import SentenceSignals, SentenceSpan
 
 REPLAYED_BYTES = 64 * 2**20
 """Size of the logits that a branch computes at once; fewer passes make a replay cheaper."""

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from syncheck.base.errors import NotReadyError
 from syncheck.decoding.columns import Head
 from syncheck.decoding.rows import Sequences
 from syncheck.decoding.session import RoundSession
-from syncheck.errors import NotReadyError
 from syncheck.signals import Branch
 
 CLEAR_LEAD = 2

@@ -10,10 +10,10 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from syncheck.base.errors import InputError
 from syncheck.decoding.generation import GenerationSetup
 from syncheck.decoding.live import LiveSession
 from syncheck.decoding.search import SearchSession
-from syncheck.errors import InputError
 
 logger = logging.getLogger(__name__)
 

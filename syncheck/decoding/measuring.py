@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from syncheck.segments import last_text_token
+from syncheck.results.types import SentenceSignals, SentenceSpan
 from syncheck.signals import LidReferences, token_statistics
-from syncheck.types import SentenceSignals, SentenceSpan
+from syncheck.text.sentences import last_text_token
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,15 +91,6 @@ def _transferred(
 def tokenless(span: SentenceSpan, transcript: Transcript) -> SentenceSignals:
     """Return empty signals, for a sentence that lies within a token of another sentence."""
     return _sentence(span, transcript, np.empty(0, np.int64), np.empty((4, 0), np.float32), {}, {}, span.token_start)
-
-
-def unmeasured(
-    token_ids: Sequence[int], spans: Sequence[SentenceSpan], transcript: Transcript, *, start: int = 0
-) -> list[SentenceSignals]:
-    """Return the sentences of the tokens from ``start`` on with every signal NaN, without running a language model."""
-    table = np.full((4, len(token_ids)), np.nan, np.float32)
-    ids = np.asarray(token_ids, np.int64)
-    return [replace(_sentence(span, transcript, ids, table, {}, {}, start), measured=False) for span in spans]
 
 
 def _sentence(

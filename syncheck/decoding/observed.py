@@ -7,8 +7,8 @@ from contextlib import AbstractContextManager
 
 from torch import Tensor
 
+from syncheck.base.errors import NotReadyError
 from syncheck.decoding.session import RoundSession
-from syncheck.errors import NotReadyError
 
 
 class ObservedSession(RoundSession):

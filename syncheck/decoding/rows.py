@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Self
 import torch
 from torch import Tensor
 
-from syncheck.segments import Detokenizer, IncrementalSegmenter
-from syncheck.types import RagPrompt, SentenceSpan
+from syncheck.results.types import RagPrompt, SentenceSpan
+from syncheck.text.sentences import Detokenizer, IncrementalSegmenter
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase

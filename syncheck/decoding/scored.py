@@ -9,6 +9,7 @@ from typing import Any, Generic, TypeVar
 
 import torch
 
+from syncheck.base.printable import counted, quoted, summary
 from syncheck.decoding.generation import GenerationSetup
 from syncheck.decoding.given import GivenSession
 from syncheck.decoding.loop import Adjust, Step, decode
@@ -16,12 +17,9 @@ from syncheck.decoding.measuring import Transcript
 from syncheck.decoding.rows import Scoped
 from syncheck.decoding.search import SearchSession
 from syncheck.decoding.session import RoundSession, Session
-from syncheck.errors import NotReadyError
-from syncheck.given import check_share
-from syncheck.printable import counted, quoted, summary
-from syncheck.report import Report
-from syncheck.scoring import SentenceScorer
-from syncheck.types import SentenceScore, SentenceSignals, SentenceSpan, TokenSignals
+from syncheck.results import Report
+from syncheck.results.types import SentenceScore, SentenceSignals, SentenceSpan, TokenSignals
+from syncheck.scoring import SentenceScorer, first_below
 
 
 class ScoredAnswer:
@@ -41,19 +39,16 @@ class ScoredAnswer:
         self.signals: list[SentenceSignals] = []
 
     def __repr__(self) -> str:
-        return summary(self, f"{counted(len(self.sentences), 'sentence')} to {quoted(self.scorer.prompt.question)}")
+        return summary(self, f"{counted(len(self.sentences), 'sentence')} to {quoted(self.scorer.query.question)}")
 
     def keep(self, signals: Sequence[SentenceSignals], sentences: Sequence[SentenceScore]) -> None:
         """Add sentences with their signals and scores."""
         self.signals += signals
         self.sentences += sentences
 
-    def cut_below(self, threshold: float) -> bool:
-        """Drop what follows the first sentence that falls below a score; return True if there is such a sentence."""
-        count = next((i for i, s in enumerate(self.sentences, 1) if falls_below(s, threshold)), None)
-        if count is not None:
-            del self.sentences[count:], self.signals[count:]
-        return count is not None
+    def cut(self, sentences: int) -> None:
+        """End the answer after so many of its sentences."""
+        del self.sentences[sentences:], self.signals[sentences:]
 
     def report(self, transcript: Transcript, *, stop: str | None, seconds: float | None) -> Report:
         """Return the report of the answer as scored so far.
@@ -63,7 +58,7 @@ class ScoredAnswer:
         """
         count = sum(len(signals.token_ids) for signals in self.signals)
         return Report(
-            prompt=self.scorer.prompt,
+            prompt=self.scorer.query,
             response=transcript.text,
             sentences=tuple(self.sentences),
             tokens=TokenSignals.concatenate(
@@ -76,26 +71,10 @@ class ScoredAnswer:
         )
 
 
-def check_stop_below(stop_below: float | None, *, has_scores: bool) -> None:
-    """Refuse a threshold outside [0, 1] (InputError), or any threshold without scores (NotReadyError)."""
-    if stop_below is None:
-        return
-    check_share(stop_below, "stop_below")
-    if not has_scores:
-        raise NotReadyError("the monitor has no aggregator, so no sentence has a score; train one with Monitor.fit")
-
-
-def falls_below(sentence: SentenceScore, threshold: float) -> bool:
-    """Return True if a sentence that makes a claim has a score below the threshold, or no score."""
-    if sentence.status == "not_checkable":
-        return False
-    return sentence.score is None or sentence.score < threshold
-
-
-def scored_unmeasured(
+def scored_answers(
     scorers: Sequence[SentenceScorer], measured: Sequence[Sequence[SentenceSignals]]
 ) -> list[ScoredAnswer]:
-    """Score given answers without running a language model; answers of one scorer are scored together."""
+    """Score measured answers; those of one scorer are scored together."""
     answers = [ScoredAnswer(scorer) for scorer in scorers]
     _score(answers, dict(enumerate(measured)), since=None)
     return answers
@@ -179,8 +158,10 @@ class ScoredRounds(ScoredRows[R]):
     def cut_below(self, threshold: float | None) -> None:
         """End each row after its first sentence that falls below a score, also if the row has ended with it."""
         for index, (answer, row) in enumerate(zip(self.answers, self.decoding.rows, strict=True)):
-            if threshold is not None and index not in self._cut and answer.cut_below(threshold):
-                row.stop_after(tokens=answer.signals[-1].span.token_end, sentences=len(answer.sentences))
+            below = None if index in self._cut else first_below(answer.sentences, threshold)
+            if below is not None:
+                answer.cut(below + 1)
+                row.stop_after(tokens=answer.signals[-1].span.token_end, sentences=below + 1)
                 self._cut.add(index)
 
     def is_due(self) -> bool:

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from syncheck.base.errors import InputError, NotReadyError
 from syncheck.decoding.columns import Head
 from syncheck.decoding.live import LiveSession
 from syncheck.decoding.rows import Row
-from syncheck.errors import InputError, NotReadyError
+from syncheck.results.types import SentenceSignals
 from syncheck.signals import Branch
 from syncheck.signals import require_rewindable as require_rewindable
-from syncheck.types import SentenceSignals
 
 
 class SearchSession(LiveSession):

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 
 from torch import Tensor
 
-from syncheck.config import SegmenterConfig
+from syncheck.base.errors import NotReadyError
 from syncheck.decoding.columns import Columns, Head
 from syncheck.decoding.measuring import Transcript, measure_tokens, tokenless
 from syncheck.decoding.rows import Row, Scoped
-from syncheck.errors import NotReadyError
-from syncheck.segments import IncrementalSegmenter
+from syncheck.results.types import RagPrompt, SentenceSignals, SentenceSpan
 from syncheck.signals import Branch, LidReferences, Taps, check_same_encoding, check_window, window_of
-from syncheck.types import RagPrompt, SentenceSignals, SentenceSpan
+from syncheck.text.sentences import IncrementalSegmenter
+from syncheck.text.sentences.config import SegmenterConfig
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase

@@ -3,30 +3,29 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from syncheck.aggregators import score_bounds
+from syncheck.base.checks import check_share
+from syncheck.base.errors import InputError, MismatchError, NotReadyError
 from syncheck.decoding import ScoredAnswer
-from syncheck.decoding.measuring import unmeasured
-from syncheck.decoding.scored import scored_unmeasured
+from syncheck.decoding.scored import scored_answers
 from syncheck.endpoints.servers import KnownTokens, ReplayServer
-from syncheck.errors import InputError, MismatchError, NotReadyError
-from syncheck.given import check_share
+from syncheck.features.schemas import LID, beyond_endpoints, needs_signals, signal_features
 from syncheck.replay import GivenResponse, read_responses
-from syncheck.report import Report
-from syncheck.schemas import LID, beyond_endpoints, needs_signals, signal_features
+from syncheck.results import Report
+from syncheck.results.types import Bounds, Floats, RagPrompt, SentenceScore, SentenceSignals, Status
 from syncheck.scoring import SentenceScorer
 from syncheck.signals import entropy_bounds, kl_bounds
-from syncheck.types import Bounds, Floats, RagPrompt, SentenceScore, SentenceSignals, Status
 
 if TYPE_CHECKING:
-    from syncheck.monitor import Monitor
+    from syncheck.model_monitor import ModelMonitor
 
 TOP = 20
 """Number of likeliest tokens that servers report by default (vLLM's ``max_logprobs``)."""
@@ -98,7 +97,7 @@ class EndpointReplay:
 
     def __init__(
         self,
-        monitor: Monitor,
+        monitor: ModelMonitor,
         server: ReplayServer,
         *,
         top: int = TOP,
@@ -146,16 +145,18 @@ class EndpointReplay:
                 f"schema {self.monitor.schema.version!r} has {', '.join(beyond)}, which no server reports exactly; "
                 "compute bounds on the score (certify), or train a monitor on endpoint.v1"
             )
+        if not needs_signals(self.monitor.config.schema):
+            raise InputError(
+                f"schema {self.monitor.schema.version!r} needs no signals, so there is nothing to ask a server; score "
+                "the text with Monitor.score or a Verifier"
+            )
         given = read_responses(self.monitor, prompts, responses, None, None)
-        scorers = {prompt: self.monitor.scorer(prompt) for prompt in prompts}
-        known = self._known(prompts, given, top=0) if needs_signals(self.monitor.config.schema) else None
+        known = self._known(prompts, given, top=0)
         measured = [
-            unmeasured(g.token_ids, g.spans, g.transcript)
-            if known is None
-            else _sentences(g, *(_chosen(branch, len(g.token_ids)) for branch in known[i]))
-            for i, g in enumerate(given)
+            _sentences(g, *(_chosen(branch, len(g.token_ids)) for branch in branches))
+            for g, branches in zip(given, known, strict=True)
         ]
-        return scored_unmeasured([scorers[prompt] for prompt in prompts], measured)
+        return scored_answers(_scorers(prompts, self.monitor.scorer), measured)
 
     def certify(
         self, prompts: Sequence[RagPrompt], responses: Sequence[str | GivenResponse]
@@ -189,17 +190,17 @@ class EndpointReplay:
         ends = [self._ends(g, *branches) for g, branches in zip(given, known, strict=True)]
         low, high = [least for least, _ in ends], [most for _, most in ends]
         monitor = self.monitor
-        scorers = {
-            prompt: SentenceScorer(
+
+        def unaggregated(prompt: RagPrompt) -> SentenceScorer:
+            return SentenceScorer(
                 prompt,
                 schema=monitor.schema,
                 aggregator=None,
                 aligner=monitor.aligner,
                 abbreviations=monitor.config.segmenter.abbreviations,
             )
-            for prompt in prompts
-        }
-        answers = scored_unmeasured([scorers[prompt] for prompt in prompts], low)
+
+        answers = scored_answers(_scorers(prompts, unaggregated), low)
         found = [
             [(sentence, self._features(sentence, most)) for sentence, most in zip(answer.sentences, highs, strict=True)]
             for answer, highs in zip(answers, high, strict=True)
@@ -306,6 +307,12 @@ def _at(ids: NDArray[np.int64], other_ids: NDArray[np.int64], log_prob: Floats) 
     return found
 
 
+def _scorers(prompts: Sequence[RagPrompt], make: Callable[[RagPrompt], SentenceScorer]) -> list[SentenceScorer]:
+    """Return a scorer for each prompt; equal prompts share one."""
+    scorers = {prompt: make(prompt) for prompt in prompts}
+    return [scorers[prompt] for prompt in prompts]
+
+
 def _sentences(
     given: GivenResponse,
     log_prob: Floats,
@@ -314,13 +321,16 @@ def _sentences(
     kl: Floats | None = None,
 ) -> list[SentenceSignals]:
     """Return the sentences with their part of each column (T,); entropy and KL are NaN if not given."""
+    ids = np.asarray(given.token_ids, np.int64)
+    nothing = np.full(len(ids), np.nan, np.float32)
     columns = {"log_prob": log_prob, "log_prob_without_context": without, "entropy": entropy, "kl": kl}
-    table: dict[str, Any] = {name: values.astype(np.float32) for name, values in columns.items() if values is not None}
+    table: dict[str, Any] = {name: nothing if of is None else of.astype(np.float32) for name, of in columns.items()}
     return [
-        replace(
-            sentence,
-            measured=True,
-            **{name: values[sentence.span.token_start : sentence.span.token_end] for name, values in table.items()},
+        SentenceSignals(
+            text=given.transcript.text[span.start : span.end],
+            span=span,
+            token_ids=ids[span.token_start : span.token_end],
+            **{name: values[span.token_start : span.token_end] for name, values in table.items()},
         )
-        for sentence in unmeasured(given.token_ids, given.spans, given.transcript)
+        for span in given.spans
     ]

@@ -10,8 +10,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from syncheck.connection import Connection as Connection
-from syncheck.errors import EndpointError
+from syncheck.base.connection import Connection as Connection
+from syncheck.base.errors import EndpointError
 
 VLLM_EXCLUDED = -9999.0
 """Value that vLLM writes for -inf, which JSON lacks; SGLang writes null."""

@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from syncheck.aggregators.kinds import fit_model
 from syncheck.aggregators.models import StoredModel
-from syncheck.config import AggregatorKind, ProbabilisticClassifier
-from syncheck.errors import InputError
-from syncheck.given import check_both_labels, real_numbers
+from syncheck.aggregators.names import AggregatorKind, ProbabilisticClassifier
+from syncheck.base.checks import check_both_labels, real_numbers
+from syncheck.base.errors import InputError
 
 FoldFeatures = Callable[[NDArray[np.int64]], NDArray[np.float64]]
 """Function from indices of training sentences to the features (N, F) of all sentences."""
@@ -118,7 +118,7 @@ def fitted_folds(
 def fold_numbers(
     y: ArrayLike, groups: ArrayLike, *, folds: int = 5, repeats: int = 5, seed: int = 0, same_folds: bool = False
 ) -> NDArray[np.int64]:
-    """Return the fold of each sentence in each repeat, (repeats, N).
+    """Assign each sentence to a fold in each repeat, (repeats, N).
 
     Parameters
     ----------
@@ -157,7 +157,7 @@ def fold_numbers(
 
 
 def fold_features(X: ArrayLike | FoldFeatures) -> FoldFeatures:
-    """Return features as a function of the training sentences, even if they do not depend on them."""
+    """Make features a function of the training sentences, even if they do not depend on them."""
     if callable(X):
         return X
     rows = real_numbers(X, "features").astype(np.float64)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from syncheck.types import Floats
+from syncheck.results.types import Floats
 
 Labels = NDArray[np.int64]
 Flags = NDArray[np.bool_]
@@ -44,7 +44,7 @@ class BootstrapSamples:
         return cls(group.astype(np.int64), counts.astype(np.float64))
 
     def auroc(self, scores: Floats, y: NDArray[np.int64], chosen: NDArray[np.bool_]) -> tuple[float, Floats]:
-        """Return the AUROC of the chosen sentences, and that on each resample.
+        """Compute the AUROC of the chosen sentences, and that on each resample.
 
         AUROC is P(a faithful sentence scores above an unfaithful one), with ties counted half. It is NaN if a label is
         missing, and NaN on every resample if a label occurs in only one group, which says nothing about others.
@@ -77,7 +77,7 @@ class BootstrapSamples:
 
 
 def auroc(scores: Floats, y: NDArray[np.int64]) -> float:
-    """Return P(a faithful sentence scores above an unfaithful one), with ties counted half; NaN if a label is missing.
+    """Compute P(a faithful sentence scores above an unfaithful one); ties count half, NaN if a label is missing.
 
     ``scores`` is (N,), and ``y`` (N,) is 1 for faithful and 0 for unfaithful.
     """
@@ -90,12 +90,12 @@ def auroc(scores: Floats, y: NDArray[np.int64]) -> float:
 
 
 def deviation(scores: Floats, y: NDArray[np.int64]) -> float:
-    """Return the sample standard deviation of the AUROC over the rows of scores (R, N); NaN for one row."""
+    """Compute the sample standard deviation of the AUROC over the rows of scores (R, N); NaN for one row."""
     return float(np.std([auroc(row, y) for row in scores], ddof=1)) if len(scores) > 1 else float("nan")
 
 
 def bootstrap_interval(resampled: Floats, confidence: float = 0.95) -> tuple[float, float]:
-    """Return the percentile interval of resampled values, without those that are NaN."""
+    """Compute the percentile interval of resampled values, without those that are NaN."""
     values = resampled[~np.isnan(resampled)]
     if not len(values):
         return float("nan"), float("nan")
@@ -104,7 +104,7 @@ def bootstrap_interval(resampled: Floats, confidence: float = 0.95) -> tuple[flo
 
 
 def auprc(draws: BootstrapSamples, scores: Floats, y: Labels, chosen: Flags) -> tuple[float, Floats]:
-    """Return the average precision, in [0, 1], of finding unfaithful sentences by their low scores.
+    """Compute the average precision, in [0, 1], of finding unfaithful sentences by their low scores.
 
     Sentences with equal scores count together, as in scikit-learn's ``average_precision_score``. Random scores give the
     share of unfaithful sentences.
@@ -125,7 +125,7 @@ def auprc(draws: BootstrapSamples, scores: Floats, y: Labels, chosen: Flags) -> 
 def balanced_accuracy(
     draws: BootstrapSamples, scores: Floats, thresholds: Floats, y: Labels, chosen: Flags
 ) -> tuple[float, Floats]:
-    """Return the mean of the recalls of faithful and unfaithful sentences, in [0, 1].
+    """Average the recalls of faithful and unfaithful sentences, in [0, 1].
 
     A sentence counts as faithful if its score is at least its threshold; thresholds are (R, N), as ``scores``.
     """
@@ -138,7 +138,7 @@ def balanced_accuracy(
 
 
 def calibration_error(draws: BootstrapSamples, scores: Floats, y: Labels, chosen: Flags) -> tuple[float, Floats]:
-    """Return the expected calibration error over ten bins of equal width (Guo et al., 2017), in [0, 1].
+    """Compute the expected calibration error over ten bins of equal width (Guo et al., 2017), in [0, 1].
 
     It is NaN if a score is outside [0, 1] and so not a probability.
     """
@@ -176,7 +176,7 @@ def held_out_thresholds(scores: Floats, y: Labels, folds: NDArray[np.int64]) -> 
 
 
 def best_threshold(scores: Floats, y: Labels) -> float:
-    """Return the score with the best balanced accuracy as a threshold; of equals, the lowest."""
+    """Choose the score with the best balanced accuracy as a threshold; of equals, the lowest."""
     order = np.argsort(scores, kind="stable")
     values, good = scores[order], (y[order] == 1).astype(np.float64)
     starts = np.flatnonzero(np.append(True, np.diff(values) != 0))
@@ -186,7 +186,7 @@ def best_threshold(scores: Floats, y: Labels) -> float:
 
 
 def _average_precision(weights: Floats, bad: Floats, ends: NDArray[np.int64]) -> Floats:
-    """Return the average precision for each row of weights (D, n); NaN without an unfaithful sentence."""
+    """Compute the average precision for each row of weights (D, n); NaN without an unfaithful sentence."""
     found = np.cumsum(weights * bad, axis=1)[:, ends]
     seen = np.cumsum(weights, axis=1)[:, ends]
     precision = np.divide(found, seen, out=np.zeros_like(found), where=seen > 0)
@@ -197,7 +197,7 @@ def _average_precision(weights: Floats, bad: Floats, ends: NDArray[np.int64]) ->
 
 
 def _share(draws: BootstrapSamples, right: Floats, chosen: Flags) -> tuple[float, Floats]:
-    """Return the share of chosen sentences that are right, and that on each resample; ``right`` (N,) is in [0, 1]."""
+    """Average ``right``, (N,) in [0, 1], over the chosen sentences, and over each resample."""
     groups = draws.counts.shape[1]
     sizes = np.bincount(draws.group[chosen], minlength=groups).astype(np.float64)
     hits = np.bincount(draws.group[chosen], weights=right[chosen], minlength=groups)
@@ -207,5 +207,5 @@ def _share(draws: BootstrapSamples, right: Floats, chosen: Flags) -> tuple[float
 
 
 def _known(draws: BootstrapSamples, resampled: Floats, needed: NDArray[np.int64]) -> Floats:
-    """Return NaN if the sentences needed are all in one group, which says nothing about other groups."""
+    """Give NaN if the sentences needed are all in one group, which says nothing about other groups."""
     return resampled if len(np.unique(draws.group[needed])) > 1 else np.full_like(resampled, np.nan)

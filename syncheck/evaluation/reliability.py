@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from syncheck.aggregators import CalibrationMethod, fit_calibration
-from syncheck.errors import InputError
+from syncheck.base.checks import scores_with_labels
+from syncheck.base.errors import InputError
 from syncheck.evaluation.crossval import fold_numbers
-from syncheck.given import scores_with_labels
-from syncheck.report.plots import check_plot, wrapped
-from syncheck.types import Floats
+from syncheck.results.types import Floats
 
 BINS = 10
 
@@ -31,7 +28,7 @@ class ReliabilityBin:
 
 
 def reliability_bins(scores: ArrayLike, y: ArrayLike, *, bins: int = BINS) -> tuple[ReliabilityBin, ...]:
-    """Return the mean score and the share of faithful sentences in bins of equal width, without empty bins.
+    """Compute the mean score and the share of faithful sentences in bins of equal width, without empty bins.
 
     Scores (N,) are P(faithful) in [0, 1], and labels (N,) are 1 for faithful and 0 for unfaithful; other values raise
     InputError.
@@ -56,7 +53,7 @@ def reliability_bins(scores: ArrayLike, y: ArrayLike, *, bins: int = BINS) -> tu
 
 
 def expected_calibration_error(scores: ArrayLike, y: ArrayLike, *, bins: int = BINS) -> float:
-    """Return the expected calibration error, in [0, 1] (Naeini et al., 2015; Guo et al., 2017).
+    """Compute the expected calibration error, in [0, 1] (Naeini et al., 2015; Guo et al., 2017).
 
     It is the mean over sentences of the distance between the mean score and the share of faithful sentences in the
     sentence's bin. Parameters and errors are those of :func:`reliability_bins`.
@@ -69,7 +66,7 @@ def expected_calibration_error(scores: ArrayLike, y: ArrayLike, *, bins: int = B
 def cross_fitted_calibration(
     scores: ArrayLike, y: ArrayLike, groups: ArrayLike, *, method: CalibrationMethod, folds: int = 5, seed: int = 0
 ) -> Floats:
-    """Return calibrated scores (N,) float64, each from a map that was fitted without the sentence's group.
+    """Calibrate scores, (N,) float64, each with a map that was fitted without the sentence's group.
 
     ``scores``, ``y`` and ``groups``, (N,) each, are the raw P(faithful) of held-out sentences, their labels and, in
     practice, their questions; ``method`` is as in :func:`syncheck.aggregators.fit_calibration`.
@@ -81,34 +78,3 @@ def cross_fitted_calibration(
         own = numbers == fold
         calibrated[own] = fit_calibration(raw[~own], labels[~own], method=method).probability(raw[own])
     return calibrated
-
-
-LARGEST_DOT = 200.0
-"""Area, in square points, of the dot of a bin with all sentences."""
-
-_SIDE_INCHES = 4.5
-_LINE_INCHES = 0.22
-_NAME_CHARACTERS = 48
-_DPI = 150
-
-
-def save_reliability_diagram(path: str | Path, bins: Mapping[str, Sequence[ReliabilityBin]]) -> None:
-    """Draw one line for each set of scores; the area of a dot is proportional to its bin's share of sentences."""
-    check_plot(path)
-    from matplotlib.figure import Figure
-
-    names = {name: wrapped(name, _NAME_CHARACTERS) for name in bins}
-    lines = 1 + sum(1 + name.count("\n") for name in names.values())
-    figure = Figure(figsize=(_SIDE_INCHES, _SIDE_INCHES + _LINE_INCHES * lines), layout="constrained")
-    axes = figure.subplots()
-    axes.plot([0, 1], [0, 1], color="0.7", linewidth=1, linestyle="--", label="perfectly calibrated")
-    for name, found in bins.items():
-        total = sum(b.sentences for b in found)
-        scores, shares = [b.mean_score for b in found], [b.faithful for b in found]
-        areas = [LARGEST_DOT * b.sentences / total for b in found]
-        (line,) = axes.plot(scores, shares, linewidth=1, label=names[name])
-        # dots at 0 and 1 are drawn whole, and show those below them
-        axes.scatter(scores, shares, s=areas, color=line.get_color(), alpha=0.7, clip_on=False, zorder=3)
-    axes.set(xlim=(0, 1), ylim=(0, 1), aspect="equal", xlabel="mean score", ylabel="share of faithful sentences")
-    figure.legend(loc="outside lower center", frameon=False)  # inside it would lie on the curves
-    figure.savefig(path, dpi=_DPI)

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from syncheck.aggregators.kinds import fit_model
-from syncheck.config import AggregatorKind
-from syncheck.errors import InputError
+from syncheck.aggregators.names import AggregatorKind
+from syncheck.base.errors import InputError
 from syncheck.evaluation.crossval import (
     FoldFeatures,
     Folding,
@@ -23,8 +23,8 @@ from syncheck.evaluation.crossval import (
 )
 from syncheck.evaluation.metrics import best_threshold
 from syncheck.evaluation.tables import EvaluationTable, auroc_table, best_system
-from syncheck.schemas import SCHEMAS
-from syncheck.types import Floats
+from syncheck.features.schemas import SCHEMAS
+from syncheck.results.types import Floats
 
 ALL_FEATURES = "all features"
 """Name of the system that reads every column."""
@@ -47,7 +47,7 @@ class System:
 
 
 def benchmark_systems(names: Sequence[str]) -> tuple[System, ...]:
-    """Return the systems to compare that the columns ``names`` allow, the cheapest first.
+    """List the systems to compare that the columns ``names`` allow, the cheapest first.
 
     A signal is worth its cost if it improves on the first system, content-word overlap.
     """
@@ -71,7 +71,7 @@ def benchmark_systems(names: Sequence[str]) -> tuple[System, ...]:
 def aggregator_systems(
     names: Sequence[str], *, aggregators: Collection[AggregatorKind] | None = None
 ) -> tuple[System, ...]:
-    """Return a system with all columns for each kind of aggregator, the simplest first.
+    """Make a system with all columns for each kind of aggregator, the simplest first.
 
     None takes all kinds but ``monotone``, that is those whose probabilities hold at the share of faithful sentences in
     training.
@@ -242,10 +242,11 @@ def best_aggregator(
 
 
 def ablation_systems(names: Sequence[str], signals: Mapping[str, Sequence[str]]) -> tuple[System, ...]:
-    """Return the system with all columns and, for each signal, the system with all other columns.
+    """Make the system with all columns and, for each signal, the system with all other columns.
 
-    ``signals`` has columns by signal, as :func:`~syncheck.schemas.feature_groups` returns them. The systems are named
-    ``"all features"`` and ``"without <signal>"``, in the order of ``signals``. Fewer than two signals raise InputError.
+    ``signals`` has columns by signal, as :func:`~syncheck.features.schemas.feature_groups` returns them. The systems
+    are named ``"all features"`` and ``"without <signal>"``, in the order of ``signals``. Fewer than two signals raise
+    InputError.
     """
     if len(signals) < 2:
         raise InputError(

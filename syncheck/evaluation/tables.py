@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from syncheck.errors import InputError
+from syncheck.base.checks import check_both_labels, real_numbers
+from syncheck.base.errors import InputError
+from syncheck.base.printable import printable
 from syncheck.evaluation.metrics import (
     BootstrapSamples,
     auprc,
@@ -20,13 +22,11 @@ from syncheck.evaluation.metrics import (
     deviation,
     held_out_thresholds,
 )
-from syncheck.given import check_both_labels, real_numbers
-from syncheck.printable import printable
-from syncheck.types import Floats
+from syncheck.results.types import Floats
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Return rows of text with cells padded to the width of their column, without empty columns, and escaped."""
+    """Pad the cells of rows to the width of their column, leave out empty columns, and escape the text."""
     rows = [[printable(cell) for cell in row] for row in rows]
     widths = [max((len(cell) for cell in column), default=0) for column in zip(*rows, strict=True)]
     return [
@@ -35,14 +35,14 @@ def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def with_interval(value: float, low: float, high: float, spec: str = ".3f") -> str:
-    """Return a value with its interval as text: ``-`` for a NaN value, ``[no interval]`` for a NaN interval."""
+    """Write a value with its interval: ``-`` for a NaN value, ``[no interval]`` for a NaN interval."""
     if math.isnan(value):
         return "-"
     return f"{value:{spec}} [no interval]" if math.isnan(low) else f"{value:{spec}} [{low:{spec}}, {high:{spec}}]"
 
 
 def json_number(value: object) -> object:
-    """Return a value that JSON can represent: NaN becomes None."""
+    """Convert a value to one that JSON can represent: NaN becomes None."""
     return None if isinstance(value, float) and math.isnan(value) else value
 
 
@@ -86,11 +86,11 @@ class EvaluationTable:
     rows: tuple[EvaluationRow, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the rows for JSON; NaN becomes None."""
+        """Convert the rows for JSON; NaN becomes None."""
         return {"rows": [{key: json_number(value) for key, value in asdict(row).items()} for row in self.rows]}
 
     def to_text(self) -> str:
-        """Return the table as plain text, with a block for each subset."""
+        """Write the table as plain text, with a block for each subset."""
         reference = self.rows[0].system
         header, *cells = aligned([_HEADER, *(_cells(row, reference) for row in self.rows)])
         lines: list[str] = []
@@ -157,7 +157,7 @@ def auroc_table(
 
 
 def best_system(table: EvaluationTable) -> str:
-    """Return the system with the highest AUROC on all sentences; of equals, the first."""
+    """Find the system with the highest AUROC on all sentences; of equals, the first."""
     rows = [row for row in table.rows if row.subset == "all"]
     return max(rows, key=lambda row: row.auroc).system
 
@@ -182,7 +182,7 @@ def _cut(
     folds: NDArray[np.int64] | None,
     given: Mapping[str, float | Floats],
 ) -> Floats | None:
-    """Return the thresholds (R, N) of a system's sentences; None if there are no data to choose them on."""
+    """Choose the thresholds (R, N) of a system's sentences; None if there are no data to choose them on."""
     if name in given:
         cuts = np.asarray(given[name])
         if cuts.shape not in ((), (len(scores),)):

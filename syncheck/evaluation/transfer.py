@@ -10,13 +10,13 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from syncheck.config import AggregatorKind, ProbabilisticClassifier
-from syncheck.errors import InputError
+from syncheck.aggregators.names import AggregatorKind, ProbabilisticClassifier
+from syncheck.base.checks import real_numbers
+from syncheck.base.errors import InputError
 from syncheck.evaluation.crossval import FoldFeatures, Folding, cross_validate, fold_numbers
 from syncheck.evaluation.metrics import BootstrapSamples, bootstrap_interval, deviation
 from syncheck.evaluation.tables import aligned, json_number, with_interval
-from syncheck.given import real_numbers
-from syncheck.types import FeatureSchema, Floats
+from syncheck.results.types import FeatureSchema, Floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +53,11 @@ class AurocMatrix:
         return np.array([[self.cell(row, column).auroc for column in self.columns] for row in self.rows])
 
     def cell(self, row: str, column: str) -> Cell:
-        """Return a cell, which has NaN if there are no sentences to score."""
+        """Look up a cell, which has NaN if there are no sentences to score."""
         return self.cells.get((row, column), EMPTY)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the cells for JSON, row by row; NaN becomes None."""
+        """Convert the cells for JSON, row by row; NaN becomes None."""
         return {
             "corner": self.corner,
             "rows": list(self.rows),
@@ -71,7 +71,7 @@ class AurocMatrix:
         }
 
     def to_text(self) -> str:
-        """Return the matrix as plain text."""
+        """Write the matrix as plain text."""
         lines = [(self.corner, *self.columns)]
         for row in self.rows:
             found = [self.cell(row, column) for column in self.columns]
@@ -82,7 +82,7 @@ class AurocMatrix:
 
 
 def cell(scores: Floats, y: NDArray[np.int64], draws: BootstrapSamples, chosen: NDArray[np.bool_]) -> Cell:
-    """Return the cell of the ``chosen`` sentences (N,), given scores (R, N) that are not NaN there."""
+    """Evaluate the ``chosen`` sentences (N,) as a cell, given scores (R, N) that are not NaN there."""
     value, resampled = draws.auroc(scores, y, chosen)
     spread = deviation(scores[:, chosen], y[chosen])
     return Cell(value, *bootstrap_interval(resampled), spread, int(chosen.sum()), int((chosen & (y == 0)).sum()))
@@ -179,7 +179,7 @@ def _columns(parts: NDArray[np.str_], size: int, without: Collection[str]) -> tu
 
 
 def _apart(parts: Sequence[NDArray[np.bool_]], groups: NDArray[np.str_]) -> Sequence[NDArray[np.bool_]]:
-    """Return the parts if no group is in two of them, else none."""
+    """List the parts if no group is in two of them, else none."""
     sizes = [len(np.unique(groups[part])) for part in parts]
     return parts if sum(sizes) == len(np.unique(groups[np.any(parts, axis=0)])) else ()
 
@@ -218,7 +218,7 @@ def left_out_scores(
     names: Sequence[str] = (),
     seed: int = 0,
 ) -> Floats:
-    """Return P(faithful) of each row, (N,), by an aggregator that was trained on the other sources.
+    """Compute P(faithful) of each row, (N,), by an aggregator that was trained on the other sources.
 
     ``sources`` has the source of each row; other parameters are as in
     :func:`~syncheck.evaluation.crossval.cross_validate`.
@@ -232,7 +232,7 @@ def left_out_scores(
 
 
 def single_scores(X: ArrayLike, schema: FeatureSchema) -> dict[str, Floats]:
-    """Return each feature of known direction as a score (N,), by name, without features that were never measured."""
+    """Turn each feature of known direction into a score (N,), by name; leave out those that were never measured."""
     columns = zip(schema.names, np.asarray(X, dtype=np.float64).T, schema.directions, strict=True)
     return {
         name: np.where(np.isnan(column), NOTHING_TO_COMPARE, column) * sign
@@ -250,7 +250,7 @@ def left_out_matrix(
     draws: int = 1000,
     seed: int = 0,
 ) -> AurocMatrix:
-    """Return the AUROC of scores on each source, and the mean over the sources.
+    """Compute the AUROC of scores on each source, and the mean over the sources.
 
     Parameters
     ----------

@@ -6,134 +6,26 @@ All features are counts and nothing is learnt, so they carry over to sources tha
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
-from functools import lru_cache
-from importlib.resources import files
-from itertools import pairwise
-from math import log, log1p, nan
+from dataclasses import dataclass
+from math import log1p, nan
 from typing import TypeVar
 
-from syncheck.lexical import stem, without_stop_words, words
-
-BEST_CHUNKS = 4
-"""Number of chunks that are compared with a sentence; the bundled aligner reads as many."""
-NAMES = "names.txt"
-"""Asset with words that are mostly written with a capital, in lower case, one a line."""
-PIECE = 5
-"""Number of characters of a piece: enough to distinguish words, few enough to ignore their endings."""
-
-TABLE = "articles_by_stem.txt"
-"""Asset with the number of articles read, then in each line a count and the stems that occur in that many articles."""
-
-_TEENS = "thirteen fourteen fifteen sixteen seventeen eighteen nineteen"
-_SPELLED = f"one two three four five six seven eight nine ten eleven twelve {_TEENS} twenty"
-_TENS = "thirty forty fifty sixty seventy eighty ninety"
-NUMBER_WORDS = {word: str(number) for number, word in enumerate(_SPELLED.split(), 1)} | {
-    word: str(10 * number) for number, word in enumerate(_TENS.split(), 3)
-}
-"""Numbers in digits by their words."""
+from syncheck.reading.wording import BEST_CHUNKS, ContextChunks, bigrams, digits, pieces
+from syncheck.text.rarity import Rarity
+from syncheck.text.statements import says_not_stated
+from syncheck.text.words import stem, without_stop_words, words
 
 _NAME = re.compile(r"(?<=[a-z,] )[A-Z][^\W\d_]+")
 """A capitalised word after a lower-case letter or a comma: not the first of a sentence or title."""
-_SOURCE = r"(?:passages?|contexts?|texts?|sources?|documents?|articles?|excerpts?|information)"
-_TELLS = (
-    r"(?:mention|specif|provid|state|say|tell|contain|includ|indicat|address|discuss|describ|explain|clear|given|list)"
-)
-_NOT_STATED = re.compile(
-    rf"""
-    (?<!\bhe\ )(?<!\bshe\ )
-        \b(?:do(?:es)?|is|are|was|were|has|have|can)(?:\s+not|n['\u2019]t)\s+(?:\w+\s+){{0,2}}?{_TELLS}
-    | \b{_SOURCE}\s+(?:\w+\s+){{0,2}}?did(?:\s+not|n['\u2019]t)\s+(?:\w+\s+){{0,2}}?{_TELLS}
-    | \b(?:none\s+of|nothing\s+in)\s+(?:\w+\s+){{0,2}}?{_SOURCE}
-    | \b{_SOURCE}\s+(?:\w+\s+)?(?:gives?|provides?|contains?|makes?|offers?)\s+no\b
-    | \bI(?:\s+(?:do|can|could)\s*not|\s+(?:do|ca|could)n['\u2019]t)\s+(?:know|answer|help|find|tell|say|determine)
-    | \bimpossible\s+to\s+(?:answer|determine|know|say|tell)
-    | \bno\s+(?:\w+\s+){{0,2}}?(?:information|evidence|details?|mention|indication|data)\b
-    | \bun(?:able\s+to\s+(?:answer|determine|find|provide|say|tell)|clear|known|specified)\b
-    | \bcannot\s+(?:be\s+)?(?:answer|determin|sa(?:y|id)|tell|told|find|found)
-    | \bnot\s+(?!be\s)(?:\w+\s+)?(?:mentioned|specified|provided|stated|given|clear|known|available|addressed)\b
-    """,
-    re.IGNORECASE | re.VERBOSE,
-)
-
-
 _Item = TypeVar("_Item")
 
 
 @dataclass(frozen=True, slots=True)
-class Rarity:
-    """Inverse document frequency of stems."""
-
-    articles: int
-    """Number of articles that were counted."""
-    counts: Mapping[str, int]
-    """Number of articles in which a stem (:func:`syncheck.lexical.stem`) occurs; the rarest stems may be left out."""
-
-    def __call__(self, stem: str) -> float:
-        """Return ln((N + 1) / (n + 1)), in nats, of a stem in n of N articles; n is 0 for an unknown stem."""
-        return log((self.articles + 1) / (self.counts.get(stem, 0) + 1))
-
-
-@lru_cache(maxsize=1)
-def packaged_rarity() -> Rarity:
-    """Return the package's counts over 4,000 articles of the English Wikipedia, spring 2024."""
-    text = (files("syncheck") / "assets" / "rarity" / TABLE).read_text(encoding="utf-8")
-    first, *lines = text.splitlines()
-    counts: dict[str, int] = {}
-    for line in lines:
-        count, *stems = line.split(" ")
-        counts |= dict.fromkeys(stems, int(count))
-    return Rarity(int(first.split(" ")[0]), counts)
-
-
-@lru_cache(maxsize=1)
-def packaged_names() -> frozenset[str]:
-    """Return words that the English Wikipedia mostly writes with a capital, in lower case."""
-    return frozenset((files("syncheck") / "assets" / "rarity" / NAMES).read_text(encoding="utf-8").split())
-
-
-@dataclass(frozen=True, slots=True)
-class ContextChunks:
-    """Chunks of a context, the stems of each (function words included), and the chunks in which each stem occurs."""
-
-    texts: tuple[str, ...]
-    stems: tuple[frozenset[str], ...]
-    held_in: Mapping[str, tuple[int, ...]]
-    _words: Sequence[Sequence[str]] = field(repr=False)
-    _wordings: dict[int, tuple[frozenset[str], frozenset[tuple[str, str]]]] = field(default_factory=dict, repr=False)
-    _near: dict[str, frozenset[int]] = field(default_factory=dict, repr=False)
-
-    @classmethod
-    def from_texts(cls, texts: Sequence[str]) -> ContextChunks:
-        """Read the chunks, of which there may be none."""
-        read = [words(text) for text in texts]
-        stems = tuple(frozenset(stem(_digits(word)) for word in found) for found in read)
-        held_in: dict[str, list[int]] = defaultdict(list)
-        for number, chunk in enumerate(stems):
-            for known in chunk:
-                held_in[known].append(number)
-        return cls(tuple(texts), stems, {known: tuple(found) for known, found in held_in.items()}, read)
-
-    def wording(self, number: int) -> tuple[frozenset[str], frozenset[tuple[str, str]]]:
-        """Return the pieces and the pairs of neighbouring words of a chunk, which are read at first use."""
-        if number not in self._wordings:
-            self._wordings[number] = _pieces(self.texts[number]), _bigrams(self._words[number])
-        return self._wordings[number]
-
-    def near(self, known: str) -> frozenset[int]:
-        """Return the chunks that have a stem and their neighbours, from -1 up to the number of chunks."""
-        if known not in self._near:
-            found = self.held_in.get(known, ())
-            self._near[known] = frozenset(n for place in found for n in (place - 1, place, place + 1))
-        return self._near[known]
-
-
-@dataclass(frozen=True, slots=True)
 class Groundedness:
-    """Features of one sentence, described in :data:`~syncheck.schemas.FEATURES`; NaN if there is nothing to count.
+    """Features of one sentence, described in :data:`~syncheck.features.schemas.FEATURES`; NaN with nothing to count.
 
     A sentence that says that something is not stated may name things that the context lacks without being unfaithful;
     ``absence`` accounts for that.
@@ -156,10 +48,10 @@ class Groundedness:
 def groundedness(sentence: str, chunks: ContextChunks, best: Sequence[int], *, rarity: Rarity) -> Groundedness:
     """Return how much of a sentence occurs in the chunks; ``best`` has at most :data:`BEST_CHUNKS`, closest first."""
     read = words(sentence)
-    stems = dict.fromkeys(stem(_digits(word)) for word in read)
-    content = dict.fromkeys(stem(_digits(word)) for word in without_stop_words(read))
+    stems = dict.fromkeys(stem(digits(word)) for word in read)
+    content = dict.fromkeys(stem(digits(word)) for word in without_stop_words(read))
     weights = {known: rarity(known) for known in stems}
-    pieces = _pieces(sentence)
+    own = pieces(sentence)
     held = [chunks.wording(number)[0] for number in best]
     first = [chunks.stems[number] for number in best]
     missing = [weight for known, weight in weights.items() if known not in chunks.held_in]
@@ -169,39 +61,17 @@ def groundedness(sentence: str, chunks: ContextChunks, best: Sequence[int], *, r
     return Groundedness(
         rarity_nearby=_nearby(weights, chunks),
         rarity_best=_mass(weights, first[0] if first else frozenset()),
-        pieces_1=_covered(pieces, held[:1]),
-        pieces_2=_covered(pieces, held[:2]),
-        pieces_4=_covered(pieces, held[:BEST_CHUNKS]),
+        pieces_1=_covered(own, held[:1]),
+        pieces_2=_covered(own, held[:2]),
+        pieces_4=_covered(own, held[:BEST_CHUNKS]),
         stems_2=_covered(frozenset(content), first[:2]),
         stems_1=max(times.values(), default=0) / len(content) if content else nan,
-        bigrams_2=_covered(_bigrams(read), [chunks.wording(number)[1] for number in best[:2]]),
+        bigrams_2=_covered(bigrams(read), [chunks.wording(number)[1] for number in best[:2]]),
         missing_rarity=log1p(sum(missing)),
         missing_numbers=float(sum(known[0].isdigit() for known in stems if known not in chunks.held_in)),
         missing_names=float(sum(stem(name) not in chunks.held_in for name in names)),
         absence=(novel / len(content) if content else nan) if says_not_stated(sentence) else 0.0,
     )
-
-
-@lru_cache(maxsize=256)
-def says_not_stated(sentence: str) -> bool:
-    """Return True if an English sentence calls something not stated: "The passages do not mention a price.".
-
-    A sentence is asked about more than once.
-    """
-    return bool(_NOT_STATED.search(sentence))
-
-
-def _digits(word: str) -> str:
-    return NUMBER_WORDS.get(word, word)
-
-
-def _pieces(text: str) -> frozenset[str]:
-    padded = " ".join(["", *re.findall(r"\w+", text.lower()), ""])
-    return frozenset(padded[start : start + PIECE] for start in range(len(padded) - PIECE + 1))
-
-
-def _bigrams(read: Sequence[str]) -> frozenset[tuple[str, str]]:
-    return frozenset(pairwise(read))
 
 
 def _covered(items: frozenset[_Item], known: Sequence[frozenset[_Item]]) -> float:

@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from functools import lru_cache
 from math import isnan, log1p, nan
 from statistics import fmean
 from typing import get_args
 
 import numpy as np
 
-from syncheck.errors import InputError
-from syncheck.features.contrasts.contrast import Contrasted, contrast_with
-from syncheck.features.groundedness import ContextChunks, Groundedness, Rarity, groundedness, says_not_stated
-from syncheck.lexical import ContextLexicon, LexicalShares, has_letter, lexical_shares, novel_pairs
-from syncheck.schemas import FEATURE_GROUPS, FEATURES, LID, SCHEMAS, TEXT_FEATURES, SentenceText, signal_features
-from syncheck.types import ContrastKind, FeatureSchema, SentenceFeatures, SentenceSignals, Support
+from syncheck.base.errors import InputError
+from syncheck.contrasts.contrast import Contrasted, contrast_with
+from syncheck.features.groundedness import Groundedness, groundedness
+from syncheck.features.schemas import (
+    FEATURE_GROUPS,
+    FEATURES,
+    LID,
+    SCHEMAS,
+    TEXT_FEATURES,
+    SentenceText,
+    signal_features,
+)
+from syncheck.reading.wording import ContextChunks
+from syncheck.results.types import ContrastKind, FeatureSchema, SentenceFeatures, SentenceSignals, Support
+from syncheck.text.rarity import Rarity
+from syncheck.text.statements import says_not_stated, statement
+from syncheck.text.words import ContextLexicon, LexicalShares, has_letter, lexical_shares, novel_pairs
 
 CONTRASTS_BELOW = -1.0
 """Log-odds of support, in nats, up to which contrasts count beside an aligner that reads; above, most are wrong."""
@@ -27,7 +36,7 @@ _SHARES = frozenset(field.name for field in fields(LexicalShares))
 
 def sentence_features(
     schema: FeatureSchema,
-    signals: SentenceSignals,
+    signals: SentenceSignals | None,
     text: SentenceText,
     *,
     text_values: Mapping[str, float] | None = None,
@@ -35,16 +44,19 @@ def sentence_features(
     """Compute the features of one sentence, in float64, by the formulas of the paper's appendix A.1 and our own.
 
     NaN means not measured: there is no context, aligner, question, LID, number, name or earlier sentence. All features
-    of a sentence without a token are NaN. ``text_values`` are those of :func:`text_features`.
+    of a sentence without a token are NaN, and those of a language model where ``signals`` is None. ``text_values`` are
+    those of :func:`text_features`.
     """
-    if not len(signals.token_ids):
+    if signals is not None and not len(signals.token_ids):
         return SentenceFeatures(schema, np.full(len(schema.names), nan))
     values = {name: nan for name in schema.names if name.startswith(LID.format(k=""))}
-    values |= {LID.format(k=k): value for k, value in signals.lid.items()}
     values |= dict.fromkeys(TEXT_FEATURES, nan) | dict(text_values or {})
     wanted = {name for name in schema.names if name not in (text_values or ())}
-    if not wanted.isdisjoint(_OF_SIGNALS):
-        values |= signal_features(signals)
+    if signals is None:
+        values |= dict.fromkeys(_OF_SIGNALS, nan)
+    else:
+        values |= {LID.format(k=k): value for k, value in signals.lid.items()}
+        values |= {} if wanted.isdisjoint(_OF_SIGNALS) else signal_features(signals)
     if not wanted.isdisjoint(_SHARES):
         values |= _by_name(text.shares) | dict(text_values or {})
     if not wanted.isdisjoint(FEATURE_GROUPS["earlier sentences"]):
@@ -79,41 +91,12 @@ def _earlier_features(of: SentenceText) -> dict[str, float]:
     }
 
 
-_NUMBERS = r"(?:\s+#?\d+(?:\s*(?:,|and|&|-)\s*(?:passage\s+)?\d+)*)?"
-_CITED = (
-    r"(?:the\s+|these\s+|this\s+)?(?:(?:given|provided|above|available|following|supplied|relevant)\s+)*"
-    r"(?:passages?|contexts?|texts?|sources?|information|documents?|article)(?:\s+(?:given|provided|above))?" + _NUMBERS
-)
-_BEFORE = r"\b(?:according\s+to|based\s+(?:up)?on|from|as\s+(?:stated|mentioned|per|described)\s+in|in|per)\s+"
-_SAYS = r"\s+(?:states?|says?|mentions?|notes?|explains?|suggests?|indicates?|provides?|describes?)(?:\s+that)?\b"
-_ASIDE = re.compile(
-    rf"(?:^|\n)\s*passage\s+#?\d+:|{_BEFORE}{_CITED}\s*[,:]?|\b{_CITED}(?:\s+also)?{_SAYS}|\(\s*{_CITED}\s*\)"
-    r"|(?:^|\n)\s*\d+[.)](?!\d)|\[\d+(?:\s*[,;\u2013-]\s*\d+)*\]",
-    re.IGNORECASE,
-)
-
-
 @dataclass(frozen=True, slots=True)
 class TextFeatures:
     """Features of one sentence by name, in the order of ``TEXT_FEATURES``, and its contrasts for a report."""
 
     values: dict[str, float]
     contrasted: Contrasted
-
-
-@lru_cache(maxsize=256)
-def statement(sentence: str) -> str:
-    """Return a sentence without list numbers, citation marks and phrases such as "According to passage 2,".
-
-    A sentence that consists only of these is returned as it is. One is asked about more than once.
-
-    Examples
-    --------
-    >>> statement("1. According to passage 2, the bridge opened in 1967 [3].")
-    'the bridge opened in 1967 .'
-    """
-    rest = " ".join(_ASIDE.sub(" ", sentence).split())
-    return rest if re.search(r"\w", rest) else sentence
 
 
 def outweighs_contrasts(support: Support) -> bool:
@@ -137,7 +120,7 @@ def text_features(
     ``logit`` is the log-odds of support, None if not measured. Contrasts do not count if they are ``outweighed``
     (:func:`outweighs_contrasts`). ``best`` has the indices of at most four chunks that
     share most with the sentence, best first. ``compare`` may be a cached
-    :func:`~syncheck.features.contrasts.contrast.contrast_with`.
+    :func:`~syncheck.contrasts.contrast.contrast_with`.
     """
     contrasted = compare(statement(sentence), tuple(chunks.texts[number] for number in best))
     stated = contrasted.sentence

@@ -1,4 +1,4 @@
-"""Scores in one call by the bundled monitor ``generic``, in the best form on this machine, which is loaded once."""
+"""Scores in one call by the bundled verifier ``generic``, in the best form on this machine, which is loaded once."""
 
 from __future__ import annotations
 
@@ -7,46 +7,40 @@ from functools import cache
 from threading import Lock
 from typing import TYPE_CHECKING
 
-from syncheck.errors import InputError, WrongTypeError
-from syncheck.given import check_sequence, check_share, check_text, check_texts
-from syncheck.kit import load_kit
-from syncheck.printable import counted
+from syncheck.base.checks import check_sequence, check_share, check_text, check_texts
+from syncheck.base.errors import InputError
+from syncheck.base.printable import counted
+from syncheck.results.types import WITHOUT_CLAIM
+from syncheck.verifier import Verifier, require_verifier
 
 if TYPE_CHECKING:
-    from syncheck.monitor import Monitor
-    from syncheck.report import Report
-    from syncheck.types import SentenceScore
-
-QUESTION = "What do the passages say?"
-"""Placeholder for an unknown question; a monitor that reads text alone ignores it."""
+    from syncheck.results import Report
+    from syncheck.results.types import SentenceScore
 
 _LOADING = Lock()
 
 
-def generic_monitor() -> Monitor:
-    """Return the bundled monitor ``generic`` on the CPU, which the first call loads and all others share."""
+def generic_verifier() -> Verifier:
+    """Return the bundled verifier ``generic`` on the CPU, which the first call loads and all others share."""
     with _LOADING:
         return _loaded()
 
 
-def monitor_or_generic(monitor: Monitor | None) -> Monitor:
-    """Return the monitor that was passed, or the bundled one for None; refuse anything else with a WrongTypeError."""
-    if monitor is None:
-        return generic_monitor()
-    from syncheck.monitor import Monitor
-
-    if not isinstance(monitor, Monitor):
-        raise WrongTypeError(f"monitor must be a Monitor, as load_kit('generic') returns; found {monitor!r}")
-    return monitor
+def verifier_or_generic(verifier: Verifier | None) -> Verifier:
+    """Return the verifier that was passed, or the bundled one for None; refuse anything else with a WrongTypeError."""
+    if verifier is None:
+        return generic_verifier()
+    require_verifier(verifier)
+    return verifier
 
 
 @cache
-def _loaded() -> Monitor:
-    return load_kit("generic")
+def _loaded() -> Verifier:
+    return Verifier()
 
 
 def score(
-    passages: str | Sequence[str | Sequence[str]], sentences: Sequence[str], *, monitor: Monitor | None = None
+    passages: str | Sequence[str | Sequence[str]], sentences: Sequence[str], *, verifier: Verifier | None = None
 ) -> list[SentenceScore]:
     """Score sentences, each for faithfulness to its own passages, as MiniCheck's ``score(docs, claims)`` does.
 
@@ -56,8 +50,8 @@ def score(
         One entry for each sentence, either a passage or a list of passages; or a single passage for all sentences.
     sentences
         Texts that are each scored as one sentence, whatever their punctuation.
-    monitor
-        The monitor that scores them; None takes the bundled monitor ``generic``.
+    verifier
+        Scores them; None takes the bundled one, ``generic``.
 
     Returns
     -------
@@ -67,10 +61,7 @@ def score(
     Raises
     ------
     InputError
-        If there are not as many entries as sentences, or a text is empty or has an end-of-text token of a model that
-        reads it.
-    PromptError
-        If ``monitor`` measures a model whose window passages and sentence do not fit.
+        If there are not as many entries as sentences, or a text is empty.
     WrongTypeError
         If an argument has the wrong type.
 
@@ -95,16 +86,9 @@ def score(
             raise InputError(f"sentences[{index}] is empty; leave it out")
     if not sentences:
         return []
-    monitor = monitor_or_generic(monitor)
-    prompts = [monitor.prompt(question=QUESTION, context=given) for given in passages]
-    reports = monitor.score_batch(prompts, sentences=[[sentence] for sentence in sentences])
-    for index, report in enumerate(reports):
-        if report.after_end or not report.sentences:
-            raise InputError(
-                f"sentences[{index}] has an end-of-text token, behind which the monitor's model reads nothing; found "
-                f"{sentences[index]!r}. Take the token out"
-            )
-    return [report.sentences[0] for report in reports]
+    verifier = verifier_or_generic(verifier)
+    records = ({"passages": given, "sentences": [one]} for given, one in zip(passages, sentences, strict=True))
+    return [report.sentences[0] for report in verifier.check_many(records)]
 
 
 def assert_faithful(
@@ -112,8 +96,8 @@ def assert_faithful(
     passages: str | Sequence[str],
     at_least: float = 0.8,
     *,
-    question: str = QUESTION,
-    monitor: Monitor | None = None,
+    question: str = "",
+    verifier: Verifier | None = None,
 ) -> Report:
     """Fail a test unless every sentence of an answer is faithful to the passages.
 
@@ -125,24 +109,22 @@ def assert_faithful(
         The passages from which it was answered.
     at_least
         Score, in [0, 1], that each sentence must reach. A sentence that claims something but has no score fails, and
-        so does an answer in which there is nothing to check, or that has text after an end-of-text token.
+        so does an answer in which there is nothing to check.
     question
-        Used only by a ``monitor`` that measures a model.
-    monitor
-        The monitor that scores the answer; None takes the bundled monitor ``generic``.
+        The question that it answers, which some aligners read.
+    verifier
+        Scores the answer; None takes the bundled one, ``generic``.
 
     Returns
     -------
     Report
-        The report of an answer that passed.
+        The report of an answer that passed; ``unscored`` is the number of its sentences that claim nothing.
 
     Raises
     ------
     AssertionError
         If a sentence does not reach the score; the message lists such sentences, each with the nearest passage. Also
         if an answer cannot be checked in full.
-    PromptError
-        If ``monitor`` measures a model whose window passages and answer do not fit.
     InputError, WrongTypeError
         If an argument cannot be used.
 
@@ -155,20 +137,20 @@ def assert_faithful(
     __tracebackhide__ = True  # pytest shows the line of the test
     check_text(answer, "answer")
     check_share(at_least, "at_least")
-    monitor = monitor_or_generic(monitor)
-    if monitor.aggregator is None:
-        raise InputError("the monitor has no aggregator, so no sentence has a score; train one with Monitor.fit")
-    report = monitor.score(monitor.prompt(question=question, context=passages), answer)
-    if report.after_end:
-        raise AssertionError(f"the answer goes on after an end-of-text token, which was not read: {report.after_end!r}")
-    checked = [sentence for sentence in report.sentences if sentence.status != "not_checkable"]
+    verifier = verifier_or_generic(verifier)
+    if verifier.aggregator is None:
+        raise InputError("the verifier has no aggregator, so no sentence has a score; train one")
+    report = verifier.check(answer, passages=passages, question=question)
+    checked = [sentence for sentence in report.sentences if sentence.status not in WITHOUT_CLAIM]
     if not checked:
         raise AssertionError(f"nothing to check in the answer {answer!r}: no sentence claims anything")
     if failed := [s for s in checked if s.score is None or s.score < at_least]:
         listed = "\n".join(_described(sentence) for sentence in failed)
         do = "does" if len(failed) == 1 else "do"
+        others = len(report.sentences) - len(checked)
+        beside = f" ({others} more claim nothing and were not checked)" if others else ""
         raise AssertionError(
-            f"{len(failed)} of {counted(len(checked), 'sentence')} {do} not reach {at_least:g}:\n{listed}"
+            f"{len(failed)} of {counted(len(checked), 'sentence')} {do} not reach {at_least:g}{beside}:\n{listed}"
         )
     return report
 

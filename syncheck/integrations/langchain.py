@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from syncheck.errors import InputError, MissingExtraError, WrongTypeError
-from syncheck.integrations.generic import QUESTION, monitor_or_generic
+from syncheck.base.errors import InputError, MissingExtraError, WrongTypeError
+from syncheck.integrations.generic import verifier_or_generic
 
 with MissingExtraError.unless("langchain-core", "langchain"):
     from langchain_core.callbacks import BaseCallbackHandler
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from langchain_core.outputs import LLMResult
 
-    from syncheck.monitor import Monitor
-    from syncheck.report import Report
+    from syncheck.results import Report
+    from syncheck.verifier import Verifier
 
 __all__ = ["FaithfulnessCallback", "FaithfulnessCheck"]
 
@@ -33,8 +33,8 @@ class FaithfulnessCheck(Runnable):  # type: ignore[misc]
 
     Parameters
     ----------
-    monitor
-        The monitor that scores the answer; None takes the bundled monitor ``generic``.
+    verifier
+        Scores the answer; None takes the bundled one, ``generic``.
 
     Examples
     --------
@@ -42,8 +42,8 @@ class FaithfulnessCheck(Runnable):  # type: ignore[misc]
     >>> chain.invoke({"question": question, "context": documents})["report"].lowest  # doctest: +SKIP
     """
 
-    def __init__(self, monitor: Monitor | None = None) -> None:
-        self.monitor = monitor
+    def __init__(self, verifier: Verifier | None = None) -> None:
+        self.verifier = verifier
 
     def invoke(
         self,
@@ -62,8 +62,8 @@ class FaithfulnessCheck(Runnable):  # type: ignore[misc]
         if not isinstance(given, Mapping) or not given.keys() >= {"answer", "context"}:
             found = sorted(given) if isinstance(given, Mapping) else type(given).__name__
             raise InputError(f"expected a mapping with 'answer' and 'context'; found {found}. Add them first")
-        question = given.get("question", QUESTION)
-        return {**given, "report": _scored(self.monitor, question, given["context"], given["answer"])}
+        question = given.get("question", "")
+        return {**given, "report": _scored(self.verifier, question, given["context"], given["answer"])}
 
 
 class FaithfulnessCallback(BaseCallbackHandler):  # type: ignore[misc]
@@ -73,8 +73,8 @@ class FaithfulnessCallback(BaseCallbackHandler):  # type: ignore[misc]
 
     Parameters
     ----------
-    monitor
-        The monitor that scores the answers; None takes the bundled monitor ``generic``.
+    verifier
+        Scores the answers; None takes the bundled one, ``generic``.
 
     Attributes
     ----------
@@ -90,8 +90,8 @@ class FaithfulnessCallback(BaseCallbackHandler):  # type: ignore[misc]
 
     raise_error = True
 
-    def __init__(self, monitor: Monitor | None = None) -> None:
-        self.monitor = monitor
+    def __init__(self, verifier: Verifier | None = None) -> None:
+        self.verifier = verifier
         self.reports: list[Report] = []
         self._roots: dict[UUID, UUID] = {}
         self._retrieved: dict[UUID, list[Document]] = {}
@@ -132,9 +132,9 @@ class FaithfulnessCallback(BaseCallbackHandler):  # type: ignore[misc]
     ) -> None:
         """Score the answer of a model."""
         root = self._root(run_id, parent_run_id)
-        question, documents = self._questions.get(root) or QUESTION, self._retrieved.get(root, [])
+        question, documents = self._questions.get(root) or "", self._retrieved.get(root, [])
         for generations in response.generations:
-            self.reports += [_scored(self.monitor, question, documents, one.text) for one in generations if one.text]
+            self.reports += [_scored(self.verifier, question, documents, one.text) for one in generations if one.text]
 
     def on_chain_end(self, outputs: Any, *, run_id: UUID, parent_run_id: UUID | None = None, **kwargs: Any) -> None:
         """Forget a run that is over."""
@@ -153,11 +153,10 @@ class FaithfulnessCallback(BaseCallbackHandler):  # type: ignore[misc]
         return run if parent is None else self._roots.get(parent, parent)
 
 
-def _scored(monitor: Monitor | None, question: str, context: Any, answer: Any) -> Report:
+def _scored(verifier: Verifier | None, question: str, context: Any, answer: Any) -> Report:
     text = str(answer.text) if isinstance(answer, BaseMessage) else answer
     if not isinstance(text, str):
         raise WrongTypeError(f"answer must be a text or a message; found {type(answer).__name__}")
     given = context if isinstance(context, list | tuple) else [context]
     passages = [one.page_content if isinstance(one, Document) else one for one in given]
-    monitor = monitor_or_generic(monitor)
-    return monitor.score(monitor.prompt(question=question, context=passages), text)
+    return verifier_or_generic(verifier).check(question=question, passages=passages, answer=text)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from syncheck.errors import InputError, MissingExtraError, WrongTypeError
-from syncheck.given import check_share, check_text
-from syncheck.integrations.generic import QUESTION, monitor_or_generic
+from syncheck.base.checks import check_share, check_text
+from syncheck.base.errors import InputError, MissingExtraError, WrongTypeError
+from syncheck.integrations.generic import verifier_or_generic
 
 with MissingExtraError.unless("llama-index-core", "llama-index"):
     from llama_index.core.base.response.schema import Response
@@ -16,13 +16,13 @@ with MissingExtraError.unless("llama-index-core", "llama-index"):
     from llama_index.core.schema import MetadataMode, NodeWithScore, QueryBundle
 
 if TYPE_CHECKING:
-    from syncheck.monitor import Monitor
-    from syncheck.report import Report
+    from syncheck.results import Report
+    from syncheck.verifier import Verifier
 
 __all__ = ["SupportPostprocessor", "score_response"]
 
 
-def score_response(response: Response, *, question: str = QUESTION, monitor: Monitor | None = None) -> Report:
+def score_response(response: Response, *, question: str = "", verifier: Verifier | None = None) -> Report:
     """Score a query engine's response for faithfulness to its source nodes.
 
     Parameters
@@ -30,9 +30,9 @@ def score_response(response: Response, *, question: str = QUESTION, monitor: Mon
     response
         The result of ``query_engine.query``; call ``get_response()`` on a streaming one first.
     question
-        Used only by a ``monitor`` that measures a model.
-    monitor
-        The monitor that scores the response; None takes the bundled monitor ``generic``.
+        The question that it answers, which some aligners read.
+    verifier
+        Scores the response; None takes the bundled one, ``generic``.
 
     Raises
     ------
@@ -47,10 +47,14 @@ def score_response(response: Response, *, question: str = QUESTION, monitor: Mon
     >>> report.lowest  # doctest: +SKIP
     """
     if not isinstance(response, Response):
-        raise WrongTypeError(f"response must be a LlamaIndex Response; found {type(response).__name__}")
+        found = type(response).__name__
+        remedy = (
+            "; pass its get_response() (or await get_response() of an asynchronous one)" if "Stream" in found else ""
+        )
+        raise WrongTypeError(f"response must be a LlamaIndex Response; found {found}{remedy}")
     if response.response is None:
         raise InputError("the response has no text; pass one that query_engine.query returned")
-    return _scored(monitor, question, response.source_nodes, response.response)
+    return _scored(verifier, question, response.source_nodes, response.response)
 
 
 class SupportPostprocessor(BaseNodePostprocessor):  # type: ignore[misc]
@@ -62,8 +66,8 @@ class SupportPostprocessor(BaseNodePostprocessor):  # type: ignore[misc]
         The answer whose sentences are looked up in the nodes.
     at_least
         Score, in [0, 1], from which a sentence counts as supported by a node.
-    monitor
-        The monitor that scores the sentences; None takes the bundled monitor ``generic``.
+    verifier
+        Scores the sentences; None takes the bundled one, ``generic``.
 
     Raises
     ------
@@ -80,13 +84,13 @@ class SupportPostprocessor(BaseNodePostprocessor):  # type: ignore[misc]
 
     answer: str
     at_least: float = 0.5
-    _monitor: Any = PrivateAttr(default=None)
+    _verifier: Any = PrivateAttr(default=None)
 
-    def __init__(self, answer: str, *, at_least: float = 0.5, monitor: Monitor | None = None, **options: Any) -> None:
+    def __init__(self, answer: str, *, at_least: float = 0.5, verifier: Verifier | None = None, **options: Any) -> None:
         check_text(answer, "answer")
         check_share(at_least, "at_least")
         super().__init__(answer=answer, at_least=at_least, **options)
-        self._monitor = monitor
+        self._verifier = verifier
 
     @classmethod
     def class_name(cls) -> str:
@@ -99,9 +103,9 @@ class SupportPostprocessor(BaseNodePostprocessor):  # type: ignore[misc]
         nodes = [node for node in nodes if _text_of(node).strip()]  # a prompt leaves blank passages out
         if not nodes:
             return []
-        question = query_bundle.query_str if query_bundle is not None else QUESTION
+        question = query_bundle.query_str if query_bundle is not None else ""
         best: dict[int, float] = {}
-        for sentence in _scored(self._monitor, question, nodes, self.answer).sentences:
+        for sentence in _scored(self._verifier, question, nodes, self.answer).sentences:
             if sentence.evidence is not None and sentence.score is not None and sentence.score >= self.at_least:
                 place = sentence.evidence.passage
                 best[place] = max(sentence.score, best.get(place, 0.0))
@@ -109,10 +113,9 @@ class SupportPostprocessor(BaseNodePostprocessor):  # type: ignore[misc]
         return [NodeWithScore(node=nodes[place].node, score=score) for place, score in kept]
 
 
-def _scored(monitor: Monitor | None, question: str, nodes: Sequence[NodeWithScore], answer: str) -> Report:
+def _scored(verifier: Verifier | None, question: str, nodes: Sequence[NodeWithScore], answer: str) -> Report:
     passages = [_text_of(node) for node in nodes]
-    monitor = monitor_or_generic(monitor)
-    return monitor.score(monitor.prompt(question=question, context=passages), answer)
+    return verifier_or_generic(verifier).check(question=question, passages=passages, answer=answer)
 
 
 def _text_of(node: NodeWithScore) -> str:

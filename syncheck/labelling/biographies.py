@@ -9,15 +9,13 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from tqdm import tqdm
-
-from syncheck.errors import CheckpointError, InputError, RecordError, TextGeneratorError
-from syncheck.given import check_choice
-from syncheck.labelling.judges import PropositionJudge
+from syncheck.base.checks import check_choice
+from syncheck.base.errors import CheckpointError, InputError, RecordError, TextGeneratorError
+from syncheck.base.progress import progress
 from syncheck.labelling.labels import labelled_sentences
 from syncheck.labelling.passages import Passage, words_of
-from syncheck.labelling.propositioners import Propositioner
 from syncheck.labelling.responses import (
     LabelledResponse,
     LabelledSentence,
@@ -27,6 +25,10 @@ from syncheck.labelling.responses import (
     read_records,
 )
 from syncheck.prompts import biography_prompt
+
+if TYPE_CHECKING:
+    from syncheck.labelling.judges import PropositionJudge
+    from syncheck.labelling.propositioners import Propositioner
 
 BIOGRAPHY_QUESTION = "Tell me a bio of {topic}."  # Min et al. 2023; the paper's query too
 BIOGRAPHY_PASSAGES = 10
@@ -63,7 +65,7 @@ class _Biography:
 
 
 def is_biography(record: Record) -> bool:
-    """Return True if a record has retrieved passages in ``ctxs``, or other fields that only a biography has."""
+    """Tell whether a record has retrieved passages in ``ctxs``, or other fields that only a biography has."""
     given = record.values.keys()
     return "ctxs" in given or bool(given & {"output", "propositions"} and not given & {"spans", "sentences"})
 
@@ -134,9 +136,9 @@ def load_biographies(
     unlabelled = found_in(path, ((record, read(record)) for record in read_records(path)))
     asked = [pair for pair in zip(biographies, unlabelled, strict=True) if not pair[0].is_labelled]
     missing = [pair for pair in asked if pair[0].key not in known]
-    disable = not missing or (None if show_progress is None else not show_progress)
+    shown = show_progress if missing else False
     done = len(asked) - len(missing)
-    with tqdm(total=len(asked), initial=done, desc="labelling", unit=" responses", disable=disable) as bar:
+    with progress(total=len(asked), initial=done, desc="labelling", unit=" responses", shown=shown) as bar:
         for found, response in missing:
             if found.key not in known:  # nor the same under another id
                 known.add(found.key, response.id, _labelled(found, propositioner, judge))
@@ -149,7 +151,7 @@ def load_biographies(
 
 
 def asks_models(path: str | Path, kept: str | Path) -> bool:
-    """Return True if :func:`load_biographies` needs a propositioner or judge for a record that is not in ``kept``."""
+    """Tell whether :func:`load_biographies` needs a propositioner or judge for a record that is not in ``kept``."""
     known = _KeptPropositions(kept)
     found = (_biography(record, BIOGRAPHY_PASSAGES) for record in read_records(Path(path)))
     return any(not each.is_labelled and each.key not in known for each in found)
@@ -202,7 +204,7 @@ def _proposition(record: Record, index: int, value: object) -> Proposition:
 
 
 def _response(found: _Biography, stem: str, prompts: PromptSource) -> LabelledResponse:
-    """Return the response of a record, without labels."""
+    """Read the response of a record, without labels."""
     record, question, own = found.record, _question(found.record), prompts == "task"
     return LabelledResponse(
         id=record.optional("id", str) or f"{stem}:{record.line}",
@@ -222,7 +224,7 @@ def _response(found: _Biography, stem: str, prompts: PromptSource) -> LabelledRe
 
 
 def _question(record: Record) -> str:
-    """Return ``question``, or ``input`` without FActScore's prefix, or the paper's question on the topic."""
+    """Read ``question``, or ``input`` without FActScore's prefix, or make the paper's question on the topic."""
     given = record.optional("question", str) or record.optional("input", str)
     if given is not None:
         return given.removeprefix(_PREFIX)
@@ -245,7 +247,7 @@ def _unjudged(record: Record, place: str) -> RecordError:
 def _labelled(
     found: _Biography, propositioner: Propositioner | None, judge: PropositionJudge | None
 ) -> tuple[Proposition, ...]:
-    """Return the propositions of a record with labels: split from the output, and decided by the judge, if needed."""
+    """Label the propositions of a record: split from the output, and decided by the judge, if needed."""
     record, propositions = found.record, found.given
     if propositions is None:
         assert propositioner is not None
@@ -305,7 +307,8 @@ class _KeptPropositions(dict[str, tuple[Proposition, ...]]):
             file.write(f"{line}\n".encode(errors="surrogatepass"))  # as json.loads reads it
 
     def _read(self, path: Path) -> None:
-        lines = path.read_bytes().splitlines(keepends=True)
+        with path.open("rb") as file:
+            lines = list(file)
         for number, line in enumerate(lines, 1):
             try:
                 entry = Record(dict(json.loads(line)), str(path), number)

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
-from syncheck.errors import InputError
-from syncheck.given import check_choice
+from syncheck.base.checks import check_choice
+from syncheck.base.errors import InputError
 from syncheck.labelling.biographies import BIOGRAPHY_PASSAGES, BIOGRAPHY_QUESTION
 from syncheck.labelling.passages import Bm25, Passage, words_of
 from syncheck.labelling.responses import PromptSource
@@ -143,7 +143,7 @@ def _check_entities(entities: Sequence[str]) -> None:
 
 
 def _lenders(topics: Sequence[str], random: np.random.Generator) -> list[int]:
-    """Return, for each entity, the index of the one that lends to it; they form a single cycle."""
+    """Choose, for each entity, the index of the one that lends to it; the choices form a single cycle."""
     words = [set(words_of(topic)) for topic in topics]
     for _ in range(_TRIES):
         order = random.permutation(len(topics))

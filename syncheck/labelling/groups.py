@@ -14,7 +14,7 @@ probability of 2e-5."""
 
 
 def with_groups(responses: Sequence[LabelledResponse]) -> list[LabelledResponse]:
-    """Return the responses, with a group for each that has none (``""``).
+    """Assign a group to each response that has none (``""``).
 
     Such responses are in one group if they have the same question and a passage in common: where the passages were
     retrieved anew for each answer, one that differs must not put the answers on both sides of a split. The name is the
@@ -26,7 +26,7 @@ def with_groups(responses: Sequence[LabelledResponse]) -> list[LabelledResponse]
 
 
 def first_names(named: Iterable[tuple[str, Iterable[Hashable]]]) -> list[str]:
-    """Return for each name, which comes with its keys, the first of the names that keys connect it to."""
+    """Map each name, which comes with its keys, to the first of the names that keys connect it to."""
     above: dict[str, str] = {}
     owners: dict[Hashable, str] = {}
     ranks: dict[str, int] = {}

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from syncheck.alignment import Aligner, load_aligner
-from syncheck.alignment.evidence import split_to_fit
-from syncheck.errors import InputError
+from syncheck.aligners import Aligner, load_aligner
+from syncheck.base.errors import InputError
 from syncheck.labelling.propositioners import EncoderDecoder
+from syncheck.reading.evidence import split_to_fit
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -45,7 +45,7 @@ class AutoAis(EncoderDecoder):
         self._window = window
 
     def __call__(self, passages: Sequence[str], propositions: Sequence[str]) -> list[bool]:
-        """Return, for each proposition, True if the passages support it; without passages, none is supported.
+        """Judge for each proposition whether the passages support it; without passages, none is supported.
 
         An answer other than "0" or "1", or a proposition that does not fit the window, raises InputError.
         """
@@ -88,7 +88,7 @@ class SupportJudge:
     """Judge by an aligner: a proposition is faithful if its support reaches a threshold.
 
     The threshold is in (0, 1]; another raises InputError. The aligner must not be the one whose support is a feature of
-    the sentences that are labelled; see :func:`syncheck.alignment.is_same_aligner`.
+    the sentences that are labelled; see :func:`syncheck.aligners.is_same_aligner`.
     """
 
     def __init__(self, aligner: Aligner, *, threshold: float = SUPPORT_THRESHOLD) -> None:
@@ -98,7 +98,7 @@ class SupportJudge:
         self._threshold = threshold
 
     def __call__(self, passages: Sequence[str], propositions: Sequence[str]) -> list[bool]:
-        """Return, for each proposition, True if the passages support it."""
+        """Judge for each proposition whether the passages support it."""
         return [found.score >= self._threshold for found in self.aligner.align(passages, propositions)]
 
 

@@ -8,11 +8,11 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from syncheck.errors import InputError, RecordError
+from syncheck.base.errors import InputError, RecordError
+from syncheck.base.printable import shortened
 from syncheck.labelling.responses import SHOWN, LabelledResponse, LabelledSentence, UnfaithfulSpan
-from syncheck.lexical import has_letter
-from syncheck.printable import shortened
-from syncheck.segments import is_checkable
+from syncheck.text.sentences import is_checkable
+from syncheck.text.words import has_letter
 
 Rule = Literal["overlap", "paper"]
 """``overlap``: a sentence is unfaithful if it shares a character with a span. ``paper``: only if one of the two
@@ -26,7 +26,7 @@ def label_sentences(
     rule: Rule = "overlap",
     implicit_true: bool = True,
 ) -> NDArray[np.int64]:
-    """Return labels of sentences, (N,) int64, by the spans that annotators marked: 1 faithful, 0 unfaithful.
+    """Label sentences, (N,) int64, by the spans that annotators marked: 1 faithful, 0 unfaithful.
 
     ``bounds`` are the characters of each sentence, half-open, without the white space around it; :data:`Rule` describes
     the rules. ``implicit_true`` counts spans that are true of the world although the context does not say so.
@@ -79,7 +79,7 @@ Bounds = Sequence[tuple[int, int]]
 def check_cut(record: LabelledResponse, bounds: Bounds) -> None:
     """Check that each labelled sentence of a response is measured as one sentence of its own.
 
-    ``bounds`` are those of the measured sentences, of which those without a letter or digit do not count. A record with
+    ``bounds`` are those of the measured sentences; sentences without a letter or digit do not count. A record with
     spans or with ``carry_labels`` may be cut in any way. Otherwise a difference raises RecordError if the record was
     read from a file, else InputError.
     """

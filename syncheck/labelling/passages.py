@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from syncheck.errors import InputError, MissingExtraError
+from syncheck.base.errors import InputError, MissingExtraError
 from syncheck.labelling.responses import read_records
 
 _WORD = re.compile(r"\w+")
@@ -43,7 +43,7 @@ def load_passages(path: str | Path) -> list[Passage]:
 
 
 def words_of(text: str) -> list[str]:
-    """Return the runs of letters and digits in a text, in lower case."""
+    """List the runs of letters and digits in a text, in lower case."""
     return _WORD.findall(text.casefold())
 
 
@@ -65,7 +65,7 @@ class Bm25:
         self._index.index(words, show_progress=False)
 
     def best(self, query: str, count: int) -> tuple[Passage, ...]:
-        """Return up to ``count`` passages that share a word with a query, best first, the earlier of equals first."""
+        """Find up to ``count`` passages that share a word with a query, best first, the earlier of equals first."""
         if count < 1:
             raise InputError(f"count must be 1 or more; found {count}")
         words = words_of(query)

@@ -8,17 +8,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from syncheck.errors import PromptError
-from syncheck.features.contrasts.opposites import OPPOSITES
+from syncheck.base.errors import PromptError
+from syncheck.contrasts.opposites import OPPOSITES
 from syncheck.labelling.responses import LabelledResponse, LabelledSentence
-from syncheck.lexical import content_words, stem
+from syncheck.text.words import content_words, stem
 
 TRANSPLANTED = "transplanted"
 EXCHANGED = "exchanged passages"
 MOST_EXCHANGED = 2
 """Largest number of labelled sentences in an answer over exchanged passages, so that easy errors do not prevail."""
 DRAWN = 8
-"""Number of other questions drawn, of which the one with the most similar passages lends passages and sentences."""
+"""Number of other questions drawn; the one with the most similar passages lends passages and sentences."""
 SHORTEST = 8
 """Least number of words of two sentences whose ends are exchanged."""
 
@@ -160,7 +160,7 @@ class Spoiler:
                     return
 
     def _most_similar(self, rng: random.Random, answer: LabelledResponse) -> LabelledResponse:
-        """Return the answer, of some to other questions, whose passages share most with those of this one."""
+        """Choose the answer, among some to other questions, whose passages share most with those of this one."""
         answers = self._answers
         drawn = [a for a in rng.sample(answers, min(4 * DRAWN, len(answers))) if a.group != answer.group][:DRAWN]
         drawn = drawn or [a for a in answers if a.group != answer.group][:1]
@@ -213,7 +213,7 @@ class Spoiler:
     def _with_sentence(
         self, answer: LabelledResponse, place: LabelledSentence, text: str, *, task: str
     ) -> LabelledResponse:
-        """Return an answer with an unfaithful text in place of a sentence; its other sentences have no label."""
+        """Put an unfaithful text in place of a sentence of an answer; the other sentences have no label."""
         start, end = place.start, place.end
         longer = len(text) - (end - start)
         sentences = (

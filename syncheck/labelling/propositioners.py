@@ -12,9 +12,9 @@ import torch
 from nltk.tokenize.punkt import PunktSentenceTokenizer
 from transformers import AutoConfig, AutoModelForSeq2SeqLM, PreTrainedModel, PreTrainedTokenizerBase
 
-from syncheck.alignment import LocalTextGenerator, TextGenerator
-from syncheck.errors import CheckpointError, InputError, TextGeneratorError
-from syncheck.pretrained import load_pretrained, load_tokenizer
+from syncheck.aligners import LocalTextGenerator, TextGenerator
+from syncheck.base.errors import CheckpointError, InputError, TextGeneratorError
+from syncheck.base.pretrained import load_pretrained, load_tokenizer
 
 Propositioner = Callable[[str], Sequence[str]]
 """Function that splits a response into statements that can be checked one by one."""
@@ -52,14 +52,14 @@ class RuleBasedPropositioner:
     name = RULES
 
     def __call__(self, text: str) -> tuple[str, ...]:
-        """Return the propositions in order; a text without letters and digits has none."""
+        """Split into propositions, in order; a text without letters and digits has none."""
         return tuple(piece for sentence in PunktSentenceTokenizer().tokenize(text) for piece in _pieces(sentence))
 
 
 class InstructPropositioner:
     """Propositioner that prompts an instruct model for the propositions of a text as a JSON list.
 
-    The model is a text generator, such as a :class:`syncheck.alignment.LocalTextGenerator`.
+    The model is a text generator, such as a :class:`syncheck.aligners.LocalTextGenerator`.
     """
 
     def __init__(self, evaluator: TextGenerator) -> None:
@@ -67,7 +67,7 @@ class InstructPropositioner:
         self._evaluator = evaluator
 
     def __call__(self, text: str) -> tuple[str, ...]:
-        """Return the propositions in order; a blank text has none and is not sent to the model.
+        """Split into propositions, in order; a blank text has none and is not sent to the model.
 
         An answer without a JSON list of strings raises TextGeneratorError.
         """
@@ -100,7 +100,7 @@ class EncoderDecoder:
         return cls(model.eval().to(device), load_tokenizer(path), **options)
 
     def answers(self, prompts: Sequence[str], max_new_tokens: int) -> list[str]:
-        """Return the answer to each prompt."""
+        """Generate the answer to each prompt."""
         inputs = self._tokenizer(list(prompts), padding=True, return_tensors="pt", verbose=False).to(self._model.device)
         with torch.inference_mode():
             output = self._model.generate(
@@ -134,7 +134,7 @@ class SequencePropositioner(EncoderDecoder):
         self._max_new_tokens = max_new_tokens
 
     def __call__(self, text: str) -> tuple[str, ...]:
-        """Return the propositions in order; a blank text has none."""
+        """Split into propositions, in order; a blank text has none."""
         if not text.strip():
             return ()
         prompt = PROPOSITION_PROMPT.format(title="", section="", content=text)

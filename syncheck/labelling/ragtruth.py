@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from syncheck.errors import InputError
-from syncheck.given import check_choice
+from syncheck.base.checks import check_choice
+from syncheck.base.errors import InputError
 from syncheck.labelling.responses import (
     LabelledResponse,
     PromptSource,
@@ -131,7 +131,7 @@ def _check_choices(chosen: Selection, prompts: PromptSource) -> None:
 
 
 def _facts(record: Record, task: str, *, split_known: bool) -> dict[str, Any]:
-    """Return the facts of a response on which a selection is based."""
+    """Read the facts of a response on which a selection is based."""
     remark = record.optional("quality", str)
     if remark is not None and remark not in get_args(Quality):
         raise record.error(f"expected one of {get_args(Quality)}, found {remark!r}", "quality")

@@ -8,14 +8,14 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from syncheck.errors import InputError, RecordError
-from syncheck.files import fields_found, parsed_record, record_lines
-from syncheck.printable import shortened
+from syncheck.base.errors import InputError, RecordError
+from syncheck.base.files import fields_found, parsed_record, record_lines
+from syncheck.base.printable import shortened
 from syncheck.prompts import prompt_from_texts
-from syncheck.types import RagPrompt
+from syncheck.results.types import Query, RagPrompt
 
 if TYPE_CHECKING:
-    from syncheck.parts import MonitorParts
+    from syncheck.monitor_base import MonitorParts
 
 T = TypeVar("T")
 
@@ -36,12 +36,12 @@ class Record:
     prefix: str = ""
 
     def error(self, message: str, field: str | None = None) -> RecordError:
-        """Return an error that points at this record, or at one of its fields."""
+        """Make an error that points at this record, or at one of its fields."""
         place = f"{self.prefix}{field}" if field else self.prefix.rstrip(".") or None
         return RecordError(message, source=self.source, line=self.line, field=place)
 
     def get(self, field: str, kind: type[T]) -> T:
-        """Return a field that must exist and have this JSON type."""
+        """Read a field that must exist and have this JSON type."""
         value = self.values.get(field, _MISSING)
         if value is _MISSING:
             raise self.error(f"missing; expected {_NAMES[kind]}; {fields_found(field, self.values)}", field)
@@ -51,11 +51,11 @@ class Record:
         return value
 
     def optional(self, field: str, kind: type[T]) -> T | None:
-        """Return a field that may be absent or null."""
+        """Read a field that may be absent or null."""
         return None if self.values.get(field) is None else self.get(field, kind)
 
     def strings(self, field: str) -> tuple[str, ...]:
-        """Return a field that must be a list of strings."""
+        """Read a field that must be a list of strings."""
         values = self.get(field, list)
         for index, value in enumerate(values):
             if not isinstance(value, str):
@@ -63,7 +63,7 @@ class Record:
         return tuple(values)
 
     def texts(self, field: str) -> tuple[str, ...]:
-        """Return a field that must be a string or a list of strings as a tuple."""
+        """Read a field that must be a string or a list of strings as a tuple."""
         value = self.values.get(field, _MISSING)
         if isinstance(value, str):
             return (value,)
@@ -84,7 +84,7 @@ class Record:
 
 
 def read_records(path: Path) -> Iterator[Record]:
-    """Yield the objects of a JSON Lines file in UTF-8; blank lines are skipped."""
+    """Yield the objects of a JSON Lines file in UTF-8; blank lines are skipped, and only a line feed ends a line."""
     if not path.is_file():
         raise InputError(f"{path} does not exist or is not a file; pass a JSON Lines file")
     with path.open("rb") as lines:
@@ -168,13 +168,13 @@ class LabelledResponse:
 
 
 def response_to_json(response: LabelledResponse) -> str:
-    """Return a labelled response, with the name of its source file, as one line of JSON."""
+    """Write a labelled response, with the name of its source file, as one line of JSON."""
     source = None if response.source is None else Path(response.source).name
     return json.dumps(asdict(response) | {"source": source}, ensure_ascii=False)
 
 
 def response_from_json(text: str) -> LabelledResponse:
-    """Return the labelled response in a line that :func:`response_to_json` wrote."""
+    """Read the labelled response in a line that :func:`response_to_json` wrote."""
     entry = dict(json.loads(text))
     spans, sentences = entry.pop("spans"), entry.pop("sentences")
     return LabelledResponse(
@@ -182,6 +182,11 @@ def response_from_json(text: str) -> LabelledResponse:
         spans=None if spans is None else tuple(UnfaithfulSpan(**span) for span in spans),
         sentences=None if sentences is None else tuple(LabelledSentence(**s) for s in sentences),
     )
+
+
+def query_of(record: LabelledResponse) -> Query:
+    """Return the question and the passages of a record, which is all that a verifier reads of its prompts."""
+    return Query(record.question, tuple(record.passages))
 
 
 def prompt_of(monitor: MonitorParts, record: LabelledResponse) -> RagPrompt:
@@ -199,7 +204,7 @@ def prompt_of(monitor: MonitorParts, record: LabelledResponse) -> RagPrompt:
 
 
 def with_own_ids(read: Iterable[tuple[Record, LabelledResponse]]) -> list[LabelledResponse]:
-    """Return the responses of records, in order; a second one with the same id raises RecordError."""
+    """Read the responses of records, in order; a second one with the same id raises RecordError."""
     by_id: dict[str, LabelledResponse] = {}
     for record, response in read:
         if by_id.setdefault(response.id, response) is not response:
@@ -208,7 +213,7 @@ def with_own_ids(read: Iterable[tuple[Record, LabelledResponse]]) -> list[Labell
 
 
 def found_in(path: Path, read: Iterable[tuple[Record, LabelledResponse]]) -> list[LabelledResponse]:
-    """Return the responses of a file, whose ids must differ; none at all raises InputError."""
+    """Read the responses of a file, whose ids must differ; none at all raises InputError."""
     if responses := with_own_ids(read):
         return responses
     raise InputError(f"{path} has no labelled response")
@@ -257,7 +262,7 @@ class Selection:
     """True counts spans that are caused by a null in a business record."""
 
     def wants(self, facts: Mapping[str, str | None]) -> bool:
-        """Return True if a response with these facts is selected; an unknown fact (None) matches no criterion."""
+        """Tell whether a response with these facts is selected; an unknown fact (None) matches no criterion."""
         return all(getattr(self, name) is None or facts[of] in self._asked(name) for name, of in _FIELDS.items())
 
     def check_names(self, found: Iterable[Mapping[str, str | None]], *, source: object) -> None:
@@ -283,15 +288,15 @@ class Selection:
         )
 
     def counts(self, span: UnfaithfulSpan) -> bool:
-        """Return True if a span makes a sentence unfaithful."""
+        """Tell whether a span makes a sentence unfaithful."""
         return (self.implicit_true or not span.implicit_true) and (self.due_to_null or not span.due_to_null)
 
     def of_responses(self, responses: Sequence[LabelledResponse], *, source: object) -> list[LabelledResponse]:
-        """Return the selected responses, with the spans that count."""
+        """Select responses, with the spans that count."""
         return [self.counted(responses[index]) for index in self.kept(responses, source)]
 
     def kept(self, responses: Sequence[LabelledResponse], source: object) -> list[int]:
-        """Return the indices of the selected responses."""
+        """List the indices of the selected responses."""
         found = [{of: getattr(response, of) for of in _FIELDS.values()} for response in responses]
         self.check_names(found, source=source)
         return [index for index, response in enumerate(found) if self.wants(response)]
@@ -301,7 +306,7 @@ class Selection:
         return [asked] if isinstance(asked, str) else list(asked or ())
 
     def counted(self, response: LabelledResponse) -> LabelledResponse:
-        """Return a response with only the spans that count."""
+        """Keep only the spans of a response that count."""
         if response.spans is None:
             return response
         return replace(response, spans=tuple(filter(self.counts, response.spans)))

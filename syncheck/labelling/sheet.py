@@ -9,19 +9,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from tqdm import tqdm
-
-from syncheck.errors import InputError, PromptError
-from syncheck.files import replaced
+from syncheck.base.errors import InputError, PromptError
+from syncheck.base.files import replaced
+from syncheck.base.progress import progress
 from syncheck.labelling.datasets import labelled_record
-from syncheck.labelling.responses import LabelledResponse, LabelledSentence, prompt_of
-from syncheck.replay import GivenResponse, read_response, replay_batches
-from syncheck.segments import is_checkable
-from syncheck.types import Evidence, SentenceScore
+from syncheck.labelling.responses import LabelledResponse, LabelledSentence, prompt_of, query_of
+from syncheck.replay import read_response, replay
+from syncheck.results.types import Evidence, SentenceScore
+from syncheck.text.sentences import is_checkable
+from syncheck.verifier import Verifier
 
 if TYPE_CHECKING:
-    from syncheck.parts import MonitorParts
-    from syncheck.types import RagPrompt
+    from syncheck.monitor_base import MonitorParts
 
 LabelOrder = Literal["nearest", "random"]
 """``nearest``: sentences in order of the distance of their scores from the monitor's threshold, to gain the most from
@@ -52,7 +51,7 @@ class LabelSheet:
     @classmethod
     def of_responses(
         cls,
-        monitor: MonitorParts,
+        monitor: MonitorParts | Verifier,
         responses: Sequence[LabelledResponse],
         *,
         order: LabelOrder = "nearest",
@@ -101,7 +100,7 @@ class LabelSheet:
         return sheet
 
     def text(self, place: OpenSentence) -> tuple[str, str, str]:
-        """Return the response before a sentence, the sentence, and the response after it."""
+        """Split the response into what comes before a sentence, the sentence, and what comes after it."""
         response = self.responses[place.response]
         sentence = self._sentences(place)[place.sentence]
         whole = response.response
@@ -114,16 +113,16 @@ class LabelSheet:
         self.responses[place.response] = replace(self.responses[place.response], sentences=tuple(sentences))
 
     def records(self) -> list[dict[str, Any]]:
-        """Return the records in the documented format: all, or in random order only those with a label."""
+        """List the records in the documented format: all, or in random order only those with a label."""
         kept = [r for r in self.responses if self._order == "nearest" or any(_labels(r))]
         return [labelled_record(response) for response in kept]
 
     def whole_records(self) -> list[dict[str, Any]]:
-        """Return the records of all responses, with and without labels."""
+        """List the records of all responses, with and without labels."""
         return [labelled_record(response) for response in self.responses]
 
     def labelled(self) -> int:
-        """Return the number of sentences with a label."""
+        """Count the sentences with a label."""
         return sum(sum(_labels(response)) for response in self.responses)
 
     def save(self, path: str | Path) -> None:
@@ -141,21 +140,21 @@ def _labels(response: LabelledResponse) -> list[bool]:
 
 
 def _scored(
-    monitor: MonitorParts, responses: Sequence[LabelledResponse], left_out: dict[str, str]
+    monitor: MonitorParts | Verifier, responses: Sequence[LabelledResponse], left_out: dict[str, str]
 ) -> Iterator[tuple[LabelledResponse, Sequence[SentenceScore]]]:
-    kept: list[tuple[LabelledResponse, RagPrompt, GivenResponse]] = []
-    for response in responses:
+    """Cut and score the responses; those that do not fit the model's window are left out."""
+    for response in progress(responses, desc="responses", unit=" responses"):
         try:
-            prompt = prompt_of(monitor, response)
-            kept.append((response, prompt, read_response(monitor, prompt, response.response)))
+            if isinstance(monitor, Verifier):
+                sentences = monitor.answer(query_of(response), response.response).sentences
+            else:
+                prompt = prompt_of(monitor, response)
+                (answer,) = replay(monitor, [prompt], [read_response(monitor, prompt, response.response)])
+                sentences = tuple(answer.sentences)
         except PromptError as error:
             left_out[response.id] = str(error)
-    answers = replay_batches(
-        monitor, [prompt for _, prompt, _ in kept], [given for _, _, given in kept], signals=False, batch_size=1
-    )
-    bar = tqdm(answers, total=len(kept), desc="responses", unit=" responses", disable=None)
-    scored = {place: answer.sentences for place, answer, _ in bar}
-    return ((response, scored[place]) for place, (response, _, _) in enumerate(kept))
+        else:
+            yield response, sentences
 
 
 def _with_labels(

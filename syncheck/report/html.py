@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 import jinja2
 from markupsafe import Markup
 
-from syncheck.files import RefusedRecord
+from syncheck.base.files import RefusedRecord
 from syncheck.report.labels import after_end_words, contrast_lines, decimal, no_answer, tint, verdict, why
 from syncheck.report.layout import case_view, glossary, legend
 from syncheck.report.spans import SpanAnswer, span_view
 from syncheck.spans.words import reading_direction
 
 if TYPE_CHECKING:
-    from syncheck.report.model import Case
+    from syncheck.results.report import Case
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from itertools import groupby, pairwise
 from typing import TYPE_CHECKING
 
-from syncheck.printable import counted
-from syncheck.schemas import LID, feature_of
-from syncheck.spans.items import SpanLabels, risk_of
+from syncheck.base.printable import counted
+from syncheck.features.schemas import LID, feature_of
+from syncheck.results.spans import SpanLabels, risk_of
+from syncheck.results.types import Contrast, Evidence, Remark, SentenceScore, Status, Verdict
 from syncheck.spans.words import cluster_borders
-from syncheck.types import Contrast, Evidence, Remark, SentenceScore, Status, Verdict
 
 if TYPE_CHECKING:
-    from syncheck.report.model import Answer
+    from syncheck.results.report import Answer
 
 VERDICTS: Mapping[Verdict, str] = {
     "supported": "the passages support it",
@@ -30,6 +30,7 @@ STATUS_WORDS: dict[Status, str] = {
     "no_aggregator": "signals only",
     "no_context": "no context",
     "not_checkable": "nothing to check",
+    "not_a_claim": "not a claim",
     "unsupported_language": "language not supported",
     "failed": "failed",
 }
@@ -176,6 +177,7 @@ def answer_facts(answer: Answer) -> tuple[str, ...]:
     report, seconds = answer.report, answer.wall_seconds
     return (
         counted(len(report.sentences), "sentence"),
+        *([f"{report.unscored} without a score"] if report.unscored else []),
         counted(len(report.tokens), "token"),
         *([f"{len(answer.dropped)} dropped"] if answer.dropped else []),
         *([] if seconds is None else [f"{seconds:.1f} s"]),

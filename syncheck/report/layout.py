@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from syncheck.features.schemas import LARGE_KL_NATS
 from syncheck.report.labels import (
     VERDICTS,
     FeatureLabel,
@@ -21,11 +22,10 @@ from syncheck.report.labels import (
     shades_of,
     tint,
 )
-from syncheck.schemas import LARGE_KL_NATS
-from syncheck.types import SentenceScore, TokenSignals, Verdict
+from syncheck.results.types import SentenceScore, TokenSignals, Verdict
 
 if TYPE_CHECKING:
-    from syncheck.report.model import Answer, Case, Report
+    from syncheck.results.report import Answer, Case, Report
 
 _DARKEST_KL_NATS = 2 * LARGE_KL_NATS
 _WEIGHTIEST = 5
@@ -220,7 +220,7 @@ def _shades(report: Report, sentence: SentenceScore) -> tuple[ShadeView, ...]:
 def _tokens(report: Report, sentence: SentenceScore) -> tuple[TokenView, ...]:
     """Return the tokens of a sentence; none if no language model was run."""
     start, stop = sentence.token_start, sentence.token_end
-    if np.isnan(report.tokens.log_prob[start:stop]).all():
+    if start is None or stop is None or np.isnan(report.tokens.log_prob[start:stop]).all():
         return ()
     return tuple(_token_view(report.tokens, i) for i in range(start, stop))
 

@@ -16,7 +16,8 @@ from jinja2.utils import htmlsafe_json_dumps
 from markupsafe import Markup
 from numpy.typing import NDArray
 
-from syncheck.files import RefusedRecord
+from syncheck.base.files import RefusedRecord
+from syncheck.features.schemas import feature_of
 from syncheck.report.html import render_page
 from syncheck.report.labels import (
     BANDS,
@@ -33,8 +34,7 @@ from syncheck.report.labels import (
     why,
 )
 from syncheck.report.rows import ScoredAnswer
-from syncheck.schemas import feature_of
-from syncheck.types import SentenceScore, Status, Verdict
+from syncheck.results.types import SentenceScore, Status, Verdict
 
 MOST_ANSWERS = 10_000
 """Largest number of answers that a page lists, the worst first; all answers are counted."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from syncheck.errors import InputError, MissingExtraError
+from syncheck.base.errors import InputError, MissingExtraError
+from syncheck.evaluation.reliability import ReliabilityBin
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -28,6 +29,12 @@ _PANEL_TITLE_CHARACTERS = 48
 _NAME_CHARACTERS_PER_INCH = 12
 _CHARACTERS_PER_INCH = 9
 """Width of a title; longer titles continue on the next line, since a figure has no room for them."""
+LARGEST_DOT = 200.0
+"""Area, in square points, of the dot of a bin with all sentences."""
+
+_SIDE_INCHES = 4.5
+_LINE_INCHES = 0.22
+_LEGEND_CHARACTERS = 48
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +131,28 @@ def plot_matrix(
     axis.set_ylabel(row_label)
     figure.colorbar(image, ax=axis, label=wrapped(label, round(_CHARACTERS_PER_INCH * (cells + 0.4))))
     _write(figure, path, title)
+
+
+def save_reliability_diagram(path: str | Path, bins: Mapping[str, Sequence[ReliabilityBin]]) -> None:
+    """Draw one line for each set of scores; the area of a dot is proportional to its bin's share of sentences."""
+    check_plot(path)
+    from matplotlib.figure import Figure
+
+    names = {name: wrapped(name, _LEGEND_CHARACTERS) for name in bins}
+    lines = 1 + sum(1 + name.count("\n") for name in names.values())
+    figure = Figure(figsize=(_SIDE_INCHES, _SIDE_INCHES + _LINE_INCHES * lines), layout="constrained")
+    axes = figure.subplots()
+    axes.plot([0, 1], [0, 1], color="0.7", linewidth=1, linestyle="--", label="perfectly calibrated")
+    for name, found in bins.items():
+        total = sum(b.sentences for b in found)
+        scores, shares = [b.mean_score for b in found], [b.faithful for b in found]
+        areas = [LARGEST_DOT * b.sentences / total for b in found]
+        (line,) = axes.plot(scores, shares, linewidth=1, label=names[name])
+        # dots at 0 and 1 are drawn whole, and show those below them
+        axes.scatter(scores, shares, s=areas, color=line.get_color(), alpha=0.7, clip_on=False, zorder=3)
+    axes.set(xlim=(0, 1), ylim=(0, 1), aspect="equal", xlabel="mean score", ylabel="share of faithful sentences")
+    figure.legend(loc="outside lower center", frameon=False)  # inside it would lie on the curves
+    figure.savefig(path, dpi=_DPI)
 
 
 def wrapped(text: str, characters: int) -> str:

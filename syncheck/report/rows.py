@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import get_args
 
-from syncheck.errors import InputError
-from syncheck.files import JsonDict, field, fields_found
+from syncheck.base.errors import InputError
+from syncheck.base.files import JsonDict, field, fields_found
 from syncheck.report.labels import REMARKS
-from syncheck.types import Contrast, ContrastKind, Evidence, Remark, SentenceScore, Status, Verdict
+from syncheck.results.types import Contrast, ContrastKind, Evidence, Remark, SentenceScore, Status, Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +71,8 @@ def _sentence(given: object) -> SentenceScore:
         text=field(given, "text", str),
         start=field(given, "start", int),
         end=field(given, "end", int),
-        token_start=field(given, "token_start", int, default=0),
-        token_end=field(given, "token_end", int, default=0),
+        token_start=field(given, "token_start", int, default=None),
+        token_end=field(given, "token_end", int, default=None),
         score=None if score is None else float(score),
         status=status,
         features={

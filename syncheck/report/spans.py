@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from syncheck.files import RefusedRecord
-from syncheck.printable import counted
+from syncheck.base.files import RefusedRecord
+from syncheck.base.printable import counted
 from syncheck.report.labels import ShadeView, shades_of
-from syncheck.spans.items import SpanItem, SpanLabels
+from syncheck.results.drawing import renderer
+from syncheck.results.spans import SpanItem, SpanLabels
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,14 +37,10 @@ class SpanReport:
 
     def to_html(self, *, title: str = "Which words are wrong") -> str:
         """Return a complete HTML page that needs no other file; see :func:`syncheck.report.render_spans`."""
-        from syncheck.report.html import render_spans
-
-        return render_spans(self.answers, method=self.method, title=title, refused=self.refused)
+        return renderer("spans")(self.answers, method=self.method, title=title, refused=self.refused)
 
     def _repr_html_(self) -> str:
-        from syncheck.report.html import render_spans_fragment
-
-        return render_spans_fragment(self.answers, method=self.method, refused=self.refused)
+        return renderer("spans fragment")(self.answers, method=self.method, refused=self.refused)
 
 
 @dataclass(frozen=True, slots=True)

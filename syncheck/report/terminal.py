@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Sequence
 from typing import IO, TYPE_CHECKING
 
-from syncheck.printable import printable
+from syncheck.base.printable import printable
 from syncheck.report.labels import (
     STATUS_WORDS,
     after_end_words,
@@ -17,10 +17,10 @@ from syncheck.report.labels import (
     no_answer,
     notes,
 )
-from syncheck.types import Evidence, SentenceScore
+from syncheck.results.types import Evidence, SentenceScore
 
 if TYPE_CHECKING:
-    from syncheck.report.model import Answer, Case
+    from syncheck.results.report import Answer, Case
 
 WIDTH = 80
 """Column at which lines are wrapped."""

@@ -6,6 +6,7 @@ import asyncio
 import hmac
 import json
 import logging
+import re
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
@@ -17,19 +18,23 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 
-from syncheck.errors import SyncheckError, describe_failure
+from syncheck.base.checks import stripped_key
+from syncheck.base.errors import SyncheckError, describe_failure
+from syncheck.base.printable import shortened
 from syncheck.kit import demo_questions
 from syncheck.monitor import Monitor
-from syncheck.report import Report
+from syncheck.results import Report
+from syncheck.results.protocol import Reveal
 from syncheck.serving.chat import ChatRequest, ServiceError, read_chat, read_given
-from syncheck.serving.checked import Failing, in_thread
+from syncheck.serving.checked import Failing
 from syncheck.serving.guardrail import Guardrail
 from syncheck.serving.kept import KeptAnswer, KeptAnswers, events_of
 from syncheck.serving.limits import Deadline, Metrics, Queue, ScoreBatches
-from syncheck.streams.protocol import Reveal
+from syncheck.serving.strict import read_json
+from syncheck.verifier import Verifier
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -42,7 +47,9 @@ _T = TypeVar("_T")
 _AT_LEAST = 0.5
 """Default score that the sentences of a guarded answer must reach."""
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+_HOST = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([\w.-]+))(?::\d*)?", re.ASCII)
 _FAREWELL_SECONDS = 1.0
+_MOST_DIGITS = 18
 _FILES = {
     "/": ("page.html", "text/html"),
     "/page.css": ("page.css", "text/css"),
@@ -65,6 +72,8 @@ class ServerConfig:
     """When text is sent, if a request does not say."""
     stop_below: float | None = None
     """Score in [0, 1] below which an answer ends, if a request does not say; None ends none."""
+    stop_after: bool = False
+    """True if that answer ends after the sentence that scored below, False if before it, if a request does not say."""
     max_running: int = 4
     """Number of answers at a time."""
     max_waiting: int = 32
@@ -74,13 +83,17 @@ class ServerConfig:
     timeout: float = 300.0
     """Time limit for an answer in seconds, including the time in the queue."""
     api_key: str | None = None
-    """Key that a request must have; None requires none."""
+    """Key that a request must have, one line of printable ASCII; None requires none."""
     only_loopback: bool = True
     """True if requests must address this machine by a loopback name, so that pages of other sites cannot send them."""
     resume_seconds: float = 60.0
     """How long a resumable answer is kept without a reader, in seconds."""
     title: str = "each sentence checked against the passages"
     """Title of the page."""
+
+    def __post_init__(self) -> None:
+        if self.api_key is not None:
+            object.__setattr__(self, "api_key", stripped_key(self.api_key, "the API key"))
 
 
 class AnswerSource(Protocol):
@@ -90,7 +103,10 @@ class AnswerSource(Protocol):
     that is not complete by the deadline ends with its ServiceError.
     """
 
-    monitor: Monitor
+    @property
+    def monitor(self) -> Monitor | Verifier:
+        """What scores the sentences."""
+
     decoders: tuple[str, ...]
     failing: Failing
 
@@ -148,7 +164,13 @@ class _Service:
 
     async def chat(self, request: Request) -> _Answering | _Reading:
         self._admit(request)
-        chat = read_chat(await self._json(request), reveal=self.config.reveal, stop_below=self.config.stop_below)
+        config = self.config
+        chat = read_chat(
+            await self._json(request),
+            reveal=config.reveal,
+            stop_below=config.stop_below,
+            stop_after=config.stop_after,
+        )
         key = self._passed_key(request)
         if not chat.resumable:
             return _Answering(self, chat, key)
@@ -158,8 +180,10 @@ class _Service:
         """Return the events of a resumable answer that come after ``Last-Event-ID``."""
         self._admit(request)
         last = request.headers.get("last-event-id", "0")
-        if not (last.isascii() and last.isdigit()):
-            raise ServiceError(400, "invalid_request", f"Last-Event-ID must be a whole number; found {last!r}")
+        if not (last.isascii() and last.isdigit() and len(last) <= _MOST_DIGITS):
+            raise ServiceError(
+                400, "invalid_request", f"Last-Event-ID must be a whole number; found {shortened(repr(last), 40)}"
+            )
         return _Reading(self, self.kept.find(request.path_params["token"]), after=int(last))
 
     async def give_up(self, request: Request) -> Response:
@@ -169,33 +193,33 @@ class _Service:
 
     async def score(self, request: Request) -> Response:
         self._admit(request)
-        return JSONResponse((await self.scored(*read_given(await self._json(request)))).to_dict())
+        return _json((await self.scored(*read_given(await self._json(request)))).to_dict())
 
     async def guard(self, request: Request) -> Response:
         self._admit(request)
-        return JSONResponse(await self.guardrail.apply(await self._json(request)))
+        return _json(await self.guardrail.apply(await self._json(request)))
 
     async def scored(self, question: str, context: Sequence[str], response: str) -> Report:
         """Score a given response, in one batch with those of all clients that wait."""
         try:
             async with self.deadline().waiting():
-                prompt = await in_thread(self.source.monitor.prompt, question=question, context=context)
-                return await self.batches.score(prompt, response)
+                return await self.batches.score(question, context, response)
         except SyncheckError as error:
             raise ServiceError(400, "invalid_request", str(error)) from error
 
     async def models(self, request: Request) -> Response:
         self._admit(request)
-        return JSONResponse(await self.source.models(self._passed_key(request)))
+        async with self.deadline().waiting():
+            return _json(await self.source.models(self._passed_key(request)))
 
     async def health(self, request: Request) -> Response:
         monitor = self.source.monitor
-        return JSONResponse({"status": "ok", "monitor": monitor.name, "schema": monitor.schema.version})
+        return _json({"status": "ok", "monitor": monitor.name, "schema": monitor.schema.version})
 
     async def page(self, request: Request) -> Response:
         """Return the options that the page at / offers."""
         examples = [{"question": one.question, "passages": one.passages} for one in demo_questions()]
-        return JSONResponse(
+        return _json(
             {
                 "title": self.config.title,
                 "decoders": self.source.decoders,
@@ -240,7 +264,7 @@ class _Service:
             self.measured.seconds.observe(time.perf_counter() - started)
 
     def _admit(self, request: Request) -> None:
-        if self.config.only_loopback and request.url.hostname not in _LOOPBACK:
+        if self.config.only_loopback and _hostname(request) not in _LOOPBACK:
             raise ServiceError(
                 403,
                 "wrong_host",
@@ -255,7 +279,10 @@ class _Service:
 
     def _passed_key(self, request: Request) -> str | None:
         """Return the client's key for the upstream server, unless it is the key of this server."""
-        return None if self.config.api_key is not None else request.headers.get("authorization")
+        key = None if self.config.api_key is not None else request.headers.get("authorization")
+        if key is not None and not (key.isascii() and key.isprintable()):
+            raise ServiceError(400, "invalid_request", "the header Authorization must be printable ASCII")
+        return key
 
     async def _json(self, request: Request) -> Any:  # noqa: ANN401 - whatever the client sent
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
@@ -276,8 +303,8 @@ class _Service:
         except TimeoutError as error:
             raise ServiceError(408, "timeout", "the request did not arrive in time") from error
         try:
-            return json.loads(body)
-        except (ValueError, RecursionError) as error:
+            return read_json(bytes(body))
+        except ValueError as error:
             raise ServiceError(400, "invalid_json", f"the request is not JSON: {error}") from error
 
 
@@ -309,7 +336,7 @@ class _Answering:
                     answer = await self._service.source.complete(self._chat, self._authorization, deadline)
                     for choice in answer["choices"]:
                         self._service.measured.observe(choice["syncheck"].get("sentences", ()))
-                    await reply.whole(200, answer, {"X-Syncheck-Status": _status_of(answer)})
+                    await reply.whole(200, answer, _headers_of(answer))
             return 200
         except Exception as error:
             return await reply.error(_failure(error))
@@ -319,7 +346,7 @@ class _Answering:
         async with aclosing(chunks):  # type: ignore[type-var]
             async for chunk in chunks:
                 self._service.measured.observe(events_of(chunk))
-                await reply.data(json.dumps(chunk))
+                await reply.data(json.dumps(chunk, allow_nan=False))
         await reply.data("[DONE]")
         await reply.end()
 
@@ -369,7 +396,7 @@ class _Reply:
         self._begun = False
 
     async def whole(self, status: int, values: Mapping[str, Any], headers: Mapping[str, str]) -> None:
-        body = json.dumps(values).encode()
+        body = json.dumps(values, allow_nan=False).encode()
         await self._begin(status, "application/json", {**headers, "Content-Length": str(len(body))})
         await self._part({"body": body})
 
@@ -410,9 +437,25 @@ class _Reply:
             await self._send({"type": "http.response.body", **values})
 
 
+def _headers_of(answer: Mapping[str, Any]) -> dict[str, str]:
+    unscored = sum(choice["syncheck"]["unscored"] for choice in answer["choices"])
+    return {"X-Syncheck-Status": _status_of(answer), "X-Syncheck-Unscored": str(unscored)}
+
+
 def _status_of(answer: Mapping[str, Any]) -> str:
     found = {choice["syncheck"]["status"] for choice in answer["choices"]}
-    return next((status for status in ("unverified", "stopped", "verified") if status in found), "no_text")
+    return next((status for status in ("unverified", "stopped", "checked", "verified") if status in found), "no_text")
+
+
+def _hostname(request: Request) -> str | None:
+    """Return the host that a request addresses; None if it names none that an address can have."""
+    found = _HOST.fullmatch(request.headers.get("host", ""))
+    return None if found is None else (found[1] or found[2]).lower()
+
+
+def _json(values: Mapping[str, Any], status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    """Return a response in JSON, written in ASCII, so that it can hold half a character of somebody else."""
+    return Response(json.dumps(values, allow_nan=False), status, headers, "application/json")
 
 
 def _file(name: str, kind: str) -> Callable[[Request], Awaitable[Response]]:
@@ -453,10 +496,10 @@ async def _until_gone(receive: Receive) -> None:
 
 
 async def _on_service_error(request: Request, error: ServiceError) -> Response:
-    return JSONResponse(error.to_dict(), error.status, headers=error.headers)
+    return _json(error.to_dict(), error.status, error.headers)
 
 
 async def _on_http_error(request: Request, error: HTTPException) -> Response:
     asked = f"{request.method} {request.url.path}"
     said = f"{asked}: {error.detail}; chats go to POST /v1/chat/completions, given answers to POST /v1/score"
-    return JSONResponse(ServiceError(error.status_code, "http_error", said).to_dict(), error.status_code)
+    return _json(ServiceError(error.status_code, "http_error", said).to_dict(), error.status_code, error.headers)

@@ -8,9 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, get_args
 
-from syncheck.errors import InputError, SyncheckError
-from syncheck.given import check_share, check_text
-from syncheck.streams.protocol import Reveal
+from syncheck.base.checks import check_share, check_text
+from syncheck.base.errors import InputError, SyncheckError
+from syncheck.base.printable import printable, shortened
+from syncheck.results.protocol import Reveal
 
 _TAG = re.compile(r"<(/?)(context|document|passage|source)s?\b[^<>]{0,200}>", re.IGNORECASE)
 _NUMBERED = re.compile(
@@ -26,7 +27,8 @@ _OWN = ("context", "decoder", "syncheck")
 """Fields of a request that are for this server; an upstream server does not get them."""
 _GIVEN = ("question", "context", "response")
 """Fields of a request to score a given answer."""
-_OPTIONS = frozenset({"reveal", "resumable", "stop_below"})
+_OPTIONS = frozenset({"reveal", "resumable", "stop_after", "stop_below"})
+_MOST_CHOICES = 128
 
 
 class ServiceError(Exception):
@@ -47,6 +49,9 @@ class ServiceError(Exception):
         self.status = status
         self.code = code
         self.headers = dict(headers or {})
+
+    def __str__(self) -> str:
+        return printable(" ".join(super().__str__().split()))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the body of the answer."""
@@ -75,18 +80,20 @@ class ChatRequest:
     """Name of the decoder; None takes the default."""
     resumable: bool = False
     """True if the answer is completed even if its reader disconnects, so that the reader can come back."""
+    stop_after: bool = False
+    """True if the answer ends after the sentence below ``stop_below``, False if before it."""
 
 
-def read_chat(values: object, *, reveal: Reveal, stop_below: float | None) -> ChatRequest:
-    """Read the body of a request; ``reveal`` and ``stop_below`` are the defaults.
+def read_chat(values: object, *, reveal: Reveal, stop_below: float | None, stop_after: bool = False) -> ChatRequest:
+    """Read the body of a request; ``reveal``, ``stop_below`` and ``stop_after`` are the defaults.
 
-    The passages are those in the field ``context`` or, without it, in ``documents``; without either, those in the
-    messages: the contents of tool messages, ``<context>``, ``<document>``, ``<passage>`` or ``<source>`` elements, and
-    paragraphs that begin with ``Passage 1:``. The question is the last message of the user, without passages. A request
-    that cannot be used raises ServiceError.
+    The passages are those in the field ``context`` or, without it, in ``documents``, none if it is null; without
+    either, those in the messages: the contents of tool messages, ``<context>``, ``<document>``, ``<passage>`` or
+    ``<source>`` elements, and paragraphs that begin with ``Passage 1:``. The question is the last message of the user,
+    without passages. A request that cannot be used raises ServiceError.
     """
     try:
-        return _read(values, reveal=reveal, stop_below=stop_below)
+        return _read(values, reveal=reveal, stop_below=stop_below, stop_after=stop_after)
     except SyncheckError as error:
         raise ServiceError(400, "invalid_request", str(error)) from error
 
@@ -109,30 +116,24 @@ def read_given(values: object) -> tuple[str, tuple[str, ...], str]:
         raise ServiceError(400, "invalid_request", str(error)) from error
 
 
-def _read(values: object, *, reveal: Reveal, stop_below: float | None) -> ChatRequest:
+def _read(values: object, *, reveal: Reveal, stop_below: float | None, stop_after: bool) -> ChatRequest:
     if not isinstance(values, dict):
         raise InputError(f"expected a JSON object; found {type(values).__name__}")
     messages = values.get("messages")
     if not isinstance(messages, list) or not messages or not all(isinstance(m, dict) for m in messages):
         raise InputError("messages must be a list of objects with role and content, at least one")
-    options = values.get("syncheck") or {}
-    if not isinstance(options, dict) or not options.keys() <= _OPTIONS:
-        found = sorted(options.keys() - _OPTIONS) if isinstance(options, dict) else type(options).__name__
-        raise InputError(f"syncheck must be an object with fields in {sorted(_OPTIONS)}; found {found}")
-    if outside := sorted(_OPTIONS & values.keys()):
-        moved = json.dumps({"syncheck": {name: values[name] for name in outside}})
-        raise InputError(f"{', '.join(outside)} must be inside the field syncheck; send {moved[1:-1]}")
+    _require_known_forms(values)
+    options = _options(values)
     reveal = options.get("reveal", reveal)
     if reveal not in get_args(Reveal):
         raise InputError(f"syncheck.reveal must be one of {get_args(Reveal)}; found {reveal!r}")
     stop_below = options.get("stop_below", stop_below)
     if stop_below is not None:
         check_share(stop_below, "syncheck.stop_below")
-    stream, decoder = values.get("stream") or False, values.get("decoder")
-    if not isinstance(stream, bool):
-        raise InputError(f"stream must be true or false; found {stream!r}")
-    if not isinstance(decoder, str | None):
-        raise InputError(f"decoder must be a string; found {decoder!r}")
+    stop_after = options.get("stop_after", stop_after)
+    if not isinstance(stop_after, bool):
+        raise InputError(f"syncheck.stop_after must be true or false; found {stop_after!r}")
+    stream = values.get("stream") or False
     resumable = options.get("resumable", False)
     if not isinstance(resumable, bool) or (resumable and (not stream or values.get("n") not in (None, 1))):
         raise InputError(
@@ -140,7 +141,34 @@ def _read(values: object, *, reveal: Reveal, stop_below: float | None) -> ChatRe
         )
     passages, names, asked = _passages(values, messages)
     body = {name: value for name, value in values.items() if name not in _OWN}
-    return ChatRequest(body, asked, passages, names, stream, reveal, stop_below, decoder, resumable)
+    return ChatRequest(
+        body, asked, passages, names, stream, reveal, stop_below, values.get("decoder"), resumable, stop_after
+    )
+
+
+def _require_known_forms(values: Mapping[str, Any]) -> None:
+    """Refuse fields of OpenAI's format that are read here and have another type."""
+    stream, decoder, count = (values.get(name) for name in ("stream", "decoder", "n"))
+    if not isinstance(stream or False, bool):
+        raise InputError(f"stream must be true or false; found {stream!r}")
+    if not isinstance(decoder, str | None):
+        raise InputError(f"decoder must be a string; found {decoder!r}")
+    if not isinstance(values.get("stream_options"), dict | None):
+        raise InputError(f"stream_options must be an object; found {type(values['stream_options']).__name__}")
+    if count is not None and (type(count) is not int or not 1 <= count <= _MOST_CHOICES):
+        raise InputError(f"n must be a whole number from 1 to {_MOST_CHOICES}; found {shortened(repr(count), 40)}")
+
+
+def _options(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options in the field ``syncheck``."""
+    options = values.get("syncheck") or {}
+    if not isinstance(options, dict) or not options.keys() <= _OPTIONS:
+        found = sorted(options.keys() - _OPTIONS) if isinstance(options, dict) else type(options).__name__
+        raise InputError(f"syncheck must be an object with fields in {sorted(_OPTIONS)}; found {found}")
+    if outside := sorted(_OPTIONS & values.keys()):
+        moved = json.dumps({"syncheck": {name: values[name] for name in outside}})
+        raise InputError(f"{', '.join(outside)} must be inside the field syncheck; send {moved[1:-1]}")
+    return options
 
 
 def _passages(
@@ -153,8 +181,8 @@ def _passages(
     if not question:
         raise InputError("messages must include a user message with text, the question")
     for field in ("context", "documents"):
-        if values.get(field) is not None:
-            passages, names = _listed(values[field], field)
+        if field in values:  # null, too: what people write into messages is then no passage
+            passages, names = _listed([] if values[field] is None else values[field], field)
             for passage in passages:
                 rest = question.replace(passage, " ").strip()
                 question = rest or question

@@ -11,11 +11,9 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any, Literal, ParamSpec, TypeVar
 
-from syncheck.errors import InputError, describe_failure
+from syncheck.base.errors import InputError, describe_failure
 from syncheck.monitor import Monitor
-from syncheck.report.model import sentence_dict
-from syncheck.serving.chat import ChatRequest, ServiceError
-from syncheck.streams.protocol import (
+from syncheck.results.protocol import (
     VERSION,
     Append,
     Final,
@@ -26,8 +24,11 @@ from syncheck.streams.protocol import (
     fold,
     to_dict,
 )
-from syncheck.streams.watching import TextWatch
-from syncheck.types import SentenceScore
+from syncheck.results.report import sentence_dict
+from syncheck.results.types import WITHOUT_CLAIM, SentenceScore
+from syncheck.serving.chat import ChatRequest, ServiceError
+from syncheck.verifier import Verifier
+from syncheck.watching.text_watch import TextWatch
 
 logger = logging.getLogger(__name__)
 
@@ -41,20 +42,26 @@ NO_PASSAGES = (
     "the request has no passages to check the answer against; pass them in the field 'context' or 'documents', or in "
     "the messages as tool messages or <context> elements"
 )
+NOTHING_CLAIMED = "no sentence of the answer claims anything, so nothing was checked"
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """Outcome of the check of an answer."""
 
-    status: Literal["verified", "stopped", "unverified", "no_text"]
-    """``verified``: each sentence was checked. ``stopped``: each was checked, and the last fell below ``stop_below``.
-    ``unverified``: some text was passed on unchecked. ``no_text``: there was nothing to check."""
+    status: Literal["verified", "checked", "stopped", "unverified", "no_text"]
+    """``verified``: each sentence was checked and passed: it reached ``stop_below`` or, without that, is ``supported``.
+    ``checked``: each was checked, and some did not pass. ``stopped``: each was checked, and the next or the last one
+    fell below ``stop_below``. ``unverified``: some text was passed on unchecked, or no
+    sentence has a score. ``no_text``: there was nothing to
+    check."""
     reason: str | None
     """Why the answer is unverified, or has no text."""
     faithfulness: float | None
     lowest: float | None
     """Mean and lowest score of its sentences, in [0, 1]; None if none has a score."""
+    unscored: int = 0
+    """Number of its sentences without a score, those that claim nothing included."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the attributes by name."""
@@ -81,7 +88,7 @@ class CheckedText:
         True if no more text is accepted.
     """
 
-    def __init__(self, monitor: Monitor, request: ChatRequest, *, failing: Failing) -> None:
+    def __init__(self, monitor: Monitor | Verifier, request: ChatRequest, *, failing: Failing) -> None:
         self._monitor = monitor
         self._request = request
         self._failing = failing
@@ -98,12 +105,13 @@ class CheckedText:
         if not self._request.passages:
             return self._failed(400, "no_passages", NO_PASSAGES)
         try:
-            prompt = self._monitor.prompt(question=self._request.question, context=list(self._request.passages))
-            self._watch = TextWatch(
+            self._watch = watch_over(
                 self._monitor,
-                prompt,
+                question=self._request.question,
+                passages=list(self._request.passages),
                 reveal=self._request.reveal,
                 stop_below=self._request.stop_below,
+                stop_after=self._request.stop_after,
                 at_once=1,  # an upstream that pauses must not keep back a sentence that is complete
                 passage_ids=self._request.passage_ids,
             )
@@ -151,17 +159,26 @@ class CheckedText:
     @property
     def outcome(self) -> Outcome:
         """Outcome of the check; known after :meth:`close`."""
+        return outcome_of(
+            self.events, stop_below=self._request.stop_below, stopped=self.is_stopped, reason=self._reason
+        )
+
+    @property
+    def is_stopped(self) -> bool:
+        """True if a sentence fell below ``stop_below``."""
         report = None if self._watch is None else self._watch.report
-        return outcome_of(self.events, stopped=report is not None and report.stop is not None, reason=self._reason)
+        return report is not None and report.stop is not None
 
     def _taken(self, events: Sequence[ProtocolEvent]) -> list[ProtocolEvent]:
         """Keep events; failing closed, refuse a sentence that was not checked before its text is sent."""
-        for event in events:
-            if isinstance(event, Verified) and not is_checked(event):
+        withheld = None if self._watch is None else self._watch.withheld
+        for event in [*events, *([withheld] if withheld is not None else [])]:
+            if isinstance(event, Verified | SentenceScore) and not is_checked(event):
                 why = f"a sentence was not checked: {event.reason or event.status}"
                 if self._failing == "closed":
                     raise ServiceError(502, "verification_failed", why)
                 self._reason = self._reason or why
+        for event in events:
             if isinstance(event, Append):
                 self._shown += len(event.text)
             elif isinstance(event, Retract):
@@ -232,19 +249,38 @@ class CheckedText:
         return final
 
 
+def watch_over(monitor: Monitor | Verifier, *, question: str, passages: Sequence[str], **options: Any) -> TextWatch:
+    """Return the watch over an answer; ``options`` are those of :class:`syncheck.watching.TextWatch`."""
+    if isinstance(monitor, Verifier):
+        return monitor.watch_text(question=question, passages=passages, **options)
+    return monitor.watch_text(monitor.prompt(question=question, context=passages), **options)
+
+
 def is_checked(sentence: Verified | SentenceScore) -> bool:
     """Return True for a sentence with a score, and for one that makes no claim."""
-    return sentence.status in ("scored", "not_checkable")
+    return sentence.status == "scored" or sentence.status in WITHOUT_CLAIM
 
 
-def outcome_of(events: Sequence[ProtocolEvent], *, stopped: bool, reason: str | None) -> Outcome:
+def outcome_of(
+    events: Sequence[ProtocolEvent], *, stop_below: float | None, stopped: bool, reason: str | None
+) -> Outcome:
     """Return the outcome of the check of an answer; ``reason`` says why it is unverified, if it is."""
     answer = fold(events)
     scores = [sentence.score for sentence in answer.sentences if sentence.score is not None]
     mean, lowest = (math.fsum(scores) / len(scores), min(scores)) if scores else (None, None)
+    unscored = len(answer.sentences) - len(scores)
+    if not (reason or stopped or scores) and answer.text.strip():
+        reason = NOTHING_CLAIMED
     if reason or stopped:
-        return Outcome("unverified" if reason else "stopped", reason, mean, lowest)
-    return Outcome("verified" if answer.text else "no_text", None, mean, lowest)
+        return Outcome("unverified" if reason else "stopped", reason, mean, lowest, unscored)
+    if not scores:
+        return Outcome("no_text", None, mean, lowest, unscored)
+    passed = all(
+        s.verdict == "supported" if stop_below is None else s.score >= stop_below
+        for s in answer.sentences
+        if s.score is not None
+    )
+    return Outcome("verified" if passed else "checked", None, mean, lowest, unscored)
 
 
 def shown_text(events: Sequence[ProtocolEvent]) -> str:

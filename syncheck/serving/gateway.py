@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, aclosing
-from typing import Any
-
-import httpx
+from typing import TYPE_CHECKING, Any
 
 from syncheck.monitor import Monitor
+from syncheck.results.protocol import VERSION, FoldedAnswer, ProtocolEvent, fold, to_dict
+from syncheck.serving.allowed import Allowed, Logprobs, invalid
 from syncheck.serving.chat import ChatRequest, ServiceError
 from syncheck.serving.checked import NO_PASSAGES, CheckedText, Failing, Outcome, in_thread, shown_text, whole_answer
 from syncheck.serving.limits import Deadline
-from syncheck.streams.protocol import VERSION, FoldedAnswer, ProtocolEvent, fold, to_dict
+from syncheck.serving.upstream import Upstream, incomplete
+from syncheck.verifier import Verifier
 
-_NO_TEXT = frozenset({"role", "content", "tool_calls", "function_call", "refusal"})
-"""Parts of a message that need no check of their own; other parts are left out, or marked."""
-_MOST_LINE = 16 * 2**20
-_CONNECT_SECONDS = 10.0
+if TYPE_CHECKING:
+    import httpx
+
+_USAGE_SECONDS = 10.0
+"""How long the upstream's numbers of tokens are waited for after an answer was ended early."""
+_SAME = frozenset({"id", "object", "created", "model", "system_fingerprint", "service_tier"})
+"""Fields that all chunks of an answer share; those of the first one count."""
 
 
 class Gateway:
@@ -38,11 +42,16 @@ class Gateway:
         Longest wait for a byte from the upstream server, in seconds.
     transport
         Transport of httpx; None connects over the network.
+
+    Raises
+    ------
+    InputError
+        If the address is not one of HTTP, or the key is not one line of printable ASCII.
     """
 
     def __init__(
         self,
-        monitor: Monitor,
+        monitor: Monitor | Verifier,
         upstream: str,
         *,
         failing: Failing = "closed",
@@ -52,35 +61,32 @@ class Gateway:
     ) -> None:
         self.monitor = monitor
         self.decoders: tuple[str, ...] = ()
-        self._upstream = upstream.rstrip("/")
         self.failing = failing
-        self._api_key = api_key
-        self._client = httpx.AsyncClient(
-            timeout=httpx.Timeout(timeout, connect=min(timeout, _CONNECT_SECONDS)),
-            limits=httpx.Limits(max_connections=None, max_keepalive_connections=20),
-            transport=transport,
-        )
+        self._upstream = Upstream(upstream, api_key=api_key, timeout=timeout, transport=transport)
 
     async def close(self) -> None:
         """Close the connections to the upstream server."""
-        await self._client.aclose()
+        await self._upstream.close()
 
     async def models(self, authorization: str | None) -> dict[str, Any]:
         """Return the upstream server's list of models."""
-        async with self._asked("GET", "/models", None, authorization) as response:
-            return _object(await _read(response))
+        async with self._upstream.asked("GET", "/models", None, authorization) as asked:
+            return await asked.object()
 
     async def complete(self, request: ChatRequest, authorization: str | None, deadline: Deadline) -> dict[str, Any]:
         """Return a whole answer, in which each choice has its outcome as ``syncheck``."""
         self._require_usable(request)
         async with deadline.waiting():
-            async with self._asked("POST", "/chat/completions", request.body, authorization) as response:
-                answer = _object(await _read(response))
-            _require_no_error(answer)
-            if not isinstance(answer.get("choices"), list):
-                raise ServiceError(502, "upstream_invalid", "the upstream's answer has no list 'choices'")
-            answer["choices"] = [await self._checked_choice(request, choice) for choice in answer["choices"]]
-        return answer
+            async with self._upstream.asked("POST", "/chat/completions", request.body, authorization) as asked:
+                answer = await asked.object()
+            allowed, choices = self.allowed(request), _choices(answer)
+            if not choices:
+                raise invalid("it has no choices")
+            passed, unchecked = allowed.answer({**answer, "choices": []})
+            passed["choices"] = [await self._checked_choice(request, allowed, choice) for choice in choices]
+            if len({choice["index"] for choice in passed["choices"]}) < len(choices):
+                raise invalid("two choices have the same index")
+        return passed | _own(unchecked)
 
     async def stream(
         self, request: ChatRequest, authorization: str | None, deadline: Deadline
@@ -93,14 +99,14 @@ class Gateway:
         stream = _Stream(self, request)
         try:
             async with AsyncExitStack() as opened:
-                asked = self._asked("POST", "/chat/completions", request.body, authorization)
                 async with deadline.waiting():
-                    response = await opened.enter_async_context(asked)
-                if "text/event-stream" not in response.headers.get("content-type", ""):
-                    raise ServiceError(502, "upstream_invalid", "the upstream did not answer with an event stream")
+                    asked = await opened.enter_async_context(
+                        self._upstream.asked("POST", "/chat/completions", request.body, authorization)
+                    )
                 try:
-                    async for chunk in stream.chunks(_pieces(response, deadline)):
-                        yield chunk
+                    async with aclosing(asked.chunks(deadline)) as chunks:
+                        async for chunk in stream.chunks(chunks):
+                            yield chunk
                 except ServiceError as error:
                     async for chunk in stream.broken(str(error)):
                         yield chunk
@@ -112,11 +118,13 @@ class Gateway:
         """Return a new check of the text of one choice."""
         return CheckedText(self.monitor, request, failing=self.failing)
 
-    def without_unchecked(self, message: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-        """Return a message and the names of its unchecked parts, which are left out when failing closed."""
-        unchecked = sorted(name for name, value in message.items() if name not in _NO_TEXT and value)
-        kept = dict(message) if self.failing == "open" else {k: v for k, v in message.items() if k not in unchecked}
-        return kept, unchecked
+    def allowed(self, request: ChatRequest) -> Allowed:
+        """Return what may pass beside the text that is checked."""
+        return Allowed(request.body, is_open=self.failing == "open")
+
+    def withholds(self, request: ChatRequest) -> bool:
+        """Return True if some text of the answer may be withheld."""
+        return self.failing == "closed" or request.stop_below is not None
 
     def _require_usable(self, request: ChatRequest) -> None:
         if request.decoder is not None:
@@ -128,61 +136,42 @@ class Gateway:
         if self.failing == "closed" and not request.passages:
             raise ServiceError(400, "no_passages", NO_PASSAGES)
 
-    async def _checked_choice(self, request: ChatRequest, choice: dict[str, Any]) -> dict[str, Any]:
-        message, unchecked = self.without_unchecked(choice.get("message") or {})
-        text = message.get("content")
+    async def _checked_choice(self, request: ChatRequest, allowed: Allowed, values: dict[str, Any]) -> dict[str, Any]:
+        choice, unchecked = allowed.choice(values, part="message")
+        choice["index"] = _require_index(values, request)
+        message, text, beside = allowed.message(values.get("message"))
+        unchecked |= beside
         if text is None:
-            _, own = whole_answer((), Outcome("no_text", None, None, None).to_dict())
-            return {**choice, "message": message, "syncheck": own | _named(unchecked)}
-        if not isinstance(text, str):
-            raise ServiceError(502, "upstream_invalid", "the upstream's answer has a content that is not a string")
-        checked = self.check(request)
-        try:
-            await in_thread(_whole, checked, text)
-        finally:
-            checked.leave()
-        outcome = checked.outcome
-        text, own = whole_answer(checked.events, outcome.to_dict())
-        if outcome.status == "stopped":
-            choice = {**choice, "finish_reason": "content_filter"}
-            choice.pop("logprobs", None)
-        return {**choice, "message": {**message, "content": text}, "syncheck": own | _named(unchecked)}
-
-    def _asked(self, method: str, path: str, body: Mapping[str, Any] | None, authorization: str | None) -> _Asked:
-        key = f"Bearer {self._api_key}" if self._api_key is not None else authorization
-        headers = {} if key is None else {"Authorization": key}
-        return _Asked(
-            self._client, self._client.build_request(method, self._upstream + path, json=body, headers=headers)
-        )
-
-
-class _Asked:
-    """An answer of the upstream server that began well; a later failure is raised as a :class:`ServiceError`."""
-
-    def __init__(self, client: httpx.AsyncClient, request: httpx.Request) -> None:
-        self._client = client
-        self._request = request
-        self._response: httpx.Response | None = None
-
-    async def __aenter__(self) -> httpx.Response:
-        try:
-            self._response = await self._client.send(self._request, stream=True)
-        except httpx.TimeoutException as error:
-            raise _late(error) from error
-        except httpx.HTTPError as error:
-            raise ServiceError(
-                502, "upstream_unreachable", f"the upstream cannot be reached: {_what_happened(error)}"
-            ) from error
-        if self._response.is_error:
+            shown, own = whole_answer((), Outcome("no_text", None, None, None).to_dict())
+            is_stopped = False
+        else:
+            checked = self.check(request)
             try:
-                raise _refused(self._response.status_code, await _read(self._response), self._response.headers)
+                await in_thread(_whole, checked, text)
             finally:
-                await self._response.aclose()
-        return self._response
-
-    async def __aexit__(self, *raised: object) -> None:
-        if self._response is not None:
-            await self._response.aclose()
+                checked.leave()
+            shown, own = whole_answer(checked.events, checked.outcome.to_dict())
+            is_stopped = checked.is_stopped
+        logprobs = values.get("logprobs")
+        if logprobs and self.withholds(request):
+            kept = Logprobs()
+            kept.whole(logprobs, text or "")
+            logprobs = kept.due(len(shown.encode("utf-8", "surrogatepass")))
+            kept.close()
+            unchecked |= kept.withheld
+        if is_stopped:
+            for name in ("tool_calls", "function_call"):
+                message.pop(name, None)
+        choice["finish_reason"] = _finish_reason(
+            choice.get("finish_reason"),
+            is_stopped=is_stopped,
+            is_empty=not shown and not message.get("tool_calls") and not message.get("function_call"),
+            is_withheld=self.failing == "closed" and bool(beside),
+        )
+        if "logprobs" in values:
+            choice["logprobs"] = logprobs
+        content = {"content": None if text is None else shown}
+        return {**choice, "message": {**message, **content}, "syncheck": own | _named(unchecked)}
 
 
 class _Stream:
@@ -191,70 +180,109 @@ class _Stream:
     def __init__(self, gateway: Gateway, request: ChatRequest) -> None:
         self._gateway = gateway
         self._request = request
+        self._allowed = gateway.allowed(request)
         self._choices: dict[int, _Choice] = {}
         self._wanted = request.body.get("n") or 1
-        self._last: dict[str, Any] = {}
+        self._last: dict[str, Any] | None = None
+        self._same: dict[str, Any] = {}
+        self._unchecked: set[str] = set()
+        self._named: set[str] = set()
+        options = request.body.get("stream_options") or {}
+        self._owes_usage = bool(options.get("include_usage"))
+        self._usage: Any = None
 
-    async def chunks(self, source: AsyncIterator[bytes]) -> AsyncIterator[dict[str, Any]]:
-        """Yield the chunks of a whole answer; nothing is read after all choices are over."""
-        async with aclosing(server_sent_data(source)) as lines:
-            async for line in lines:
-                if line == "[DONE]":
-                    break
-                async for chunk in self._of(_chunk(line)):
+    async def chunks(self, source: AsyncIterator[dict[str, Any]]) -> AsyncIterator[dict[str, Any]]:
+        """Yield the chunks of a whole answer.
+
+        After all choices were ended early, only the numbers of tokens are read, if the client asked for them.
+        """
+        ended: float | None = None
+        try:
+            async for values in source:
+                async for chunk in self._of(values):
                     yield chunk
                 if self._all(lambda choice: choice.stopped):
-                    return
+                    now = asyncio.get_running_loop().time()
+                    ended = now if ended is None else ended
+                    if not self._owes_usage or now - ended > _USAGE_SECONDS:
+                        break
+        except ServiceError:
+            if ended is None:
+                raise
         if not self._all(lambda choice: choice.finished):
-            raise _incomplete("it ended before its last chunk")
+            raise incomplete("it ended before its last chunk")
+        if self._owes_usage:
+            yield self._with([], usage=self._usage)
 
     async def broken(self, why: str) -> AsyncIterator[dict[str, Any]]:
-        """Yield, failing open, the text that was held back when the answer broke off, marked as unchecked."""
+        """Yield what comes before the error of an answer that broke off.
+
+        Failing open, that is the text that was held back, marked as unchecked.
+        """
+        if self._last is None:
+            return
         if self._gateway.failing == "open":
             for index, choice in self._choices.items():
                 if not choice.finished:
                     yield self._with([await choice.broken(index, why)])
+        if self._owes_usage:
+            yield self._with([], usage=self._usage)
 
     def leave(self) -> None:
         """Release the resources of the checks."""
         for choice in self._choices.values():
             choice.checked.leave()
 
-    def _all(self, holds: Any) -> bool:
+    def _all(self, holds: Callable[[_Choice], bool]) -> bool:
         return len(self._choices) >= self._wanted and all(holds(choice) for choice in self._choices.values())
 
-    async def _of(self, chunk: dict[str, Any]) -> AsyncIterator[dict[str, Any]]:
-        choices = chunk.get("choices")
-        if not choices:
-            yield chunk
-            return
+    async def _of(self, values: dict[str, Any]) -> AsyncIterator[dict[str, Any]]:
+        choices = _choices(values)
+        chunk, unchecked = self._allowed.answer({**values, "choices": []})
+        self._unchecked |= unchecked
+        usage = chunk.pop("usage", None)
+        self._usage = usage or self._usage
+        for name in _SAME.intersection(chunk):  # or else each chunk could bring the next word of what is withheld
+            chunk[name] = self._same.setdefault(name, chunk[name])
         self._last = chunk
-        taken = []
-        for values in choices:
-            index = values.get("index", 0)
-            if index not in self._choices:
-                choice = self._choices[index] = _Choice(self._gateway, self._request)
-                await choice.open()
-            if not self._choices[index].finished:
-                taken.append(await self._choices[index].take(values, close=values.get("finish_reason") is not None))
-        told = [v for v in taken if v["delta"] or v["syncheck"]["events"] or v.get("finish_reason")]
-        if told or chunk.get("usage"):
-            yield self._with(told)
+        taken = [choice for each in choices if (choice := await self._taken(each)) is not None]
+        told = [
+            v for v in taken if v["delta"] or v["syncheck"]["events"] or v.get("finish_reason") or v.get("logprobs")
+        ]
+        if told or usage or not choices:
+            self._owes_usage = self._owes_usage and not (usage and not choices)
+            yield self._with(told, **({"usage": usage} if "usage" in values else {}))
 
-    def _with(self, choices: list[dict[str, Any]]) -> dict[str, Any]:
-        return {**self._last, "choices": choices}
+    async def _taken(self, values: dict[str, Any]) -> dict[str, Any] | None:
+        """Return a choice of a chunk in the form in which it is passed on; None if it is over already."""
+        passed, unchecked = self._allowed.choice(values, part="delta")
+        index = passed["index"] = _require_index(values, self._request)
+        if index not in self._choices:
+            choice = self._choices[index] = _Choice(self._gateway, self._request, self._allowed)
+            await choice.open()
+        choice = self._choices[index]
+        return None if choice.finished else await choice.take(passed, unchecked, values)
+
+    def _with(self, choices: list[dict[str, Any]], **fields: Any) -> dict[str, Any]:
+        new = self._unchecked - self._named
+        self._named |= new
+        return {**(self._last or {}), "choices": choices, **fields} | _own(new)
 
 
 class _Choice:
     """One of the answers to a request, while it is streamed."""
 
-    def __init__(self, gateway: Gateway, request: ChatRequest) -> None:
+    def __init__(self, gateway: Gateway, request: ChatRequest, allowed: Allowed) -> None:
         self.checked = gateway.check(request)
-        self._gateway = gateway
+        self._is_closed = gateway.failing == "closed"
+        self._allowed = allowed
         self._answer = FoldedAnswer()
-        self._received = 0
-        self._logprobs: list[tuple[int, dict[str, Any]]] = []
+        self._logprobs = Logprobs() if gateway.withholds(request) else None
+        self._told = 0
+        self._calls: list[dict[str, Any]] = []
+        self._has_text = self._has_calls = False
         self._unchecked: set[str] = set()
+        self._beside = False
         self._opening: list[ProtocolEvent] = []
         self.finished = False
         self.stopped = False
@@ -262,24 +290,26 @@ class _Choice:
     async def open(self) -> None:
         self._opening = await in_thread(self.checked.open)
 
-    async def take(self, values: dict[str, Any], *, close: bool) -> dict[str, Any]:
+    async def take(self, passed: dict[str, Any], unchecked: set[str], values: dict[str, Any]) -> dict[str, Any]:
         """Return a choice of a chunk in the form in which it is passed on."""
-        delta, unchecked = self._gateway.without_unchecked(values.get("delta") or {})
-        self._unchecked.update(unchecked)
-        text = delta.pop("content", None) or ""
-        if not isinstance(text, str):
-            raise ServiceError(502, "upstream_invalid", "the upstream's answer has a content that is not a string")
-        self._received += len(text)
-        if values.get("logprobs"):
-            self._logprobs.append((self._received, values["logprobs"]))
+        delta, text, beside = self._allowed.message(values.get("delta"))
+        self._unchecked |= unchecked | beside
+        self._beside = self._beside or bool(beside)
+        logprobs = values.get("logprobs")
+        if self._logprobs is None:
+            passed |= {"logprobs": logprobs} if logprobs else {}
+        else:
+            self._logprobs.add(logprobs, text or "", is_beside=bool(beside))
         events, self._opening = self._opening, []
         if text:
+            self._has_text = True
             events += await in_thread(self.checked.feed, text)
-        self.stopped = self.checked.is_over
-        if close and not self.stopped:
+        close = values.get("finish_reason") is not None
+        if close and not self.checked.is_over:
             events += await in_thread(self.checked.close)
+        self.stopped = self.checked.is_stopped
         self.finished = close or self.stopped
-        return self._passed({**values, "delta": delta}, events)
+        return self._passed({**passed, "delta": self._with_calls(delta)}, events)
 
     async def broken(self, index: int, why: str) -> dict[str, Any]:
         """Return the last part of a choice that is not complete."""
@@ -288,57 +318,75 @@ class _Choice:
         events = opening + await in_thread(self.checked.break_off, why)
         return self._passed({"index": index, "delta": {}, "finish_reason": None}, events)
 
-    def _passed(self, values: dict[str, Any], events: list[ProtocolEvent]) -> dict[str, Any]:
+    def _with_calls(self, delta: dict[str, Any]) -> dict[str, Any]:
+        """Hold back calls of tools after text until that is checked, since they may repeat it."""
+        if not self._is_closed:
+            return delta
+        held = {name: delta.pop(name) for name in ("tool_calls", "function_call") if delta.get(name)}
+        if held:
+            self._calls.append(held)
+        if self._has_text and not self.finished:
+            return delta
+        calls, self._calls = self._calls, []
+        if self.stopped:
+            return delta
+        self._has_calls = self._has_calls or bool(calls)
+        for each in calls:
+            for name, value in each.items():
+                delta[name] = [*delta.get(name, []), *value] if isinstance(value, list) else _joined(delta, name, value)
+        return delta
+
+    def _passed(self, passed: dict[str, Any], events: list[ProtocolEvent]) -> dict[str, Any]:
         fold(events, self._answer)
         shown = shown_text(events)
-        own = {"v": VERSION, "events": [to_dict(event) for event in events]}
-        passed = {**values, "syncheck": own}
+        self._told += len(shown.encode("utf-8", "surrogatepass"))
+        passed["syncheck"] = {"v": VERSION, "events": [to_dict(event) for event in events]}
         if shown:
-            passed["delta"] = {**values["delta"], "content": shown}
-        passed.pop("logprobs", None)
-        if logprobs := self._due():
-            passed["logprobs"] = logprobs
-        if self.stopped:
-            passed["finish_reason"] = "content_filter"
+            passed["delta"] = {**passed["delta"], "content": shown}
+        if self._logprobs is not None:
+            if logprobs := self._logprobs.due(self._told):
+                passed["logprobs"] = logprobs
+            if self.finished:
+                self._logprobs.close()
+                self._unchecked |= self._logprobs.withheld
         if self.finished:
-            passed["syncheck"] |= self.checked.outcome.to_dict() | _named(sorted(self._unchecked))
+            if self.stopped or passed.get("finish_reason"):
+                passed["finish_reason"] = _finish_reason(
+                    passed.get("finish_reason"),
+                    is_stopped=self.stopped,
+                    is_empty=not self._answer.text and not self._has_calls,
+                    is_withheld=self._is_closed and self._beside,
+                )
+            passed["syncheck"] |= self.checked.outcome.to_dict() | _named(self._unchecked)
         return passed
 
-    def _due(self) -> dict[str, Any] | None:
-        """Return the log-probabilities of the text that is shown, since they contain the text too."""
-        shown = len(self._answer.text)
-        due = [values for end, values in self._logprobs if end <= shown]
-        self._logprobs = [(end, values) for end, values in self._logprobs if end > shown]
-        if not due:
-            return None
-        parts = [part for values in due for part in values.get("content") or ()]
-        return {**due[-1], "content": parts}
+
+def _finish_reason(reason: str | None, *, is_stopped: bool, is_empty: bool, is_withheld: bool) -> str | None:
+    """Return why an answer ended: because of the filter, too, if nothing is left beside what is withheld."""
+    is_done = reason in ("stop", "tool_calls", "function_call")
+    return "content_filter" if is_stopped or (is_done and is_empty and is_withheld) else reason
 
 
-async def server_sent_data(source: AsyncIterator[bytes]) -> AsyncGenerator[str]:
-    """Yield the data of server-sent events, wherever the bytes are divided; an unfinished last line does not count.
+def _joined(delta: Mapping[str, Any], name: str, value: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the call of a function in one piece."""
+    known = delta.get(name) or {}
+    arguments = {"arguments": (known.get("arguments") or "") + (value.get("arguments") or "")}
+    return {**known, **{k: v for k, v in value.items() if v}, **arguments}
 
-    Raises
-    ------
-    ServiceError
-        If a line is not UTF-8 or too long.
-    """
-    rest: list[bytes] = []
-    held = 0
-    async for piece in source:
-        *ended, last = piece.split(b"\n")
-        for part in ended:
-            line = b"".join([*rest, part]).strip()
-            rest, held = [], 0
-            if line.startswith(b"data:"):
-                try:
-                    yield line[5:].strip().decode()
-                except UnicodeDecodeError as error:
-                    raise ServiceError(502, "upstream_invalid", "the upstream's stream is not UTF-8") from error
-        rest.append(last)
-        held += len(last)
-        if held > _MOST_LINE:
-            raise ServiceError(502, "upstream_invalid", f"a line of the upstream's stream has over {_MOST_LINE} bytes")
+
+def _choices(values: Mapping[str, Any]) -> list[dict[str, Any]]:
+    choices = values.get("choices")
+    if not isinstance(choices, list | None) or not all(isinstance(choice, dict) for choice in choices or ()):
+        raise invalid("its choices are no list of objects")
+    return choices or []
+
+
+def _require_index(choice: Mapping[str, Any], request: ChatRequest) -> int:
+    """Return the index of a choice, which must be below the number that was asked for."""
+    index, wanted = choice.get("index", 0), request.body.get("n") or 1
+    if not 0 <= index < wanted:
+        raise invalid(f"it has a choice with the index {index}, and n is {wanted}")
+    return int(index)
 
 
 def _whole(checked: CheckedText, text: str) -> None:
@@ -348,84 +396,10 @@ def _whole(checked: CheckedText, text: str) -> None:
         checked.close()
 
 
-def _named(unchecked: list[str]) -> dict[str, Any]:
-    return {"unchecked": unchecked} if unchecked else {}
+def _named(unchecked: set[str]) -> dict[str, Any]:
+    return {"unchecked": sorted(unchecked)} if unchecked else {}
 
 
-def _chunk(line: str) -> dict[str, Any]:
-    chunk = _object(line.encode())
-    _require_no_error(chunk)
-    choices = chunk.get("choices")
-    if not isinstance(choices, list | None) or not all(isinstance(choice, dict) for choice in choices or ()):
-        raise ServiceError(502, "upstream_invalid", "the upstream sent a chunk whose choices are not objects")
-    return chunk
-
-
-def _require_no_error(answer: Mapping[str, Any]) -> None:
-    """Refuse, with a ServiceError, an error that arrived with a status of success."""
-    if error := answer.get("error"):
-        said = error.get("message") if isinstance(error, dict) else error
-        raise ServiceError(502, "upstream_error", f"the upstream's answer ended with an error: {said}")
-
-
-async def _pieces(response: httpx.Response, deadline: Deadline) -> AsyncIterator[bytes]:
-    pieces = response.aiter_bytes()
-    try:
-        while True:
-            async with deadline.waiting():
-                piece = await anext(pieces, None)
-            if piece is None:
-                return
-            yield piece
-    except httpx.HTTPError as error:
-        raise _incomplete(_what_happened(error)) from error
-
-
-async def _read(response: httpx.Response) -> bytes:
-    try:
-        return await response.aread()
-    except httpx.TimeoutException as error:
-        raise _late(error) from error
-    except httpx.HTTPError as error:
-        raise _incomplete(_what_happened(error)) from error
-
-
-def _late(error: httpx.TimeoutException) -> ServiceError:
-    return ServiceError(504, "upstream_timeout", f"the upstream did not answer in time: {_what_happened(error)}")
-
-
-def _what_happened(error: httpx.HTTPError) -> str:
-    """Return in words why a connection to the upstream server failed."""
-    limits = error.request.extensions["timeout"]
-    if isinstance(error, httpx.ConnectTimeout):
-        return f"no connection within {limits['connect']:g} seconds"
-    if isinstance(error, httpx.TimeoutException):
-        return f"no data for {limits['read']:g} seconds (--upstream-timeout {limits['read']:g})"
-    return str(error) or "the connection was lost"
-
-
-def _incomplete(why: str) -> ServiceError:
-    return ServiceError(502, "upstream_incomplete", f"the upstream's answer broke off: {why}")
-
-
-def _object(data: bytes) -> dict[str, Any]:
-    try:
-        values = json.loads(data)
-    except ValueError:
-        values = None
-    if not isinstance(values, dict):
-        raise ServiceError(502, "upstream_invalid", f"the upstream did not send a JSON object; found {data[:80]!r}")
-    return values
-
-
-def _refused(status: int, data: bytes, headers: Mapping[str, str]) -> ServiceError:
-    """Return the refusal of the upstream server, with its status, as a ServiceError."""
-    try:
-        error = json.loads(data)["error"]
-        said = error["message"] if isinstance(error, dict) else str(error)
-    except (ValueError, KeyError, TypeError):
-        said = data[:400].decode(errors="replace")
-        if status == 404:  # the address is unknown; a server without the model says so in OpenAI's format
-            said += "; --upstream must be the address before /chat/completions, such as http://localhost:8000/v1"
-    kept = {"Retry-After": headers["retry-after"]} if "retry-after" in headers else {}
-    return ServiceError(status, "upstream_refused", f"the upstream refused: {said}", headers=kept)
+def _own(unchecked: set[str]) -> dict[str, Any]:
+    """Return our field of an answer or a chunk, which is there if one of its fields is not checked."""
+    return {"syncheck": {"v": VERSION, **_named(unchecked)}} if unchecked else {}

@@ -6,14 +6,14 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from syncheck.decoding.scored import falls_below
-from syncheck.errors import SyncheckError
-from syncheck.given import check_share, check_texts
-from syncheck.report import Report
+from syncheck.base.checks import check_share, check_texts
+from syncheck.base.errors import SyncheckError
 from syncheck.report.labels import after_end_words, contrast_lines
+from syncheck.results import Report
+from syncheck.results.types import SentenceScore
+from syncheck.scoring import falls_below
 from syncheck.serving.chat import ChatRequest, ServiceError, read_chat
 from syncheck.serving.checked import NO_PASSAGES, Failing
-from syncheck.types import SentenceScore
 
 _MOST_CHARACTERS = 2**25
 """Number of characters of the newest requests that are remembered."""
@@ -48,6 +48,12 @@ class Guardrail:
         if not isinstance(values, dict) or values.get("input_type") not in ("request", "response"):
             raise ServiceError(400, "invalid_request", "expected an object with input_type request or response")
         call, options = values.get("litellm_call_id"), values.get("additional_provider_specific_params") or {}
+        if not isinstance(options, dict):
+            raise ServiceError(
+                400,
+                "invalid_request",
+                f"additional_provider_specific_params must be an object; found {type(options).__name__}",
+            )
         request = self._request(values, options)
         if request is not None and isinstance(call, str):
             self._remember(call, request)
@@ -82,7 +88,7 @@ class Guardrail:
         messages = values.get("structured_messages")
         if not messages:
             return None
-        body = {"messages": messages, "context": options.get("context")}
+        body = {"messages": messages, **{name: options[name] for name in ("context",) if name in options}}
         return read_chat(body, reveal="verified", stop_below=None)
 
     def _remember(self, call: str, request: ChatRequest) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -12,11 +11,10 @@ from typing import Any
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from syncheck.monitor import Monitor
-from syncheck.replay import GivenResponse
-from syncheck.report import Report
+from syncheck.results import Report
 from syncheck.serving.chat import ServiceError
 from syncheck.serving.checked import in_thread
-from syncheck.types import RagPrompt
+from syncheck.verifier import Verifier
 
 _MOST_AT_ONCE = 32
 """Largest number of responses that are scored in one batch."""
@@ -93,25 +91,25 @@ class Queue:
 
 @dataclass(eq=False)
 class _Job:
-    prompt: RagPrompt
-    given: GivenResponse
+    question: str
+    passages: Sequence[str]
+    response: str
     report: asyncio.Future[Report]
 
 
 class ScoreBatches:
-    """Scores given responses, in one batch, and one place, for all clients that wait at the same time."""
+    """Scores given responses, in one place for all clients that wait at the same time."""
 
-    def __init__(self, monitor: Monitor, queue: Queue) -> None:
+    def __init__(self, monitor: Monitor | Verifier, queue: Queue) -> None:
         self._monitor = monitor
         self._queue = queue
         self._waiting: list[_Job] = []
         self._work: asyncio.Task[None] | None = None
 
-    async def score(self, prompt: RagPrompt, response: str) -> Report:
-        """Return the report of :meth:`syncheck.Monitor.score`."""
-        given = await in_thread(self._monitor.read, prompt, response, signals=False)
+    async def score(self, question: str, passages: Sequence[str], response: str) -> Report:
+        """Return the report of a response."""
         self._queue.enter()
-        job = _Job(prompt, given, asyncio.get_running_loop().create_future())
+        job = _Job(question, passages, response, asyncio.get_running_loop().create_future())
         self._waiting.append(job)
         if self._work is None:
             self._work = asyncio.create_task(self._run())
@@ -129,32 +127,26 @@ class ScoreBatches:
                     jobs, self._waiting = self._waiting[:_MOST_AT_ONCE], self._waiting[_MOST_AT_ONCE:]
                     for _ in jobs:
                         self._queue.leave()
-                    for job, found in zip(jobs, await in_thread(_reports, self._monitor, jobs), strict=True):
-                        if job.report.done():  # its client has left
-                            continue
-                        if isinstance(found, Exception):
-                            job.report.set_exception(found)
-                        else:
-                            job.report.set_result(found)
+                    for job in jobs:
+                        if not job.report.done():  # its client has left
+                            await self._answer(job)
         finally:
             self._work = None
 
+    async def _answer(self, job: _Job) -> None:
+        try:
+            report = await in_thread(checked, self._monitor, job.question, job.passages, job.response)
+        except Exception as error:
+            job.report.set_exception(error)
+        else:
+            job.report.set_result(report)
 
-def _reports(monitor: Monitor, jobs: Sequence[_Job]) -> list[Report | Exception]:
-    """Score a batch; if part of it fails, score each response alone, so that one cannot fail those of other clients."""
-    started = time.perf_counter()
-    try:
-        prompts, given = [job.prompt for job in jobs], [job.given for job in jobs]
-        answers = dict(monitor.replay_batch(prompts, given, signals=False, batch_size=len(jobs)))
-    except Exception as error:
-        return [error] if len(jobs) == 1 else [found for job in jobs for found in _reports(monitor, [job])]
-    seconds = time.perf_counter() - started
-    found: list[Report | Exception] = []
-    for i, job in enumerate(jobs):
-        report = answers[i].report(job.given.transcript, stop=None, seconds=seconds)
-        has_failed = any(sentence.status == "failed" for sentence in report.sentences)
-        found += _reports(monitor, [job]) if has_failed and len(jobs) > 1 else [report]
-    return found
+
+def checked(monitor: Monitor | Verifier, question: str, passages: Sequence[str], response: str) -> Report:
+    """Score a given response."""
+    if isinstance(monitor, Verifier):
+        return monitor.check(response, question=question, passages=passages)
+    return monitor.score(monitor.prompt(question=question, context=passages), response)
 
 
 class Metrics:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-import math
 import time
 import uuid
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Protocol
 
-from syncheck.errors import SyncheckError
-from syncheck.events import EndEvent, Event
+from syncheck.base.errors import InputError, SyncheckError
+from syncheck.base.printable import shortened
 from syncheck.monitor import Monitor
-from syncheck.report import Report
+from syncheck.results import Report
+from syncheck.results.events import EndEvent, Event, SentenceEvent
+from syncheck.results.protocol import VERSION, ProtocolEvent, Reveal, Verified, to_dict
+from syncheck.results.types import RagPrompt, SentenceScore
+from syncheck.results.writer import EventWriter, why_stopped
+from syncheck.scoring import falls_below
 from syncheck.serving.chat import ChatRequest, ServiceError, text_of
 from syncheck.serving.checked import (
     NO_PASSAGES,
@@ -23,9 +28,6 @@ from syncheck.serving.checked import (
     whole_answer,
 )
 from syncheck.serving.limits import Deadline
-from syncheck.streams.protocol import VERSION, ProtocolEvent, Reveal, Verified, to_dict
-from syncheck.streams.writer import EventWriter, why_stopped
-from syncheck.types import RagPrompt
 
 _NEUTRAL: Mapping[str, tuple[Any, ...]] = {
     "n": (1,),
@@ -43,6 +45,8 @@ _NEUTRAL: Mapping[str, tuple[Any, ...]] = {
     "repetition_penalty": (1,),
 }
 """Fields of requests to OpenAI or vLLM that are not supported, with the values that have no effect and are accepted."""
+_LEAST_TEMPERATURE, _MOST_TEMPERATURE = 0.01, 100.0
+"""Range in which logits that are divided by the temperature are still numbers that differ."""
 
 
 class Decoder(Protocol):
@@ -137,10 +141,10 @@ class OwnModel:
         except SyncheckError as error:
             raise ServiceError(400, "invalid_request", str(error)) from error
 
-    def check(self, events: list[ProtocolEvent]) -> str | None:
+    def check(self, events: Sequence[ProtocolEvent | SentenceScore]) -> str | None:
         """Return why a sentence among events was not checked, if one was not; failing closed, raise ServiceError."""
         for event in events:
-            if isinstance(event, Verified) and not is_checked(event):
+            if isinstance(event, Verified | SentenceScore) and not is_checked(event):
                 why = f"a sentence was not checked: {event.reason or event.status}"
                 if self.failing == "closed":
                     raise ServiceError(502, "verification_failed", why)
@@ -153,7 +157,7 @@ class OwnModel:
         Failing closed, ServiceError is raised if the sentences that it tried last could not be checked.
         """
         output = event.output
-        if output is None or event.report.response or not output.dropped:
+        if output is None or event.report.sentences or not output.dropped:
             return None
         search = output.get("search")
         rounds = () if search is None else search.rounds
@@ -225,6 +229,7 @@ class _Writing:
         self._reason: str | None = None
         self._why_empty: str | None = None
         self._report: Report | None = None
+        self._withheld: SentenceScore | None = None
         self._prompt_tokens = 0
         self.writer = EventWriter(request.passages, reveal=request.reveal, passage_ids=request.passage_ids)
 
@@ -244,25 +249,41 @@ class _Writing:
                     break
                 if isinstance(event, EndEvent):
                     self._notice_stop(event.report)
-                self.writer.write(event)
+                self._write(event)
                 new, told = self.writer.events[told:], len(self.writer.events)
                 if request.passages:
-                    self._reason = self._source.check(new) or self._reason
+                    withheld = [] if self._withheld is None else [self._withheld]
+                    self._reason = self._source.check([*new, *withheld]) or self._reason
                 if isinstance(event, EndEvent):
                     self._report = event.report
                     self._why_empty = self._source.why_empty(event) if request.passages else None
                 if new:
                     yield new
+        except InputError as error:  # of a prompt that is too long, which shows when the first event is asked for
+            raise ServiceError(400, "invalid_request", str(error)) from error
         finally:
             close = getattr(events, "close", None)
             if close is not None:
                 await in_thread(close)
 
+    def _write(self, event: Event) -> None:
+        """Write an event, but for the sentence before which the answer ends."""
+        threshold = None if self._request.stop_after else self._request.stop_below
+        if isinstance(event, SentenceEvent) and threshold is not None and falls_below(event.sentence, threshold):
+            self._withheld = event.sentence
+        elif isinstance(event, EndEvent) and self._withheld is not None:
+            kept = event.report.sentences[:-1]
+            response = event.report.response[: kept[-1].end if kept else 0]
+            self.writer.end(replace(event.report, response=response, sentences=kept))
+        else:
+            self.writer.write(event)
+
     def _notice_stop(self, report: Report) -> None:
         """Say which score ended the answer, if one did."""
         threshold = self._request.stop_below
         if report.stop == "below_threshold" and threshold is not None:
-            self.writer.notice(why_stopped(report.sentences[-1], threshold))
+            withheld = self._withheld is not None
+            self.writer.notice(why_stopped(report.sentences[-1], threshold, withheld=withheld))
 
     @property
     def finish_reason(self) -> str | None:
@@ -276,7 +297,13 @@ class _Writing:
     def outcome(self) -> dict[str, Any]:
         """Outcome of the answer and of its check."""
         stop = None if self._report is None else self._report.stop
-        found = outcome_of(self.writer.events, stopped=stop == "below_threshold", reason=self._reason).to_dict()
+        reason = self._reason or (self._why_empty if self.writer.text else None)
+        found = outcome_of(
+            self.writer.events,
+            stop_below=self._request.stop_below,
+            stopped=stop == "below_threshold",
+            reason=reason,
+        ).to_dict()
         return found | {"reason": found["reason"] or self._why_empty, "stop": stop}
 
     @property
@@ -290,8 +317,14 @@ class _Writing:
 def _sampling(body: Mapping[str, Any]) -> dict[str, float]:
     """Return temperature and top_p as far as a request has them."""
     found = {name: body[name] for name in ("temperature", "top_p") if body.get(name) is not None}
-    if any(type(value) not in (int, float) or not 0 <= value < math.inf for value in found.values()):
-        raise ServiceError(400, "invalid_request", "temperature and top_p must be finite numbers of at least 0")
+    if any(type(value) not in (int, float) for value in found.values()):
+        raise ServiceError(400, "invalid_request", "temperature and top_p must be numbers")
+    temperature, top_p = found.get("temperature", 0), found.get("top_p", 1)
+    if temperature != 0 and not _LEAST_TEMPERATURE <= temperature <= _MOST_TEMPERATURE:
+        least, most = _LEAST_TEMPERATURE, _MOST_TEMPERATURE
+        raise ServiceError(400, "invalid_request", f"temperature must be 0, or from {least:g} to {most:g}")
+    if not 0 < top_p <= 1:
+        raise ServiceError(400, "invalid_request", "top_p must be above 0, and at most 1")
     return found
 
 
@@ -299,8 +332,9 @@ def _whole(body: Mapping[str, Any], name: str, default: int, *, least: int = 0) 
     value = body.get(name)
     if value is None:
         return default
-    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value < 2**63:
+        found = shortened(repr(value), 40)
         raise ServiceError(
-            400, "invalid_request", f"{name} must be a whole number of at least {least}; found {value!r}"
+            400, "invalid_request", f"{name} must be a whole number from {least} to 2^63 - 1; found {found}"
         )
     return value

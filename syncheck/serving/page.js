@@ -148,11 +148,11 @@ class Card {
     const chunk = JSON.parse(data);
     if (chunk.error) throw new Error(chunk.error.message);
     for (const { syncheck = {}, finish_reason: finish } of chunk.choices ?? []) {
-      for (const event of syncheck.events ?? []) this.answer.take(event);
+      for (const event of syncheck.results.events ?? []) this.answer.take(event);
       const checked = this.checked();
       const lowest = syncheck.lowest == null ? "" : `, lowest score ${syncheck.lowest.toFixed(2)}`;
       const why = syncheck.status === "no_text" && syncheck.reason ? `; ${syncheck.reason}` : "";
-      this.status.textContent = finish ? `${syncheck.status === "verified" ? "done" : syncheck.status.replace("_", " ")}: ${checked}${lowest}${why}` : checked;
+      this.status.textContent = finish ? `${["verified", "checked"].includes(syncheck.status) ? "done" : syncheck.status.replace("_", " ")}: ${checked}${lowest}${why}` : checked;
     }
     this.draw();
   }

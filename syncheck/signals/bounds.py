@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from syncheck.errors import InputError
-from syncheck.types import Bounds, Floats
+from syncheck.base.errors import InputError
+from syncheck.results.types import Bounds, Floats
 
 _LOWEST = -600.0
 """Least log-probability that is reckoned with, in nats; its exponential is not 0."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from syncheck.errors import NotReadyError, PromptError, UnsupportedModelError
+from syncheck.base.errors import NotReadyError, PromptError, UnsupportedModelError
 from syncheck.signals.cache import RewindableCache, new_cache
 from syncheck.signals.forward import ForwardArguments, check_one_encoding, check_same_encoding, switches_of
 from syncheck.signals.token_tree import Forest, TokenTree, reads_less, reads_weights_for_less, takes_token_tree

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from transformers.cache_utils import Cache, DynamicCache, DynamicLayer
 
-from syncheck.errors import UnsupportedModelError
+from syncheck.base.errors import UnsupportedModelError
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel

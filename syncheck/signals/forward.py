@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
-from syncheck.errors import InputError, PromptError, UnsupportedModelError, WrongTypeError
+from syncheck.base.errors import InputError, PromptError, UnsupportedModelError, WrongTypeError
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel

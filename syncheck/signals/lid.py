@@ -15,10 +15,10 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 from torch import Tensor
 
-from syncheck.errors import CheckpointError, InputError
-from syncheck.files import require_regular
-from syncheck.given import check_choice
-from syncheck.printable import counted, summary
+from syncheck.base.checks import check_choice
+from syncheck.base.errors import CheckpointError, InputError
+from syncheck.base.files import require_regular
+from syncheck.base.printable import counted, summary
 
 _NEAR = 1e-2
 _PAIR_BYTES = 2**25

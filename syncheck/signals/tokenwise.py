@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from syncheck.errors import InputError
+from syncheck.base.errors import InputError
 
 _BUFFERS = 4
 _BUFFERS_BYTES = 8 * 2**20

@@ -25,17 +25,6 @@ from .hallurag import (
     listed_spans as listed_spans,
     unlikely_words as unlikely_words,
 )
-from .items import (
-    SoftSpan as SoftSpan,
-    SpanDetector as SpanDetector,
-    SpanItem as SpanItem,
-    SpanLabels as SpanLabels,
-    hard_spans as hard_spans,
-    label_dict as label_dict,
-    labels_of as labels_of,
-    likely_overlap as likely_overlap,
-    risk_of as risk_of,
-)
 from .kernel_machine import (
     KernelMachine as KernelMachine,
 )

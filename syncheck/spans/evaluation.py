@@ -10,18 +10,18 @@ from urllib.parse import unquote
 import numpy as np
 from numpy.typing import NDArray
 
-from syncheck.errors import InputError
+from syncheck.base.checks import check_choice
+from syncheck.base.errors import InputError
 from syncheck.evaluation.metrics import bootstrap_interval
 from syncheck.evaluation.tables import aligned, with_interval
-from syncheck.given import check_choice
-from syncheck.spans.items import SoftSpan, SpanItem, SpanLabels, labels_of, risk_of
+from syncheck.results.spans import SoftSpan, SpanItem, SpanLabels, labels_of, risk_of
 from syncheck.spans.mikani import MAX_WORDS, RegressorKind, SpanRegressor
 from syncheck.spans.word_features import SpanSchema
 from syncheck.spans.word_sources import WordSource, regression_features
 
 
 def span_iou(reference: Sequence[tuple[int, int]], predicted: Sequence[tuple[int, int]]) -> float:
-    """Return the intersection over union of the characters in two lists of spans, in [0, 1]; 1 if both are empty."""
+    """Compute the intersection over union of the characters in two lists of spans, in [0, 1]; 1 if both are empty."""
     wanted, found = ({place for span in spans for place in range(*span)} for spans in (reference, predicted))
     return len(wanted & found) / len(wanted | found) if wanted or found else 1.0
 
@@ -31,7 +31,7 @@ _DECIMALS = 8
 
 
 def span_correlation(reference: Sequence[SoftSpan], predicted: Sequence[SoftSpan], *, characters: int) -> float:
-    """Return Spearman's rank correlation of the risks of all characters, in [-1, 1].
+    """Compute Spearman's rank correlation of the risks of all characters, in [-1, 1].
 
     If a series is constant, the correlation is undefined; the result is then 1 if both are constant, whatever their
     values, and 0 otherwise. Spans lie within a response of ``characters`` characters, and characters in no span have
@@ -67,7 +67,7 @@ class SpanScores:
     mean: LanguageScore
 
     def to_text(self) -> str:
-        """Return the table as plain text."""
+        """Write the table as plain text."""
         rows = [["language", "items", "IoU", "correlation"]]
         for row in (*self.languages, self.mean):
             iou, correlation = row.iou_interval, row.correlation_interval
@@ -76,7 +76,7 @@ class SpanScores:
         return "\n".join(aligned(rows))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the table as values that JSON can represent, by language and ``mean``."""
+        """Convert the table to values that JSON can represent, by language and ``mean``."""
         rows = [asdict(row) for row in (*self.languages, self.mean)]
         return {row.pop("lang"): row for row in rows}
 
@@ -148,7 +148,7 @@ class MarkAll:
     name: str = "mark-all"
 
     def detect(self, item: SpanItem) -> SpanLabels:
-        """Return one span over the response; see :class:`~syncheck.spans.SpanDetector`."""
+        """Mark one span over the whole response; see :class:`~syncheck.spans.SpanDetector`."""
         size = len(item.response)
         return labels_of(np.ones(size), np.ones(size, dtype=np.bool_))
 
@@ -160,7 +160,7 @@ class MarkNone:
     name: str = "mark-none"
 
     def detect(self, item: SpanItem) -> SpanLabels:
-        """Return no span; see :class:`~syncheck.spans.SpanDetector`."""
+        """Mark no span; see :class:`~syncheck.spans.SpanDetector`."""
         return SpanLabels((), ())
 
 
@@ -168,7 +168,7 @@ SpanFolds = Literal["question", "language"]
 
 
 def question_of(item: SpanItem) -> str:
-    """Return the key by which the question of an item is recognised: the title of its page, or else its words.
+    """Choose the key by which the question of an item is recognised: the title of its page, or else its words.
 
     A question in several languages is recognised if its page has the same title in all of them.
     """
@@ -178,7 +178,7 @@ def question_of(item: SpanItem) -> str:
 def held_out_folds(
     items: Sequence[SpanItem], *, by: SpanFolds, folds: int = 5, seed: int = 0
 ) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-    """Return pairs of indices to train on and to hold out; each item is held out once.
+    """Split into pairs of indices to train on and to hold out; each item is held out once.
 
     By ``question``, there are ``folds`` parts, drawn with ``seed``, with all items of a question in the same part. By
     ``language``, there is one part for each language, whose questions are not trained on in any language. If ``by`` is
@@ -212,7 +212,7 @@ def held_out_labels(
     sources: Sequence[WordSource] = (),
     on_fold: Callable[[], object] = lambda: None,
 ) -> dict[str, SpanLabels]:
-    """Return the labels of each item, by id, from a regression that was trained without its fold.
+    """Label each item, by id, with a regression that was trained without its fold.
 
     Parameters
     ----------

@@ -7,9 +7,9 @@ from difflib import SequenceMatcher
 
 import numpy as np
 
-from syncheck.alignment.evaluators import TextGenerator
-from syncheck.errors import TextGeneratorError
-from syncheck.spans.items import SpanItem, SpanLabels, labels_of
+from syncheck.aligners.evaluators import TextGenerator
+from syncheck.base.errors import TextGeneratorError
+from syncheck.results.spans import SpanItem, SpanLabels, labels_of
 from syncheck.spans.words import words_of
 
 PROMPT = """Read the following references:
@@ -35,7 +35,7 @@ class FavaDetector:
         self.name = "fava"
 
     def detect(self, item: SpanItem) -> SpanLabels:
-        """Return the labels of a response, with risks 0 and 1; see :class:`~syncheck.spans.SpanDetector`.
+        """Label a response, with risks 0 and 1; see :class:`~syncheck.spans.SpanDetector`.
 
         An answer without an edited text raises TextGeneratorError.
         """
@@ -49,12 +49,12 @@ class FavaDetector:
 
 
 def edited_text(answer: str) -> str:
-    """Return the text after FAVA's edits: without the words it deletes, with those it adds."""
+    """Apply FAVA's edits to a text: drop the words it deletes, keep those it adds."""
     return _TAG.sub("", _REMOVED.sub("", answer.partition("[Edited]")[2] or answer))
 
 
 def removed_words(response: str, edited: str) -> list[tuple[int, int]]:
-    """Return the spans of words in a response that the edited text lacks, by the longest common runs of words."""
+    """Find the spans of words in a response that the edited text lacks, by the longest common runs of words."""
     words = words_of(response)
     matcher = SequenceMatcher(None, [w.text for w in words], [w.text for w in words_of(edited)], autojunk=False)
     return [

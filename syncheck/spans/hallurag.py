@@ -16,15 +16,15 @@ import numpy as np
 from nltk.tokenize.punkt import PunktSentenceTokenizer
 from numpy.typing import NDArray
 
-from syncheck.alignment.evaluators import TextGenerator
-from syncheck.alignment.evidence import split_passages
-from syncheck.errors import InputError, PromptError, TextGeneratorError
-from syncheck.segments.token_text import visible
-from syncheck.spans.items import SpanItem, SpanLabels, labels_of
+from syncheck.aligners.evaluators import TextGenerator
+from syncheck.base.errors import InputError, PromptError, TextGeneratorError
+from syncheck.reading.evidence import split_passages
+from syncheck.results.spans import SpanItem, SpanLabels, labels_of
+from syncheck.results.types import TokenSignals
 from syncheck.spans.retrieval import SentenceEncoder
 from syncheck.spans.word_sources import Measure
 from syncheck.spans.words import Word, words_of
-from syncheck.types import TokenSignals
+from syncheck.text.sentences.token_text import visible
 
 LOWEST_PROBABILITY = 0.01
 LOWEST_SIMILARITY = 0.5
@@ -93,7 +93,7 @@ class HalluRagDetector:
         self.name = "hallurag"
 
     def detect(self, item: SpanItem) -> SpanLabels:
-        """Return the labels of a response; see :class:`~syncheck.spans.SpanDetector`.
+        """Label a response; see :class:`~syncheck.spans.SpanDetector`.
 
         It raises TextGeneratorError as :func:`asked_spans` does and, if unlikely words are the only system, PromptError
         as :class:`~syncheck.spans.TokenReplay` does.
@@ -117,7 +117,7 @@ class HalluRagDetector:
 
 
 def unlikely_words(response: str, signals: TokenSignals) -> Spans:
-    """Return the content words that have a token with a probability below 0.01, given the passages.
+    """Find the content words that have a token with a probability below 0.01, given the passages.
 
     Content words are numbers, capitalised words, ideographs and words of at least four letters; the paper takes
     entities, numbers and nouns, which would need a tagger.
@@ -132,7 +132,7 @@ def unlikely_words(response: str, signals: TokenSignals) -> Spans:
 
 
 def far_sentences(response: str, passages: Sequence[str], encoder: SentenceEncoder) -> Spans:
-    """Return the sentences with a similarity below 0.5 to every sentence of the passages; all without passages."""
+    """Find the sentences with a similarity below 0.5 to every sentence of the passages; all without passages."""
     sentences = list(PunktSentenceTokenizer().span_tokenize(response))
     known = [chunk.text for chunk in split_passages(passages)]
     if not sentences or not known:
@@ -143,7 +143,7 @@ def far_sentences(response: str, passages: Sequence[str], encoder: SentenceEncod
 
 
 def asked_spans(item: SpanItem, asked: TextGenerator) -> Spans:
-    """Return every literal occurrence of the spans that an instruct model calls inconsistent with the passages.
+    """Find every literal occurrence of the spans that an instruct model calls inconsistent with the passages.
 
     An answer without a list of strings raises TextGeneratorError.
     """
@@ -153,7 +153,7 @@ def asked_spans(item: SpanItem, asked: TextGenerator) -> Spans:
 
 
 def listed_spans(answer: str) -> list[str]:
-    """Return the first JSON list of strings in an answer, or raise TextGeneratorError."""
+    """Read the first JSON list of strings in an answer, or raise TextGeneratorError."""
     for found in re.finditer(r"\[.*?\]", answer, re.DOTALL):
         try:
             spans = json.loads(found[0])
@@ -165,7 +165,7 @@ def listed_spans(answer: str) -> list[str]:
 
 
 def joined_spans(spans: Spans, response: str) -> Spans:
-    """Return spans in order, without white space at their ends; those closer than three characters are joined."""
+    """Sort spans, without white space at their ends, and join those closer than three characters."""
     joined: Spans = []
     for start, stop in sorted(spans):
         if joined and start - joined[-1][1] < JOINED_GAP:
@@ -196,7 +196,7 @@ class AskedSource:
         return {"evaluator": self.asked.name}
 
     def __call__(self, item: SpanItem, words: Sequence[Word]) -> NDArray[np.float64]:
-        """Return 1 for each word that shares a character with :func:`asked_spans`, else 0, (W, 1) float64."""
+        """Mark each word that shares a character with :func:`asked_spans` as 1, else 0, (W, 1) float64."""
         spans = asked_spans(item, self.asked)
         listed = [any(start < word.end and stop > word.start for start, stop in spans) for word in words]
         return np.array(listed, dtype=np.float64).reshape(-1, 1)

@@ -8,9 +8,9 @@ from typing import Self
 import numpy as np
 from safetensors.numpy import save
 
-from syncheck.errors import CheckpointError
-from syncheck.files import parse_arrays
-from syncheck.types import Floats
+from syncheck.base.errors import CheckpointError
+from syncheck.base.files import parse_arrays
+from syncheck.results.types import Floats
 
 _ROWS = 4096
 
@@ -56,7 +56,7 @@ class KernelMachine:
         return cls(machine.support_vectors_, machine.dual_coef_[0].copy(), medians, means, scales, constants)
 
     def probability(self, X: Floats) -> Floats:
-        """Return the risks, (N,) float64 in [0, 1], given features (N, F)."""
+        """Compute the risks, (N,) float64 in [0, 1], given features (N, F)."""
         parts = [self._of_rows(X[start : start + _ROWS]) for start in range(0, len(X), _ROWS)]
         return np.concatenate([np.zeros(0), *parts]).clip(0, 1)
 
@@ -67,7 +67,7 @@ class KernelMachine:
         return np.asarray(np.exp(-gamma * squares.clip(0)) @ self.weights + intercept)
 
     def to_bytes(self) -> bytes:
-        """Return the arrays as safetensors."""
+        """Serialize the arrays as safetensors."""
         return bytes(save({name: np.ascontiguousarray(values) for name, values in asdict(self).items()}))
 
     @classmethod

@@ -19,15 +19,15 @@ from typing import Any, Literal, Self, get_args
 import numpy as np
 
 from syncheck.aggregators.trees import Forest
-from syncheck.errors import CheckpointError, InputError, MismatchError
-from syncheck.files import read_bytes, read_object
-from syncheck.given import check_choice
-from syncheck.spans.items import SpanItem, SpanLabels, labels_of, likely_overlap, risk_of
+from syncheck.base.checks import check_choice
+from syncheck.base.errors import CheckpointError, InputError, MismatchError
+from syncheck.base.files import read_bytes, read_object
+from syncheck.results.spans import SpanItem, SpanLabels, labels_of, likely_overlap, risk_of
+from syncheck.results.types import Floats
 from syncheck.spans.kernel_machine import KernelMachine
 from syncheck.spans.word_features import SpanSchema
 from syncheck.spans.word_sources import SIGNALS, WordSource, regression_features, regression_names
 from syncheck.spans.words import words_of
-from syncheck.types import Floats
 
 RegressorKind = Literal["xgb", "svr"]
 
@@ -134,7 +134,7 @@ class SpanRegressor:
         return cls(schema, kind, model, tuple(sources))
 
     def detect(self, item: SpanItem, *, measured: Floats | None = None) -> SpanLabels:
-        """Return the labels of a response; ``measured`` are its regression features, if they are known already."""
+        """Label a response; ``measured`` are its regression features, if they are known already."""
         words = words_of(item.response)
         if not words:
             return SpanLabels((), ())
@@ -166,7 +166,7 @@ class SpanRegressor:
 
 
 def _word_risks(item: SpanItem) -> tuple[Floats, Floats]:
-    """Return the mean soft label of each word's characters, and its share of all words' characters, (W,) each."""
+    """Compute the mean soft label of each word's characters, and its share of all words' characters, (W,) each."""
     if item.labels is None:
         raise InputError(f"item {item.id!r} has no labels; training needs soft_labels or hard_labels")
     risk = risk_of(item.labels.soft, len(item.response))
@@ -190,7 +190,7 @@ def merged_risk(
     *,
     rule: MergeRule = "lower",
 ) -> Floats:
-    """Return the risk of every character, (C,) float64, from that of words, with the gaps between words filled.
+    """Compute the risk of every character, (C,) float64, from that of words, with the gaps between words filled.
 
     Parameters
     ----------
@@ -229,7 +229,7 @@ _BUNDLED = {"bundled": _ASSETS / "plain", "bundled-rarity": _ASSETS / "rarity"}
 
 
 def reads_signals(path: str | Path) -> bool:
-    """Return True if the regression at a path needs the signals of a language model; False if there is none."""
+    """Tell whether the regression at a path needs the signals of a language model; False if there is none."""
     file = _BUNDLED.get(str(path), Path(path)) / _CONFIG
     try:
         return SIGNALS in [record["name"] for record in read_object(file)["sources"]]
@@ -308,7 +308,7 @@ def _is_wrong(record: Mapping[str, Any]) -> bool:
 
 
 def _source_record(source: WordSource) -> dict[str, Any]:
-    """Return the name, columns and fingerprint of a source in the form that JSON gives back."""
+    """Write the name, columns and fingerprint of a source in the form that JSON gives back."""
     record = {"name": source.name, "columns": source.columns, "fingerprint": dict(source.fingerprint)}
     return dict(json.loads(json.dumps(record)))
 
@@ -316,7 +316,7 @@ def _source_record(source: WordSource) -> dict[str, Any]:
 def _matched_sources(
     sources: Sequence[WordSource], saved: Sequence[Mapping[str, Any]], *, owner: str
 ) -> tuple[WordSource, ...]:
-    """Return the sources in the order of the saved ones."""
+    """Sort the sources in the order of the saved ones."""
     given = {source.name: source for source in sources}
     wanted = [str(record["name"]) for record in saved]
     if sorted(source.name for source in sources) != sorted(wanted):

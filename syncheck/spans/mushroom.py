@@ -10,10 +10,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from syncheck.errors import InputError
-from syncheck.given import check_texts
+from syncheck.base.checks import check_texts
+from syncheck.base.errors import InputError
 from syncheck.labelling.responses import Record, read_records
-from syncheck.spans.items import SoftSpan, SpanItem, SpanLabels, hard_spans, label_dict
+from syncheck.results.spans import SoftSpan, SpanItem, SpanLabels, hard_spans, label_dict
 
 
 def load_span_items(path: str | Path) -> list[SpanItem]:
@@ -59,12 +59,12 @@ def load_predictions(
 
 
 def refused_predictions(path: str | Path) -> tuple[str, ...]:
-    """Return the ids of the predictions that have an error in place of labels, in order."""
+    """List the ids of the predictions that have an error in place of labels, in order."""
     return tuple(record.get("id", str) for record in _records(Path(path)) if record.optional("error", str) is not None)
 
 
 def prediction_record(item: SpanItem, labels: SpanLabels) -> dict[str, Any]:
-    """Return a record in the format of the task: ``id``, ``lang``, ``soft_labels``, ``hard_labels``."""
+    """Write a record in the format of the task: ``id``, ``lang``, ``soft_labels``, ``hard_labels``."""
     return {"id": item.id, "lang": item.lang, **label_dict(labels)}
 
 

@@ -13,17 +13,17 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from syncheck.checkpoint import fingerprint
+from syncheck.base.checks import check_choice
+from syncheck.base.errors import InputError, PromptError
+from syncheck.base.pretrained import fingerprint
 from syncheck.config import MonitorConfig
-from syncheck.errors import InputError, PromptError
-from syncheck.given import check_choice
-from syncheck.monitor import Monitor
+from syncheck.model_monitor import ModelMonitor
 from syncheck.prompts import prompt_from_texts
+from syncheck.results.spans import SpanItem, SpanLabels, labels_of
+from syncheck.results.types import Floats, TokenSignals
 from syncheck.signals import window_of
-from syncheck.spans.items import SpanItem, SpanLabels, labels_of
 from syncheck.spans.word_sources import Measure
 from syncheck.spans.words import token_char_spans
-from syncheck.types import Floats, TokenSignals
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -54,7 +54,7 @@ Answer the following question.
 
 
 def refind_prompt(question: str, passages: tuple[str, ...]) -> str:
-    """Return REFIND's prompt (appendix A.1) for a question over passages; without passages, one without references."""
+    """Write REFIND's prompt (appendix A.1) for a question over passages; without passages, one without references."""
     return (_WITH if passages else _WITHOUT).format(question=question, references="\n".join(passages))
 
 
@@ -77,7 +77,7 @@ class TokenReplay:
         self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, *, too_long: TooLong = "refuse"
     ) -> None:
         check_choice(too_long, "too_long", TooLong)
-        self._monitor = Monitor(model, tokenizer, config=MonitorConfig(schema="paper-no-lid.v1"))
+        self._monitor = ModelMonitor(model, tokenizer, config=MonitorConfig(schema="paper-no-lid.v1"))
         self._too_long = too_long
 
     @property
@@ -86,7 +86,7 @@ class TokenReplay:
         return fingerprint(self._monitor.model, self._monitor.tokenizer)
 
     def __call__(self, item: SpanItem) -> TokenSignals:
-        """Return the signals of the response's tokens in this model's vocabulary.
+        """Measure the signals of the response's tokens in this model's vocabulary.
 
         Without passages, ``log_prob_without_context`` and ``kl`` are NaN. If passages, question and response do not fit
         the model's window, PromptError is raised; with ``leave_out``, if question and response do not fit, or no
@@ -110,7 +110,7 @@ class TokenReplay:
         return self._monitor.score(prompt, item.response).tokens
 
     def left_out(self, item: SpanItem) -> tuple[int, ...]:
-        """Return the indices, from 0, of the passages that are not read; none with ``refuse``.
+        """Find the passages that are not read, by index from 0; none with ``refuse``.
 
         A passage is left out if it does not fit with the question, the response and the earlier passages that fit.
         """
@@ -127,7 +127,7 @@ class TokenReplay:
         return tuple(left_out)
 
     def fits(self, item: SpanItem) -> bool:
-        """Return True if the item can be measured with all its passages or, with ``leave_out``, at least one."""
+        """Tell whether the item can be measured with all its passages or, with ``leave_out``, at least one."""
         left_out, window = self.left_out(item), window_of(self._monitor.model)
         passages = self._read(item, left_out)
         return bool(passages or not left_out) and (window is None or self._tokens(item, passages) <= window)
@@ -158,7 +158,7 @@ class Thresholds:
                 raise InputError(f"a threshold of a ratio must be a number of at least 0; found {value!r}")
 
     def of(self, lang: str) -> float:
-        """Return the delta of a language, by its code in upper or lower case."""
+        """Look up the delta of a language, by its code in upper or lower case."""
         return self.by_language.get(lang.upper(), self.default)
 
 
@@ -195,11 +195,11 @@ class RefindDetector:
         self.name = f"refind-{form}"
 
     def detect(self, item: SpanItem) -> SpanLabels:
-        """Return the labels of a response; see :class:`~syncheck.spans.SpanDetector`."""
+        """Label a response; see :class:`~syncheck.spans.SpanDetector`."""
         return marked_from(self.ratios(item), self._thresholds.of(item.lang))
 
     def ratios(self, item: SpanItem) -> Floats:
-        """Return the ratio of every character, (C,) float64, >= 0: the highest of the tokens that it belongs to."""
+        """Compute the ratio of every character, (C,) float64, >= 0: the highest of the tokens that it belongs to."""
         signals = self._measure(item)
         without = signals.log_prob_without_context.astype(np.float64)  # (T,)
         if self._form == "mixed":
@@ -218,7 +218,7 @@ def given_log_prob(item: SpanItem) -> Floats:
     """Estimate the log-probability of every character from the generator's raw logits, (C,), in nats, <= 0.
 
     Raw logits lack the normaliser ln sum exp, which differs from step to step and is not in the data. The logit of a
-    token of which the model is certain equals it. The highest logit of the response is therefore taken as normaliser
+    token that the model is certain of equals it. The highest logit of the response is therefore taken as normaliser
     at all steps: a token's log-probability is its logit minus this value, divided evenly among its characters. An item
     without logits raises InputError.
     """
@@ -235,13 +235,13 @@ def given_log_prob(item: SpanItem) -> Floats:
 
 
 def _sums(characters: Floats, spans: NDArray[np.int64]) -> Floats:
-    """Return the sum of the characters' values in each span, (T,); NaN for an empty span."""
+    """Sum the characters' values in each span, (T,); NaN for an empty span."""
     sums = np.concatenate([[0.0], np.cumsum(characters)])
     return np.where(spans[:, 1] > spans[:, 0], sums[spans[:, 1]] - sums[spans[:, 0]], np.nan)
 
 
 def marked_from(ratios: Floats, delta: float) -> SpanLabels:
-    """Return the labels of characters with these ratios: hard where the ratio is at least delta."""
+    """Label characters with these ratios: hard where the ratio is at least delta."""
     return labels_of(ratios / (1 + ratios), ratios >= delta)
 
 
@@ -266,7 +266,7 @@ def choose_thresholds(items: Sequence[SpanItem], ratios: Mapping[str, Floats]) -
 
 
 def _overlaps(item: SpanItem, ratios: Floats, deltas: Floats) -> Floats:
-    """Return the IoU under each delta, (K,)."""
+    """Compute the IoU under each delta, (K,)."""
     if item.labels is None:
         raise InputError(f"item {item.id!r} has no labels; thresholds are chosen on labelled items")
     wrong = item.labels.marked(len(ratios))

@@ -11,12 +11,12 @@ import torch
 from huggingface_hub import try_to_load_from_cache
 from transformers import AutoModel, AutoTokenizer
 
-from syncheck.alignment.evidence import split_passages
-from syncheck.errors import InputError
+from syncheck.base.errors import InputError
+from syncheck.base.pretrained import load_pretrained
 from syncheck.labelling.passages import Bm25, Passage
-from syncheck.pretrained import load_pretrained
+from syncheck.reading.evidence import split_passages
+from syncheck.results.types import Floats
 from syncheck.spans.words import normalised, words_of
-from syncheck.types import Floats
 
 
 class SentenceEncoder(Protocol):
@@ -26,7 +26,7 @@ class SentenceEncoder(Protocol):
     """
 
     def __call__(self, texts: Sequence[str]) -> Floats:
-        """Return the vectors (N, D) float64 of N texts."""
+        """Embed N texts as vectors (N, D) float64."""
 
 
 class LetterEncoder:
@@ -36,7 +36,7 @@ class LetterEncoder:
     """
 
     def __call__(self, texts: Sequence[str]) -> Floats:
-        """Return the vectors (N, 32768) float64 of N texts."""
+        """Embed N texts as vectors (N, 32768) float64."""
         from sklearn.feature_extraction.text import HashingVectorizer
 
         counted = HashingVectorizer(
@@ -61,7 +61,7 @@ class CheckpointEncoder:
 
     @torch.inference_mode()
     def __call__(self, texts: Sequence[str]) -> Floats:
-        """Return the vectors (N, H) float64 of N texts."""
+        """Embed N texts as vectors (N, H) float64."""
         parts = [self._encoded(texts[start : start + _BATCH]) for start in range(0, len(texts), _BATCH)]
         return np.concatenate(parts) if parts else np.zeros((0, self._model.config.hidden_size))
 
@@ -108,7 +108,7 @@ class ChunkRetriever:
         self._encoder = encoder
 
     def best(self, question: str, *, count: int = KEPT, candidates: int = CANDIDATES) -> tuple[str, ...]:
-        """Return the best ``count`` pieces, best first; fewer if fewer share a word with the question.
+        """Find the best ``count`` pieces, best first; fewer if fewer share a word with the question.
 
         The encoder orders the first ``candidates`` results of BM25; a count that is not from 1 to ``candidates`` raises
         InputError.
@@ -123,7 +123,7 @@ class ChunkRetriever:
 
 
 def _spelled(text: str) -> str:
-    """Return every word in hexadecimal: the index takes runs of letters for words, and would cut Hindi at vowels."""
+    """Write every word in hexadecimal: the index takes runs of letters for words, and would cut Hindi at vowels."""
     return " ".join(normalised(word.text).encode("utf-8", "surrogatepass").hex() for word in words_of(text))
 
 
@@ -132,7 +132,7 @@ _RERANKER_FILES = ("config.json", "model.safetensors", "tokenizer.json", "tokeni
 
 
 def cached_reranker(*, device: str = "cpu") -> CheckpointEncoder | None:
-    """Return multilingual-e5-large from the local Hugging Face cache; None if it is missing or incomplete.
+    """Load multilingual-e5-large from the local Hugging Face cache; None if it is missing or incomplete.
 
     Nothing is downloaded, and no server is queried for a newer version.
     """

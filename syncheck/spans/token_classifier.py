@@ -10,12 +10,11 @@ import numpy as np
 import torch
 from transformers import AutoModelForTokenClassification, AutoTokenizer
 
-from syncheck.checkpoint import fingerprint
-from syncheck.errors import CheckpointError, InputError
-from syncheck.pretrained import load_pretrained
-from syncheck.spans.items import SpanItem, SpanLabels, labels_of
+from syncheck.base.errors import CheckpointError, InputError
+from syncheck.base.pretrained import fingerprint, load_pretrained
+from syncheck.results.spans import SpanItem, SpanLabels, labels_of
+from syncheck.results.types import Floats
 from syncheck.spans.words import Word
-from syncheck.types import Floats
 
 
 class TokenClassifierDetector:
@@ -56,7 +55,7 @@ class TokenClassifierDetector:
         return fingerprint(self._model, self._tokenizer) | {"wrong": self._wrong}
 
     def detect(self, item: SpanItem) -> SpanLabels:
-        """Return the labels of a response; see :class:`~syncheck.spans.SpanDetector`.
+        """Label a response; see :class:`~syncheck.spans.SpanDetector`.
 
         A window with room only for special tokens raises InputError.
         """
@@ -65,7 +64,7 @@ class TokenClassifierDetector:
 
     @torch.inference_mode()
     def risks(self, item: SpanItem) -> Floats:
-        """Return the risk of each character, (C,) float64 in [0, 1]; NaN outside the tokens, as between words."""
+        """Compute the risk of each character, (C,) float64 in [0, 1]; NaN outside the tokens, as between words."""
         window = int(self._tokenizer.model_max_length)
         positions = getattr(self._model.config, "max_position_embeddings", window)
         window = min(window, positions - 2)  # RoBERTa's positions begin after its padding's
@@ -114,7 +113,7 @@ class ClassifierSource:
         return self.classifier.fingerprint
 
     def __call__(self, item: SpanItem, words: Sequence[Word]) -> Floats:
-        """Return both risks, (W, 2) float64 in [0, 1]; NaN for a word that shares no character with a token."""
+        """Compute both risks, (W, 2) float64 in [0, 1]; NaN for a word that shares no character with a token."""
         risk = self.classifier.risks(item)
         values = np.full((len(words), 2), np.nan)
         for row, word in zip(values, words, strict=True):

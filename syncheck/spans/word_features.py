@@ -15,10 +15,10 @@ from typing import Literal
 
 import numpy as np
 
-from syncheck.given import check_choice
-from syncheck.spans.items import SpanItem
+from syncheck.base.checks import check_choice
+from syncheck.results.spans import SpanItem
+from syncheck.results.types import Floats
 from syncheck.spans.words import Word, normalised, token_char_spans, word_rarity, words_of
-from syncheck.types import Floats
 
 SpanSchema = Literal["spans.v1", "spans-rarity.v1"]
 
@@ -37,14 +37,14 @@ _SHORTEST_NEAR = 3
 
 
 def span_feature_names(schema: SpanSchema) -> tuple[str, ...]:
-    """Return the names of a schema's features, in order; an unknown schema raises InputError."""
+    """Name a schema's features, in order; an unknown schema raises InputError."""
     check_choice(schema, "schema", SpanSchema)
     sample = SpanItem("", "en", "?", "word")
     return tuple(_columns(sample, words_of(sample.response), rarity=schema == "spans-rarity.v1"))
 
 
 def word_features(item: SpanItem, words: Sequence[Word], schema: SpanSchema = "spans.v1") -> Floats:
-    """Return the features of the words of a response, (W, F) float64, in the order of :func:`span_feature_names`.
+    """Compute the features of the words of a response, (W, F) float64, in the order of :func:`span_feature_names`.
 
     ``words`` are all words of ``item.response``; ``spans-rarity.v1`` needs the extra ``rarity``.
     """
@@ -111,18 +111,18 @@ class _WordEvidence:
         return sum(word[0].isdecimal() for word in self.counts)
 
     def holds(self, words: Sequence[str]) -> Floats:
-        """Return 1 for each word that occurs in the text and 0 for the others, (W,) float64."""
+        """Mark each word that occurs in the text as 1 and the others as 0, (W,) float64."""
         return np.array([float(word in self.counts) for word in words])
 
     def nearness(self, words: Sequence[str]) -> Floats:
-        """Return the similarity of each word to the nearest word of the text, (W,) float64 in [0, 1].
+        """Compute the similarity of each word to the nearest word of the text, (W,) float64 in [0, 1].
 
         It is Dice's coefficient of the character trigrams, borders included, among words of similar length.
         """
         return np.array([self._near(word) for word in words])
 
     def run_lengths(self, words: Sequence[str]) -> Floats:
-        """Return the length of the run of consecutive words of the text that each word is in, (W,) float64."""
+        """Measure the run of consecutive words of the text that each word is in, (W,) float64."""
         found = np.zeros(len(words))
         start = 0
         while start < len(words):
@@ -155,7 +155,7 @@ def _trigrams(word: str) -> frozenset[str]:
 
 
 def _shape(words: Sequence[Word], texts: Sequence[str]) -> dict[str, Floats]:
-    """Return features of each word alone."""
+    """Compute features of each word alone."""
     capital = np.array([float(word.text[0].isupper()) for word in words])
     number = np.array([float(any(c.isdecimal() for c in text)) for text in texts])
     first = {text: i for i, text in reversed(list(enumerate(texts)))}
@@ -171,7 +171,7 @@ def _shape(words: Sequence[Word], texts: Sequence[str]) -> dict[str, Floats]:
 
 
 def _position(response: str, words: Sequence[Word]) -> dict[str, Floats]:
-    """Return the position of each word in the response and its sentence, and the gaps around it."""
+    """Compute the position of each word in the response and its sentence, and the gaps around it."""
     gaps = [response[a:b] for a, b in zip([0, *(w.end for w in words)], [w.start for w in words], strict=False)]
     sentence = np.cumsum([bool(i) and bool(_SENTENCE_END.search(gap)) for i, gap in enumerate(gaps)])
     first = np.searchsorted(sentence, sentence, side="left")
@@ -194,7 +194,7 @@ def _position(response: str, words: Sequence[Word]) -> dict[str, Floats]:
 
 
 def _logits(item: SpanItem, words: Sequence[Word]) -> dict[str, Floats]:
-    """Return the raw logits of each word's tokens, as they are and relative to the response's mean and deviation."""
+    """Collect the raw logits of each word's tokens, as they are and relative to the response's mean and deviation."""
     none = np.full(len(words), np.nan)
     if item.tokens is None or item.logits is None:
         return dict.fromkeys(("logit", "logit_min", "logit_mean", "logit_raw", "logit_all", "logit_around"), none)
@@ -220,7 +220,7 @@ def _logits(item: SpanItem, words: Sequence[Word]) -> dict[str, Floats]:
 
 
 def _whole(item: SpanItem, words: Sequence[Word], found: Mapping[str, Floats]) -> dict[str, Floats]:
-    """Return features of the whole response: its length, and how much of it occurs in the texts."""
+    """Compute features of the whole response: its length, and how much of it occurs in the texts."""
     content = (found["length"] > _SHORT) | (found["number"] > 0) | (found["kind"] == _KINDS.index("ideograph"))
     unknown = (found["in_context"] == 0) & (found["in_question"] == 0)
     new = np.flatnonzero(content & (found["near_question"] < 0.6))
@@ -247,7 +247,7 @@ def _mean(values: Floats) -> float:
 
 
 def _around(values: Floats, radius: int) -> Floats:
-    """Return the mean of the known values at most ``radius`` words away; NaN if there is none."""
+    """Average the known values at most ``radius`` words away; NaN if there is none."""
     known = ~np.isnan(values)
     window = np.ones(2 * radius + 1)
     sums, counts = (np.convolve(v, window)[radius:-radius] for v in (np.where(known, values, 0), known))
@@ -257,7 +257,7 @@ def _around(values: Floats, radius: int) -> Floats:
 
 
 def _shifted(values: Floats, offset: int) -> Floats:
-    """Return the values of the words ``offset`` words later; NaN beyond the ends."""
+    """Shift the values to the words ``offset`` words earlier; NaN beyond the ends."""
     places = np.arange(len(values)) + offset
     inside = (places >= 0) & (places < len(values))
     return np.asarray(np.where(inside, values[places.clip(0, len(values) - 1)], np.nan), dtype=np.float64)

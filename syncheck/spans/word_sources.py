@@ -13,12 +13,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from syncheck.errors import CheckpointError, InputError, MissingExtraError, NotReadyError, PromptError
+from syncheck.base.errors import CheckpointError, InputError, MissingExtraError, NotReadyError, PromptError
+from syncheck.results.spans import SpanItem
+from syncheck.results.types import Floats, TokenSignals
 from syncheck.signals import context_sensitivity_ratio
-from syncheck.spans.items import SpanItem
 from syncheck.spans.word_features import SpanSchema, span_feature_names, word_features
 from syncheck.spans.words import Word, words_of
-from syncheck.types import Floats, TokenSignals
 
 
 class WordSource(Protocol):
@@ -37,11 +37,11 @@ class WordSource(Protocol):
         """Identity of the source among those with its name, as JSON values; saved with the regression."""
 
     def __call__(self, item: SpanItem, words: Sequence[Word]) -> Floats:
-        """Return the values of the response's words, (W, F) float64, finite, or NaN if not measured."""
+        """Measure the response's words, (W, F) float64, finite, or NaN if not measured."""
 
 
 def regression_names(schema: SpanSchema, sources: Sequence[WordSource] = ()) -> tuple[str, ...]:
-    """Return the names of the columns of :func:`regression_features`, in order."""
+    """Name the columns of :func:`regression_features`, in order."""
     columns = [*span_feature_names(schema), *(name for source in sources for name in source.columns)]
     for what, names in (("word sources", [source.name for source in sources]), ("columns", columns)):
         if twice := sorted({name for name in names if names.count(name) > 1}):
@@ -50,7 +50,7 @@ def regression_names(schema: SpanSchema, sources: Sequence[WordSource] = ()) -> 
 
 
 def regression_features(item: SpanItem, schema: SpanSchema, sources: Sequence[WordSource] = ()) -> Floats:
-    """Return the features (W, F) float64 of the words of a response from its texts, then from each source.
+    """Compute the features (W, F) float64 of the words of a response from its texts, then from each source.
 
     Columns are in the order of :func:`regression_names`; NaN means not measured. Without words, sources are not called.
     A source that returns values of another shape, or infinite ones, raises InputError.
@@ -110,7 +110,7 @@ class SignalSource:
         return dict(getattr(self.measure, "fingerprint", {}))
 
     def __call__(self, item: SpanItem, words: Sequence[Word]) -> Floats:
-        """Return :func:`signal_features`, (W, 12) float64; NaN if the item does not fit the model's window."""
+        """Compute :func:`signal_features`, (W, 12) float64; NaN if the item does not fit the model's window."""
         try:
             return signal_features(words, self.measure(item))
         except PromptError:
@@ -146,7 +146,7 @@ def signal_features(words: Sequence[Word], signals: TokenSignals) -> Floats:
 
 
 def _over(statistic: Callable[..., Any], values: NDArray[np.float32]) -> float:
-    """Return a statistic of the known values; NaN if there is none."""
+    """Compute a statistic of the known values; NaN if there is none."""
     return float(statistic(values)) if not np.isnan(values).all() else float("nan")
 
 
@@ -186,7 +186,7 @@ class TagSource:
         return self.identity
 
     def __call__(self, item: SpanItem, words: Sequence[Word]) -> Floats:
-        """Return the columns, (W, 17) float64; all NaN if the tagger does not know the language."""
+        """Compute the columns, (W, 17) float64; all NaN if the tagger does not know the language."""
         tags = self.tagger([word.text for word in words], item.lang.lower())
         if tags is None:
             return np.full((len(words), len(UNIVERSAL_TAGS)), np.nan)
@@ -221,7 +221,7 @@ def nltk_tags(words: Sequence[str], lang: str) -> list[str] | None:
 
 
 def spacy_tagger(pipelines: Mapping[str, str]) -> Tagger:
-    """Return a tagger that uses spaCy's pipelines, such as ``{"en": "en_core_web_sm", "de": "de_core_news_sm"}``.
+    """Make a tagger that uses spaCy's pipelines, such as ``{"en": "en_core_web_sm", "de": "de_core_news_sm"}``.
 
     ``pipelines`` has the name or folder of a pipeline for each language (two letters, lower case); other languages are
     not tagged. Nothing is downloaded: a pipeline that is not installed raises CheckpointError.

@@ -14,7 +14,7 @@ import numpy as np
 import regex
 from numpy.typing import NDArray
 
-from syncheck.errors import MissingExtraError
+from syncheck.base.errors import MissingExtraError
 
 Kind = Literal["letters", "number", "ideograph", "symbol"]
 
@@ -47,7 +47,7 @@ _WORD = regex.compile(
 
 
 def words_of(text: str) -> list[Word]:
-    """Return the words of a text in order, without white space and punctuation.
+    """Split a text into words, in order, without white space and punctuation.
 
     Combining marks belong to the letter before them, so that no character that a reader sees is divided. "3.141" and
     "12/04/1999" are one number each; apostrophes and hyphens end a word.
@@ -56,7 +56,7 @@ def words_of(text: str) -> list[Word]:
 
 
 def normalised(word: str) -> str:
-    """Return a word in a form for comparisons: NFKC, with case folded and digits of any script as 0 to 9."""
+    """Normalise a word for comparisons: NFKC, with case folded and digits of any script as 0 to 9."""
     folded = unicodedata.normalize("NFKC", word).casefold()
     return "".join(str(unicodedata.decimal(c)) if c.isdecimal() else c for c in folded)
 
@@ -65,7 +65,7 @@ _CLUSTER = regex.compile(r"\X")
 
 
 def cluster_borders(text: str) -> list[int]:
-    """Return the starts of a text's extended grapheme clusters (Unicode, annex 29), then its length."""
+    """Find the starts of a text's extended grapheme clusters (Unicode, annex 29), then its length."""
     return [*(cluster.start() for cluster in _CLUSTER.finditer(text)), len(text)]
 
 
@@ -73,7 +73,7 @@ Direction = Literal["ltr", "rtl", "auto"]
 
 
 def reading_direction(text: str) -> Direction:
-    """Return the direction of most letters in a text; ``auto`` if there are equally many of both.
+    """Find the direction of most letters in a text; ``auto`` if there are equally many of both.
 
     An Arabic answer that begins with a Latin name is thus right to left.
     """
@@ -83,7 +83,7 @@ def reading_direction(text: str) -> Direction:
 
 
 def word_rarity(words: Sequence[str], lang: str) -> NDArray[np.float64]:
-    """Return the Zipf frequency of each word, (W,) float64 in [0, 8]: log10 of its occurrences in a billion words.
+    """Look up the Zipf frequency of each word, (W,) float64 in [0, 8]: log10 of its occurrences in a billion words.
 
     0 means that a word was never seen. All are NaN in a language without counts, such as Basque.
     """
@@ -100,13 +100,13 @@ _SKIPPED_BYTES = 24
 
 
 def token_char_spans(text: str, tokens: Sequence[str]) -> NDArray[np.int64]:
-    """Return the characters that each token covers, (T, 2) int64, half-open.
+    """Locate the characters that each token covers, (T, 2) int64, half-open.
 
     A token that is part of a character covers all of it, so that several tokens may cover one character. A special
     token, or one that is not found in the text, has an empty span at the end of the token before it.
 
     Tokens are in the spelling of the vocabulary: byte-level BPE (``"Ġà¤¹"``), SentencePiece (``"▁je"``, ``"<0xE2>"``)
-    or plain. Which of these is not given: the one with which the tokens cover most bytes of the text is taken.
+    or plain. The spelling is not given, so the one with which the tokens cover most bytes of the text is taken.
     """
     data = _utf8(text)
     tries = [_placed(data, [spelling(token) for token in tokens]) for spelling in (_byte_level, _sentence_piece)]
@@ -115,7 +115,7 @@ def token_char_spans(text: str, tokens: Sequence[str]) -> NDArray[np.int64]:
 
 
 def _placed(data: bytes, pieces: Sequence[bytes]) -> NDArray[np.int64]:
-    """Return the spans of the pieces, in bytes, found one after the other; empty for a piece that is not found."""
+    """Locate the pieces, in bytes, one after the other; the span is empty for a piece that is not found."""
     spans = np.zeros((len(pieces), 2), dtype=np.int64)
     place = 0
     for index, piece in enumerate(pieces):
@@ -158,7 +158,7 @@ def _sentence_piece(token: str) -> bytes:
 
 @cache
 def _byte_alphabet() -> dict[str, int]:
-    """Return the byte for each character of byte-level BPE (Radford et al., 2019)."""
+    """Map each character of byte-level BPE to its byte (Radford et al., 2019)."""
     shown = [*range(33, 127), *range(161, 173), *range(174, 256)]
     hidden = [byte for byte in range(256) if byte not in shown]
     return {chr(byte): byte for byte in shown} | {chr(256 + index): byte for index, byte in enumerate(hidden)}

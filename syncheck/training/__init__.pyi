@@ -1,4 +1,4 @@
-from .adapt import Adapted as Adapted, adapt_monitor as adapt_monitor
+from .adapt import Adapted as Adapted, Teacher as Teacher, adapt_monitor as adapt_monitor
 from .calibrate import (
     Calibrated as Calibrated,
     calibrate_monitor as calibrate_monitor,

@@ -1,4 +1,4 @@
-"""Training without labels: the model's answers, labels of which a teacher is sure, and planted errors."""
+"""Training without labels: the model's answers, labels that a teacher is sure of, and planted errors."""
 
 from __future__ import annotations
 
@@ -7,23 +7,26 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 import numpy as np
 import torch
-from tqdm import tqdm
 
-from syncheck.alignment import Aligner, AskedAligner, EvidenceIndex, SpanAligner, Unaligned
-from syncheck.config import AggregatorKind, MonitorConfig
-from syncheck.errors import InputError, PromptError, TextGeneratorError, WrongTypeError
+from syncheck.aggregators.names import AggregatorKind
+from syncheck.aligners import Aligner, AskedAligner, SpanAligner, TextGenerator, Unaligned
+from syncheck.base.errors import InputError, PromptError, TextGeneratorError, WrongTypeError
+from syncheck.base.progress import progress
+from syncheck.config import MonitorConfig
 from syncheck.evaluation.systems import best_aggregator
 from syncheck.evaluation.tables import EvaluationRow
 from syncheck.labelling.datasets import labelled_record, unlabelled_responses
 from syncheck.labelling.planting import Scored, Spoiler
-from syncheck.labelling.responses import LabelledResponse, LabelledSentence, prompt_of
-from syncheck.monitor import Monitor, Teacher
-from syncheck.segments import is_checkable
+from syncheck.labelling.responses import LabelledResponse, LabelledSentence, prompt_of, query_of, read_records
+from syncheck.model_monitor import ModelMonitor
+from syncheck.reading import EvidenceIndex
+from syncheck.text.sentences import is_checkable
 from syncheck.training.calibrate import sentences_needed
 from syncheck.training.enough import check_enough, check_labels, check_questions
 from syncheck.training.extract import measure, measure_to_parquet
@@ -31,6 +34,7 @@ from syncheck.training.fit import choose_thresholds, fit_measured, untrained_mon
 from syncheck.training.measured import MeasuredSentences
 from syncheck.training.provenance import instrument_of
 from syncheck.training.sets import LabelledSet
+from syncheck.verifier import Verifier
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -44,11 +48,16 @@ EXPECTED = 0.5
 """Share of faithful sentences that the scores assume; that among the made-up labels means nothing."""
 
 
+Teacher: TypeAlias = ModelMonitor | Aligner | TextGenerator | Literal["generic"]
+"""Source of labels for :func:`adapt_monitor`: a monitor, an aligner, a language model that is prompted for judgements,
+or ``"generic"``, the bundled verifier."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Adapted:
     """A monitor that was trained on made-up labels, with the labels and their evaluation."""
 
-    monitor: Monitor
+    monitor: ModelMonitor
     records: tuple[LabelledResponse, ...]
     """``task`` says how each came about: ``answer``, ``planted number``, ``planted name``, ``planted opposite``,
     ``planted negation``, ``planted ending``, ``transplanted`` or ``exchanged passages``."""
@@ -61,14 +70,14 @@ class Adapted:
     labels."""
 
     def counts(self) -> dict[str, tuple[int, int, int]]:
-        """Return the numbers of faithful, unfaithful and unlabelled sentences, by ``task``."""
+        """Count the faithful, unfaithful and unlabelled sentences, by ``task``."""
         found: dict[str, Counter[bool | None]] = {}
         for record in self.records:
             found.setdefault(str(record.task), Counter()).update(s.faithful for s in record.sentences or ())
         return {task: (labels[True], labels[False], labels[None]) for task, labels in sorted(found.items())}
 
     def card(self) -> str:
-        """Return a model card in Markdown."""
+        """Write a model card in Markdown."""
         rows = [f"| {task} | {yes} | {no} | {none} |" for task, (yes, no, none) in self.counts().items()]
         writers = sorted({record.generator for record in self.records})
         row, config, aggregator = self.held_out, self.monitor.config, self.monitor.aggregator
@@ -97,8 +106,11 @@ class Adapted:
         )
 
 
-_CARD = """# A monitor adapted without labels
-
+TITLE = "# A monitor adapted without labels"
+"""First line of the card."""
+_CARD = (
+    f"{TITLE}\n"
+    + """
 No person labelled the data that this monitor was trained on. It scores the sentences of `{model}` with
 the schema `{schema}` and an aggregator of the kind `{kind}`.
 
@@ -127,6 +139,7 @@ Prompts and responses that could not be used: {left_out}.
   is unfaithful, or {two} if two of them are; twice as many if only half of the sentences are to be released.
   Use `syncheck label --order random` and `syncheck calibrate`.
 """
+)
 
 
 def adapt_monitor(
@@ -144,6 +157,7 @@ def adapt_monitor(
     seed: int = 0,
     folder: str | Path | None = None,
     show_progress: bool | None = None,
+    kind: type[ModelMonitor],
 ) -> Adapted:
     """Train a monitor for a model from questions with passages, without labels.
 
@@ -175,6 +189,8 @@ def adapt_monitor(
         nothing.
     show_progress
         None shows progress bars on a terminal.
+    kind
+        Class of the monitor: :class:`syncheck.Monitor`.
 
     Returns
     -------
@@ -199,19 +215,20 @@ def adapt_monitor(
     if len(asked) < len(given):
         asked = unlabelled_responses(cast(list[Mapping[str, Any]], given))
     check_questions(asked, remedy=MORE_PROMPTS)
-    untrained = untrained_monitor(model, tokenizer, config, aligner)
+    untrained = untrained_monitor(model, tokenizer, config, aligner, kind=kind)
     judge = _Judge(teacher, untrained)
     kept = None if folder is None else Path(folder)
     if kept is not None:
         kept.mkdir(parents=True, exist_ok=True)
-    bars = None if show_progress is None else not show_progress
     left_out: dict[str, str] = {}
     answers = _answered(
-        untrained, asked, left_out, kept, samples=samples, max_new_tokens=max_new_tokens, seed=seed, disable=bars
+        untrained, asked, left_out, kept, samples=samples, max_new_tokens=max_new_tokens, seed=seed, shown=show_progress
     )
     why = f" (left out: {left_out})" if left_out else ""
     check_questions(answers, remedy=f"{MORE_PROMPTS}{why}")
-    scored = {answer.id: judge(answer) for answer in tqdm(answers, desc="teacher", unit=" answers", disable=bars)}
+    scored = {
+        answer.id: judge(answer) for answer in progress(answers, desc="teacher", unit=" answers", shown=show_progress)
+    }
     spoil = Spoiler(answers, scored, judge, sure, seed)
     records = [record for answer in answers for record in (_taught(answer, scored[answer.id], sure), *spoil(answer))]
     if kept is not None:
@@ -232,16 +249,16 @@ def adapt_monitor(
 class _Judge:
     """Scorer of every sentence of a response by the teacher."""
 
-    def __init__(self, teacher: Teacher, untrained: Monitor) -> None:
+    def __init__(self, teacher: Teacher, untrained: ModelMonitor) -> None:
         self._untrained = untrained
-        self._monitor: Monitor | None = None
+        self._monitor: ModelMonitor | None = None
+        self._verifier: Verifier | None = None
         self._aligner: Aligner | None = None
-        if isinstance(teacher, Monitor):
+        if isinstance(teacher, ModelMonitor):
             self._monitor, self.name = teacher, teacher.name or "a monitor"
         elif teacher == "generic":
-            generic = Monitor(untrained.model, untrained.tokenizer)
-            config = replace(generic.config, segmenter=untrained.config.segmenter)
-            self._monitor, self.name = generic.replaced(config=config), generic.name or teacher
+            self._verifier = Verifier(device=untrained.model.device)
+            self.name = self._verifier.name or teacher
         elif isinstance(teacher, str):
             raise InputError(
                 f"the only teacher with a name is 'generic'; found {teacher!r}. Load the teacher and pass the object"
@@ -266,9 +283,14 @@ class _Judge:
             prompt = self._monitor.prompt(question=response.question, context=response.passages)
             sentences = self._monitor.score(prompt, response.response).sentences
             return [(LabelledSentence(s.start, s.end, None), s.score) for s in sentences]
-        assert self._aligner is not None
         given = self._untrained.read(prompt_of(self._untrained, response), response.response)
         found = [LabelledSentence(span.start, span.end, None) for span in given.spans]
+        if self._verifier is not None:
+            places = [0, *(span.start for span in given.spans[1:]), len(response.response)]
+            pieces = [response.response[start:stop] for start, stop in pairwise(places)]
+            sentences = self._verifier.answer(query_of(response), sentences=pieces).sentences
+            return list(zip(found, (s.score for s in sentences), strict=True))
+        assert self._aligner is not None
         claims = {i: text for i, s in enumerate(found) if is_checkable(text := response.response[s.start : s.end])}
         asked = AskedAligner(self._aligner, response.question, EvidenceIndex(response.passages))
         scores: list[float | None] = [None] * len(found)
@@ -280,13 +302,13 @@ class _Judge:
         return list(zip(found, scores, strict=True))
 
 
-def _name_of(monitor: Monitor) -> str:
+def _name_of(monitor: ModelMonitor) -> str:
     name = monitor.model.config.name_or_path or type(monitor.model).__name__
     return Path(name).name if Path(name).exists() else str(name)
 
 
 def _answered(
-    untrained: Monitor,
+    untrained: ModelMonitor,
     asked: Sequence[LabelledResponse],
     left_out: dict[str, str],
     folder: Path | None,
@@ -294,14 +316,14 @@ def _answered(
     samples: int,
     max_new_tokens: int,
     seed: int,
-    disable: bool | None,
+    shown: bool | None,
 ) -> list[LabelledResponse]:
-    """Return the given answers and those of the model; an answer that was stored is not generated again."""
-    quick = Monitor(untrained.model, untrained.tokenizer, config=MonitorConfig(schema="paper-no-lid.v1"))
+    """Collect the given answers and those of the model; an answer that was stored is not generated again."""
+    quick = ModelMonitor(untrained.model, untrained.tokenizer, config=MonitorConfig(schema="paper-no-lid.v1"))
     facts = [instrument_of(quick), samples, max_new_tokens, seed]
     kept = {} if folder is None else dict(_kept_answers(folder / "answers.jsonl"))
     found = []
-    for given in tqdm(asked, desc="answers", unit=" prompts", disable=disable):
+    for given in progress(asked, desc="answers", unit=" prompts", shown=shown):
         record = replace(given, task=ANSWER, spans=None, sentences=None)
         content = json.dumps([*facts, record.question, record.passages, record.prompt_with_context])
         digest = hashlib.sha256(content.encode()).hexdigest()
@@ -325,17 +347,17 @@ def _answered(
 
 def _kept_answers(path: Path) -> Iterator[tuple[str, list[str]]]:
     if path.exists():
-        content = path.read_text(encoding="utf-8")
-        whole = content[: content.rfind("\n") + 1]
-        if whole != content:  # the last line was cut off by a kill
-            path.write_text(whole, encoding="utf-8")
-        for line in whole.splitlines():
-            entry = json.loads(line)
-            yield entry["digest"], entry["answers"]
+        content = path.read_bytes()
+        with path.open("r+b") as file:  # a kill may have cut off the last line
+            file.truncate(content.rfind(b"\n") + 1)
+        for entry in read_records(path):
+            yield entry.get("digest", str), list(entry.strings("answers"))
 
 
-def _write(quick: Monitor, record: LabelledResponse, digest: str, *, samples: int, max_new_tokens: int) -> list[str]:
-    """Return a greedy answer, then random ones; a prompt with the same options gets the same answers in any run."""
+def _write(
+    quick: ModelMonitor, record: LabelledResponse, digest: str, *, samples: int, max_new_tokens: int
+) -> list[str]:
+    """Generate a greedy answer, then random ones; a prompt with the same options gets the same answers in any run."""
     prompt = prompt_of(quick, record)
     texts = [quick.generate(prompt, do_sample=False, max_new_tokens=max_new_tokens).response]
     source = torch.Generator(quick.model.device).manual_seed(int(digest[:12], 16))
@@ -346,7 +368,7 @@ def _write(quick: Monitor, record: LabelledResponse, digest: str, *, samples: in
 
 
 def _taught(answer: LabelledResponse, scored: Scored, sure: float) -> LabelledResponse:
-    """Return an answer with the labels of which the teacher is sure."""
+    """Label an answer where the teacher is sure."""
     sentences = tuple(
         replace(s, faithful=None if score is None or 1 - sure < score < sure else score >= sure) for s, score in scored
     )
@@ -354,8 +376,12 @@ def _taught(answer: LabelledResponse, scored: Scored, sure: float) -> LabelledRe
 
 
 def _fitted(
-    untrained: Monitor, measured: MeasuredSentences, scored: Mapping[str, Scored], aggregator: AggregatorKind, seed: int
-) -> tuple[Monitor, EvaluationRow]:
+    untrained: ModelMonitor,
+    measured: MeasuredSentences,
+    scored: Mapping[str, Scored],
+    aggregator: AggregatorKind,
+    seed: int,
+) -> tuple[ModelMonitor, EvaluationRow]:
     """Train, and choose the thresholds on all sentences of the answers, with the teacher's scores as expectation."""
     chosen = LabelledSet.scored(measured, rule="overlap")
     check_enough(chosen, remedy=MORE_SURE)
@@ -363,7 +389,7 @@ def _fitted(
         *chosen.data, names=measured.schema.names, repeats=1, seed=seed, aggregators=(aggregator,)
     )
     monitor = fit_measured(untrained, measured, aggregator=kind, seed=seed, held_out=held_out)
-    assert monitor.aggregator is not None
+    assert isinstance(monitor, ModelMonitor) and monitor.aggregator is not None
     adapted = replace(monitor.aggregator, prior=EXPECTED)
     expected = {(name, s.start): score for name, answer in scored.items() for s, score in answer}
     owners = [measured.records[owner] for owner in measured.owners]

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from dataclasses import fields
 
-from syncheck.config import SegmenterConfig
-from syncheck.printable import shortened
-from syncheck.types import FeatureSchema
+from syncheck.base.printable import shortened
+from syncheck.results.types import FeatureSchema
+from syncheck.text.sentences.config import SegmenterConfig
 
 _MOST_SHOWN = 60
 
 
 def segmenters_apart(expected: SegmenterConfig, found: SegmenterConfig) -> tuple[str, str] | None:
-    """Return the fields in which two segmentations differ, with the values of each; None if there are none."""
+    """List the fields in which two segmentations differ, with the values of each; None if there are none."""
     values = [(f.name, getattr(expected, f.name), getattr(found, f.name)) for f in fields(SegmenterConfig)]
     if not (differing := [row for row in values if row[1] != row[2]]):
         return None
@@ -23,7 +23,7 @@ def segmenters_apart(expected: SegmenterConfig, found: SegmenterConfig) -> tuple
 
 
 def schemas_apart(expected: FeatureSchema, found: FeatureSchema) -> tuple[str, str] | None:
-    """Return the versions of two schemas or, within one version, the features that only one has; None if equal."""
+    """Name the versions of two schemas or, within one version, the features that only one has; None if equal."""
     if expected == found:
         return None
     if expected.version != found.version:

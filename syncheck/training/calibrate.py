@@ -11,16 +11,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from syncheck.aggregators import Aggregator, CalibrationMethod, RiskControlledThreshold, fit_calibration
-from syncheck.errors import InputError, InsufficientDataError
+from syncheck.base.checks import check_choice, scores_with_labels
+from syncheck.base.errors import InputError, InsufficientDataError
 from syncheck.evaluation.reliability import cross_fitted_calibration, expected_calibration_error
-from syncheck.given import check_choice, scores_with_labels
 from syncheck.labelling.labels import Rule
-from syncheck.monitor import Monitor
+from syncheck.model_monitor import ModelMonitor
+from syncheck.results.types import Floats
 from syncheck.training.enough import MORE_LABELS
 from syncheck.training.fit import choose_thresholds
 from syncheck.training.measured import MeasuredSentences, against_references, check_measured_by
 from syncheck.training.provenance import question_digests, refuse_seen
-from syncheck.types import Floats
+from syncheck.verifier import Verifier
 
 Thresholding = Literal["carried", "chosen"]
 
@@ -37,7 +38,7 @@ class ReleaseCurve:
     """(T,) float64: share of all sentences that reach the threshold."""
 
     def threshold_for(self, share: float) -> float:
-        """Return the lowest threshold at which at least this share, in (0, 1], of the released sentences is faithful.
+        """Find the lowest threshold at which at least this share, in (0, 1], of the released sentences is faithful.
 
         A share outside (0, 1] raises InputError, and one that no threshold reaches raises InsufficientDataError.
         """
@@ -70,7 +71,7 @@ def release_curve(scores: ArrayLike, y: ArrayLike) -> ReleaseCurve:
 class Calibrated:
     """A calibrated monitor, and the quality of its scores on the held-out sentences."""
 
-    monitor: Monitor
+    monitor: ModelMonitor | Verifier
     """The monitor. Its aggregator has a ``calibration`` and, if requested, a ``calibrated_threshold``; FOD's thresholds
     are on the calibrated scale."""
     raw: NDArray[np.float64]
@@ -99,7 +100,7 @@ class Calibrated:
 
 
 def calibrate_monitor(
-    monitor: Monitor,
+    monitor: ModelMonitor | Verifier,
     measured: MeasuredSentences,
     *,
     method: CalibrationMethod = "isotonic",
@@ -346,7 +347,7 @@ def choose_risk_controlled_threshold(
 
 
 def unfaithful_bound(unfaithful: int, released: int, *, confidence: float) -> float:
-    """Return the Clopper-Pearson upper bound on the share of unfaithful sentences, in [0, 1].
+    """Compute the Clopper-Pearson upper bound on the share of unfaithful sentences, in [0, 1].
 
     It is the share at which the probability of ``unfaithful`` or fewer among ``released`` independent sentences is
     ``1 - confidence``; 1 if all are unfaithful or there are none.
@@ -359,7 +360,7 @@ def unfaithful_bound(unfaithful: int, released: int, *, confidence: float) -> fl
 
 
 def one_of_each_group(groups: ArrayLike, *, seed: int) -> NDArray[np.int64]:
-    """Return the index of one random sentence of each group, in ascending order.
+    """Draw one random sentence of each group, as indices in ascending order.
 
     Draw once: trying seeds until a threshold pleases breaks its guarantee.
     """
@@ -384,7 +385,7 @@ def _sequence(values: Floats, risk: float, confidence: float) -> Iterator[float]
 
 
 def sentences_needed(unfaithful: int = 0, *, risk: float = 0.05, confidence: float = 0.9) -> int:
-    """Return the smallest number of released sentences that can include ``unfaithful`` ones under a bound of ``risk``.
+    """Count the fewest released sentences that can include ``unfaithful`` ones under a bound of ``risk``.
 
     That is the least number of labelled sentences above a threshold for which ``risk`` can be guaranteed with
     ``confidence``.
@@ -431,7 +432,7 @@ def _refusal(
 
 
 def _supported_risk(values: Floats, labels: NDArray[np.int64], *, above: float, confidence: float) -> float | None:
-    """Return the lowest risk, in hundredths, that the strictest threshold keeps; None if there is none below 1."""
+    """Find the lowest risk, in hundredths, that the strictest threshold keeps; None if there is none below 1."""
     for hundredths in range(math.floor(100 * above) + 1, 100):
         risk = hundredths / 100
         kept = values >= next(_sequence(values, risk, confidence))
@@ -441,7 +442,7 @@ def _supported_risk(values: Floats, labels: NDArray[np.int64], *, above: float, 
 
 
 def _more_needed(count: int, released: int, unfaithful: int, risk: float, confidence: float) -> int | None:
-    """Return how many more sentences would satisfy the strictest threshold at the observed rate; None if none would."""
+    """Count how many more sentences would satisfy the strictest threshold at the observed rate; None if none would."""
     from scipy.special import betainc
 
     if unfaithful == released:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from syncheck.errors import InputError
+from syncheck.base.errors import InputError
 from syncheck.labelling.responses import LabelledResponse
 from syncheck.training.sets import LabelledSet
 

@@ -17,9 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tqdm import tqdm
 
-from syncheck.corpus import Line, Store, Worker, answer_corpus, run_locally
-from syncheck.corpus.engines import PART_SIZE, Engine
-from syncheck.errors import (
+from syncheck.base.errors import (
     CheckpointError,
     InputError,
     PromptError,
@@ -27,24 +25,28 @@ from syncheck.errors import (
     TextGeneratorError,
     describe_failure,
 )
-from syncheck.files import UNFINISHED
+from syncheck.base.files import UNFINISHED
+from syncheck.base.progress import progress
+from syncheck.corpus import Line, Store, Worker, answer_corpus, run_locally
+from syncheck.corpus.engines import PART_SIZE, Engine
 from syncheck.labelling.datasets import labelled_responses
 from syncheck.labelling.labels import check_cut
-from syncheck.labelling.responses import LabelledResponse, prompt_of, response_from_json, response_to_json
+from syncheck.labelling.responses import LabelledResponse, prompt_of, query_of, response_from_json, response_to_json
+from syncheck.model_monitor import ModelMonitor
 from syncheck.replay import GivenResponse
+from syncheck.results.types import RagPrompt, SentenceScore, SentenceSpan
 from syncheck.scoring import not_finite
 from syncheck.training.measured import MeasuredSentences, joined
 from syncheck.training.parquet import provenance_of, read_parquet, write_parquet
 from syncheck.training.provenance import instrument_of
-from syncheck.types import RagPrompt
+from syncheck.verifier import Verifier
 
 if TYPE_CHECKING:
     from syncheck.decoding.scored import ScoredAnswer
-    from syncheck.monitor import Monitor
 
 
 def measure(
-    monitor: Monitor,
+    monitor: ModelMonitor | Verifier,
     records: Iterable[LabelledResponse | Mapping[str, Any]],
     *,
     batch_size: int = 1,
@@ -63,7 +65,7 @@ def measure(
         Number of responses replayed at once, of similar length; values agree with those of a batch of 1 up to rounding.
         A batch for which memory runs out is halved.
     show_progress
-        None shows a progress bar on a terminal.
+        None shows a progress bar on a terminal, and a line a minute elsewhere.
 
     Returns
     -------
@@ -84,8 +86,7 @@ def measure(
     """
     records = labelled_responses(records)
     check_sentences(monitor, records)
-    disable = None if show_progress is None else not show_progress
-    with tqdm(total=len(records), desc="responses", unit=" responses", disable=disable) as bar:
+    with progress(total=len(records), desc="responses", unit=" responses", shown=show_progress) as bar:
         measured = measure_records(monitor, records, batch_size=batch_size, bar=bar)
     _check_any(measured)
     return replace(measured, provenance=instrument_of(monitor))
@@ -98,19 +99,34 @@ def _check_any(measured: MeasuredSentences) -> None:
         )
 
 
-def check_sentences(monitor: Monitor, records: Iterable[LabelledResponse]) -> None:
+def check_sentences(monitor: ModelMonitor | Verifier, records: Iterable[LabelledResponse]) -> None:
     """Check, before measuring, that each labelled sentence will be measured as one; see :func:`check_cut`."""
     for record in records:
         if record.sentences is not None and not record.carry_labels:
             with suppress(PromptError):  # it will be left out
-                given = monitor.read(prompt_of(monitor, record), record.response)
-                check_cut(record, [(span.start, span.end) for span in given.spans])
+                check_cut(record, bounds_of(monitor, record))
+
+
+def bounds_of(monitor: ModelMonitor | Verifier, record: LabelledResponse) -> list[tuple[int, int]]:
+    """Return the characters of the sentences into which a response is cut."""
+    spans: Sequence[SentenceSpan]
+    if isinstance(monitor, Verifier):
+        spans = monitor.cut(record.response)
+    elif not monitor.reads_signals:
+        spans = monitor.verifier.cut(record.response)
+    else:
+        spans = monitor.read(prompt_of(monitor, record), record.response).spans
+    return [(span.start, span.end) for span in spans]
 
 
 def measure_records(
-    monitor: Monitor, records: Sequence[LabelledResponse], *, batch_size: int, bar: tqdm
+    monitor: ModelMonitor | Verifier, records: Sequence[LabelledResponse], *, batch_size: int, bar: tqdm
 ) -> MeasuredSentences:
     """Measure some records and advance a progress bar; as :func:`measure`, but they may have no sentence."""
+    verifier = monitor if isinstance(monitor, Verifier) else None if monitor.reads_signals else monitor.verifier
+    if verifier is not None:
+        return _read_as_text(monitor, verifier, records, bar=bar)
+    assert isinstance(monitor, ModelMonitor)
     kept: list[tuple[LabelledResponse, RagPrompt, GivenResponse]] = []
     left_out: dict[str, str] = {}
     for record in records:
@@ -131,40 +147,63 @@ def measure_records(
     for place, answer in monitor.replay_batch(
         [prompt for _, prompt, _ in kept],
         [given for _, _, given in kept],
-        signals=False,
         batch_size=batch_size,
         on_failure=leave_out,
     ):
-        has_context, measured = answer.scorer.prompt.has_context, [s for s in answer.signals if s.measured]
-        broken = next(filter(None, (not_finite(signals, has_context=has_context) for signals in measured)), None)
+        has_context = answer.scorer.query.has_context
+        broken = next(filter(None, (not_finite(signals, has_context=has_context) for signals in answer.signals)), None)
         if broken is not None:
             leave_out(place, broken)
             continue
-        reason = next((sentence.reason for sentence in answer.sentences if sentence.status == "failed"), None)
-        if reason is not None:
-            raise TextGeneratorError(
-                f"record {kept[place][0].id!r}: expected support for each sentence, but the {reason}. Fix that, or "
-                "remove the record, and measure again"
-            )
+        _require_support(kept[place][0], answer.sentences)
         answers[place] = answer
         bar.update()
-    done = sorted(answers)
-    return _measured(monitor, [kept[i][0] for i in done], left_out, [answers[i] for i in done])
+    done = [answers[place] for place in sorted(answers)]
+    activations = _stacked([signals.activations for answer in done for signals in answer.signals])
+    return _measured(
+        monitor, [kept[i][0] for i in sorted(answers)], left_out, [answer.sentences for answer in done], activations
+    )
+
+
+def _read_as_text(
+    monitor: ModelMonitor | Verifier, verifier: Verifier, records: Sequence[LabelledResponse], *, bar: tqdm
+) -> MeasuredSentences:
+    """Measure the features of text alone."""
+    answers = []
+    for record in records:
+        sentences = verifier.answer(query_of(record), record.response).sentences
+        _require_support(record, sentences)
+        answers.append(sentences)
+        bar.update()
+    return _measured(monitor, records, {}, answers, {})
+
+
+def _require_support(record: LabelledResponse, sentences: Sequence[SentenceScore]) -> None:
+    reason = next((sentence.reason for sentence in sentences if sentence.status == "failed"), None)
+    if reason is not None:
+        raise TextGeneratorError(
+            f"record {record.id!r}: expected support for each sentence, but the {reason}. Fix that, or remove the "
+            "record, and measure again"
+        )
 
 
 def _measured(
-    monitor: Monitor, records: Sequence[LabelledResponse], left_out: Mapping[str, str], answers: Sequence[ScoredAnswer]
+    monitor: ModelMonitor | Verifier,
+    records: Sequence[LabelledResponse],
+    left_out: Mapping[str, str],
+    answers: Sequence[Sequence[SentenceScore]],
+    activations: Mapping[int, NDArray[np.float32]],
 ) -> MeasuredSentences:
-    signals = [signal for answer in answers for signal in answer.signals]
-    rows = [list(sentence.features.values()) for answer in answers for sentence in answer.sentences]
-    bounds = [(s.span.start, s.span.end) for s in signals]
-    owners = [index for index, answer in enumerate(answers) for _ in answer.signals]
+    sentences = [sentence for answer in answers for sentence in answer]
+    rows = [list(sentence.features.values()) for sentence in sentences]
+    bounds = [(sentence.start, sentence.end) for sentence in sentences]
+    owners = [index for index, answer in enumerate(answers) for _ in answer]
     return MeasuredSentences(
         schema=monitor.schema,
         values=np.array(rows, np.float64).reshape(len(rows), len(monitor.schema.names)),
-        activations=_stacked([s.activations for s in signals]),
+        activations=activations,
         bounds=np.array(bounds, np.int64).reshape(len(bounds), 2),
-        texts=tuple(s.text for s in signals),
+        texts=tuple(sentence.text for sentence in sentences),
         owners=np.array(owners, np.int64),
         records=tuple(records),
         left_out=left_out,
@@ -196,19 +235,19 @@ class Shard:
             raise InputError(f"expected shard i of n with 1 <= i <= n; found {self.number} of {self.count}")
 
     def has(self, part: int) -> bool:
-        """Return True if a part, by its number from 0, belongs to this process."""
+        """Tell whether a part, by its number from 0, belongs to this process."""
         return part % self.count == self.number - 1
 
 
 class SentenceMeasurer:
     """Measures the sentences of labelled responses; a :data:`~syncheck.corpus.records.Worker`."""
 
-    def __init__(self, monitor: Monitor, *, batch_size: int = 1) -> None:
+    def __init__(self, monitor: ModelMonitor | Verifier, *, batch_size: int = 1) -> None:
         self._monitor = monitor
         self._batch_size = batch_size
 
     def __call__(self, lines: Sequence[Line]) -> list[dict[str, Any]]:
-        """Return the row of each line; TextGeneratorError if the aligner fails, so that the part is not stored."""
+        """Measure the row of each line; TextGeneratorError if the aligner fails, so that the part is not stored."""
         records = [response_from_json(line.content.decode()) for line in lines]
         with tqdm(disable=True) as bar:
             measured = measure_records(self._monitor, records, batch_size=self._batch_size, bar=bar)
@@ -220,7 +259,7 @@ class SentenceMeasurer:
 
 
 def _row(measured: MeasuredSentences, index: int) -> dict[str, Any]:
-    """Return the sentences of one response, with activations (N, H) as little-endian float32 in base64."""
+    """Write the sentences of one response, with activations (N, H) as little-endian float32 in base64."""
     own = np.flatnonzero(measured.owners == index)
     names = measured.schema.names
     return {
@@ -245,8 +284,8 @@ def _row(measured: MeasuredSentences, index: int) -> dict[str, Any]:
     }
 
 
-def _of_row(row: Mapping[str, Any], record: LabelledResponse, monitor: Monitor) -> MeasuredSentences:
-    """Return the sentences in a row that :func:`_row` wrote; none if the response was left out."""
+def _of_row(row: Mapping[str, Any], record: LabelledResponse, monitor: ModelMonitor | Verifier) -> MeasuredSentences:
+    """Read the sentences in a row that :func:`_row` wrote; none if the response was left out."""
     sentences = row.get("sentences", [])
     names = monitor.schema.names
     rows = [[np.nan if s["features"][name] is None else s["features"][name] for name in names] for s in sentences]
@@ -267,7 +306,7 @@ def _of_row(row: Mapping[str, Any], record: LabelledResponse, monitor: Monitor) 
 
 
 def measure_to_parquet(
-    monitor: Monitor,
+    monitor: ModelMonitor | Verifier,
     records: Iterable[LabelledResponse | Mapping[str, Any]],
     output: str | Path,
     *,
@@ -336,9 +375,13 @@ def measure_to_parquet(
     folder = output.with_name(f"{output.name}.parts")
     if not folder.exists() and (finished := _read(output, provenance)) is not None:
         return finished
+    own = [record for i, record in enumerate(records) if shard.has(i // part_size)]
+    if is_new := not folder.exists():
+        check_sentences(monitor, own)  # what is refused must leave no folder
     with Store(folder, facts, shared=shard.count > 1) as store:
-        lacking = [(i, record) for i, record in enumerate(records) if store.key(lines[i]) not in store]
-        check_sentences(monitor, [record for i, record in lacking if shard.has(i // part_size)])
+        if not is_new:
+            lacking = {record.id for i, record in enumerate(records) if store.key(lines[i]) not in store}
+            check_sentences(monitor, [record for record in own if record.id in lacking])
         answer_corpus(
             lines,
             store,
@@ -368,19 +411,19 @@ def _content(record: LabelledResponse) -> bytes:
     return response_to_json(replace(record, source=None, line=None)).encode()
 
 
-def _facts(monitor: Monitor) -> dict[str, str]:
-    """Return the facts, besides the records, that determine the values, by name."""
+def _facts(monitor: ModelMonitor | Verifier) -> dict[str, str]:
+    """Collect the facts, besides the records, that determine the values, by name."""
     config = asdict(monitor.config)
     return {
         "config": json.dumps({name: config[name] for name in ("schema", "layers", "segmenter")}),
         **instrument_of(monitor),
-        "dtype": str(monitor.model.dtype),
-        "LID references": _references(monitor),
+        **({} if isinstance(monitor, Verifier) else {"dtype": str(monitor.model.dtype)}),
+        "LID references": "none" if isinstance(monitor, Verifier) else _references(monitor),
         "version": version("syncheck"),
     }
 
 
-def _references(monitor: Monitor) -> str:
+def _references(monitor: ModelMonitor) -> str:
     if monitor.lid_references is None:
         return "none"
     digest = hashlib.sha256()
@@ -391,7 +434,7 @@ def _references(monitor: Monitor) -> str:
 
 
 def _read(path: Path, provenance: dict[str, str]) -> MeasuredSentences | None:
-    """Return the sentences in a file; None if it is missing, damaged or of another run."""
+    """Read the sentences in a file; None if it is missing, damaged or of another run."""
     with suppress(CheckpointError):
         if provenance_of(path) == provenance:
             return read_parquet(path)

@@ -5,28 +5,30 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from syncheck.aggregators import Aggregator
 from syncheck.aggregators.estimators import check_classifier
-from syncheck.alignment import Aligner, load_aligner
-from syncheck.config import AggregatorKind, MonitorConfig, ProbabilisticClassifier
-from syncheck.errors import InputError, LeftOutWarning
+from syncheck.aggregators.names import AggregatorKind, ProbabilisticClassifier
+from syncheck.aligners import Aligner, load_aligner
+from syncheck.base.checks import labels_found, real_numbers
+from syncheck.base.errors import InputError, LeftOutWarning
+from syncheck.config import MonitorConfig
 from syncheck.evaluation.crossval import Folding, cross_validate
 from syncheck.evaluation.systems import best_aggregator
-from syncheck.given import labels_found, real_numbers
 from syncheck.labelling.datasets import labelled_responses
 from syncheck.labelling.labels import Rule
 from syncheck.labelling.responses import LabelledResponse
-from syncheck.monitor import Monitor
+from syncheck.model_monitor import ModelMonitor
 from syncheck.training.enough import HELD_OUT_FOLDS, MORE_LABELS, check_enough, check_questions
 from syncheck.training.extract import measure
 from syncheck.training.measured import MeasuredSentences, check_measured_by, left_out_lines
 from syncheck.training.provenance import question_digests
 from syncheck.training.sets import LabelledSet
+from syncheck.verifier import Verifier
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -35,6 +37,9 @@ BACKTRACK_ALARMS = 0.1
 PRUNE_ALARMS = 0.25
 """Largest shares of faithful sentences that may fall below each threshold. Backtracking costs a search, so it must be
 rare; pruning only chooses among existing samples, so it may be stricter."""
+
+
+Kind = TypeVar("Kind", bound=ModelMonitor)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +96,8 @@ def fit_monitor(
     rule: Rule = "overlap",
     seed: int = 0,
     show_progress: bool | None = None,
-) -> Monitor:
+    kind: type[Kind],
+) -> Kind:
     """Train a monitor for a model from labelled responses.
 
     Parameters
@@ -114,6 +120,8 @@ def fit_monitor(
         Seed of the aggregator, and of the folds on which the thresholds are chosen.
     show_progress
         None shows a progress bar on a terminal.
+    kind
+        Class of the monitor: :class:`syncheck.Monitor`.
 
     Returns
     -------
@@ -138,11 +146,13 @@ def fit_monitor(
     _check_aggregator(aggregator)
     given = labelled_responses(records)
     check_questions(given, remedy=MORE_LABELS)
-    untrained = untrained_monitor(model, tokenizer, config, aligner)
+    untrained = untrained_monitor(model, tokenizer, config, aligner, kind=kind)
     measured = measure(untrained, given, show_progress=show_progress)
     if lines := left_out_lines(measured):
         warnings.warn("not all responses are trained on\n" + "\n".join(lines), LeftOutWarning, stacklevel=2)
-    return fit_measured(untrained, measured, aggregator=aggregator, rule=rule, seed=seed)
+    trained = fit_measured(untrained, measured, aggregator=aggregator, rule=rule, seed=seed)
+    assert isinstance(trained, kind)
+    return trained
 
 
 def _check_aggregator(aggregator: object) -> None:
@@ -159,22 +169,24 @@ def untrained_monitor(
     tokenizer: PreTrainedTokenizerBase,
     config: MonitorConfig | None,
     aligner: Aligner | None | Literal["bundled"],
-) -> Monitor:
-    """Return the monitor that measures the training data; parameters as in :func:`fit_monitor`."""
+    *,
+    kind: type[Kind],
+) -> Kind:
+    """Make the monitor that measures the training data; parameters as in :func:`fit_monitor`."""
     aligner = load_aligner(aligner, device=model.device) if aligner == "bundled" else aligner
-    return Monitor(model, tokenizer, config=config or MonitorConfig(), aligner=aligner)
+    return kind(model, tokenizer, config=config or MonitorConfig(), aligner=aligner)
 
 
 def fit_measured(
-    untrained: Monitor,
+    untrained: ModelMonitor | Verifier,
     measured: MeasuredSentences,
     *,
     aggregator: AggregatorKind | ProbabilisticClassifier | Literal["best"] = "best",
     rule: Rule = "overlap",
     seed: int = 0,
     held_out: NDArray[np.float64] | None = None,
-) -> Monitor:
-    """Train the aggregator of a monitor on sentences that it has measured; see :func:`fit_monitor`.
+) -> ModelMonitor | Verifier:
+    """Train the aggregator of a monitor or a verifier on sentences that it has measured; see :func:`fit_monitor`.
 
     Parameters
     ----------
@@ -216,7 +228,7 @@ def fit_measured(
             "best_aggregator returns for these sentences, or None"
         )
     thresholds = choose_thresholds(held_out, chosen.y)
-    # What no sentence of these has, a number say, or no aligner measured, is NaN throughout.
+    # A feature that none of these sentences has, such as a number, or that no aligner measured, is NaN throughout.
     trained = Aggregator.fit(
         chosen.features(np.arange(len(chosen.y))),
         chosen.y,
@@ -225,10 +237,12 @@ def fit_measured(
         seed=seed,
         allow_unmeasured=True,
     )
+    measures = isinstance(untrained, ModelMonitor)
+    references = {"lid_references": measured.lid_references(chosen.labels, chosen.used)} if measures else {}
     return untrained.replaced(
         config=replace(untrained.config, backtrack_threshold=thresholds.backtrack, prune_threshold=thresholds.prune),
         aggregator=trained,
-        lid_references=measured.lid_references(chosen.labels, chosen.used),
+        **references,
         name=None,
         trained_on=question_digests(chosen.records),
     )

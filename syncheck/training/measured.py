@@ -10,19 +10,21 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from syncheck.config import LID_REFERENCES, SegmenterConfig
-from syncheck.errors import InputError, MismatchError
+from syncheck.base.errors import InputError, MismatchError
+from syncheck.config import LID_REFERENCES
 from syncheck.labelling.labels import Rule, check_cut, label_sentences
 from syncheck.labelling.responses import LabelledResponse, Selection
-from syncheck.lexical import has_letter
-from syncheck.segments import is_checkable
+from syncheck.results.types import FeatureSchema
 from syncheck.signals import LidReferences
+from syncheck.text.sentences import is_checkable
+from syncheck.text.sentences.config import SegmenterConfig
+from syncheck.text.words import has_letter
 from syncheck.training.apart import schemas_apart, segmenters_apart
 from syncheck.training.provenance import check_same_instrument, instrument_of
-from syncheck.types import FeatureSchema
+from syncheck.verifier import Verifier
 
 if TYPE_CHECKING:
-    from syncheck.monitor import Monitor
+    from syncheck.model_monitor import ModelMonitor
 
 UNLABELLED = -1
 
@@ -53,7 +55,7 @@ class MeasuredSentences:
     """Model, aligner and other known facts of the measurement, by name."""
 
     def bounds_of(self, record: int) -> list[tuple[int, int]]:
-        """Return the characters, half-open, of each sentence of the record with this index."""
+        """List the characters, half-open, of each sentence of the record with this index."""
         return [(int(start), int(end)) for start, end in self.bounds[self.owners == record]]
 
     @property
@@ -93,7 +95,7 @@ class MeasuredSentences:
         return np.array([self.records[i].has_context for i in self.owners], dtype=np.bool_)
 
     def labels(self, *, rule: Rule = "overlap", implicit_true: bool = True) -> NDArray[np.int64]:
-        """Return labels (N,): 1 faithful, 0 unfaithful, -1 none; see :func:`syncheck.labelling.label_sentences`."""
+        """Label the sentences, (N,), by :func:`label_sentences`: 1 faithful, 0 unfaithful, -1 none."""
         labels = np.ones(len(self.texts), np.int64)
         for index, record in enumerate(self.records):
             own, bounds = self.owners == index, self.bounds_of(index)
@@ -106,13 +108,13 @@ class MeasuredSentences:
         return labels
 
     def references(self, labels: NDArray[np.int64], train: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the sentences whose activations serve as LID references: the first faithful ones of ``train``."""
+        """Choose the sentences whose activations serve as LID references: the first faithful ones of ``train``."""
         has_state = np.isfinite(next(iter(self.activations.values()))[train]).all(1) if self.activations else True
         kept: NDArray[np.int64] = train[(labels[train] == 1) & has_state][: self.max_references]
         return kept
 
     def features(self, labels: NDArray[np.int64], train: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return features (N, F) whose LID references come only from the sentences ``train``.
+        """Compute features (N, F) whose LID references come only from the sentences ``train``.
 
         A sentence is never compared with references of its own group, so that training sentences are measured like new
         ones.
@@ -128,7 +130,7 @@ class MeasuredSentences:
         return values
 
     def lid_references(self, labels: NDArray[np.int64], train: NDArray[np.int64]) -> LidReferences | None:
-        """Return the LID references for new sentences, in half precision if that suffices; None without LID."""
+        """Build the LID references for new sentences, in half precision if that suffices; None without LID."""
         if not self.activations:
             return None
         kept = self.references(labels, train)
@@ -199,7 +201,7 @@ def _check_alike(first: MeasuredSentences, other: MeasuredSentences) -> None:
 
 
 def _given_label(record: LabelledResponse, start: int, end: int) -> bool | None:
-    """Return the label of a part by the record's own sentences that overlap it: unfaithful wins, then no label."""
+    """Label a part by the record's own sentences that overlap it: unfaithful wins, then no label."""
     shared = [s for s in record.sentences or () if start < s.end and s.start < end]
     if not shared and is_checkable(record.response[start:end]):
         raise InputError(
@@ -238,7 +240,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def select_sentences(measured: MeasuredSentences, selection: Selection, *, source: object) -> MeasuredSentences:
-    """Return the sentences of the selected responses, labelled by the spans that count; ``left_out`` stays as it is."""
+    """Select sentences of the selected responses, labelled by the spans that count; ``left_out`` stays as it is."""
     kept = selection.kept(measured.records, source)
     chosen = np.flatnonzero(np.isin(measured.owners, kept))
     return replace(
@@ -252,9 +254,10 @@ def select_sentences(measured: MeasuredSentences, selection: Selection, *, sourc
     )
 
 
-def against_references(measured: MeasuredSentences, monitor: Monitor) -> MeasuredSentences:
-    """Return the sentences with LID against a monitor's own references; NaN at layers without references."""
-    values, lid_references = measured.values.copy(), monitor.lid_references
+def against_references(measured: MeasuredSentences, monitor: ModelMonitor | Verifier) -> MeasuredSentences:
+    """Recompute LID against a monitor's own references; NaN at layers without references."""
+    values = measured.values.copy()
+    lid_references = None if isinstance(monitor, Verifier) else monitor.lid_references
     for layer, states in measured.activations.items():
         column = measured.schema.names.index(f"lid_layer_{layer}")
         values[:, column] = (
@@ -267,7 +270,7 @@ def against_references(measured: MeasuredSentences, monitor: Monitor) -> Measure
 
 def check_measured_by(
     measured: MeasuredSentences,
-    monitor: Monitor,
+    monitor: ModelMonitor | Verifier,
     *,
     source: object = "the data",
     remedy: str = "Pass the monitor that measured it, or measure it again with this one",

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from syncheck.config import SegmenterConfig
-from syncheck.errors import CheckpointError, MissingExtraError
-from syncheck.files import replaced
+from syncheck.base.errors import CheckpointError, MissingExtraError
+from syncheck.base.files import replaced
+from syncheck.features.schemas import feature_schema
 from syncheck.labelling.responses import LabelledResponse, response_from_json, response_to_json
-from syncheck.schemas import feature_schema
+from syncheck.text.sentences.config import SegmenterConfig
 from syncheck.training.measured import MeasuredSentences
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ def read_parquet(path: str | Path) -> MeasuredSentences:
 
 
 def provenance_of(path: str | Path) -> dict[str, str]:
-    """Return the provenance of the values in a file, by name; empty if the file does not have it.
+    """Read the provenance of the values in a file, by name; empty if the file does not have it.
 
     Errors are those of :func:`read_parquet`.
     """
@@ -148,7 +148,7 @@ def _reading(path: str | Path) -> Iterator[Any]:
 
 
 def _facts(path: str | Path, schema: pa.Schema) -> dict[str, Any]:
-    """Return the facts in the metadata, after checking their digest and layout."""
+    """Read the facts in the metadata, after checking their digest and layout."""
     metadata = schema.metadata or {}
     facts = dict(json.loads(metadata[_KEY]))
     layout = facts.get("layout", 1)
@@ -163,7 +163,7 @@ def _facts(path: str | Path, schema: pa.Schema) -> dict[str, Any]:
 
 
 def _digest(noted: bytes, schema: pa.Schema) -> bytes:
-    """Return a digest of the metadata and the columns' names, which no checksum of a page covers."""
+    """Compute a digest of the metadata and the columns' names, which no checksum of a page covers."""
     return hashlib.sha256(noted + json.dumps(schema.names).encode()).hexdigest().encode()
 
 
@@ -184,7 +184,7 @@ def _check_readable(unfinished: Path, place: Path) -> None:
 
 
 def _responses(table: pa.Table, facts: Mapping[str, Any]) -> tuple[LabelledResponse, ...]:
-    """Return the responses of the rows and those without a sentence, in their original order."""
+    """Read the responses of the rows and those without a sentence, in their original order."""
     found = {int(index): text for index, text in facts["without sentence"].items()}
     for index, text in zip(table["owner"].to_pylist(), table[_RESPONSE].to_pylist(), strict=True):
         if text is not None:
@@ -200,7 +200,7 @@ def _activations(table: pa.Table) -> dict[int, np.ndarray]:
 
 
 def _states(column: pa.ChunkedArray, name: str) -> np.ndarray:
-    """Return the lists of a column as rows (N, H)."""
+    """Stack the lists of a column as rows (N, H)."""
     import pyarrow.compute as compute
 
     widths = compute.list_value_length(column).unique().to_pylist()

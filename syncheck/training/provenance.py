@@ -9,33 +9,33 @@ from dataclasses import replace
 from operator import eq
 from typing import TYPE_CHECKING
 
-from syncheck.alignment import identity_of, weights_of
-from syncheck.checkpoint import fingerprint
-from syncheck.errors import InputError, MismatchError
+from syncheck.aligners import identity_of, weights_of
+from syncheck.base.errors import InputError, MismatchError
+from syncheck.base.pretrained import fingerprint, same_weights
 from syncheck.labelling.groups import first_names
 from syncheck.labelling.responses import LabelledResponse
-from syncheck.pretrained import same_weights
+from syncheck.verifier import Verifier
 
 if TYPE_CHECKING:
-    from syncheck.monitor import Monitor
+    from syncheck.model_monitor import ModelMonitor
 
 _INSTRUMENT = ("model", "weights sha256", "aligner", "aligner weights sha256", "template")
 _NAMED_BY = {"weights sha256": "model", "aligner weights sha256": "aligner"}
 """Digests of weights, and the facts that name what they belong to."""
 
 
-def instrument_of(monitor: Monitor) -> dict[str, str]:
-    """Return the facts that determine a monitor's measurements, together with schema and segmentation, by name.
+def instrument_of(monitor: ModelMonitor | Verifier) -> dict[str, str]:
+    """Collect the facts that determine a monitor's measurements, together with schema and segmentation, by name.
 
     A digest of weights that is None is left out.
     """
-    model = fingerprint(monitor.model, monitor.tokenizer)
+    model = {} if isinstance(monitor, Verifier) else fingerprint(monitor.model, monitor.tokenizer)
     facts = {
-        "weights sha256": model.pop("weights_sha256"),
-        "model": json.dumps(model, sort_keys=True),
+        "weights sha256": model.pop("weights_sha256", None),
+        "model": json.dumps(model, sort_keys=True) if model else None,
         "aligner": identity_of(monitor.aligner),
         "aligner weights sha256": weights_of(monitor.aligner),
-        "template": str(monitor.config.template),
+        "template": None if isinstance(monitor, Verifier) else str(monitor.config.template),
     }
     return {name: fact for name, fact in facts.items() if fact is not None}
 
@@ -52,9 +52,8 @@ def check_same_instrument(expected: Mapping[str, str], found: Mapping[str, str],
 
 
 def _shown(provenance: Mapping[str, str], name: str) -> str:
-    """Return a fact and, for weights, what they belong to."""
-    of = provenance.get(_NAMED_BY.get(name, ""))
-    return provenance[name] if of is None else f"{provenance[name]} of {of}"
+    """Format a fact; for weights, what they belong to, since nobody knows a digest by sight."""
+    return provenance.get(_NAMED_BY.get(name, name), "others")
 
 
 DIGITS = 16
@@ -62,7 +61,7 @@ DIGITS = 16
 
 
 def question_digests(records: Iterable[LabelledResponse]) -> set[str]:
-    """Return digests that identify the questions of records, for a monitor's ``trained_on``.
+    """Compute digests that identify the questions of records, for a monitor's ``trained_on``.
 
     There are two for each question: one of it with its passages, and one of it with its group. They do not depend on
     the answer, ids or white space.
@@ -71,7 +70,7 @@ def question_digests(records: Iterable[LabelledResponse]) -> set[str]:
 
 
 def grouped_by_question(records: Sequence[LabelledResponse]) -> tuple[LabelledResponse, ...]:
-    """Return the records with a single group for those with the same question over the same passages.
+    """Give a single group to records with the same question over the same passages.
 
     Groups that share a question are merged under the name of the first of them, so that files that name groups
     differently can be split into folds together.
@@ -80,8 +79,8 @@ def grouped_by_question(records: Sequence[LabelledResponse]) -> tuple[LabelledRe
     return tuple(replace(record, group=name) for record, name in zip(records, names, strict=True))
 
 
-def seen_records(monitor: Monitor, records: Sequence[LabelledResponse]) -> list[LabelledResponse]:
-    """Return the records whose questions a monitor was trained or calibrated on.
+def seen_records(monitor: ModelMonitor | Verifier, records: Sequence[LabelledResponse]) -> list[LabelledResponse]:
+    """Find the records whose questions a monitor was trained or calibrated on.
 
     A question is known if it was asked over the same passages or within the same group.
     """
@@ -90,7 +89,7 @@ def seen_records(monitor: Monitor, records: Sequence[LabelledResponse]) -> list[
 
 
 def refuse_seen(
-    monitor: Monitor,
+    monitor: ModelMonitor | Verifier,
     records: Sequence[LabelledResponse],
     *,
     reason: str = "and a calibration needs held-out ones; pass other data",

@@ -9,12 +9,12 @@ from typing import Literal, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
-from syncheck.config import AggregatorKind
-from syncheck.errors import InputError
+from syncheck.aggregators.names import AggregatorKind
+from syncheck.base.checks import check_choice
+from syncheck.base.errors import InputError
 from syncheck.evaluation.crossval import FoldFeatures, Folding, cross_validate
 from syncheck.evaluation.metrics import BootstrapSamples
 from syncheck.evaluation.transfer import PAPER_RUNS, AurocMatrix, Cell, cell
-from syncheck.given import check_choice
 from syncheck.labelling.labels import Rule
 from syncheck.labelling.responses import LabelledResponse
 from syncheck.training.measured import MeasuredSentences
@@ -37,7 +37,7 @@ class LabelledSet:
 
     @classmethod
     def scored(cls, measured: MeasuredSentences, *, rule: Rule) -> LabelledSet:
-        """Return the labelled sentences that get a score, with their labels by a rule."""
+        """Select the labelled sentences that get a score, with their labels by a rule."""
         return cls(measured, measured.labels(rule=rule), np.flatnonzero(measured.checkable & measured.labelled))
 
     @property
@@ -76,17 +76,17 @@ class LabelledSet:
         return {record.id for record in self.measured.records}
 
     def features(self, train: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return features (N, F) whose LID references are among the sentences ``train`` (indices below N)."""
+        """Compute features (N, F) whose LID references are among the sentences ``train`` (indices below N)."""
         return self.measured.features(self.labels, self.used[train])[self.used]
 
     def of(self, ids: Collection[str]) -> LabelledSet:
-        """Return only the sentences of the responses with these ids."""
+        """Keep only the sentences of the responses with these ids."""
         kept = [self.measured.records[owner].id in ids for owner in self.measured.owners[self.used]]
         return replace(self, used=self.used[np.array(kept, np.bool_)])
 
 
 def labelled_set(measured: MeasuredSentences, name: SetName) -> LabelledSet:
-    """Return a benchmark set of measured sentences; see :data:`SetName`. An unknown name raises InputError."""
+    """Select a benchmark set of measured sentences; see :data:`SetName`. An unknown name raises InputError."""
     check_choice(name, "the set", SetName)
     if name == "strict":
         used = np.flatnonzero(measured.with_letter & measured.with_context & measured.labelled)

@@ -11,8 +11,8 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from syncheck.aggregators import Aggregator, fit_calibration, make_aggregator
-from syncheck.errors import CheckpointError, InputError, MismatchError
-from syncheck.types import FeatureSchema
+from syncheck.base.errors import CheckpointError, InputError, MismatchError
+from syncheck.results.types import FeatureSchema
 
 KINDS = ("lr", "xgb", "mlp")
 ALL_KINDS = (*KINDS, "ensemble", "monotone")

@@ -15,8 +15,8 @@ from syncheck.aggregators import (
     RiskControlledThreshold,
     fit_calibration,
 )
-from syncheck.errors import CheckpointError, InputError
-from syncheck.types import FeatureSchema
+from syncheck.base.errors import CheckpointError, InputError
+from syncheck.results.types import FeatureSchema
 
 SCHEMA = FeatureSchema("test.v1", ("min_prob", "align_score"), ("", ""), (1, 1))
 METHODS = ("isotonic", "platt")

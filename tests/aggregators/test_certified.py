@@ -8,8 +8,8 @@ from sklearn.dummy import DummyClassifier
 
 from syncheck.aggregators import Aggregator, score_bounds
 from syncheck.aggregators.calibration import IsotonicCalibration, PlattCalibration
-from syncheck.errors import InputError
-from syncheck.types import Bounds, FeatureSchema
+from syncheck.base.errors import InputError
+from syncheck.results.types import Bounds, FeatureSchema
 
 NAMES = ("a", "b", "c", "d", "e")
 SCHEMA = FeatureSchema("test.v1", NAMES, ("probability, [0, 1]",) * 5, (1, 1, -1, 0, 0))

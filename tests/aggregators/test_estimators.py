@@ -14,8 +14,8 @@ from sklearn.svm import SVC
 
 from syncheck.aggregators import Aggregator
 from syncheck.aggregators.monotone import MonotoneLogisticRegression
-from syncheck.errors import CheckpointError, InputError, UntrustedTypesError
-from syncheck.types import FeatureSchema
+from syncheck.base.errors import CheckpointError, InputError, UntrustedTypesError
+from syncheck.results.types import FeatureSchema
 
 SCHEMA = FeatureSchema("made-up.v1", ("overlap", "entropy", "length"), ("share", "nats", "words"), (1, -1, 0))
 

@@ -8,7 +8,7 @@ from doubles import PASSAGES, QUESTION
 
 from syncheck import Aggregator, Monitor, MonitorConfig, feature_schema
 from syncheck.aggregators import PlattCalibration
-from syncheck.errors import InputError
+from syncheck.base.errors import InputError
 from syncheck.testing import WordAligner
 
 SCHEMA = feature_schema("paper-no-lid.v1", ())

@@ -9,8 +9,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from syncheck.aggregators.kinds import KINDS, fit_model
 from syncheck.aggregators.monotone import MonotoneLogisticRegression
-from syncheck.errors import CheckpointError
-from syncheck.schemas import feature_schema
+from syncheck.base.errors import CheckpointError
+from syncheck.features.schemas import feature_schema
 
 
 def sample(rows=200, columns=3, seed=0):

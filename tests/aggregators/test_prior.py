@@ -7,8 +7,8 @@ import pytest
 
 from syncheck import load_kit
 from syncheck.aggregators import Aggregator
-from syncheck.errors import CheckpointError, InputError
-from syncheck.schemas import feature_schema
+from syncheck.base.errors import CheckpointError, InputError
+from syncheck.features.schemas import feature_schema
 
 SCHEMA = feature_schema("paper-no-lid.v1", ())
 RNG = np.random.default_rng(0)

@@ -8,8 +8,8 @@ from sklearn.neural_network import MLPClassifier
 
 from syncheck import Monitor, MonitorConfig, feature_schema
 from syncheck.aggregators import Aggregator
-from syncheck.errors import CheckpointError, MismatchError
-from syncheck.types import FeatureSchema
+from syncheck.base.errors import CheckpointError, MismatchError
+from syncheck.results.types import FeatureSchema
 
 LID = ("lid_layer_15", "lid_layer_16", "lid_layer_17")
 ORDER = (

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from syncheck.aggregators import Aggregator
 from syncheck.aggregators.trees import Forest
-from syncheck.errors import CheckpointError
-from syncheck.types import FeatureSchema
+from syncheck.base.errors import CheckpointError
+from syncheck.results.types import FeatureSchema
 
 SCHEMA = FeatureSchema("test.v1", ("a", "b", "c"), ("",) * 3, (1, 1, 0))
 

@@ -9,8 +9,8 @@ from command_runs import LLAMA
 from doubles import ANSWER, PASSAGES, QUESTION, rewrite
 
 from syncheck import Monitor, MonitorConfig, load_aligner
+from syncheck.base.errors import CheckpointError, MismatchError
 from syncheck.cli import main
-from syncheck.errors import CheckpointError, MismatchError
 from syncheck.training import provenance_of
 
 GOLDEN = LLAMA.parents[1]

@@ -10,7 +10,7 @@ from boundaries import ROOT
 from command_runs import LLAMA
 from packaging.requirements import Requirement
 
-from syncheck.alignment import reader_network
+from syncheck.aligners.reader import network as reader_network
 from syncheck.cli import doctor, main
 
 

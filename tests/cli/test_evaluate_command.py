@@ -13,7 +13,7 @@ from syncheck import SegmenterConfig, feature_schema
 from syncheck.aggregators import make_aggregator
 from syncheck.cli import main
 from syncheck.evaluation import auroc_table, benchmark_systems, held_out_scores, out_of_fold_scores
-from syncheck.segments import ENGLISH_ABBREVIATIONS
+from syncheck.text.sentences import ENGLISH_ABBREVIATIONS
 from syncheck.training import joined, labelled_set, read_parquet, write_parquet
 
 KINDS = {"lr", "xgb", "mlp", "ensemble"}

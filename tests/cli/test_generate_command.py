@@ -27,7 +27,7 @@ OPTIONS = {
     "until": ("any", ["fod"]),
     "max-sentences": ("9", ["fod", "fod-backtrack"]),
     "on-exhausted": ("stop", ["fod"]),
-    "message": ("No.", ["fod", "abstain"]),
+    "message": ("No.", ["fod", "fod-backtrack", "abstain"]),
     "propose": ("sample", ["fod"]),
     "branches": ("4", ["fod"]),
     "max-skips": ("2", ["fod"]),
@@ -81,7 +81,9 @@ def test_every_decoder_answers(files, decoder):
 
 
 def test_abstaining_says_the_message(files):
-    for decoder, options in (("abstain", []), ("fod", ["--prune-threshold", "1", "--on-exhausted", "abstain"])):
+    fod = ["--prune-threshold", "1"]
+    asked = (("abstain", []), ("fod", fod), ("fod", [*fod, "--on-exhausted", "abstain"]), ("fod-backtrack", []))
+    for decoder, options in asked:
         message = ["--backtrack-threshold", "1", "--message", "I do not know."]
         code, (answer,) = generate(files, decoder, *options, *message)
         assert (code, answer["response"], answer["stop"]) == (0, "I do not know.", "abstained")
@@ -169,11 +171,6 @@ def test_options_of_other_decoders_are_refused(files, decoder, capsys):
     assert decoder in message
     named = dict(re.findall(r"--([a-z-]+) is for ([a-z, -]+?)(?=[;.])", message))
     assert named == {name: ", ".join(OPTIONS[name][1]) for name in foreign}
-
-
-def test_a_message_of_fod_needs_abstaining(files, capsys):
-    arguments = ["generate", "--input", str(files / "in.jsonl"), "--decoder", "fod", "--message", "No."]
-    assert main(arguments) == 2 and "--on-exhausted" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

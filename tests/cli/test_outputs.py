@@ -14,8 +14,8 @@ import torch
 from command_runs import LLAMA, read, record, write
 from doubles import QUESTION
 
+from syncheck.base.files import replaced
 from syncheck.cli import main
-from syncheck.files import replaced
 
 MODEL = ["--model", str(LLAMA), "--aligner", "none"]
 
@@ -247,7 +247,7 @@ def test_an_id_that_json_cannot_carry_is_that_records_error(score, line):
 
 
 def test_an_output_that_json_cannot_carry_is_that_records_error(score, monkeypatch):
-    from syncheck.report import Report
+    from syncheck.results import Report
 
     whole = Report.to_dict
 

@@ -10,8 +10,8 @@ from measured_doubles import yes_and_no
 from sklearn.linear_model import LogisticRegression
 
 from syncheck import Monitor, MonitorConfig, feature_schema
+from syncheck.base.errors import InputError
 from syncheck.cli import main
-from syncheck.errors import InputError
 from syncheck.training import fit_measured, write_parquet
 
 SCHEMA = "paper-no-lid.v1"

@@ -10,10 +10,10 @@ import made_up
 import pytest
 from command_runs import record, write
 
+from syncheck.base.errors import InputError, MismatchError
 from syncheck.checkpoint import packaged_monitor
 from syncheck.cli import main
 from syncheck.corpus import RecordScorer, Store, answer_corpus, corpus_lines, run_on_ray, score_dataset
-from syncheck.errors import InputError, MismatchError
 from syncheck.kit import ASSETS, load_kit
 from syncheck.training import SentenceMeasurer, measure_to_parquet
 
@@ -55,7 +55,7 @@ def golden_monitor(folder):
     import torch
 
     from syncheck import Monitor, load_aligner
-    from syncheck.pretrained import load_model
+    from syncheck.base.pretrained import load_model
 
     torch.set_num_threads(1)
     return Monitor(*load_model(str(folder), "cpu"), aligner=load_aligner("bundled"))

@@ -5,10 +5,10 @@ import json
 import pytest
 import scale
 
+from syncheck.base.errors import CheckpointError, InputError
 from syncheck.cli import main
 from syncheck.corpus import Rate, Rates, estimate, load_rates
 from syncheck.corpus.plan import BUNDLED_RATES, save_rates
-from syncheck.errors import CheckpointError, InputError
 
 
 def rate(context, answer, workers, seconds, memory=1000.0, batch=None):

@@ -1,6 +1,8 @@
 """A corpus into a store: killed = not killed, changed = refused, bad rows are rows."""
 
+import hashlib
 import json
+import os
 from pathlib import Path
 
 import pandas
@@ -10,9 +12,10 @@ import pytest
 from command_runs import LLAMA, record, run_until_killed, write
 
 from syncheck import load_kit
+from syncheck.base.errors import CheckpointError, InputError, MismatchError
 from syncheck.cli import main
 from syncheck.corpus import RecordScorer, Store, answer_corpus, corpus_lines, count_lines
-from syncheck.errors import InputError, MismatchError
+from syncheck.corpus.store import stored_rows
 
 FACTS = {"--decoder": "greedy", "version": "1"}
 
@@ -105,20 +108,130 @@ def test_the_manifest_is_only_an_index(corpus, tmp_path):
     assert answered(store, corpus, make_worker=never) == whole
 
 
-def test_a_damaged_part_is_put_aside_and_made_again(corpus, tmp_path, caplog):
+def test_a_record_that_only_the_manifest_has_is_answered(corpus, tmp_path, caplog):
     store = tmp_path / "store"
     whole = answered(store, corpus)
-    first, second, _ = parts(store)
-    (store / first).write_bytes((store / first).read_bytes()[:-9])
-    content = (store / second).read_bytes()
-    key = parquet.read_table(store / second)["key"][0].as_py()
-    (store / second).write_bytes(content.replace(key[:8].encode(), b"0" * 8, 1))
-    (store / f"{first}.unfinished-0").write_bytes(b"PAR1")
+    first, *_, last = parts(store)
+    manifest = json.loads((store / "_manifest.json").read_text())
+    manifest["parts"][first]["keys"] += manifest["parts"].pop(last)["keys"]
+    (store / "_manifest.json").write_text(json.dumps(manifest))
+    (store / last).unlink()
     assert answered(store, corpus) == whole
-    assert caplog.text.count("put aside") == 2
-    assert (store / second).read_bytes() == content
+    assert "1 record of earlier runs is in no part" in caplog.text
+    assert parts(store)[-1] == last
+
+
+def truncated(content):
+    return content[:-9]
+
+
+def of_another_key(content):
+    key = parquet.read_table(pa.BufferReader(content))["key"][0].as_py()
+    return content.replace(key[:8].encode(), b"0" * 8, 1)
+
+
+def flipped(content):
+    middle = len(content) // 3
+    return content[:middle] + bytes([content[middle] ^ 0x40]) + content[middle + 1 :]
+
+
+@pytest.mark.parametrize("damage", [truncated, of_another_key, flipped, lambda content: b""])
+def test_a_part_that_rotted_is_put_aside_and_made_again(corpus, tmp_path, caplog, damage):
+    store = tmp_path / "store"
+    whole = answered(store, corpus)
+    part = store / parts(store)[1]
+    content, times = part.read_bytes(), part.stat()
+    part.write_bytes(damage(content))
+    os.utime(part, ns=(times.st_atime_ns, times.st_mtime_ns))
+    (store / "part-9.unfinished-0").write_bytes(b"PAR1")
+    with pytest.raises(CheckpointError, match="run the command"):
+        list(stored_rows(store))
+    assert answered(store, corpus) == whole
+    assert part.read_bytes() == content and (store / f"_damaged-{part.name}").read_bytes() == damage(content)
+    assert caplog.text.count("put aside") == 1
     assert not list(store.glob("*unfinished*"))
     assert len(pandas.read_parquet(store)) == 5
+
+
+@pytest.mark.parametrize(
+    "kind", ["a pipe", "a link to nothing", "a folder", "a copy", "of another run", "another table"]
+)
+def test_what_is_no_part_is_put_aside(corpus, tmp_path, caplog, kind):
+    store = tmp_path / "store"
+    whole = answered(store, corpus)
+    checksum = parts(store)[0][-len("0123456789abcdef.parquet") :]
+    path = store / f"part-000077-{checksum}"
+    if kind == "a pipe":
+        os.mkfifo(path)
+    elif kind == "a link to nothing":
+        path.symlink_to("nowhere")
+    elif kind == "a folder":
+        path.mkdir()
+    elif kind == "a copy":
+        path.write_bytes((store / parts(store)[0]).read_bytes())
+    elif kind == "of another run":
+        answered(tmp_path / "other", corpus, facts=FACTS | {"--decoder": "fod"})
+        for part in (tmp_path / "other").glob("part-*"):
+            part.rename(path)
+    else:
+        parquet.write_table(pa.table({"key": [1]}), path)
+        run = hashlib.sha256(json.dumps(json.loads((store / "_run.json").read_text()), sort_keys=True).encode())
+        digest = hashlib.sha256(run.hexdigest().encode() + path.read_bytes()).hexdigest()
+        path.rename(store / f"part-000077-{digest[:16]}.parquet")
+    with pytest.raises(CheckpointError, match="run the command"):
+        list(stored_rows(store))
+    assert answered(store, corpus, make_worker=never) == whole
+    assert caplog.text.count("put aside") == 1
+    assert len(pandas.read_parquet(store)) == 5
+
+
+def test_rows_that_rot_while_the_store_is_open_are_refused(corpus, tmp_path):
+    answered(tmp_path / "store", corpus)
+    with Store(tmp_path / "store", FACTS) as store:
+        part = tmp_path / "store" / parts(tmp_path / "store")[0]
+        part.write_bytes(flipped(part.read_bytes()))
+        with pytest.raises(CheckpointError, match="damaged"):
+            list(store.rows())
+
+
+@pytest.mark.parametrize("note", [b"", b"[" * 10**5, b'"text"', b"\xff", None])
+def test_a_damaged_note_is_refused(corpus, tmp_path, note):
+    store = tmp_path / "store"
+    answered(store, corpus)
+    (store / "_run.json").unlink()
+    if note is None:
+        os.mkfifo(store / "_run.json")
+    else:
+        (store / "_run.json").write_bytes(note)
+    with pytest.raises(CheckpointError, match=r"_run\.json"):
+        answered(store, corpus)
+
+
+def test_a_store_of_another_version_is_refused(corpus, tmp_path):
+    store = tmp_path / "store"
+    answered(store, corpus)
+    note = json.loads((store / "_run.json").read_text())
+    (store / "_run.json").write_text(json.dumps(note | {"format": "syncheck.store.v1"}))
+    with pytest.raises(MismatchError, match="format"):
+        answered(store, corpus)
+    with pytest.raises(CheckpointError, match="format"):
+        list(stored_rows(store))
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs a folder that even root cannot write")
+def test_a_folder_that_cannot_be_written_is_refused(corpus):
+    with pytest.raises(InputError, match="cannot"):
+        answered(Path("/proc/self"), corpus)
+    with pytest.raises(InputError, match="cannot"):
+        answered(Path("/proc/self/store"), corpus)
+
+
+@pytest.mark.parametrize("kind", ["a pipe", "a link to nothing"])
+def test_a_corpus_with_what_is_no_file_is_refused(corpus, kind):
+    (os.mkfifo if kind == "a pipe" else lambda path: path.symlink_to("nowhere"))(corpus / "c.jsonl")
+    for read in (lambda: list(corpus_lines(str(corpus))), lambda: count_lines(str(corpus))):
+        with pytest.raises(InputError, match=r"c\.jsonl"):
+            read()
 
 
 def test_more_records_are_added_and_equal_ones_are_answered_once(corpus, tmp_path):

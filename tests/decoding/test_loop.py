@@ -3,8 +3,8 @@
 import pytest
 
 from fod.returning import Returning, drain
+from syncheck.base.errors import InputError
 from syncheck.decoding import prepare_generation, take_step
-from syncheck.errors import InputError
 
 
 def counted(number):

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from syncheck import RagPrompt, feature_schema, load_aligner
+from syncheck.results.types import SentenceSignals, SentenceSpan
 from syncheck.scoring import SentenceScorer
 from syncheck.testing import WordAligner
-from syncheck.types import SentenceSignals, SentenceSpan
 
 PROMPT = RagPrompt("Who?", ("Ann met Bob.",), "with", "without", (1, 2), (2,))
 SCORER = SentenceScorer(PROMPT, schema=feature_schema("syncheck.v3", ()), aggregator=None, aligner=WordAligner())

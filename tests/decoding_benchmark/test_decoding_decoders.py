@@ -25,7 +25,7 @@ from decoding import (
 from doubles import PASSAGES, QUESTION
 
 from fod import FODGenerator, RepairConfig, RerankGenerator, Thresholds
-from syncheck.errors import InputError
+from syncheck.base.errors import InputError
 
 LIMITS = DecodingLimits(max_new_tokens=24, backtrack_threshold=0.5, prune_threshold=0.4, best_of=3, seed=5)
 

@@ -7,7 +7,7 @@ import pytest
 from decoding import decoder_figures, difference
 from judged import judged
 
-from syncheck.errors import InputError
+from syncheck.base.errors import InputError
 from syncheck.evaluation.metrics import BootstrapSamples, bootstrap_interval
 
 GREEDY = [

@@ -10,10 +10,10 @@ from decoding import AnswerJudge, EvaluatedAnswer, JudgedProposition
 from judged import answer, judged
 
 from syncheck import load_aligner
-from syncheck.errors import InputError
+from syncheck.base.errors import InputError
 from syncheck.labelling import RuleBasedPropositioner
+from syncheck.results.types import Support
 from syncheck.testing import WordAligner
-from syncheck.types import Support
 
 PASSAGES = ("red green blue one two three four",)
 

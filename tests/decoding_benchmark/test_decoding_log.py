@@ -6,7 +6,7 @@ import pytest
 from decoding import AnswerLog
 from judged import judged
 
-from syncheck.errors import CheckpointError, MismatchError
+from syncheck.base.errors import CheckpointError, MismatchError
 
 SETTINGS = {"seed": 0, "pair": (1, 2)}
 ODD = "line\u2028and\u0085break"

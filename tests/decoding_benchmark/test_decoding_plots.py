@@ -10,7 +10,7 @@ pytest.importorskip("matplotlib")
 
 from decoding import decoder_figures, plot_curves, plot_sweep, plot_tradeoff
 
-from syncheck.errors import InputError, MissingExtraError
+from syncheck.base.errors import InputError, MissingExtraError
 
 
 @pytest.fixture(autouse=True)

@@ -6,7 +6,7 @@ import pytest
 from decoding import ABSTAIN_MATCHED, CAD_PASSING, JudgedProposition, Verdict, passing, withheld, withheld_below
 from judged import judged
 
-from syncheck.errors import InputError
+from syncheck.base.errors import InputError
 
 
 def _scored(prompt, *scores, text=None):

@@ -9,7 +9,7 @@ import pytest
 import quality_bench
 from decoding import AnswerLog
 
-from syncheck.errors import InputError, MismatchError, PromptError, RecordError
+from syncheck.base.errors import InputError, MismatchError, PromptError, RecordError
 from syncheck.testing import WordAligner
 
 PROMPTS = [

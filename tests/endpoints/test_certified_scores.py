@@ -1,7 +1,6 @@
 """Certified scores hold whatever a server leaves out, and what no distribution can have is refused."""
 
 import json
-from dataclasses import replace
 from random import Random
 
 import numpy as np
@@ -12,9 +11,9 @@ from hypothesis import strategies as st
 
 from syncheck import Monitor, MonitorConfig, feature_schema
 from syncheck.aggregators import Aggregator
-from syncheck.decoding.measuring import unmeasured
+from syncheck.base.errors import EndpointError
 from syncheck.endpoints import EndpointReplay, KnownTokens, SglangServer, VllmServer
-from syncheck.errors import EndpointError
+from syncheck.results.types import SentenceSignals
 from syncheck.testing import WordAligner
 
 SCHEMA = "paper-no-lid.v1"
@@ -103,16 +102,15 @@ def exact(monitor, response, server):
         "entropy": -(np.exp(with_context) * with_context).sum(-1),
         "kl": (np.exp(with_context) * (with_context - without)).sum(-1),
     }
+    parts = [(span, slice(span.token_start, span.token_end)) for span in response.spans]
     signals = [
-        replace(
-            sentence,
-            measured=True,
-            **{
-                name: values[sentence.span.token_start : sentence.span.token_end].astype(np.float32)
-                for name, values in columns.items()
-            },
+        SentenceSignals(
+            text=TEXT[span.start : span.end],
+            span=span,
+            token_ids=np.array(response.token_ids[part]),
+            **{name: values[part].astype(np.float32) for name, values in columns.items()},
         )
-        for sentence in unmeasured(response.token_ids, response.spans, response.transcript)
+        for span, part in parts
     ]
     prompt = monitor.prompt(question=QUESTION, context=PASSAGES)
     return monitor.scorer(prompt).answers([signals], earlier=[()])[0]

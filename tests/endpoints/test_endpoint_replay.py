@@ -8,8 +8,8 @@ from transformers import AutoConfig, AutoModelForCausalLM
 
 from syncheck import Monitor, MonitorConfig, feature_schema
 from syncheck.aggregators import Aggregator
+from syncheck.base.errors import EndpointError, InputError, MismatchError, NotReadyError
 from syncheck.endpoints import Connection, EndpointReplay, SglangServer, VllmServer
-from syncheck.errors import EndpointError, InputError, MismatchError, NotReadyError
 from syncheck.kit import demo_questions, load_kit
 from syncheck.testing import WordAligner
 
@@ -293,6 +293,31 @@ class TestErrors:
         ]
         for kind in KINDS:
             assert np.isneginf(client(scripted, kind).replay([1, 2], [3], top=0).log_prob).all()
+
+    @pytest.mark.parametrize("key", ["a\nsecret", "sécret", " "])
+    def test_a_key_that_no_header_can_carry_is_refused_without_it(self, key):
+        with pytest.raises(InputError, match="api_key must be one line") as caught:
+            Connection("http://localhost", api_key=key)
+        assert "cret" not in str(caught.value)
+
+    @pytest.mark.parametrize("status", [200, 401])
+    def test_a_key_is_stripped_and_never_quoted(self, scripted, status):
+        scripted.scripted = [(status, "you sent Bearer secret-key\nforged")]
+        with pytest.raises(EndpointError) as caught:
+            client(scripted, "vllm", api_key="secret-key\n").replay([1, 2], [3], top=1)
+        assert "you sent Bearer [key]" in str(caught.value) and "secret-key" not in str(caught.value)
+        assert "\n" not in str(caught.value)
+
+    def test_an_answer_is_read_up_to_a_limit(self, scripted, monkeypatch):
+        monkeypatch.setattr("syncheck.base.connection.MOST_BYTES", 1000)
+        scripted.scripted = [(200, "[" * 2000)]
+        with pytest.raises(EndpointError, match="more than 1000 bytes"):
+            client(scripted, "vllm").replay([1, 2], [3], top=1)
+
+    def test_deep_json_is_no_answer(self, scripted):
+        scripted.scripted = [(200, "[" * 100_000)]
+        with pytest.raises(EndpointError, match="no JSON object"):
+            client(scripted, "vllm").replay([1, 2], [3], top=1)
 
     @pytest.mark.parametrize("options", [{"timeout_s": 0}, {"retries": -1}, {"backoff_s": -1.0}])
     def test_numbers_that_make_no_sense(self, options):

@@ -5,7 +5,7 @@ import pytest
 from sklearn.metrics import roc_auc_score
 
 from syncheck.aggregators import make_aggregator
-from syncheck.errors import InputError
+from syncheck.base.errors import InputError
 from syncheck.evaluation import (
     System,
     auroc_table,
@@ -16,7 +16,7 @@ from syncheck.evaluation import (
     fold_numbers,
     out_of_fold_scores,
 )
-from syncheck.schemas import feature_schema
+from syncheck.features.schemas import feature_schema
 from syncheck.training import choose_thresholds
 
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from syncheck.aggregators import fit_calibration
-from syncheck.errors import InputError
+from syncheck.base.errors import InputError
 from syncheck.evaluation import ReliabilityBin, cross_fitted_calibration, expected_calibration_error, reliability_bins
 
 

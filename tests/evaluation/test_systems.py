@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from syncheck.errors import InputError
+from syncheck.base.errors import InputError
 from syncheck.evaluation import (
     ablation_systems,
     aggregator_systems,

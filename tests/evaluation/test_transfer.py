@@ -10,7 +10,7 @@ from sklearn.metrics import roc_auc_score
 
 from syncheck import SegmenterConfig, feature_schema
 from syncheck.aggregators import make_aggregator
-from syncheck.errors import InputError, MismatchError
+from syncheck.base.errors import InputError, MismatchError
 from syncheck.evaluation import (
     cross_validate,
     fold_numbers,

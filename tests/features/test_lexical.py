@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from syncheck.lexical import ContextLexicon, LexicalShares, content_words, lexical_shares, novel_pairs, share
+from syncheck.text.words import ContextLexicon, LexicalShares, content_words, lexical_shares, novel_pairs, share
 
 PASSAGES = ["The Seine crosses Paris, France's capital.", "It had 2,102,650 people in 2023; 3.5% fewer."]
 LEXICON = ContextLexicon.from_passages(PASSAGES)

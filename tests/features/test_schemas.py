@@ -1,8 +1,8 @@
 import pytest
 
 from syncheck import feature_schema
-from syncheck.errors import InputError
-from syncheck.schemas import FEATURES, SCHEMAS, beyond_endpoints, feature_groups, needs_lid, needs_signals
+from syncheck.base.errors import InputError
+from syncheck.features.schemas import FEATURES, SCHEMAS, beyond_endpoints, feature_groups, needs_lid, needs_signals
 
 EARLIER = ("support", "pair_overlap", "copied_run")
 
@@ -52,7 +52,7 @@ def test_which_schemas_need_the_model():
 
 
 def test_a_feature_of_a_new_group_needs_the_model(monkeypatch):
-    monkeypatch.setattr("syncheck.schemas.SCHEMAS", {"new": (*SCHEMAS["syncheck.v4"], "new_signal")})
+    monkeypatch.setattr("syncheck.features.schemas.SCHEMAS", {"new": (*SCHEMAS["syncheck.v4"], "new_signal")})
     assert needs_signals("new")
 
 

@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from syncheck.errors import InputError
+from syncheck.base.errors import InputError
+from syncheck.features.schemas import FEATURES, SCHEMAS, SentenceText, feature_schema, needs_signals
 from syncheck.features.sentence import sentence_features
-from syncheck.lexical import ContextLexicon
-from syncheck.schemas import FEATURES, SCHEMAS, EarlierSentences, SentenceText, feature_schema, needs_signals
-from syncheck.types import FeatureSchema, SentenceSignals, SentenceSpan, Support
+from syncheck.reading.claim import EarlierSentences
+from syncheck.results.types import FeatureSchema, SentenceSignals, SentenceSpan, Support
+from syncheck.text.words import ContextLexicon
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "signals"
 ALL = feature_schema("syncheck.v3", (4, 2))
@@ -217,7 +218,7 @@ def columns(rows):
 
 @pytest.mark.parametrize("name", [feature.name for feature in FEATURES])
 def test_a_schema_needs_the_model_if_a_feature_is_lost_without_it(monkeypatch, name):
-    monkeypatch.setattr("syncheck.schemas.SCHEMAS", {"text": SCHEMAS["syncheck.v4"], "one": (name,)})
+    monkeypatch.setattr("syncheck.features.schemas.SCHEMAS", {"text": SCHEMAS["syncheck.v4"], "one": (name,)})
     one = feature_schema("one", (4,))
     nothing = [nan, nan]
     without_model = features(signals(nothing, without=nothing, entropy=nothing, kl=nothing), one)

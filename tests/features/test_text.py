@@ -3,11 +3,13 @@ from math import isnan
 
 import pytest
 
-from syncheck.features.groundedness import ContextChunks, packaged_rarity
-from syncheck.features.sentence import CONTRASTS_BELOW, outweighs_contrasts, statement, text_features
-from syncheck.lexical import ContextLexicon
-from syncheck.schemas import TEXT_FEATURES, feature_schema
-from syncheck.types import Support
+from syncheck.features.schemas import TEXT_FEATURES, feature_schema
+from syncheck.features.sentence import CONTRASTS_BELOW, outweighs_contrasts, text_features
+from syncheck.reading.wording import ContextChunks
+from syncheck.results.types import Support
+from syncheck.text.rarity import packaged_rarity
+from syncheck.text.statements import statement
+from syncheck.text.words import ContextLexicon
 
 PASSAGES = ["The bridge opened in 1967.", "It has two lanes."]
 

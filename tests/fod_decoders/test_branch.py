@@ -16,9 +16,10 @@ from fod import (
     repair,
     repair_trace_of,
 )
+from fod.config import ABSTENTION
 from fod.returning import drain
 from syncheck import SentenceScore
-from syncheck.errors import InputError
+from syncheck.base.errors import InputError
 from syncheck.kit import demo_questions, load_kit
 from syncheck.testing import scripted_monitor
 
@@ -81,7 +82,7 @@ class TestRunnerUps:
 
     def test_the_end_of_the_text_is_no_branch(self):
         out = answer(decoder({"It is in Spain.": 0.6, "It is": 0.4}))
-        assert (out.report.response, out.report.stop) == ("", "nothing_passed")
+        assert (out.report.response, out.report.stop) == (ABSTENTION, "abstained")
         assert all(text != "It is" for step in out.search.rounds for text in texts(step.candidates))
 
     def test_the_contrast_prefers_what_the_passages_say(self):
@@ -151,12 +152,12 @@ class TestCuts:
         out = answer(decoder(answers, self.SUPPORTS))
         assert (out.report.response, [s.text for s in out.dropped]) == (self.CUT, [self.LONG])
         assert [c.is_cut for c in out.search.rounds[0].candidates] == [False, True]
-        assert answer(decoder({self.LONG: 0.99, self.CUT: 0.01}, self.SUPPORTS)).report.response == ""
+        assert answer(decoder({self.LONG: 0.99, self.CUT: 0.01}, self.SUPPORTS)).report.response == ABSTENTION
 
     def test_a_place_where_the_full_stop_comes_third(self):
         other = "Lyon is large, has two rivers and lies in Peru."
         answers, supports = {self.LONG: 0.5, other: 0.3, self.CUT: 0.2}, self.SUPPORTS | {other: 0.1}
-        assert answer(decoder(answers, supports, cuts=0)).report.response == ""
+        assert answer(decoder(answers, supports, cuts=0)).report.response == ABSTENTION
         assert answer(decoder(answers, supports)).report.response == self.CUT
 
     def test_a_whole_sentence_comes_first(self):
@@ -192,7 +193,7 @@ class TestHidden:
         supports = {"It is in Spain.": 0.1, "It is in Peru.": 0.1}
         assert answer(decoder(text, supports)).report.response.strip() == "It is in France."
         out = answer(decoder(text, supports, max_skips=1))
-        assert (out.report.response, out.report.stop, len(out.report.hidden)) == ("", "nothing_passed", 1)
+        assert (out.report.response, out.report.stop, len(out.report.hidden)) == (ABSTENTION, "abstained", 1)
         assert [s.text for s in out.dropped] == ["It is in Spain.", "It is in Peru."]
 
     def test_a_last_sentence_is_not_hidden(self):

@@ -8,7 +8,7 @@ from transformers import TextStreamer
 from transformers.generation import LogitsProcessorList
 
 from fod import AbstainGenerator, BacktrackGenerator, CADGenerator, FLAREGenerator, RerankGenerator
-from syncheck.errors import InputError
+from syncheck.base.errors import InputError
 from syncheck.testing import SentenceGrammar
 
 

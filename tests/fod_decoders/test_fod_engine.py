@@ -9,10 +9,10 @@ from test_fod_generator import grammar
 
 from fod import FODConfig, FODGenerator, SentenceProposer, Thresholds, search
 from syncheck import SegmenterConfig
+from syncheck.base.errors import NotReadyError
 from syncheck.decoding import SearchSession, prepare_generation
-from syncheck.errors import NotReadyError
 from syncheck.prompts import build_prompt
-from syncheck.types import SentenceSignals
+from syncheck.results.types import SentenceSignals
 
 TEXTS = (" No.", " He is a player.", " The farm in New South Wales lies far from any other farm.")
 FILLER = 5

@@ -7,7 +7,7 @@ from test_fod_generator import decoder, grammar, response_of
 
 from fod import FLAREGenerator
 from syncheck import prompt_from_texts
-from syncheck.errors import InputError, WrongTypeError
+from syncheck.base.errors import InputError, WrongTypeError
 
 FOUND = ["He plays for the Brumbies, far from the farm.", PASSAGES[1]]
 

@@ -7,7 +7,7 @@ from test_fod_generator import decoder
 from transformers.generation import LogitsProcessor, LogitsProcessorList
 
 from fod import BestOfNGenerator, CADGenerator, FLAREGenerator, FODGenerator, RepairConfig
-from syncheck.errors import InputError
+from syncheck.base.errors import InputError
 from syncheck.testing import SentenceGrammar
 
 

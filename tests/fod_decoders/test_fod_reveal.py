@@ -10,7 +10,7 @@ from test_fod_search import Scripted, config, text
 from fod import ImmediateReveal, Progress, VerifiedReveal, walk
 from fod.returning import Returning
 from syncheck import EndEvent, RetractEvent, SentenceEvent
-from syncheck.errors import InputError
+from syncheck.base.errors import InputError
 
 
 def told(greedy, samples, reveal, **options):

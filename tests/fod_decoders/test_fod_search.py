@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from fod import Beam, Candidate, FODConfig, Thresholds, search
 from syncheck import MonitorConfig, SentenceScore
-from syncheck.errors import InputError
+from syncheck.base.errors import InputError
 
 
 def sentence(text, score, status=None):

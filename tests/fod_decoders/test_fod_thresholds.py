@@ -9,7 +9,7 @@ from test_fod_generator import grammar
 
 from fod import AbstainGenerator, BacktrackGenerator, FODConfig, FODGenerator, RepairConfig, Thresholds
 from syncheck import Monitor, MonitorConfig, RiskControlledThreshold
-from syncheck.errors import InputError, NotReadyError
+from syncheck.base.errors import InputError, NotReadyError
 from syncheck.testing import FormulaAggregator
 
 

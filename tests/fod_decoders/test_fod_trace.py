@@ -5,7 +5,8 @@ from test_fod_reveal import SAMPLES
 from test_fod_search import config, run
 
 from fod import trace_of
-from syncheck.report import Answer, Case, TraceNode, render_html
+from syncheck.report import render_html
+from syncheck.results import Answer, Case, TraceNode
 
 
 def shape(nodes):

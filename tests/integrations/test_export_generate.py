@@ -9,8 +9,8 @@ from doubles import PASSAGES, QUESTION
 
 from fod import FODGenerator, export_generate
 from syncheck import Monitor, MonitorConfig, load_kit
+from syncheck.base.errors import InputError, WrongTypeError
 from syncheck.cli import main
-from syncheck.errors import InputError, WrongTypeError
 from syncheck.testing import SentenceGrammar
 
 THRESHOLDS = {"backtrack_threshold": 0.5, "prune_threshold": 0.5}
@@ -92,13 +92,51 @@ def test_transformers_asks_before_it_runs_the_code(folder, monitor):
         monitor.model.generate(custom_generate=folder, trust_remote_code=False, question=QUESTION, context=PASSAGES)
 
 
-def test_a_folder_of_another_s_is_left_alone(tmp_path):
-    module = tmp_path / "custom_generate" / "generate.py"
-    module.parent.mkdir()
-    module.write_text("def generate(model): ...\n")
-    with pytest.raises(InputError, match=r"generate\.py"):
+OWN_FILES = ("custom_generate/generate.py", "custom_generate/requirements.txt", "README.md")
+
+
+def contents(folder):
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("name", OWN_FILES)
+@pytest.mark.parametrize("content", [b"somebody's own", b"\xff", b"", None])
+def test_a_file_of_another_s_is_left_alone_and_nothing_is_written(tmp_path, capsys, name, content):
+    path = tmp_path / name
+    path.parent.mkdir(exist_ok=True)
+    if content is None:
+        path.symlink_to("nowhere")
+    else:
+        path.write_bytes(content)
+    before = contents(tmp_path)
+    assert main(["export-generate", str(tmp_path)]) == 2
+    assert name in capsys.readouterr().err
+    assert contents(tmp_path) == before
+
+
+@pytest.mark.parametrize("name", OWN_FILES)
+def test_an_own_file_that_was_changed_is_left_alone(tmp_path, name):
+    export_generate(tmp_path)
+    with (tmp_path / name).open("a", encoding="utf-8") as file:
+        file.write("a remark\n")
+    before = contents(tmp_path)
+    with pytest.raises(InputError, match=name):
         export_generate(tmp_path)
-    assert module.read_text() == "def generate(model): ...\n"
+    assert contents(tmp_path) == before
+
+
+def test_an_export_replaces_an_earlier_one(tmp_path):
+    export_generate(tmp_path / "new", monitor="owner/monitor", monitor_revision="v1")
+    export_generate(tmp_path / "old")
+    (tmp_path / "old" / "custom_generate" / "requirements.txt").write_text("syncheck>=0.1.0\n")
+    export_generate(tmp_path / "old", monitor="owner/monitor", monitor_revision="v1")
+    assert contents(tmp_path / "old") == contents(tmp_path / "new")
+
+
+def test_a_folder_that_cannot_be_made_is_refused(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="cannot write"):
+        export_generate(tmp_path / "file" / "folder")
 
 
 @pytest.mark.parametrize(

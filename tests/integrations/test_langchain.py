@@ -10,7 +10,7 @@ from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableLambda, RunnablePassthrough
 
-from syncheck.errors import InputError, SyncheckError, WrongTypeError
+from syncheck.base.errors import InputError, SyncheckError, WrongTypeError
 from syncheck.integrations.langchain import FaithfulnessCallback, FaithfulnessCheck
 from syncheck.testing import scripted_monitor
 

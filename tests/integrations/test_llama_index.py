@@ -10,7 +10,7 @@ from llama_index.core.llms import CompletionResponse, CustomLLM, LLMMetadata
 from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.schema import NodeWithScore, TextNode
 
-from syncheck.errors import InputError, WrongTypeError
+from syncheck.base.errors import InputError, WrongTypeError
 from syncheck.integrations.llama_index import SupportPostprocessor, score_response
 from syncheck.testing import scripted_monitor
 

@@ -3,7 +3,7 @@
 import pytest
 
 from syncheck import Monitor, MonitorConfig, load_kit
-from syncheck.errors import InputError, WrongTypeError
+from syncheck.base.errors import InputError, WrongTypeError
 from syncheck.integrations import assert_faithful, generic, score
 from syncheck.testing import scripted_monitor
 
@@ -48,7 +48,8 @@ def test_a_phrase_of_conversation_claims_nothing():
     monitor = load_kit("generic")
     answer = "The Avon bridge opened in 1967. I hope this helps!"
     report = assert_faithful(answer, PASSAGES, monitor=monitor)
-    assert [sentence.status for sentence in report.sentences] == ["scored", "not_checkable"]
+    assert [sentence.status for sentence in report.sentences] == ["scored", "not_a_claim"]
+    assert report.unscored == 1
     with pytest.raises(AssertionError, match="nothing to check"):
         assert_faithful("I hope this helps!", PASSAGES, monitor=monitor)
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from syncheck.base.errors import CheckpointError, InputError, RecordError, TextGeneratorError
 from syncheck.cli import main
-from syncheck.errors import CheckpointError, InputError, RecordError, TextGeneratorError
 from syncheck.labelling import (
     LabelledSentence,
     Proposition,

@@ -3,7 +3,7 @@ import sys
 
 import pytest
 
-from syncheck.errors import InputError, MissingExtraError, RecordError
+from syncheck.base.errors import InputError, MissingExtraError, RecordError
 from syncheck.labelling import (
     F100_ENTITIES,
     BiographyRequest,

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from syncheck.base.errors import CheckpointError, InputError
 from syncheck.cli import main
-from syncheck.errors import CheckpointError, InputError
 from syncheck.kit import ASSETS
 from syncheck.labelling import SupportJudge, load_judge, load_propositioner, load_records
+from syncheck.results.types import Evidence, Support
 from syncheck.training import read_parquet
-from syncheck.types import Evidence, Support
 
 GOLDEN = str(Path(__file__).parents[1] / "golden" / "signals" / "llama")
 BIOGRAPHY = {

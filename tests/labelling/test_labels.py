@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from measured_doubles import yes_and_no
 
 from syncheck import Monitor, MonitorConfig, feature_schema
+from syncheck.base.errors import InputError, RecordError, WrongTypeError
 from syncheck.cli import main
-from syncheck.errors import InputError, RecordError, WrongTypeError
 from syncheck.evaluation import fold_numbers
 from syncheck.labelling import (
     LabelledResponse,

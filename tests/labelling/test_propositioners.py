@@ -15,8 +15,8 @@ from transformers import (
     T5ForConditionalGeneration,
 )
 
+from syncheck.base.errors import CheckpointError, InputError, TextGeneratorError
 from syncheck.cli import main
-from syncheck.errors import CheckpointError, InputError, TextGeneratorError
 from syncheck.labelling import (
     AutoAis,
     InstructPropositioner,

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from syncheck.errors import InputError, RecordError
+from syncheck.base.errors import InputError, RecordError
 from syncheck.labelling import Selection, UnfaithfulSpan, load_ragtruth, load_records
 
 SOURCE = {

@@ -7,7 +7,7 @@ import pytest
 from made_up_ragtruth import write_ragtruth
 
 from syncheck import SegmenterConfig, feature_schema
-from syncheck.errors import InputError
+from syncheck.base.errors import InputError
 from syncheck.labelling import LabelledResponse, Selection, UnfaithfulSpan, load_records
 from syncheck.training import MeasuredSentences, select_sentences
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from syncheck.errors import InputError
+from syncheck.base.errors import InputError
 from syncheck.labelling import LabelSheet, load_jsonl, unlabelled_responses
 from syncheck.testing import scripted_monitor
 

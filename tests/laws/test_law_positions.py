@@ -7,7 +7,7 @@ from families import SWITCH, family
 from first_principles import assert_signals, from_scratch
 from watched import TEXT, RecordingMonitor, scripted
 
-from syncheck.errors import InputError, PromptError
+from syncheck.base.errors import InputError, PromptError
 from syncheck.signals import switches_of
 
 SWITCHING = ("phi3_longrope", "phimoe_longrope")

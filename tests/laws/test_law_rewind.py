@@ -12,8 +12,8 @@ from watched import RecordingMonitor, RecordingScorer
 from fod import BranchProposer, RepairConfig, Thresholds, repair
 from fod.returning import drain
 from syncheck import MonitorConfig, SegmenterConfig
+from syncheck.base.errors import InputError
 from syncheck.decoding import prepare_generation
-from syncheck.errors import InputError
 
 SENTENCES = [" He is a player.", " The farm was sold.", " Did he?", " Did he play?"]
 """Of 6, 8, 4 and 5 tokens."""

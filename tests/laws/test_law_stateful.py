@@ -11,7 +11,7 @@ from watched import TEXT
 
 from fod import FODGenerator
 from syncheck import feature_schema
-from syncheck.errors import UnsupportedModelError
+from syncheck.base.errors import UnsupportedModelError
 from syncheck.testing import FormulaAggregator
 
 pytestmark = pytest.mark.parametrize("any_family", STATEFUL, indirect=True)

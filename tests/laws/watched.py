@@ -7,8 +7,8 @@ from families import Family
 from transformers.generation import LogitsProcessor, LogitsProcessorList
 
 from syncheck import Monitor, MonitorConfig, RagPrompt, SentenceScore
+from syncheck.results.types import SentenceSignals
 from syncheck.scoring import SentenceScorer
-from syncheck.types import SentenceSignals
 
 TEXT = " He is a player. Did he? He played."
 """Three sentences of 6, 4 and 4 tokens, each of which carries text."""

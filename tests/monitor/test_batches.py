@@ -6,7 +6,7 @@ import torch
 from doubles import ANSWER, PASSAGES, QUESTION
 from transformers.generation import LogitsProcessor, LogitsProcessorList
 
-from syncheck.errors import InputError, PromptError, WrongTypeError
+from syncheck.base.errors import InputError, PromptError, WrongTypeError
 from syncheck.testing import WordAligner
 
 

@@ -9,7 +9,7 @@ from tokenizers import Tokenizer, models
 from transformers import LlamaForCausalLM, PreTrainedTokenizerFast
 
 from syncheck import Aggregator, Monitor, MonitorConfig, SegmenterConfig, feature_schema
-from syncheck.errors import CheckpointError, MismatchError
+from syncheck.base.errors import CheckpointError, MismatchError
 from syncheck.testing import WordAligner
 
 CONFIG = MonitorConfig(

@@ -9,10 +9,10 @@ import pytest
 
 from fod import FODGenerator
 from syncheck import Monitor, MonitorConfig, checkpoint, load_kit
+from syncheck.base.errors import MismatchError, PromptError
 from syncheck.cli import main
-from syncheck.errors import MismatchError, PromptError
+from syncheck.results.types import Support
 from syncheck.testing import scripted_monitor
-from syncheck.types import Support
 
 PASSAGES = [
     "The Avon bridge opened in 1967. It has two lanes and is closed to lorries.",

@@ -21,11 +21,11 @@ from fod import (
 )
 from syncheck import Aggregator, Monitor, MonitorConfig, SyncheckError, feature_schema, prompt_from_texts
 from syncheck.aggregators import fit_calibration
+from syncheck.base.errors import CheckpointError, InputError, WrongTypeError
 from syncheck.cli import main
 from syncheck.decoding import prepare_generation
-from syncheck.errors import CheckpointError, InputError, WrongTypeError
 from syncheck.evaluation import cross_validate
-from syncheck.spans import SpanItem
+from syncheck.results import SpanItem
 from syncheck.training import choose_thresholds, measure
 
 HALF = "Paris \ud800 is big."

@@ -10,8 +10,8 @@ from huggingface_hub.errors import RepositoryNotFoundError
 from test_checkpoint import load, trained
 
 from syncheck import Monitor
-from syncheck.errors import CheckpointError, InputError, WrongTypeError
-from syncheck.hub import model_card
+from syncheck.base.errors import CheckpointError, InputError, WrongTypeError
+from syncheck.stored_monitor import model_card
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 ROW = {

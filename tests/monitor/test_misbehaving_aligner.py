@@ -10,12 +10,13 @@ from doubles import ANSWER, PASSAGES, QUESTION
 from transformers.generation import LogitsProcessorList
 
 from fod import FODGenerator
-from syncheck.alignment import AskedAligner, EvidenceIndex
-from syncheck.errors import TextGeneratorError
+from syncheck.aligners import AskedAligner
+from syncheck.base.errors import TextGeneratorError
 from syncheck.labelling import LabelledResponse
+from syncheck.reading import EvidenceIndex
+from syncheck.results.types import Evidence, Support
 from syncheck.testing import SentenceGrammar, WordAligner
 from syncheck.training import measure
-from syncheck.types import Evidence, Support
 
 
 class Panic(BaseException):
@@ -183,7 +184,7 @@ def test_faithfulness_oriented_decoding_releases_nothing_unchecked(llama, make_m
     output = FODGenerator(llama.model, llama.tokenizer, monitor).generate(
         prompt, logits_processor=grammar, max_new_tokens=30, return_dict_in_generate=True
     )
-    assert (output.report.stop, output.report.sentences) == ("nothing_passed", ())
+    assert (output.report.stop, output.report.sentences) == ("abstained", ())
     assert_failed(output.dropped)
 
 

@@ -5,7 +5,7 @@ import pytest
 from doubles import ANSWER, PASSAGES, QUESTION
 
 from syncheck import LidReferences, Monitor, MonitorConfig, feature_schema
-from syncheck.errors import InputError, PromptError, UnsupportedModelError, WrongTypeError
+from syncheck.base.errors import InputError, PromptError, UnsupportedModelError, WrongTypeError
 from syncheck.testing import BrokenAligner, FormulaAggregator, Script, WordAligner
 
 

@@ -7,7 +7,7 @@ from doubles import ANSWER, PASSAGES, QUESTION
 from transformers.generation import BaseStreamer, GenerationConfig, LogitsProcessor, LogitsProcessorList
 
 from syncheck import EndEvent, SentenceEvent, TokenEvent
-from syncheck.errors import InputError
+from syncheck.base.errors import InputError
 from syncheck.testing import Script, SentenceGrammar
 
 SIGNALS = ("log_prob", "log_prob_without_context", "entropy", "kl")

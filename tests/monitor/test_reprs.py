@@ -14,9 +14,9 @@ from syncheck import (
     feature_schema,
 )
 from syncheck.aggregators import PlattCalibration
-from syncheck.printable import quoted, summary
-from syncheck.report import Answer, Case, TraceNode
-from syncheck.types import RagPrompt, SentenceFeatures, SentenceSignals, SentenceSpan, TokenSignals
+from syncheck.base.printable import quoted, summary
+from syncheck.results import Answer, Case, TraceNode
+from syncheck.results.types import RagPrompt, SentenceFeatures, SentenceSignals, SentenceSpan, TokenSignals
 
 LONG = "The maximum dose is 4 g.\nMore is harmful. " * 500
 PROMPT = RagPrompt(LONG, (LONG, LONG), LONG, LONG, tuple(range(9000)), (1,))

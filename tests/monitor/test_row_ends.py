@@ -9,8 +9,8 @@ from doubles import PASSAGES, QUESTION
 from test_works_with import same_signals
 from transformers.generation import LogitsProcessor, LogitsProcessorList, StoppingCriteria, StoppingCriteriaList
 
-from syncheck.errors import InputError, WrongTypeError
-from syncheck.overheard import OverheardStops
+from syncheck.base.errors import InputError, WrongTypeError
+from syncheck.decoding.overheard import OverheardStops
 
 TEXTS = (
     " He played in 1982. The farm was sold.",

@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from syncheck import EndEvent, Monitor, SentenceEvent, TokenEvent
-from syncheck.errors import InputError, NotReadyError
-from syncheck.streams import fold, protocol_events
+from syncheck.base.errors import InputError, NotReadyError
+from syncheck.results import fold, protocol_events
 from syncheck.testing import scripted_monitor
 
 ANSWER = "Lyon is large. It is in Spain. It has a river. It is old."

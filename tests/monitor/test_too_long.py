@@ -10,7 +10,7 @@ from transformers import AutoTokenizer
 from fod import FODGenerator
 from syncheck import Monitor
 from syncheck import replay as responses
-from syncheck.errors import PromptError
+from syncheck.base.errors import PromptError
 
 LONG = "He is a player of the Brumbies. " * 4000
 

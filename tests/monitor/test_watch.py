@@ -6,7 +6,7 @@ import torch
 from doubles import ANSWER, PASSAGES
 from transformers.generation import LogitsProcessorList
 
-from syncheck.errors import InputError, WrongTypeError
+from syncheck.base.errors import InputError, WrongTypeError
 from syncheck.testing import Script
 
 

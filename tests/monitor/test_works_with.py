@@ -10,7 +10,7 @@ from transformers.cache_utils import DynamicCache, QuantizedCache
 from transformers.generation import LogitsProcessorList, StoppingCriteria, StoppingCriteriaList
 
 from syncheck import Monitor, MonitorConfig
-from syncheck.errors import InputError, UnsupportedModelError, WrongTypeError
+from syncheck.base.errors import InputError, UnsupportedModelError, WrongTypeError
 from syncheck.testing import Script
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "signals"

@@ -6,7 +6,7 @@ from test_works_with import same_signals
 from transformers import ByT5Tokenizer, LlamaConfig, LlamaForCausalLM
 
 from syncheck import Monitor, MonitorConfig
-from syncheck.errors import InputError
+from syncheck.base.errors import InputError
 
 
 @pytest.fixture(params=["llama", "another end"])

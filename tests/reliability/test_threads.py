@@ -14,7 +14,7 @@ from doubles import ANSWER, PASSAGES
 from jobs import WAYS, Job, fingerprint
 from transformers.generation import LogitsProcessorList
 
-from syncheck.errors import InputError, NotReadyError
+from syncheck.base.errors import InputError, NotReadyError
 from syncheck.testing import SentenceGrammar
 
 QUESTIONS = ("Who is he?", "Where did Angus Scott grow up, and when?", "Which team signed Scott in 2003?")

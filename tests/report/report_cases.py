@@ -4,8 +4,8 @@ import re
 
 import numpy as np
 
-from syncheck.report import Answer, Case, Report
-from syncheck.types import Evidence, RagPrompt, SentenceScore, TokenSignals
+from syncheck.results import Answer, Case, Report
+from syncheck.results.types import Evidence, RagPrompt, SentenceScore, TokenSignals
 
 LIGHTHOUSE = (
     "The Kolmar lighthouse stands on a basalt skerry four kilometres off the coast. It was built between 1871 and "

@@ -8,10 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from report_cases import demo_cases, report, tried
 
-from syncheck.report import Answer, Case, Report, render_fragment, render_html
+from syncheck.report import render_fragment, render_html
 from syncheck.report.labels import VERDICTS, verdict
 from syncheck.report.layout import mark_passage
-from syncheck.types import Contrast, RagPrompt, SentenceScore, Verdict
+from syncheck.results import Answer, Case, Report
+from syncheck.results.types import Contrast, RagPrompt, SentenceScore, Verdict
 
 VOID = {"meta", "br", "hr", "img", "link", "input"}
 # HTML text cannot hold control characters, and surrogates are no characters.

@@ -6,9 +6,9 @@ from math import log
 import numpy as np
 import pytest
 
-from syncheck.report import Answer, Case, Report
 from syncheck.report.layout import Segment, SignalView, TokenView, case_view
-from syncheck.types import Evidence, RagPrompt, SentenceScore, TokenSignals
+from syncheck.results import Answer, Case, Report
+from syncheck.results.types import Evidence, RagPrompt, SentenceScore, TokenSignals
 
 NAN = float("nan")
 PROMPT = RagPrompt("Why?", ("No. Because it is.", "So."), "with", "without", (1, 2), (1,))

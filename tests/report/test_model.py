@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from report_cases import report, tried
 
-from syncheck.errors import MissingExtraError
-from syncheck.report import Answer, Case, Report
-from syncheck.types import Contrast, Evidence, RagPrompt, SentenceScore, TokenSignals
+from syncheck.base.errors import MissingExtraError
+from syncheck.results import Answer, Case, Report
+from syncheck.results.types import Contrast, Evidence, RagPrompt, SentenceScore, TokenSignals
 
 PROMPT = RagPrompt("Why?", ("Because.",), "with", "without", (1, 2), (1,))
 NAN = float("nan")

@@ -7,7 +7,7 @@ import json
 import pytest
 from test_html import Page
 
-from syncheck.errors import InputError
+from syncheck.base.errors import InputError
 from syncheck.report.labels import tint
 from syncheck.report.overview import ANSWER_BYTES, KINDS, LabelCurves, Overview
 from syncheck.report.rows import ScoredAnswer, answer_of

@@ -7,10 +7,16 @@ import pytest
 
 pytest.importorskip("matplotlib")
 
-from syncheck.errors import InputError, MissingExtraError
+from syncheck.base.errors import InputError, MissingExtraError
 from syncheck.evaluation import ReliabilityBin
-from syncheck.evaluation.reliability import save_reliability_diagram
-from syncheck.report.plots import IntervalPanel, check_plot, plot_intervals, plot_matrix, wrapped
+from syncheck.report.plots import (
+    IntervalPanel,
+    check_plot,
+    plot_intervals,
+    plot_matrix,
+    save_reliability_diagram,
+    wrapped,
+)
 
 PANEL = IntervalPanel("strict set, all", ("overlap", "all features"), (0.7, 0.8), (0.6, math.nan), (0.75, math.nan))
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from command_runs import LLAMA, write
 from test_html import Page
 
+from syncheck.base.files import RefusedRecord
 from syncheck.cli import main
-from syncheck.files import RefusedRecord
 from syncheck.report import SpanReport
 
 ITEM = {"id": "good", "lang": "EN", "model_input": "When?", "model_output_text": "In 1950."}

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from syncheck.errors import InputError
+from syncheck.base.errors import InputError
+from syncheck.features.schemas import SCHEMAS, feature_schema
 from syncheck.report.labels import ShadeView, feature_label, feature_value, shades_of, tint, why
-from syncheck.schemas import SCHEMAS, feature_schema
-from syncheck.spans import SoftSpan, SpanLabels, labels_of
-from syncheck.types import Contrast, Evidence, SentenceScore
+from syncheck.results import SoftSpan, SpanLabels, labels_of
+from syncheck.results.types import Contrast, Evidence, SentenceScore
 
 HINDI = "\u0928\u092e\u0938\u094d\u0924\u0947 \u0926\u0941\u0928\u093f\u092f\u093e"
 

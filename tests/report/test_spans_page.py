@@ -3,8 +3,8 @@
 from report_cases import demo_cases
 from test_html import Page
 
-from syncheck.report import Case, SpanAnswer, SpanReport, render_html
-from syncheck.spans import SoftSpan, SpanItem, SpanLabels
+from syncheck.report import SpanAnswer, SpanReport, render_html
+from syncheck.results import Case, SoftSpan, SpanItem, SpanLabels
 
 ARABIC = "Mac \u0628\u062f\u0623 \u0645\u0634\u0631\u0648\u0639 1984."
 

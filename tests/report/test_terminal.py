@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from report_cases import demo_cases, report
 
-from syncheck.report import Answer, Case, Report, render_text, wants_colour
+from syncheck.report import render_text, wants_colour
 from syncheck.report.terminal import render_sentences
-from syncheck.types import Contrast, Evidence, RagPrompt, SentenceScore, TokenSignals
+from syncheck.results import Answer, Case, Report
+from syncheck.results.types import Contrast, Evidence, RagPrompt, SentenceScore, TokenSignals
 
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
 EMPTY = np.zeros(0, dtype=np.float32)
@@ -42,8 +43,8 @@ def test_text_of_one_answer_by_hand():
     assert text.splitlines() == [
         "Q: Why?",
         "",
-        "── FOD faithfulness 0.57 · 3 sentences · 0 tokens · 1 dropped · 1.2 s · stop:",
-        "   eos",
+        "── FOD faithfulness 0.57 · 3 sentences · 1 without a score · 0 tokens · 1",
+        "   dropped · 1.2 s · stop: eos",
         "  1  0.93  supported     It is so.",
         "  x  0.11  dropped       Never.",
         "  2  0.20  contradicted  It is not.",

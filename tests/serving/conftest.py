@@ -3,8 +3,8 @@ import pytest
 from upstreams import ANSWER, SUPPORTS
 
 from syncheck import Monitor, RagPrompt, Report
+from syncheck.results.types import TokenSignals
 from syncheck.testing import scripted_monitor
-from syncheck.types import TokenSignals
 
 
 @pytest.fixture

@@ -20,6 +20,9 @@ def read(content="Where is Lyon?", before=(), **fields):
         ({"context": {"page_content": "One.", "title": "T"}}, ("One.",), ("T",)),
         ({"context": "One.", "documents": ["Two."]}, ("One.",), None),
         ({"context": []}, (), None),
+        ({"context": None}, (), None),
+        ({"documents": None}, (), None),
+        ({"context": None, "documents": ["Two."]}, (), None),
     ],
 )
 def test_fields(fields, passages, names):
@@ -55,6 +58,20 @@ def test_tools_and_system_messages_bring_passages():
         {"role": "tool", "content": "From the tool."},
     ]
     assert read("Where?", before).passages == ("From the tool.", "From the system.")
+
+
+@pytest.mark.parametrize("field", ["context", "documents"])
+def test_null_searches_no_message(field):
+    chat = read("<context>The moon is cheese.</context> Where?", **{field: None})
+    assert chat.passages == () and chat.question == "Where?"
+
+
+@pytest.mark.parametrize(
+    "fields", [{"n": "2"}, {"n": 0}, {"n": True}, {"n": 10**9}, {"stream_options": []}, {"syncheck": {"stop_after": 1}}]
+)
+def test_a_field_of_another_type_is_refused_by_its_name(fields):
+    with pytest.raises(ServiceError, match=next(iter(fields))):
+        read(**fields)
 
 
 def test_a_passage_given_twice_is_not_part_of_the_question():

@@ -16,9 +16,9 @@ from upstreams import ANSWER, PASSAGES, Upstream, asked, chunk, chunks_of, runni
 
 from syncheck import load_kit
 from syncheck.cli import main
+from syncheck.results import FoldedAnswer, fold, from_dict
 from syncheck.serving.app import ServerConfig, create_app
 from syncheck.serving.gateway import Gateway
-from syncheck.streams import FoldedAnswer, fold, from_dict
 
 DOCS = Path(__file__).parents[2] / "docs" / "serving.md"
 PIECES = ["Lyon is", " large. It", " is in Spain", "."]
@@ -71,7 +71,7 @@ def test_an_answer_has_scores_and_citations(posted):
     response = posted(upstream, asked(temperature=0.3))
     answer = response.json()
     choice = answer["choices"][0]
-    assert response.headers["x-syncheck-status"] == "verified"
+    assert response.headers["x-syncheck-status"] == "checked"  # a sentence is contradicted
     assert choice["message"]["content"] == ANSWER and answer["usage"]["total_tokens"] == 3
     assert [round(s["score"], 2) for s in choice["syncheck"]["sentences"]] == [0.97, 0.1]
     assert choice["syncheck"]["sentences"][0]["text"] == "Lyon is large."
@@ -91,7 +91,7 @@ def test_a_stream_folds_to_the_upstream_s_text(posted, cuts):
     assert text_of(chunks) == answer.text == ANSWER
     assert scores(answer) == [0.97, 0.1] and answer.report["response"] == ANSWER
     finished = chunks[-3]["choices"][0]
-    assert finished["finish_reason"] == "stop" and finished["syncheck"]["status"] == "verified"
+    assert finished["finish_reason"] == "stop" and finished["syncheck"]["status"] == "checked"
 
 
 def test_no_character_comes_before_its_sentence_is_checked(posted):
@@ -291,16 +291,62 @@ def test_a_sentence_whose_check_breaks_is_not_shown_unless_open(monitor, posted,
         assert opened.json()["choices"][0]["syncheck"]["status"] == "unverified"
 
 
-def test_it_stops_below_a_score_and_leaves_the_upstream(posted):
+@pytest.mark.parametrize("by_request", [False, True])
+@pytest.mark.parametrize(("after", "shown"), [(False, "Lyon is large."), (True, ANSWER)])
+def test_it_stops_before_or_after_a_sentence_and_leaves_the_upstream(posted, after, shown, by_request):
     text = ANSWER + " Lyon is large." * 50
+    own = {"stop_below": 0.5} | ({"stop_after": after} if by_request else {})
+    config = ServerConfig(stop_after=after and not by_request)
     upstream = Upstream(stream=sse(chunks_of([word + " " for word in text.split()])), cuts="all")
-    chunks = data_of(posted(upstream, asked(stream=True, syncheck={"stop_below": 0.5})))
-    assert text_of(chunks) == ANSWER and upstream.left == 1
+    response = posted(upstream, asked(stream=True, syncheck=own), config=config)
+    chunks = data_of(response)
+    assert text_of(chunks) == folded(chunks).text == folded(chunks).report["response"] == shown and upstream.left == 1
     last = chunks[-2]["choices"][0]
     assert last["finish_reason"] == "content_filter" and last["syncheck"]["status"] == "stopped"
-    answer = posted(Upstream(answer=whole(text)), asked(syncheck={"stop_below": 0.5})).json()
-    assert answer["choices"][0]["message"]["content"] == ANSWER
-    assert answer["choices"][0]["finish_reason"] == "content_filter"
+    whole_one = posted(Upstream(answer=whole(text)), asked(syncheck=own), config=config)
+    (choice,) = whole_one.json()["choices"]
+    assert choice["message"]["content"] == shown and choice["finish_reason"] == "content_filter"
+    assert "scored 0.10, and 0.50 was asked for" in choice["syncheck"]["notices"][0]
+    for told in (response.text, whole_one.text):
+        assert ("Spain" in told) is after
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_last_sentence_that_fails_is_withheld_too(posted, stream):
+    upstream = Upstream(answer=whole("It is in Spain."), stream=sse(chunks_of(["It is in", " Spain."])))
+    response = posted(upstream, asked(stream=stream, syncheck={"stop_below": 0.5}))
+    (choice,) = data_of(response)[-2]["choices"] if stream else response.json()["choices"]
+    assert (choice["finish_reason"], choice["syncheck"]["status"]) == ("content_filter", "stopped")
+    assert "Spain" not in response.text
+
+
+def test_text_that_was_shown_at_once_is_taken_back(posted):
+    own = {"stop_below": 0.5, "reveal": "immediate"}
+    chunks = data_of(posted(Upstream(stream=sse(chunks_of(PIECES))), asked(stream=True, syncheck=own)))
+    assert text_of(chunks) == ANSWER and folded(chunks).text == folded(chunks).report["response"] == "Lyon is large."
+
+
+@pytest.mark.parametrize(("least", "status"), [(None, "checked"), (0.05, "verified"), (0.99, "stopped")])
+def test_the_header_says_verified_only_if_every_sentence_passed(posted, least, status):
+    response = posted(Upstream(answer=whole(ANSWER)), asked(syncheck={"stop_below": least}))
+    assert response.headers["x-syncheck-status"] == response.json()["choices"][0]["syncheck"]["status"] == status
+    supported = posted(Upstream(answer=whole("Lyon is large.")), asked())
+    assert supported.headers["x-syncheck-status"] == "verified"
+
+
+@pytest.mark.parametrize("told", [True, False])
+@pytest.mark.parametrize("own", [{}, {"stop_below": 0.5}])
+def test_the_numbers_of_tokens_come_whatever_ended_the_stream(posted, own, told):
+    usage = [chunk(usage={"total_tokens": 3}) | {"choices": []}] if told else []
+    body = asked(stream=True, stream_options={"include_usage": True}, syncheck=own)
+    chunks = data_of(posted(Upstream(stream=sse([*chunks_of([*PIECES, " Lyon is large."]), *usage])), body))
+    assert chunks[-1] == "[DONE]" and [c["usage"] for c in chunks[:-1] if not c["choices"]] == [
+        {"total_tokens": 3} if told else None
+    ]
+    broken = data_of(posted(Upstream(stream=sse(chunks_of(PIECES)[:-2], done=False)), body))
+    if not own:
+        assert broken[-1]["error"]["code"] == "upstream_incomplete"
+    assert (broken[-2]["choices"], broken[-2]["usage"]) == ([], None)
 
 
 def test_text_beside_the_answer_is_left_out_and_named(posted):
@@ -333,13 +379,15 @@ def test_log_probabilities_wait_for_their_text(posted):
 
 def test_a_tool_call_is_passed_through(posted):
     calls = [{"index": 0, "id": "t", "type": "function", "function": {"name": "f", "arguments": "{}"}}]
+    tools = [{"type": "function", "function": {"name": "f", "parameters": {}}}]
     parts = [chunk({"role": "assistant", "tool_calls": calls}), chunk(finish="tool_calls")]
-    chunks = data_of(posted(Upstream(stream=sse(parts)), asked(stream=True)))
+    chunks = data_of(posted(Upstream(stream=sse(parts)), asked(stream=True, tools=tools)))
     assert chunks[0]["choices"][0]["delta"]["tool_calls"] == calls
     assert chunks[0]["choices"][0]["syncheck"] == {"v": 1, "events": []}
     assert chunks[-2]["choices"][0]["syncheck"]["status"] == "no_text"
-    answer = posted(Upstream(answer=whole(None, tool_calls=calls)), asked()).json()["choices"][0]
+    answer = posted(Upstream(answer=whole(None, tool_calls=calls)), asked(tools=tools)).json()["choices"][0]
     assert answer["message"]["tool_calls"] == calls and answer["syncheck"]["status"] == "no_text"
+    assert answer["syncheck"].pop("unchecked") == ["tool_calls"]
     empty = posted(Upstream(answer=whole("")), asked())
     assert answer["syncheck"] == empty.json()["choices"][0]["syncheck"]
     assert empty.json()["choices"][0]["syncheck"]["status"] == empty.headers["x-syncheck-status"] == "no_text"
@@ -469,7 +517,7 @@ def test_the_official_client_reads_it(monitor):
                 checks = [c.syncheck for event in stream if event.type == "chunk" for c in event.chunk.choices]
             events = [event for check in checks for event in check["events"]]
             assert scores(fold(map(from_dict, events))) == [0.97, 0.1]
-            assert (checks[-1]["status"], round(checks[-1]["lowest"], 2)) == ("verified", 0.1)
+            assert (checks[-1]["status"], round(checks[-1]["lowest"], 2)) == ("checked", 0.1)
             upstream.stream = upstream.stream[:-200]
             with pytest.raises(openai.APIError):
                 list(client.chat.completions.create(model="m", messages=messages, stream=True, extra_body=own))

@@ -109,6 +109,7 @@ def test_it_takes_the_key_of_litellm(guarded, served):
         {"input_type": "other"},
         {"input_type": "request", "structured_messages": [{"role": "user"}]},
         {"input_type": "response", "structured_messages": MESSAGES, "texts": [1]},
+        {"input_type": "response", "additional_provider_specific_params": "at_least"},
         {
             "input_type": "response",
             "structured_messages": MESSAGES,

@@ -16,9 +16,9 @@ import pytest
 from upstreams import ANSWER, PASSAGES, SUPPORTS, asked, running
 
 import fod
+from syncheck.results import FoldedAnswer, fold, from_dict
 from syncheck.serving.app import ServerConfig, create_app
 from syncheck.serving.own_model import OwnModel
-from syncheck.streams import FoldedAnswer, fold, from_dict
 from syncheck.testing import scripted_monitor
 
 
@@ -113,7 +113,8 @@ def test_an_answer_of_which_no_sentence_passed_says_how_close_they_came(monitor)
     source = OwnModel(monitor, {"abstain": abstaining(monitor, 0.99)}, default="abstain", name="m")
     with running(create_app(source)) as address:
         (choice,) = httpx.post(f"{address}/v1/chat/completions", json=asked()).json()["choices"]
-    assert choice["message"]["content"] == "" and choice["syncheck"]["status"] == "no_text"
+    assert choice["message"]["content"] == fod.config.ABSTENTION
+    assert (choice["syncheck"]["status"], choice["syncheck"]["stop"]) == ("unverified", "abstained")
     assert "0.97" in choice["syncheck"]["reason"]
 
 
@@ -141,10 +142,18 @@ def test_a_short_answer_says_so(ask):
 
 
 def test_it_stops_below_a_score(ask):
-    assert ask(decoder="greedy", syncheck={"stop_below": 0.2}).choices[0].message.content == ANSWER
-    choice = ask(syncheck={"stop_below": 0.99}).choices[0]
-    assert choice.finish_reason == "content_filter" and choice.syncheck["status"] == "stopped"
-    assert choice.syncheck["notices"] == ["Stopped: this sentence scored 0.97, and 0.99 was asked for."]
+    assert ask(decoder="greedy", syncheck={"stop_below": 0.05}).choices[0].message.content == ANSWER
+    for after, text, notice in (
+        (False, "", "Stopped: the next sentence scored 0.97, and 0.99 was asked for; it is withheld."),
+        (True, "Lyon is large.", "Stopped: this sentence scored 0.97, and 0.99 was asked for."),
+    ):
+        options = {"stop_below": 0.99, "stop_after": after}
+        choice = ask(syncheck=options).choices[0]
+        assert choice.message.content == text
+        assert choice.finish_reason == "content_filter" and choice.syncheck["status"] == "stopped"
+        assert choice.syncheck["notices"] == [notice]
+        parts = list(ask(stream=True, syncheck=options))
+        assert "".join(p.choices[0].delta.content or "" for p in parts) == text
 
 
 def test_it_stops_below_a_score_at_the_last_sentence_too():
@@ -154,7 +163,7 @@ def test_it_stops_below_a_score_at_the_last_sentence_too():
         body = asked(decoder="greedy", context=["It opened in 1967."], syncheck={"stop_below": 0.5})
         (choice,) = httpx.post(f"{address}/v1/chat/completions", json=body).json()["choices"]
     assert (choice["finish_reason"], choice["syncheck"]["status"]) == ("content_filter", "stopped")
-    assert choice["message"]["content"] == "It opened in 1967. It has six lanes."
+    assert choice["message"]["content"] == "It opened in 1967."
 
 
 def test_a_temperature_samples_by_the_seed(ask):
@@ -176,8 +185,16 @@ def test_a_temperature_samples_by_the_seed(ask):
         {"logprobs": True},
         {"max_tokens": 0},
         {"seed": -1},
+        {"seed": 2**64},
         {"temperature": -1},
+        {"temperature": 1e-300},
+        {"temperature": 10**400},
+        {"top_p": 0},
+        {"top_p": 1.5},
+        {"stream_options": "x"},
+        {"syncheck": {"stop_below": 10**400}},
         {"context": []},
+        {"context": ["a river. " * 5000]},
     ],
 )
 def test_what_is_not_served_is_refused(address, fields):
@@ -245,8 +262,9 @@ def test_the_command_serves_the_bundled_model():
             body = asked(decoder=decoder, max_tokens=24) | {"context": PASSAGES}
             (choice,) = httpx.post(f"{address}/v1/chat/completions", json=body, timeout=300).json()["choices"]
             text = choice["message"]["content"]
-            assert text or decoder == "fod"  # no sentence of this short answer may pass
-            assert choice["syncheck"]["status"] == ("verified" if text else "no_text")
+            assert text
+            refused = choice["syncheck"]["stop"] == "abstained"
+            assert choice["syncheck"]["status"] in (("unverified",) if refused else ("verified", "checked"))
     finally:
         served.send_signal(signal.SIGINT)
         assert served.wait(60) == 0

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from syncheck import EndEvent, NoticeEvent, RetractEvent, SentenceEvent, SentenceScore, TokenEvent
-from syncheck.errors import InputError, WrongTypeError
-from syncheck.streams import (
+from syncheck.base.errors import InputError, WrongTypeError
+from syncheck.results import (
     Append,
     EventWriter,
     Final,
@@ -30,7 +30,7 @@ from syncheck.streams import (
     to_json,
     to_sse,
 )
-from syncheck.types import Evidence
+from syncheck.results.types import Evidence
 
 CLIENT = Path(__file__).parents[2] / "syncheck" / "serving" / "client.js"
 PASSAGES = ["The dose is 50 mg.\nIt is taken  twice.", "Nothing else."]
@@ -225,9 +225,9 @@ def test_evidence_is_cited_by_its_characters():
     assert PASSAGES[0][19:38] == "It is taken  twice."
 
 
-def test_notices_stand_beside_the_answer():
+def test_a_message_ends_the_answer():
     answer = fold(protocol_events([NoticeEvent("I cannot answer this.", ())]))
-    assert (answer.text, [n.text for n in answer.notices]) == ("", ["I cannot answer this."])
+    assert (answer.text, answer.sentences, answer.notices) == ("I cannot answer this.", [], [])
 
 
 def test_a_reader_comes_back():

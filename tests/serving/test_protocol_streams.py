@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from fod import AbstainGenerator, CADGenerator, FODConfig, FODGenerator
-from syncheck.streams import fold, protocol_events
+from syncheck.results import fold, protocol_events
 from syncheck.testing import scripted_monitor
 
 ANSWERS = {
@@ -63,7 +63,7 @@ def test_a_search_tells_what_it_takes_back(monitor, prompt):
 
 
 def test_a_reader_of_the_protocol_needs_no_torch():
-    check = "import sys, syncheck.streams as s; s.fold, s.EventWriter; assert 'torch' not in sys.modules"
+    check = "import sys, syncheck.watching as s; s.fold, s.EventWriter; assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", check], check=True)
 
 

@@ -8,7 +8,7 @@ import pytest
 from doubles import PASSAGES, QUESTION, REWRITINGS, rewriting
 from tokenizers import normalizers
 
-from syncheck.streams.reading import GrowingResponse
+from syncheck.decoding.growing import GrowingResponse
 
 REWRITTEN = {
     "nothing": normalizers.Sequence([]),
@@ -38,7 +38,10 @@ def in_pieces(text, size):
 @pytest.mark.parametrize("size", [1, 4, 30, 2000])
 def test_tokens_and_sentences_are_those_of_the_whole(monitor, size):
     prompt, text = monitor.prompt(question=QUESTION, context=PASSAGES), TEXT * 3
-    whole, growing = monitor.read(prompt, text), GrowingResponse(monitor, prompt)
+    whole, growing = (
+        monitor.read(prompt, text),
+        GrowingResponse(monitor.model, monitor.tokenizer, prompt, segmenter=monitor.config.segmenter),
+    )
     spans = [span for piece in in_pieces(text, size) for span in growing.feed(piece)]
     known = len(spans)
     spans += growing.finish()
@@ -65,6 +68,9 @@ def test_a_slow_tokenizer_is_given_the_whole_text(llama, make_monitor):
 
     prompt, text = make_monitor(llama).prompt(question=QUESTION, context=PASSAGES), "It is old. It is new. " * 4
     monitor = make_monitor(replace(llama, tokenizer=Slow(llama.tokenizer)))
-    whole, growing = monitor.read(prompt, text), GrowingResponse(monitor, prompt)
+    whole, growing = (
+        monitor.read(prompt, text),
+        GrowingResponse(monitor.model, monitor.tokenizer, prompt, segmenter=monitor.config.segmenter),
+    )
     spans = [span for piece in in_pieces(text, 3) for span in growing.feed(piece)] + growing.finish()
     assert (spans, growing.token_ids) == (whole.spans, whole.token_ids)

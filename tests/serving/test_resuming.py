@@ -11,9 +11,9 @@ import pytest
 from upstreams import ANSWER, Upstream, asked, chunks_of, running, sse, until
 
 import syncheck.serving
+from syncheck.results import FoldedAnswer, fold, from_json
 from syncheck.serving.app import ServerConfig, create_app
 from syncheck.serving.gateway import Gateway
-from syncheck.streams import FoldedAnswer, fold, from_json
 
 PIECES = ["Lyon is", " large. It", " is in Spain", "."]
 RESUMABLE = asked(stream=True, syncheck={"resumable": True})
@@ -49,7 +49,7 @@ def test_the_stream_goes_on_after_any_event(served, http):
         assert f"id: {whole[-1].id}\ndata: " in posted.text and posted.text.endswith("data: [DONE]\n\n")
         for last in range(len(whole) + 1):
             assert events_of(http.get(url, headers={"Last-Event-ID": str(last)})) == whole[last:]
-        for wrong in ("x", "-1", "²"):
+        for wrong in ("x", "-1", "²", "9" * 5000):
             refused = http.get(url, headers={"Last-Event-ID": wrong.encode()})
             assert refused.status_code == 400
         assert http.get(url + "x").json()["error"]["code"] == "unknown_answer"

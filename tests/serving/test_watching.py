@@ -9,12 +9,12 @@ from doubles import PASSAGES, QUESTION
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from syncheck import Monitor
-from syncheck.errors import InputError, NotReadyError, PromptError, WrongTypeError
-from syncheck.streams import Append, FoldedAnswer, Notice, Retract, Verified, fold
-from syncheck.streams.watching import MOST_TOGETHER
+from syncheck import Monitor, Verifier
+from syncheck.base.errors import InputError, NotReadyError, PromptError, WrongTypeError
+from syncheck.results import Append, FoldedAnswer, Notice, Retract, Verified, fold
+from syncheck.results.types import GeneratorToken
 from syncheck.testing import WordAligner, scripted_monitor
-from syncheck.types import GeneratorToken
+from syncheck.watching.text_watch import MOST_TOGETHER
 
 ANSWER = (
     "Angus Scott is a rugby player. He grew up on a farm in 1982, near e.g. Yass.\n\nThe Brumbies (“a club”) "
@@ -167,7 +167,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch):
     clock = Clock()
-    monkeypatch.setattr("syncheck.streams.watching.time", clock)
+    monkeypatch.setattr("syncheck.watching.text_watch.time", clock)
     return clock
 
 
@@ -223,6 +223,20 @@ def test_stopping_below_a_score(scripted):
         assert watch.is_over
         with pytest.raises(NotReadyError):
             watch.feed("more")
+
+
+def test_stopping_before_a_sentence_withholds_it(scripted):
+    verifier = Verifier(aligner=WordAligner())
+    begin = (
+        lambda: scripted.watch_text(prompted(scripted), stop_below=0.5, stop_after=False),
+        lambda: verifier.watch_text(passages=["Lyon is large."], stop_below=0.5, stop_after=False),
+    )
+    for text, kept in (("Lyon is large. It is in Spain. It has a river.", "Lyon is large."), ("It is in Spain.", "")):
+        for each in begin:
+            with each() as watch:
+                events = [*watch.feed(text), *watch.close()]
+            assert fold(events).text == watch.report.response == kept and watch.report.stop == "below_threshold"
+            assert watch.withheld.text == "It is in Spain." and len(watch.report.sentences) == bool(kept)
 
 
 def test_all_at_once_stops_too(scripted):

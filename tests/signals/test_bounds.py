@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from syncheck.errors import InputError
+from syncheck.base.errors import InputError
+from syncheck.results.types import Bounds
 from syncheck.signals import entropy_bounds, kl_bounds
-from syncheck.types import Bounds
 
 V = 2000
 KNOWN = (1, 4, 20, 100, 1000, V)

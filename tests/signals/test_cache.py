@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from transformers import Gemma3Config, Gemma3ForConditionalGeneration, Gemma3TextConfig, SiglipVisionConfig
 
-from syncheck.errors import NotReadyError, PromptError, UnsupportedModelError
+from syncheck.base.errors import NotReadyError, PromptError, UnsupportedModelError
 from syncheck.signals import Branch, GrowLayer, Taps, decoder_blocks, is_rewindable, require_rewindable
 
 

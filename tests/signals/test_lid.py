@@ -11,7 +11,7 @@ from skdim.id import MLE
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from syncheck import LidReferences
-from syncheck.errors import CheckpointError, InputError
+from syncheck.base.errors import CheckpointError, InputError
 
 
 def by_hand(references, query, variant="mle"):

@@ -8,7 +8,7 @@ from families import REWINDABLE, STATEFUL, Recipe
 from torch import nn
 from transformers import AttentionInterface, FalconConfig, FalconForCausalLM
 
-from syncheck.errors import NotReadyError
+from syncheck.base.errors import NotReadyError
 from syncheck.kit import kit_language_model
 from syncheck.signals import Branch, reads_less, takes_token_tree
 

@@ -9,7 +9,7 @@ from scipy.special import log_softmax
 from scipy.stats import entropy
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from syncheck.errors import InputError
+from syncheck.base.errors import InputError
 from syncheck.signals import context_sensitivity_ratio, token_statistics
 
 INF, NAN = math.inf, math.nan

@@ -1,13 +1,9 @@
 import pytest
 from span_doubles import Answers
 
-from syncheck.errors import TextGeneratorError
-from syncheck.spans import (
-    FavaDetector,
-    SpanItem,
-    edited_text,
-    removed_words,
-)
+from syncheck.base.errors import TextGeneratorError
+from syncheck.results import SpanItem
+from syncheck.spans import FavaDetector, edited_text, removed_words
 
 RESPONSE = "It is a red fox. Born in 1999."
 

@@ -2,22 +2,22 @@ import numpy as np
 import pytest
 from span_doubles import Answers, one, table
 
-from syncheck.errors import (
+from syncheck.base.errors import (
     InputError,
     PromptError,
     TextGeneratorError,
 )
+from syncheck.results import SpanItem
+from syncheck.results.types import TokenSignals
 from syncheck.spans import (
     AskedSource,
     HalluRagDetector,
-    SpanItem,
     far_sentences,
     joined_spans,
     listed_spans,
     unlikely_words,
     words_of,
 )
-from syncheck.types import TokenSignals
 
 RESPONSE = "It is a red fox. Born in 1999."
 

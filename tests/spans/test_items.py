@@ -3,8 +3,8 @@ import itertools
 import numpy as np
 import pytest
 
-from syncheck.errors import InputError
-from syncheck.spans import SoftSpan, SpanLabels, hard_spans, labels_of, likely_overlap, risk_of
+from syncheck.base.errors import InputError
+from syncheck.results import SoftSpan, SpanLabels, hard_spans, labels_of, likely_overlap, risk_of
 
 
 def test_more_than_half_of_the_annotators_make_a_hard_span():

@@ -7,23 +7,14 @@ import numpy as np
 import pytest
 from span_doubles import ITEMS, Told, blind, item, one
 
-from syncheck.errors import (
+from syncheck.base.errors import (
     CheckpointError,
     InputError,
     MismatchError,
     MissingExtraError,
 )
-from syncheck.spans import (
-    UNIVERSAL_TAGS,
-    SpanItem,
-    SpanLabels,
-    SpanRegressor,
-    TagSource,
-    held_out_labels,
-    load_span_regressor,
-    merged_risk,
-    risk_of,
-)
+from syncheck.results import SpanItem, SpanLabels, risk_of
+from syncheck.spans import UNIVERSAL_TAGS, SpanRegressor, TagSource, held_out_labels, load_span_regressor, merged_risk
 
 
 @pytest.fixture(scope="module", params=["xgb", "svr"])

@@ -2,8 +2,9 @@ import json
 
 import pytest
 
-from syncheck.errors import InputError, RecordError
-from syncheck.spans import SoftSpan, SpanLabels, load_predictions, load_span_items, write_predictions
+from syncheck.base.errors import InputError, RecordError
+from syncheck.results import SoftSpan, SpanLabels
+from syncheck.spans import load_predictions, load_span_items, write_predictions
 
 RECORD = {
     "id": "x-1",

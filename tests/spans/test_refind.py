@@ -3,12 +3,11 @@
 import numpy as np
 import pytest
 
-from syncheck.errors import InputError, PromptError
+from syncheck.base.errors import InputError, PromptError
+from syncheck.results import SoftSpan, SpanItem, SpanLabels
+from syncheck.results.types import TokenSignals
 from syncheck.spans import (
     RefindDetector,
-    SoftSpan,
-    SpanItem,
-    SpanLabels,
     Thresholds,
     TokenReplay,
     choose_thresholds,
@@ -16,7 +15,6 @@ from syncheck.spans import (
     marked_from,
     refind_prompt,
 )
-from syncheck.types import TokenSignals
 
 
 def signals(text, spans, with_context, without):

@@ -4,7 +4,7 @@ import torch
 from span_doubles import saved_tokenizer, table, tiny_bert
 from transformers import BertModel
 
-from syncheck.errors import InputError
+from syncheck.base.errors import InputError
 from syncheck.spans import (
     CheckpointEncoder,
     ChunkRetriever,

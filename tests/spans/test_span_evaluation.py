@@ -5,14 +5,11 @@ import pytest
 from scipy.stats import pearsonr, rankdata
 from span_doubles import ITEMS, item
 
-from syncheck.errors import InputError
+from syncheck.base.errors import InputError
+from syncheck.results import SoftSpan, SpanDetector, SpanItem, SpanLabels
 from syncheck.spans import (
     MarkAll,
     MarkNone,
-    SoftSpan,
-    SpanDetector,
-    SpanItem,
-    SpanLabels,
     held_out_folds,
     held_out_labels,
     question_of,

@@ -8,7 +8,7 @@ import torch
 from span_doubles import one, saved_classifier, saved_tokenizer, tiny_bert
 from transformers import BertForTokenClassification
 
-from syncheck.errors import (
+from syncheck.base.errors import (
     CheckpointError,
 )
 from syncheck.spans import (

@@ -4,8 +4,9 @@ import math
 import numpy as np
 import pytest
 
-from syncheck.errors import InputError
-from syncheck.spans import SpanItem, span_feature_names, word_features, words_of
+from syncheck.base.errors import InputError
+from syncheck.results import SpanItem
+from syncheck.spans import span_feature_names, word_features, words_of
 
 ITEM = SpanItem(
     id="1",

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from span_doubles import ITEMS, Told, item, one
 
-from syncheck.errors import (
+from syncheck.base.errors import (
     CheckpointError,
     InputError,
     MismatchError,
@@ -17,11 +17,12 @@ from syncheck.errors import (
     NotReadyError,
     PromptError,
 )
+from syncheck.results import SpanItem
+from syncheck.results.types import TokenSignals
 from syncheck.spans import (
     SIGNAL_COLUMNS,
     UNIVERSAL_TAGS,
     SignalSource,
-    SpanItem,
     SpanRegressor,
     TagSource,
     TokenReplay,
@@ -36,7 +37,6 @@ from syncheck.spans import (
     word_features,
     words_of,
 )
-from syncheck.types import TokenSignals
 
 
 @dataclass

@@ -7,13 +7,13 @@ from doubles import LAYERS
 from made_up import records
 
 from syncheck import Monitor, MonitorConfig
+from syncheck.base.errors import InputError, RecordError, TextGeneratorError, WrongTypeError
 from syncheck.cli import main
-from syncheck.errors import InputError, RecordError, TextGeneratorError, WrongTypeError
 from syncheck.kit import ASSETS
 from syncheck.labelling import load_jsonl
+from syncheck.results.types import Support
 from syncheck.testing import BrokenAligner, WordAligner, scripted_monitor
 from syncheck.training import adapt_monitor, sentences_needed
-from syncheck.types import Support
 
 CONFIG = MonitorConfig(schema="syncheck.v3", layers=LAYERS)
 
@@ -143,6 +143,14 @@ def test_answers_of_its_own_are_kept(tmp_path, monkeypatch):
     assert (tmp_path / "answers.jsonl").read_text(encoding="utf-8") == answers
     monkeypatch.setattr(Monitor, "generate", None)
     assert run().records == first.records
+    # Each ends a line for str.splitlines, and none a line of JSON.
+    written = answers.replace("The red boat is old.", "The\u2028red\u2029boat\x85is old.")
+    assert written != answers
+    (tmp_path / "answers.jsonl").write_text(written, encoding="utf-8")
+    assert {r.response for r in run().records} >= {"The\u2028red\u2029boat\x85is old. It sank in 1907."}
+    (tmp_path / "answers.jsonl").write_text('{"digest": 1}\n', encoding="utf-8")
+    with pytest.raises(RecordError, match="digest"):
+        run()
 
 
 def test_too_few_questions_are_refused_before_the_model_answers(llama, monkeypatch):
@@ -201,3 +209,13 @@ def test_the_command(tmp_path, capsys):
     assert "No coverage is guaranteed" in (output / "README.md").read_text(encoding="utf-8")
     scored = tmp_path / "scored.jsonl"
     assert main(["score", *model, "--monitor", str(output), "--input", str(source), "--output", str(scored)]) == 0
+
+
+def test_the_command_replaces_no_card_of_another_s(tmp_path, capsys):
+    source, card = tmp_path / "prompts.jsonl", tmp_path / "mine" / "README.md"
+    source.write_text("".join(f"{json.dumps(record)}\n" for record in prompts()), encoding="utf-8")
+    card.parent.mkdir()
+    card.write_text("# Mine\n")
+    model = str(ASSETS / "language_model")
+    assert main(["adapt", "--model", model, "--prompts", str(source), "--output", str(card.parent)]) == 2
+    assert str(card) in capsys.readouterr().err and [*card.parent.iterdir()] == [card]

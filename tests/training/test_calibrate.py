@@ -10,7 +10,7 @@ from scipy.stats import binom
 
 from syncheck import Aggregator, Monitor, MonitorConfig, feature_schema
 from syncheck.aggregators import fit_calibration
-from syncheck.errors import InputError, InsufficientDataError
+from syncheck.base.errors import InputError, InsufficientDataError
 from syncheck.evaluation import cross_fitted_calibration, expected_calibration_error
 from syncheck.labelling import LabelledResponse, LabelledSentence, UnfaithfulSpan
 from syncheck.testing import WordAligner

@@ -5,8 +5,9 @@ import json
 import numpy as np
 import pytest
 
-from syncheck.alignment import ClassifierAligner, EvidenceIndex, split_passages
+from syncheck.aligners import ClassifierAligner
 from syncheck.labelling import Selection, load_ragtruth
+from syncheck.reading import EvidenceIndex, split_passages
 
 UNBROKEN = "".join(f'"k{i:03}":"v{i:03}",' for i in range(215))
 """A review that quotes JSON without white space or a full stop: 3,010 characters."""

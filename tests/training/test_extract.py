@@ -7,7 +7,7 @@ from doubles import LAYERS
 from made_up import record, records
 
 from syncheck import LidReferences
-from syncheck.errors import InputError, TextGeneratorError
+from syncheck.base.errors import InputError, TextGeneratorError
 from syncheck.labelling import LabelledSentence
 from syncheck.testing import BrokenAligner
 from syncheck.training import measure

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from syncheck.errors import RecordError
+from syncheck.base.errors import RecordError
 from syncheck.labelling import F100_ENTITIES, load_biographies
 
 NAMES = ("Ada Lovelace", "Malcolm X", "Anne Frank")

@@ -7,7 +7,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
 from syncheck import Monitor, MonitorConfig
-from syncheck.errors import InputError, UntrustedTypesError, WrongTypeError
+from syncheck.base.errors import InputError, UntrustedTypesError, WrongTypeError
 from syncheck.evaluation import cross_validate
 from syncheck.testing import WordAligner
 from syncheck.training import choose_thresholds, fit_monitor, measure, question_digests

@@ -10,8 +10,8 @@ from made_up import record, records
 from measured_doubles import yes_and_no
 
 from syncheck import Monitor, MonitorConfig, feature_schema
+from syncheck.base.errors import LeftOutWarning
 from syncheck.cli import main
-from syncheck.errors import LeftOutWarning
 from syncheck.training import fit_measured, fit_monitor, labelled_set, left_out_lines, seen_records, write_parquet
 
 SCHEMA = "paper-no-lid.v1"

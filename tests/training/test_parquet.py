@@ -9,7 +9,7 @@ import pyarrow.parquet as parquet
 import pytest
 
 from syncheck import MonitorConfig, SegmenterConfig, feature_schema
-from syncheck.errors import CheckpointError
+from syncheck.base.errors import CheckpointError
 from syncheck.labelling import LabelledResponse, LabelledSentence, UnfaithfulSpan
 from syncheck.training import MeasuredSentences, provenance_of, read_parquet, write_parquet
 

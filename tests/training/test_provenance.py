@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 from made_up import record, records
 
-from syncheck.errors import InputError
+from syncheck.base.errors import InputError
 from syncheck.labelling import load_jsonl
 from syncheck.training import grouped_by_question, question_digests, refuse_seen, seen_records
 

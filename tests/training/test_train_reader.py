@@ -15,9 +15,9 @@ from reader_data import UNLABELLED
 from reader_pruning import Kept, as_arrays, from_arrays, kept_of, pruned_updates, worths
 from transformers import MPNetConfig, MPNetModel
 
-from syncheck.alignment import reader_network
-from syncheck.alignment.reader_network import BEGIN, END
-from syncheck.alignment.reader_windows import PassageWindows
+from syncheck.aligners.reader import network as reader_network
+from syncheck.aligners.reader.network import BEGIN, END
+from syncheck.aligners.reader.windows import PassageWindows
 
 
 @pytest.fixture(scope="module")

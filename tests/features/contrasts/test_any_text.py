@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from syncheck.features.contrasts.contrast import contrast_with
+from syncheck.contrasts.contrast import contrast_with
 
 WORDS = (
     "the a not only all some most none every one two 14 1990 of by was were is may who which before after then and but "

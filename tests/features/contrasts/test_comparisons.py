@@ -1,6 +1,6 @@
 import pytest
 
-from syncheck.features.contrasts.contrast import Difference, contrast_with
+from syncheck.contrasts.contrast import Difference, contrast_with
 
 BOATS = "The boat from Arden takes 35 minutes, compared with 70 minutes from Port Lowe."
 PHONES = "The Vela 2 weighs 150 grams and the Vela 3 weighs 175 grams."

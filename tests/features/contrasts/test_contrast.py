@@ -1,6 +1,6 @@
 import pytest
 
-from syncheck.features.contrasts.contrast import Difference, contrast_with
+from syncheck.contrasts.contrast import Difference, contrast_with
 
 LIBRARY = [
     "The city library was founded in 1967 by Anna Keller.",

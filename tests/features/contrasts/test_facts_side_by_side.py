@@ -3,7 +3,7 @@
 import pytest
 
 from syncheck import Monitor
-from syncheck.features.contrasts.contrast import contrast_with
+from syncheck.contrasts.contrast import contrast_with
 from syncheck.testing import scripted_monitor
 
 ROOMS = "Breakfast is served in the garden room on the ground floor, and dinner in the rooftop restaurant."

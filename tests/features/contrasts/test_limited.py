@@ -2,7 +2,7 @@
 
 import pytest
 
-from syncheck.features.contrasts.contrast import contrast_with
+from syncheck.contrasts.contrast import contrast_with
 
 VOTE = "Only members may vote."
 ABSENCE = "A medical certificate is needed only for absences of more than three days."

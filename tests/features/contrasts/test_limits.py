@@ -2,7 +2,7 @@
 
 import pytest
 
-from syncheck.features.contrasts.contrast import contrast_with
+from syncheck.contrasts.contrast import contrast_with
 
 MEMBERS = "Only members may vote at the meeting."
 DOGS = "Dogs are allowed on the terrace but not in the dining room."

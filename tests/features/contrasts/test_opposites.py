@@ -2,9 +2,9 @@
 
 import pytest
 
-from syncheck.features.contrasts.contrast import contrast_with
-from syncheck.features.contrasts.inflection import forms_of
-from syncheck.features.contrasts.opposites import OPPOSITES
+from syncheck.contrasts.contrast import contrast_with
+from syncheck.contrasts.inflection import forms_of
+from syncheck.contrasts.opposites import OPPOSITES
 
 
 def found(sentence, *evidence):

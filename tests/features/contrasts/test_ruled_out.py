@@ -2,7 +2,7 @@
 
 import pytest
 
-from syncheck.features.contrasts.contrast import contrast_with
+from syncheck.contrasts.contrast import contrast_with
 
 PARCELS = "The courier leaves the parcel at the corner shop, and the shop, not the courier, texts the recipient."
 SLUGS = "If young lettuce is eaten overnight, slugs are the culprits, not birds."

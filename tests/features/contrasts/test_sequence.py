@@ -2,7 +2,7 @@
 
 import pytest
 
-from syncheck.features.contrasts.contrast import contrast_with
+from syncheck.contrasts.contrast import contrast_with
 
 PHONES = "When you change phones, move the app's accounts before you wipe the old one."
 CABLES = "Drill first and then check with a detector whether cables are near."

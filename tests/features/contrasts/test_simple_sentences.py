@@ -2,9 +2,9 @@
 
 import pytest
 
-from syncheck.features.contrasts.clauses import clauses
-from syncheck.features.contrasts.contrast import contrast_with
-from syncheck.features.contrasts.parsing import parse
+from syncheck.contrasts.clauses import clauses
+from syncheck.contrasts.contrast import contrast_with
+from syncheck.contrasts.parsing import parse
 
 HOTEL = ("The pool is open every day, but the sauna is closed on Mondays.", "Guests get a towel at the desk.")
 

@@ -1,0 +1,28 @@
+from .alignscore import AlignScoreAligner as AlignScoreAligner
+from .alignscore_checkpoint import convert_alignscore as convert_alignscore
+from .bundled import BundledAligner as BundledAligner
+from .classifier import ClassifierAligner as ClassifierAligner
+from .critic import CriticAligner as CriticAligner
+from .evaluators import (
+    EndpointTextGenerator as EndpointTextGenerator,
+    TextGenerator as TextGenerator,
+    LocalTextGenerator as LocalTextGenerator,
+    SpanAligner as SpanAligner,
+)
+from .loading import ALIGNER_OPTIONS as ALIGNER_OPTIONS, load_aligner as load_aligner
+from .reader.aligner import ReaderAligner as ReaderAligner
+from .protocol import (
+    Aligner as Aligner,
+    AskedAligner as AskedAligner,
+    ConfiguredAligner as ConfiguredAligner,
+    IndexedAligner as IndexedAligner,
+    KnowsLanguages as KnowsLanguages,
+    KnowsWeights as KnowsWeights,
+    QuestionAligner as QuestionAligner,
+    Unaligned as Unaligned,
+    identity_of as identity_of,
+    is_same_aligner as is_same_aligner,
+    languages_of as languages_of,
+    options_of as options_of,
+    weights_of as weights_of,
+)

@@ -1,0 +1,221 @@
+"""AlignScore: a port of its published inference.
+
+Zha, Yang, Li and Hu: "AlignScore: Evaluating Factual Consistency with a Unified Alignment Function", ACL 2023.
+"""
+
+from __future__ import annotations
+
+import logging
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from functools import cache
+from itertools import accumulate, chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import torch
+
+from syncheck.aligners.alignscore_checkpoint import AlignScoreModel, load_alignscore
+from syncheck.aligners.protocol import OfNetwork, check_asked
+from syncheck.base.checks import check_choice
+from syncheck.reading.evidence import Chunk, split_to_fit
+from syncheck.results.types import Evidence, Support
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+Mode = Literal["nli_sp", "nli", "bin_sp", "bin"]
+Overflow = Literal["cut", "split"]
+
+CHUNK_WORDS = 350
+"""Approximate length of a chunk (published inference)."""
+WINDOW = 512
+"""RoBERTa's window in tokens; shorter when the tokenizer says so."""
+SPECIAL_TOKENS = 4
+MAX_CLAIM_TOKENS = 192
+"""Length of a sentence in tokens up to which ``overflow="split"`` does not cut it."""
+ROOM_STEP = 32
+BATCH = 16
+PASSAGE_JOINT = "\n"
+
+_logger = logging.getLogger(__name__)
+
+
+class AlignScoreAligner(OfNetwork):
+    """Scores claims with an AlignScore checkpoint.
+
+    Parameters
+    ----------
+    model, tokenizer
+        The network in evaluation mode, and the tokenizer of its backbone.
+    mode
+        ``nli`` reads P(entailed) of the three-way head, ``bin`` P(aligned) of the two-way head. With ``_sp``, the
+        context is cut into chunks of about 350 words and the claim into sentences; the score is the highest over the
+        chunks, averaged over the sentences. Without it, context and claim are one pair.
+    overflow
+        Treatment of a pair of more than 512 tokens. ``split`` scores every part of the chunk and takes the highest; a
+        sentence of more than 192 tokens that does not fit with the longest chunk is cut too, and its parts are
+        averaged. ``cut`` drops the end of the chunk, as the published code does, and logs a warning: the published
+        aggregators were trained on such scores. The two agree if every pair fits. Another mode or overflow raises
+        InputError.
+    name, backbone
+        Stored with a monitor, like mode and overflow: the checkpoint, and the backbone that was passed to load it.
+
+    Notes
+    -----
+    Sentences come from NLTK's untrained Punkt, passages are joined by line breaks. The evidence is the chunk
+    with the highest score, averaged over the claim's sentences; its passage is the one in which it starts.
+    """
+
+    languages = frozenset({"en"})
+
+    def __init__(
+        self,
+        model: AlignScoreModel,
+        tokenizer: PreTrainedTokenizerBase,
+        *,
+        mode: Mode = "nli_sp",
+        overflow: Overflow = "split",
+        device: str | torch.device = "cpu",
+        name: str = "alignscore",
+        backbone: str | None = None,
+    ) -> None:
+        check_choice(mode, "mode", Mode)
+        check_choice(overflow, "overflow", Overflow)
+        self.name = name
+        self.options: dict[str, str | int] = {"mode": mode, "overflow": overflow}
+        if backbone is not None:
+            self.options["backbone"] = backbone
+        self._model = model.to(device)
+        self._tokenizer = tokenizer
+        self._mode = mode
+        self._overflow = overflow
+        self._device = torch.device(device)
+        self._window = min(WINDOW, tokenizer.model_max_length)
+        from nltk.tokenize.punkt import PunktSentenceTokenizer
+
+        self._punkt = PunktSentenceTokenizer()
+
+    @classmethod
+    def load(
+        cls,
+        path: Path | str,
+        *,
+        backbone: Path | str | None = None,
+        mode: Mode = "nli_sp",
+        overflow: Overflow = "split",
+        device: str | torch.device = "cpu",
+    ) -> AlignScoreAligner:
+        """Load a published ``.ckpt``, or a converted folder; see :func:`load_alignscore`."""
+        model, tokenizer = load_alignscore(path, backbone=backbone)
+        given = None if backbone is None else str(backbone)
+        return cls(model, tokenizer, mode=mode, overflow=overflow, device=device, name=str(path), backbone=given)
+
+    def align(self, passages: Sequence[str], claims: Sequence[str]) -> list[Support]:
+        """Score each claim; see :class:`~syncheck.aligners.protocol.Aligner`. Without a context, all scores are 0."""
+        check_asked(passages, claims)
+        chunks = list(self._chunks(passages))
+        groups = [self._sentences(claim) for claim in claims]
+        if not chunks or not claims:
+            return [Support(0.0, None) for _ in claims]
+        asked = self._split(chunks, groups) if self._overflow == "split" else [(chunks, group) for group in groups]
+        scores = self._score([(c.text, s) for held, sentences in asked for c in held for s in sentences])
+        own = torch.split(scores, [len(held) * len(sentences) for held, sentences in asked])
+        return [_support(held, part.view(len(held), -1)) for (held, _), part in zip(asked, own, strict=True)]
+
+    def _chunks(self, passages: Sequence[str]) -> Iterator[Chunk]:
+        text = PASSAGE_JOINT.join(passages)
+        spans = list(self._punkt.span_tokenize(text))
+        if not spans:
+            return
+        stops = list(accumulate(len(passage) + len(PASSAGE_JOINT) for passage in passages))
+        if not self._mode.endswith("_sp"):
+            yield Chunk(bisect_right(stops, spans[0][0]), text)
+            return
+        count = max(len(spans) // (len(text.split()) // CHUNK_WORDS + 1), 1)
+        for first in range(0, len(spans), count):
+            group = spans[first : first + count]
+            yield Chunk(bisect_right(stops, group[0][0]), " ".join(text[a:b] for a, b in group))
+
+    def _sentences(self, claim: str) -> list[str]:
+        if not self._mode.endswith("_sp"):
+            return [claim]
+        sentences: list[str] = self._punkt.tokenize(claim)
+        return sentences
+
+    def _split(self, chunks: Sequence[Chunk], groups: Sequence[list[str]]) -> list[tuple[list[Chunk], list[str]]]:
+        """Cut the sentences of each claim, and the chunks paired with them, if their pairs exceed the window.
+
+        No claim depends on another. The room left for a chunk is rounded to steps, so that claims of similar length
+        share its parts.
+        """
+        room = self._window - SPECIAL_TOKENS
+        most = min(MAX_CLAIM_TOKENS, room // 2)
+        widths = [len(self._ids(chunk.text)) for chunk in chunks]
+
+        @cache
+        def parts(chunk: Chunk, tokens: int) -> list[Chunk]:
+            return [Chunk(chunk.passage, part) for part in self._fitting(chunk.text, tokens)]
+
+        asked = []
+        for group in groups:
+            sentences = [part for s in group for part in self._fitting(s, max(most, room - max(widths)))]
+            longest = max(len(self._ids(s)) for s in sentences)
+            left = room - min(-(-longest // ROOM_STEP) * ROOM_STEP, most)
+            whole = [width + longest <= room for width in widths]
+            held = [p for c, fits in zip(chunks, whole, strict=True) for p in ([c] if fits else parts(c, left))]
+            asked.append((held, sentences))
+        return asked
+
+    def _fitting(self, text: str, tokens: int) -> list[str]:
+        return split_to_fit(text, lambda part: len(self._ids(part)) <= tokens)
+
+    def _ids(self, text: str) -> list[int]:
+        ids: list[int] = self._tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
+        return ids
+
+    def _score(self, texts: Sequence[tuple[str, str]]) -> torch.Tensor:
+        """Compute P(supported) of each pair (chunk, sentence), (pairs,) float32."""
+        ids = {text: self._ids(text) for text in dict.fromkeys(chain.from_iterable(texts))}
+        pairs = [self._pair(ids[chunk], ids[sentence]) for chunk, sentence in texts]
+        lost = sum(len(ids[text]) for pair in texts for text in pair) - sum(map(len, pairs))
+        if lost > -SPECIAL_TOKENS * len(pairs):
+            _logger.warning(
+                "%d tokens beyond AlignScore's window of %d were cut from the context, as its published code does; "
+                "overflow='split' scores them too",
+                lost + SPECIAL_TOKENS * len(pairs),
+                self._window,
+            )
+        order = sorted(range(len(pairs)), key=lambda i: len(pairs[i]))
+        scores = torch.empty(len(pairs))
+        for start in range(0, len(pairs), BATCH):
+            rows = order[start : start + BATCH]
+            scores[rows] = self._forward([pairs[row] for row in rows])
+        return scores
+
+    def _pair(self, chunk: list[int], sentence: list[int]) -> list[int]:
+        """Join ids as RoBERTa does; beyond the window, cut the chunk and, if it must be, the sentence."""
+        room = self._window - SPECIAL_TOKENS
+        if len(sentence) >= room:
+            sentence = sentence[: room - min(len(chunk), room // 2)]
+        bos, eos = self._tokenizer.bos_token_id, self._tokenizer.eos_token_id
+        return [bos, *chunk[: room - len(sentence)], eos, eos, *sentence, eos]
+
+    def _forward(self, rows: Sequence[list[int]]) -> torch.Tensor:
+        """Compute P(supported), (B,) float32 on the CPU."""
+        width = max(map(len, rows))
+        pad = self._tokenizer.pad_token_id
+        ids = torch.tensor([row + [pad] * (width - len(row)) for row in rows], device=self._device)
+        mask = torch.tensor([[1] * len(row) + [0] * (width - len(row)) for row in rows], device=self._device)
+        with torch.inference_mode():
+            aligned, entailed = self._model(ids, mask)
+        chosen: torch.Tensor = entailed if self._mode.startswith("nli") else aligned
+        return chosen.float().cpu()
+
+
+def _support(chunks: Sequence[Chunk], scores: torch.Tensor) -> Support:
+    """Combine the scores (chunks, sentences) of one claim into its support."""
+    by_chunk = scores.mean(1)
+    best = int(by_chunk.argmax())
+    evidence = Evidence(chunks[best].passage, chunks[best].text, by_chunk[best].item())
+    return Support(scores.amax(0).mean().item(), evidence)

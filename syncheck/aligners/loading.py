@@ -1,0 +1,231 @@
+"""Loading an aligner by name: its kind, and the options that the kind takes."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import torch
+
+from syncheck import aligners
+from syncheck.aligners.eight_bits import is_packed
+from syncheck.aligners.names import cached_file, check_name
+from syncheck.aligners.reader.network import INSTALL, can_read
+from syncheck.base.errors import CheckpointError, InputError
+from syncheck.base.pretrained import require_few_layers, require_plain_folder
+
+if TYPE_CHECKING:
+    from syncheck.aligners.alignscore import Mode, Overflow
+    from syncheck.aligners.protocol import Aligner
+
+logger = logging.getLogger(__name__)
+
+Kind = Literal[
+    "none", "bundled", "reader", "packed", "critic", "spans", "minicheck", "ckpt", "alignscore", "classifier", "cached"
+]
+
+ALIGNER_OPTIONS = ("backbone", "mode", "overflow", "entailment")
+"""Every option that an aligner may be stored with."""
+_TAKES: dict[Kind, tuple[str, ...]] = {
+    "ckpt": ("backbone", "mode", "overflow"),
+    "alignscore": ("mode", "overflow"),
+    "classifier": ("entailment",),
+}
+_ASKED: dict[str, Kind] = {"critic": "critic", "spans": "spans", "minicheck": "minicheck"}
+"""Prefixes of a name, before a colon."""
+AUTO = "auto"
+
+
+@dataclass(frozen=True, slots=True)
+class _Published:
+    """A published checkpoint of an alias: the name that loads it, and its repository and revision on the hub.
+
+    ``needs`` has the repository of the config and tokenizer that a ``.ckpt`` lacks.
+    """
+
+    alias: str
+    name: str
+    repository: str
+    revision: str | None = None
+    needs: str | None = None
+
+    def folder(self) -> Path | None:
+        """Find its folder in the cache of Hugging Face; None where a file is missing. Nothing is downloaded."""
+        repository = self.needs or self.repository
+        config = cached_file(repository, "config.json", self.revision)
+        tokenizer = any(cached_file(repository, name, self.revision) for name in _TOKENIZERS)
+        weights = (self.name.rpartition("/")[2],) if self.needs else _WEIGHTS
+        found = [path for name in weights if (path := cached_file(self.repository, name, self.revision))]
+        return found[0].parent if found and config and tokenizer else None
+
+
+_WEIGHTS = ("model.safetensors", "pytorch_model.bin")
+_TOKENIZERS = ("tokenizer.json", "spiece.model", "spm.model", "vocab.json", "vocab.txt")
+_HHEM = "vectara/hallucination_evaluation_model"
+_STRONGER = (
+    _Published("minicheck", "lytang/MiniCheck-Flan-T5-Large", "lytang/MiniCheck-Flan-T5-Large"),
+    _Published("minicheck", "minicheck:lytang/MiniCheck-RoBERTa-Large", "lytang/MiniCheck-RoBERTa-Large"),
+    _Published("minicheck", "minicheck:lytang/MiniCheck-DeBERTa-v3-Large", "lytang/MiniCheck-DeBERTa-v3-Large"),
+    _Published("alignscore", "yzha/AlignScore/AlignScore-large.ckpt", "yzha/AlignScore", needs="roberta-large"),
+    _Published("hhem", "hhem", _HHEM, revision="hhem-1.0-open"),  # later ones bring their own code
+    _Published("alignscore", "yzha/AlignScore/AlignScore-base.ckpt", "yzha/AlignScore", needs="roberta-base"),
+    *(
+        _Published("nli", name, name)
+        for name in (
+            "MoritzLaurer/DeBERTa-v3-large-mnli-fever-anli-ling-wanli",
+            "MoritzLaurer/DeBERTa-v3-base-mnli-fever-anli",
+        )
+    ),
+)
+"""The best first; the order of those measured in arXiv 2505.04847, table 1."""
+_NAMES = ("bundled", "reader", "none", AUTO, *dict.fromkeys(known.alias for known in _STRONGER))
+
+
+def load_aligner(
+    name: str | Path,
+    *,
+    backbone: str | Path | None = None,
+    mode: Mode | None = None,
+    overflow: Overflow | None = None,
+    entailment: int | None = None,
+    device: str | torch.device = "cpu",
+) -> Aligner | None:
+    """Load an aligner by name, folder or checkpoint.
+
+    Parameters
+    ----------
+    name
+        One of
+
+        - ``"bundled"``, :class:`BundledAligner`; ``"reader"``, :class:`ReaderAligner`; ``"none"``, which returns None;
+        - ``"minicheck"``, ``"alignscore"``, ``"hhem"`` or ``"nli"``: the best published checkpoint of that kind in the
+          local cache of Hugging Face; ``"auto"``: the best of these, else the reader if its encoder is there, else the
+          bundled aligner. Nothing is downloaded, and the log says which it is;
+        - an AlignScore checkpoint: a ``.ckpt`` file, ``owner/repository/file.ckpt`` of the Hugging Face Hub, or a
+          converted folder;
+        - a folder in the bundled aligner's format;
+        - ``"minicheck:"``, ``"critic:"`` (Self-RAG) or ``"spans:"`` (an instruction-tuned model that lists unsupported
+          spans), followed by a folder or the name of a checkpoint;
+        - the folder or name of a classifier of entailment.
+    backbone
+        For an AlignScore ``.ckpt``: folder or name of the RoBERTa whose config and tokenizer it needs. None takes the
+        one that the checkpoint names; see :func:`~syncheck.aligners.alignscore_checkpoint.load_alignscore`.
+    mode, overflow
+        For AlignScore; see :class:`AlignScoreAligner`. None stands for ``"nli_sp"`` and ``"split"``.
+    entailment
+        For a classifier: index of the class that means "supported". None finds it by its name in the config.
+    device
+        Where the network runs.
+
+    Raises
+    ------
+    CheckpointError
+        If the checkpoint cannot be loaded, the cache has none of an alias, or the name is a mistyped alias.
+    InputError
+        If an alias is also the name of a file or folder here, the name is that of an endpoint, whose key is not stored,
+        or an option is not one of this kind's.
+    """
+    if Path(name).is_dir():
+        require_plain_folder(Path(name))
+        require_few_layers(name)
+    kind = _kind(name)
+    given = {"backbone": backbone, "mode": mode, "overflow": overflow, "entailment": entailment}
+    foreign = [option for option, value in given.items() if value is not None and option not in _TAKES.get(kind, ())]
+    if foreign:
+        takes = ", ".join(_TAKES.get(kind, ())) or "no options"
+        raise InputError(
+            f"aligner {str(name)!r} takes {takes}; found {', '.join(foreign)}. Leave them out: backbone is for an "
+            "AlignScore .ckpt, mode and overflow are for AlignScore, entailment is for a classifier"
+        )
+    if kind in ("ckpt", "alignscore"):
+        return aligners.AlignScoreAligner.load(
+            name, backbone=backbone, mode=mode or "nli_sp", overflow=overflow or "split", device=device
+        )
+    if kind == "cached":
+        return _load_cached(str(name), device)
+    if kind == "classifier":
+        check_name(name, _NAMES)
+        return aligners.ClassifierAligner.load(name, entailment=entailment, device=device)
+    return _without_options(kind, name, device)
+
+
+def _kind(name: str | Path) -> Kind:
+    if name == "none":
+        return "none"
+    if name in ("bundled", "reader"):
+        return "bundled" if name == "bundled" else "reader"
+    if name in (AUTO, *(known.alias for known in _STRONGER)):
+        return "cached"
+    before, colon, _ = str(name).partition(":")
+    if colon and before in _ASKED:
+        return _ASKED[before]
+    path = Path(name)
+    if path.suffix == ".ckpt":
+        return "ckpt"
+    if (path / "alignscore.json").is_file():
+        return "alignscore"
+    return "packed" if is_packed(path) else "classifier"
+
+
+def _load_cached(alias: str, device: str | torch.device) -> Aligner:
+    if Path(alias).exists():
+        raise InputError(
+            f"{alias!r} names published aligners, but there is also a {alias!r} here; write ./{alias} for it"
+        )
+    asked = [known for known in _STRONGER if alias in (AUTO, known.alias)]
+    for known in asked:
+        if (folder := known.folder()) is not None:
+            logger.info("aligner %r is %s, from the cache", alias, known.name)
+            return _of_folder(known, folder, device)
+    if alias == AUTO and can_read():
+        logger.info("aligner 'auto' is reader; the cache has none of %s", ", ".join(k.name for k in asked))
+        return aligners.ReaderAligner.load(device=device)
+    if alias == AUTO:
+        logger.warning(
+            "aligner 'auto' is bundled, which mostly compares words, since neither the reader's encoder nor a "
+            "published checkpoint is on this machine; run `%s` for the reader",
+            INSTALL,
+        )
+        return aligners.BundledAligner.load(device=device)
+    first = asked[0]
+    wanted = [first.repository, *(["--revision", first.revision] if first.revision else [])]
+    more = f", and `hf download {first.needs}`" if first.needs else ""
+    raise CheckpointError(
+        f"the Hugging Face cache has no complete checkpoint for {alias!r} ({', '.join(k.name for k in asked)}); "
+        f"download one with `hf download {' '.join(wanted)}`{more}, or pass 'auto', 'reader' or 'bundled'"
+    )
+
+
+def _of_folder(known: _Published, folder: Path, device: str | torch.device) -> Aligner:
+    """Load from the folder, which asks the hub for nothing, under the name that a saved monitor will ask for."""
+    aligner: Aligner
+    if known.needs is not None:
+        aligner = aligners.AlignScoreAligner.load(folder / known.name.rpartition("/")[2], device=device)
+    elif known.alias == "minicheck":
+        aligner = aligners.ClassifierAligner.load_minicheck(folder, device=device)
+    else:
+        aligner = aligners.ClassifierAligner.load(folder, device=device)
+    aligner.name = known.name
+    return aligner
+
+
+def _without_options(kind: Kind, name: str | Path, device: str | torch.device) -> Aligner | None:
+    path = str(name).partition(":")[2]
+    if kind == "none":
+        return None
+    if kind == "reader":
+        return aligners.ReaderAligner.load(device=device)
+    if kind == "minicheck":
+        return aligners.ClassifierAligner.load_minicheck(path, device=device)
+    if kind == "critic":
+        return aligners.CriticAligner.load(path, device=device)
+    if kind == "spans":
+        if path.startswith(("http://", "https://")):
+            raise InputError(
+                f"{name!r} would send data to an endpoint, which must be requested in Python; pass "
+                "aligner=SpanAligner(EndpointTextGenerator(base_url, model, ...))"
+            )
+        return aligners.SpanAligner(aligners.LocalTextGenerator.load(path, device=device))
+    return aligners.BundledAligner.load(None if kind == "bundled" else Path(name), device=device)

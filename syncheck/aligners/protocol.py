@@ -1,0 +1,236 @@
+"""Protocol of aligners, which score how well a context supports a claim, and checked calls of them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from math import isfinite
+from numbers import Integral, Real
+from typing import Any, Protocol, Self, runtime_checkable
+
+from syncheck.base.checks import check_texts
+from syncheck.base.errors import InputError
+from syncheck.base.pretrained import same_weights, weights_sha256
+from syncheck.reading.evidence import EvidenceIndex
+from syncheck.results.types import Evidence, Support
+
+logger = logging.getLogger(__name__)
+
+
+class Aligner(Protocol):
+    """Protocol of an aligner, which scores claims against a context."""
+
+    name: str
+    """Stored in a monitor's config, so that the same aligner is used again."""
+
+    def align(self, passages: Sequence[str], claims: Sequence[str]) -> list[Support]:
+        """Score each claim against the passages.
+
+        Parameters
+        ----------
+        passages
+            The context, of any length; an aligner must not cut it silently.
+        claims
+            Sentences to check; an empty list gives an empty list.
+
+        Returns
+        -------
+        list of Support
+            One for each claim: P(supported) in [0, 1], higher is better, and the best evidence.
+        """
+
+
+@runtime_checkable
+class QuestionAligner(Aligner, Protocol):
+    """Protocol of an aligner that also takes the question, which a monitor passes."""
+
+    def about(self, question: str) -> Self:
+        """Bind the question that the claims answer; the name stays the same."""
+
+
+@runtime_checkable
+class IndexedAligner(Aligner, Protocol):
+    """Protocol of an aligner that reads the chunks of an index, which a monitor makes once for each prompt.
+
+    A monitor then calls :meth:`align_indexed` instead of :meth:`align`.
+    """
+
+    def align_indexed(self, index: EvidenceIndex, claims: Sequence[str]) -> list[Support]:
+        """Score each claim against indexed passages; see :meth:`Aligner.align`."""
+
+
+@runtime_checkable
+class ConfiguredAligner(Aligner, Protocol):
+    """Protocol of an aligner whose scores depend on options besides the checkpoint that it is named after."""
+
+    options: Mapping[str, str | int]
+    """Keyword arguments of :func:`~syncheck.aligners.load_aligner`, stored with a monitor and compared on loading."""
+
+
+@runtime_checkable
+class KnowsLanguages(Protocol):
+    """Protocol of an aligner that reads only some languages."""
+
+    languages: frozenset[str]
+    """ISO 639-1 codes. Sentences in other languages get the status ``unsupported_language``."""
+
+
+def languages_of(aligner: Aligner) -> frozenset[str] | None:
+    """Name the languages that an aligner reads; None if it does not say."""
+    return aligner.languages if isinstance(aligner, KnowsLanguages) else None
+
+
+def check_asked(passages: Sequence[str], claims: Sequence[str]) -> None:
+    """Check the arguments of an aligner: lists of valid strings (else WrongTypeError), no blank claim (InputError)."""
+    check_texts(passages, "passages")
+    check_texts(claims, "claims")
+    if any(not claim.strip() for claim in claims):
+        raise InputError("a claim is blank; leave out claims without text")
+
+
+def options_of(aligner: Aligner) -> dict[str, str | int]:
+    """Collect the options that distinguish an aligner from others with its name; empty if it has none."""
+    return dict(aligner.options) if isinstance(aligner, ConfiguredAligner) else {}
+
+
+def identity_of(aligner: Aligner | None) -> str:
+    """Describe an aligner by name and options, in the form that ``--aligner`` takes on the command line."""
+    if aligner is None:
+        return "none"
+    options = (f"--aligner-{name} {value}" for name, value in sorted(options_of(aligner).items()))
+    return " ".join([aligner.name, *options])
+
+
+@runtime_checkable
+class KnowsWeights(Protocol):
+    """Protocol of an aligner, or a part of one, that has a digest of its weights."""
+
+    def weights_sha256(self) -> str | None:
+        """Compute the digest of :func:`~syncheck.base.pretrained.weights_sha256`; None if the weights are elsewhere."""
+
+
+class OfNetwork:
+    """Base of an aligner, or a part of one, with the weights of ``_model``; see :class:`KnowsWeights`."""
+
+    _model: Any
+
+    def weights_sha256(self) -> str | None:
+        """Compute a digest that identifies the weights."""
+        return weights_sha256(self._model)
+
+
+def weights_of(part: object) -> str | None:
+    """Compute the digest of the weights of an aligner, or of a part of one; None if it does not know them."""
+    return part.weights_sha256() if isinstance(part, KnowsWeights) else None
+
+
+def is_same_aligner(first: Aligner, second: Aligner) -> bool:
+    """Tell whether two aligners have the same name or the same weights.
+
+    A copy of a checkpoint in another folder is the same aligner, and so is one with other options or another
+    calibration, since its errors are those of the same network. Aligners that do not know their weights, such as one
+    at an endpoint, are distinguished by name alone.
+    """
+    if first is second or first.name == second.name:
+        return True
+    own, other = weights_of(first), weights_of(second)
+    return own is not None and other is not None and same_weights(own, other)
+
+
+@dataclass(frozen=True, slots=True)
+class Unaligned:
+    """Result for a claim without support, with the reason."""
+
+    reason: str
+
+
+class AskedAligner:
+    """Calls an aligner for claims that answer one question, and turns its failures into reasons.
+
+    An aligner may be the user's code, and generation must survive it: an error, a shortage of memory, or a result that
+    breaks the protocol becomes the reason why claims have no support. Only ``KeyboardInterrupt`` and ``SystemExit``
+    propagate.
+
+    The aligner gets the question and the indexed passages if it takes them: see :class:`QuestionAligner` and
+    :class:`IndexedAligner`.
+    """
+
+    def __init__(self, aligner: Aligner, question: str, index: EvidenceIndex) -> None:
+        self._aligner = aligner
+        self._question = question
+        self._index = index
+        self._told: Aligner | None = None
+
+    def __call__(self, passages: Sequence[str], claims: Sequence[str]) -> list[Support | Unaligned]:
+        """Score each claim, or say why there is no score.
+
+        If there is no result, or not one for each claim, all claims get this reason; an invalid result is the reason
+        only for its own claim.
+        """
+        name = getattr(self._aligner, "name", type(self._aligner).__name__)
+        try:
+            found = list(islice(self._supports(passages, list(claims)), len(claims) + 1))
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as error:  # a panic of compiled code, for example, is not an Exception
+            logger.exception("aligner %r failed; its sentences get the status 'failed'", name)
+            return [Unaligned(f"aligner {name!r} failed: {type(error).__name__}: {error}")] * len(claims)
+        if len(found) != len(claims):
+            many = "more" if len(found) > len(claims) else str(len(found))
+            reason = f"aligner {name!r} misbehaved: expected {len(claims)} results; found {many}"
+            logger.error("%s; its sentences get the status 'failed'", reason)
+            return [Unaligned(reason)] * len(claims)
+        return [self._named(name, _checked(result, len(passages))) for result in found]
+
+    def _supports(self, passages: Sequence[str], claims: list[str]) -> list[Support]:
+        if self._told is None:
+            aligner = self._aligner
+            self._told = aligner.about(self._question) if isinstance(aligner, QuestionAligner) else aligner
+        if isinstance(self._told, IndexedAligner):
+            return self._told.align_indexed(self._index, claims)
+        return self._told.align(passages, claims)
+
+    @staticmethod
+    def _named(name: str, each: Support | Unaligned) -> Support | Unaligned:
+        if isinstance(each, Support):
+            return each
+        reason = f"aligner {name!r} misbehaved: {each.reason}"
+        logger.error("%s; the sentence gets the status 'failed'", reason)
+        return Unaligned(reason)
+
+
+def _checked(result: object, passages: int) -> Support | Unaligned:
+    """Convert a result to plain numbers, or say why it is invalid."""
+    if not isinstance(result, Support):
+        return Unaligned(f"expected a Support; found {_shown(result)}")
+    if not _is_share(result.score):
+        return Unaligned(f"expected a score in [0, 1]; found {_shown(result.score)}")
+    if result.log_odds is not None and not (isinstance(result.log_odds, Real) and isfinite(result.log_odds)):
+        return Unaligned(f"expected finite log-odds or None; found {_shown(result.log_odds)}")
+    if result.contradicted is not None and not _is_share(result.contradicted):
+        return Unaligned(f"expected P(contradicted) in [0, 1] or None; found {_shown(result.contradicted)}")
+    log_odds, contradicted = (
+        None if value is None else float(value) for value in (result.log_odds, result.contradicted)
+    )
+    found = result.evidence
+    if found is None:
+        return Support(float(result.score), None, log_odds, contradicted)
+    if not isinstance(found, Evidence) or not isinstance(found.text, str):
+        return Unaligned(f"expected Evidence or None; found {_shown(found)}")
+    if not isinstance(found.passage, Integral) or not 0 <= found.passage < passages or not _is_share(found.score):
+        return Unaligned(
+            f"expected evidence in one of {passages} passages with a score in [0, 1]; found passage "
+            f"{_shown(found.passage)}, score {_shown(found.score)}"
+        )
+    evidence = Evidence(int(found.passage), found.text, float(found.score))
+    return Support(float(result.score), evidence, log_odds, contradicted)
+
+
+def _is_share(score: object) -> bool:
+    return isinstance(score, Real) and 0 <= float(score) <= 1  # False of NaN
+
+
+def _shown(value: object) -> str:
+    return repr(value) if value is None or isinstance(value, Real) else type(value).__name__

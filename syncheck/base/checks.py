@@ -1,0 +1,136 @@
+"""Checks of arguments: texts, sequences, shares, arrays, labels."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from numbers import Real
+from typing import Any, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from syncheck.base.errors import InputError, WrongTypeError
+
+_NAMES = {1: "faithful (label 1)", 0: "unfaithful (label 0)"}
+
+
+def check_both_labels(y: ArrayLike, what: str) -> None:
+    """Refuse, with an InputError, labels other than 1 (faithful) and 0 (unfaithful), and those of one kind alone.
+
+    ``what`` begins the message: ``"training needs sentences"``.
+    """
+    if set(np.unique(np.asarray(y)).tolist()) != set(_NAMES):
+        raise InputError(f"{what} of both labels, 1 (faithful) and 0 (unfaithful), but found {labels_found(y)}")
+
+
+def labels_found(y: ArrayLike) -> str:
+    """Describe the labels found, for a message."""
+    values, counts = np.unique(np.asarray(y), return_counts=True)
+    found = dict(zip(values.tolist(), counts.tolist(), strict=True))
+    if not found:
+        return "no sentences at all"
+    if not found.keys() <= _NAMES.keys():
+        return f"{sorted(found)}"
+    if len(found) == 1:
+        ((label, count),) = found.items()
+        return f"that all {count} sentences are {_NAMES[label]}"
+    return " and ".join(f"{found[label]} {name}" for label, name in _NAMES.items())
+
+
+_HALF = re.compile(r"[\ud800-\udfff]")
+
+
+def check_text(text: object, name: str) -> None:
+    """Refuse anything but a string (WrongTypeError), and a string with a lone surrogate (InputError)."""
+    if not isinstance(text, str):
+        raise WrongTypeError(f"{name} must be a string; found {type(text).__name__}")
+    half = _HALF.search(text)
+    if half is not None:
+        raise InputError(
+            f"{name} must be valid Unicode text; found the lone surrogate {half[0]!r} at character {half.start()}. "
+            "Read the text with its own encoding, or with errors='replace'"
+        )
+
+
+def check_texts(texts: object, name: str) -> None:
+    """Refuse anything but a sequence of strings (WrongTypeError), and a lone surrogate in one (InputError)."""
+    check_sequence(texts, name, of="strings")
+    for index, text in enumerate(texts):  # type: ignore[var-annotated,arg-type]
+        check_text(text, f"{name}[{index}]")
+
+
+def check_sequence(values: object, name: str, *, of: str) -> None:
+    """Refuse, with a WrongTypeError, a string and anything that cannot be read more than once, such as a generator.
+
+    The message says that ``name`` must be a list ``of`` something.
+    """
+    is_array = isinstance(values, np.ndarray) and values.ndim == 1
+    if isinstance(values, str | bytes) or not (isinstance(values, Sequence) or is_array):
+        raise WrongTypeError(f"{name} must be a list of {of}; found {type(values).__name__}")
+
+
+def real_numbers(values: ArrayLike, name: str) -> NDArray[Any]:
+    """Return values as an array of real numbers, with the dtype they have.
+
+    Values that form no array raise InputError; complex numbers, strings and other objects raise WrongTypeError.
+    """
+    try:
+        array = np.asarray(values)
+    except ValueError as error:
+        raise InputError(f"{name} must be an array of numbers; found values that form no array: {error}") from error
+    if array.dtype.kind not in "fiub":
+        kinds = ", ".join(sorted({type(value).__name__ for value in array.ravel()[:1000].tolist()}))
+        raise WrongTypeError(
+            f"{name} must be real numbers; found an array of type {array.dtype} that holds {kinds or 'nothing'}. "
+            "Convert it first; use NaN for what was not measured"
+        )
+    return array
+
+
+def scores_with_labels(scores: ArrayLike, y: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Return P(faithful) of sentences, (N,) float64 in [0, 1], and their labels, (N,) int64, 1 for faithful.
+
+    Other shapes and values raise InputError.
+    """
+    values, labels = real_numbers(scores, "scores").astype(np.float64), real_numbers(y, "labels")
+    if values.ndim != 1 or values.shape != labels.shape:
+        raise InputError(f"scores and labels must both be (N,), but they are {values.shape} and {labels.shape}")
+    if not ((values >= 0) & (values <= 1)).all():
+        raise InputError("a score is outside [0, 1] or NaN; pass P(faithful) of sentences that have a score")
+    if not np.isin(labels, (0, 1)).all():
+        raise InputError(f"labels must be 1 (faithful) or 0 (unfaithful); found {labels_found(labels)}")
+    return values, labels.astype(np.int64)
+
+
+def stripped_key(key: object, name: str) -> str:
+    """Return an API key without the white space around it, such as the line break that ends a file.
+
+    Anything but a string raises WrongTypeError; an empty key, and one that no header can carry, InputError. The message
+    does not hold the key.
+    """
+    if not isinstance(key, str):
+        raise WrongTypeError(f"{name} must be a string; found {type(key).__name__}")
+    stripped = key.strip()
+    if not stripped or not stripped.isascii() or not stripped.isprintable():
+        raise InputError(f"{name} must be one line of printable ASCII")
+    return stripped
+
+
+def check_choice(value: object, name: str, choices: Any) -> None:  # noqa: ANN401 - a Literal is no type to mypy
+    """Refuse, with an InputError, anything but one of the values of a ``Literal``."""
+    if value not in get_args(choices):
+        raise InputError(f"{name} must be one of {', '.join(map(repr, get_args(choices)))}; found {value!r}")
+
+
+def check_share(value: object, name: str) -> None:
+    """Refuse anything but a number (WrongTypeError) in [0, 1] (InputError)."""
+    if not isinstance(value, Real) or isinstance(value, bool):
+        raise WrongTypeError(f"{name} must be a number in [0, 1]; found {value!r}")
+    try:
+        share = float(value)
+    except OverflowError:  # of a whole number
+        share = math.inf
+    if not 0.0 <= share <= 1.0:
+        raise InputError(f"{name} must be in [0, 1]; found {share}")

@@ -1,0 +1,146 @@
+"""JSON over HTTP to an inference server: time-outs, retries of transient failures, and one error class."""
+
+from __future__ import annotations
+
+import json
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from email.message import Message
+from http.client import HTTPException, IncompleteRead
+from typing import IO, Any
+
+from syncheck.base.checks import stripped_key
+from syncheck.base.errors import EndpointError, InputError
+from syncheck.base.printable import one_line
+
+TIMEOUT_S = 60.0
+RETRIES = 3
+BACKOFF_S = 0.5
+PASSING = frozenset({408, 425, 429, 500, 502, 503, 504})
+"""HTTP statuses of transient failures: the server is starting, overloaded or behind a busy proxy."""
+SHOWN_CHARACTERS = 300
+MOST_BYTES = 2**28
+"""Largest answer that is read."""
+MOST_REFUSAL_BYTES = 2**16
+"""Number of bytes that are read of a refusal."""
+
+
+class Connection:
+    """Connection to an inference server: its address, time-outs and retries.
+
+    Parameters
+    ----------
+    base_url
+        Address to which paths are added, for instance ``"http://localhost:8000/v1"``.
+    api_key
+        Sent as a bearer token, without white space around it; None sends none.
+    timeout_s
+        Longest wait for a connection, and for each part of the answer, in seconds.
+    retries
+        How often a request is sent again after a time-out, a lost connection, or one of the transient statuses 408,
+        425, 429, 500, 502, 503 and 504. A replay has no side effects, so sending it twice does no harm.
+    backoff_s
+        Wait before the first retry, in seconds; it doubles before each further one.
+
+    Raises
+    ------
+    InputError
+        If the URL is not an HTTP address, the key is not one line of printable ASCII, or a number is negative.
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        *,
+        api_key: str | None = None,
+        timeout_s: float = TIMEOUT_S,
+        retries: int = RETRIES,
+        backoff_s: float = BACKOFF_S,
+    ) -> None:
+        if not base_url.startswith(("http://", "https://")):
+            raise InputError(f"base_url must begin with http:// or https://; found {base_url!r}")
+        if timeout_s <= 0 or retries < 0 or backoff_s < 0:
+            raise InputError(
+                "timeout_s must be above 0, retries and backoff_s at least 0; "
+                f"found {timeout_s}, {retries} and {backoff_s}"
+            )
+        self.base_url = base_url.rstrip("/")
+        self._headers = {"Content-Type": "application/json"}
+        self._key = None if api_key is None else stripped_key(api_key, "api_key")
+        if self._key is not None:
+            self._headers["Authorization"] = f"Bearer {self._key}"
+        self._timeout_s = timeout_s
+        self._retries = retries
+        self._backoff_s = backoff_s
+        self._opener = urllib.request.build_opener(_NoRedirect())
+
+    def post(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        """Send a JSON object in a POST request and return the JSON object of the answer.
+
+        If the server cannot be reached in time, refuses the request, redirects, or does not answer with a JSON object,
+        EndpointError is raised.
+        """
+        url = self.base_url + path
+        data = json.dumps(body).encode()
+        for attempt in range(self._retries + 1):
+            if attempt:
+                time.sleep(self._backoff_s * 2 ** (attempt - 1))
+            try:
+                return self._once(url, data)
+            except EndpointError as error:
+                if attempt == self._retries or (error.status is not None and error.status not in PASSING):
+                    raise
+        raise AssertionError("unreachable")
+
+    def _once(self, url: str, data: bytes) -> dict[str, Any]:
+        request = urllib.request.Request(url, data=data, headers=self._headers, method="POST")
+        try:
+            try:
+                with self._opener.open(request, timeout=self._timeout_s) as response:
+                    answer, status = response.read(MOST_BYTES + 1), response.status
+                    if response.length and len(answer) <= MOST_BYTES:
+                        raise IncompleteRead(answer, response.length)
+            except urllib.error.HTTPError as error:
+                with error:
+                    said = self._shown(error.read(MOST_REFUSAL_BYTES))
+                raise EndpointError(f"{url} answered with status {error.code}: {said}", status=error.code) from error
+        except (OSError, HTTPException) as error:  # URLError and time-outs are OSErrors
+            raise EndpointError(
+                f"{url} could not be reached ({self._told(str(error))}); check base_url, the network, and that the "
+                "server is up",
+                status=None,
+            ) from error
+        if len(answer) > MOST_BYTES:
+            raise EndpointError(f"the answer of {url} has more than {MOST_BYTES} bytes", status=status)
+        try:
+            found = json.loads(answer)
+        except (ValueError, RecursionError):
+            found = None
+        if not isinstance(found, dict):
+            raise EndpointError(
+                f"{url} gave no JSON object, but {self._shown(answer)!r}; check the address", status=status
+            )
+        return found
+
+    def _shown(self, answer: bytes) -> str:
+        """Return the ``error.message`` of vLLM and SGLang, or else the beginning of the answer."""
+        try:
+            said = str(json.loads(answer)["error"]["message"])
+        except (ValueError, LookupError, TypeError, RecursionError):
+            said = answer[:MOST_REFUSAL_BYTES].decode(errors="replace")
+        return self._told(said)
+
+    def _told(self, said: str) -> str:
+        """Return on one line what the server said, without the key, in case it quotes the request."""
+        return one_line(said if self._key is None else said.replace(self._key, "[key]"), SHOWN_CHARACTERS)
+
+
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    """Handler that follows no redirect: the key and the passages are only for the server that was named."""
+
+    def redirect_request(
+        self, req: urllib.request.Request, fp: IO[bytes], code: int, msg: str, headers: Message, newurl: str
+    ) -> None:
+        return None

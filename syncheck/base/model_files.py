@@ -1,0 +1,138 @@
+"""Large files of models whose content is known beforehand: checked whole, and made once in the cache.
+
+The SHA-256 of the whole file is computed each time a process loads it: a quarter of a second for 438 MB where the
+processor has instructions for it. Size and time of change would be quicker, but a disk that rots leaves both as they
+are, and whoever alters a file can set them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from glob import escape
+from io import BufferedRandom
+from pathlib import Path
+from tempfile import TemporaryFile, gettempdir
+
+from syncheck.base.errors import CheckpointError, InputError
+from syncheck.base.files import UNFINISHED, file_sha256, replaced, require_regular
+
+Make = Callable[[BufferedRandom], None]
+"""Function that writes the content into an open, empty file. What it reads, it checks: any OSError that it raises is
+taken for one of the file that it writes."""
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFile:
+    """A file whose content is known, wherever it lies.
+
+    Attributes
+    ----------
+    sha256 : str
+        Of the whole file, in hexadecimal digits.
+    remedy : str
+        What to do where it is missing or has another content, as the end of a message.
+    """
+
+    sha256: str
+    remedy: str
+
+    def check(self, path: Path) -> None:
+        """Refuse, with a CheckpointError, a file that is missing, cannot be read, or has another content."""
+        require_regular(path)
+        try:
+            found = file_sha256(path)
+        except OSError as error:
+            raise CheckpointError(f"{path} cannot be read ({error.strerror}); {self.remedy}") from error
+        self._check_digest(found, path)
+
+    def is_at(self, path: Path) -> bool:
+        """Return True if a path leads to the whole file."""
+        try:
+            self.check(path)
+        except CheckpointError:
+            return False
+        return True
+
+    @contextmanager
+    def made_once(self, place: Path, make: Make) -> Iterator[Path]:
+        """Yield the path of the file, which the first call leaves at ``place``, and later ones find there.
+
+        A lock lets one process make it while others wait. What a killed process left is removed, and a file with
+        another content is replaced, as the log says. Where ``place`` cannot be written, because the disk is full, for
+        example, the log says so too, and the file is made for this block alone and has no name that could outlast it.
+
+        Raises
+        ------
+        CheckpointError
+            If what was made has another content, or there is no room for it anywhere.
+        """
+        if self.is_at(place):
+            yield place
+            return
+        try:
+            self._make_at(place, make)
+        except (InputError, OSError) as error:
+            reason = error if isinstance(error, InputError) else f"{place}: {error.strerror}"
+            logger.warning("%s. Until then it is made again by each process that needs it", reason)
+            with self._made_unnamed(make) as file:
+                yield Path(f"/dev/fd/{file.fileno()}")
+        else:
+            yield place
+
+    def _make_at(self, place: Path, make: Make) -> None:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        with _locked(place.with_name(f"{place.name}.lock")):
+            for left in place.parent.glob(f"{escape(place.name)}{UNFINISHED}*"):  # by a process that was killed
+                left.unlink(missing_ok=True)
+            if self.is_at(place):  # another process was first
+                return
+            if place.exists():
+                logger.warning("%s was cut off or altered, and is replaced", place)
+            with replaced(place) as (file, _):
+                self._fill(file, make, place)
+
+    def _made_unnamed(self, make: Make) -> BufferedRandom:
+        try:
+            with ExitStack() as stack:
+                file = stack.enter_context(TemporaryFile())
+                self._fill(file, make, Path(gettempdir()))
+                stack.pop_all()
+                return file
+        except OSError as error:
+            raise CheckpointError(
+                f"there is no room for temporary files either ({error.strerror}); free some, or set HF_HOME to a "
+                "folder that can be written"
+            ) from error
+
+    def _fill(self, file: BufferedRandom, make: Make, place: Path) -> None:
+        make(file)
+        file.flush()
+        file.seek(0)
+        self._check_digest(hashlib.file_digest(file, "sha256").hexdigest(), place)
+
+    def _check_digest(self, found: str, place: Path) -> None:
+        if found != self.sha256:
+            raise CheckpointError(
+                f"{place} is not the file that was published, or was cut off or altered: its SHA-256 is {found}, "
+                f"expected {self.sha256}; {self.remedy}"
+            )
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Wait for a lock, which the system releases if its holder is killed; the empty file stays."""
+    import fcntl  # which Windows lacks
+
+    handle = os.open(path, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW, 0o666)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)

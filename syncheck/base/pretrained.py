@@ -1,0 +1,239 @@
+"""Checkpoints of transformers: loaded without running their code, with one error class, and identified by weights."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+from torch.utils._python_dispatch import is_traceable_wrapper_subclass
+from transformers import PreTrainedConfig, PreTrainedTokenizerBase
+
+from syncheck.base.errors import CheckpointError, WrongTypeError, describe_failure, is_out_of_memory
+from syncheck.base.files import require_regular
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+SAMPLED_WEIGHTS = 1024
+"""Number of evenly spaced values of each weight matrix that enter the digest of a model."""
+
+WORDS = "the water of 1 年 и"
+"""Words of which a genuine tokenizer knows some, at least by their letters."""
+
+MAX_LAYERS = 512
+"""Largest number of layers that a config may ask for, in any part of a model: each takes milliseconds to make, before
+any weight is read. Widths need no limit, since weights of other shapes are refused before anything of that size is
+made."""
+
+MAX_FILE_BYTES = 1 << 40
+"""Largest file of a checkpoint; weights are mapped, not read into memory at once."""
+
+_CONFIG = "config.json"
+_REACH_SECONDS = 10.0
+"""Time limit for asking the Hub whether it has a model, in seconds."""
+_HUB_OPTIONS = ("cache_dir", "local_files_only", "revision", "subfolder", "token")
+_LAYERS = re.compile("(^|_)(layers?|blocks)$")
+_HALVES = (torch.bfloat16, torch.float16)
+_DIGITS = 32
+"""Hexadecimal digits of each half of a digest."""
+
+
+def require_tokenizer(tokenizer: object) -> None:
+    """Refuse, with a WrongTypeError, what is no tokenizer, such as its name."""
+    if not callable(tokenizer) or not hasattr(tokenizer, "decode"):
+        found = repr(tokenizer) if isinstance(tokenizer, str) else type(tokenizer).__name__
+        raise WrongTypeError(
+            f"tokenizer must be the model's tokenizer, as AutoTokenizer.from_pretrained(...) returns; found {found}"
+        )
+
+
+def load_pretrained(auto: Any, name: str | Path, *, what: str, **options: Any) -> Any:
+    """Load with one of transformers' Auto classes; code in a checkpoint is never run, nor is the user asked about it.
+
+    ``name`` is a folder or the name of a model, and ``what`` is for the message: ``"a causal language model"``. Options
+    are passed on to ``from_pretrained``. A checkpoint that cannot be loaded raises CheckpointError.
+    """
+    require_plain_folder(Path(name))
+    require_reachable(name, options, what=what)
+    try:
+        require_few_layers(name, options)
+        return auto.from_pretrained(name, trust_remote_code=False, **options)
+    except Exception as error:  # damaged files raise anything, and so does a pickle that is refused
+        if is_out_of_memory(error):
+            raise
+        if "trust_remote_code" in str(error):
+            raise CheckpointError(
+                f"cannot load {what} from {str(name)!r}: it needs its own code, which is never run. Pass a "
+                "checkpoint with an architecture in transformers, or review the code, load the model yourself and "
+                "pass the objects"
+            ) from error
+        raise CheckpointError(
+            f"cannot load {what} from {str(name)!r}: {describe_failure(error)}. Pass a folder with config.json, the "
+            "weights and the tokenizer's files, or the name of a model that can be downloaded or is in the cache"
+        ) from error
+
+
+def require_plain_folder(folder: Path) -> None:
+    """Refuse, with a CheckpointError, a folder with a file that is not regular; a name that is no folder passes."""
+    if not folder.is_dir():
+        return
+    for path in folder.iterdir():
+        if not path.is_dir() and (path.exists() or path.is_symlink()):
+            require_regular(path, most=MAX_FILE_BYTES)
+
+
+def require_reachable(name: str | Path, options: Mapping[str, Any], *, what: str) -> None:
+    """Refuse, with a CheckpointError, a model that is neither here nor in the cache if the Hub cannot be reached.
+
+    The Hub is asked once; the loaders would ask for each file again and again, for minutes. What it answers is left to
+    the loader.
+    """
+    if Path(name).exists() or options.get("local_files_only"):
+        return
+    import huggingface_hub
+    from huggingface_hub.errors import HfHubHTTPError
+
+    repository, revision = str(name), options.get("revision")
+    try:
+        cached = huggingface_hub.try_to_load_from_cache(
+            repository, _CONFIG, cache_dir=options.get("cache_dir"), revision=revision
+        )
+        if cached is None:
+            url = huggingface_hub.hf_hub_url(repository, _CONFIG, revision=revision)
+            huggingface_hub.get_hf_file_metadata(url, token=options.get("token"), timeout=_REACH_SECONDS)
+    except (HfHubHTTPError, ValueError):  # ValueError: not the name of a repository
+        return
+    except Exception as error:  # of the HTTP client, which differs between versions
+        raise CheckpointError(
+            f"cannot load {what} from {repository!r}: there is no folder of that name here and no model in the cache, "
+            f"and the Hub cannot be reached ({describe_failure(error)}). Pass a folder with config.json, the weights "
+            "and the tokenizer's files, or connect to the network"
+        ) from error
+
+
+def require_few_layers(name: str | Path, options: Mapping[str, Any] | None = None) -> None:
+    """Refuse, with a CheckpointError, a config that asks for too many layers; the loader reports a missing one."""
+    given = {option: value for option, value in (options or {}).items() if option in _HUB_OPTIONS}
+    try:
+        config, _ = PreTrainedConfig.get_config_dict(name, **given)
+    except (OSError, ValueError):
+        return
+    for field, count in _counts(config):
+        if count > MAX_LAYERS:
+            raise CheckpointError(
+                f"the config of {str(name)!r} asks for {count} in {field!r}; at most {MAX_LAYERS} layers are allowed. "
+                "Pass another checkpoint"
+            )
+
+
+def _counts(config: Any) -> Iterator[tuple[str, int]]:  # noqa: ANN401 (JSON)
+    """Yield the name and value of each count of layers in a config and its parts."""
+    if isinstance(config, list):
+        for part in config:
+            yield from _counts(part)
+    if not isinstance(config, dict):
+        return
+    for field, value in config.items():
+        if type(value) in (int, float) and _LAYERS.search(field):
+            yield field, value
+        yield from _counts(value)
+
+
+def load_model(name: str | Path, device: str | torch.device) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """Load a causal language model and its tokenizer: float32 on a CPU, the checkpoint's own type elsewhere."""
+    from transformers import AutoModelForCausalLM
+
+    tokenizer = load_tokenizer(name)
+    dtype = torch.float32 if torch.device(device).type == "cpu" else "auto"
+    model: PreTrainedModel = load_pretrained(AutoModelForCausalLM, name, what="a causal language model", dtype=dtype)
+    return model.to(device).eval(), tokenizer
+
+
+def load_tokenizer(name: str | Path, **options: Any) -> PreTrainedTokenizerBase:
+    """Load a tokenizer; see :func:`load_pretrained`.
+
+    A folder without a tokenizer's files, for which transformers makes up a tokenizer that knows no words, is refused
+    too.
+    """
+    from transformers import AutoTokenizer
+
+    tokenizer: PreTrainedTokenizerBase = load_pretrained(AutoTokenizer, name, what="a tokenizer", **options)
+    if not _knows_words(tokenizer):
+        raise CheckpointError(
+            f"cannot load a tokenizer from {str(name)!r}: none of its {len(tokenizer)} tokens encodes any part of "
+            f"{WORDS!r}; put the tokenizer's files there, such as tokenizer.json"
+        )
+    return tokenizer
+
+
+def _knows_words(tokenizer: PreTrainedTokenizerBase) -> bool:
+    if len(tokenizer) <= len(set(tokenizer.all_special_tokens)):  # of which some cannot even be asked
+        return False
+    ids = tokenizer(WORDS, add_special_tokens=False)["input_ids"]
+    return bool(tokenizer.decode(ids, skip_special_tokens=True).strip())
+
+
+def weights_sha256(model: nn.Module) -> str | None:
+    """Return a digest of the shapes and sampled values of a model's weights; None if some are not in memory ("meta").
+
+    It is independent of the folder, the device, and the names of weights, which differ between versions of
+    transformers. The first half is that of the values in bfloat16, the second in float16; see :func:`same_weights`. A
+    quantised copy has another digest. If a model is split over processes, each of them must call this function, since
+    they gather the weights together.
+    """
+    weights = [weight for value in model.state_dict().values() for weight in _plain(value)]
+    if any(weight.is_meta for weight in weights):
+        return None
+    return "".join(_digest(weights, dtype)[:_DIGITS] for dtype in _HALVES)
+
+
+def _plain(value: object) -> Iterator[Tensor]:
+    """Yield the tensors in an entry of a state dict as ordinary ones: gathered from all processes, and dequantised."""
+    if isinstance(value, tuple):  # the packed weight and bias of torch's quantised layers
+        for part in value:
+            yield from _plain(part)
+    if not isinstance(value, Tensor):
+        return
+    weight = value.detach()
+    if hasattr(weight, "full_tensor"):
+        weight = weight.full_tensor()
+    if weight.is_quantized or is_traceable_wrapper_subclass(weight):  # the latter as torchao makes them
+        weight = weight.dequantize()
+    yield weight
+
+
+def same_weights(first: str, second: str) -> bool:
+    """Return True if two digests are of the same checkpoint, whatever floating-point types it was loaded in.
+
+    A checkpoint in half precision is recognised in every type. One in float32 is recognised if either digest is of
+    float32, but not in bfloat16 against float16, which round it differently.
+    """
+    return first[:_DIGITS] == second[:_DIGITS] or "" != first[_DIGITS:] == second[_DIGITS:]
+
+
+def _digest(weights: Sequence[Tensor], dtype: torch.dtype) -> str:
+    digests = []
+    for weight in weights:
+        sampled = weight.reshape(-1)[:: max(1, weight.numel() // SAMPLED_WEIGHTS)].to(dtype).float().cpu()
+        digests.append(hashlib.sha256(f"{tuple(weight.shape)}".encode() + sampled.numpy().tobytes()).hexdigest())
+    return hashlib.sha256("".join(sorted(digests)).encode()).hexdigest()
+
+
+def fingerprint(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> dict[str, Any]:
+    """Return the facts that identify a model and its tokenizer: architecture, sizes, vocabulary, digest of weights."""
+    config = model.config.get_text_config()
+    vocabulary = json.dumps(sorted(tokenizer.get_vocab().items()), ensure_ascii=True)
+    return {
+        "architecture": type(model).__name__,
+        "num_hidden_layers": config.num_hidden_layers,
+        "hidden_size": config.hidden_size,
+        "vocab_size": config.vocab_size,
+        "tokenizer_sha256": hashlib.sha256(vocabulary.encode()).hexdigest(),
+        "weights_sha256": weights_sha256(model),
+    }

@@ -1,0 +1,125 @@
+"""Words and numbers of an English text, with their normal forms and the clauses that they stand in."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import zip_longest
+from typing import TYPE_CHECKING
+
+from syncheck.contrasts.grammar import MAY, NEGATORS
+from syncheck.contrasts.inflection import IRREGULAR
+from syncheck.contrasts.units import UNITS
+from syncheck.text.rarity import NUMBER_WORDS, packaged_names, packaged_rarity
+from syncheck.text.words import content_words, stem, words
+
+if TYPE_CHECKING:
+    from nltk.stem.snowball import SnowballStemmer
+
+LONG = 4
+"""Number of letters from which a word is no abbreviation."""
+LONG_TITLES = frozenset("Prof Capt Messrs Supt".split())
+"""Those that are abbreviations nevertheless."""
+BEFORE_MONTHS = frozenset("in of on since until by from during last next early late mid to and every each".split())
+"""Words after which "May" is the month."""
+SYMBOLS = {"%": "percent", "$": "dollars", "€": "euros", "£": "pounds"}
+HALVES_OF_DAY = {"a.m": "am", "p.m": "pm"}
+
+_TOKEN = re.compile(r"\d+(?:[.,:]\d+)*|%|[$€£]|\b[AaPp]\.[Mm]\b|[^\W\d_]+(?:['\u2019][^\W\d_]+)*")
+_YEAR = re.compile(r"1[0-9]{3}|20[0-9]{2}")
+_FORMULA = re.compile(r"\$(\d+(?:[.,]\d+)*)\$")
+"""A number between the marks of a formula, which are no dollars."""
+_STOP = re.compile(r"[.!?;:\n](?=\s)|\n")
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A word or number as written, normalised and as a stem; ``content`` and ``name`` are flags of its kind."""
+
+    text: str
+    word: str
+    stem: str
+    content: bool
+    name: bool
+    start: int
+    clause: int
+    """Number of stops, colons and semicolons before it."""
+    number: bool
+    """True if it is a number, in figures or spelled out; "one" only before a unit, since it is often a pronoun."""
+
+
+def tokens_of(text: str) -> Iterator[Token]:
+    """Read the words and numbers; a full stop after "Dr.", or "p.m." before a small letter, ends no clause."""
+    marked = _FORMULA.sub(r" \1 ", text)
+    found, start, clause, end, last = list(_TOKEN.finditer(marked)), True, 0, 0, ""
+    for match, following in zip_longest(found, found[1:]):
+        written = match.group()
+        stop = None if text[end : match.start()] in ("", " ") else _STOP.search(text, end, match.start() + 1)
+        if stop and not (stop.group() == "." and _is_abbreviated(last, written)):
+            clause, start = clause + 1, True
+        word, root, content = _word_of(written)
+        if written == "May" and _is_month("" if start else last, following):
+            word, root, content = MAY, MAY, True
+        if written.lower() == "one" and (following is None or following.group().lower() not in UNITS):
+            word = "one"
+        begins_name = start and following is not None and following.group()[0].isupper()
+        speaks = start and text[match.end() : match.end() + 1] == ":"
+        name = (
+            written[0].isupper() and content and (begins_name or speaks or not start or _is_like_a_name(written, word))
+        )
+        yield Token(written, word, root, content, name, match.start(), clause, word[0].isdigit())
+        start, end, last = False, match.end(), written
+
+
+def is_year(token: Token) -> bool:
+    """Return True for a number from 1000 to 2099 in four figures."""
+    return _YEAR.fullmatch(token.text) is not None
+
+
+def between(text: str, before: Token, after: Token) -> str:
+    """Return what stands between two tokens, without white space; any other text if they are in reversed order."""
+    return text[before.start + len(before.text) : after.start].strip() if before.start < after.start else "<"
+
+
+def _is_abbreviated(word: str, following: str) -> bool:
+    """Return True if a full stop after a word ends no clause: after "Dr.", or after "p.m." before a small letter."""
+    is_title = word.istitle() and (len(word) < LONG or word in LONG_TITLES)
+    return is_title or (word.lower() in HALVES_OF_DAY and following[0].islower())
+
+
+def _is_like_a_name(written: str, word: str) -> bool:
+    """Return True if the first word of a sentence is a name, or unknown: "Laudo founded it"."""
+    return (
+        written.istitle()
+        and len(written) >= LONG - 1
+        and (word in packaged_names() or not packaged_rarity().counts.get(stem(word)))
+    )
+
+
+def _is_month(before: str, following: re.Match[str] | None) -> bool:
+    """Return True if a "May" stands beside a number or after a word that dates have."""
+    beside = (before, "" if following is None else following.group())
+    return before.lower() in BEFORE_MONTHS or any(word[:1].isdigit() for word in beside)
+
+
+def _time(found: str) -> str:
+    """Return a time of day without leading zero and without ":00"; "" for anything else."""
+    return found.lstrip("0").removesuffix(":00") if ":" in found and found[0].isdigit() else ""
+
+
+@lru_cache(1 << 14)
+def _word_of(found: str) -> tuple[str, str, bool]:
+    """Return the normalised form of a word as written, its stem, and whether it is a content word."""
+    known = SYMBOLS.get(found) or HALVES_OF_DAY.get(found.lower()) or NUMBER_WORDS.get(found.lower()) or _time(found)
+    word = known or next(iter(words(found.replace("\u2019", "'"))), found)
+    root = word if word[0].isdigit() else _stemmer().stem(IRREGULAR.get(word, word))
+    return word, root, bool(content_words(word)) and word not in NEGATORS
+
+
+@lru_cache(maxsize=1)
+def _stemmer() -> SnowballStemmer:
+    from nltk.stem.snowball import SnowballStemmer
+
+    return SnowballStemmer("english")

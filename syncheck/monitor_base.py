@@ -1,0 +1,276 @@
+"""Parts of a monitor, and the prompts, sessions and scorers that they make."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Self, overload
+
+from syncheck.aggregators import Aggregator
+from syncheck.aggregators.aggregator import check_schema
+from syncheck.aligners import Aligner
+from syncheck.base.errors import InputError, WrongTypeError
+from syncheck.base.printable import summary
+from syncheck.config import MonitorConfig
+from syncheck.decoding import ScoredSession, SearchSession
+from syncheck.decoding.given import GivenSession
+from syncheck.decoding.scored import ScoredGiven
+from syncheck.features.schemas import feature_schema, needs_lid, needs_signals
+from syncheck.prompts import build_prompt, prompt_from_messages
+from syncheck.results.types import PromptBatch, RagPrompt
+from syncheck.scoring import SentenceScorer
+from syncheck.signals import LidReferences, check_window, take_turns_in_rotary
+from syncheck.verifier import Verifier, source_of_support
+from syncheck.watching.growing import NOT_MEASURED
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+logger = logging.getLogger(__name__)
+
+MONITORED = "monitored model"
+_MODEL_SIGNALS = ("log_prob", "log_prob_without_context", "entropy", "kl")
+
+
+class MonitorParts:
+    """Base of :class:`syncheck.Monitor`, which describes the arguments: holds all that measures and scores sentences.
+
+    Code that stores a monitor, replays responses, checks text or labels sentences takes any object of this class.
+    """
+
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerBase,
+        *,
+        config: MonitorConfig,
+        aggregator: Aggregator | None,
+        lid_references: LidReferences | None,
+        aligner: Aligner | None,
+        trained_on: Iterable[str],
+        name: str | None,
+    ) -> None:
+        take_turns_in_rotary(model)
+        config = config.for_blocks(model.config.get_text_config().num_hidden_layers)
+        self.layers = config.layers or ()
+        self.schema = feature_schema(config.schema, self.layers)
+        if aggregator is not None:
+            check_schema(aggregator.schema, self.schema)
+        self.trained_on = frozenset(trained_on)
+        self.model = model.eval()
+        self.tokenizer = tokenizer
+        self.config = config
+        self.aggregator = aggregator
+        self.lid_references = None if lid_references is None else lid_references.to(model.device)
+        self.aligner = aligner
+        self.name = name
+        if aggregator is not None and lid_references is None and needs_lid(config.schema):
+            logger.warning("schema %r has LID, but there are no references; LID will not be measured", config.schema)
+
+    def __repr__(self) -> str:
+        aggregator = "no" if self.aggregator is None else self.aggregator.kind
+        aligner = "no aligner" if self.aligner is None else type(self.aligner).__name__
+        model = type(self.model).__name__
+        return summary(self, f"{model}, {self.schema.version}, {aggregator} aggregator, {aligner}")
+
+    def with_prior(self, prior: float) -> Self:
+        """Return this monitor for text with another share of faithful sentences.
+
+        Parameters
+        ----------
+        prior
+            Expected share of faithful sentences, in (0, 1). It shifts the log-odds of every score by the same amount;
+            the order of scores, the thresholds of ``config`` and the guarantee of a calibrated threshold stay.
+
+        Raises
+        ------
+        InputError
+            If the monitor has no aggregator, or the share of faithful sentences for which its probabilities hold is
+            not known.
+        """
+        if self.aggregator is None:
+            raise InputError("a prior shifts scores, and this monitor has none; train it first")
+        return self.replaced(aggregator=replace(self.aggregator, prior=prior))
+
+    def replaced(self, **parts: Any) -> Self:  # noqa: ANN401
+        """Return a copy of this monitor with other parts, given as keyword arguments of the class."""
+        own = ("config", "aggregator", "lid_references", "aligner", "trained_on", "name")
+        return type(self)(self.model, self.tokenizer, **{name: getattr(self, name) for name in own} | parts)
+
+    @overload
+    def prompt(self, *, question: str, context: str | Sequence[str], system: str | None = None) -> RagPrompt: ...
+
+    @overload
+    def prompt(
+        self,
+        *,
+        messages: Sequence[Mapping[str, str]],
+        context: str | Sequence[str],
+        without: Sequence[Mapping[str, str]] | None = None,
+        question: str | None = None,
+    ) -> RagPrompt: ...
+
+    def prompt(
+        self,
+        *,
+        context: str | Sequence[str] | None = None,
+        question: str | None = None,
+        system: str | None = None,
+        messages: Sequence[Mapping[str, str]] | None = None,
+        without: Sequence[Mapping[str, str]] | None = None,
+    ) -> RagPrompt:
+        """Build the pair of prompts of a question, or of a chat of your own.
+
+        Parameters
+        ----------
+        context, question, system
+            See :func:`syncheck.prompts.build_prompt`.
+        messages, without
+            A chat with the passages and the same without them; see :func:`syncheck.prompt_from_messages`.
+
+        Raises
+        ------
+        InputError
+            If neither a question nor messages are given, or ``system`` is given with messages, or ``without`` with a
+            question alone; also as in these functions.
+        WrongTypeError
+            If there is no context; also as in these functions.
+        PromptError
+            As in these functions.
+        """
+        if context is None:
+            raise WrongTypeError(
+                "Monitor.prompt needs context=..., a string or a list of strings; found none. Pass the passages, or "
+                "context='' if it is known that there are none"
+            )
+        if messages is not None:
+            if system is not None:
+                raise InputError("a system prompt is one of the messages; leave system out")
+            return prompt_from_messages(
+                self.tokenizer, messages=messages, context=context, without=without, question=question
+            )
+        if question is None or without is not None:
+            raise InputError("pass question=..., or messages=[...] (and then, if you like, without=[...])")
+        return build_prompt(
+            self.tokenizer, question=question, context=context, template=self.config.template, system=system
+        )
+
+    def prompts(self, prompts: Iterable[RagPrompt | Mapping[str, Any]]) -> PromptBatch:
+        """Collect the prompts of a batch.
+
+        Parameters
+        ----------
+        prompts
+            From :meth:`prompt`, or mappings of its arguments.
+
+        Returns
+        -------
+        PromptBatch
+            A sequence of prompts, whose ``inputs(device)`` are padded on the left.
+
+        Raises
+        ------
+        InputError
+            If there are no prompts.
+        WrongTypeError
+            If one is neither a prompt nor a mapping.
+        """
+        batch = PromptBatch(self.prompt(**given) if isinstance(given, Mapping) else given for given in prompts)
+        return PromptBatch(rows_of(batch))
+
+    def session(self, prompts: RagPrompt | Sequence[RagPrompt]) -> ScoredSession:
+        """Return a session for a decoder of your own, with one row for each prompt; a context manager.
+
+        Raises
+        ------
+        PromptError
+            If a prompt does not fit the model's window.
+        InputError
+            If there are no prompts, or the model encodes some of them in another way, because they are longer.
+        """
+        rows = self._fitting(prompts)
+        scorers = self._scorers(rows)
+        return ScoredSession(SearchSession(self.model, self.tokenizer, rows, **self._measuring), scorers)
+
+    def given_session(self, prompts: RagPrompt | Sequence[RagPrompt]) -> ScoredGiven:
+        """Return a session that reads given responses to these prompts; errors as of :meth:`session`."""
+        rows = self._fitting(prompts)
+        scorers = self._scorers(rows)
+        return ScoredGiven(GivenSession(self.model, self.tokenizer, rows, **self._measuring), scorers)
+
+    def scorer(self, prompt: RagPrompt) -> SentenceScorer:
+        """Return the scorer for sentences of answers to one prompt."""
+        return SentenceScorer(
+            prompt,
+            schema=self.schema,
+            aggregator=self.aggregator,
+            aligner=self.aligner,
+            abbreviations=self.config.segmenter.abbreviations,
+            doubtful_below=self.config.prune_threshold,
+            unsupported_below=self.config.backtrack_threshold,
+            monitor=self.name,
+        )
+
+    @cached_property
+    def verifier(self) -> Verifier:
+        """Scores text alone: as this monitor does if it needs no signals, otherwise as the bundled verifier."""
+        if needs_signals(self.config.schema):
+            return Verifier(self.aligner, device=self.model.device)
+        return Verifier(
+            self.aligner,
+            config=self.config,
+            aggregator=self.aggregator,
+            trained_on=self.trained_on,
+            name=self.name,
+        )
+
+    @property
+    def reads_signals(self) -> bool:
+        """True if its scores need the model's signals, or if it has none and measures alone."""
+        return self._asks_model(False)
+
+    def _asks_model(self, signals: bool) -> bool:
+        """Return True if the model has to read a given text: its signals are wanted, or there are no scores without."""
+        return signals or self.aggregator is None or needs_signals(self.config.schema)
+
+    def _sources(self, prompt: RagPrompt) -> dict[str, str]:
+        """Return the source of each signal of a text that the model reads."""
+        found = dict.fromkeys(_MODEL_SIGNALS, MONITORED)
+        if not prompt.has_context:
+            found |= dict.fromkeys(("log_prob_without_context", "kl"), NOT_MEASURED)
+        found["lid"] = NOT_MEASURED if self.lid_references is None else MONITORED
+        return found | {"align_score": source_of_support(self.aligner)}
+
+    @property
+    def _measuring(self) -> dict[str, Any]:
+        """Keyword arguments of a session that say what it measures."""
+        return {"layers": self.layers, "lid_references": self.lid_references, "segmenter": self.config.segmenter}
+
+    def _fitting(self, prompts: RagPrompt | Sequence[RagPrompt]) -> list[RagPrompt]:
+        """Return the prompt of each row, after checking that it fits the window and before its passages are read."""
+        rows = rows_of(prompts)
+        check_window(self.model, max(len(prompt.with_context_ids) for prompt in rows) + 1)
+        return rows
+
+    def _scorers(self, rows: Sequence[RagPrompt]) -> list[SentenceScorer]:
+        """Return the scorer of each row; rows with the same prompt share one."""
+        scorers = {prompt: self.scorer(prompt) for prompt in rows}
+        return [scorers[prompt] for prompt in rows]
+
+
+def require_prompt(prompt: object) -> None:
+    """Raise WrongTypeError for anything but a prompt."""
+    if not isinstance(prompt, RagPrompt):
+        raise WrongTypeError(f"prompt must be a RagPrompt, from monitor.prompt(...); found {type(prompt).__name__}")
+
+
+def rows_of(prompts: RagPrompt | Sequence[RagPrompt]) -> list[RagPrompt]:
+    """Return one or several prompts as a list, which must not be empty."""
+    rows = [prompts] if isinstance(prompts, RagPrompt) or not isinstance(prompts, Sequence) else list(prompts)
+    if not rows:
+        raise InputError("expected at least one prompt; found an empty list")
+    for prompt in rows:
+        require_prompt(prompt)
+    return rows

@@ -1,0 +1,209 @@
+"""Evidence: the chunks of a context, and the few of them that matter for a claim.
+
+A chunk is a sentence of a passage (by NLTK's untrained Punkt unless told otherwise, and by the full stops of Chinese
+and Japanese), or a piece of one that is longer than ``MAX_CHUNK_WORDS`` words or ``MAX_CHUNK_CHARACTERS`` characters;
+consecutive pieces share ``OVERLAP_WORDS`` words, so that no phrase is cut in all of them. Every character of the
+context that is not white space is in some chunk.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import unicodedata
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import regex
+
+from syncheck.text.words import ContextLexicon
+
+MAX_CHUNK_WORDS = 60
+MAX_CHUNK_CHARACTERS = 480
+OVERLAP_WORDS = 10
+
+COVERED_WEIGHT = 0.25
+"""Weight of a claim word that a chosen chunk already has: the next chunk should contribute new words."""
+FUNCTION_WORD_WEIGHT = 0.1
+
+_UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}\u30fc\p{Thai}\p{Lao}\p{Myanmar}\p{Khmer}"
+"""Scripts that are written without spaces, so that each letter counts as a word."""
+_LETTER = r"\p{L}\p{N}"
+_MARK = r"[\p{Mn}\p{Mc}--[\ufe00-\ufe0f\U000e0100-\U000e01ef]]"
+"""Accents and vowel signs, which belong to the letter before them, but not variation selectors."""
+_WORD = regex.compile(
+    r"(?V1)[0-9A-Za-z]++(?=[\0-\x7f]|\Z)|"  # nothing else: quick, and true of most words
+    rf"[[{_LETTER}]--[{_UNSPACED}]][[{_LETTER}{_MARK}]--[{_UNSPACED}]]*|[[{_LETTER}]&&[{_UNSPACED}]]{_MARK}*"
+)
+_CJK_SENTENCE = re.compile(r"""[^。！？｡]+(?:[。！？｡][。！？｡"')\]}’”）］｝〉》」』】〕｣]*)?|[。！？｡]+""")
+"""A sentence without white space after its full stop, with the closing quotes and brackets after it."""
+FUNCTION_WORDS = frozenset(
+    "a an and are as at be been being but by did do does for from had has have he her his i if in into is it "
+    "its may not of on or she so such than that the their them then there these they this those to was we "
+    "were what when where which while who will with would you your".split()
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A piece of the context: the index of its passage, from 0, and its text."""
+
+    passage: int
+    text: str
+
+
+Cut = Callable[[str], Iterable[str]]
+"""Function that cuts a line of a passage into sentences."""
+
+
+def split_passages(passages: Sequence[str], *, cut: Cut | None = None) -> list[Chunk]:
+    """Cut passages into sentences, in order, and sentences that are too long into overlapping pieces."""
+    cut = cut or _punkt()
+    return [
+        Chunk(index, piece)
+        for index, passage in enumerate(passages)
+        for line in passage.splitlines()
+        for spaced in cut(line)
+        for sentence in _CJK_SENTENCE.findall(spaced)
+        for piece in _pieces(sentence.strip())
+        if piece
+    ]
+
+
+def _punkt() -> Cut:
+    from nltk.tokenize.punkt import PunktSentenceTokenizer
+
+    return PunktSentenceTokenizer().tokenize  # type: ignore[no-any-return]
+
+
+class EvidenceIndex:
+    """The chunks of one context, of any length, indexed by word; ``cut`` is as in :func:`split_passages`."""
+
+    def __init__(self, passages: Sequence[str], *, cut: Cut | None = None) -> None:
+        self.passages = tuple(passages)
+        self.chunks: list[Chunk] = []
+        self._words: list[list[str]] = []
+        self._postings: dict[str, list[int]] = defaultdict(list)
+        self._add(split_passages(passages, cut=cut))
+
+    @classmethod
+    def of_chunks(cls, chunks: Sequence[Chunk]) -> EvidenceIndex:
+        """Return the index of a context that is cut into chunks already."""
+        index = cls(())
+        index._add(chunks)
+        return index
+
+    @cached_property
+    def lexicon(self) -> ContextLexicon:
+        """The words of the passages, read at first use."""
+        return ContextLexicon.from_passages(self.passages)
+
+    def best(self, claim: str, count: int) -> list[int]:
+        """Return the indices of the chunks that together have most of the claim's words, by weight.
+
+        The weight of a word is its inverse document frequency over the chunks of this context, ln(1 + N / n), reduced
+        once a chosen chunk has it. Of equal chunks, the earlier is chosen.
+
+        Returns at most ``count`` indices into ``chunks``, the best first; only that of the first chunk if none shares a
+        word with the claim, and none if there is no chunk.
+        """
+        postings = {w: self._postings[w] for w in distinct_words(claim) if w in self._postings}
+        weights = {
+            w: math.log1p(len(self.chunks) / len(found)) * (FUNCTION_WORD_WEIGHT if w in FUNCTION_WORDS else 1)
+            for w, found in postings.items()
+        }
+        chosen: list[int] = []
+        while len(chosen) < min(count, len(self.chunks)):
+            gains: dict[int, float] = defaultdict(float)
+            for word, found in postings.items():
+                weight = weights[word]
+                for index in found:
+                    gains[index] += weight
+            for index in chosen:
+                gains.pop(index, None)
+            if not gains:
+                break
+            most = max(gains.values())
+            best = min(index for index, gain in gains.items() if gain == most)
+            chosen.append(best)
+            for word in self._words[best]:
+                if word in weights:
+                    weights[word] *= COVERED_WEIGHT
+        return chosen or list(range(min(1, len(self.chunks))))
+
+    def quoted(self, chunk: int) -> str:
+        """Return the text of a chunk, with the chunks around it that are the same sentence.
+
+        Punkt cuts "from 4 p.m. to 10 p.m." after each "p.m.". A chunk that begins with a small letter, on the line of
+        the one before it, continues its sentence.
+        """
+        first = last = chunk
+        while self._continues(first):
+            first -= 1
+        while self._continues(last + 1):
+            last += 1
+        return " ".join(found.text for found in self.chunks[first : last + 1])
+
+    def _continues(self, chunk: int) -> bool:
+        if not 0 < chunk < len(self.chunks) or not self.chunks[chunk].text[0].islower():
+            return False
+        before, own = self.chunks[chunk - 1 : chunk + 1]
+        beside = re.escape(before.text) + r"[^\S\r\n]+" + re.escape(own.text)  # pieces of one sentence overlap
+        return before.passage == own.passage and re.search(beside, self.passages[own.passage]) is not None
+
+    def coverage(self, claim: str) -> float:
+        """Return the share of the claim's content words that occur in the context, in [0, 1]; 0 without any."""
+        words = [word for word in distinct_words(claim) if word not in FUNCTION_WORDS]
+        return sum(word in self._postings for word in words) / max(1, len(words))
+
+    def _add(self, chunks: Sequence[Chunk]) -> None:
+        for index, chunk in enumerate(chunks, len(self.chunks)):
+            self.chunks.append(chunk)
+            self._words.append(distinct_words(chunk.text))
+            for word in self._words[index]:
+                self._postings[word].append(index)
+
+
+def distinct_words(text: str) -> list[str]:
+    """Return the distinct words of a text in order, in lower case and without a plural or possessive s.
+
+    Each letter of a script without spaces is a word, as in :mod:`syncheck.text.words`.
+    """
+    words = (word.lower() for word in _WORD.findall(unicodedata.normalize("NFC", text)))
+    return list(dict.fromkeys(_singular(word) for word in words if word != "s"))
+
+
+def split_to_fit(text: str, fits: Callable[[str], bool]) -> list[str]:
+    """Cut a text near its middle, if possible at white space, until every part fits or is one character."""
+    if len(text) < 2 or fits(text):
+        return [text]
+    middle = len(text) // 2
+    spaces = [m.start() for m in re.finditer(r"(?<=\S)\s+(?=\S)", text)]
+    cut = min(spaces, key=lambda place: abs(place - middle), default=middle)
+    return split_to_fit(text[:cut].rstrip(), fits) + split_to_fit(text[cut:].lstrip(), fits)
+
+
+def _singular(word: str) -> str:
+    return word[:-1] if len(word) > 3 and word[-1] == "s" and word not in FUNCTION_WORDS else word
+
+
+def _pieces(sentence: str) -> Iterator[str]:
+    if len(sentence) <= MAX_CHUNK_CHARACTERS and sentence.count(" ") < MAX_CHUNK_WORDS:
+        yield sentence
+        return
+    size = MAX_CHUNK_CHARACTERS // 10  # of a part of text without spaces, as in Chinese
+    words = [word[i : i + size] for word in sentence.split() for i in range(0, len(word), size)]
+    start = 0
+    while True:
+        stop, length = start, 0
+        while stop < len(words) and stop - start < MAX_CHUNK_WORDS:
+            length += len(words[stop]) + 1
+            if length > MAX_CHUNK_CHARACTERS and stop > start:
+                break
+            stop += 1
+        yield " ".join(words[start:stop])
+        if stop == len(words):
+            return
+        start = max(start + 1, stop - OVERLAP_WORDS)

@@ -1,0 +1,279 @@
+"""Event protocol: the events that carry an answer to a reader, as JSON, and their folding; see docs/protocol.md."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, ClassVar, Literal, get_args
+
+from syncheck.base.errors import InputError
+from syncheck.results.types import Contrast, Remark, Status, Verdict
+
+VERSION = 1
+
+Reveal = Literal["verified", "immediate"]
+"""When text is shown. ``verified``: after its sentence is verified, and it stays. ``immediate``: as it is written;
+verification follows, and the text may be retracted or replaced."""
+
+
+@dataclass(frozen=True, slots=True)
+class Append:
+    """The answer continues with this text.
+
+    Attributes
+    ----------
+    id : int
+        Number of the event in its stream, from 1; all events have it.
+    text : str
+    """
+
+    id: int
+    text: str
+    type: ClassVar[str] = "append"
+
+
+@dataclass(frozen=True, slots=True)
+class Citation:
+    """The part of a passage that supports a sentence best.
+
+    Attributes
+    ----------
+    passage : int
+        Index among the passages, from 0.
+    passage_id : str or None
+        The caller's name for the passage.
+    start, end : int or None
+        Characters of the passage, half-open; None if the evidence is not in it word for word.
+    text : str
+        The evidence.
+    support : float
+        Support of the sentence by the evidence, in [0, 1].
+    """
+
+    passage: int
+    start: int | None
+    end: int | None
+    text: str
+    support: float
+    passage_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """A sentence was checked; only the status ``scored`` has a score.
+
+    Attributes
+    ----------
+    id : int
+    start, end : int
+        Its characters in the answer, half-open; with ``reveal="verified"`` they follow this event.
+    score : float or None
+        P(faithful) in [0, 1].
+    status : Status
+    verdict : Verdict or None
+        The score in words; None without a score.
+    evidence : tuple of Citation
+        Evidence for the sentence, best first.
+    reason : str or None
+        Why there is no score.
+    marked : bool
+        True if it was kept although it did not pass.
+    remarks : tuple of Remark
+    contrasts : tuple of Contrast
+        Disagreements with a passage, word by word.
+    """
+
+    id: int
+    start: int
+    end: int
+    score: float | None
+    status: Status
+    verdict: Verdict | None = None
+    evidence: tuple[Citation, ...] = ()
+    reason: str | None = None
+    marked: bool = False
+    remarks: tuple[Remark, ...] = ()
+    contrasts: tuple[Contrast, ...] = ()
+    type: ClassVar[str] = "verified"
+
+
+@dataclass(frozen=True, slots=True)
+class Retract:
+    """The characters ``start`` to ``end`` of the answer, half-open, are removed; ``reason`` says why, in words."""
+
+    id: int
+    start: int
+    end: int
+    reason: str
+    type: ClassVar[str] = "retract"
+
+
+@dataclass(frozen=True, slots=True)
+class Replace:
+    """The characters ``start`` to ``end`` of the answer, half-open, are replaced with this text."""
+
+    id: int
+    start: int
+    end: int
+    text: str
+    type: ClassVar[str] = "replace"
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """Text that is not part of the answer.
+
+    ``kind`` is ``message`` for text after the answer or in its place, such as that of an abstention, and ``warning``
+    for a problem on the way.
+    """
+
+    id: int
+    text: str
+    kind: Literal["message", "warning"] = "message"
+    type: ClassVar[str] = "notice"
+
+
+@dataclass(frozen=True, slots=True)
+class Final:
+    """The answer is complete; ``report`` is :meth:`syncheck.Report.to_dict` without passages, tokens and spans."""
+
+    id: int
+    report: Mapping[str, Any]
+    type: ClassVar[str] = "final"
+
+
+ProtocolEvent = Append | Verified | Retract | Replace | Notice | Final
+_KINDS: Mapping[str, type[ProtocolEvent]] = {kind.type: kind for kind in get_args(ProtocolEvent)}
+_PARTS: Mapping[str, type[Citation | Contrast]] = {"evidence": Citation, "contrasts": Contrast}
+
+
+@dataclass
+class FoldedAnswer:
+    """An answer as folded from the events so far.
+
+    Attributes
+    ----------
+    text : str
+        The answer so far.
+    last_id : int
+        Number of the last event, after which a stream that broke off is continued.
+    sentences : list of Verified
+        The sentences that were verified and not retracted.
+    notices : list of Notice
+    report : mapping or None
+        The report of the final event; None before it.
+    """
+
+    text: str = ""
+    last_id: int = 0
+    sentences: list[Verified] = field(default_factory=list)
+    notices: list[Notice] = field(default_factory=list)
+    report: Mapping[str, Any] | None = None
+
+    def take(self, event: ProtocolEvent) -> None:
+        """Fold the next event; an event that was folded before changes nothing.
+
+        Raises
+        ------
+        InputError
+            If events before it are missing.
+        """
+        if event.id > self.last_id + 1:
+            raise InputError(f"expected event {self.last_id + 1}, found {event.id}: ask for the stream after last_id")
+        if event.id <= self.last_id:
+            return
+        self.last_id = event.id
+        if isinstance(event, Append):
+            self.text += event.text
+        elif isinstance(event, Verified):
+            self.sentences.append(event)
+        elif isinstance(event, Notice):
+            self.notices.append(event)
+        elif isinstance(event, Final):
+            self.report = event.report
+        else:
+            self._splice(event.start, event.end, event.text if isinstance(event, Replace) else "")
+
+    def _splice(self, start: int, end: int, text: str) -> None:
+        self.text = self.text[:start] + text + self.text[end:]
+        by, kept = len(text) - (end - start), [s for s in self.sentences if s.end <= start or s.start >= end]
+        self.sentences = [s if s.end <= start else replace(s, start=s.start + by, end=s.end + by) for s in kept]
+
+
+def fold(events: Iterable[ProtocolEvent], answer: FoldedAnswer | None = None) -> FoldedAnswer:
+    """Fold events into a new answer, or into one that was begun before a stream broke off.
+
+    Raises
+    ------
+    InputError
+        If events are missing in between.
+    """
+    folded = FoldedAnswer() if answer is None else answer
+    for event in events:
+        folded.take(event)
+    return folded
+
+
+def to_dict(event: ProtocolEvent) -> dict[str, Any]:
+    """Return an event as values that JSON can represent."""
+    values = _values(event)
+    if isinstance(event, Verified):
+        values["evidence"] = [_values(cited) for cited in event.evidence]
+        values["remarks"] = list(event.remarks)
+        values["contrasts"] = [_values(contrast) for contrast in event.contrasts]
+    return {"v": VERSION, "type": event.type, **values}
+
+
+def from_dict(values: Mapping[str, Any]) -> ProtocolEvent:
+    """Return the event in a dictionary that :func:`to_dict` wrote; unknown fields are ignored.
+
+    Raises
+    ------
+    InputError
+        If the version or the type is unknown, or a field is missing.
+    """
+    kind = _KINDS.get(values.get("type", ""))
+    if values.get("v") != VERSION or kind is None:
+        raise InputError(
+            f"expected an event of version {VERSION} of a type in {sorted(_KINDS)}; found version "
+            f"{values.get('v')!r}, type {values.get('type')!r}. Use the client of the server's release"
+        )
+    found = _known(kind, values)
+    try:
+        for name in _PARTS.keys() & found.keys():
+            found[name] = tuple(_PARTS[name](**_known(_PARTS[name], part)) for part in found[name])
+        if "remarks" in found:
+            found["remarks"] = tuple(found["remarks"])
+        return kind(**found)
+    except TypeError as error:
+        raise InputError(f"an event of type {kind.type!r} lacks a field: {error}; found {sorted(found)}") from error
+
+
+def to_json(event: ProtocolEvent) -> str:
+    """Return an event as one line of JSON, in ASCII."""
+    return json.dumps(to_dict(event), allow_nan=False)
+
+
+def from_json(line: str) -> ProtocolEvent:
+    """Return the event in a line that :func:`to_json` wrote; errors as in :func:`from_dict`."""
+    try:
+        values = json.loads(line)
+    except json.JSONDecodeError as error:
+        raise InputError(f"expected one event as JSON; found {line[:80]!r}: {error}") from error
+    if not isinstance(values, dict):
+        raise InputError(f"expected one event as a JSON object; found {type(values).__name__}")
+    return from_dict(values)
+
+
+def to_sse(event: ProtocolEvent) -> str:
+    """Return an event as a server-sent event; on reconnection, a client sends its id as ``Last-Event-ID``."""
+    return f"id: {event.id}\ndata: {to_json(event)}\n\n"
+
+
+def _values(part: ProtocolEvent | Citation | Contrast) -> dict[str, Any]:
+    return {f.name: getattr(part, f.name) for f in fields(part)}
+
+
+def _known(kind: type, values: Mapping[str, Any]) -> dict[str, Any]:
+    return {f.name: values[f.name] for f in fields(kind) if f.name in values}

@@ -1,0 +1,283 @@
+"""Reports: responses with their scores, and the search that found them."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+from syncheck.base.errors import MissingExtraError
+from syncheck.base.files import JsonDict
+from syncheck.base.printable import counted, quoted, summary
+from syncheck.results.drawing import renderer
+from syncheck.results.spans import SpanItem, SpanLabels, label_dict
+from syncheck.results.types import GeneratorToken, Query, SentenceScore, TokenSignals
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from syncheck.results.drawing import renderer
+from syncheck.results.spans import SpanDetector
+
+Fate = Literal["answer", "marked", "kept", "outranked", "pruned", "skipped", "taken_back"]
+"""Outcome of a continuation. ``answer``: part of the answer. ``marked``: part of the answer although it did not pass.
+``kept``: on a beam that was abandoned later. ``outranked``: passed, but others were better. ``pruned``: did not pass.
+``skipped``: did not pass and is hidden, but the model continues after it. ``taken_back``: was written and did not
+pass."""
+
+
+@dataclass(frozen=True, slots=True)
+class TraceNode:
+    """A continuation that a decoder tried, normally one sentence."""
+
+    text: str
+    """Empty if the text ended at once."""
+    score: float | None
+    """P(faithful) in [0, 1], the lowest of its sentences; None if none has a score."""
+    fate: Fate
+    """``answer``, ``marked``, ``kept``, ``outranked``, ``pruned``, ``skipped`` or ``taken_back``."""
+    reason: str
+    """Reason for its fate, in words."""
+    children: tuple[TraceNode, ...] = ()
+    """The continuations that were tried after it."""
+
+    def __repr__(self) -> str:
+        return summary(self, self.score, self.fate, quoted(self.text), counted(len(self.children), "continuation"))
+
+    @property
+    def size(self) -> int:
+        """Number of continuations in this tree."""
+        return 1 + sum(child.size for child in self.children)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the tree as values that JSON can hold."""
+        children = [child.to_dict() for child in self.children]
+        return {f.name: getattr(self, f.name) for f in fields(self)} | {"children": children}
+
+
+@dataclass(frozen=True, slots=True)
+class HiddenSpan:
+    """Text that the model wrote and continued from, but that is not part of the response."""
+
+    start: int
+    """Its position: the character of the response before which it was written."""
+    token_start: int
+    """Its position in tokens of the response."""
+    text: str
+    """The text with the white space around it."""
+    token_ids: tuple[int, ...]
+
+    def __repr__(self) -> str:
+        return summary(self, f"before character {self.start},", quoted(self.text))
+
+
+_COLUMNS = tuple("text start end token_start token_end status verdict reason truncated latency_ms".split())
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """One response with its measurements."""
+
+    prompt: Query
+    """The question and the passages; a :class:`~syncheck.RagPrompt` if a language model read them."""
+    response: str
+    sentences: tuple[SentenceScore, ...]
+    """In the order of the response; empty for an empty response."""
+    tokens: TokenSignals
+    """Signals of all T tokens of the response; none if text alone was read."""
+    stop: str | None = None
+    """Why generation ended; None for a given response."""
+    seconds: float | None = None
+    """Wall time from the prompt to the last score; None if it was not measured."""
+    spans: SpanLabels | None = None
+    """Which characters of the response are wrong, see :meth:`with_spans`; None if no detector has run."""
+    monitor: str | None = None
+    """Name of the bundled monitor that scored it; None for a monitor of your own."""
+    sources: Mapping[str, str] = field(default_factory=dict)
+    """Source of each signal, for an answer that was watched as text: ``monitored model`` (which need not be the model
+    that wrote it), ``aligner ...``, ``generator`` or ``not measured``. Otherwise empty: all signals of an answer that
+    is generated or replayed come from the monitored model."""
+    generator_tokens: tuple[GeneratorToken, ...] = ()
+    """The tokens that the generator's server reported; no score depends on them."""
+    hidden: tuple[HiddenSpan, ...] = ()
+    """Text that the model wrote in between, in order, and the response leaves out; see :attr:`written_token_ids`."""
+    after_end: str = ""
+    """What a given response had after an end-of-text token, without the white space around it: not part of
+    ``response``, and not checked."""
+
+    def __repr__(self) -> str:
+        lowest = None if self.lowest is None else f"lowest {self.lowest.score:.2f},"
+        return summary(self, f"{counted(len(self.sentences), 'sentence')},", lowest, quoted(self.response))
+
+    @property
+    def unscored(self) -> int:
+        """Number of sentences without a score, which no threshold has checked."""
+        return sum(sentence.score is None for sentence in self.sentences)
+
+    @property
+    def faithfulness(self) -> float | None:
+        """Mean score of the scored sentences, in [0, 1]; None if no sentence has a score."""
+        scores = [s.score for s in self.sentences if s.score is not None]
+        return math.fsum(scores) / len(scores) if scores else None
+
+    @property
+    def written_token_ids(self) -> tuple[int, ...]:
+        """Token ids of response and hidden text, as the model read them; a replay of them gives these signals."""
+        ids, before = self.tokens.token_ids.tolist(), 0
+        written: list[int] = []
+        for span in self.hidden:
+            written += [*ids[before : span.token_start], *span.token_ids]
+            before = span.token_start
+        return (*written, *ids[before:])
+
+    @property
+    def lowest(self) -> SentenceScore | None:
+        """The sentence with the lowest score, of equals the first; None if no sentence has a score."""
+        scored = [(s.score, s) for s in self.sentences if s.score is not None]
+        return min(scored, key=lambda pair: pair[0])[1] if scored else None
+
+    def with_spans(self, detector: SpanDetector, *, lang: str = "") -> Report:
+        """Return this report with span labels, which :meth:`to_html` and :meth:`to_dict` then show.
+
+        Parameters
+        ----------
+        detector
+            Labels the characters of the whole response, given the question and the passages; for example one from
+            :func:`syncheck.spans.load_span_regressor`.
+        lang
+            Code of the response's language, for detectors that use it.
+        """
+        return replace(self, spans=detector.detect(self.span_item(lang=lang)))
+
+    def span_item(self, *, lang: str = "") -> SpanItem:
+        """Return the response with its question and passages in the form that a span detector takes."""
+        question, passages = self.prompt.question, self.prompt.passages
+        return SpanItem(id="", lang=lang, question=question, response=self.response, passages=passages)
+
+    def to_dict(self) -> JsonDict:
+        """Return the report as values that JSON can represent; None for values that were not measured."""
+        return {
+            "question": self.prompt.question,
+            "passages": list(self.prompt.passages),
+            "response": self.response,
+            "faithfulness": self.faithfulness,
+            "stop": self.stop,
+            "seconds": self.seconds,
+            "monitor": self.monitor,
+            "sentences": [sentence_dict(s) for s in self.sentences],
+            "tokens": _token_dicts(self.tokens),
+            "spans": None if self.spans is None else label_dict(self.spans),
+            "sources": dict(self.sources),
+            "generator_tokens": [asdict(token) for token in self.generator_tokens],
+            "hidden": [asdict(span) for span in self.hidden],
+            "after_end": self.after_end,
+        }
+
+    def to_json(self) -> str:
+        """Return :meth:`to_dict` as one line of JSON, in the response's own letters."""
+        return json.dumps(self.to_dict(), ensure_ascii=False, allow_nan=False)
+
+    def to_df(self) -> pd.DataFrame:
+        """Return a data frame with one row per sentence and one column per feature; NaN for missing values.
+
+        Raises
+        ------
+        MissingExtraError
+            If pandas is not installed.
+        """
+        with MissingExtraError.unless("pandas", "data"):
+            import pandas as pd
+        rows = [{c: getattr(s, c) for c in _COLUMNS} | {"score": s.score} | dict(s.features) for s in self.sentences]
+        names = dict.fromkeys(name for s in self.sentences for name in s.features)
+        frame = pd.DataFrame(rows, columns=[*_COLUMNS, "score", *names])
+        return frame.astype({name: "float64" for name in ("score", *names)})
+
+    def to_html(self, *, title: str = "Faithfulness report") -> str:
+        """Return a complete HTML page that needs no other file; see :func:`syncheck.report.render_html`."""
+        return renderer("page")([Case.of(self)], title=title)
+
+    def _repr_html_(self) -> str:
+        return renderer("fragment")([Case.of(self)])
+
+    def __str__(self) -> str:
+        return renderer("text")([Case.of(self)])
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One decoder's answer to a question."""
+
+    label: str
+    """Name of the decoder."""
+    report: Report
+    dropped: tuple[SentenceScore, ...] = ()
+    """Sentences that the decoder tried and took back, with the positions where they would have begun."""
+    seconds: float | None = None
+    """Wall time of the decoder; None takes that of the report."""
+    trace: tuple[TraceNode, ...] = ()
+    """The continuations that the decoder tried, as trees; empty for a decoder without a search."""
+
+    def __repr__(self) -> str:
+        return summary(
+            self, quoted(self.label), counted(len(self.report.sentences), "sentence"), quoted(self.report.response)
+        )
+
+    @property
+    def wall_seconds(self) -> float | None:
+        """Wall time of the answer in seconds; None if neither it nor its report has one."""
+        return self.report.seconds if self.seconds is None else self.seconds
+
+    @property
+    def timeline(self) -> tuple[tuple[SentenceScore | None, tuple[SentenceScore, ...]], ...]:
+        """Each sentence with those dropped before it; last, under None, those dropped after all sentences."""
+        waiting = sorted(self.dropped, key=lambda s: s.start)
+        steps: list[tuple[SentenceScore | None, tuple[SentenceScore, ...]]] = []
+        for sentence in self.report.sentences:
+            tried = tuple(d for d in waiting if d.start <= sentence.start)
+            waiting = waiting[len(tried) :]
+            steps.append((sentence, tried))
+        return (*steps, (None, tuple(waiting))) if waiting else tuple(steps)
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A question, its passages, and the answers to compare."""
+
+    question: str
+    passages: tuple[str, ...]
+    answers: tuple[Answer, ...]
+
+    def __repr__(self) -> str:
+        return summary(self, quoted(self.question), counted(len(self.answers), "answer"))
+
+    @classmethod
+    def of(cls, report: Report, *, label: str = "answer") -> Case:
+        """Return the case of one report alone."""
+        return cls(report.prompt.question, report.prompt.passages, (Answer(label, report),))
+
+
+def sentence_dict(sentence: SentenceScore) -> JsonDict:
+    """Return a sentence of :meth:`Report.to_dict`."""
+    return {f.name: getattr(sentence, f.name) for f in fields(sentence)} | {
+        "features": _plain(sentence.features),
+        "attribution": _plain(sentence.attribution),
+        "evidence": None if sentence.evidence is None else asdict(sentence.evidence),
+        "remarks": list(sentence.remarks),
+        "contrasts": [asdict(found) for found in sentence.contrasts],
+    }
+
+
+def _token_dicts(tokens: TokenSignals) -> list[JsonDict]:
+    signals = ("log_prob", "log_prob_without_context", "entropy", "kl")
+    columns = (tokens.token_ids, tokens.char_spans, *(getattr(tokens, name) for name in signals))
+    return [
+        {"id": token_id, "text": tokens.text[start:end], "start": start, "end": end}
+        | {name: None if math.isnan(value) else value for name, value in zip(signals, values, strict=True)}
+        for token_id, (start, end), *values in zip(*(column.tolist() for column in columns), strict=True)
+    ]
+
+
+def _plain(values: Mapping[str, float | None]) -> dict[str, float | None]:
+    return {name: None if value is None else float(value) for name, value in values.items()}

@@ -1,0 +1,274 @@
+"""Fields of an upstream's answer that may pass beside the text that is checked; all others are withheld or marked."""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from syncheck.serving.chat import ServiceError
+
+Withheld = set[str]
+"""Names of what is not checked."""
+
+_FIELD = re.compile(r"[A-Za-z_]\w{0,63}", re.ASCII)
+_NAME = re.compile(r"[\w.:/@+-]{1,128}", re.ASCII)
+_MOST_COUNTS = 64
+_DEEPEST_COUNTS = 3
+
+
+def is_name(value: object) -> bool:
+    """Return True for one word without white space, such as an identifier or the name of a model."""
+    return isinstance(value, str) and _NAME.fullmatch(value) is not None
+
+
+def is_number(value: object) -> bool:
+    """Return True for a number of ordinary size."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 2**63
+
+
+def is_counts(value: object, depth: int = _DEEPEST_COUNTS) -> bool:
+    """Return True for numbers by name, such as those of tokens; they may be grouped."""
+    if value is None or isinstance(value, bool) or is_number(value):
+        return True
+    return (
+        isinstance(value, dict)
+        and depth > 0
+        and len(value) <= _MOST_COUNTS
+        and all(_FIELD.fullmatch(name) and is_counts(each, depth - 1) for name, each in value.items())
+    )
+
+
+def _anything(value: object) -> bool:
+    return True
+
+
+Fields = Mapping[str, Callable[[Any], bool]]
+_ANSWER: Fields = {
+    **dict.fromkeys(("id", "object", "model", "system_fingerprint", "service_tier"), is_name),
+    "created": is_number,
+    "usage": is_counts,
+    "timings": is_counts,
+    "choices": _anything,
+}
+_CHOICE: Fields = {"index": is_number, "finish_reason": is_name}
+_MESSAGE: Fields = {"role": is_name, **dict.fromkeys(("content", "tool_calls", "function_call"), _anything)}
+_CALL: Fields = {"index": is_number, "id": is_name, "type": is_name, "function": _anything}
+_FUNCTION: Fields = {"name": is_name, "arguments": lambda value: isinstance(value, str)}
+
+
+class Allowed:
+    """The fields of answers to one request that may pass.
+
+    Parameters
+    ----------
+    body
+        The request: calls of the tools in it may pass.
+    is_open
+        True if what is not checked passes and is named; otherwise it is withheld and named.
+    """
+
+    def __init__(self, body: Mapping[str, Any], *, is_open: bool) -> None:
+        self._is_open = is_open
+        self._tools = frozenset(_tools(body))
+
+    def answer(self, values: Mapping[str, Any]) -> tuple[dict[str, Any], Withheld]:
+        """Return an answer or a chunk without what must not pass, and the names of what is not checked."""
+        passed, withheld = self._passed(values, _ANSWER)
+        if passed.pop("syncheck", None) is not None:  # the field for our own results
+            withheld.add("syncheck")
+        return passed, withheld
+
+    def choice(self, values: Mapping[str, Any], *, part: str) -> tuple[dict[str, Any], Withheld]:
+        """Do the same for a choice, whose ``part`` (its message or delta) and log-probabilities are left to the caller.
+
+        Its index and ``finish_reason`` must have the right type.
+        """
+        if type(values.get("index", 0)) is not int:
+            raise invalid(f"the index of a choice is no whole number; found {type(values['index']).__name__}")
+        if not isinstance(values.get("finish_reason"), str | None):
+            raise invalid(f"a finish_reason is no string; found {type(values['finish_reason']).__name__}")
+        passed, withheld = self._passed({k: v for k, v in values.items() if k not in (part, "logprobs")}, _CHOICE)
+        if "finish_reason" in withheld:
+            passed["finish_reason"] = "stop"
+        return passed, withheld
+
+    def message(self, values: object) -> tuple[dict[str, Any], str | None, Withheld]:
+        """Do the same for a message or a delta, whose text is returned apart from it."""
+        if not isinstance(values, dict | None):
+            raise invalid(f"a message or delta is no object; found {type(values).__name__}")
+        passed, withheld = self._passed(values or {}, _MESSAGE)
+        text = passed.pop("content", None)
+        if not isinstance(text, str | None):
+            raise invalid(f"the content is no string; found {type(text).__name__}")
+        for name, take in (("tool_calls", self._calls), ("function_call", self._function)):
+            if passed.get(name):
+                withheld.add(name)
+                if not self._is_open and (taken := take(passed[name])) is not None:
+                    passed[name] = taken
+                elif not self._is_open:
+                    del passed[name]
+        return passed, text, withheld
+
+    def _passed(self, values: Mapping[str, Any], fields: Fields) -> tuple[dict[str, Any], Withheld]:
+        passed, withheld = {}, set()
+        for name, value in values.items():
+            is_known = name in fields and fields[name](value)
+            is_empty = value is None or isinstance(value, bool) or value in ("", [], {})
+            is_named = _FIELD.fullmatch(name) is not None
+            if is_known or (is_empty and is_named):
+                passed[name] = value
+                continue
+            withheld.add(name if is_named else "other")
+            if self._is_open:
+                passed[name] = value
+        return passed, withheld
+
+    def _calls(self, values: object) -> list[dict[str, Any]] | None:
+        """Return calls of the request's tools, or None if they are in another form, or of other tools."""
+        if not isinstance(values, list):
+            return None
+        calls = []
+        for value in values:
+            if not isinstance(value, dict):
+                return None
+            call, _ = self._passed(value, _CALL)
+            if call.get("function") is not None:
+                call["function"] = self._function(call["function"])
+                if call["function"] is None:
+                    return None
+            calls.append(call)
+        return calls
+
+    def _function(self, values: object) -> dict[str, Any] | None:
+        if not self._tools or not isinstance(values, dict):
+            return None
+        function, _ = self._passed(values, _FUNCTION)
+        return function if (function.get("name") or None) in {*self._tools, None} else None
+
+
+class Logprobs:
+    """Log-probabilities of the tokens of one choice, which pass with the text that these tokens write.
+
+    A token passes only where the text has it: those of text that is withheld do not, nor do alternatives to a token,
+    which nobody has checked.
+    """
+
+    def __init__(self) -> None:
+        self.withheld: Withheld = set()
+        self._text = bytearray()
+        self._placed = 0
+        self._waiting: deque[tuple[bytes, dict[str, Any]]] = deque()
+        self._ready: deque[tuple[int, dict[str, Any]]] = deque()
+
+    def add(self, logprobs: object, text: str, *, is_beside: bool = False) -> None:
+        """Take the next text and tokens; with ``is_beside``, the tokens may write text that is withheld."""
+        self._text += _bytes(text)
+        entries = list(self._entries(logprobs))
+        if is_beside and not text:
+            self._withhold(entries)
+            return
+        self._waiting.extend(entries)
+        while self._waiting:
+            written, entry = self._waiting[0]
+            there = bytes(self._text[self._placed : self._placed + len(written)])
+            if there != written and written.startswith(there):
+                return  # the text that it writes is not there yet
+            self._waiting.popleft()
+            if there == written:
+                self._placed += len(written)
+                self._ready.append((self._placed, entry))
+            else:
+                self._withhold([written])
+
+    def whole(self, logprobs: object, text: str) -> None:
+        """Take a whole text, which ends what the tokens write, save for those that end it."""
+        entries, wanted = list(self._entries(logprobs)), _bytes(text)
+        written = b"".join(each for each, _ in entries)
+        found = written[::-1].find(wanted[::-1])  # find is linear, rfind is not
+        first = len(written) - found - len(wanted)
+        if found < 0:
+            self._withhold(entries)
+            return
+        end = 0
+        for each, entry in entries:
+            start, end = end, end + len(each)
+            if first <= start and end <= first + len(wanted):
+                self._ready.append((end - first, entry))
+            else:
+                self._withhold([each])
+
+    def due(self, shown: int) -> dict[str, Any] | None:
+        """Return those of the first ``shown`` bytes of the text that have not been returned; None if there are none."""
+        content = []
+        while self._ready and self._ready[0][0] <= shown:
+            content.append(self._ready.popleft()[1])
+        return {"content": content} if content else None
+
+    def close(self) -> None:
+        """End the answer: what waits for text does not pass."""
+        self._withhold([*self._waiting, *self._ready])
+        self._waiting.clear()
+        self._ready.clear()
+
+    def _entries(self, logprobs: object) -> Iterator[tuple[bytes, dict[str, Any]]]:
+        if not logprobs:
+            return
+        content = logprobs.get("content") if isinstance(logprobs, dict) else None
+        if not isinstance(logprobs, dict) or any(value for name, value in logprobs.items() if name != "content"):
+            self.withheld.add("logprobs")
+        for entry in content if isinstance(content, list) else ():
+            written = _written(entry)
+            if written is None:
+                self.withheld.add("logprobs")
+                continue
+            alternatives = entry.get("top_logprobs")
+            others = alternatives if isinstance(alternatives, list) else []
+            own = [_entry(other, written) for other in others if _written(other) == written]
+            if len(own) != len(others):
+                self.withheld.add("top_logprobs")
+            yield written, {**_entry(entry, written), "top_logprobs": own}
+
+    def _withhold(self, entries: Sequence[object]) -> None:
+        if entries:
+            self.withheld.add("logprobs")
+
+
+def invalid(why: str) -> ServiceError:
+    """Return the error of an answer that is in no form of this interface."""
+    return ServiceError(502, "upstream_invalid", f"the upstream's answer is none of this interface: {why}")
+
+
+def _tools(body: Mapping[str, Any]) -> Iterator[str]:
+    for name in ("tools", "functions"):
+        given = body.get(name)
+        for tool in given if isinstance(given, list) else ():
+            function = tool.get("function", tool) if isinstance(tool, dict) else None
+            if isinstance(function, dict) and isinstance(function.get("name"), str):
+                yield function["name"]
+
+
+def _written(entry: object) -> bytes | None:
+    """Return what a token writes; None if its entry does not say."""
+    if not isinstance(entry, dict) or not isinstance(entry.get("token"), str):
+        return None
+    given = entry.get("bytes")
+    if given is None:
+        return _bytes(entry["token"])
+    if not isinstance(given, list) or not all(type(each) is int and 0 <= each < 256 for each in given):
+        return None
+    return bytes(given)
+
+
+def _entry(entry: Mapping[str, Any], written: bytes) -> dict[str, Any]:
+    value = entry.get("logprob")
+    return {
+        "token": written.decode(errors="replace"),
+        "logprob": value if is_number(value) else None,
+        "bytes": None if entry.get("bytes") is None else list(written),
+    }
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass")

@@ -1,0 +1,264 @@
+"""Upstream server: requests to it, and its answers, which are limited, and whose failures are told in our own words."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from typing import Any
+
+import httpx
+
+from syncheck.base.checks import stripped_key
+from syncheck.base.errors import InputError
+from syncheck.base.printable import one_line
+from syncheck.serving.chat import ServiceError
+from syncheck.serving.limits import Deadline
+from syncheck.serving.strict import read_json
+
+MOST_BODY = 16 * 2**20
+"""Largest body, and longest line of a stream, in bytes."""
+MOST_STREAM = 16 * MOST_BODY
+"""Largest stream, in bytes."""
+MOST_REFUSAL = 2**16
+"""Number of bytes that are read of a refusal."""
+_CONNECT_SECONDS = 10.0
+_SHORTEST_SECRET = 8
+"""Characters of a key that is looked for in answers; a shorter one, such as ``-``, is a placeholder."""
+_WHEN = re.compile(r"\d{1,9}|[A-Za-z]{3}, \d{2} [A-Za-z]{3} \d{4} \d{2}:\d{2}:\d{2} GMT", re.ASCII)
+"""What ``Retry-After`` may be: seconds or a date."""
+
+
+class Upstream:
+    """An OpenAI-compatible server.
+
+    Parameters
+    ----------
+    address
+        Address to which paths such as ``/chat/completions`` are added.
+    api_key
+        Key that is sent; None passes on the client's ``Authorization``.
+    timeout
+        Longest wait for a byte, in seconds.
+    transport
+        Transport of httpx; None connects over the network.
+
+    Raises
+    ------
+    InputError
+        If the address is not one of HTTP, or the key is not one line of printable ASCII.
+    """
+
+    def __init__(
+        self, address: str, *, api_key: str | None, timeout: float, transport: httpx.AsyncBaseTransport | None
+    ) -> None:
+        try:
+            is_http = httpx.URL(address).scheme in ("http", "https")
+        except httpx.InvalidURL:
+            is_http = False
+        if not is_http:
+            raise InputError("the upstream must be an address that begins with http:// or https://")
+        self._address = address.rstrip("/")
+        self._api_key = None if api_key is None else stripped_key(api_key, "the key for the upstream")
+        self._client = httpx.AsyncClient(
+            timeout=httpx.Timeout(timeout, connect=min(timeout, _CONNECT_SECONDS)),
+            limits=httpx.Limits(max_connections=None, max_keepalive_connections=20),
+            headers={"Accept-Encoding": "identity"},  # what is packed can be a thousand times as large
+            transport=transport,
+        )
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._client.aclose()
+
+    def asked(self, method: str, path: str, body: Mapping[str, Any] | None, authorization: str | None) -> Asked:
+        """Return a request that is sent on entering it; a body that cannot be sent raises ServiceError."""
+        key = f"Bearer {self._api_key}" if self._api_key is not None else authorization
+        headers = {} if key is None else {"Authorization": key}
+        content = None
+        if body is not None:
+            headers["Content-Type"] = "application/json"
+            try:
+                content = json.dumps(body, ensure_ascii=False, allow_nan=False).encode()
+            except ValueError as error:  # half a character, which JSON can hold and UTF-8 cannot
+                raise ServiceError(400, "invalid_request", f"the request cannot be passed on: {error}") from error
+        request = self._client.build_request(method, self._address + path, content=content, headers=headers)
+        return Asked(self._client, request, key)
+
+
+class Asked:
+    """A request to the upstream server, and its answer from ``async with`` on; a failure is a :class:`ServiceError`."""
+
+    def __init__(self, client: httpx.AsyncClient, request: httpx.Request, key: str | None) -> None:
+        self._client = client
+        self._request = request
+        self._response: httpx.Response
+        secrets = {key, key.partition(" ")[2]} if key is not None else set()
+        self._secrets = [
+            form.encode()
+            for secret in sorted(filter(None, secrets), key=len, reverse=True)
+            if len(secret) >= _SHORTEST_SECRET
+            for form in {secret, json.dumps(secret)[1:-1], secret.replace("/", "\\/")}
+        ]
+
+    async def __aenter__(self) -> Asked:
+        try:
+            self._response = await self._client.send(self._request, stream=True)
+        except httpx.TimeoutException as error:
+            raise _late(error) from error
+        except httpx.HTTPError as error:
+            why = self._what_happened(error)
+            raise ServiceError(502, "upstream_unreachable", f"the upstream cannot be reached: {why}") from error
+        try:
+            await self._require_success()
+        except BaseException:
+            await self._response.aclose()
+            raise
+        return self
+
+    async def __aexit__(self, *raised: object) -> None:
+        await self._response.aclose()
+
+    async def object(self) -> dict[str, Any]:
+        """Read the body, which must be a JSON object and no error."""
+        data = await self._read(MOST_BODY)
+        if len(data) > MOST_BODY:
+            raise ServiceError(502, "upstream_invalid", f"the upstream's answer has over {MOST_BODY} bytes")
+        return self._checked(data)
+
+    async def chunks(self, deadline: Deadline) -> AsyncGenerator[dict[str, Any]]:
+        """Yield the JSON objects of a stream of events up to ``[DONE]``; none after the deadline is awaited."""
+        if "text/event-stream" not in self._response.headers.get("content-type", ""):
+            raise ServiceError(502, "upstream_invalid", "the upstream did not answer with an event stream")
+        async for data in server_sent_data(self._pieces(deadline)):
+            if data == b"[DONE]":
+                return
+            yield self._checked(data)
+
+    async def _require_success(self) -> None:
+        response = self._response
+        if (packed := response.headers.get("content-encoding", "identity")) != "identity":
+            told = f"the upstream's answer is packed as {one_line(packed, 40)}, although it was asked not to pack it"
+            raise ServiceError(502, "upstream_invalid", told)
+        if response.is_error:
+            data = (await self._read(MOST_REFUSAL))[:MOST_REFUSAL]
+            told, when = self._refusal(data), response.headers.get("retry-after", "")
+            kept = {"Retry-After": when} if _WHEN.fullmatch(when) else {}
+            raise ServiceError(response.status_code, "upstream_refused", f"the upstream refused: {told}", headers=kept)
+        if not response.is_success:
+            raise ServiceError(
+                502,
+                "upstream_invalid",
+                f"the upstream answered with the status {response.status_code}, and redirects are not followed; "
+                "--upstream must be the address that answers",
+            )
+
+    async def _read(self, most: int) -> bytes:
+        """Read the body, or a little more than ``most`` bytes of it."""
+        data = bytearray()
+        try:
+            async for piece in self._response.aiter_bytes():
+                data += piece
+                if len(data) > most:
+                    break
+        except httpx.TimeoutException as error:
+            raise _late(error) from error
+        except httpx.HTTPError as error:
+            raise incomplete(self._what_happened(error)) from error
+        return bytes(data)
+
+    async def _pieces(self, deadline: Deadline) -> AsyncIterator[bytes]:
+        pieces, count = self._response.aiter_bytes(), 0
+        try:
+            while True:
+                async with deadline.waiting():
+                    piece = await anext(pieces, None)
+                if piece is None:
+                    return
+                count += len(piece)
+                if count > MOST_STREAM:
+                    raise ServiceError(502, "upstream_invalid", f"the upstream's stream has over {MOST_STREAM} bytes")
+                yield piece
+        except httpx.HTTPError as error:
+            raise incomplete(self._what_happened(error)) from error
+
+    def _checked(self, data: bytes) -> dict[str, Any]:
+        """Return an object that is no error, without the key."""
+        data = self._without_key(data)
+        try:
+            values = read_json(data)
+        except ValueError:
+            values = None
+        if not isinstance(values, dict):
+            told = f"the upstream sent {len(data)} bytes that are no JSON object"  # and may be text of the model
+            raise ServiceError(502, "upstream_invalid", told)
+        if error := values.get("error"):
+            said = error.get("message") if isinstance(error, dict) else error
+            told = one_line(said) if isinstance(said, str) else "it does not say which"
+            raise ServiceError(502, "upstream_error", f"the upstream's answer ended with an error: {told}")
+        return values
+
+    def _refusal(self, data: bytes) -> str:
+        """Return in words why the upstream refused."""
+        data = self._without_key(data)
+        try:
+            error = read_json(data)["error"]
+            said = error["message"] if isinstance(error, dict) else error
+            if isinstance(said, str):
+                return one_line(said)
+        except (ValueError, KeyError, TypeError, IndexError):
+            pass
+        told = one_line(data.decode(errors="replace"))
+        if self._response.status_code == 404:  # not the model is unknown: of that a server tells in OpenAI's format
+            told += "; --upstream must be the address before /chat/completions, such as http://localhost:8000/v1"
+        return told
+
+    def _without_key(self, data: bytes) -> bytes:
+        """Return what the upstream sent without the key, in case it quotes the request."""
+        for secret in self._secrets:
+            data = data.replace(secret, b"[key]")
+        return data
+
+    def _what_happened(self, error: httpx.HTTPError) -> str:
+        """Return in words why a connection to the upstream server failed; no header is quoted."""
+        if isinstance(error, httpx.TimeoutException):
+            return _how_late(error)
+        if isinstance(error, httpx.ProtocolError):
+            return "the connection was lost, or what was sent is not HTTP"
+        return one_line(self._without_key(str(error).encode()).decode()) or "the connection was lost"
+
+
+async def server_sent_data(source: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:
+    """Yield the data of server-sent events, wherever the bytes are divided; an unfinished last line does not count.
+
+    A line of more than ``MOST_BODY`` bytes raises ServiceError.
+    """
+    rest: list[bytes] = []
+    held = 0
+    async for piece in source:
+        *ended, last = piece.split(b"\n")
+        for part in ended:
+            line = b"".join([*rest, part]).strip()
+            rest, held = [], 0
+            if line.startswith(b"data:"):
+                yield line[5:].strip()
+        rest.append(last)
+        held += len(last)
+        if held > MOST_BODY:
+            raise ServiceError(502, "upstream_invalid", f"a line of the upstream's stream has over {MOST_BODY} bytes")
+
+
+def incomplete(why: str) -> ServiceError:
+    """Return the error of an answer that broke off."""
+    return ServiceError(502, "upstream_incomplete", f"the upstream's answer broke off: {why}")
+
+
+def _late(error: httpx.TimeoutException) -> ServiceError:
+    return ServiceError(504, "upstream_timeout", f"the upstream did not answer in time: {_how_late(error)}")
+
+
+def _how_late(error: httpx.TimeoutException) -> str:
+    limits = error.request.extensions["timeout"]
+    if isinstance(error, httpx.ConnectTimeout):
+        return f"no connection within {limits['connect']:g} seconds"
+    return f"no data for {limits['read']:g} seconds (--upstream-timeout {limits['read']:g})"

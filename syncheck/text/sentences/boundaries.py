@@ -1,0 +1,205 @@
+"""Boundaries of sentences in a growing text, found as soon as later text cannot change them."""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Callable
+from copy import copy
+from itertools import pairwise, takewhile
+from typing import NamedTuple
+
+from syncheck.text.sentences.config import SegmenterConfig
+from syncheck.text.sentences.rules import (
+    SentenceCutter,
+    ends_cjk_sentence,
+    ends_clause,
+    ends_heading,
+    ends_line,
+    ends_paragraph,
+    item_text_start,
+)
+
+Break = Callable[[str, int, int, int], bool]
+"""Function that returns True if a sentence ends, whatever Punkt says.
+
+It takes the text, the first character to look at, the end of the sentence and the start of the next one."""
+
+_LINE_BREAKS: dict[str, tuple[Break, ...]] = {
+    "none": (),
+    "paragraphs": (ends_paragraph,),
+    "lists": (ends_paragraph, ends_heading),
+    "lines": (ends_line,),
+}
+_WITH_ITEMS = frozenset({"lists", "lines"})
+
+_TERMINALS = frozenset(".?!")
+_UNDECIDED = _TERMINALS | frozenset("\"')]}\u2018\u2019\u201c\u201d\xab\xbb-,")
+"""Text that starts with these may belong to the sentence before (closers, ellipses, dashes), or is not yet a word."""
+
+_ASCII_SPACE = frozenset(string.whitespace)
+
+_NEXT = " A"
+"""Text that is put after a block for Punkt, which would divide "!!" at the end of a text."""
+
+_LONGEST_MARK = 10
+"""Number of characters at the start of a line that show whether there is a mark."""
+
+_WORDS = 2
+"""Number of words after a full stop at whose starts Punkt runs: its answer may depend on all of the first word."""
+
+
+class Boundary(NamedTuple):
+    """Characters where one sentence ends (``stop``) and the next starts (``after``), with white space between them.
+
+    ``block`` is where the text begins that decides the end of the later sentence; it is at most ``after``. The boundary
+    is certain once the text is known up to ``seen``.
+    """
+
+    stop: int
+    after: int
+    block: int
+    seen: int
+
+
+class BoundaryFinder:
+    """Finds the boundaries that the rules of a config give for the whole text; by default those of untrained Punkt.
+
+    The config's ``max_tokens`` and ``sentences`` are ignored.
+
+    Line breaks, CJK full stops and clauses divide the text into blocks. The end of a block is certain at the next
+    visible character, or once the mark of an item is complete. Punkt runs within a block.
+
+    Punkt runs at the first character of a word after a full stop, on the text since the last boundary, including the
+    word before that boundary if there is no ASCII white space between them. Quotes, closing brackets, full stops,
+    dashes and commas are passed over: until another character follows, they may belong to the earlier sentence. A
+    boundary that Punkt finds there it also finds in the whole text, since it looks at the word before a full stop and
+    at the beginning of the word after it. The reverse is not true: a boundary that depends on the rest of the word is
+    found later. A boundary must also be followed by ASCII white space, since otherwise a later full stop in the same
+    word overrides it.
+    """
+
+    def __init__(self, config: SegmenterConfig) -> None:
+        self._cutter = SentenceCutter(config.abbreviations)
+        self._breaks = _breaks(config)
+        self._has_items = config.line_breaks in _WITH_ITEMS
+        self._tail = 0  # the last boundary
+        self._block = 0  # nothing before it is looked at
+        self._seen = 0  # characters looked at
+        self._armed = False  # white space and only undecided characters since
+        self._words_left = 0  # at whose start Punkt is to run
+
+    def restart(self, char: int, *, block: int) -> None:
+        """Restart at a character where a sentence starts; ``block`` is as in :class:`Boundary`."""
+        self._tail = self._seen = char
+        self._block = block
+        self._clear()
+
+    def fork(self) -> BoundaryFinder:
+        """Return an independent copy."""
+        return copy(self)
+
+    def find(self, text: str, *, final: bool = False) -> list[Boundary]:
+        """Return the boundaries that have become certain since the last call; all of them if the text is ``final``.
+
+        The text may only grow from call to call.
+        """
+        found: list[Boundary] = []
+        while self._seen < len(text):
+            at = self._seen
+            char = text[at]
+            if char.isspace():
+                self._armed = True
+                self._seen += 1
+                continue
+            if self._breaks and not (at and text[at - 1].isalnum()):
+                stop = _stop_before(text, at)
+                text_start = self._text_start(text, stop, at, final=final)
+                if text_start is None:
+                    return found
+                found += self._end_block(text, stop, at, text_start)
+                if text_start > at:
+                    continue
+            if char in _TERMINALS:
+                self._words_left = _WORDS
+            if char not in _UNDECIDED:
+                if self._armed and self._words_left:
+                    found += self._ask_punkt(text, at + 1)
+                self._armed = False
+            self._seen = _after_letters(text, at + 1) if char.isalnum() else at + 1  # what goes on decides nothing
+        return found + self._boundaries(text, len(text)) if final else found
+
+    def _clear(self) -> None:
+        self._armed = False
+        self._words_left = 0
+
+    def _text_start(self, text: str, stop: int, at: int, *, final: bool) -> int | None:
+        """Return where the text after the mark of an item begins: ``at`` without a mark, None if not yet decided."""
+        starts_line = self._has_items and (stop == 0 or "\n" in text[stop:at])
+        return item_text_start(text, at, final=final) if starts_line else at
+
+    def _end_block(self, text: str, stop: int, at: int, text_start: int) -> list[Boundary]:
+        """Return all boundaries up to ``at`` if a block ends there, and pass over the mark of an item."""
+        found: list[Boundary] = []
+        breaks = text_start > at or any(ends(text, self._block, stop, at) for ends in self._breaks)
+        if breaks and text[self._tail : stop].strip():
+            inner = self._boundaries(text, stop, after=_NEXT)
+            seen = min(text_start + (_LONGEST_MARK if self._has_items else 1), len(text))
+            before = (boundary._replace(seen=seen) for boundary in inner if boundary.after < stop)
+            found = [*before, Boundary(stop, at, stop, seen)]
+            self._tail, self._block = at, stop
+            self._clear()
+        if text_start > at:
+            self._tail = self._block = self._seen = text_start
+            self._clear()
+        return found
+
+    def _ask_punkt(self, text: str, seen: int) -> list[Boundary]:
+        """Return the boundaries that Punkt finds in the text up to ``seen`` and that white space follows."""
+        found = self._boundaries(text, seen)
+        certain = list(takewhile(lambda boundary: not _ASCII_SPACE.isdisjoint(text[boundary.stop : seen]), found))
+        if certain:
+            self._tail = certain[-1].after
+        if _TERMINALS.isdisjoint(text[self._tail : seen]):
+            self._words_left = 0
+        elif len(certain) == len(found):
+            self._words_left -= 1
+        return certain
+
+    def _boundaries(self, text: str, seen: int, *, after: str = "") -> list[Boundary]:
+        """Return the boundaries that Punkt finds in the open text up to ``seen``.
+
+        To Punkt, a word is the text between ASCII white space; white space that begins a text belongs to it too.
+        """
+        offset = self._tail
+        while 0 < offset < seen and text[offset].isspace():
+            offset += 1
+        while offset > self._block and text[offset - 1] not in _ASCII_SPACE:
+            offset -= 1
+        spans = self._cutter.spans(text[offset:seen] + after)
+        found: list[Boundary] = []
+        last = self._tail
+        for (_, stop), (start, _) in pairwise(spans):
+            if text[last : offset + stop].strip():  # else it has been reported
+                last = offset + start
+                found.append(Boundary(offset + stop, last, self._block, seen))
+        return found
+
+
+def _after_letters(text: str, at: int) -> int:
+    """Return where the letters and digits from ``at`` on end."""
+    while at < len(text) and text[at].isalnum():
+        at += 1
+    return at
+
+
+def _stop_before(text: str, at: int) -> int:
+    """Return where the white space before ``at`` begins."""
+    while at and text[at - 1].isspace():
+        at -= 1
+    return at
+
+
+def _breaks(config: SegmenterConfig) -> tuple[Break, ...]:
+    cjk = (ends_cjk_sentence,) if config.cjk_stops else ()
+    clauses = (ends_clause,) if config.clauses else ()
+    return (*_LINE_BREAKS[config.line_breaks], *cjk, *clauses)

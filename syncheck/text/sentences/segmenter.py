@@ -1,0 +1,166 @@
+"""Segmenter of a response that arrives token by token."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import accumulate, pairwise
+from os.path import commonprefix
+
+from syncheck.base.errors import InputError
+from syncheck.results.types import SentenceSpan
+from syncheck.text.sentences.boundaries import Boundary, BoundaryFinder
+from syncheck.text.sentences.config import SegmenterConfig
+from syncheck.text.sentences.token_text import CharSpan, first_token_from, visible
+
+
+class IncrementalSegmenter:
+    """Cuts a growing response into sentences; by default, those that NLTK's untrained Punkt finds in the whole text.
+
+    Reported sentences depend on the text alone, not on its tokens, and never change
+    (:class:`syncheck.text.sentences.boundaries.BoundaryFinder`). The exception is a sentence that has not ended after
+    ``max_tokens``: it is cut after the last of these tokens that completes a character.
+    """
+
+    def __init__(self, config: SegmenterConfig) -> None:
+        self._max_tokens = config.max_tokens
+        self._sentences = config.sentences
+        self._finder = BoundaryFinder(config)
+        self._text = ""
+        self._char_spans: list[CharSpan] = []
+        self._starts: list[tuple[int, int]] = []  # of each sentence reported: its first character, its block
+        self._token_start = 0  # the open sentence's first token
+        self._char_start = 0  # its first character
+        self._block = 0  # and its block
+        self._complete = 0  # sentences found in it, when several are taken as one
+
+    @property
+    def text(self) -> str:
+        """The response so far."""
+        return self._text
+
+    @property
+    def char_spans(self) -> list[CharSpan]:
+        """Characters ``(start, stop)`` of each token in :attr:`text`, half-open."""
+        return self._char_spans
+
+    def push(self, text: str) -> list[SentenceSpan]:
+        """Add the text of one token and return the sentences that it closes: none, one, or more if it has several.
+
+        The token that closes a sentence is usually the first of the next one.
+        """
+        start = len(self._text)
+        self._text += text
+        self._char_spans.append((start, len(self._text)))
+        boundaries = self._finder.find(self._text)
+        closed = self._close_at(boundaries) if boundaries else []
+        while text and len(self._char_spans) - self._token_start > self._max_tokens:
+            closed.append(self._cut())
+            closed += self._close_at(self._finder.find(self._text))
+        return closed
+
+    def finish(self, text: str = "") -> list[SentenceSpan]:
+        """Close the open sentence at the end of the response, with all remaining tokens.
+
+        ``text`` is text of the last token that was held back (:meth:`Detokenizer.flush`). A response of white space
+        alone has no sentences.
+        """
+        if text:
+            self._text += text
+            self._char_spans[-1] = (self._char_spans[-1][0], len(self._text))
+        closed = self._close_at(self._finder.find(self._text, final=True))
+        is_blank = not self._text[self._char_start :].strip()
+        if not is_blank or (self._starts and self._token_start < len(self._char_spans)):
+            closed.append(self._close(len(self._text), len(self._char_spans)))
+            self._restart(len(self._text), len(self._text))
+        return closed
+
+    def fork(self) -> IncrementalSegmenter:
+        """Return an independent copy that continues from here."""
+        twin = object.__new__(IncrementalSegmenter)
+        twin.__dict__.update(self.__dict__)
+        twin._char_spans, twin._starts = self._char_spans.copy(), self._starts.copy()
+        twin._finder = self._finder.fork()
+        return twin
+
+    def rewound(self, tokens: int, *, sentences: int) -> IncrementalSegmenter:
+        """Return a copy that is taken back to a reported boundary, with so many tokens and sentences."""
+        twin = self.fork()
+        twin._char_spans = self._char_spans[:tokens]
+        twin._text = self._text[: twin._char_spans[-1][1]] if tokens else ""
+        twin._token_start = tokens
+        char, block = [*self._starts, (self._char_start, self._block)][sentences]
+        twin._starts = self._starts[:sentences]
+        twin._restart(min(char, len(twin._text)), block)
+        return twin
+
+    def _restart(self, char: int, block: int) -> None:
+        """Open a sentence at a character and read the text after it again."""
+        self._char_start, self._block = char, block
+        self._complete = 0
+        self._finder.restart(char, block=block)
+
+    def _close_at(self, boundaries: Iterable[Boundary]) -> list[SentenceSpan]:
+        """Close the open sentence at these boundaries, or at each n-th if n sentences are taken as one."""
+        closed: list[SentenceSpan] = []
+        for stop, after, block, _ in boundaries:
+            token_end = first_token_from(after, self._text, self._char_spans, lowest=self._token_start)
+            if token_end - self._token_start > self._max_tokens:
+                break  # too long: push cuts it and reads what follows again
+            self._complete += 1
+            if self._complete == self._sentences:
+                closed.append(self._close(stop, token_end))
+                self._char_start, self._block, self._complete = after, block, 0
+        return closed
+
+    def _cut(self) -> SentenceSpan:
+        """Close the open sentence after the last token within the limit that has text; no character is divided."""
+        limit = self._token_start + self._max_tokens
+        with_text = [t for t, (a, b) in enumerate(self._char_spans) if t >= self._token_start and b > a]
+        last = max((t for t in with_text if t < limit), default=with_text[0])
+        cut = self._char_spans[last][1]
+        span = self._close(cut, last + 1, truncated=True)
+        self._restart(cut, cut)
+        return span
+
+    def _close(self, end: int, token_end: int, *, truncated: bool = False) -> SentenceSpan:
+        start, end = visible(self._text, self._char_start, end)
+        span = SentenceSpan(len(self._starts), start, end, self._token_start, token_end, truncated)
+        self._starts.append((self._char_start, self._block))
+        self._token_start = token_end
+        return span
+
+
+def segment_given(token_texts: Sequence[str], sentences: Sequence[str]) -> list[SentenceSpan]:
+    """Assign tokens, by their texts, to given sentences; the texts of both, joined, must be the response.
+
+    White space around a sentence is not part of its characters, but a token of white space belongs to the sentence
+    whose string contains it. Texts that differ raise InputError.
+    """
+    text = "".join(token_texts)
+    _check_same(text, "".join(sentences))
+    stops = list(accumulate(map(len, token_texts), initial=0))
+    char_spans = list(pairwise(stops))
+    spans: list[SentenceSpan] = []
+    char, token = 0, 0
+    for index, sentence in enumerate(sentences):
+        after = char + len(sentence)
+        is_last = index == len(sentences) - 1
+        token_end = len(char_spans) if is_last else first_token_from(after, text, char_spans, lowest=token)
+        spans.append(SentenceSpan(index, *visible(text, char, after), token, token_end))
+        char, token = after, token_end
+    return spans
+
+
+def is_checkable(text: str) -> bool:
+    """Return True if a sentence has a letter or digit of any script; otherwise it makes no claim."""
+    return any(char.isalnum() for char in text)
+
+
+def _check_same(response: str, joined: str) -> None:
+    if joined == response:
+        return
+    at = len(commonprefix((response, joined)))
+    raise InputError(
+        f"the joined sentences must equal the response; they differ from character {at} on: expected "
+        f"{response[at : at + 40]!r}, found {joined[at : at + 40]!r}; pass them in order, with all white space"
+    )

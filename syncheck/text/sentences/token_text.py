@@ -1,0 +1,117 @@
+"""Text of tokens as they arrive, and the tokens that belong to a sentence.
+
+A token whose text ends at or before the first character of the next sentence belongs to the earlier sentence. One that
+starts there, or has only the space before it and its text, belongs to the later sentence. One with text of both stays
+in the earlier. A token without text goes with the next token that has text and completes its character.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from syncheck.results.types import SentenceSpan
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
+SEED_TOKENS = 6
+"""Number of prompt tokens decoded before the response, so that its first space is kept (Llama-2 strips one)."""
+
+WINDOW_TOKENS = 12
+"""Number of tokens decoded again at each step; some must stay, since decoders look at neighbours."""
+
+_UNFINISHED = "\ufffd"
+
+
+class Detokenizer:
+    """Decodes the text of a response token by token; the pieces, joined, are the text that the tokenizer decodes.
+
+    At each step, a window of the last ids is decoded and compared with its earlier text, as in
+    ``tokenizers.decoders.DecodeStream``, which however raises on bytes that are not UTF-8 and works only with fast
+    tokenizers. A character is held back while the text ends in U+FFFD, the mark of unfinished bytes. Special tokens
+    have no text, unless ``special`` is true.
+    """
+
+    def __init__(self, tokenizer: PreTrainedTokenizerBase, prompt_ids: Sequence[int], *, special: bool = False) -> None:
+        self._decode = _decoder(tokenizer, skip=not special)
+        self._ids = self._seed(prompt_ids)
+        self._given = len(self._ids)  # ids whose text has been handed out
+        self._prefix = self._decode(self._ids).rstrip(_UNFINISHED)  # their text
+
+    def push(self, token_id: int) -> str:
+        """Return the text that this token completes; empty for unfinished characters, and mostly for special tokens."""
+        self._ids.append(token_id)
+        text = self._decode(self._ids)
+        return "" if text.endswith(_UNFINISHED) else self._hand_out(text)
+
+    def flush(self) -> str:
+        """Return the text of unfinished bytes at the end (U+FFFD); empty if there are none."""
+        return self._hand_out(self._decode(self._ids))
+
+    def _seed(self, prompt_ids: Sequence[int]) -> list[int]:
+        """Return the last ids of the prompt, more of them if fewer would begin within a character."""
+        count = SEED_TOKENS
+        while count < len(prompt_ids) and _UNFINISHED in self._decode(list(prompt_ids[-count:])):
+            count *= 2
+        return list(prompt_ids[-count:])
+
+    def _hand_out(self, text: str) -> str:
+        if text == self._prefix:  # a special token, or bytes that some slow tokenizers leave out until complete
+            return ""
+        if text.startswith(self._prefix):
+            new = text[len(self._prefix) :]
+        else:  # byte fallback decodes a run of bytes as a whole: one bad byte voids those already handed out
+            new = self._decode(self._ids[self._given :])
+        if len(self._ids) >= WINDOW_TOKENS:
+            self._ids = self._ids[self._given :]
+            text = self._decode(self._ids)
+        self._given, self._prefix = len(self._ids), text
+        return new
+
+
+def _decoder(tokenizer: PreTrainedTokenizerBase, *, skip: bool) -> Callable[[list[int]], str]:
+    if tokenizer.is_fast:
+        backend = tokenizer.backend_tokenizer
+        return lambda ids: str(backend.decode(ids, skip_special_tokens=skip))
+    exact = {"clean_up_tokenization_spaces": False, "spaces_between_special_tokens": False}
+    return lambda ids: str(tokenizer.decode(ids, skip_special_tokens=skip, **exact))
+
+
+CharSpan = tuple[int, int]
+
+
+def first_token_from(start: int, text: str, char_spans: Sequence[CharSpan], *, lowest: int) -> int:
+    """Return the first token of the sentence that starts at a character; it is not before the token ``lowest``.
+
+    ``char_spans`` has the characters of each token in the text so far; the last one must reach ``start``.
+    """
+    first = len(char_spans)
+    for token in range(len(char_spans) - 1, lowest - 1, -1):
+        begin, end = char_spans[token]
+        if begin == end:
+            continue
+        if end <= start or text[begin:start].strip():
+            break
+        first = token
+    while first > lowest and first < len(char_spans) and char_spans[first - 1][0] == char_spans[first - 1][1]:
+        first -= 1
+    return first
+
+
+def last_text_token(span: SentenceSpan, char_spans: Sequence[CharSpan]) -> int:
+    """Return the index of the token whose text reaches the end of the sentence, and whose hidden state is measured.
+
+    Trailing white space and special tokens come after it. For a sentence without tokens of its own, because one token
+    has several sentences, it is that token.
+    """
+    reaches = bisect_left(char_spans, span.end, key=lambda chars: chars[1])
+    last = max(span.token_start, span.token_end - 1)
+    return max(min(span.token_start, span.token_end - 1), min(reaches, last))
+
+
+def visible(text: str, start: int, stop: int) -> tuple[int, int]:
+    """Return the span without white space at its ends; empty, at ``start``, if it has only white space."""
+    inner = text[start:stop].rstrip()
+    return start + (len(inner) - len(inner.lstrip())), start + len(inner)

@@ -1,0 +1,140 @@
+"""Growing answers: what a watch reads and scores piece by piece."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol, Self
+
+from syncheck.base.checks import check_text
+from syncheck.reading import Claim
+from syncheck.results import Report
+from syncheck.results.types import SentenceScore, SentenceSpan
+from syncheck.scoring import SentenceScorer, report_of
+from syncheck.text.sentences import TextSegmenter
+
+NOT_MEASURED = "not measured"
+
+
+class GrowingAnswer(Protocol):
+    """An answer that is read and scored while its text arrives; a context manager."""
+
+    @property
+    def text(self) -> str:
+        """The answer so far, without half a character at its end."""
+
+    @property
+    def is_over(self) -> bool:
+        """True if it has ended, although more text may come: its end was marked in the text."""
+
+    @property
+    def sentences(self) -> Sequence[SentenceScore]:
+        """Its scored sentences."""
+
+    @property
+    def sources(self) -> Mapping[str, str]:
+        """Source of each signal; see :attr:`syncheck.Report.sources`."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *raised: object) -> None: ...
+
+    def feed(self, piece: str) -> int:
+        """Add text and return the number of sentences that it completes."""
+
+    def finish(self) -> int:
+        """End the text and return the number of sentences that this completes."""
+
+    def score(self, *, since: float) -> None:
+        """Score the complete sentences, and add them to :attr:`sentences`; ``since`` is when they were complete."""
+
+    def cut(self, sentences: int) -> None:
+        """End the answer after so many of its sentences."""
+
+    def report(self, *, stop: str | None, seconds: float) -> Report:
+        """Return the report of the answer as scored so far."""
+
+
+class WholeCharacters:
+    """Joins pieces of text that may be divided within a character, which UTF-16 writes in two halves."""
+
+    def __init__(self) -> None:
+        self._half = ""
+
+    def add(self, piece: str) -> str:
+        """Return the whole characters of a piece, with the half that was held back before it."""
+        piece, self._half = self._half + piece, ""
+        if piece and "\ud800" <= piece[-1] <= "\udbff":
+            piece, self._half = piece[:-1], piece[-1]
+        if piece.isascii():
+            return piece
+        joined = piece.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
+        check_text(joined, "a piece")
+        return joined
+
+    def finish(self) -> None:
+        """Refuse, with an InputError, half a character that nothing has completed."""
+        check_text(self._half, "the last piece")
+
+
+class GrowingText:
+    """A growing answer of which text alone is read; see :class:`GrowingAnswer`.
+
+    Parameters
+    ----------
+    scorer
+        Scores its sentences.
+    segmenter
+        Cuts it into sentences.
+    aligner
+        Name of the source of support, for :attr:`sources`.
+    """
+
+    def __init__(self, scorer: SentenceScorer, segmenter: TextSegmenter, *, aligner: str) -> None:
+        self._scorer = scorer
+        self._segmenter = segmenter
+        self._pieces = WholeCharacters()
+        self._waiting: list[SentenceSpan] = []
+        self._stop: int | None = None
+        self.is_over = False
+        self.sentences: list[SentenceScore] = []
+        signals = ("log_prob", "log_prob_without_context", "entropy", "kl", "lid")
+        self.sources = {**dict.fromkeys(signals, NOT_MEASURED), "align_score": aligner}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        pass
+
+    @property
+    def text(self) -> str:
+        """The answer so far, without half a character at its end."""
+        return self._segmenter.text
+
+    def feed(self, piece: str) -> int:
+        """Add text and return the number of sentences that it completes."""
+        return self._complete(self._segmenter.push(self._pieces.add(piece)))
+
+    def finish(self) -> int:
+        """End the text and return the number of sentences that this completes."""
+        self._pieces.finish()
+        return self._complete(self._segmenter.finish())
+
+    def score(self, *, since: float) -> None:
+        """Score the complete sentences."""
+        spans, self._waiting = self._waiting, []
+        claims = [Claim(self.text[span.start : span.end], span) for span in spans]
+        self.sentences += self._scorer.claims([claims], earlier=[self.sentences], since=since)[0]
+
+    def cut(self, sentences: int) -> None:
+        """End the answer after so many of its sentences."""
+        del self.sentences[sentences:]
+        self._stop = self.sentences[-1].end if self.sentences else 0
+
+    def report(self, *, stop: str | None, seconds: float) -> Report:
+        """Return the report of the answer as scored so far."""
+        return report_of(self._scorer, self.text[: self._stop], self.sentences, stop=stop, seconds=seconds)
+
+    def _complete(self, spans: Sequence[SentenceSpan]) -> int:
+        self._waiting += spans
+        return len(spans)

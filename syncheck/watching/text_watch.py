@@ -1,0 +1,383 @@
+"""Watches over text: an answer is scored while its text arrives, whichever model writes it."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections import deque
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import Any
+
+from syncheck.base.errors import InputError, NotReadyError, WrongTypeError
+from syncheck.results import Report
+from syncheck.results.protocol import ProtocolEvent, Reveal
+from syncheck.results.types import GeneratorToken, Query, SentenceScore
+from syncheck.results.writer import EventWriter, why_stopped
+from syncheck.scoring import check_stop_below, first_below
+from syncheck.watching.growing import GrowingAnswer
+from syncheck.watching.pace import Pace
+
+MOST_TOGETHER = 8
+"""Largest number of sentences that are scored together if they have arrived already."""
+MOST_AHEAD = 256
+"""Largest number of pieces of an asynchronous stream that are read ahead of scoring."""
+GENERATOR = "generator"
+_NOT_ENTERED = "enter the watch first: with verifier.watch_text(...) as watch"
+
+
+class TextWatch:
+    """Scores the sentences of an answer while its text arrives; a context manager.
+
+    Made by :meth:`syncheck.Verifier.watch_text` and :meth:`syncheck.Monitor.watch_text`.
+
+    Parameters
+    ----------
+    answer
+        Reads and scores the text.
+    query
+        The question and the passages of the answer.
+    has_scores
+        False if no sentence has a score, for lack of an aggregator.
+    reveal
+        When text is appended; see :data:`syncheck.results.Reveal`.
+    stop_below
+        A score in [0, 1]: the answer ends with the first sentence that scores lower, or that makes a claim and has no
+        score. None never ends it early.
+    stop_after
+        True ends the answer after that sentence, False before it; only a notice then says that it was written.
+    at_once
+        Number of sentences that are scored together, at least 1. More take less work, but each sentence is reported
+        later. None scores each sentence as soon as it is complete, unless the text comes at least ten times faster than
+        it is scored, as a replay does: after three such sentences in a row, up to :data:`MOST_TOGETHER` wait for each
+        other, until a piece is late.
+    passage_ids
+        The caller's names for the passages, one for each.
+
+    Attributes
+    ----------
+    is_over : bool
+        True if no more text is accepted: a sentence fell below ``stop_below``, the text has ended, or the watch was
+        closed.
+    withheld : SentenceScore or None
+        The sentence before which ``stop_below`` ended the answer.
+    report : Report or None
+        The report of the answer, once it is closed; its ``sources`` name the source of each signal.
+
+    Raises
+    ------
+    InputError
+        If an option is outside its range.
+    NotReadyError
+        If ``stop_below`` is given and no sentence has a score.
+    """
+
+    def __init__(
+        self,
+        answer: GrowingAnswer,
+        query: Query,
+        *,
+        has_scores: bool = True,
+        reveal: Reveal = "verified",
+        stop_below: float | None = None,
+        stop_after: bool = True,
+        at_once: int | None = None,
+        passage_ids: Sequence[str] | None = None,
+    ) -> None:
+        check_stop_below(stop_below, has_scores=has_scores)
+        if at_once is not None and (not isinstance(at_once, int) or isinstance(at_once, bool) or at_once < 1):
+            raise InputError(f"at_once must be a whole number of at least 1, or None; found {at_once!r}")
+        self._answer = answer
+        self._at_once = at_once
+        self._pace = Pace()
+        self._returned = time.perf_counter()  # when the source was last asked for more
+        self._waiting = 0  # sentences that are complete and not scored yet
+        self._stop_below = stop_below
+        self._stop_after = stop_after
+        self._writer = EventWriter(query.passages, reveal=reveal, passage_ids=passage_ids)
+        self._scope: ExitStack | None = None
+        self._generator: list[GeneratorToken] = []
+        self._stop: str | None = None
+        self._started = time.perf_counter()
+        self.is_over = False
+        self.withheld: SentenceScore | None = None
+        self.report: Report | None = None
+
+    def __enter__(self) -> TextWatch:
+        if self._scope is not None:
+            raise NotReadyError("a watch can be entered only once; make another one for another answer")
+        self._scope = ExitStack()
+        self._scope.enter_context(self._answer)
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self.is_over = True
+        if self._scope is not None:
+            self._scope.close()
+
+    async def __aenter__(self) -> TextWatch:
+        return await asyncio.to_thread(self.__enter__)
+
+    async def __aexit__(self, *raised: object) -> None:
+        self.__exit__(*raised)
+
+    @property
+    def events(self) -> list[ProtocolEvent]:
+        """All events so far; those after an id are ``events[id:]``."""
+        return self._writer.events
+
+    @property
+    def sentences(self) -> tuple[SentenceScore, ...]:
+        """Sentences scored so far."""
+        return tuple(self._answer.sentences)
+
+    def feed(self, piece: str, tokens: Sequence[GeneratorToken] = ()) -> list[ProtocolEvent]:
+        """Add text and return the new events for a reader.
+
+        Parameters
+        ----------
+        piece
+            The next part of the answer; words, characters and surrogate pairs may be divided anywhere.
+        tokens
+            The generator's own tokens of this piece with their log-probabilities. They are only kept in the report: no
+            feature uses them, since the monitor was not trained on them.
+
+        Raises
+        ------
+        InputError
+            If the piece has half of a character that no piece completes, or a log-probability is above 0 or not finite.
+        NotReadyError
+            Outside the ``with`` block, or if the watch is over.
+        PromptError
+            If a language model has to read prompt and response and they do not fit its window.
+        WrongTypeError
+            If the piece is not a string, or a token not a GeneratorToken.
+        """
+        return self._take(deque([(piece, tokens)]), may_wait=True)
+
+    def _take(self, pieces: deque[tuple[str, Sequence[GeneratorToken]]], *, may_wait: bool) -> list[ProtocolEvent]:
+        """Take pieces that have arrived until :data:`MOST_TOGETHER` sentences are complete, and score these together.
+
+        Sentences of a text that arrives quickly may wait for the next pieces. Returns the new events for a reader;
+        otherwise as :meth:`feed` for each piece.
+        """
+        self._require_open()
+        answer = self._answer
+        known, since = len(self.events), time.perf_counter()
+        self._pace.waited(since - self._returned)
+        complete = self._waiting
+        while pieces and not answer.is_over and self._waiting < max(self._at_once or 1, MOST_TOGETHER):
+            piece, tokens = pieces.popleft()
+            if not isinstance(piece, str):
+                raise WrongTypeError(f"a piece must be a string; found {_kind(piece)}")
+            before = len(answer.text)
+            self._waiting += answer.feed(piece)
+            self._generator += _placed(tokens, before)
+            self._writer.append(answer.text[before:])
+        if self._waiting > complete:
+            self._pace.completed(self._waiting - complete)
+        if self._waiting >= self._wanted(may_wait=may_wait):
+            self._score(since)
+        if answer.is_over:
+            self.is_over = True
+        self._returned = time.perf_counter()
+        return self.events[known:]
+
+    def _wanted(self, *, may_wait: bool) -> int:
+        """Return the number of complete sentences that are scored now."""
+        if self._at_once is not None:
+            return self._at_once
+        return MOST_TOGETHER if may_wait and self._pace.is_quick else 1
+
+    def close(self) -> list[ProtocolEvent]:
+        """End the answer and return the last events for a reader, including the final one.
+
+        Raises
+        ------
+        NotReadyError
+            Outside the ``with`` block.
+        """
+        if self.report is not None:
+            return []
+        if self._scope is None:
+            raise NotReadyError(_NOT_ENTERED)
+        known, since = len(self.events), time.perf_counter()
+        if self._stop is None:
+            self._waiting += self._answer.finish()
+            self._score(since)
+        report = self._answer.report(stop=self._stop, seconds=time.perf_counter() - self._started)
+        tokens = tuple(token for token in self._generator if token.start < len(report.response))
+        sources = dict(self._answer.sources) | ({"generator_tokens": GENERATOR} if self._generator else {})
+        self.report = replace(report, sources=sources, generator_tokens=tokens)
+        self.is_over = True
+        self._writer.end(self.report)
+        return self.events[known:]
+
+    async def feed_async(self, piece: str, tokens: Sequence[GeneratorToken] = ()) -> list[ProtocolEvent]:
+        """Add text in a thread, so that the event loop continues; otherwise as :meth:`feed`."""
+        return await asyncio.to_thread(self.feed, piece, tokens)
+
+    async def close_async(self) -> list[ProtocolEvent]:
+        """End the answer in a thread; otherwise as :meth:`close`."""
+        return await asyncio.to_thread(self.close)
+
+    def _require_open(self) -> None:
+        if self._scope is None:
+            raise NotReadyError(_NOT_ENTERED)
+        if self.is_over:
+            raise NotReadyError(
+                "the watch is over; check is_over before feeding more, and create another watch for a new answer"
+            )
+
+    def _score(self, since: float) -> None:
+        """Score and report the complete sentences, up to one that falls below ``stop_below``."""
+        count, self._waiting = self._waiting, 0
+        if not count:
+            return
+        answer = self._answer
+        known, end = len(answer.sentences), answer.sentences[-1].end if answer.sentences else 0
+        answer.score(since=since)
+        self._pace.scored(count, time.perf_counter() - since)
+        below = first_below(answer.sentences[known:], self._stop_below)
+        failing = None if below is None else answer.sentences[known + below]
+        if below is not None:
+            answer.cut(known + below + self._stop_after)
+            self.is_over, self._stop = True, "below_threshold"
+            self.withheld = None if self._stop_after else failing
+        for sentence in answer.sentences[known:]:
+            self._writer.sentence(sentence, lead=answer.text[end : sentence.start])
+            end = sentence.end
+        if failing is not None and self._stop_below is not None:
+            self._writer.notice(why_stopped(failing, self._stop_below, withheld=not self._stop_after))
+
+
+def watch(
+    stream: Iterable[str | tuple[str, Sequence[GeneratorToken]]], begin: Callable[[], TextWatch]
+) -> Iterator[ProtocolEvent]:
+    """Score a stream of text with the watch that ``begin`` makes; see :meth:`syncheck.Verifier.watch`."""
+    _require_stream(stream, Iterable, "an iterable of texts; an asynchronous one goes to watch_async")
+    try:
+        with begin() as watched:
+            is_whole = isinstance(stream, Sequence)
+            for pieces in _arrived(stream):
+                while pieces and not watched.is_over:
+                    yield from watched._take(pieces, may_wait=not is_whole)
+                if watched.is_over:
+                    break
+            yield from watched.close()
+    finally:
+        close = getattr(stream, "close", None)
+        if close is not None:
+            close()
+
+
+def _arrived(stream: Iterable[Any]) -> Iterator[deque[tuple[str, Sequence[GeneratorToken]]]]:
+    """Yield the pieces that are there: all of a sequence at once, those of another stream one by one."""
+    if isinstance(stream, Sequence):
+        yield deque(map(_piece, stream))
+    else:
+        for piece in stream:
+            yield deque([_piece(piece)])
+
+
+async def watch_async(
+    stream: AsyncIterable[str | tuple[str, Sequence[GeneratorToken]]], begin: Callable[[], TextWatch]
+) -> AsyncIterator[ProtocolEvent]:
+    """Score an asynchronous stream of text; otherwise as :func:`watch`."""
+    _require_stream(stream, AsyncIterable, "an asynchronous iterable of texts; another one goes to watch")
+    ahead = _ReadAhead(stream)
+    try:
+        async with begin() as watched:
+            while not watched.is_over and await ahead.has_pieces():
+                for event in await asyncio.to_thread(watched._take, ahead.pieces, may_wait=False):
+                    yield event
+            for event in await watched.close_async():
+                yield event
+    finally:
+        await ahead.close()
+
+
+class _ReadAhead:
+    """Reader of a stream in a task of its own, while earlier pieces, taken from ``pieces``, are scored."""
+
+    def __init__(self, stream: AsyncIterable[str | tuple[str, Sequence[GeneratorToken]]]) -> None:
+        self.pieces: deque[tuple[str, Sequence[GeneratorToken]]] = deque()
+        self._stream = stream
+        self._task: asyncio.Task[None] | None = None
+        self._error: Exception | None = None
+        self._came, self._room = asyncio.Event(), asyncio.Event()
+
+    async def has_pieces(self) -> bool:
+        """Wait for a piece; once all are taken, return False at the end of the stream or raise its error."""
+        if self._task is None:
+            self._task = asyncio.create_task(self._read())
+            self._task.add_done_callback(lambda _: self._came.set())
+        self._room.set()
+        while not self.pieces and not self._task.done():
+            self._came.clear()
+            await self._came.wait()
+        if not self.pieces and self._error is not None:
+            raise self._error
+        return bool(self.pieces)
+
+    async def close(self) -> None:
+        """Stop reading and close the stream."""
+        if self._task is None:
+            await _close(self._stream)
+            return
+        self._task.cancel()
+        await asyncio.wait([self._task])
+        if not self._task.cancelled():
+            self._task.result()  # raises what went wrong in closing
+
+    async def _read(self) -> None:
+        try:
+            async for piece in self._stream:
+                self.pieces.append(_piece(piece))
+                self._came.set()
+                while len(self.pieces) >= MOST_AHEAD:
+                    self._room.clear()
+                    await self._room.wait()
+        except Exception as error:
+            self._error = error  # of text that is wanted only if what came before does not stop the answer
+        finally:
+            await _close(self._stream)
+
+
+async def _close(stream: object) -> None:
+    close = getattr(stream, "aclose", None) or getattr(stream, "close", None)
+    closing = close() if close is not None else None
+    if closing is not None:
+        await closing
+
+
+def _require_stream(stream: object, kind: type, expected: str) -> None:
+    if not isinstance(stream, kind):
+        raise WrongTypeError(f"the stream must be {expected}; found {type(stream).__name__}")
+
+
+def _piece(piece: Any) -> tuple[str, Sequence[GeneratorToken]]:  # noqa: ANN401 - of the caller's stream
+    if isinstance(piece, str):
+        return piece, ()
+    if isinstance(piece, tuple) and len(piece) == 2:
+        return piece
+    raise WrongTypeError(f"a stream must yield strings, or pairs of a string and tokens; found {_kind(piece)}")
+
+
+def _kind(piece: object) -> str:
+    """Return the type of what is no piece, for a message."""
+    advice = ". Decode them first, as with codecs.iterdecode(stream, 'utf-8'), which joins the bytes of a character"
+    return type(piece).__name__ + (advice if isinstance(piece, bytes) else "")
+
+
+def _placed(tokens: Sequence[GeneratorToken], start: int) -> Iterator[GeneratorToken]:
+    for token in tokens:
+        if not isinstance(token, GeneratorToken):
+            raise WrongTypeError(f"tokens must be GeneratorToken; found {type(token).__name__}")
+        found = [value for value in (token.log_prob, *token.top.values()) if not -math.inf < value <= 0]
+        if found:
+            raise InputError(f"log-probabilities must be finite and at most 0; found {found[0]}")
+        yield replace(token, start=start)
+        start += len(token.text)

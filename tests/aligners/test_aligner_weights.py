@@ -1,0 +1,108 @@
+"""Aligners told apart by their weights, wherever they were loaded from."""
+
+import copy
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from syncheck import load_aligner
+from syncheck.aligners import (
+    EndpointTextGenerator,
+    LocalTextGenerator,
+    SpanAligner,
+    convert_alignscore,
+    is_same_aligner,
+    weights_of,
+)
+from syncheck.base.pretrained import same_weights, weights_sha256
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "alignscore"
+
+
+class Named:
+    """Knows no weights."""
+
+    def __init__(self, name):
+        self.name = name
+
+    def align(self, passages, claims):
+        return []
+
+
+def spans(model, tokenizer, name="local"):
+    return SpanAligner(LocalTextGenerator(model, tokenizer, name=name))
+
+
+@pytest.mark.parametrize(("prefix", "kind"), [("", "bundled"), ("", "classifier"), ("minicheck:", "minicheck")])
+def test_a_copy_in_another_folder_is_the_same(request, tmp_path, prefix, kind):
+    folder = request.getfixturevalue(f"{kind}_folder")
+    copy = shutil.copytree(folder, tmp_path / "other name")
+    first, second = load_aligner(f"{prefix}{folder}"), load_aligner(f"{prefix}{copy}")
+    assert first.name != second.name and weights_of(first) == weights_of(second)
+    assert is_same_aligner(first, second) and is_same_aligner(second, first)
+    assert not is_same_aligner(first, load_aligner("bundled"))
+
+
+def test_alignscore_is_the_same_converted_and_in_another_mode(tmp_path):
+    checkpoint, backbone = GOLDEN / "AlignScore-tiny.ckpt", GOLDEN / "tiny-roberta"
+    convert_alignscore(checkpoint, tmp_path / "converted", backbone=backbone)
+    published, converted = load_aligner(checkpoint, backbone=backbone), load_aligner(tmp_path / "converted", mode="bin")
+    assert is_same_aligner(published, converted)
+
+
+def test_every_aligner_knows_its_weights(aligner):
+    found = weights_of(aligner)
+    assert len(bytes.fromhex(found)) == 32 and found == weights_of(aligner)
+    assert is_same_aligner(aligner, aligner) and not is_same_aligner(aligner, Named("other"))
+
+
+def test_a_language_model_is_the_same_however_it_is_asked(critic_folder):
+    critic, asked = load_aligner(f"critic:{critic_folder}"), load_aligner(f"spans:{critic_folder}")
+    assert is_same_aligner(critic, asked) and is_same_aligner(critic.about("Who?"), asked.about("Who?"))
+
+
+def test_other_weights_of_one_architecture_are_told_apart(critic_folder):
+    tokenizer = AutoTokenizer.from_pretrained(critic_folder)
+    first, second = (AutoModelForCausalLM.from_pretrained(critic_folder).eval() for _ in range(2))
+    assert is_same_aligner(spans(first, tokenizer, "a"), spans(second, tokenizer, "b"))
+    with torch.no_grad():
+        second.get_output_embeddings().weight[0, 0] += 1.0
+    assert not is_same_aligner(spans(first, tokenizer, "a"), spans(second, tokenizer, "b"))
+    assert is_same_aligner(spans(first, tokenizer, "a"), spans(second, tokenizer, "a"))  # by the name
+
+
+def test_what_knows_no_weights_is_told_apart_by_its_name():
+    asked = [SpanAligner(EndpointTextGenerator("http://localhost:1/v1", model)) for model in ("a", "b", "a")]
+    assert [weights_of(each) for each in (*asked, Named("a"))] == [None] * 4
+    assert is_same_aligner(asked[0], asked[2]) and not is_same_aligner(asked[0], asked[1])
+    assert is_same_aligner(Named("a"), Named("a")) and not is_same_aligner(Named("a"), Named("b"))
+
+
+def test_names_do_not_matter_but_values_and_shapes_do():
+    model = torch.nn.Linear(3, 2)
+    digest = weights_sha256(model)
+    assert weights_sha256(torch.nn.Sequential(model)) == digest
+    turned = torch.nn.Linear(2, 3)
+    turned.weight.data, turned.bias.data = model.weight.data.reshape(3, 2), model.bias.data
+    changed = torch.nn.Linear(3, 2)
+    changed.weight.data, changed.bias.data = model.weight.data * 1.1, model.bias.data
+    assert len({digest, *(weights_sha256(other) for other in (turned, changed))}) == 3
+
+
+@pytest.mark.parametrize("kept_in", [torch.float32, torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("loaded_in", [torch.float32, torch.bfloat16, torch.float16])
+def test_the_type_that_weights_are_loaded_in_does_not_matter(kept_in, loaded_in):
+    torch.manual_seed(0)
+    kept = torch.nn.Linear(64, 64).to(kept_in)
+    with torch.no_grad():
+        kept.weight[0] *= 1e-6  # below what float16 holds with all its digits
+    digest, other = weights_sha256(kept), weights_sha256(torch.nn.Linear(64, 64).to(loaded_in))
+    assert same_weights(digest, weights_sha256(copy.deepcopy(kept).to(loaded_in)))
+    assert not same_weights(digest, other)
+
+
+def test_weights_on_the_disk_have_no_digest():
+    assert weights_sha256(torch.nn.Linear(3, 2, device="meta")) is None

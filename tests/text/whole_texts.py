@@ -1,0 +1,187 @@
+"""What the segmenter must find, said of a whole text with regular expressions and NLTK; texts and configs to try."""
+
+import re
+from itertools import pairwise
+
+from hypothesis import strategies as st
+from nltk.tokenize.punkt import PunktParameters, PunktSentenceTokenizer
+
+from syncheck.text.sentences import IncrementalSegmenter
+from syncheck.text.sentences.config import SegmenterConfig
+
+NO_LIMIT = 10_000
+UNBOUNDED = SegmenterConfig(max_tokens=NO_LIMIT)
+OPTIONS = {
+    "default": {},
+    "abbreviations": {"abbreviations": ("Dr.", "U.S.", "No.#")},
+    "often last": {"abbreviations": ("p.m.~", "Dr.", "Etc.~")},
+    "paragraphs": {"line_breaks": "paragraphs"},
+    "lists": {"line_breaks": "lists"},
+    "lines": {"line_breaks": "lines"},
+    "cjk": {"cjk_stops": True},
+    "clauses": {"clauses": True},
+    "pairs": {"sentences": 2},
+    "lists, cjk, pairs": {"line_breaks": "lists", "cjk_stops": True, "sentences": 2},
+    "all": {"abbreviations": ("Dr", "no.#"), "line_breaks": "lists", "cjk_stops": True, "clauses": True},
+    "all, lines, three": {
+        "abbreviations": ("u.s",),
+        "line_breaks": "lines",
+        "cjk_stops": True,
+        "clauses": True,
+        "sentences": 3,
+    },
+}
+
+_CLOSERS = "[\"')\\]}\u2019\u201d\xbb」）]"
+_ITEM = re.compile(
+    r"""(?:(?:[-*\u2022]|\#{1,6})[ \t]+)*
+    (?:(?:[-*\u2022]|\#{1,6}|(?:\d{1,3}|[a-z])[.)]|[A-Z]\)|\((?:\d{1,3}|[A-Za-z])\))\s|\d{1,3}[．、）])""",
+    re.VERBOSE,
+)
+_HEADING = re.compile(r"^[ \t]*#{1,6}[ \t].*$", re.MULTILINE)
+_AFTER_UNIT = re.compile(r"(?<=\d\s[a-z]\.)[ \t\n\r\f\v]+(?=[^\W\d_])")
+_CJK = re.compile(rf"(?:[。！？]|(?<![0-9A-Za-z])．)(?:[。！？．.?!]|{_CLOSERS})*+\s*+(?=\S)")
+_CLAUSE = re.compile(rf"(?<!\.)(?:[,;:](?={_CLOSERS}*\s)|，){_CLOSERS}*+\s*+(?=\S)")
+
+
+def reference(text, **options):
+    """Where the sentences of a whole text are, as characters without the white space around them."""
+    if not text.strip():
+        return []
+    boundaries = []
+    has_items = options.get("line_breaks") in ("lists", "lines")
+    starts = [0, *sorted(_breaks(text, options)), len(text)]
+    inner = 0  # behind the mark of an item
+    for start, stop in pairwise(starts):
+        visible = start + len(text[start:stop]) - len(text[start:stop].lstrip())
+        item = _ITEM.match(text, visible) if has_items and _starts_line(text, visible) else None
+        inner = _word(text, item.end() if item else visible) if item or text[:start].strip() else inner
+        if text[inner:stop].strip():
+            block = text[inner:stop].rstrip() + " Next" if stop < len(text) else text[inner:]
+            spans = list(_punkt(options).span_tokenize(block))
+            boundaries += [
+                (inner + a, inner + b)
+                for (_, a), (b, _) in pairwise(spans)
+                if block[b:] != "Next" and not (block[b].islower() and _ends_in(block[:a], options))
+            ]
+            if options.get("abbreviations"):
+                boundaries += [
+                    (inner + m.start(), inner + m.end())
+                    for m in _AFTER_UNIT.finditer(block)
+                    if block[m.end()].isupper() and block[m.end() :] != "Next"
+                ]
+            boundaries = sorted({*boundaries, (stop, stop)})
+            inner = stop
+    boundaries = [(stop, after) for stop, after in boundaries if text[after:].strip()]
+    size = options.get("sentences", 1)
+    found, start = [], 0
+    for stop, after in [*boundaries[size - 1 :: size], (len(text), len(text))]:
+        piece = text[start:stop]
+        found.append((start + len(piece) - len(piece.lstrip()), start + len(piece.rstrip())))
+        start = after
+    return found
+
+
+def _breaks(text, options):
+    """Characters at which a sentence starts whatever Punkt says."""
+    mode = options.get("line_breaks", "none")
+    headings = [m.end() for m in _HEADING.finditer(text)] if mode == "lists" else []
+    for gap in re.finditer(r"\s+(?=\S)", text):
+        lines = gap[0].count("\n")
+        least = {"none": len(text), "paragraphs": 2, "lists": 2, "lines": 1}[mode]
+        after_heading = lines and any(gap.start() <= end <= gap.end() for end in headings)
+        if lines >= least or (mode == "lists" and lines and (after_heading or _ITEM.match(text, gap.end()))):
+            yield gap.end()
+    if options.get("cjk_stops"):
+        yield from (m.end() for m in _CJK.finditer(text))
+    if options.get("clauses"):
+        for clause in _CLAUSE.finditer(text):
+            if not (text[max(clause.start() - 1, 0)].isdigit() and text[clause.end()].isdigit()):
+                yield clause.end()
+
+
+def _word(text, at):
+    """Start of the word at or after a character; to Punkt, white space that is not ASCII is part of a word."""
+    at += len(text[at:]) - len(text[at:].lstrip())
+    return len(text[:at].rstrip()) + max(text[len(text[:at].rstrip()) : at].rfind(c) for c in " \n\t\r") + 1
+
+
+def _starts_line(text, at):
+    return not text[:at].strip() or "\n" in text[len(text[:at].rstrip()) : at]
+
+
+def _ends_in(text, options):
+    words = [entry[:-1].lower() for entry in options.get("abbreviations", ()) if entry.endswith("~")]
+    return any(re.search(rf"(?<!\w){re.escape(word)}$", text.lower()) for word in words)
+
+
+def _punkt(options):
+    parameters = PunktParameters()
+    known = [entry.lower() for entry in options.get("abbreviations", ())]
+    parameters.abbrev_types = {entry.rstrip(".") for entry in known if not entry.endswith(("#", "~"))}
+    parameters.collocations = {(entry.rstrip("#."), "##number##") for entry in known if entry.endswith("#")}
+    return PunktSentenceTokenizer(parameters)
+
+
+def segment(tokens, config=UNBOUNDED):
+    """Feed a segmenter with all tokens of a response."""
+    segmenter = IncrementalSegmenter(config)
+    return [span for token in tokens for span in segmenter.push(token)] + segmenter.finish()
+
+
+def bounds(spans):
+    return [(span.start, span.end) for span in spans]
+
+
+def texts(response, spans):
+    return [response[span.start : span.end] for span in spans]
+
+
+def sentences(response, **options):
+    """Texts of the sentences of a response that comes one character at a time."""
+    return texts(response, segment(response, SegmenterConfig(**options)))
+
+
+def cut(text, widths):
+    """Cut a text into tokens of the given widths, in turn; width 0 gives a token without text."""
+    tokens, at = [], 0
+    while at < len(text):
+        width = widths[len(tokens) % len(widths)]
+        tokens.append(text[at : at + width])
+        at += width
+    return tokens
+
+
+def assert_partition(spans, count):
+    assert [span.index for span in spans] == list(range(len(spans)))
+    assert spans[0].token_start == 0 and spans[-1].token_end == count
+    assert all(a.token_end == b.token_start for a, b in pairwise(spans))
+    assert all(span.token_start <= span.token_end for span in spans)
+
+
+configs = st.sampled_from([*OPTIONS])
+widths_of_tokens = st.lists(st.integers(0, 7), min_size=1, max_size=12).filter(any)
+_PIECES = (
+    *" .?!\"')(\u201d-\n,;:*#、",
+    *(". ", ", ", "...", ": ", "\n\n", "\n- ", "\n1. ", "\n# ", "(a) ", "\n2、", "--"),
+    *(
+        "\u00a0",
+        "\u3000",
+        "Dr",
+        "Dr.",
+        "U.S.",
+        "No. ",
+        "p.m.",
+        "3 g.",
+        "etc. ",
+        "J",
+        "3",
+        "1,000",
+        "a",
+        "word",
+        "The",
+        "\U0001f600",
+    ),
+    *("。", "！", "．", "，", "」", "）", "東", "\u2022 "),
+)
+responses = st.lists(st.sampled_from(_PIECES), max_size=30).map("".join)
