@@ -34,7 +34,7 @@ import transformers
 from transformers import AddedToken, PreTrainedTokenizerBase
 
 ROOT = Path(__file__).parents[2]
-sys.path[:0] = [str(ROOT), str(ROOT / "tests"), str(ROOT / "tests" / "segments")]
+sys.path[:0] = [str(ROOT), str(ROOT / "tests"), str(ROOT / "tests" / "text")]
 
 from small_tokenizers import TOKENIZERS  # noqa: E402
 from whole_texts import OPTIONS  # noqa: E402

@@ -1,25 +1,22 @@
-"""Repair by branching: rewrites a greedy sentence that fails from its least certain tokens."""
+"""Proposals for repair: the next greedy sentence, and branches from its least certain tokens."""
 
 from __future__ import annotations
 
-import math
-import re
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from difflib import SequenceMatcher
 from itertools import takewhile
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
-from fod.config import FODConfig, Thresholds
-from fod.propose import SessionProposer, Written, contrasted, likeliest
-from fod.search import may_stay, passes
-from fod.types import Beam, Candidate, Progress, Round, SearchResult
+from fod.config import RepairConfig
+from fod.proposers import SessionProposer, Written
+from fod.token_choice import contrasted, likeliest
+from fod.types import Beam, Candidate
 from fod.wording import loose_pronoun
-from syncheck import Report, SentenceScore
+from syncheck import Report
 from syncheck.decoding import GenerationSetup, ScoredAnswer, ScoredSession, Transcript
 from syncheck.results import HiddenSpan
 from syncheck.results.types import SentenceSignals
@@ -27,111 +24,11 @@ from syncheck.results.types import SentenceSignals
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-NEARLY = 0.9
-"""Share of words that match in order from which one sentence counts as a repeat of another."""
-
 LONGEST_BRANCH, LONGEST_REST = 72, 40
 """Limits, in tokens, after which a branch is given up: in all, and after the replaced token."""
 
 SHORTEST_CUT, LEAST_CUT = 6, 3
 """Least numbers of tokens that are left of a sentence that is cut short, and that are cut from it."""
-
-
-class ProposeBranches(Protocol):
-    """Protocol: proposes the next sentence of an answer, and others in its place."""
-
-    def greedy(self, beam: Beam) -> Candidate:
-        """Propose the next sentence of an answer: that of the last call plus one of its candidates, shown or hidden."""
-        ...
-
-    def branches(self, beam: Beam) -> list[Candidate]:
-        """Propose sentences in place of the last greedy one; called at most once after each :meth:`greedy`."""
-        ...
-
-
-def repair(
-    propose: ProposeBranches, config: FODConfig, thresholds: Thresholds
-) -> Generator[Progress, None, SearchResult]:
-    """Decode greedily; repair a sentence below tau_1 by branching, or hide it and continue after it.
-
-    Parameters
-    ----------
-    propose
-        Source of sentences.
-    config
-        Limits, and the action when nothing passes: with ``on_exhausted="annotate"`` the greedy sentence is kept and
-        marked.
-    thresholds
-        The scores in [0, 1] that greedy sentences (``backtrack``) and branches (``prune``) of the answer must reach.
-
-    Yields
-    ------
-    Progress
-        After each sentence, and before a sentence is replaced, hidden or marked.
-
-    Returns
-    -------
-    SearchResult
-        With a round for each sentence: the greedy one, then its branches.
-
-    Notes
-    -----
-    A sentence passes if it reaches its threshold, has no altered name (``config.exact_names``), which the monitor's
-    signals often miss, since most of the word is copied, and does not open with a pronoun whose noun is hidden
-    (``config.clear_pronouns``). Branches have a threshold of their own, as samples have in the search: several are
-    tried, so a wrong one has more chances to pass. Of the branches that pass and do not nearly repeat a sentence of the
-    answer, the one with the highest probability given the context is taken; one that cuts the sentence short
-    (``config.cuts``) only if no other passes. If there is none, the greedy sentence is hidden: the model continues
-    after it, and the answer leaves it out. So is one whose tokens are less likely than ``config.repair_from``, without
-    a try. After ``config.max_skips`` hidden sentences, or if the text has ended with the failing one, the answer ends.
-    """
-    beam, annotate = Beam(), config.on_exhausted == "annotate"
-    tau_1 = thresholds.backtrack
-    tau_2 = tau_1 if thresholds.prune is None else thresholds.prune
-    dropped: tuple[SentenceScore, ...] = ()
-    rounds: list[Round] = []
-    while len(beam.sentences) < config.max_sentences:
-        written = propose.greedy(beam)
-        candidates, passed = [written], [written]
-        is_over = False
-        if may_stay(written, tau_1):
-            beam = beam.extended(written)
-        else:
-            is_low = not all(passes(s, tau_1) for s in written.sentences)
-            yield Progress((beam,), beam.extended(written), "below the threshold" if is_low else written.fault)
-            found = [] if _is_guessed(written, config) else propose.branches(beam)
-            candidates += found
-            passed = [c for c in found if c.sentences and may_stay(c, tau_2) and not _repeats(c, beam)]
-            if passed:
-                dropped += written.sentences
-                beam = beam.extended(max(passed, key=lambda c: (not c.is_cut, c.log_prob)))
-            elif annotate and written.stop != "not_finite":
-                failing = [s for s in written.sentences if written.fault or not passes(s, tau_1)]
-                beam = beam.extended(written, failing=failing)
-            else:
-                dropped += written.sentences
-                is_over = written.stop is not None or len(beam.skipped) >= config.max_skips
-                beam = beam if is_over else beam.hiding(written)
-        rounds.append(Round(tuple(candidates), tuple(passed), (beam,)))
-        yield Progress((beam,))
-        if is_over or beam.stop is not None:
-            return SearchResult(beam, beam.stop or "nothing_passed", bool(dropped), dropped, tuple(rounds))
-    return SearchResult(beam, "max_sentences", bool(dropped), dropped, tuple(rounds))
-
-
-def _is_guessed(written: Candidate, config: FODConfig) -> bool:
-    """Return True if the model was so uncertain throughout a sentence that its runner-up tokens would help no more."""
-    return math.exp(written.log_prob / max(len(written.token_ids), 1)) < config.repair_from
-
-
-def is_near_repeat(text: str, other: str) -> bool:
-    """Return True if at least 90 % of the words of two sentences match in order, whatever their case."""
-    one, two = (re.findall(r"\w+", sentence.lower()) for sentence in (text, other))
-    return SequenceMatcher(None, one, two, autojunk=False).ratio() >= NEARLY
-
-
-def _repeats(candidate: Candidate, beam: Beam) -> bool:
-    return any(is_near_repeat(new.text, old.text) for new in candidate.sentences for old in beam.sentences)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +43,7 @@ class _Look:
     stop_behind: Tensor
 
 
-class BranchProposer(SessionProposer):
+class BranchProposer(SessionProposer[RepairConfig]):
     """Continues one answer sentence by sentence in a monitored session; see :class:`fod.ProposeBranches`.
 
     The parameters are those of :class:`fod.SentenceProposer`, where ``sample_first`` alone needs the source of
@@ -158,7 +55,7 @@ class BranchProposer(SessionProposer):
         self,
         watched: ScoredSession,
         plan: GenerationSetup,
-        config: FODConfig,
+        config: RepairConfig,
         *,
         full_stop: int | None = None,
         generator: torch.Generator | None = None,
