@@ -16,8 +16,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from syncheck.base.errors import SyncheckError
+from syncheck.base.records import read_records
 from syncheck.labelling import F100_ENTITIES, f100_anti_requests, f100_requests, load_passages, write_requests
-from syncheck.labelling.responses import read_records
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -17,11 +17,11 @@ import syncheck
 from syncheck import aligners, labelling, training
 from syncheck.base.errors import InputError
 from syncheck.base.printable import printable
+from syncheck.base.records import read_records
 from syncheck.cli.monitors import monitor_to_measure
 from syncheck.cli.options import option
 from syncheck.config import DEFAULT_SCHEMA
 from syncheck.labelling.biographies import asks_models, is_biography
-from syncheck.labelling.responses import read_records
 from syncheck.report.plots import IntervalPanel
 from syncheck.text.sentences import ENGLISH_ABBREVIATIONS
 from syncheck.text.sentences.config import MAX_SENTENCE_TOKENS

@@ -19,8 +19,8 @@ from typing import IO, TYPE_CHECKING
 
 import syncheck
 from syncheck.base.errors import InputError
-from syncheck.base.files import JsonDict, RefusedRecord
 from syncheck.base.progress import progress
+from syncheck.base.records import JsonDict, RefusedRecord
 from syncheck.cli.options import option, positive
 from syncheck.cli.outputs import check_file, write_json
 from syncheck.cli.summaries import FORMATS, Summary

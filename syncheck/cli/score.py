@@ -11,8 +11,8 @@ from pathlib import Path
 import syncheck
 from syncheck import corpus, spans
 from syncheck.base.errors import InputError
-from syncheck.base.files import JsonDict, field
 from syncheck.base.printable import counted
+from syncheck.base.records import JsonDict, field
 from syncheck.cli.monitors import models_of, scoring_monitor
 from syncheck.cli.options import add_files, add_model, add_prior, option
 from syncheck.cli.record_runs import answer_records, is_store

@@ -7,8 +7,8 @@ import json
 from collections.abc import Callable, Mapping
 from typing import IO, Any
 
-from syncheck.base.files import JsonDict
 from syncheck.base.printable import counted, printable, shortened
+from syncheck.base.records import JsonDict
 from syncheck.report import wants_colour
 from syncheck.report.rows import answer_of
 from syncheck.report.terminal import render_sentences

@@ -9,20 +9,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from syncheck.base.errors import InputError, RecordError, WrongTypeError
-from syncheck.base.files import parsed_record
 from syncheck.base.printable import shortened
+from syncheck.base.records import SHOWN, Record, parsed_record, read_records
 from syncheck.labelling.biographies import is_biography, load_biographies
 from syncheck.labelling.groups import with_groups
 from syncheck.labelling.ragtruth import load_ragtruth
 from syncheck.labelling.responses import (
-    SHOWN,
     LabelledResponse,
     LabelledSentence,
     PromptSource,
-    Record,
     Selection,
     found_in,
-    read_records,
     read_spans,
     with_own_ids,
 )

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from syncheck.base.errors import InputError, RecordError
 from syncheck.base.printable import shortened
-from syncheck.labelling.responses import SHOWN, LabelledResponse, LabelledSentence, UnfaithfulSpan
+from syncheck.base.records import SHOWN
+from syncheck.labelling.responses import LabelledResponse, LabelledSentence, UnfaithfulSpan
 from syncheck.text.sentences import is_checkable
 from syncheck.text.words import has_letter
 

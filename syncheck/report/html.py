@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import jinja2
 from markupsafe import Markup
 
-from syncheck.base.files import RefusedRecord
+from syncheck.base.records import RefusedRecord
 from syncheck.report.labels import after_end_words, contrast_lines, decimal, no_answer, tint, verdict, why
 from syncheck.report.layout import case_view, glossary, legend
 from syncheck.report.spans import SpanAnswer, span_view

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from syncheck.base.files import RefusedRecord
 from syncheck.base.printable import counted
+from syncheck.base.records import RefusedRecord
 from syncheck.report.labels import ShadeView, shades_of
 from syncheck.results.drawing import renderer
 from syncheck.results.spans import SpanItem, SpanLabels

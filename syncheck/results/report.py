@@ -9,8 +9,8 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from syncheck.base.errors import MissingExtraError
-from syncheck.base.files import JsonDict
 from syncheck.base.printable import counted, quoted, summary
+from syncheck.base.records import JsonDict
 from syncheck.results.drawing import renderer
 from syncheck.results.spans import SpanItem, SpanLabels, label_dict
 from syncheck.results.types import GeneratorToken, Query, SentenceScore, TokenSignals

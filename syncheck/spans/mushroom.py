@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from syncheck.base.checks import check_texts
 from syncheck.base.errors import InputError
-from syncheck.labelling.responses import Record, read_records
+from syncheck.base.records import Record, read_records
 from syncheck.results.spans import SoftSpan, SpanItem, SpanLabels, hard_spans, label_dict
 
 

@@ -18,12 +18,13 @@ from syncheck.aggregators.kinds import AggregatorKind
 from syncheck.aligners import Aligner, AskedAligner, SpanAligner, TextGenerator, Unaligned
 from syncheck.base.errors import InputError, PromptError, TextGeneratorError, WrongTypeError
 from syncheck.base.progress import progress
+from syncheck.base.records import read_records
 from syncheck.config import MonitorConfig
 from syncheck.evaluation.systems import best_aggregator
 from syncheck.evaluation.tables import EvaluationRow
 from syncheck.labelling.datasets import labelled_record, unlabelled_responses
 from syncheck.labelling.planting import Scored, Spoiler
-from syncheck.labelling.responses import LabelledResponse, LabelledSentence, prompt_of, query_of, read_records
+from syncheck.labelling.responses import LabelledResponse, LabelledSentence, prompt_of, query_of
 from syncheck.model_monitor import ModelMonitor
 from syncheck.reading import EvidenceIndex
 from syncheck.text.sentences import is_checkable
