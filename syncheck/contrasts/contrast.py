@@ -9,7 +9,7 @@ find words that take the place of others (:mod:`~syncheck.contrasts.misplaced`) 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
@@ -136,8 +136,8 @@ def _beside(
     true = confirmed(claim, chunk, sides)
     found = tuple(
         dict.fromkeys(
-            contrast
-            for rule in (() if _is_question(claim) else _RULES)
+            replace(contrast, rule=name)
+            for name, rule in ({} if _is_question(claim) else RULES).items()
             for contrast, about in rule(claim, chunk, sides)
             if claim.held_by(chunk, about) >= held_enough and not _is_true(contrast, true)
         )
@@ -181,25 +181,28 @@ def _inverted(claim: ParsedText, chunk: ParsedText) -> float:
     return sum(pairs) / len(pairs) if pairs else 0.0
 
 
-_RULES: tuple[Callable[[ParsedText, ParsedText, Sequence[ParsedText]], Iterator[Found]], ...] = (
-    negations,
-    excepted,
-    limited,
-    denied_in_short,
-    *(partial(misplaced, kind="number", of_kind=partial(is_number, year=year)) for year in (True, False)),
-    *(partial(crossed, kind="number", of_kind=partial(is_number, year=year)) for year in (True, False)),
-    units,
-    turned_bounds,
-    partial(misplaced, kind="name", of_kind=is_name),
-    partial(crossed, kind="name", of_kind=is_name),
-    replaced,
-    turned,
-    crossed_opposites,
-    exchanged,
-    turned_sequence,
-    turned_roles,
-    spliced,
-    shares,
-    ruled_out,
-    compared,
-)
+RULES: Mapping[str, Callable[[ParsedText, ParsedText, Sequence[ParsedText]], Iterator[Found]]] = {
+    "negations": negations,
+    "excepted": excepted,
+    "limited": limited,
+    "denied_in_short": denied_in_short,
+    "misplaced years": partial(misplaced, kind="number", of_kind=partial(is_number, year=True)),
+    "misplaced numbers": partial(misplaced, kind="number", of_kind=partial(is_number, year=False)),
+    "crossed years": partial(crossed, kind="number", of_kind=partial(is_number, year=True)),
+    "crossed numbers": partial(crossed, kind="number", of_kind=partial(is_number, year=False)),
+    "units": units,
+    "turned_bounds": turned_bounds,
+    "misplaced names": partial(misplaced, kind="name", of_kind=is_name),
+    "crossed names": partial(crossed, kind="name", of_kind=is_name),
+    "replaced": replaced,
+    "turned": turned,
+    "crossed_opposites": crossed_opposites,
+    "exchanged": exchanged,
+    "turned_sequence": turned_sequence,
+    "turned_roles": turned_roles,
+    "spliced": spliced,
+    "shares": shares,
+    "ruled_out": ruled_out,
+    "compared": compared,
+}
+"""Rules by name, in the order in which they are tried."""

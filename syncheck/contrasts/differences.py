@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from syncheck.contrasts.grammar import ARTICLES, CONJUNCTIONS, PREPOSITIONS, TITLES
 from syncheck.contrasts.parsing import ParsedText
@@ -32,6 +32,8 @@ class Difference:
     kind: ContrastKind
     sentence: str
     evidence: str
+    rule: str = field(default="", compare=False)
+    """Name of the rule that found it."""
 
 
 Found = tuple[Difference, AbstractSet[str]]
