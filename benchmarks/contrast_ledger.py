@@ -1,14 +1,15 @@
 """The ledger of contrasts: how often each rule is right, beside what the reader thinks of the same claims.
 
-    python benchmarks/contrast_ledger.py --data DATA --half chosen
+    python benchmarks/contrast_ledger.py --data DATA --half chosen --write
 
 Four sets of labelled claims: those written for this project that the reader was not trained on (one context in twelve
-of ``examples/starter_kit/claims``, and ``unseen``), the natural claims of the six sources of ``carry_over.py``, the
-claims about infoboxes of InfoTabS (dev and alpha1), and sentences copied from the passages of the first two, as they
-are and with one number or unit changed. A hit is a claim in which a rule finds a contrast; it is true if the claim
-lacks support, and false if it has it. Hits stand in three bands of the reader's log-odds of support: below -1, from -1
-to 1, and above 1. Rules are chosen on one half of the contexts and reported on the other. The reader's answers are kept
-in ``--cache``.
+of ``examples/starter_kit/claims``, and ``unseen``); the natural claims of the six sources of ``carry_over.py``; the
+claims about infoboxes of InfoTabS (dev and alpha1); and sentences copied from the passages of the first two, as they
+are and with one number or unit changed, or asked as a question that is answered with yes or no. A hit is a claim in
+which a rule finds a contrast; it is true if the claim lacks support, and false if it has it. Hits stand in three bands
+of the reader's log-odds of support: below -1, from -1 to 1, and above 1. Rules are chosen on one half of the contexts,
+by the counts that ``--write`` puts into the package, and reported on the other. The reader's answers are kept in
+``--cache``.
 """
 
 from __future__ import annotations
@@ -30,9 +31,10 @@ from tqdm import tqdm
 from written_claims import UNSEEN, load_written
 
 from syncheck.aligners import load_aligner
-from syncheck.contrasts.contrast import RULES, contrast_with
-from syncheck.contrasts.differences import Difference
+from syncheck.contrasts.contrast import contrast_with, with_answers
+from syncheck.contrasts.ledger import BANDS, band_of
 from syncheck.contrasts.parsing import parse
+from syncheck.contrasts.rules import RULES, Difference
 from syncheck.evaluation.tables import aligned
 from syncheck.features.groundedness import BEST_CHUNKS, says_not_stated
 from syncheck.features.sentence import statement
@@ -47,6 +49,9 @@ TABLES = ("infotabs-dev", "infotabs-alpha1")
 LEAST, MOST = 25, 220
 """Characters of a copied sentence."""
 NUMBER = re.compile(r"(?<![\w.,/:-])\d+(?:[.,]\d+)*(?![\w/:-])")
+STATED = re.compile(r"((?:The|A|An|All|Our|Your) [^,;:.]+?) (is|are|was|were|can|may|must|will) (?!not)([^,;:.]+)\.")
+"""Sentence that can be asked as a question."""
+MOST_ASKED = 90
 YEAR = re.compile(r"1\d{3}|20\d\d")
 UNITS = {"mg": "g", "kg": "g", "km": "m", "million": "billion", "billion": "million", "hours": "minutes"}
 UNITS |= {
@@ -59,8 +64,7 @@ UNITS |= {
 }
 UNITS |= {"euros": "dollars", "metres": "kilometres", "miles": "kilometres", "a.m.": "p.m.", "p.m.": "a.m."}
 """What the unit after a number is changed to."""
-BANDS = (-1.0, 1.0)
-"""Log-odds of support at which one band ends and the next begins."""
+LEDGER = Path(__file__).parents[1] / "syncheck" / "assets" / "contrasts" / "ledger.txt"
 ALL = "all claims"
 
 
@@ -99,9 +103,8 @@ def copied(pairs: Sequence[SupportPair]) -> Iterator[SupportPair]:
     for passages, group in {pair.passages: pair.group for pair in pairs}.items():
         rng = random.Random(f"copied {passages[0]}")
         text = " ".join(passages)
-        sentences = [
-            c.text for c in index_of(passages).chunks if LEAST <= len(c.text) <= MOST and NUMBER.search(c.text)
-        ]
+        texts = [chunk.text for chunk in index_of(passages).chunks]
+        sentences = [found for found in texts if LEAST <= len(found) <= MOST and NUMBER.search(found)]
         rng.shuffle(sentences)
         for sentence in sentences:
             changed = with_other_number(sentence, rng)
@@ -109,6 +112,12 @@ def copied(pairs: Sequence[SupportPair]) -> Iterator[SupportPair]:
                 yield SupportPair(passages, sentence, 1, "copied", group)
                 yield SupportPair(passages, changed, 0, "copied", group)
                 break
+        stated = [found for found in map(STATED.fullmatch, texts) if found is not None and len(found[0]) <= MOST_ASKED]
+        if stated:
+            asked = rng.choice(stated)
+            question = f"{asked[2].capitalize()} {asked[1][0].lower()}{asked[1][1:]} {asked[3]}?"
+            yield SupportPair((f"{question} Yes.",), asked[0], 1, "copied", group)
+            yield SupportPair((f"{question} No.",), asked[0], 0, "copied", group)
 
 
 def with_other_number(sentence: str, rng: random.Random) -> str:
@@ -138,11 +147,6 @@ def is_chosen_on(pair: SupportPair) -> bool:
     return int(sha256(f"half {pair.group}".encode()).hexdigest(), 16) % 2 == 0
 
 
-def band_of(log_odds: float) -> int:
-    """Return the number of the band of a reader's log-odds."""
-    return sum(log_odds > edge for edge in BANDS)
-
-
 def hits_in(of: str, pairs: Sequence[SupportPair], log_odds: Sequence[float]) -> Iterator[Hit]:
     """Yield what the rules find in claims; each rule once a claim."""
     index, read, passages = None, parse, ()
@@ -152,7 +156,7 @@ def hits_in(of: str, pairs: Sequence[SupportPair], log_odds: Sequence[float]) ->
             continue
         if index is None or pair.passages != passages:
             index, read, passages = index_of(pair.passages), lru_cache(parse), pair.passages
-        chunks = [index.chunks[number].text for number in index.best(stated, BEST_CHUNKS)]
+        chunks = with_answers([chunk.text for chunk in index.chunks], index.best(stated, BEST_CHUNKS))
         for found in {found.rule: found for found in contrast_with(stated, chunks, read=read).found}.values():
             yield Hit(found.rule, found.kind, of, band_of(odds), pair.label == 1, found, pair)
 
@@ -172,6 +176,18 @@ def ledger(hits: Sequence[Hit], claims: Sequence[Hit]) -> list[str]:
     return aligned(rows)
 
 
+def write(hits: Sequence[Hit]) -> None:
+    """Write true and false hits of each rule by band into the package."""
+    remarks = [line for line in LEDGER.read_text(encoding="utf-8").splitlines() if line.startswith("#")]
+    counts = Counter((hit.rule, hit.band, hit.supported) for hit in hits)
+    lines = [
+        f"{rule}: "
+        + " ".join(f"{counts[rule, band, False]}/{counts[rule, band, True]}" for band in range(len(BANDS) + 1))
+        for rule in RULES
+    ]
+    LEDGER.write_text("\n".join([*remarks, *lines, ""]), encoding="utf-8")
+
+
 def main(words: Sequence[str] | None = None) -> None:
     """Count and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -179,6 +195,7 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--half", choices=("chosen", "reported", "both"), default="reported", help="(%(default)s)")
     parser.add_argument("--aligner", default="reader", metavar="NAME", help="(%(default)s)")
     parser.add_argument("--cache", type=Path, default=Path("runs/ledger.json"), metavar="FILE", help="(%(default)s)")
+    parser.add_argument("--write", action="store_true", help="write the counts into the package")
     parser.add_argument("--show", metavar="RULE", help="also print this rule's hits")
     args = parser.parse_args(words)
     aligner = load_aligner(args.aligner)
@@ -194,6 +211,8 @@ def main(words: Sequence[str] | None = None) -> None:
         claims += [Hit(ALL, "", of, band_of(o), p.label == 1, nothing, p) for p, o in zip(used, log_odds, strict=True)]
     print(f"{len(claims)} claims of the half {args.half!r}; true / false hits\n")
     print(*ledger(hits, claims), sep="\n")
+    if args.write:
+        write(hits)
     for hit in hits if args.show else ():
         if hit.rule == args.show:
             side = "false" if hit.supported else "true"

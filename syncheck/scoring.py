@@ -13,14 +13,14 @@ import numpy as np
 from syncheck.aggregators import Aggregator
 from syncheck.aligners import Aligner, AskedAligner, Unaligned, languages_of
 from syncheck.config import BACKTRACK_THRESHOLD, PRUNE_THRESHOLD
-from syncheck.contrasts.contrast import contrast_with
-from syncheck.contrasts.differences import Difference
+from syncheck.contrasts.contrast import contrast_with, with_answers
 from syncheck.contrasts.parsing import parse
+from syncheck.contrasts.rules import Difference
 from syncheck.features.conversation import is_bare_answer, is_conversation, is_heading, is_reference
-from syncheck.features.groundedness import BEST_CHUNKS, ContextChunks, packaged_rarity, says_not_stated
+from syncheck.features.groundedness import BEST_CHUNKS, ContextChunks, says_not_stated
 from syncheck.features.schemas import TEXT_FEATURES, EarlierSentences, SentenceText, needs_signals
-from syncheck.features.sentence import outweighs_contrasts, sentence_features, statement, text_features
-from syncheck.reading import Chunk, EvidenceIndex
+from syncheck.features.sentence import read_log_odds, sentence_features, statement, text_features
+from syncheck.reading import EvidenceIndex
 from syncheck.results.types import (
     Contrast,
     FeatureSchema,
@@ -34,6 +34,7 @@ from syncheck.results.types import (
     Verdict,
 )
 from syncheck.text.languages import foreign_language, readable
+from syncheck.text.rarity import packaged_rarity
 from syncheck.text.sentences import SentenceCutter, is_checkable
 from syncheck.text.words import LexicalShares, content_words, stem
 
@@ -44,7 +45,6 @@ SMALLEST_SUPPORT = 1e-6
 """Least distance from 0 and 1 of a support that is turned into log-odds, for aligners that report none."""
 TEXTS_KEPT = 256
 """Number of sentences and chunks of a prompt that are cached in the form that the contrast rules read, and compared."""
-_CONTRASTS = frozenset(name for name in TEXT_FEATURES if name.startswith("contrast_"))
 _TEXT_ONLY = frozenset(TEXT_FEATURES) - {field.name for field in fields(LexicalShares)}
 
 
@@ -172,7 +172,7 @@ class SentenceScorer:
         return text_features(
             sentence,
             logit=None if support is None else _log_odds(support),
-            outweighed=support is not None and outweighs_contrasts(support),
+            read=read_log_odds(support),
             chunks=self._chunks,
             best=self._index.best(statement(sentence), BEST_CHUNKS),
             lexicon=self._lexicon,
@@ -253,20 +253,21 @@ class SentenceScorer:
 
     def _contrasts_with(self, sentence: str, score: float | None, support: Support | None) -> tuple[Contrast, ...]:
         """Return the contrasts with the context, if the score depends on them or is below ``supported``."""
-        if score is None or says_not_stated(sentence) or (support is not None and outweighs_contrasts(support)):
+        if score is None or says_not_stated(sentence):
             return ()
-        if score >= max(self._thresholds) and _CONTRASTS.isdisjoint(self._schema.names):
+        if score >= max(self._thresholds) and "contrasts" not in self._schema.names:
             return ()
         if foreign_language(sentence, {"en"}):
             return ()
         stated = statement(sentence)
-        chunks = [self._index.chunks[number] for number in self._index.best(stated, BEST_CHUNKS)]
-        compared = self._compare(stated, tuple(chunk.text for chunk in chunks))
-        nearest = [chunks[compared.chunk], *chunks] if compared.found else []
+        best = self._index.best(stated, BEST_CHUNKS)
+        compared = self._compare(stated, with_answers([chunk.text for chunk in self._index.chunks], best))
+        nearest = self._index.chunks[best[compared.chunk]].passage if best else 0
+        found = compared.that_speak(read_log_odds(support))
         return tuple(
-            Contrast(found.kind, found.sentence, found.evidence, _passage_with(found.evidence, nearest))
-            for found in compared.found
-            if not any(_is_within(found, other) for other in compared.found)
+            Contrast(one.kind, one.sentence, one.evidence, nearest)
+            for one in found
+            if not any(_is_within(one, other) for other in found)
         )
 
     def _status(
@@ -316,11 +317,6 @@ class SentenceScorer:
                 scores[i] = float(score)
                 attributions[i] = self._aggregator.attribution(features[i].values)
         return scores, attributions
-
-
-def _passage_with(words: str, chunks: Sequence[Chunk]) -> int:
-    """Return the passage of the first chunk that has the words of a contrast; of the first one if none has."""
-    return next((chunk for chunk in chunks if words in chunk.text), chunks[0]).passage
 
 
 def _is_within(found: Difference, other: Difference) -> bool:

@@ -1,4 +1,4 @@
-"""Schema ``syncheck.v4`` from a text to its scores: text, passages and aligner decide, and the model is left alone."""
+"""Schema ``syncheck.v5`` from a text to its scores: text, passages and aligner decide, and the model is left alone."""
 
 import json
 from dataclasses import replace
@@ -10,15 +10,16 @@ import pytest
 from syncheck import Monitor, MonitorConfig
 from syncheck.aggregators import Aggregator
 from syncheck.base.errors import InputError, MismatchError
-from syncheck.features.groundedness import BEST_CHUNKS, ContextChunks, packaged_rarity
+from syncheck.features.groundedness import BEST_CHUNKS, ContextChunks
 from syncheck.features.schemas import feature_schema
 from syncheck.features.sentence import text_features
 from syncheck.reading import EvidenceIndex
 from syncheck.results.types import Contrast, Evidence, Support
 from syncheck.testing import FormulaAggregator, ScriptedAligner, scripted_monitor
+from syncheck.text.rarity import packaged_rarity
 from syncheck.text.words import ContextLexicon
 
-SCHEMA = feature_schema("syncheck.v4", ())
+SCHEMA = feature_schema("syncheck.v5", ())
 PASSAGES = ["The Avon bridge opened in 1967. It has two lanes.", "Tom Smith designed the bridge."]
 SENTENCES = ["The bridge opened in 1976.", "It has two lanes.", "Anna Bell designed it."]
 ANSWER = " ".join(SENTENCES)
@@ -50,7 +51,7 @@ def made(aligner, aggregator):
     return Monitor(
         double.model,
         double.tokenizer,
-        config=MonitorConfig(schema="syncheck.v4"),
+        config=MonitorConfig(schema="syncheck.v5"),
         aligner=aligner,
         aggregator=aggregator,
     )

@@ -55,6 +55,8 @@ def _scorer(args: argparse.Namespace, monitor: Monitor, cases: list[Case]) -> Re
     opener, replay = _opener(args, monitor)
 
     def row(record: JsonDict, report: Report) -> JsonDict:
+        if args.html is not None or args.format == "human":
+            report = monitor.explain(report)
         output = score_row(record, report)
         if opener is not None:
             lang = field(record, "lang", str, default="")

@@ -2,7 +2,8 @@ from math import isnan, log, log1p
 
 import pytest
 
-from syncheck.features.groundedness import ContextChunks, Rarity, groundedness, packaged_rarity, says_not_stated
+from syncheck.features.groundedness import ContextChunks, groundedness, says_not_stated
+from syncheck.text.rarity import Rarity, packaged_rarity
 
 RARITY = Rarity(1, {"the": 1})  # the: 0, any other stem: ln 2
 CHUNKS = ContextChunks.from_texts(["The bridge opened in 1967.", "It has two lanes.", "Norra Bridge is blue."])
