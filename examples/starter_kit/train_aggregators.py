@@ -41,6 +41,7 @@ from syncheck.aggregators.kinds import prior_weight
 from syncheck.aggregators.monotone import MonotoneLogisticRegression
 from syncheck.checkpoint import GENERIC_BUNDLED, GENERIC_READER
 from syncheck.config import DEFAULT_SCHEMA, AggregatorKind, default_layers
+from syncheck.contrasts.ledger import packaged_ledger, speaks
 from syncheck.evaluation import auroc_table, benchmark_systems, best_aggregator, out_of_fold_scores
 from syncheck.features.schemas import needs_lid
 from syncheck.kit import kit_language_model
@@ -342,6 +343,7 @@ Kind: {facts["kind"]}. AUROC of each kind in five-fold cross-validation by quest
 Thresholds: {thresholds}.
 
 Size: {facts["megabytes"]:.1f} MB. Limits: {limits}.
+{ledger_table() if purpose == GENERIC_READER else ""}
 
 Sentences with a letter, trained on the others of them{table_note}:
 
@@ -351,6 +353,29 @@ Sentences with a letter, trained on the others of them{table_note}:
 
 Licence: Apache-2.0.
 """
+
+
+def ledger_table() -> str:
+    """Write the ledger of contrasts, and where each rule speaks."""
+    bands = ("below -1", "-1 to 1", "above 1")
+    lines = [
+        f"| {rule} | " + " | ".join(f"{one.true} / {one.false}" for one in hits) + f" | {_spoken(rule, bands)} |"
+        for rule, hits in packaged_ledger().items()
+    ]
+    return f"""
+The ledger of contrasts: true and false hits of each rule by the reader's log-odds of support, on half of the contexts
+of written claims, six sources, infoboxes and copied sentences, and where the rule speaks
+(`benchmarks/contrast_ledger.py --half chosen`; the other half is in `docs/benchmarks.md`):
+
+| rule | {" | ".join(bands)} | speaks |
+| --- | --- | --- | --- | --- |
+{chr(10).join(lines)}
+"""
+
+
+def _spoken(rule: str, bands: Sequence[str]) -> str:
+    spoken = [name for number, name in enumerate(bands) if speaks(rule, number)]
+    return "always" if len(spoken) == len(bands) else ", ".join(spoken)
 
 
 def main() -> None:

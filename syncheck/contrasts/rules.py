@@ -242,7 +242,9 @@ def answers(claim: ParsedText, chunk: ParsedText, sides: Sequence[ParsedText]) -
     asked = [token for token in chunk.tokens if token.start < found.start()]
     is_asked = len(claim.content & {token.stem for token in asked}) >= NEARLY_HELD * len(claim.content)
     is_told = is_asked and all(token.stem in claim.stems for token in asked if token.content)
-    if is_told and bool(claim.negators) == (found[1] == "Yes") and not _clouds(claim, chunk):
+    denied_in_it = any(chunk.tokens[place] in asked for place in chunk.negators)
+    is_turned = bool(claim.negators) != denied_in_it
+    if is_told and is_turned == (found[1] == "Yes") and not _clouds(claim, chunk):
         yield Difference("negation", claim.tokens[claim.negators[0]].text if claim.negators else "", found[1])
 
 

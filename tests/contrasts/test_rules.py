@@ -394,6 +394,7 @@ def test_the_words_that_differ_stand_side_by_side(sentence, evidence, kind, word
         ("It opened on 2025-03-12.", "It opened on 12 March 2025."),
         ("At least 18 people came.", "20 people came."),
         ("Parking is not free.", "Is parking free? No."),
+        ("There is no fee for parking.", "Is there no fee for parking? Yes."),
         ("Pets are allowed.", "Are pets allowed? Yes, always."),
         ("Is parking free?", "Parking is not free."),
         ("The stadium seats 5,000 people.", "Does the stadium seat 6,000 people?"),
