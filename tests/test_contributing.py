@@ -41,5 +41,8 @@ def test_the_files_to_open_are_there(path):
 
 
 def test_the_drawn_way_passes_through_the_files_of_the_told_one():
-    drawn, told = re.findall(r"```mermaid\n(.*?)```\n(.*?)^## ", PARTS, flags=re.S | re.M)[0]
-    assert {f"syncheck/{name}" for name in re.findall(r"[\w/]+\.py", drawn)} <= set(re.findall(r"`([\w/]+\.py)`", told))
+    ways = re.findall(r"```mermaid\n(.*?)```\n(.*?)^## ", PARTS, flags=re.S | re.M)
+    assert len(ways) == 2  # from a text, and from a prompt
+    for drawn, told in ways:
+        files = {f"syncheck/{name}" for name in re.findall(r"[\w/]+\.py", drawn)}
+        assert files <= set(re.findall(r"`([\w/]+\.py)`", told))
