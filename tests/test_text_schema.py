@@ -1,4 +1,4 @@
-"""Schema ``syncheck.v4`` from a text to its scores: text, passages and aligner decide, and the model is left alone."""
+"""Schema ``syncheck.v5`` from a text to its scores: text, passages and aligner decide, and the model is left alone."""
 
 import json
 from dataclasses import replace
@@ -19,7 +19,7 @@ from syncheck.testing import FormulaAggregator, ScriptedAligner, scripted_monito
 from syncheck.text.rarity import packaged_rarity
 from syncheck.text.words import ContextLexicon
 
-SCHEMA = feature_schema("syncheck.v4", ())
+SCHEMA = feature_schema("syncheck.v5", ())
 PASSAGES = ["The Avon bridge opened in 1967. It has two lanes.", "Tom Smith designed the bridge."]
 SENTENCES = ["The bridge opened in 1976.", "It has two lanes.", "Anna Bell designed it."]
 ANSWER = " ".join(SENTENCES)
@@ -51,7 +51,7 @@ def made(aligner, aggregator):
     return Monitor(
         double.model,
         double.tokenizer,
-        config=MonitorConfig(schema="syncheck.v4"),
+        config=MonitorConfig(schema="syncheck.v5"),
         aligner=aligner,
         aggregator=aggregator,
     )

@@ -51,7 +51,7 @@ MODEL_READS = 0.1
 TOLERANCE = 1e-3
 """Signals of a model that reads a text in pieces are rounded otherwise."""
 PLACES = ("text", "start", "end", "token_start", "token_end", "truncated", "status")
-TEXT_ONLY, OF_THE_MODEL = "syncheck.v4", "paper-no-lid.v1"
+TEXT_ONLY, OF_THE_MODEL = "syncheck.v5", "paper-no-lid.v1"
 SPECIAL = ("<s>", "</s>", "<pad>", "<mask>", "<|im_end|>", "<|left|>", "<|right|>", "<|both|>", "<tool>")
 ATOMS = (
     *SPECIAL,

@@ -214,4 +214,4 @@ def prior_weight(name: str) -> float:
 
 
 def _is_contrast(name: str) -> bool:
-    return name.startswith("contrast_")
+    return name == "contrasts"

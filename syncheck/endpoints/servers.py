@@ -18,6 +18,7 @@ VLLM_EXCLUDED = -9999.0
 NO_TOKEN = -1
 
 _ROUNDING = 1e-9
+_SAME = 1e-3
 _MALFORMED = (LookupError, TypeError, ValueError, AttributeError, OverflowError)
 
 
@@ -34,15 +35,22 @@ class KnownTokens:
     """(T, k) float64: their log-probabilities in nats; NaN fills."""
 
     @classmethod
-    def of(cls, log_prob: Sequence[float], top: Sequence[Mapping[int, float]], k: int) -> KnownTokens:
+    def of(
+        cls, token_ids: Sequence[int], log_prob: Sequence[float], top: Sequence[Mapping[int, float]], k: int
+    ) -> KnownTokens:
         """Take the k likeliest tokens at each position from log-probabilities by token id.
 
-        A given token that was reported only because it was given must not be among them.
+        A given token that is the least likely of them is left out: it may be there only because it was given. If its
+        two values differ, ValueError is raised.
         """
         ids = np.full((len(log_prob), k), NO_TOKEN, np.int64)
         values = np.full((len(log_prob), k), np.nan)
-        for row, found in enumerate(top):
-            best = sorted(found.items(), key=lambda item: -item[1])[:k]
+        for row, (given, own, found) in enumerate(zip(token_ids, log_prob, top, strict=True)):
+            if abs(found.get(given, own) - own) > _SAME:
+                raise ValueError(f"two values of token {given}")
+            least = min(found.values(), default=-inf)
+            likeliest = {token: value for token, value in found.items() if token != given or value > least}
+            best = sorted(likeliest.items(), key=lambda item: -item[1])[:k]
             ids[row, : len(best)] = [token for token, _ in best]
             values[row, : len(best)] = [value for _, value in best]
         return cls(np.array(log_prob, np.float64), ids, values)
@@ -157,12 +165,9 @@ class VllmServer:
             told = answer["choices"][0]["prompt_logprobs"][len(prompt_ids) :]
             places = [_once((int(token), _vllm(entry["logprob"])) for token, entry in place.items()) for place in told]
             log_prob = [place[token] for place, token in zip(places, token_ids, strict=True)]
-            for place, entries, token in zip(places, told, token_ids, strict=True):
-                if not 1 <= (entries[str(token)].get("rank") or 0) <= top:
-                    del place[token]  # reported because it was given
+            return KnownTokens.of(token_ids, log_prob, places, top)
         except _MALFORMED as error:
             raise _unusable(self.name, "choices[0].prompt_logprobs", token_ids, error) from error
-        return KnownTokens.of(log_prob, places, top)
 
 
 class SglangServer:
@@ -199,9 +204,9 @@ class SglangServer:
                 raise ValueError("it reports other tokens")
             log_prob = [_sglang(entry[0]) for entry in told]
             places = [_once((_token(entry[1]), _sglang(entry[0])) for entry in place) for place in likeliest]
+            return KnownTokens.of(token_ids, log_prob, places, top)
         except _MALFORMED as error:
             raise _unusable(self.name, "meta_info.input_token_logprobs", token_ids, error) from error
-        return KnownTokens.of(log_prob, places, top)
 
 
 def _once(entries: Iterable[tuple[int, float]]) -> dict[int, float]:

@@ -90,13 +90,22 @@ class SameAligner:
 
 
 @pytest.mark.parametrize(
-    ("log_odds", "contradicted", "found"), [(3.0, None, 1), (3.0, 0.01, 0), (-0.9, 0.6, 0), (-1.1, 0.6, 1)]
+    ("text", "log_odds", "contradicted", "found"),
+    [
+        ("The Avon bridge was closed in 1967.", 3.0, None, 1),
+        ("The Avon bridge was closed in 1967.", 3.0, 0.01, 0),
+        ("The Avon bridge was closed in 1967.", -0.9, 0.6, 0),
+        ("The Avon bridge was closed in 1967.", -1.1, 0.6, 1),
+        ("The Avon bridge opened in 1976.", 3.0, 0.01, 1),
+    ],
 )
-def test_beside_an_aligner_that_reads_a_contrast_counts_only_without_support(generic, log_odds, contradicted, found):
+def test_beside_an_aligner_that_reads_a_contrast_counts_where_its_rule_was_right(
+    generic, text, log_odds, contradicted, found
+):
     monitor = generic.replaced(aligner=SameAligner(log_odds, contradicted))
     prompt = monitor.prompt(question=QUESTION, context=PASSAGES)
-    (sentence,) = monitor.score(prompt, sentences=["The Avon bridge opened in 1976."]).sentences
-    assert len(sentence.contrasts) == sentence.features["contrast_number"] == found
+    (sentence,) = monitor.score(prompt, sentences=[text]).sentences
+    assert len(sentence.contrasts) == sentence.features["contrasts"] == found
     assert (sentence.score < 0.2) == bool(found)
 
 

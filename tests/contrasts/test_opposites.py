@@ -54,15 +54,12 @@ def test_opposites_go_both_ways():
     ("sentence", "evidence", "words"),
     [
         ("The bar is noisy on Sundays.", "On Sundays the bar is quiet.", ("noisy", "quiet")),
-        ("The trust bought the mill in 1950.", "In 1950 the trust sold the mill.", ("bought", "sold")),
         ("Lena forgot the code.", "Lena remembered the code.", ("forgot", "remembered")),
         ("The fence is made of plastic.", "The fence is made of oiled wood.", ("plastic", "wood")),
         ("The lamp turns green.", "Once it is charged, the lamp turns red.", ("green", "red")),
         ("Lunch is served on deck.", "Breakfast is served on deck.", ("Lunch", "Breakfast")),
         ("The tenant sweeps the yard.", "The landlord sweeps the yard.", ("tenant", "landlord")),
         ("Her uncle built the boat.", "Her aunt built the boat.", ("uncle", "aunt")),
-        ("The bus costs less than the train.", "The bus costs more than three times the train fare.", ("less", "more")),
-        ("Harrow Town lost to Dunmore.", "Harrow Town beat Dunmore 3-1.", ("lost", "beat")),
         ("It was cut on the third day.", "It was cut on the fifth day.", ("third", "fifth")),
     ],
 )
@@ -79,11 +76,6 @@ def test_words_that_exclude_each_other_contrast_in_the_same_place(sentence, evid
             ("autumn", "spring"),
         ),
         ("The hall is kept warm with coal.", "With its new diesel boiler the hall is kept warm.", ("coal", "diesel")),
-        (
-            "The choir sings in the chapel on Monday.",
-            "On Tuesday there is music in the chapel: the choir sings.",
-            ("Monday", "Tuesday"),
-        ),
     ],
 )
 def test_the_only_member_of_a_class_may_stand_anywhere(sentence, evidence, words):
@@ -96,7 +88,6 @@ def test_the_only_member_of_a_class_may_stand_anywhere(sentence, evidence, words
         ("Puffins nest there in autumn.", "Puffins nest there in spring and in autumn."),
         ("The choir sings there on Monday.", "From Sunday to Tuesday the choir sings there."),
         ("Mr Green paints.", "Mr Brown paints in Leeds and Mr Green paints in York."),
-        ("The film opens in the second week.", "The first film of the series opens in the last week."),
         ("The shed is not painted red.", "The shed is painted blue."),
         ("The kitten was not found in the attic.", "The kitten was found in the cellar."),
         ("A nurse gave the injection to a patient.", "The doctor was away; a nurse gave the injection to a patient."),
