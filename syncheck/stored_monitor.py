@@ -13,9 +13,9 @@ from syncheck.aligners import Aligner
 from syncheck.base.errors import CheckpointError, InputError, MismatchError, WrongTypeError, describe_failure
 from syncheck.base.files import read_object
 from syncheck.base.pretrained import fingerprint, require_tokenizer, same_weights
+from syncheck.checkpoint import fetched, is_repository
 from syncheck.config import MonitorConfig
 from syncheck.features.schemas import needs_signals
-from syncheck.hub import fetched, is_repository
 from syncheck.monitor_base import MonitorParts
 from syncheck.signals import LidReferences, require_watchable
 

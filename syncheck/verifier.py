@@ -14,10 +14,10 @@ from syncheck.aggregators.aggregator import check_schema
 from syncheck.base.checks import check_sequence, check_text, check_texts
 from syncheck.base.errors import InputError, WrongTypeError
 from syncheck.base.printable import summary
+from syncheck.checkpoint import fetched
 from syncheck.config import MonitorConfig
 from syncheck.contrasts.deciding import deciding_words
 from syncheck.features.schemas import ALIGNER_ALONE, feature_schema, needs_signals
-from syncheck.hub import fetched
 from syncheck.reading import Claim
 from syncheck.results import Report
 from syncheck.results.protocol import ProtocolEvent, Reveal

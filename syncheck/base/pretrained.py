@@ -88,6 +88,14 @@ def require_plain_folder(folder: Path) -> None:
             require_regular(path, most=MAX_FILE_BYTES)
 
 
+def cached_file(repository: str, file: str, revision: str | None = None) -> Path | None:
+    """Find a file of a repository in the cache of Hugging Face; None where it is missing."""
+    from huggingface_hub import try_to_load_from_cache
+
+    found = try_to_load_from_cache(repository, file, revision=revision)
+    return Path(found) if isinstance(found, str) else None
+
+
 def require_reachable(name: str | Path, options: Mapping[str, Any], *, what: str) -> None:
     """Refuse, with a CheckpointError, a model that is neither here nor in the cache if the Hub cannot be reached.
 

@@ -137,7 +137,6 @@ def monitor_to_measure(args: argparse.Namespace) -> syncheck.Monitor | syncheck.
 
 def _trained(args: argparse.Namespace, purpose: KitPurpose) -> syncheck.Monitor | syncheck.Verifier:
     from syncheck import checkpoint
-    from syncheck.hub import fetched, is_repository
 
     named = args.monitor in _ALIGNERS
     if named and args.aligner is not None:
@@ -156,7 +155,7 @@ def _trained(args: argparse.Namespace, purpose: KitPurpose) -> syncheck.Monitor 
             f"--monitor {args.monitor} is a bundled monitor, but there is also a {args.monitor!r} here; write "
             f"./{args.monitor} for that one"
         )
-    if not (named or args.monitor is None or Path(args.monitor).exists() or is_repository(args.monitor)):
+    if not (named or args.monitor is None or Path(args.monitor).exists() or checkpoint.is_repository(args.monitor)):
         raise InputError(
             f"--monitor {args.monitor!r}: there is no such folder; pass a folder that `syncheck train` wrote, a "
             f"repository as 'owner/name', or {', '.join(map(repr, _ALIGNERS))}"
@@ -167,7 +166,7 @@ def _trained(args: argparse.Namespace, purpose: KitPurpose) -> syncheck.Monitor 
         )
         return chosen
     trusted = getattr(args, "trust", None) or ()
-    if args.model is None and not needs_signals(checkpoint.read(fetched(args.monitor)).config.schema):
+    if args.model is None and not needs_signals(checkpoint.read(checkpoint.fetched(args.monitor)).config.schema):
         return syncheck.Verifier.from_pretrained(args.monitor, trusted=trusted, device=args.device)
     model, tokenizer = models_of(args)
     if named:
@@ -220,9 +219,8 @@ def convert_aligner(args: argparse.Namespace) -> int:
 def _check_exported(monitor: str, revision: str | None) -> None:
     """Refuse a monitor that ``model.generate`` could not load, as far as that can be told without the model."""
     from syncheck import checkpoint
-    from syncheck.hub import is_repository
 
-    if is_repository(monitor):
+    if checkpoint.is_repository(monitor):
         at = "" if revision is None else f" at {revision!r}"
         sys.stderr.write(
             f"syncheck export-generate: there is no folder {monitor!r} here, so it is taken for a repository on the "

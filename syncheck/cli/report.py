@@ -80,8 +80,7 @@ def report(args: argparse.Namespace) -> int:
 
 def label_curves(scores: NDArray[np.float64], labels: NDArray[np.int64]) -> LabelCurves:
     """Return the agreement of scores (N,) with labels (N,), 1 faithful and 0 unfaithful, which must both occur."""
-    from syncheck.evaluation.metrics import auroc
-    from syncheck.evaluation.reliability import reliability_bins
+    from syncheck.evaluation.metrics import auroc, reliability_bins
 
     order = np.argsort(-scores, kind="stable")
     ends = np.append(np.flatnonzero(np.diff(scores[order])), len(scores) - 1)  # equal scores pass together

@@ -18,7 +18,7 @@ from .f100 import (
     f100_requests as f100_requests,
     write_requests as write_requests,
 )
-from .judges import (
+from .propositioners import (
     AutoAis as AutoAis,
     PropositionJudge as PropositionJudge,
     SupportJudge as SupportJudge,

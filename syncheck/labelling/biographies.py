@@ -21,8 +21,7 @@ from syncheck.labelling.responses import LabelledResponse, LabelledSentence, Pro
 from syncheck.prompts import biography_prompt
 
 if TYPE_CHECKING:
-    from syncheck.labelling.judges import PropositionJudge
-    from syncheck.labelling.propositioners import Propositioner
+    from syncheck.labelling.propositioners import Propositioner, PropositionJudge
 
 BIOGRAPHY_QUESTION = "Tell me a bio of {topic}."  # Min et al. 2023; the paper's query too
 BIOGRAPHY_PASSAGES = 10

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from syncheck.aggregators import Aggregator, CalibrationMethod, RiskControlledThreshold, fit_calibration
 from syncheck.base.checks import check_choice, scores_with_labels
 from syncheck.base.errors import InputError, InsufficientDataError
-from syncheck.evaluation.reliability import cross_fitted_calibration, expected_calibration_error
+from syncheck.evaluation.metrics import cross_fitted_calibration, expected_calibration_error
 from syncheck.labelling.labels import Rule
 from syncheck.model_monitor import ModelMonitor
 from syncheck.results.types import Floats

@@ -7,7 +7,7 @@ import pytest
 from command_runs import ANSWER, read, record, write
 
 from syncheck.cli import COMMANDS, SELDOM, main, parser
-from syncheck.cli.summaries import FORMATS, Summary
+from syncheck.cli.record_runs import FORMATS, Summary
 
 PLAIN = io.StringIO()
 

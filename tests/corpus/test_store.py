@@ -271,7 +271,8 @@ class TestCommands:
     def run(self, tmp_path, monkeypatch, llama, make_monitor):
         monitor = make_monitor(llama)
         for command in ("score", "generate"):
-            monkeypatch.setattr(f"syncheck.cli.{command}.scoring_monitor", lambda args, purpose: monitor)
+            loader = {"score": "scoring_monitor", "generate": "monitor_with_model"}[command]
+            monkeypatch.setattr(f"syncheck.cli.{command}.{loader}", lambda args, purpose: monitor)
 
         def command(name, source, *options):
             return main([name, "--input", str(source), "--part-size", "2", "--output", f"{tmp_path}/store/", *options])
