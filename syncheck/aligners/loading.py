@@ -154,7 +154,7 @@ def load_aligner(
         - the folder or name of a classifier of entailment.
     backbone
         For an AlignScore ``.ckpt``: folder or name of the RoBERTa whose config and tokenizer it needs. None takes the
-        one that the checkpoint names; see :func:`~syncheck.aligners.alignscore_checkpoint.load_alignscore`.
+        one that the checkpoint names; see :func:`~syncheck.aligners.alignscore.load_alignscore`.
     mode, overflow
         For AlignScore; see :class:`AlignScoreAligner`. None stands for ``"nli_sp"`` and ``"split"``.
     entailment

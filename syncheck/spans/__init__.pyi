@@ -1,4 +1,4 @@
-from .evaluation import (
+from .mushroom import (
     LanguageScore as LanguageScore,
     MarkAll as MarkAll,
     MarkNone as MarkNone,
