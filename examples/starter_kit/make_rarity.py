@@ -19,7 +19,7 @@ from collections.abc import Iterable
 from itertools import groupby
 from pathlib import Path
 
-from syncheck.features.groundedness import NAMES, TABLE
+from syncheck.text.rarity import NAMES, TABLE
 from syncheck.text.words import stem, words
 
 _WITHIN = re.compile(r"(?<=[a-z,] )[^\W\d_]{2,}(?=[ ,.;:)])")

@@ -315,8 +315,8 @@ def model_card(purpose: str, facts: dict[str, object], table: str) -> str:
     limits = {
         "generation": "the labels come from a rule that knows what was planted and what a passage says word for word, "
         "not from people; one small model's answers to questions about Wikipedia, in English",
-        GENERIC_BUNDLED: "English; a sentence that contradicts its passage in the passage's own words scores high "
-        "unless a rule finds the words that differ (a contrast), since the aligner does not see it",
+        GENERIC_BUNDLED: "English; it mostly compares words, and orders sentences that contradict a passage in its own "
+        "words no better than chance, unless a rule finds the words that differ (a contrast)",
         GENERIC_READER: "English; it does not calculate, and takes some supported sentences in other words for "
         "unfaithful ones and some of the others for supported ones",
     }[purpose]
