@@ -254,28 +254,13 @@ class StoredMonitor(MonitorParts):
 
         Parameters
         ----------
-        directory
-            The folder, or a repository ``owner/name`` of the Hugging Face Hub if there is no folder of that name.
         model, tokenizer
             The model that the monitor was trained with, and its tokenizer.
-        aligner
-            An instance of the aligner that the monitor was trained with; None loads it.
-        trusted
-            Full names of types that a saved scikit-learn classifier of your own may consist of; see
-            :meth:`~syncheck.aggregators.Aggregator.load`.
-        revision
-            Branch, tag or commit of a repository; None is its main branch.
-        **hub_options
-            For a repository: ``token``, ``cache_dir``, and ``local_files_only=True`` to take it from the cache.
+        directory, aligner, trusted, revision, **hub_options
+            As in :meth:`Verifier.from_pretrained`, whose errors this raises too.
 
         Raises
         ------
-        UntrustedTypesError
-            If such a classifier has other types; the error lists them.
-        CheckpointError
-            If a file is missing or damaged, or a repository cannot be fetched.
-        InputError
-            If a revision is given for a folder.
         MismatchError
             If the monitor was trained with another model, tokenizer or aligner.
         """

@@ -378,11 +378,11 @@ class Verifier:
         CheckpointError
             If a file is missing or damaged, or a repository cannot be fetched.
         InputError
-            If the folder holds a monitor that needs a language model's signals.
+            If the folder holds a monitor that needs a language model's signals, or a revision is given for a folder.
         MismatchError
             If it was trained with another aligner.
         UntrustedTypesError
-            If a classifier has types that are not trusted.
+            If a classifier has types that are not trusted; the error lists them.
         """
         stored = checkpoint.read(fetched(directory, revision=revision, **hub_options))
         require_text_schema(stored.config.schema)

@@ -173,10 +173,8 @@ def adapt_monitor(
         judgements, or ``"generic"`` for the bundled monitor.
     aggregator
         Kind of aggregator; ``monotone`` keeps the known directions of features, whatever the made-up labels say.
-    config
-        Measurements of the monitor; None takes the schema ``syncheck.v3`` with the model's default layers.
-    aligner
-        Aligner of the monitor; None leaves ``align_score`` unmeasured.
+    config, aligner, kind
+        As in :func:`fit_monitor`.
     samples
         Number of answers drawn at random for each prompt, in addition to the greedy one.
     sure
@@ -189,8 +187,6 @@ def adapt_monitor(
         nothing.
     show_progress
         None shows progress bars on a terminal.
-    kind
-        Class of the monitor: :class:`syncheck.Monitor`.
 
     Returns
     -------

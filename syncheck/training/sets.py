@@ -116,10 +116,8 @@ def surrogate_matrix(
     trained_on
         Generator on whose sentences the aggregators are trained, as the paper trains on those of the surrogate itself;
         None trains on all. Folds are over groups either way, so that no question is on both sides.
-    aggregator, folding
-        As in :func:`~syncheck.evaluation.crossval.cross_validate`; the default is the paper's three runs.
-    draws
-        Number of bootstrap resamples of the groups, for the intervals.
+    aggregator, draws, folding
+        As in :func:`~syncheck.evaluation.transfer_matrix`.
 
     Returns
     -------
