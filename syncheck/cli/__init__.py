@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from syncheck import __version__
 from syncheck.base.errors import describe_failure
-from syncheck.cli.outputs import INTERRUPTED, check_files, held, one_line_logs, reader_left
+from syncheck.cli.outputs import INTERRUPTED, check_files, locked_outputs, one_line_logs, reader_left
 
 
 class _Command(NamedTuple):
@@ -153,7 +153,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         with one_line_logs():
             check_files(args)
-            with held(args):
+            with locked_outputs(args):
                 code = _run(args)
             sys.stdout.flush()
             return code

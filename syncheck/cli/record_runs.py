@@ -253,7 +253,7 @@ def _into_store(
         raise InputError("a store always continues by itself; leave --resume out")
     refused: list[RefusedRecord] = []
 
-    def told(table: pa.Table) -> None:
+    def write_refused(table: pa.Table) -> None:
         for column in table.filter(table["error"].is_valid()).to_pylist():
             sys.stderr.write(f"{column['source']}:{column['line']}: {column['error']}\n")
 
@@ -265,7 +265,7 @@ def _into_store(
             engine=engine_of(args),
             part_size=args.part_size or PART_SIZE,
             total=count_lines(args.input),
-            on_part=told,
+            on_part=write_refused,
         )
         for key, row in store.rows():
             if key in asked:
