@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from syncheck.aligners.protocol import OfNetwork, check_asked
 from syncheck.base.checks import check_choice
 from syncheck.base.errors import CheckpointError, MismatchError
-from syncheck.base.files import DAMAGED, require_regular
+from syncheck.base.files import DAMAGED, read_object, require_regular
 from syncheck.base.pretrained import MAX_FILE_BYTES, load_pretrained, load_tokenizer
 from syncheck.reading.evidence import Chunk, split_to_fit
 from syncheck.results.types import Evidence, Support
@@ -313,10 +313,10 @@ def convert_alignscore(path: Path | str, folder: Path | str, *, backbone: Path |
 
 def _read_folder(folder: Path) -> dict[str, Tensor]:
     try:
-        if json.loads((folder / MANIFEST).read_text())["format"] != FORMAT:
+        if read_object(folder / MANIFEST)["format"] != FORMAT:
             raise KeyError(FORMAT)
         state: dict[str, Tensor] = load_file(folder / "model.safetensors")
-    except (OSError, ValueError, KeyError, TypeError, SafetensorError) as error:
+    except (CheckpointError, OSError, ValueError, KeyError, SafetensorError) as error:
         raise CheckpointError(
             f"expected a folder of format {FORMAT!r} with {MANIFEST} and model.safetensors, found {str(folder)!r} "
             f"({type(error).__name__}: {error}); write one with `syncheck convert-aligner`"

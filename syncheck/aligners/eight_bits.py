@@ -26,6 +26,7 @@ from torch import Tensor, nn
 from torch.nn.functional import gelu, scaled_dot_product_attention
 
 from syncheck.base.errors import CheckpointError
+from syncheck.base.files import read_object
 
 if TYPE_CHECKING:
     from transformers import BertConfig
@@ -337,10 +338,9 @@ def read_packed(folder: Traversable) -> PackedAligner:
 def is_packed(folder: Path) -> bool:
     """Tell whether a folder is of this format."""
     try:
-        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        return read_object(folder / "config.json").get("format") == FORMAT
+    except CheckpointError:
         return False
-    return isinstance(config, dict) and config.get("format") == FORMAT
 
 
 def _tokenizer(text: str) -> Tokenizer:
