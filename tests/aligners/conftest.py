@@ -28,7 +28,7 @@ from syncheck.aligners import (
     CriticAligner,
     ReaderAligner,
 )
-from syncheck.aligners.eight_bits import encoder_config
+from syncheck.aligners.eight_bits import EncoderSizes
 from syncheck.aligners.reader.layers import ReaderLayer
 from syncheck.aligners.reader.network import ReaderNetwork
 
@@ -68,7 +68,7 @@ def bundled_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder in the bundled aligner's format, with random weights."""
     torch.manual_seed(0)
     vocabulary = bert_vocabulary()
-    config = encoder_config(
+    config = EncoderSizes(
         vocab_size=len(vocabulary),
         **SIZES,
     )
