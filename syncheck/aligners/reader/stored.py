@@ -1,0 +1,47 @@
+"""Arrays of the reader's finished network, kept in the cache: made once, and mapped from their file from then on."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from huggingface_hub import constants
+from safetensors.torch import load_file, save
+from torch import Tensor
+
+from syncheck import __version__
+from syncheck.base.errors import InputError
+from syncheck.base.model_files import DerivedFile
+
+CONVERSION = 1
+"""Number of the way in which the arrays are made of their sources; raise it with each change of the result."""
+
+logger = logging.getLogger(__name__)
+
+
+def kept_arrays(sources: Sequence[str], make: Callable[[], dict[str, Tensor]]) -> dict[str, Tensor]:
+    """Return the arrays from the cache, where the first call leaves what ``make`` returns.
+
+    Their place depends on the ``sources``, which are digests of what they are made of, and on the version of this
+    package, so that no others are taken for them. Where the cache cannot be written, they are made for this process
+    alone, and the log says so.
+    """
+    key = hashlib.sha256("\n".join((*sources, __version__, str(CONVERSION))).encode()).hexdigest()[:32]
+    kept = DerivedFile(Path(constants.HF_ASSETS_CACHE) / "syncheck" / "reader" / key / "network.safetensors")
+    made: dict[str, Tensor] = {}
+
+    def content() -> bytes:
+        made.update(make())
+        return save(made)
+
+    if not kept.is_whole():
+        try:
+            kept.make_once(content)
+        except (InputError, OSError) as error:
+            reason = error if isinstance(error, InputError) else f"{kept.place}: {error.strerror}"
+            logger.warning("%s. Until then the reader's network is made again by each process that needs it", reason)
+            return made or make()
+    arrays: dict[str, Tensor] = load_file(kept.place)
+    return arrays
