@@ -7,16 +7,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import zip_longest
-from typing import TYPE_CHECKING
 
 from syncheck.contrasts.grammar import MAY, NEGATORS
 from syncheck.contrasts.inflection import IRREGULAR
 from syncheck.contrasts.units import UNITS
 from syncheck.text.rarity import NUMBER_WORDS, packaged_names, packaged_rarity
+from syncheck.text.stemming import snowball_stem
 from syncheck.text.words import content_words, stem, words
-
-if TYPE_CHECKING:
-    from nltk.stem.snowball import SnowballStemmer
 
 LONG = 4
 """Number of letters from which a word is no abbreviation."""
@@ -114,12 +111,5 @@ def _word_of(found: str) -> tuple[str, str, bool]:
     """Return the normalised form of a word as written, its stem, and whether it is a content word."""
     known = SYMBOLS.get(found) or HALVES_OF_DAY.get(found.lower()) or NUMBER_WORDS.get(found.lower()) or _time(found)
     word = known or next(iter(words(found.replace("\u2019", "'"))), found)
-    root = word if word[0].isdigit() else _stemmer().stem(IRREGULAR.get(word, word))
+    root = word if word[0].isdigit() else snowball_stem(IRREGULAR.get(word, word))
     return word, root, bool(content_words(word)) and word not in NEGATORS
-
-
-@lru_cache(maxsize=1)
-def _stemmer() -> SnowballStemmer:
-    from nltk.stem.snowball import SnowballStemmer
-
-    return SnowballStemmer("english")

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import ClassVar, Self
 
 import torch
-from nltk.tokenize.punkt import PunktSentenceTokenizer
 from transformers import AutoConfig, AutoModelForSeq2SeqLM, PreTrainedModel, PreTrainedTokenizerBase
 
 from syncheck.aligners import LocalTextGenerator, TextGenerator
 from syncheck.base.errors import CheckpointError, InputError, TextGeneratorError
 from syncheck.base.pretrained import load_pretrained, load_tokenizer
+from syncheck.text.sentences import Punkt
 
 Propositioner = Callable[[str], Sequence[str]]
 """Function that splits a response into statements that can be checked one by one."""
@@ -53,7 +53,7 @@ class RuleBasedPropositioner:
 
     def __call__(self, text: str) -> tuple[str, ...]:
         """Split into propositions, in order; a text without letters and digits has none."""
-        return tuple(piece for sentence in PunktSentenceTokenizer().tokenize(text) for piece in _pieces(sentence))
+        return tuple(piece for sentence in Punkt().texts(text) for piece in _pieces(sentence))
 
 
 class InstructPropositioner:
@@ -142,7 +142,7 @@ class SequencePropositioner(EncoderDecoder):
         found = _strings(written)
         if found is not None:
             return found
-        starts = [start for start, _ in PunktSentenceTokenizer().span_tokenize(text)]
+        starts = [start for start, _ in Punkt().spans(text)]
         if len(starts) < 2:
             raise InputError(
                 f"expected the propositioner to write a JSON list of strings for {text!r}; found {written!r}. Use a "

@@ -82,11 +82,11 @@ class EncoderLayer:
     def of(cls, weights: Mapping[str, Tensor], number: int) -> EncoderLayer:
         """Take a layer from the weights of an MPNet without pooler, by its names."""
 
-        def both(name: str) -> tuple[Tensor, Tensor]:
-            return tuple(weights[f"encoder.layer.{number}.{name}.{part}"].float() for part in Map._fields)
+        def both(name: str) -> Map:
+            return Map(*(weights[f"encoder.layer.{number}.{name}.{part}"].float() for part in Map._fields))
 
         heads = range(weights[DISTANCES].shape[1])
-        maps = {name: Map(*both(own)) for name, own in MATRICES.items()}
+        maps = {name: both(own) for name, own in MATRICES.items()}
         first, second = (layer_norm(*both(name)) for name in _NORMS)
         return cls(heads, maps, (first, second))
 

@@ -110,13 +110,18 @@ def _tokens(parts: Sequence[tuple[ReadWindow, int, int]]) -> int:
     return sum(end - begin for _, begin, end in parts)
 
 
+def _embedding(weight: Tensor) -> nn.Embedding:
+    rows, width = weight.shape
+    return nn.Embedding(rows, width, _weight=weight, _freeze=True)
+
+
 class _Embeddings(nn.Module):
     """MPNet's embeddings of tokens and their positions."""
 
     def __init__(self, weights: Mapping[str, Tensor]) -> None:
         super().__init__()
-        of = {name: weights[f"embeddings.{name}"] for name in ("word_embeddings.weight", "position_embeddings.weight")}
-        self.word_embeddings, self.position_embeddings = (nn.Embedding.from_pretrained(array) for array in of.values())
+        self.word_embeddings = _embedding(weights[WORD_EMBEDDINGS])
+        self.position_embeddings = _embedding(weights["embeddings.position_embeddings.weight"])
         self.LayerNorm = layer_norm(*(weights[f"embeddings.LayerNorm.{part}"] for part in ("weight", "bias")))
 
     def forward(self, ids: Tensor, positions: Tensor) -> Tensor:
@@ -148,7 +153,7 @@ class ReaderNetwork(nn.Module):
     def __init__(self, weights: Mapping[str, Tensor], layers: Sequence[ReaderLayer], *, read_once: int) -> None:
         super().__init__()
         self.embeddings = _Embeddings(weights)
-        self.distances = nn.Embedding.from_pretrained(weights[DISTANCES])
+        self.distances = _embedding(weights[DISTANCES])
         width = self.embeddings.word_embeddings.embedding_dim
         self.layers = nn.ModuleList(layers)
         self.read_once = read_once
@@ -161,7 +166,7 @@ class ReaderNetwork(nn.Module):
         """Build a network of what :meth:`stored` returned; arrays of which few rows are read stay where they are."""
         is_mapped = {name: array.dtype == torch.int8 or name == WORD_EMBEDDINGS for name, array in arrays.items()}
         own = {name: array if is_mapped[name] else array.clone() for name, array in arrays.items()}
-        layers = []
+        layers: list[ReaderLayer] = []
         while of_layer := _below(f"layers.{len(layers)}.", own):
             layers.append(ReaderLayer.restored(of_layer))
         network = cls(own | {DISTANCES: own["distances.weight"]}, layers, read_once=int(own["read_once"]))

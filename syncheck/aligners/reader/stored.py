@@ -34,7 +34,8 @@ def kept_arrays(sources: Sequence[str], make: Callable[[], dict[str, Tensor]]) -
 
     def content() -> bytes:
         made.update(make())
-        return save(made)
+        file: bytes = save(made)
+        return file
 
     if not kept.is_whole():
         try:

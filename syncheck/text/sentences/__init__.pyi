@@ -1,5 +1,6 @@
 from .config import SegmenterConfig as SegmenterConfig
 from .boundaries import BoundaryFinder as BoundaryFinder
+from .punkt import Punkt as Punkt
 from .rules import ENGLISH_ABBREVIATIONS as ENGLISH_ABBREVIATIONS, SentenceCutter as SentenceCutter
 from .segmenter import (
     IncrementalSegmenter as IncrementalSegmenter,
