@@ -326,6 +326,14 @@ def test_the_encoder_is_taken_from_the_cache_first(not_loaded, tmp_path, monkeyp
     assert support.score < 0.5
 
 
+@pytest.mark.slow
+def test_what_is_kept_is_what_would_be_made_now():
+    """Raise ``CONVERSION`` if this fails."""
+    kept, made = (reader_network.read_reader(PACKAGED, is_kept=is_kept)[0] for is_kept in (True, False))
+    assert kept.stored().keys() == made.stored().keys()
+    assert [name for name, array in made.stored().items() if not torch.equal(array, kept.stored()[name])] == []
+
+
 @pytest.fixture
 def encoder(tmp_path, monkeypatch):
     """A small file in the place of the published encoder, in two packages; the cache is empty."""

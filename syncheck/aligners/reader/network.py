@@ -35,15 +35,18 @@ from syncheck.aligners.reader.layers import (
     ReaderLayer,
     layer_norm,
 )
-from syncheck.aligners.reader.stored import kept_arrays
 from syncheck.base.errors import CheckpointError
 from syncheck.base.files import DAMAGED
+from syncheck.base.kept_arrays import kept_arrays
 from syncheck.base.model_files import ModelFile
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 FORMAT = "syncheck.reader.v6"
+CONVERSION = "1"
+"""Number of the way in which a network is made of the encoder and its updates; raise it with each change of the result.
+"""
 REPOSITORY = "sentence-transformers/all-mpnet-base-v2"
 INSTALL = f"hf download {REPOSITORY} model.safetensors"
 CONTRADICTED, SUPPORTED, NOT_STATED = range(3)
@@ -311,8 +314,8 @@ def read_reader(folder: Traversable, *, is_kept: bool = False) -> tuple[ReaderNe
         return ReaderNetwork.restored(made()), tokenizer
     require_encoder()
     parts = (folder.joinpath(name).read_bytes() for name in ("reader.json", "adapter.safetensors"))
-    sources = (ENCODER.sha256, *(hashlib.sha256(part).hexdigest() for part in parts))
-    return ReaderNetwork.restored(kept_arrays(sources, made)), tokenizer
+    sources = (CONVERSION, ENCODER.sha256, *(hashlib.sha256(part).hexdigest() for part in parts))
+    return ReaderNetwork.restored(kept_arrays("reader", sources, made)), tokenizer
 
 
 def _cached() -> Path | None:
