@@ -11,7 +11,7 @@ from syncheck.base.errors import InputError, PromptError, WrongTypeError
 from syncheck.base.passages import without_passages
 from syncheck.config import Template
 from syncheck.results.types import RagPrompt
-from syncheck.text.sentences import Punkt
+from syncheck.text.sentences.punkt import Punkt
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase

@@ -20,7 +20,7 @@ from syncheck.aligners.protocol import OfNetwork, check_asked
 from syncheck.base.checks import check_choice
 from syncheck.reading.evidence import Chunk, split_to_fit
 from syncheck.results.types import Evidence, Support
-from syncheck.text.sentences import Punkt
+from syncheck.text.sentences.punkt import Punkt
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase

@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections.abc import Callable, Sequence
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from huggingface_hub import constants
 
-from syncheck import __version__
 from syncheck.base.errors import InputError
 from syncheck.base.model_files import DerivedFile
 
@@ -29,7 +29,7 @@ def kept_arrays(name: str, sources: Sequence[str], make: Callable[[], dict[str, 
     """
     from safetensors.torch import load_file, save
 
-    key = hashlib.sha256("\n".join((*sources, __version__)).encode()).hexdigest()[:32]
+    key = hashlib.sha256("\n".join((*sources, version("syncheck"))).encode()).hexdigest()[:32]
     kept = DerivedFile(Path(constants.HF_ASSETS_CACHE) / "syncheck" / name / key / "arrays.safetensors")
     made: dict[str, Tensor] = {}
 

@@ -6,15 +6,17 @@ import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import torch
-from transformers import AutoConfig, AutoModelForSeq2SeqLM, PreTrainedModel, PreTrainedTokenizerBase
 
 from syncheck.aligners import LocalTextGenerator, TextGenerator
 from syncheck.base.errors import CheckpointError, InputError, TextGeneratorError
 from syncheck.base.pretrained import load_pretrained, load_tokenizer
 from syncheck.text.sentences import Punkt
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 Propositioner = Callable[[str], Sequence[str]]
 """Function that splits a response into statements that can be checked one by one."""
@@ -96,6 +98,8 @@ class EncoderDecoder:
     @classmethod
     def load(cls, path: str | Path, *, device: str | torch.device = "cpu", **options: int) -> Self:
         """Load a checkpoint by folder or name; ``options`` are those of the class."""
+        from transformers import AutoModelForSeq2SeqLM
+
         model = load_pretrained(AutoModelForSeq2SeqLM, path, what=cls.kind)
         return cls(model.eval().to(device), load_tokenizer(path), **options)
 
@@ -161,6 +165,8 @@ def load_propositioner(name: str | Path, *, device: str | torch.device = "cpu") 
     if str(name) == RULES:
         return RuleBasedPropositioner()
     try:
+        from transformers import AutoConfig
+
         config = AutoConfig.from_pretrained(name, trust_remote_code=False)
     except (OSError, ValueError, KeyError) as error:
         raise CheckpointError(

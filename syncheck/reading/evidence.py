@@ -18,7 +18,7 @@ from functools import cached_property
 
 import regex
 
-from syncheck.text.sentences import Punkt
+from syncheck.text.sentences.punkt import Punkt
 from syncheck.text.words import ContextLexicon
 
 MAX_CHUNK_WORDS = 60

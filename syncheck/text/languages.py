@@ -73,7 +73,7 @@ def _identifier() -> LanguageIdentifier:
     model = MODEL_DIR / MODEL_FILE
     arrays = kept_arrays("languages", [version("py3langid"), file_sha256(model)], lambda: _unpacked(model))
     found = {name: array.numpy() for name, array in arrays.items()}
-    moves, rows, features = (memoryview(found[name]) for name in _AUTOMATON)  # whose items are Python's integers
+    moves, rows, features = (found[name].data for name in _AUTOMATON)  # memoryviews, of Python's integers
     labels = found["labels"].tobytes().decode().split()
     return LanguageIdentifier(found["weights"], found["prior"], labels, moves, features, norm_probs=True, tk_row=rows)
 

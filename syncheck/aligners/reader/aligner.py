@@ -122,6 +122,10 @@ class ReaderAligner(OfNetwork):
         network, tokenizer = read_reader(folder, is_kept=is_kept)
         return cls(network.to(device), tokenizer, name=name)
 
+    def weights_sha256(self) -> str | None:
+        """Compute a digest that identifies the weights, or take the one that is stored with them."""
+        return self._model.sha256 or super().weights_sha256()
+
     def align(self, passages: Sequence[str], claims: Sequence[str]) -> list[Support]:
         """Score each claim as :class:`~syncheck.aligners.protocol.Aligner` describes.
 

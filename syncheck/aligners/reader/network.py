@@ -39,6 +39,7 @@ from syncheck.base.errors import CheckpointError
 from syncheck.base.files import DAMAGED
 from syncheck.base.kept_arrays import kept_arrays
 from syncheck.base.model_files import ModelFile
+from syncheck.base.weights import weights_sha256
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -162,6 +163,7 @@ class ReaderNetwork(nn.Module):
         self.read_once = read_once
         self.hidden = nn.Linear(2 * width, HEAD_WIDTH)
         self.verdict = nn.Linear(HEAD_WIDTH, 3)
+        self.sha256: str | None = None  # of the weights, if it is known without reading all of them
         self._biases = [torch.empty(0)]
 
     @classmethod
@@ -173,13 +175,17 @@ class ReaderNetwork(nn.Module):
         while of_layer := _below(f"layers.{len(layers)}.", own):
             layers.append(ReaderLayer.restored(of_layer))
         network = cls(own | {DISTANCES: own["distances.weight"]}, layers, read_once=int(own["read_once"]))
+        network.sha256 = own["sha256"].numpy().tobytes().decode()
         network.hidden.load_state_dict(_below("hidden.", own), assign=True)
         network.verdict.load_state_dict(_below("verdict.", own), assign=True)
         return network.eval().requires_grad_(False)
 
     def stored(self) -> dict[str, Tensor]:
         """Collect the arrays of a network whose layers are in eight bits, by name."""
+        digest = weights_sha256(self)
+        assert digest is not None
         arrays = self.state_dict() | {"read_once": torch.tensor(self.read_once)}
+        arrays["sha256"] = torch.tensor(list(digest.encode()), dtype=torch.uint8)
         for number, layer in enumerate(cast("list[ReaderLayer]", list(self.layers))):
             arrays |= {f"layers.{number}.{name}": array for name, array in layer.stored().items()}
         return arrays
