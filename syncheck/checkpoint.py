@@ -23,7 +23,7 @@ from syncheck.aligners.reader.network import INSTALL, can_read
 from syncheck.base.checks import check_choice
 from syncheck.base.errors import CheckpointError, MismatchError
 from syncheck.base.files import check_digests, read_object, write_digests
-from syncheck.base.pretrained import same_weights
+from syncheck.base.weights import same_weights
 from syncheck.config import MonitorConfig, Template
 from syncheck.features.schemas import feature_schema
 from syncheck.results.types import FeatureSchema

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 import torch
 
 from syncheck import checkpoint
-from syncheck.aligners import Aligner, convert_alignscore, load_aligner
+from syncheck.aligners import Aligner, load_aligner
 from syncheck.aligners.loading import AUTO
 from syncheck.base.errors import InputError, MismatchError
 from syncheck.base.pretrained import load_model
@@ -22,14 +22,14 @@ from syncheck.config import DEFAULT_SCHEMA, MonitorConfig
 from syncheck.features.schemas import needs_lid, needs_signals
 from syncheck.hub import fetched, is_repository
 from syncheck.kit import KitPurpose, kit_language_model, load_kit
-from syncheck.monitor import Monitor
-from syncheck.signals import LidReferences
 from syncheck.text.sentences import ENGLISH_ABBREVIATIONS
 from syncheck.text.sentences.config import SegmenterConfig
 from syncheck.verifier import Verifier
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+    from syncheck.monitor import Monitor
 
 _ALIGNERS: dict[str, str | None] = {GENERIC: None, GENERIC_BUNDLED: "bundled", GENERIC_READER: "reader"}
 """Aligners of the bundled monitors that read text alone, by their names for ``--monitor``; None for the best one."""
@@ -72,6 +72,8 @@ def scoring_monitor(args: argparse.Namespace, purpose: KitPurpose) -> Monitor | 
     elif args.model is None and purpose == GENERIC:
         scorer = Verifier(aligner_for(args))
     else:
+        from syncheck.monitor import Monitor
+
         model, tokenizer = models_of(args)
         scorer = Monitor(model, tokenizer, aligner=aligner_for(args) if alone else None)
     if sentences := sentence_options(args):
@@ -85,6 +87,8 @@ def monitor_with_model(args: argparse.Namespace, purpose: KitPurpose) -> Monitor
     """Return the monitor of a command that runs its language model; otherwise as :func:`scoring_monitor`."""
     scorer = scoring_monitor(args, purpose)
     if isinstance(scorer, Verifier):
+        from syncheck.monitor import Monitor
+
         model, tokenizer = models_of(args)
         return Monitor(
             model,
@@ -111,6 +115,9 @@ def monitor_to_measure(args: argparse.Namespace) -> Monitor | Verifier:
     segmenter = SegmenterConfig(**sentence_options(args))
     if args.model is None and not needs_signals(schema):
         return Verifier(aligner_for(args), config=MonitorConfig(schema=schema, segmenter=segmenter))
+    from syncheck.monitor import Monitor
+    from syncheck.signals import LidReferences
+
     model, tokenizer = models_of(args)
     reference: str | None = getattr(args, "lid_reference", None)
     lid_references = None if reference is None else LidReferences.load(Path(reference), device=args.device)
@@ -148,6 +155,8 @@ def _trained(args: argparse.Namespace, purpose: KitPurpose) -> Monitor | Verifie
     trusted = getattr(args, "trust", None) or ()
     if args.model is None and not needs_signals(checkpoint.read(fetched(args.monitor)).config.schema):
         return Verifier.from_pretrained(args.monitor, trusted=trusted, device=args.device)
+    from syncheck.monitor import Monitor
+
     model, tokenizer = models_of(args)
     if named:
         aligner = _ALIGNERS[args.monitor]
@@ -189,6 +198,8 @@ def sentence_options(args: argparse.Namespace) -> dict[str, Any]:
 
 def convert_aligner(args: argparse.Namespace) -> int:
     """Convert a published AlignScore checkpoint to a folder without pickle; returns the exit code."""
+    from syncheck.aligners import convert_alignscore
+
     convert_alignscore(args.aligner, args.output, backbone=args.aligner_backbone)
     sys.stderr.write(f"converted; pass --aligner {args.output}\n")
     return 0

@@ -26,12 +26,13 @@ from syncheck.corpus import Line, Store, Worker, answer, answer_corpus, corpus_l
 from syncheck.corpus.engines import PART_SIZE, Engine
 from syncheck.corpus.plan import BUNDLED_RATES, estimate, load_rates
 from syncheck.corpus.records import Work
-from syncheck.monitor import Monitor
 from syncheck.training.provenance import instrument_of
 from syncheck.verifier import Verifier
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from syncheck.monitor import Monitor
 
 _IDLE = frozenset(
     """

@@ -7,6 +7,7 @@ import sys
 from collections import Counter
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from syncheck.base.errors import InputError
 from syncheck.base.files import JsonDict, field
@@ -14,15 +15,15 @@ from syncheck.base.printable import counted
 from syncheck.checkpoint import GENERIC, GENERIC_BUNDLED, GENERIC_READER
 from syncheck.cli.monitors import models_of, scoring_monitor
 from syncheck.cli.record_runs import answer_records, is_store
-from syncheck.cli.spans import unread
 from syncheck.corpus import RecordScorer
 from syncheck.corpus.scoring import score_row
-from syncheck.monitor import Monitor
-from syncheck.report import render_html
 from syncheck.results import Answer, Case, Report, label_dict
 from syncheck.results.types import WITHOUT_CLAIM
-from syncheck.spans import SignalSource, SpanRegressor, TokenReplay, load_span_regressor, reads_signals
 from syncheck.verifier import Verifier
+
+if TYPE_CHECKING:
+    from syncheck.monitor import Monitor
+    from syncheck.spans import SpanRegressor, TokenReplay
 
 BATCH_TOKENS = 16384
 """Number of tokens in a forward pass on an accelerator; on a CPU, padding costs more than a larger batch saves."""
@@ -42,6 +43,8 @@ def run(args: argparse.Namespace) -> int:
     seen = (lambda row: None) if gate is None else gate.add
     refused = answer_records(args, monitor, scorer.one, make_worker, seen=seen)
     if args.html is not None:
+        from syncheck.report import render_html
+
         Path(args.html).write_text(render_html(cases, refused=refused), encoding="utf-8")
     missed = None if gate is None else gate.missed(allow_unscored=args.allow_unscored)
     unchecked = None if gate is None else gate.unchecked(allow_unscored=args.allow_unscored)
@@ -64,6 +67,8 @@ def _scorer(args: argparse.Namespace, monitor: Monitor | Verifier, cases: list[C
             report = (monitor if isinstance(monitor, Verifier) else monitor.verifier).explain(report)
         output = score_row(record, report)
         if opener is not None:
+            from syncheck.cli.spans import unread
+
             lang = field(record, "lang", str, default="")
             report = report.with_spans(opener, lang=lang)
             output |= (label_dict(report.spans) if report.spans else {}) | unread(report.span_item(lang=lang), replay)
@@ -97,6 +102,8 @@ def _opener(args: argparse.Namespace, monitor: Monitor | Verifier) -> tuple[Span
     """Return the detector of wrong characters, and the source of the monitored model's signals if it reads any."""
     if args.spans is None:
         return None, None
+    from syncheck.spans import SignalSource, TokenReplay, load_span_regressor, reads_signals
+
     replay = None
     if reads_signals(args.spans):
         model = models_of(args) if isinstance(monitor, Verifier) else (monitor.model, monitor.tokenizer)

@@ -11,7 +11,8 @@ import torch
 from transformers import AutoModelForTokenClassification, AutoTokenizer
 
 from syncheck.base.errors import CheckpointError, InputError
-from syncheck.base.pretrained import fingerprint, load_pretrained
+from syncheck.base.pretrained import load_pretrained
+from syncheck.base.weights import fingerprint
 from syncheck.results.spans import SpanItem, SpanLabels, labels_of
 from syncheck.results.types import Floats
 from syncheck.spans.words import Word

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from syncheck.aligners import identity_of, weights_of
 from syncheck.base.errors import InputError, MismatchError
-from syncheck.base.pretrained import fingerprint, same_weights
+from syncheck.base.weights import fingerprint, same_weights
 from syncheck.labelling.groups import first_names
 from syncheck.labelling.responses import LabelledResponse
 from syncheck.verifier import Verifier
