@@ -86,7 +86,7 @@ class Monitor(ModelMonitor):
         seed: int = 0,
     ) -> Self:
         """Train a monitor on labelled responses; see :func:`syncheck.training.fit_monitor`."""
-        return fit_monitor(
+        found = fit_monitor(
             records,
             kind=cls,
             model=model,
@@ -96,6 +96,8 @@ class Monitor(ModelMonitor):
             aligner=aligner,
             seed=seed,
         )
+        assert isinstance(found, cls)
+        return found
 
     @classmethod
     def adapt(
