@@ -26,10 +26,11 @@ from transformers.generation import (
 )
 from transformers.utils import ModelOutput
 
-from fod.config import Thresholds
+from fod.returning import Returning
+from fod.thresholds import Thresholds
 from syncheck import EndEvent, Event, Monitor, NoticeEvent, RagPrompt, Report, SentenceEvent, SentenceScore
 from syncheck.base.errors import InputError, WrongTypeError
-from syncheck.decoding import GenerationSetup, Returning, Row, check_reach, generation_setup, prepare_generation
+from syncheck.decoding import GenerationSetup, Row, check_reach, generation_setup, prepare_generation
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase

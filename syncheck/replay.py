@@ -151,7 +151,7 @@ def verified(
 
 def replay(monitor: MonitorParts, prompts: Sequence[RagPrompt], given: Sequence[GivenResponse]) -> list[ScoredAnswer]:
     """Measure and score responses in one batch."""
-    with monitor.session(prompts) as watched:
+    with monitor.given_session(prompts) as watched:
         watched.replay([g.token_ids for g in given], [g.spans for g in given], [g.transcript for g in given])
     return watched.answers
 

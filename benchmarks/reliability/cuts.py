@@ -34,7 +34,7 @@ import transformers
 from transformers import AddedToken, PreTrainedTokenizerBase
 
 ROOT = Path(__file__).parents[2]
-sys.path[:0] = [str(ROOT), str(ROOT / "tests"), str(ROOT / "tests" / "segments")]
+sys.path[:0] = [str(ROOT), str(ROOT / "tests"), str(ROOT / "tests" / "text")]
 
 from small_tokenizers import TOKENIZERS  # noqa: E402
 from whole_texts import OPTIONS  # noqa: E402
@@ -51,7 +51,7 @@ MODEL_READS = 0.1
 TOLERANCE = 1e-3
 """Signals of a model that reads a text in pieces are rounded otherwise."""
 PLACES = ("text", "start", "end", "token_start", "token_end", "truncated", "status")
-TEXT_ONLY, OF_THE_MODEL = "syncheck.v4", "paper-no-lid.v1"
+TEXT_ONLY, OF_THE_MODEL = "syncheck.v5", "paper-no-lid.v1"
 SPECIAL = ("<s>", "</s>", "<pad>", "<mask>", "<|im_end|>", "<|left|>", "<|right|>", "<|both|>", "<tool>")
 ATOMS = (
     *SPECIAL,

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from fod.config import ABSTENTION, Threshold, single_threshold
+from fod.config import ABSTENTION, Threshold
 from fod.drop_in import AnswerGenerator, GeneratorOutput, event_of, ids_of
 from fod.search import passes
+from fod.thresholds import single_threshold
 from syncheck import Event, Monitor, NoticeEvent, RagPrompt, SentenceScore
 from syncheck.base.errors import NotReadyError
-from syncheck.decoding import GenerationSetup, Returning, ScoredAnswer, ScoredSession, Transcript, seeded_generator
+from syncheck.decoding import GenerationSetup, ScoredAnswer, ScoredSession, Transcript, seeded_generator
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -88,8 +89,7 @@ class AbstainGenerator(AnswerGenerator[GeneratorOutput]):
 
     def _written(self, watched: ScoredSession, plan: GenerationSetup, generator: torch.Generator) -> str | None:
         """Write the answer up to the first sentence that does not pass; return why it ended."""
-        rounds = Returning(watched.decode(plan, generator=generator))
-        for (sentences,) in rounds:
+        for (sentences,) in watched.decode(plan, generator=generator):
             if not all(passes(sentence, self.thresholds.backtrack) for sentence in sentences):
                 return "abstained"
-        return rounds.value[0]
+        return watched.stops[0]

@@ -142,7 +142,8 @@ def decoder(monitor: Monitor, name: str, options: dict[str, Any]) -> Any:  # noq
     if name == "best-of-n":
         return fod.BestOfNGenerator(*models, **{"reward": "mean"} | named)
     if name == "fod":
-        return fod.FODGenerator(*models, config=fod.FODConfig(**named))
+        config = fod.RepairConfig if named.pop("propose", None) == "branch" else fod.FODConfig
+        return fod.FODGenerator(*models, config=config(**named))
     if name == "flare":
         passages = read_passages(named.pop("passages"), option="--passages")
         return fod.FLAREGenerator(*models, retriever=fod.PassageIndex(passages), **named)

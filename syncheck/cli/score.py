@@ -60,6 +60,8 @@ def _scorer(args: argparse.Namespace, monitor: Monitor | Verifier, cases: list[C
     opener, replay = _opener(args, monitor)
 
     def row(record: JsonDict, report: Report) -> JsonDict:
+        if args.html is not None or args.format == "human":
+            report = (monitor if isinstance(monitor, Verifier) else monitor.verifier).explain(report)
         output = score_row(record, report)
         if opener is not None:
             lang = field(record, "lang", str, default="")

@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Self
 
-from syncheck.decoding import ScoredSession, Transcript, end_tokens_of
+from syncheck.decoding import Transcript, end_tokens_of
 from syncheck.decoding.generation import after_end, check_response
+from syncheck.decoding.scored import ScoredGiven
 from syncheck.results import Report
 from syncheck.results.types import RagPrompt, SentenceScore, SentenceSpan
 from syncheck.signals import check_window
@@ -190,7 +191,7 @@ class MeasuredText:
         Source of each signal.
     """
 
-    def __init__(self, session: ScoredSession, reading: GrowingResponse, *, sources: Mapping[str, str]) -> None:
+    def __init__(self, session: ScoredGiven, reading: GrowingResponse, *, sources: Mapping[str, str]) -> None:
         self._session = session
         self._reading = reading
         self._answer = session.answers[0]

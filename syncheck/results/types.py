@@ -58,8 +58,8 @@ Verdict = Literal["supported", "doubtful", "unsupported", "contradicted"]
 BoundsKind = Literal["exact", "bounded", "missing"]
 """``exact``: the value is known. ``bounded``: it lies in an interval. ``missing``: it was not measured, or nothing is
 known of it."""
-ContrastKind = Literal["negation", "number", "unit", "name", "antonym", "comparison", "quantifier", "order"]
-"""Kinds of disagreement in wording between a sentence and a passage."""
+ContrastKind = Literal["negation", "number", "unit", "antonym", "comparison", "quantifier", "order", "reading"]
+"""Kinds of disagreement in wording between a sentence and a passage; ``reading`` is that of an aligner that reads."""
 Remark = Literal["says_not_stated", "no_passage_touches", "passages_not_read"]
 """Remarks on a sentence beside its score; see :class:`SentenceScore`."""
 

@@ -25,7 +25,7 @@ from syncheck.aligners import LocalTextGenerator
 from syncheck.base.errors import CheckpointError
 from syncheck.base.pretrained import load_model, load_pretrained, load_tokenizer
 
-GOLDEN = Path(__file__).parent / "golden"
+GOLDEN = Path(__file__).parents[1] / "golden"
 LLAMA, ROBERTA = GOLDEN / "signals" / "llama", GOLDEN / "alignscore" / "tiny-roberta"
 
 WAYS = {

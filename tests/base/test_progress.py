@@ -2,7 +2,7 @@
 
 import pytest
 
-from syncheck import progress as module
+from syncheck.base import progress as module
 from syncheck.base.progress import progress
 
 

@@ -146,7 +146,7 @@ def test_records_of_an_earlier_run_count(run, tmp_path, capsys):
 
 
 def test_a_classifier_of_the_caller_s_is_loaded_with_its_types_trusted(tmp_path, llama, capsys):
-    config = MonitorConfig(schema="syncheck.v4")
+    config = MonitorConfig(schema="syncheck.v5")
     schema = Monitor(llama.model, llama.tokenizer, config=config).schema
     X, y = np.random.default_rng(0).normal(size=(40, len(schema.names))), np.tile([0, 1], 20)
     fitted = Aggregator.fit(X, y, schema=schema, kind=make_pipeline(MonotoneLogisticRegression()))

@@ -36,13 +36,13 @@ def equal(first, second):
 def count_replays(monkeypatch):
     """Count what is measured: opened sessions, one a batch."""
     opened = []
-    session = Monitor.session
+    session = Monitor.given_session
 
     def counted(self, prompts):
         opened.append([prompt.question for prompt in prompts])
         return session(self, prompts)
 
-    monkeypatch.setattr(Monitor, "session", counted)
+    monkeypatch.setattr(Monitor, "given_session", counted)
     return opened
 
 
@@ -93,7 +93,7 @@ def test_stopped_and_started_again_is_never_stopped(monitor, monkeypatch, tmp_pa
     measured_into(whole, monitor, given, batch_size=2)
     with monkeypatch.context() as patched:
         opened = []
-        session = Monitor.session
+        session = Monitor.given_session
 
         def breaks(self, prompts):
             if len(opened) == stop_after:
