@@ -11,12 +11,13 @@ from dataclasses import replace
 from importlib.metadata import version
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from syncheck.aligners import Aligner, identity_of, is_same_aligner, weights_of
-from syncheck.base.errors import InputError
+from syncheck.aligners import Aligner, identity_of, is_same_aligner, load_aligner, weights_of
+from syncheck.base.errors import CheckpointError, InputError, MismatchError
 from syncheck.base.printable import printable
-from syncheck.cli.monitors import monitor_to_measure
+from syncheck.cli.monitors import aligner_for, monitor_to_measure, sentence_options
+from syncheck.cli.options import aligner_options
 from syncheck.labelling import (
     LabelledResponse,
     Propositioner,
@@ -42,6 +43,7 @@ from syncheck.training import (
     read_parquet,
     select_sentences,
 )
+from syncheck.training.apart import segmenters_apart
 from syncheck.verifier import Verifier
 
 if TYPE_CHECKING:
@@ -132,6 +134,35 @@ def measured_by(
         measured = measure(monitor, records)
     report_left_out(measured, path)
     return measured
+
+
+def check_options(args: argparse.Namespace, measured: MeasuredSentences, path: Path) -> None:
+    """Refuse a schema or options for sentences that are not those of a file of features."""
+    own, schema = measured.segmenter, measured.schema.version
+    cut = segmenters_apart(replace(own, **sentence_options(args)), own)
+    given = cut if args.schema in (None, schema) else (f"--schema {args.schema}", schema)
+    if given is not None:
+        raise MismatchError(
+            f"{path} was measured with {given[1]}; found {given[0]}. Leave these options out, since they are those of "
+            "the file, or measure the responses again"
+        )
+
+
+def aligner_of(args: argparse.Namespace, measured: MeasuredSentences, path: Path) -> Aligner | None:
+    """Load the aligner that the options name, otherwise the one that measured a file of features."""
+    identity = measured.provenance.get("aligner")
+    if identity is None or args.aligner is not None or any(v is not None for v in aligner_options(args).values()):
+        return aligner_for(args)
+    name, *options = identity.split(" --aligner-")
+    given: dict[str, Any] = dict(option.split(" ", 1) for option in options)
+    if "entailment" in given:
+        given["entailment"] = int(given["entailment"])
+    try:
+        return load_aligner(name, **given, device=args.device)
+    except (CheckpointError, InputError) as error:
+        raise InputError(
+            f"{path} was measured with the aligner {identity!r}, which cannot be loaded: {error}. Pass it as --aligner"
+        ) from error
 
 
 def _same_options(args: argparse.Namespace, measured: MeasuredSentences) -> str:

@@ -34,7 +34,7 @@ def add_train(parser: argparse.ArgumentParser) -> None:
         parser,
         f"""
         --aggregator = best  kind of aggregator; 'best' chooses one by grouped cross-validation (%(default)s)
-        --schema SCHEMA = {DEFAULT_SCHEMA}  feature schema (%(default)s)
+        --schema SCHEMA  feature schema ({DEFAULT_SCHEMA}, or that of a file of features)
         """,
         aggregator={"choices": (*get_args(AggregatorKind), "best")},
     )
@@ -218,8 +218,8 @@ def _add_corpus(parser: argparse.ArgumentParser) -> None:
         --generator NAME...  only responses by these models
         --implicit-true  count spans that are true although the passages do not say so
         --due-to-null  count spans that read a null in a business record as 'no'
-        --carry-labels  accept labelled sentences with other boundaries than the monitor's; a sentence of the monitor
-            is unfaithful if it overlaps an unfaithful one (such labels are refused)
+        --carry-labels  measure the monitor's sentences where labelled ones have other boundaries; a sentence of the
+            monitor is unfaithful if it overlaps an unfaithful one (labelled sentences are measured as they are)
         --prompts monitor|task = monitor  monitor: the monitor's template; task: the paper's own prompts, for RAGTruth
             and biographies (%(default)s)
         --propositioner NAME  splits biographies that have no propositions: 'rules', or the checkpoint of a model (none)

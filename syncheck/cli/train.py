@@ -13,8 +13,16 @@ from syncheck.aggregators import RiskControlledThreshold
 from syncheck.aligners import load_aligner
 from syncheck.base.errors import InputError
 from syncheck.base.printable import printable
-from syncheck.cli.labelled import chosen_responses, measured_by, panels_of, refuse_idle, report_left_out
-from syncheck.cli.monitors import monitor_to_measure, scoring_monitor
+from syncheck.cli.labelled import (
+    aligner_of,
+    check_options,
+    chosen_responses,
+    measured_by,
+    panels_of,
+    refuse_idle,
+    report_left_out,
+)
+from syncheck.cli.monitors import models_of, monitor_to_measure, scoring_monitor
 from syncheck.cli.outputs import check_file, check_folder
 from syncheck.cli.record_runs import engine_of
 from syncheck.corpus.engines import PART_SIZE
@@ -25,16 +33,19 @@ from syncheck.report.plots import plot_curve, plot_intervals, save_reliability_d
 from syncheck.training import (
     Calibrated,
     LabelledSet,
+    MeasuredSentences,
     SentenceMeasurer,
     Shard,
     adapt_monitor,
     calibrate_monitor,
     fit_measured,
     measure_to_parquet,
+    monitor_of,
     refuse_seen,
 )
 from syncheck.training.adapt import TITLE
 from syncheck.training.enough import MORE_LABELS, check_enough, check_questions
+from syncheck.training.unloaded import UnloadedMonitor
 from syncheck.verifier import Verifier
 
 BATCH_SIZES = {"cpu": 1, "cuda": 16}
@@ -44,9 +55,7 @@ BATCH_SIZES = {"cpu": 1, "cuda": 16}
 def train(args: argparse.Namespace) -> int:
     """Train a monitor, print the metrics of its kind of aggregator and save it; returns the exit code."""
     check_folder(args.output)
-    untrained = monitor_to_measure(args)
-    check = partial(check_questions, remedy=MORE_LABELS)
-    measured = measured_by(untrained, args, Path(args.data), check=check)
+    untrained, measured = _measured(args, Path(args.data))
     chosen = LabelledSet.scored(measured, rule=args.labels)
     check_enough(chosen, remedy=MORE_LABELS)
     kind, table, (held_out,) = best_aggregator(
@@ -69,6 +78,20 @@ def train(args: argparse.Namespace) -> int:
         f"saved to {args.output}\n"
     )
     return 0
+
+
+def _measured(args: argparse.Namespace, path: Path) -> tuple[Monitor | Verifier | UnloadedMonitor, MeasuredSentences]:
+    """Measure labelled responses, or read a file of features, with the monitor that they are of."""
+    check = partial(check_questions, remedy=MORE_LABELS)
+    if path.suffix != ".parquet":
+        monitor = monitor_to_measure(args)
+        return monitor, measured_by(monitor, args, path, check=check)
+    measured = measured_by(None, args, path, check=check)
+    check_options(args, measured, path)
+    model = None if args.model is None else models_of(args)
+    found = monitor_of(measured, aligner=aligner_of(args, measured, path), model=model, source=path, kind=Monitor)
+    assert isinstance(found, Monitor | Verifier | UnloadedMonitor)
+    return found, measured
 
 
 def adapt(args: argparse.Namespace) -> int:
