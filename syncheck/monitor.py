@@ -89,7 +89,7 @@ class Monitor(ModelMonitor):
         """Train a monitor on labelled responses; see :func:`syncheck.training.fit_monitor`."""
         from syncheck.training import fit_monitor
 
-        return fit_monitor(
+        found = fit_monitor(
             records,
             kind=cls,
             model=model,
@@ -99,6 +99,8 @@ class Monitor(ModelMonitor):
             aligner=aligner,
             seed=seed,
         )
+        assert isinstance(found, cls)
+        return found
 
     @classmethod
     def adapt(

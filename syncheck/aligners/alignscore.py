@@ -28,6 +28,7 @@ from syncheck.base.files import DAMAGED, read_object, require_regular
 from syncheck.base.pretrained import MAX_FILE_BYTES, load_pretrained, load_tokenizer
 from syncheck.reading.evidence import Chunk, split_to_fit
 from syncheck.results.types import Evidence, Support
+from syncheck.text.sentences.punkt import Punkt
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase, RobertaConfig
@@ -100,9 +101,7 @@ class AlignScoreAligner(OfNetwork):
         self._overflow = overflow
         self._device = torch.device(device)
         self._window = min(WINDOW, tokenizer.model_max_length)
-        from nltk.tokenize.punkt import PunktSentenceTokenizer
-
-        self._punkt = PunktSentenceTokenizer()
+        self._punkt = Punkt()
 
     @classmethod
     def load(
@@ -133,7 +132,7 @@ class AlignScoreAligner(OfNetwork):
 
     def _chunks(self, passages: Sequence[str]) -> Iterator[Chunk]:
         text = PASSAGE_JOINT.join(passages)
-        spans = list(self._punkt.span_tokenize(text))
+        spans = list(self._punkt.spans(text))
         if not spans:
             return
         stops = list(accumulate(len(passage) + len(PASSAGE_JOINT) for passage in passages))
@@ -148,7 +147,7 @@ class AlignScoreAligner(OfNetwork):
     def _sentences(self, claim: str) -> list[str]:
         if not self._mode.endswith("_sp"):
             return [claim]
-        sentences: list[str] = self._punkt.tokenize(claim)
+        sentences = self._punkt.texts(claim)
         return sentences
 
     def _split(self, chunks: Sequence[Chunk], groups: Sequence[list[str]]) -> list[tuple[list[Chunk], list[str]]]:

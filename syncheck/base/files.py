@@ -13,7 +13,7 @@ import math
 import os
 import secrets
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from io import BufferedRandom
 from pathlib import Path
@@ -114,7 +114,12 @@ def parse_arrays(content: bytes, *, what: str) -> dict[str, NDArray[Any]]:
 
 def write_digests(directory: Path, names: Iterable[str]) -> None:
     """Write the SHA-256 of each of these files into their folder."""
-    digests = {"format": DIGESTS_FORMAT, "sha256": {name: file_sha256(directory / name) for name in sorted(names)}}
+    note_digests(directory, {name: file_sha256(directory / name) for name in sorted(names)})
+
+
+def note_digests(directory: Path, sha256: Mapping[str, str]) -> None:
+    """Write these SHA-256 of files, by name, into their folder."""
+    digests = {"format": DIGESTS_FORMAT, "sha256": sha256}
     (directory / DIGESTS).write_text(json.dumps(digests, indent=2) + "\n", encoding="utf-8")
 
 

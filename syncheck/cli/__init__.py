@@ -188,14 +188,23 @@ def _run(args: argparse.Namespace) -> int:
     command = COMMANDS[args.command].function()
     if args.command in _WITHOUT_MODEL:
         return int(command(args))
-    from transformers.utils.logging import disable_progress_bar
-
     from syncheck.cli.monitors import check_device
 
     if not sys.stderr.isatty():
-        disable_progress_bar()
+        _hide_progress_bars()
     check_device(getattr(args, "device", "cpu"))
     return int(command(args))
+
+
+def _hide_progress_bars() -> None:
+    """Hide those of downloads, and of transformers, which takes the setting over where it is imported later."""
+    from huggingface_hub.utils import disable_progress_bars
+
+    disable_progress_bars()
+    if "transformers" in sys.modules:
+        from transformers.utils.logging import disable_progress_bar
+
+        disable_progress_bar()
 
 
 class _Help(argparse.HelpFormatter):

@@ -11,15 +11,15 @@ from dataclasses import replace
 from importlib.metadata import version
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import syncheck
 from syncheck import aligners, labelling, training
-from syncheck.base.errors import InputError
+from syncheck.base.errors import CheckpointError, InputError, MismatchError
 from syncheck.base.printable import printable
 from syncheck.base.records import read_records
-from syncheck.cli.monitors import monitor_to_measure
-from syncheck.cli.options import option
+from syncheck.cli.monitors import aligner_for, monitor_to_measure, sentence_options
+from syncheck.cli.options import aligner_options, option
 from syncheck.config import DEFAULT_SCHEMA
 from syncheck.labelling.biographies import asks_models, is_biography
 from syncheck.report.plots import IntervalPanel
@@ -79,8 +79,8 @@ def add_selection(parser: argparse.ArgumentParser) -> None:
     option(
         group,
         "--carry-labels",
-        "accept labelled sentences with other boundaries than the monitor's; a sentence of the monitor is "
-        "unfaithful if it overlaps an unfaithful one (such labels are refused)",
+        "measure the monitor's sentences where labelled ones have other boundaries; a sentence of the monitor is "
+        "unfaithful if it overlaps an unfaithful one (labelled sentences are measured as they are)",
     )
     option(
         group,
@@ -202,6 +202,37 @@ def measured_by(
         measured = training.measure(monitor, records)
     report_left_out(measured, path)
     return measured
+
+
+def check_options(args: argparse.Namespace, measured: training.MeasuredSentences, path: Path) -> None:
+    """Refuse a schema or options for sentences that are not those of a file of features."""
+    from syncheck.training.measured import segmenters_apart
+
+    own, schema = measured.segmenter, measured.schema.version
+    cut = segmenters_apart(replace(own, **sentence_options(args)), own)
+    given = cut if args.schema in (None, schema) else (f"--schema {args.schema}", schema)
+    if given is not None:
+        raise MismatchError(
+            f"{path} was measured with {given[1]}; found {given[0]}. Leave these options out, since they are those of "
+            "the file, or measure the responses again"
+        )
+
+
+def aligner_of(args: argparse.Namespace, measured: training.MeasuredSentences, path: Path) -> aligners.Aligner | None:
+    """Load the aligner that the options name, otherwise the one that measured a file of features."""
+    identity = measured.provenance.get("aligner")
+    if identity is None or args.aligner is not None or any(v is not None for v in aligner_options(args).values()):
+        return aligner_for(args)
+    name, *options = identity.split(" --aligner-")
+    given: dict[str, Any] = dict(option.split(" ", 1) for option in options)
+    if "entailment" in given:
+        given["entailment"] = int(given["entailment"])
+    try:
+        return aligners.load_aligner(name, **given, device=args.device)
+    except (CheckpointError, InputError) as error:
+        raise InputError(
+            f"{path} was measured with the aligner {identity!r}, which cannot be loaded: {error}. Pass it as --aligner"
+        ) from error
 
 
 def _same_options(args: argparse.Namespace, measured: training.MeasuredSentences) -> str:

@@ -7,6 +7,7 @@ import sys
 from collections import Counter
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import syncheck
 from syncheck import corpus, spans
@@ -16,11 +17,12 @@ from syncheck.base.records import JsonDict, field
 from syncheck.cli.monitors import models_of, scoring_monitor
 from syncheck.cli.options import add_files, add_model, add_prior, option
 from syncheck.cli.record_runs import answer_records, is_store
-from syncheck.cli.spans import unread
 from syncheck.config import GENERIC, GENERIC_BUNDLED, GENERIC_READER
-from syncheck.report import render_html
 from syncheck.results import Answer, Case, Report, label_dict
 from syncheck.results.types import WITHOUT_CLAIM
+
+if TYPE_CHECKING:
+    pass
 
 BATCH_TOKENS = 16384
 """Number of tokens in a forward pass on an accelerator; on a CPU, padding costs more than a larger batch saves."""
@@ -81,6 +83,8 @@ def score(args: argparse.Namespace) -> int:
     seen = (lambda row: None) if gate is None else gate.add
     refused = answer_records(args, monitor, scorer.one, make_worker, seen=seen)
     if args.html is not None:
+        from syncheck.report import render_html
+
         Path(args.html).write_text(render_html(cases, refused=refused), encoding="utf-8")
     missed = None if gate is None else gate.missed(allow_unscored=args.allow_unscored)
     unchecked = None if gate is None else gate.unchecked(allow_unscored=args.allow_unscored)
@@ -107,6 +111,8 @@ def _scorer(
             report = (monitor if isinstance(monitor, syncheck.Verifier) else monitor.verifier).explain(report)
         output = score_row(record, report)
         if opener is not None:
+            from syncheck.cli.spans import unread
+
             lang = field(record, "lang", str, default="")
             report = report.with_spans(opener, lang=lang)
             output |= (label_dict(report.spans) if report.spans else {}) | unread(report.span_item(lang=lang), replay)
@@ -142,6 +148,7 @@ def _opener(
     """Return the detector of wrong characters, and the source of the monitored model's signals if it reads any."""
     if args.spans is None:
         return None, None
+
     replay = None
     if spans.reads_signals(args.spans):
         model = models_of(args) if isinstance(monitor, syncheck.Verifier) else (monitor.model, monitor.tokenizer)

@@ -6,7 +6,7 @@ import argparse
 import sys
 from functools import cache, partial
 from pathlib import Path
-from typing import get_args
+from typing import TYPE_CHECKING, get_args
 
 import numpy as np
 
@@ -22,19 +22,24 @@ from syncheck.cli.labelled import (
     add_plot,
     add_schema,
     add_selection,
+    aligner_of,
+    check_options,
     chosen_responses,
     measured_by,
     panels_of,
     refuse_idle,
     report_left_out,
 )
-from syncheck.cli.monitors import monitor_to_measure, scoring_monitor
+from syncheck.cli.monitors import models_of, monitor_to_measure, scoring_monitor
 from syncheck.cli.options import add_engine, add_length, add_model, open_share, option, positive_share
 from syncheck.cli.outputs import check_file, check_folder
 from syncheck.cli.record_runs import engine_of
 from syncheck.config import DEFAULT_SCHEMA
 from syncheck.corpus.engines import PART_SIZE
 from syncheck.report.plots import plot_curve, plot_intervals, save_reliability_diagram
+
+if TYPE_CHECKING:
+    from syncheck.training.unloaded import UnloadedMonitor
 
 BATCH_SIZES = {"cpu": 1, "cuda": 16}
 """Number of responses replayed at once: on a CPU, padding costs more than a larger batch saves."""
@@ -59,7 +64,7 @@ def train_options(parser: argparse.ArgumentParser) -> None:
         choices=(*get_args(AggregatorKind), "best"),
         default="best",
     )
-    option(parser, "--schema SCHEMA", "feature schema (%(default)s)", default=f"{DEFAULT_SCHEMA}")
+    option(parser, "--schema SCHEMA", f"feature schema ({DEFAULT_SCHEMA}, or that of a file of features)")
     add_plot(parser, "plot the AUROC of each kind on held-out folds")
     option(parser, "--output DIR", required=True)
 
@@ -100,7 +105,7 @@ def adapt_options(parser: argparse.ArgumentParser) -> None:
     option(
         parser, "--aggregator", "kind of aggregator (%(default)s)", choices=get_args(AggregatorKind), default="monotone"
     )
-    option(parser, "--schema SCHEMA", "feature schema (%(default)s)", default=f"{DEFAULT_SCHEMA}")
+    option(parser, "--schema SCHEMA", "feature schema (%(default)s)", default=DEFAULT_SCHEMA)
     option(parser, "--seed SEED", default=0)
 
 
@@ -114,7 +119,7 @@ def features_options(parser: argparse.ArgumentParser) -> None:
     option(parser, "--batch-size N", "number of responses replayed at once (cpu 1, cuda 16)")
     add_engine(parser)
     about = "measure only every N-th part, starting with part I"
-    option(parser, "--shard I/N", f"{about}", type=_shard, default=(1, 1))
+    option(parser, "--shard I/N", about, type=_shard, default=(1, 1))
 
 
 def calibrate_options(parser: argparse.ArgumentParser) -> None:
@@ -165,12 +170,10 @@ def calibrate_options(parser: argparse.ArgumentParser) -> None:
 
 def train(args: argparse.Namespace) -> int:
     """Train a monitor, print the metrics of its kind of aggregator and save it; returns the exit code."""
-    from syncheck.training.sets import MORE_LABELS, check_enough, check_questions
+    from syncheck.training.sets import MORE_LABELS, check_enough
 
     check_folder(args.output)
-    untrained = monitor_to_measure(args)
-    check = partial(check_questions, remedy=MORE_LABELS)
-    measured = measured_by(untrained, args, Path(args.data), check=check)
+    untrained, measured = _measured(args, Path(args.data))
     chosen = training.LabelledSet.scored(measured, rule=args.labels)
     check_enough(chosen, remedy=MORE_LABELS)
     kind, table, (held_out,) = evaluation.best_aggregator(
@@ -195,6 +198,27 @@ def train(args: argparse.Namespace) -> int:
         f"saved to {args.output}\n"
     )
     return 0
+
+
+def _measured(
+    args: argparse.Namespace, path: Path
+) -> tuple[syncheck.Monitor | syncheck.Verifier | UnloadedMonitor, training.MeasuredSentences]:
+    """Measure labelled responses, or read a file of features, with the monitor that they are of."""
+    from syncheck.training.sets import MORE_LABELS, check_questions
+    from syncheck.training.unloaded import UnloadedMonitor
+
+    check = partial(check_questions, remedy=MORE_LABELS)
+    if path.suffix != ".parquet":
+        monitor = monitor_to_measure(args)
+        return monitor, measured_by(monitor, args, path, check=check)
+    measured = measured_by(None, args, path, check=check)
+    check_options(args, measured, path)
+    model = None if args.model is None else models_of(args)
+    found = training.monitor_of(
+        measured, aligner=aligner_of(args, measured, path), model=model, source=path, kind=syncheck.Monitor
+    )
+    assert isinstance(found, syncheck.Monitor | syncheck.Verifier | UnloadedMonitor)
+    return found, measured
 
 
 def adapt(args: argparse.Namespace) -> int:

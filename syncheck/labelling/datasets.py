@@ -97,7 +97,7 @@ def load_jsonl(path: str | Path, *, carry_labels: bool = False) -> list[Labelled
     in one group if they have the same question and at least one passage in common.
 
     ``carry_labels`` carries labels over to sentences that a monitor cuts differently: those that overlap an unfaithful
-    sentence are unfaithful. Otherwise, such responses are refused when they are measured or their labels are used.
+    sentence are unfaithful. Otherwise, the labelled sentences are measured as they are.
 
     A file that is missing or empty raises InputError, and the first record that cannot be used raises RecordError.
     """

@@ -9,13 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Self
 
 import torch
-from nltk.tokenize.punkt import PunktSentenceTokenizer
-from transformers import AutoConfig, AutoModelForSeq2SeqLM, PreTrainedModel, PreTrainedTokenizerBase
 
 from syncheck.aligners import Aligner, LocalTextGenerator, TextGenerator, load_aligner
 from syncheck.base.errors import CheckpointError, InputError, TextGeneratorError
 from syncheck.base.pretrained import load_pretrained, load_tokenizer
 from syncheck.reading.evidence import split_to_fit
+from syncheck.text.sentences import Punkt
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -57,7 +56,7 @@ class RuleBasedPropositioner:
 
     def __call__(self, text: str) -> tuple[str, ...]:
         """Split into propositions, in order; a text without letters and digits has none."""
-        return tuple(piece for sentence in PunktSentenceTokenizer().tokenize(text) for piece in _pieces(sentence))
+        return tuple(piece for sentence in Punkt().texts(text) for piece in _pieces(sentence))
 
 
 class InstructPropositioner:
@@ -100,6 +99,8 @@ class EncoderDecoder:
     @classmethod
     def load(cls, path: str | Path, *, device: str | torch.device = "cpu", **options: int) -> Self:
         """Load a checkpoint by folder or name; ``options`` are those of the class."""
+        from transformers import AutoModelForSeq2SeqLM
+
         model = load_pretrained(AutoModelForSeq2SeqLM, path, what=cls.kind)
         return cls(model.eval().to(device), load_tokenizer(path), **options)
 
@@ -146,7 +147,7 @@ class SequencePropositioner(EncoderDecoder):
         found = _strings(written)
         if found is not None:
             return found
-        starts = [start for start, _ in PunktSentenceTokenizer().span_tokenize(text)]
+        starts = [start for start, _ in Punkt().spans(text)]
         if len(starts) < 2:
             raise InputError(
                 f"expected the propositioner to write a JSON list of strings for {text!r}; found {written!r}. Use a "
@@ -165,6 +166,8 @@ def load_propositioner(name: str | Path, *, device: str | torch.device = "cpu") 
     if str(name) == RULES:
         return RuleBasedPropositioner()
     try:
+        from transformers import AutoConfig
+
         config = AutoConfig.from_pretrained(name, trust_remote_code=False)
     except (OSError, ValueError, KeyError) as error:
         raise CheckpointError(

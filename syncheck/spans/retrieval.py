@@ -10,7 +10,8 @@ import torch
 from transformers import AutoModel, AutoTokenizer
 
 from syncheck.base.errors import InputError
-from syncheck.base.pretrained import cached_file, load_pretrained
+from syncheck.base.model_files import cached_file
+from syncheck.base.pretrained import load_pretrained
 from syncheck.labelling.passages import Bm25, Passage
 from syncheck.reading.evidence import split_passages
 from syncheck.results.types import Floats

@@ -157,7 +157,7 @@ def adapt_monitor(
     seed: int = 0,
     folder: str | Path | None = None,
     show_progress: bool | None = None,
-    kind: type[ModelMonitor],
+    kind: type[ModelMonitor] = ModelMonitor,
 ) -> Adapted:
     """Train a monitor for a model from questions with passages, without labels.
 

@@ -21,6 +21,7 @@ from syncheck.text.sentences import is_checkable
 from syncheck.text.sentences.config import SegmenterConfig
 from syncheck.text.words import has_letter
 from syncheck.training.provenance import check_same_instrument, instrument_of
+from syncheck.training.unloaded import UnloadedMonitor
 from syncheck.verifier import Verifier
 
 if TYPE_CHECKING:
@@ -270,7 +271,7 @@ def against_references(measured: MeasuredSentences, monitor: ModelMonitor | Veri
 
 def check_measured_by(
     measured: MeasuredSentences,
-    monitor: ModelMonitor | Verifier,
+    monitor: ModelMonitor | Verifier | UnloadedMonitor,
     *,
     source: object = "the data",
     remedy: str = "Pass the monitor that measured it, or measure it again with this one",

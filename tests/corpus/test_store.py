@@ -270,9 +270,8 @@ class TestCommands:
     @pytest.fixture
     def run(self, tmp_path, monkeypatch, llama, make_monitor):
         monitor = make_monitor(llama)
-        for command in ("score", "generate"):
-            loader = {"score": "scoring_monitor", "generate": "monitor_with_model"}[command]
-            monkeypatch.setattr(f"syncheck.cli.{command}.{loader}", lambda args, purpose: monitor)
+        for loader in ("score.scoring_monitor", "generate.monitor_with_model"):
+            monkeypatch.setattr(f"syncheck.cli.{loader}", lambda args, purpose: monitor)
 
         def command(name, source, *options):
             return main([name, "--input", str(source), "--part-size", "2", "--output", f"{tmp_path}/store/", *options])

@@ -1,6 +1,7 @@
 from .config import SegmenterConfig as SegmenterConfig
 from .boundaries import BoundaryFinder as BoundaryFinder
 from .given_text import TextTokens as TextTokens, ends_of as ends_of
+from .punkt import Punkt as Punkt
 from .rules import ENGLISH_ABBREVIATIONS as ENGLISH_ABBREVIATIONS, SentenceCutter as SentenceCutter
 from .segmenter import (
     IncrementalSegmenter as IncrementalSegmenter,
