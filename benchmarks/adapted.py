@@ -19,19 +19,20 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from syncheck import LabelledResponse, Monitor, MonitorConfig, load_aligner, load_kit
+from syncheck import LabelledResponse, Monitor, MonitorConfig, Verifier, load_aligner, load_kit
 from syncheck.evaluation import auroc_table, cross_validate
 from syncheck.kit import kit_language_model
 from syncheck.labelling import LabelledSentence, load_ragtruth
-from syncheck.monitor import Teacher
 from syncheck.training import (
     LabelledSet,
     MeasuredSentences,
+    Teacher,
     adapt_monitor,
     against_references,
     labelled_set,
@@ -47,14 +48,15 @@ def scores_of(monitor: Monitor, found: LabelledSet) -> Floats:
     return monitor.aggregator.score(against_references(found.measured, monitor).values[found.used])
 
 
-def text_scores(monitor: Monitor, measured: MeasuredSentences, used: NDArray[np.int64]) -> Floats:
-    """Score the measured sentences by a monitor that reads text alone; one that claims nothing counts as faithful."""
-    config = replace(monitor.config, segmenter=MonitorConfig().segmenter)  # as they were measured
-    monitor = monitor.replaced(config=config)
+def text_scores(verifier: Verifier, measured: MeasuredSentences, used: NDArray[np.int64]) -> Floats:
+    """Score the measured sentences by their text alone; one that claims nothing counts as faithful."""
     scored = []
-    for record in measured.records:
-        prompt = monitor.prompt(question=record.question, context=record.passages)
-        scored += [sentence.score for sentence in monitor.score(prompt, record.response).sentences]
+    for number, record in enumerate(measured.records):
+        starts = [start for start, _ in measured.bounds_of(number)][1:]  # as they were measured
+        places = pairwise([0, *starts, len(record.response)])
+        sentences = [record.response[start:stop] for start, stop in places]
+        report = verifier.check(question=record.question, passages=record.passages, sentences=sentences)
+        scored += [sentence.score for sentence in report.sentences]
     return np.array([1.0 if score is None else score for score in scored])[used]
 
 
@@ -73,7 +75,9 @@ def adapted_scores(
     scores = np.full(len(found.y), np.nan)
     for train in halves(prompts, seed):
         chosen = [record for record in prompts if record.group in train]
-        adapted = adapt_monitor(chosen, model=model, tokenizer=tokenizer, teacher=teacher, seed=seed, **options)
+        adapted = adapt_monitor(
+            chosen, model=model, tokenizer=tokenizer, teacher=teacher, seed=seed, kind=Monitor, **options
+        )
         outside = ~np.isin(found.groups, sorted(train))
         scores[outside] = scores_of(adapted.monitor, found)[outside]
         for task, counts in adapted.counts().items():

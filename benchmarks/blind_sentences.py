@@ -25,7 +25,7 @@ from decoding import MechanicalCheck
 from quality_prompts import Question, wikipedia_questions
 from sklearn.metrics import roc_auc_score
 
-from fod import CADGenerator, FODConfig, FODGenerator
+from fod import CADGenerator, FODGenerator
 from syncheck import Monitor, Report, load_aligner
 from syncheck.kit import load_kit
 from syncheck.labelling.responses import read_records
@@ -95,7 +95,7 @@ def _answers(monitor: Monitor, question: Question) -> Iterator[tuple[str, Report
     yield "sample", monitor.generate(prompt, do_sample=True, temperature=TEMPERATURE, generator=generator, **limit)
     steered = {
         "CAD": CADGenerator(*models),
-        "FOD": FODGenerator(*models, config=FODConfig(propose="branch")),
+        "FOD": FODGenerator(*models, propose="branch"),
     }
     for name, decoder in steered.items():
         yield name, decoder.generate(prompt, do_sample=False, return_dict_in_generate=True, **limit).report

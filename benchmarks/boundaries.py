@@ -1,9 +1,11 @@
 """Sentence boundaries of growing responses against NLTK's Punkt on the whole text, and the time it takes to find them.
 
     python benchmarks/boundaries.py --data ragtruth-qa
+    python benchmarks/boundaries.py --long
 
 Each response comes one character at a time, and in tokens of the bundled model. Without a limit the sentences must be
 those of Punkt; sentences longer than the limit are counted apart. The exit code is 1 when a response differs.
+``--long`` times texts of up to 100,000 characters in which sentences do not end, or seem to end everywhere.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ import argparse
 import statistics
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from importlib.metadata import version
 
 from nltk.tokenize.punkt import PunktSentenceTokenizer
@@ -23,6 +26,19 @@ from syncheck.results.types import SentenceSpan
 from syncheck.text.sentences import ENGLISH_ABBREVIATIONS, Detokenizer, IncrementalSegmenter
 
 NO_LIMIT = 10**9
+LONG = {
+    "abbreviations in a row": "Dr. ",
+    "initials in a row": "A. ",
+    "list of authors": "Smith J. A., Miller B. C. and Jones D. E., ",
+    "no sentence ends": "and so on ",
+    "digits and full stops": "1.25, 3. ",
+    "digits and full stops, no space": "1.25,3.",
+    "Chinese": "他是球员。他在农场长大，很好。",
+    "Chinese, no full stop": "他在农场长大",
+    "marks of items": "- ",
+    "no-break spaces": "a.\u00a0b",
+    "sentences of one word": "No! ",
+}
 OPTIONS = {
     "default": SegmenterConfig(),
     "abbreviations, lists and CJK": SegmenterConfig(
@@ -86,12 +102,32 @@ def cost(pieces: list[list[str]], repeats: int) -> None:
             )
 
 
+def long_texts(lengths: Sequence[int]) -> None:
+    """Print the seconds that long texts take in pieces of four characters, without a limit of tokens."""
+    for title, unit in LONG.items():
+        for name, config in OPTIONS.items():
+            seconds = []
+            for length in lengths:
+                text = (unit * (length // len(unit) + 1))[:length]
+                pieces = [text[at : at + 4] for at in range(0, length, 4)]
+                seconds.append(microseconds(pieces, replace(config, max_tokens=NO_LIMIT)) * len(pieces) / 1e6)
+            told = ", ".join(f"{length}: {found:.2f} s" for length, found in zip(lengths, seconds, strict=True))
+            print(f"{title}, {name}: {told}")
+
+
 def main() -> None:
-    """Compare all responses of a data set, then time."""
+    """Compare all responses of a data set, then time; or time long texts."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", required=True, help="RAGTruth folder or JSON Lines of labelled responses")
+    source = parser.add_mutually_exclusive_group(required=True)
+    source.add_argument("--data", help="RAGTruth folder or JSON Lines of labelled responses")
+    source.add_argument(
+        "--long", type=int, nargs="*", metavar="CHARACTERS", help="time long texts (default: 10000 and 100000)"
+    )
     parser.add_argument("--repeats", type=int, default=5)
     args = parser.parse_args()
+    if args.long is not None:
+        long_texts(args.long or [10_000, 100_000])
+        return
     responses = {record.id: record.response for record in load_records(args.data)}
     _, tokenizer = kit_language_model()
     pieces = {}

@@ -30,7 +30,7 @@ from syncheck.aggregators.monotone import MonotoneLogisticRegression
 from syncheck.aligners import Aligner, IndexedAligner, load_aligner, weights_of
 from syncheck.evaluation import OVERLAPS, left_out_matrix, left_out_scores, single_scores
 from syncheck.features.schemas import feature_schema
-from syncheck.features.sentence import CONTRASTS_BELOW, text_features
+from syncheck.features.sentence import text_features
 from syncheck.reading.evidence import EvidenceIndex
 from syncheck.reading.wording import BEST_CHUNKS, ContextChunks
 from syncheck.text.rarity import packaged_rarity
@@ -86,7 +86,7 @@ def index_of(passages: Sequence[str]) -> EvidenceIndex:
 
 
 def measured(pairs: Sequence[SupportPair], log_odds: Floats, *, reads: bool) -> Floats:
-    """Return the text features (N, F); where an aligner that ``reads`` finds some support, contrasts do not count."""
+    """Return the text features (N, F); beside an aligner that ``reads``, the ledger says which contrasts count."""
     rarity = packaged_rarity()
     rows = []
     contexts: dict[tuple[str, ...], tuple[EvidenceIndex, ContextChunks, ContextLexicon]] = {}
@@ -97,9 +97,9 @@ def measured(pairs: Sequence[SupportPair], log_odds: Floats, *, reads: bool) -> 
             contexts = {pair.passages: (index, chunks, ContextLexicon.from_passages(pair.passages))}
         index, chunks, lexicon = contexts[pair.passages]
         best = index.best(pair.claim, BEST_CHUNKS)
-        outweighed = reads and logit > CONTRASTS_BELOW
+        read = logit if reads else None
         found = text_features(
-            pair.claim, logit=logit, outweighed=outweighed, chunks=chunks, best=best, lexicon=lexicon, rarity=rarity
+            pair.claim, logit=logit, read=read, chunks=chunks, best=best, lexicon=lexicon, rarity=rarity
         )
         rows.append(list(found.values.values()))
     return np.array(rows)
@@ -107,13 +107,13 @@ def measured(pairs: Sequence[SupportPair], log_odds: Floats, *, reads: bool) -> 
 
 def systems_of(X: Floats, packaged: Floats, y: NDArray[np.int64], sources: Sequence[str]) -> Mapping[str, Floats]:
     """Return the scores (N,) of each system."""
-    schema = feature_schema("syncheck.v4", ())
+    schema = feature_schema("syncheck.v5", ())
     names, alone = schema.names, single_scores(X, schema)
     found = {name: alone[name] for name in OVERLAPS if name in alone}
     found |= {"aligner": packaged, "aligner, log-odds": alone["align_logit"]}
     parts = {
-        "counting": [name for name in names if not name.startswith("contrast_") and name != "agreement"],
-        "and agreement": [name for name in names if not name.startswith("contrast_")],
+        "counting": [name for name in names if name not in ("contrasts", "closeness")],
+        "and closeness": [name for name in names if name != "contrasts"],
         "and contrasts": names,
         "the same without the network": [name for name in names if name != "align_logit"],
     }

@@ -3,7 +3,7 @@
     python benchmarks/first_tries.py --half open
 
 Scores both sentences of each hand-written pair of ``first_tries.jsonl`` as the whole answer to its question, with the
-bundled generic monitor, one saved in ``--monitor`` for the kit's model, or an ``--aligner`` alone. A pair is ordered
+bundled verifier, one saved in ``--monitor``, or an ``--aligner`` alone. A pair is ordered
 rightly if the supported sentence has the higher score; a tie counts one half. A supported sentence is on the right
 side from the threshold upwards, an unsupported one below it. A sentence without a score is never right. Intervals are
 95 %, from a bootstrap over contexts. The closed half is for the last measurement alone: nothing may be chosen on it.
@@ -26,13 +26,12 @@ import torch
 from machine import describe_machine
 from numpy.typing import NDArray
 
-from syncheck import Monitor
+from syncheck import Verifier
 from syncheck.aligners import load_aligner
 from syncheck.base.errors import InputError, SyncheckError
 from syncheck.base.files import field
 from syncheck.evaluation.metrics import BootstrapSamples, bootstrap_interval
 from syncheck.evaluation.tables import aligned, with_interval
-from syncheck.kit import kit_language_model, load_kit
 from syncheck.labelling.responses import read_records
 
 DATA = Path(__file__).with_name("first_tries.jsonl")
@@ -103,11 +102,14 @@ def _pair(record: dict[str, object], place: str) -> Pair:
     return Pair(**texts, context=tuple(context))
 
 
-def score_pairs(monitor: Monitor, pairs: Sequence[Pair]) -> Floats:
+def score_pairs(verifier: Verifier, pairs: Sequence[Pair]) -> Floats:
     """Return the scores of the supported and the unsupported sentences, (P, 2); NaN for one without a score."""
-    prompts = [monitor.prompt(question=p.question, context=p.context) for p in pairs]
-    sentences = [[text] for column in ("supported", "unsupported") for text in (getattr(p, column) for p in pairs)]
-    reports = monitor.score_batch(prompts * 2, sentences=sentences)
+    records = (
+        {"question": p.question, "passages": p.context, "sentences": [getattr(p, column)]}
+        for column in ("supported", "unsupported")
+        for p in pairs
+    )
+    reports = verifier.check_many(records)
     found = [next((s.score for s in report.sentences), None) for report in reports]
     return np.array([np.nan if score is None else score for score in found]).reshape(2, -1).T
 
@@ -172,20 +174,17 @@ def wrong(pairs: Sequence[Pair], scores: Floats, judged: Judged) -> list[str]:
     ]
 
 
-def _monitor(saved: Path | None, aligner: str | None) -> Monitor:
-    if saved is None and aligner is None:
-        return load_kit("generic")
-    model, tokenizer = kit_language_model()
+def _verifier(saved: Path | None, aligner: str | None) -> Verifier:
     if saved is None:
-        return Monitor(model, tokenizer, aligner=load_aligner(str(aligner)))
-    return Monitor.from_pretrained(saved, model=model, tokenizer=tokenizer, aligner=load_aligner(aligner or "bundled"))
+        return Verifier(None if aligner is None else load_aligner(aligner))
+    return Verifier.from_pretrained(saved, aligner=load_aligner(aligner or "bundled"))
 
 
 def main(words: Sequence[str] | None = None) -> None:
     """Score the pairs and print the results."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--half", choices=(*get_args(Half), "both"), default="open", help="(%(default)s)")
-    parser.add_argument("--monitor", type=Path, metavar="DIR", help="saved monitor; that of the kit without it")
+    parser.add_argument("--monitor", type=Path, metavar="DIR", help="saved verifier; the bundled one without it")
     parser.add_argument("--aligner", metavar="NAME", help="the monitor's, or with that bundled for it, or alone")
     parser.add_argument("--threshold", type=float, default=THRESHOLD, help="(%(default)s)")
     parser.add_argument("--data", type=Path, default=DATA, metavar="FILE", help="other pairs (%(default)s)")
@@ -195,15 +194,15 @@ def main(words: Sequence[str] | None = None) -> None:
     args = parser.parse_args(words)
     try:
         pairs = load_pairs(args.data, args.half)
-        monitor = _monitor(args.monitor, args.aligner)
-        scores = score_pairs(monitor, pairs)
+        verifier = _verifier(args.monitor, args.aligner)
+        scores = score_pairs(verifier, pairs)
     except SyncheckError as error:
         sys.exit(f"stopped: {error}")
     judged = judge(scores, args.threshold)
     known = describe_machine("cpu", torch.get_num_threads(), "wall-clock")
     contexts, relations = len({p.context_id for p in pairs}), Counter(p.relation for p in pairs)
     print(", ".join(known[name] for name in ("date", "chip", "threads", "versions")))
-    name = args.monitor or monitor.name or f"aligner {args.aligner}"
+    name = args.monitor or verifier.name or f"aligner {args.aligner}"
     print(f"monitor {name}; half {args.half}: {len(pairs)} pairs, {contexts} contexts")
     print(", ".join(f"{count} {name}" for name, count in relations.items()), end="; ")
     print(f"threshold {args.threshold:g}; {RESAMPLES} resamples of contexts, seed {args.seed}\n")

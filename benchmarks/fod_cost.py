@@ -40,8 +40,8 @@ from transformers import PreTrainedModel
 from turns import CLOCKS, Pause, loaded_objects_aside, take_turns
 from workload import SHAPES, Subject, bundled_subject, question_prompt, random_subject
 
-from fod import FODConfig, FODGenerator
-from fod.config import DEFAULTS
+from fod import FODGenerator, RepairConfig
+from fod.config import REPAIR
 from syncheck import Monitor, RagPrompt
 from syncheck.signals import Branch
 
@@ -264,9 +264,9 @@ def _writers(subject: Subject, new_tokens: int) -> dict[str, Callable[[RagPrompt
         PLAIN: partial(plain, model=subject.twin().model),
         MONITORED: partial(monitored, monitor=subject.twin().full),
     }
-    for alpha in dict.fromkeys((0.0, DEFAULTS.alpha)):
+    for alpha in dict.fromkeys((0.0, REPAIR.alpha)):
         twin = subject.twin()
-        config = FODConfig(propose="branch", alpha=alpha)
+        config = RepairConfig(alpha=alpha)
         decoder = FODGenerator(twin.model, twin.tokenizer, twin.full, config=config)
         writers[f"FOD with branches, alpha {alpha:g}"] = partial(branching, decoder=decoder)
     return writers

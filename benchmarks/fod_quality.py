@@ -68,7 +68,7 @@ from quality_prompts import SEED, Question, questions_of, wikipedia_questions
 from quality_tables import Answers, cut_table, differences_table, figures_table, layout_of_table_2
 from tqdm import tqdm
 
-from fod.config import DEFAULTS
+from fod.config import REPAIR
 from syncheck import __version__
 from syncheck.report.plots import check_plot
 
@@ -352,13 +352,13 @@ def main() -> None:
         log,
         workers=args.workers,
         only=args.decoders,
-        also=[] if args.curve is None else [branching_key(DEFAULTS.alpha)],
+        also=[] if args.curve is None else [branching_key(REPAIR.alpha)],
         source=source,
     )
     report_on(bench, answers, candidates, args.plot)
     if args.curve is not None:
         limits = bench.setup.limits
-        drawn = curves(answers, own=branch_threshold(bench), thresholds=limits.branch_thresholds, alpha=DEFAULTS.alpha)
+        drawn = curves(answers, own=branch_threshold(bench), thresholds=limits.branch_thresholds, alpha=REPAIR.alpha)
         plot_curves(drawn, args.curve)
     if args.sweep:
         found = {

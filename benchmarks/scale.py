@@ -42,11 +42,13 @@ def measured(context: int, answer: int, batch_tokens: int | None, count: int, cl
     import torch
     from workload import Subject, make_job
 
+    from syncheck import Monitor
+    from syncheck.aligners import BundledAligner
     from syncheck.corpus import Line, RecordScorer
-    from syncheck.kit import load_kit
+    from syncheck.kit import kit_language_model
 
     torch.set_num_threads(1)
-    kit = load_kit("generic-bundled")
+    kit = Monitor(*kit_language_model(), aligner=BundledAligner.load())
     job = make_job(Subject("kit", kit, kit), context=context, tokens=answer, batch=count + 1, seed=SEED)
     lines = [
         Line(

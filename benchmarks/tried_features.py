@@ -25,7 +25,7 @@ from tqdm import tqdm
 
 from syncheck.aligners import Aligner, BundledAligner
 from syncheck.evaluation import System, auroc_table, out_of_fold_scores
-from syncheck.kit import load_kit
+from syncheck.kit import kit_language_model
 from syncheck.labelling.responses import LabelledResponse
 from syncheck.monitor import Monitor
 from syncheck.signals import token_statistics
@@ -131,7 +131,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--repeats", type=int, default=3)
     args = parser.parse_args(argv)
     measured = read_parquet(args.features)
-    monitor, aligner = load_kit("generic-bundled"), BundledAligner.load()
+    aligner = BundledAligner.load()
+    monitor = Monitor(*kit_language_model(), aligner=aligner)
     rows: list[Columns] = [NOTHING] * len(measured.texts)
     for index, record in enumerate(tqdm(measured.records, desc="responses", unit=" responses")):
         own = np.flatnonzero(measured.owners == index)

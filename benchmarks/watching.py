@@ -21,8 +21,8 @@ from typing import Literal, TypeVar, get_args
 import torch
 from machine import describe_machine
 
-from syncheck import Monitor, RagPrompt, load_kit
-from syncheck.kit import KitPurpose, demo_questions
+from syncheck import Monitor, RagPrompt, Verifier, load_kit
+from syncheck.kit import KitPurpose, demo_questions, kit_language_model
 from syncheck.results import Verified
 
 Result = TypeVar("Result")
@@ -71,7 +71,9 @@ def seconds(run: Callable[[], Result]) -> tuple[float, Result]:
 
 def compare(purpose: KitPurpose, text: str, pieces: Sequence[str], rounds: int, way: int | Way) -> None:
     """Let one monitor score and watch in turns, and print; a number is that of sentences scored together."""
-    monitor, first = load_kit(purpose), demo_questions()[0]
+    loaded, first = load_kit(purpose), demo_questions()[0]
+    is_text = isinstance(loaded, Verifier)
+    monitor = Monitor(*kit_language_model(), aligner=loaded.aligner) if is_text else loaded
     prompt = monitor.prompt(question=first.question, context=first.passages)
     ratios, name = [], f"{purpose}, " + (f"{way} at once" if isinstance(way, int) else way)
 

@@ -1,18 +1,18 @@
-"""Configuration of FOD: parameters with their defaults, and checks of given values."""
+"""Parameters of the search and of repair with their defaults, and checks of given values."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Literal
 
-from syncheck import Monitor, RagPrompt, Report, RiskControlledThreshold, SentenceScore
-from syncheck.base.errors import InputError, NotReadyError, WrongTypeError
+from syncheck import RagPrompt, Report, SentenceScore
+from syncheck.base.errors import InputError, WrongTypeError
 
 ABSTENTION = "The passages do not let me say more."
-"""Text with which an abstaining answer ends, or of which it consists."""
+"""Text of an answer of which no sentence passed, and end of one that abstains from more."""
 
 Threshold = float | Literal["calibrated"]
 """A score in [0, 1], or ``"calibrated"`` for the one that ``syncheck calibrate --risk`` chose and saved with the
@@ -83,8 +83,8 @@ def _number(value: object, name: str) -> float:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FODConfig:
-    """Parameters of Algorithm 1 (paper, section 3.3) and of repair by branching.
+class DecoderConfig:
+    """Parameters that the search and repair share.
 
     Raises
     ------
@@ -94,57 +94,25 @@ class FODConfig:
         If a value is not a number where one is expected.
     """
 
-    propose: Literal["sample", "branch"] = "sample"
-    """Response to a greedy sentence below tau_1. ``sample``: the paper's search over sampled sentences, until the
-    answer ends. ``branch``: the sentence is rewritten from its least certain tokens, or hidden, and decoding is greedy
-    again. It is not random; see :func:`fod.repair`."""
     backtrack_threshold: Threshold | None = None
-    """tau_1 in [0, 1]: the first greedy sentence that scores lower is taken back. None takes the monitor's own,
+    """tau_1 in [0, 1]: a greedy sentence that scores lower is taken back. None takes the monitor's own,
     ``"calibrated"`` the score that ``syncheck calibrate --risk`` chose, below which no sentence is then released. See
-    :class:`fod.Thresholds` for what this guarantees, and why the search of stage 2 is outside the guarantee."""
+    :class:`fod.Thresholds` for what this guarantees, and why samples and branches are outside the guarantee."""
     prune_threshold: Threshold | None = None
     """tau_2 in [0, 1]: a sampled sentence or a branch that scores lower is dropped. None and ``"calibrated"`` as for
-    tau_1; with ``branch``, None takes tau_1 if that is higher. A tau_2 below tau_1 is allowed, since Algorithm 1
-    compares each with other sentences (the README of the published code has 0.8 and 0.7): what replaces a rejected
-    sentence may then score lower than the greedy sentences before it, and even than the rejected one."""
-    beam_size: int = 2
-    """K: number of beams kept after each round (paper, Table 2)."""
-    samples_per_step: int = 6
-    """S: number of sentences sampled in a round; each beam gets ceil(S / K) (paper, Table 2)."""
-    share_samples: bool = False
-    """True divides S among the beams of the round, instead of giving ceil(S / K) to each as in the paper: a round with
-    one beam, such as the first, then samples S sentences."""
-    temperature: float = 0.9
-    """Sampling temperature of stage 2, above 0 (published code; the paper gives none)."""
-    top_p: float = 0.95
-    """Nucleus of stage 2, in (0, 1] (published code)."""
+    tau_1; in repair, None takes tau_1 if that is higher. A tau_2 below tau_1 is allowed, since Algorithm 1 compares
+    each with other sentences (the README of the published code has 0.8 and 0.7): what replaces a rejected sentence may
+    then score lower than the greedy sentences before it, and even than the rejected one."""
     sample_first: bool = False
-    """True also samples the sentences that are otherwise greedy: those of stage 1, and with ``branch`` all but the
-    branches; with ``temperature`` and ``top_p``."""
-    until: Literal["any", "all"] = "any"
-    """Stop when any kept beam has ended (the paper's choice), or when all have."""
-    alpha: float = 0.25
-    """With ``branch``: strength, at least 0, with which the context's influence on tokens is amplified; 0 turns it off
-    (Shi et al., 2024, "Trusting your evidence", section 4). Scores are those of the raw logits."""
-    plausibility: float = 0.02
-    """With ``branch``: share, in [0, 1], of the likeliest token's probability with the context; tokens below it are
-    excluded."""
-    branches: int = 4
-    """With ``branch``: number of tokens of a sentence that are replaced, each in a copy of it, besides the first."""
-    cuts: int = 2
-    """With ``branch``: number of further tokens at which the sentence is cut short, where a full stop is plausible."""
-    repair_from: float = 0.25
-    """With ``branch``: geometric mean, in [0, 1], of the probabilities of a greedy sentence's tokens below which no
-    branches are tried: the model guesses there, and the sentence is hidden at once. 0 always tries them."""
-    max_skips: int = 2
-    """With ``branch``: number of sentences of an answer that may be hidden: the model continues after them, but they
-    are left out of the answer."""
-    exact_names: bool | None = None
+    """True also samples the sentences that are otherwise greedy, with ``temperature`` and ``top_p``: those of stage 1,
+    and in repair all but the branches."""
+    temperature: float = 0.9
+    """Temperature of sampled sentences, above 0 (published code; the paper gives none)."""
+    top_p: float = 0.95
+    """Nucleus of sampled sentences, in (0, 1] (published code)."""
+    exact_names: bool = False
     """True also rejects sentences with a name that is nearly, but not quite, a name of the passages; see
-    :func:`fod.altered_names`. None: only with ``branch``, since Algorithm 1 decides by scores alone."""
-    clear_pronouns: bool = True
-    """With ``branch``: True also rejects sentences that open with a pronoun whose noun is hidden; see
-    :func:`fod.loose_pronoun`."""
+    :func:`fod.altered_names`. False in the search, since Algorithm 1 decides by scores alone; True in repair."""
     lookup: int = 16
     """Largest number of tokens that are drafted from the passages and read in one forward pass; 0 turns this off. It
     saves time and does not change what is decoded; see :class:`syncheck.decoding.PromptLookup`."""
@@ -153,120 +121,87 @@ class FODConfig:
     on_exhausted: OnExhausted = "stop"
     """Action when no continuation of a round passes; Algorithm 1 stops there."""
     message: str = ABSTENTION
-    """Text with which an abstaining answer ends."""
+    """Text of an answer of which no sentence passed, and end of one that abstains from more; an empty string leaves
+    the answer as it is."""
     max_retries: int = 4
     """How often one answer may ask a callable ``on_exhausted`` for another prompt."""
 
     def __post_init__(self) -> None:
         for name in ("backtrack_threshold", "prune_threshold"):
             check_threshold(getattr(self, name), name)
-        for name in ("beam_size", "samples_per_step", "branches", "max_sentences", "max_retries"):
+        for name in ("max_sentences", "max_retries"):
             check_count(getattr(self, name), name)
-        for name in ("cuts", "max_skips", "lookup"):
-            check_count(getattr(self, name), name, least=0)
+        check_count(self.lookup, "lookup", least=0)
         check_sampling(temperature=self.temperature, top_p=self.top_p)
-        check_strength(self.alpha, "alpha")
-        check_share(self.plausibility, "plausibility")
-        check_share(self.repair_from, "repair_from")
-        if self.propose not in ("sample", "branch"):
-            raise InputError(f"propose must be 'sample' or 'branch'; found {self.propose!r}")
-        if self.until not in ("any", "all"):
-            raise InputError(f"until must be 'any' or 'all'; found {self.until!r}")
         if not callable(self.on_exhausted) and self.on_exhausted not in ("stop", "abstain", "annotate"):
             raise InputError(
                 f"on_exhausted must be 'stop', 'abstain', 'annotate' or a callable; found {self.on_exhausted!r}"
             )
 
-    @property
-    def keeps_names(self) -> bool:
-        """True if a sentence with an altered name does not pass."""
-        return self.propose == "branch" if self.exact_names is None else self.exact_names
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FODConfig(DecoderConfig):
+    """Parameters of Algorithm 1 (paper, section 3.3): the sentences after the first failing one are searched for."""
+
+    beam_size: int = 2
+    """K: number of beams kept after each round (paper, Table 2)."""
+    samples_per_step: int = 6
+    """S: number of sentences sampled in a round; each beam gets ceil(S / K) (paper, Table 2)."""
+    share_samples: bool = False
+    """True divides S among the beams of the round, instead of giving ceil(S / K) to each as in the paper: a round with
+    one beam, such as the first, then samples S sentences."""
+    until: Literal["any", "all"] = "any"
+    """Stop when any kept beam has ended (the paper's choice), or when all have."""
+
+    def __post_init__(self) -> None:
+        DecoderConfig.__post_init__(self)  # super() fails in a dataclass with slots
+        for name in ("beam_size", "samples_per_step"):
+            check_count(getattr(self, name), name)
+        if self.until not in ("any", "all"):
+            raise InputError(f"until must be 'any' or 'all'; found {self.until!r}")
 
     def samples_per_beam(self, beams: int) -> int:
         """Return the number of samples for each beam of a round: ceil(S / K), or ceil(S / beams) if they are shared."""
         return -(-self.samples_per_step // (beams if self.share_samples else self.beam_size))
 
 
-DEFAULTS = FODConfig()
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RepairConfig(DecoderConfig):
+    """Parameters of repair by branching: a failing sentence is rewritten from its least certain tokens, or hidden.
+
+    Decoding is greedy again after it, and not random; see :func:`fod.repair`.
+    """
+
+    exact_names: bool = True
+    """As in the search, but True."""
+    alpha: float = 0.25
+    """Strength, at least 0, with which the context's influence on tokens is amplified; 0 turns it off (Shi et al.,
+    2024, "Trusting your evidence", section 4). Scores are those of the raw logits."""
+    plausibility: float = 0.02
+    """Share, in [0, 1], of the likeliest token's probability with the context; tokens below it are excluded, unless
+    processors of ``generate`` exclude all the others."""
+    branches: int = 4
+    """Number of tokens of a sentence that are replaced, each in a copy of it, besides the first."""
+    cuts: int = 2
+    """Number of further tokens at which the sentence is cut short, where a full stop is plausible."""
+    repair_from: float = 0.25
+    """Geometric mean, in [0, 1], of the probabilities of a greedy sentence's tokens below which no branches are tried:
+    the model guesses there, and the sentence is hidden at once. 0 always tries them."""
+    max_skips: int = 2
+    """Number of sentences of an answer that may be hidden: the model continues after them, but they are left out of
+    the answer."""
+    clear_pronouns: bool = True
+    """True also rejects sentences that open with a pronoun whose noun is hidden; see :func:`fod.loose_pronoun`."""
+
+    def __post_init__(self) -> None:
+        DecoderConfig.__post_init__(self)
+        check_count(self.branches, "branches")
+        for name in ("cuts", "max_skips"):
+            check_count(getattr(self, name), name, least=0)
+        check_strength(self.alpha, "alpha")
+        check_share(self.plausibility, "plausibility")
+        check_share(self.repair_from, "repair_from")
+
+
+SEARCH, REPAIR = FODConfig(), RepairConfig()
 """The default parameters; the default thresholds are those of :class:`syncheck.MonitorConfig`."""
-
-
-@dataclass(frozen=True, slots=True)
-class Thresholds:
-    """Scores that the released sentences of a decoder must reach.
-
-    Notes
-    -----
-    The guarantee is for sentences like those of the calibration, released one by one, each because its own score
-    reaches the threshold: with probability ``guarantee.confidence``, at most ``guarantee.risk`` of them are unfaithful.
-    Without ``guarantee.one_per_question``, it assumes that the sentences of the calibration were independent of each
-    other. Decoders that stop early select further: backtracking releases only sentences before the first lower one, and
-    abstention only those of answers without any lower one. These are subsets of the sentences that the guarantee is
-    about, and it says nothing about a subset alone. The search of FOD's stage 2 is outside the guarantee, since it
-    samples several sentences and keeps the best: the more are tried, the more reach the threshold by luck. So are
-    branches. Sentences that claim nothing have no score and always pass. A stream with ``reveal="immediate"`` shows
-    sentences before they are scored; only those that it does not retract count as released.
-    """
-
-    backtrack: float
-    """tau_1 in [0, 1], for greedy sentences; for all sentences if the decoder has only one threshold."""
-    prune: float | None = None
-    """tau_2 in [0, 1], for sampled sentences and branches. None if the decoder has neither: an answer then ends where
-    stage 1 backtracks."""
-    guarantee: RiskControlledThreshold | None = None
-    """The guarantee of a threshold requested as ``"calibrated"``; both thresholds are then at least
-    ``guarantee.threshold``. None if none was requested."""
-
-
-def search_thresholds(monitor: Monitor, config: FODConfig) -> Thresholds:
-    """Return tau_1 and tau_2 of a search.
-
-    If either is ``"calibrated"``, every released sentence must reach the guaranteed score: a lower threshold of the
-    monitor is raised to it, and a lower number raises InputError.
-    """
-    asked, saved = (config.backtrack_threshold, config.prune_threshold), monitor.config
-    guarantee = _guarantee_of(monitor) if "calibrated" in asked else None
-    if guarantee is not None and config.on_exhausted == "annotate":
-        raise InputError(
-            "on_exhausted='annotate' keeps sentences below the thresholds, but 'calibrated' guarantees that there are "
-            "none; choose another on_exhausted, or pass numbers as thresholds"
-        )
-    tau_1 = _chosen("backtrack_threshold", config.backtrack_threshold, saved.backtrack_threshold, guarantee)
-    tau_2 = _chosen("prune_threshold", config.prune_threshold, saved.prune_threshold, guarantee)
-    if config.propose == "branch" and config.prune_threshold is None:
-        tau_2 = max(tau_1, tau_2)
-    return Thresholds(tau_1, tau_2, guarantee)
-
-
-def single_threshold(monitor: Monitor, *, threshold: Threshold | None) -> Thresholds:
-    """Return the single threshold of a decoder that samples nothing, as :func:`search_thresholds` does."""
-    check_threshold(threshold, "threshold")
-    guarantee = _guarantee_of(monitor) if threshold == "calibrated" else None
-    return Thresholds(_chosen("threshold", threshold, monitor.config.backtrack_threshold, guarantee), None, guarantee)
-
-
-def _guarantee_of(monitor: Monitor) -> RiskControlledThreshold:
-    aggregator = monitor.aggregator
-    guarantee = None if aggregator is None else aggregator.calibrated_threshold
-    if aggregator is None or guarantee is None:
-        raise NotReadyError(
-            "the monitor has no calibrated threshold: it was not calibrated, or with a risk of none; run `syncheck "
-            "calibrate --risk R --confidence C --output DIR` on held-out data and use the monitor that it saves, or "
-            "pass a number"
-        )
-    return replace(guarantee, threshold=float(aggregator.at_prior(guarantee.threshold)))
-
-
-def _chosen(name: str, given: Threshold | None, saved: float, guarantee: RiskControlledThreshold | None) -> float:
-    if guarantee is None:
-        return saved if given is None else float(given)
-    if given == "calibrated":
-        return guarantee.threshold
-    if given is None:
-        return max(saved, guarantee.threshold)
-    if float(given) < guarantee.threshold:
-        raise InputError(
-            f"with a threshold of 'calibrated' every sentence must reach {guarantee.threshold}; found {name}={given}. "
-            "Leave it out, raise it, or pass 'calibrated' for both"
-        )
-    return float(given)

@@ -1,22 +1,25 @@
-"""Drafts: an answer while it is written, the search that continues it, and the part shown to a reader."""
+"""Drafts: an answer while it is written, in parts, and the search or repair that continues it."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import replace
-from itertools import takewhile
 
 import torch
 
-from fod.branch import BranchProposer, full_stop_of, repair
-from fod.config import FODConfig, Thresholds
+from fod.branch_proposer import BranchProposer, full_stop_of
+from fod.config import FODConfig, RepairConfig
 from fod.drop_in import plan_within
-from fod.propose import SentenceProposer
-from fod.search import best_of, trace_of, walk
-from fod.types import Beam, Progress, SearchResult
+from fod.proposers import SentenceProposer
+from fod.repair import repair, repair_trace_of
+from fod.returning import Returning
+from fod.reveals import Reveal
+from fod.search import trace_of, walk
+from fod.thresholds import Thresholds
+from fod.types import Progress, SearchResult
 from syncheck import Event, Monitor, RagPrompt, Report, RetractEvent, SentenceEvent, SentenceScore
-from syncheck.decoding import GenerationSetup, Returning, check_reach
+from syncheck.decoding import GenerationSetup, check_reach
 from syncheck.results import TraceNode
 from syncheck.results.types import Query, TokenSignals
 
@@ -103,63 +106,6 @@ class Draft:
         return list(dict.fromkeys(known)).index(prompt.passages[passage])
 
 
-Reveal = Callable[[Progress], list[SentenceEvent | RetractEvent]]
-"""Function that returns the events for a reader after a step of a search; a new one is created for each search."""
-
-
-class VerifiedReveal:
-    """Shows the sentences that all beams share, which are sure to be part of the answer.
-
-    Called with the :class:`fod.Progress` after each step of a search; returns events.
-    """
-
-    def __init__(self) -> None:
-        self._shown = 0
-
-    def __call__(self, progress: Progress) -> list[SentenceEvent | RetractEvent]:
-        """Return the events of the sentences that have become certain."""
-        first, *others = progress.beams
-        shared = min([_common(first.sentences, beam.sentences) for beam in others], default=len(first.sentences))
-        before, self._shown = self._shown, max(self._shown, shared)
-        return list(_events(first, before, shared))
-
-
-class ImmediateReveal:
-    """Shows the best answer so far after every step, and retracts sentences that are no longer part of it.
-
-    Called with the :class:`fod.Progress` after each step of a search; returns events.
-    """
-
-    def __init__(self) -> None:
-        self._shown: tuple[SentenceScore, ...] = ()
-        self._reason: str | None = None  # why what is shown is taken back, where it was only tried
-
-    def __call__(self, progress: Progress) -> list[SentenceEvent | RetractEvent]:
-        """Return the events that turn the answer that was shown into the best one."""
-        events: list[SentenceEvent | RetractEvent] = []
-        tried = () if progress.tried is None else (progress.tried,)
-        for beam in (*tried, best_of(progress.beams)):
-            kept = _common(self._shown, beam.sentences)
-            if self._shown[kept:]:
-                reason = self._reason or "another continuation has a higher score"
-                events.append(RetractEvent(self._shown[kept:], reason))
-            events += _events(beam, kept, len(beam.sentences))
-            self._shown, self._reason = beam.sentences, progress.reason if beam is progress.tried else None
-        return events
-
-
-def _events(beam: Beam, start: int, stop: int) -> list[SentenceEvent]:
-    return [
-        SentenceEvent.of(sentence, beam.token_ids, beam.text, marked=index in beam.marked)
-        for index, sentence in enumerate(beam.sentences[start:stop], start)
-    ]
-
-
-def _common(one: Sequence[SentenceScore], other: Sequence[SentenceScore]) -> int:
-    """Return the number of sentences that both begin with: the same objects, not only the same words."""
-    return sum(1 for _ in takewhile(lambda pair: pair[0] is pair[1], zip(one, other, strict=False)))
-
-
 class Writing:
     """Answer that is being written: its parts so far, and the prompt of the next.
 
@@ -171,7 +117,7 @@ class Writing:
         monitor: Monitor,
         prompt: RagPrompt,
         plan: GenerationSetup,
-        config: FODConfig,
+        config: FODConfig | RepairConfig,
         thresholds: Thresholds,
         generator: torch.Generator,
     ) -> None:
@@ -202,7 +148,7 @@ class Writing:
         with self._monitor.session(prompt) as watched:
             plan = plan_within(self._plan, limit)
             propose: SentenceProposer | BranchProposer
-            if config.propose == "branch":
+            if isinstance(left, RepairConfig):
                 propose = BranchProposer(
                     watched, plan, left, full_stop=full_stop_of(self._monitor.tokenizer), generator=self._generator
                 )
@@ -231,7 +177,10 @@ class Writing:
         self.rejected = tuple(s for c in result.rounds[-1].candidates for s in c.sentences) if result.rounds else ()
         self.response_ids = [*draft.token_ids, *propose.response_ids(result.beam)]
         self.sampled_tokens += propose.sampled_tokens
-        self.trace += trace_of(result, self._config, self._thresholds)
+        if isinstance(self._config, RepairConfig):
+            self.trace += repair_trace_of(result, self._thresholds)
+        else:
+            self.trace += trace_of(result, self._config, self._thresholds)
         self.parts += 1
         draft.add(part)
 

@@ -26,10 +26,11 @@ from transformers.generation import (
 )
 from transformers.utils import ModelOutput
 
-from fod.config import Thresholds
+from fod.returning import Returning
+from fod.thresholds import Thresholds
 from syncheck import EndEvent, Event, Monitor, NoticeEvent, RagPrompt, Report, SentenceEvent, SentenceScore
 from syncheck.base.errors import InputError, WrongTypeError
-from syncheck.decoding import GenerationSetup, Returning, Row, check_reach, generation_setup, prepare_generation
+from syncheck.decoding import GenerationSetup, Row, check_reach, generation_setup, prepare_generation
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -51,7 +52,8 @@ class GeneratorOutput(ModelOutput):  # type: ignore[misc]
     dropped : tuple of SentenceScore
         Sentences that were written and taken back, with the positions where they began.
     message : str or None
-        Text at the end of ``sequences``, after the response, that the model did not write.
+        Text at the end of the response, in ``sequences`` as in ``report.response``, that the model did not write and
+        that belongs to no sentence.
     thresholds : Thresholds or None
         The scores that the report's sentences reach; None for a decoder without thresholds.
     """

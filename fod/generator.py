@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from fod.config import DEFAULTS, FODConfig, RetryRequest, Threshold, search_thresholds
-from fod.draft import ImmediateReveal, Reveal, VerifiedReveal, Writing
+from fod.config import REPAIR, SEARCH, FODConfig, RepairConfig, RetryRequest, Threshold
+from fod.draft import Writing
 from fod.drop_in import AnswerGenerator, GeneratorOutput
+from fod.reveals import ImmediateReveal, Reveal, VerifiedReveal
+from fod.thresholds import decoder_thresholds
 from fod.types import SearchResult
 from syncheck import Event, Monitor, NoticeEvent, RagPrompt, Report
 from syncheck.base.errors import InputError, NotReadyError, WrongTypeError
@@ -52,13 +54,16 @@ class FODGenerator(AnswerGenerator[FODOutput]):
     model, tokenizer, monitor
         A trained monitor, with its model and tokenizer.
     config
-        Parameters of the search; None takes the defaults.
-    backtrack_threshold, prune_threshold, beam_size, samples_per_step, propose
+        What follows a greedy sentence below tau_1: a :class:`fod.FODConfig` searches over sampled sentences until the
+        answer ends; a :class:`fod.RepairConfig` rewrites the sentence from its least certain tokens, or hides it.
+    propose
+        ``"sample"`` and ``"branch"`` stand for the default config of the search and of repair.
+    backtrack_threshold, prune_threshold, beam_size, samples_per_step
         Replace those of the config; None keeps them.
 
     Attributes
     ----------
-    config : FODConfig
+    config : FODConfig or RepairConfig
         The parameters.
     thresholds : Thresholds
         The thresholds with this monitor, as numbers.
@@ -68,7 +73,8 @@ class FODGenerator(AnswerGenerator[FODOutput]):
     NotReadyError
         If the monitor has no aggregator, or no calibrated threshold where one is requested.
     InputError
-        If a parameter is outside its range; if a threshold is below the guarantee that the other one requests, or
+        If a parameter is outside its range, or not one of the config; if ``propose`` is unknown or contradicts the
+        config; if a threshold is below the guarantee that the other one requests, or
         ``on_exhausted="annotate"`` would release sentences below it; or if model and monitor do not belong together.
     WrongTypeError
         If a parameter has the wrong type.
@@ -91,28 +97,28 @@ class FODGenerator(AnswerGenerator[FODOutput]):
         tokenizer: PreTrainedTokenizerBase,
         monitor: Monitor,
         *,
-        config: FODConfig | None = None,
+        config: FODConfig | RepairConfig | None = None,
+        propose: Literal["sample", "branch"] | None = None,
         backtrack_threshold: Threshold | None = None,
         prune_threshold: Threshold | None = None,
         beam_size: int | None = None,
         samples_per_step: int | None = None,
-        propose: Literal["sample", "branch"] | None = None,
     ) -> None:
         super().__init__(model, tokenizer, monitor)
-        if not isinstance(config, FODConfig | None):
-            raise WrongTypeError(f"config must be a FODConfig or None; found {type(config).__name__}")
+        if not isinstance(config, FODConfig | RepairConfig | None):
+            raise WrongTypeError(f"config must be a FODConfig, a RepairConfig or None; found {type(config).__name__}")
         if monitor.aggregator is None:
             raise NotReadyError("the monitor has no aggregator, so no sentence has a score; train one with Monitor.fit")
         require_rewindable(model)
-        given: dict[str, Any] = {
+        named: dict[str, Any] = {
             "backtrack_threshold": backtrack_threshold,
             "prune_threshold": prune_threshold,
             "beam_size": beam_size,
             "samples_per_step": samples_per_step,
-            "propose": propose,
         }
-        self.config = replace(config or DEFAULTS, **{k: value for k, value in given.items() if value is not None})
-        self.thresholds = search_thresholds(monitor, self.config)
+        given = {name: value for name, value in named.items() if value is not None}
+        self.config = replace(_config_of(config, propose, given), **given)
+        self.thresholds = decoder_thresholds(monitor, self.config)
 
     def stream(
         self, prompt: RagPrompt, *, seed: int = 0, reveal: Literal["verified", "immediate"] = "verified", **kwargs: Any
@@ -160,9 +166,12 @@ class FODGenerator(AnswerGenerator[FODOutput]):
                 break
             writing.prompt = reply
         ids, message = writing.response_ids, None
+        stop = "handed_over" if callable(self.config.on_exhausted) and reply else "abstained"
+        if not reply and not report.response.strip() and result.stop in ("nothing_passed", "backtracked"):
+            reply = self.config.message
         if reply:
-            report = replace(report, stop="abstained" if self.config.on_exhausted == "abstain" else "handed_over")
             message = reply if not report.response else f" {reply.lstrip()}"
+            report = replace(report, response=report.response + message, stop=stop)
             added = self.tokenizer(message, add_special_tokens=False)["input_ids"]
             ids = [*ids, *added]
             yield NoticeEvent(message, tuple(added))
@@ -195,6 +204,24 @@ class FODGenerator(AnswerGenerator[FODOutput]):
         return reply
 
 
+def _config_of(
+    config: FODConfig | RepairConfig | None, propose: str | None, given: Mapping[str, object]
+) -> FODConfig | RepairConfig:
+    """Return the config, or the default that ``propose`` stands for; refuse parameters that it lacks."""
+    if propose not in (None, "sample", "branch"):
+        raise InputError(f"propose must be 'sample' or 'branch'; found {propose!r}")
+    default = REPAIR if propose == "branch" else SEARCH
+    if propose is not None and not isinstance(config, type(default) | None):
+        raise InputError(f"propose={propose!r} contradicts a {type(config).__name__}; leave one of them out")
+    chosen = config or default
+    if foreign := [name for name in given if not hasattr(chosen, name)]:
+        raise InputError(
+            f"{' and '.join(foreign)} must be left out with a {type(chosen).__name__}: repair keeps one answer and "
+            "samples no candidates"
+        )
+    return chosen
+
+
 class BacktrackGenerator(FODGenerator):
     """Decodes greedily and ends before the first sentence below tau_1: FOD (BT) of the paper's Table 2.
 
@@ -205,6 +232,8 @@ class BacktrackGenerator(FODGenerator):
     backtrack_threshold
         tau_1 in [0, 1]; None takes the monitor's own, ``"calibrated"`` the one that ``syncheck calibrate --risk``
         chose, with the guarantee described at :class:`fod.Thresholds`.
+    max_sentences, message
+        As in :class:`fod.FODConfig`.
 
     Raises
     ------
@@ -219,8 +248,9 @@ class BacktrackGenerator(FODGenerator):
         monitor: Monitor,
         *,
         backtrack_threshold: Threshold | None = None,
-        max_sentences: int = DEFAULTS.max_sentences,
+        max_sentences: int = SEARCH.max_sentences,
+        message: str = SEARCH.message,
     ) -> None:
-        config = FODConfig(backtrack_threshold=backtrack_threshold, max_sentences=max_sentences)
+        config = FODConfig(backtrack_threshold=backtrack_threshold, max_sentences=max_sentences, message=message)
         super().__init__(model, tokenizer, monitor, config=config)
         self.thresholds = replace(self.thresholds, prune=None)

@@ -6,11 +6,13 @@ from collections import defaultdict
 from collections.abc import Generator, Sequence
 from typing import Protocol
 
-from fod.config import FODConfig, Thresholds
+from fod.config import FODConfig
+from fod.returning import drain
+from fod.thresholds import Thresholds
 from fod.types import Beam, Candidate, Handle, Progress, Round, SearchResult, StopReason
 from syncheck import SentenceScore
-from syncheck.decoding import drain
 from syncheck.results import TraceNode
+from syncheck.results.types import WITHOUT_CLAIM
 
 Handles = tuple[Handle, ...]
 
@@ -130,11 +132,8 @@ def trace_of(result: SearchResult, config: FODConfig, thresholds: Thresholds) ->
     -------
     tuple of TraceNode
         The continuations that were tried first. The greedy sentences are a chain, followed by the sentence that stage 1
-        took back and by the samples. With ``propose="branch"`` the chain continues through repaired and hidden
-        sentences.
+        took back and by the samples.
     """
-    if config.propose == "branch":
-        return _branch_trace(result, thresholds)
     behind: dict[Handles, list[tuple[Candidate, Round]]] = defaultdict(list)
     parents: tuple[Beam, ...] = (result.greedy,)
     for step in result.rounds:
@@ -160,7 +159,7 @@ def trace_of(result: SearchResult, config: FODConfig, thresholds: Thresholds) ->
 
 def passes(sentence: SentenceScore, threshold: float) -> bool:
     """Return True if a sentence may stay: it claims nothing, or its score reaches the threshold."""
-    if sentence.status == "not_checkable":
+    if sentence.status in WITHOUT_CLAIM:
         return True
     return sentence.score is not None and sentence.score >= threshold
 
@@ -221,53 +220,13 @@ def _node(
     text = " ".join(sentence.text for sentence in candidate.sentences)
     passed = any(candidate.handle == other.handle for other in step.passed)
     kept = any(beam.handles and beam.handles[-1] == candidate.handle for beam in step.beams)
-    score = _lowest(candidate.sentences)
     threshold = candidate.fault or f"τ₂ is {thresholds.prune:.2f}"
     if candidate.handle in result.beam.handles:
         if passed:
-            return TraceNode(text, score, "answer", "in the answer", children)
-        return TraceNode(text, score, "marked", f"in the answer, marked: {threshold}", children)
+            return TraceNode(text, candidate.lowest, "answer", "in the answer", children)
+        return TraceNode(text, candidate.lowest, "marked", f"in the answer, marked: {threshold}", children)
     if kept:
-        return TraceNode(text, score, "kept", "kept, then another beam was better", children)
+        return TraceNode(text, candidate.lowest, "kept", "kept, then another beam was better", children)
     if passed:
-        return TraceNode(text, score, "outranked", f"passed, but {config.beam_size} were better", children)
-    return TraceNode(text, score, "pruned", threshold, children)
-
-
-def _branch_trace(result: SearchResult, thresholds: Thresholds) -> tuple[TraceNode, ...]:
-    after: tuple[TraceNode, ...] = ()
-    for step in reversed(result.rounds):
-        after = tuple(
-            _branch_node(candidate, step, result, thresholds, place > 0, after)
-            for place, candidate in enumerate(step.candidates)
-        )
-    return after
-
-
-def _branch_node(
-    candidate: Candidate,
-    step: Round,
-    result: SearchResult,
-    thresholds: Thresholds,
-    is_branch: bool,
-    after: tuple[TraceNode, ...],
-) -> TraceNode:
-    text = " ".join(sentence.text for sentence in candidate.sentences)
-    score, how = _lowest(candidate.sentences), "a branch" if is_branch else "greedy"
-    threshold = f"τ₂ is {thresholds.prune:.2f}" if is_branch else f"τ₁ is {thresholds.backtrack:.2f}"
-    if candidate.fault and all(passes(s, thresholds.backtrack) for s in candidate.sentences):
-        threshold = candidate.fault
-    if candidate.handle in result.beam.skipped:
-        return TraceNode(text, score, "skipped", f"hidden: {threshold}, and no branch passed", after)
-    passed = candidate in step.passed
-    if candidate.handle in result.beam.handles:
-        if passed:
-            return TraceNode(text, score, "answer", how, after)
-        return TraceNode(text, score, "marked", f"in the answer, marked: {threshold}", after)
-    if passed:
-        return TraceNode(text, score, "outranked", "passed, but another branch was likelier")
-    return TraceNode(text, score, "pruned" if is_branch else "taken_back", f"{how}, {threshold}")
-
-
-def _lowest(sentences: Sequence[SentenceScore]) -> float | None:
-    return min((s.score for s in sentences if s.score is not None), default=None)
+        return TraceNode(text, candidate.lowest, "outranked", f"passed, but {config.beam_size} were better", children)
+    return TraceNode(text, candidate.lowest, "pruned", threshold, children)

@@ -47,6 +47,11 @@ class Candidate:
     """True for a branch that cuts the sentence short."""
 
     @property
+    def lowest(self) -> float | None:
+        """The lowest score of its sentences; None if none has one."""
+        return min((s.score for s in self.sentences if s.score is not None), default=None)
+
+    @property
     def fault(self) -> str:
         """Fault of its wording, because of which it does not pass whatever its score; empty if there is none."""
         if self.altered:
@@ -99,7 +104,7 @@ class Beam:
 class Round:
     """One step of stage 2: the samples, those of them that passed tau_2, and the beams that are kept.
 
-    With ``propose="branch"``, one sentence: the greedy one and its branches, those that passed, and the answer so far.
+    In repair, one sentence: the greedy one and its branches, those that passed, and the answer so far.
     """
 
     candidates: tuple[Candidate, ...]
@@ -130,8 +135,8 @@ class SearchResult:
     backtracked: bool
     """True if a greedy sentence was taken back."""
     dropped: tuple[SentenceScore, ...]
-    """Sentences that stage 1 took back; with ``propose="branch"``, those that were replaced or hidden."""
+    """Sentences that stage 1 took back; in repair, those that were replaced or hidden."""
     rounds: tuple[Round, ...]
-    """The rounds of stage 2, empty if it was not needed; with ``propose="branch"``, one for each sentence."""
+    """The rounds of stage 2, empty if it was not needed; in repair, one for each sentence."""
     greedy: Beam = Beam()
     """The answer of stage 1, from which stage 2 began."""

@@ -15,7 +15,7 @@ from syncheck.base.checks import check_choice
 from syncheck.base.errors import InputError
 from syncheck.base.pretrained import require_tokenizer
 from syncheck.config import MonitorConfig
-from syncheck.decoding import StopReason, decode, drain, prepare_generation
+from syncheck.decoding import prepare_generation
 from syncheck.decoding.attach import BatchWatch, Watch
 from syncheck.decoding.growing import GrowingResponse, MeasuredText
 from syncheck.decoding.scored import ScoredAnswer
@@ -177,8 +177,9 @@ class ModelMonitor(StoredMonitor):
         plan = prepare_generation(self.model, given, called=self.generate, **{"tokenizer": self.tokenizer, **kwargs})
         each = plan.config.num_return_sequences or 1
         with self.session([prompt for prompt in given for _ in range(each)]) as watched:
-            stops = drain(watched.decode(plan, generator=generator, stop_below=stop_below))
-            reports = watched.reports(stops=stops, seconds=time.perf_counter() - started)
+            for _ in watched.decode(plan, generator=generator, stop_below=stop_below):
+                pass
+            reports = watched.reports(seconds=time.perf_counter() - started)
         return reports[0] if isinstance(prompts, RagPrompt) and each == 1 else reports
 
     def stream(
@@ -224,29 +225,23 @@ class ModelMonitor(StoredMonitor):
             raise InputError("a stream is of one response; use generate for several")
         with self.session(prompt) as watched:
             held: list[TokenEvent] = []
-            stop: StopReason | None = None
-            for step in decode(watched.decoding, plan, generator=generator):
-                (token_id,), (text,), (stop,) = step.token_ids, step.texts, step.stops
+            for step, sentences in watched.steps(plan, generator=generator, stop_below=stop_below):
+                (token_id,), (text,) = step.token_ids, step.texts
                 if token_id not in plan.end_tokens:
                     held.append(TokenEvent(token_id, text))
                 if reveal == "immediate":
                     yield from held
                     held = []
-                if not watched.is_due():
-                    continue
-                known = len(watched.answers[0].sentences)
-                watched.score_round()
-                row, is_cut = watched.decoding.rows[0], watched.cut_below(stop_below)
-                for sentence in watched.answers[0].sentences[known:]:
+                for sentence in sentences[0] if sentences else ():
+                    row = watched.decoding.rows[0]
                     event = SentenceEvent.of(sentence, row.token_ids, row.text)
                     yield event
                     if reveal == "verified":
                         tokens = len(event.token_ids)
                         yield from held[:tokens]
                         held = held[tokens:]
-                held = [] if is_cut else held
-            yield from held
-            (report,) = watched.reports(stops=[stop], seconds=time.perf_counter() - started)
+            (report,) = watched.reports(seconds=time.perf_counter() - started)
+            yield from held if report.stop != "below_threshold" else ()
             yield EndEvent(report)
 
     def watch_text(self, prompt: RagPrompt, *, signals: bool = False, **options: Any) -> TextWatch:  # noqa: ANN401
@@ -286,7 +281,7 @@ class ModelMonitor(StoredMonitor):
             return self.verifier.watched(prompt, **options)
         check_window(self.model, len(prompt.with_context_ids) + 1)
         reading = GrowingResponse(self.model, self.tokenizer, prompt, segmenter=self.config.segmenter)
-        answer = MeasuredText(self.session(prompt), reading, sources=self._sources(prompt))
+        answer = MeasuredText(self.given_session(prompt), reading, sources=self._sources(prompt))
         return TextWatch(answer, prompt, has_scores=self.aggregator is not None, **options)
 
     def watch(

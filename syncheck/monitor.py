@@ -9,12 +9,12 @@ from syncheck.aggregators.names import AggregatorKind, ProbabilisticClassifier
 from syncheck.aligners import Aligner
 from syncheck.config import MonitorConfig
 from syncheck.model_monitor import ModelMonitor
-from syncheck.training import Teacher, adapt_monitor, fit_monitor
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
     from syncheck.labelling import LabelledResponse
+    from syncheck.training import Teacher
 
 
 class Monitor(ModelMonitor):
@@ -86,6 +86,8 @@ class Monitor(ModelMonitor):
         seed: int = 0,
     ) -> Self:
         """Train a monitor on labelled responses; see :func:`syncheck.training.fit_monitor`."""
+        from syncheck.training import fit_monitor
+
         return fit_monitor(
             records,
             kind=cls,
@@ -108,6 +110,8 @@ class Monitor(ModelMonitor):
         **options: Any,  # noqa: ANN401
     ) -> Self:
         """Train a monitor without labels, on questions with passages; see :func:`syncheck.training.adapt_monitor`."""
+        from syncheck.training import adapt_monitor
+
         found = adapt_monitor(prompts, kind=cls, model=model, tokenizer=tokenizer, teacher=teacher, **options).monitor
         assert isinstance(found, cls)
         return found

@@ -14,8 +14,9 @@ from syncheck.aligners import Aligner
 from syncheck.base.errors import InputError, WrongTypeError
 from syncheck.base.printable import summary
 from syncheck.config import MonitorConfig
-from syncheck.decoding import DecodingSession
-from syncheck.decoding.scored import ScoredSession
+from syncheck.decoding import ScoredSession, SearchSession
+from syncheck.decoding.given import GivenSession
+from syncheck.decoding.scored import ScoredGiven
 from syncheck.features.schemas import feature_schema, needs_lid, needs_signals
 from syncheck.prompts import build_prompt, prompt_from_messages
 from syncheck.results.types import PromptBatch, RagPrompt
@@ -191,7 +192,13 @@ class MonitorParts:
         """
         rows = self._fitting(prompts)
         scorers = self._scorers(rows)
-        return ScoredSession(DecodingSession(self.model, self.tokenizer, rows, **self._measuring), scorers)
+        return ScoredSession(SearchSession(self.model, self.tokenizer, rows, **self._measuring), scorers)
+
+    def given_session(self, prompts: RagPrompt | Sequence[RagPrompt]) -> ScoredGiven:
+        """Return a session that reads given responses to these prompts; errors as of :meth:`session`."""
+        rows = self._fitting(prompts)
+        scorers = self._scorers(rows)
+        return ScoredGiven(GivenSession(self.model, self.tokenizer, rows, **self._measuring), scorers)
 
     def scorer(self, prompt: RagPrompt) -> SentenceScorer:
         """Return the scorer for sentences of answers to one prompt."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,8 @@ from syncheck.text.sentences.punkt import Punkt
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
+_QUESTION = re.compile(r"^[ \t]*(?:question|query):[ \t]*(?=\S)", re.IGNORECASE | re.MULTILINE)
+"""Label of the question in a message."""
 _COUNT_WORDS = {1: "one", 2: "two", 3: "three", 4: "four", 5: "five", 6: "six", 7: "seven", 8: "eight", 9: "nine"}
 UNANSWERABLE = "Unable to answer based on given passages."
 REVIEWS = "review_info"
@@ -239,7 +242,8 @@ def prompt_from_messages(
         ``Passage 1:`` stay. A sentence that quotes a passage, such as the question, stays whole if the passage is also
         found outside of it.
     question
-        The question that is answered; None takes the last user message, without the passages.
+        The question that is answered; None takes the last user message without the passages, from ``Question:`` on if
+        it has such a label.
 
     Raises
     ------
@@ -257,7 +261,7 @@ def prompt_from_messages(
     given = _checked_messages(messages, "messages")
     left = _without_passages(given, passages) if without is None else _checked_messages(without, "without")
     if question is None:
-        question = next((turn["content"].strip() for turn in reversed(left) if turn["role"] == "user"), "")
+        question = next((_question_in(turn["content"]) for turn in reversed(left) if turn["role"] == "user"), "")
     check_text(question, "question")
     if not question.strip():
         raise PromptError("without the passages, no user message is left to provide the question; pass question=...")
@@ -267,6 +271,12 @@ def prompt_from_messages(
     except InputError as error:
         raise InputError(f"without the passages, {error}; or pass the chat without them as without=[...]") from error
     return _encoded(tokenizer, question, passages, *texts, special_tokens=False)
+
+
+def _question_in(content: str) -> str:
+    """Return the question of a message without passages: what follows the label of one, else all of it."""
+    found = [*_QUESTION.finditer(content)]
+    return content[found[-1].end() if found else 0 :].removesuffix("Answer:").strip()
 
 
 def _checked_messages(messages: Sequence[Mapping[str, str]], name: str) -> list[dict[str, str]]:

@@ -14,15 +14,15 @@ import numpy as np
 from syncheck.base.checks import check_sequence, check_text, check_texts
 from syncheck.base.errors import InputError, SyncheckError, WrongTypeError, describe_failure
 from syncheck.decoding import ScoredAnswer, Transcript, end_tokens_of
-from syncheck.decoding.generation import check_response
+from syncheck.decoding.generation import after_end, check_response
 from syncheck.monitor_base import MonitorParts, require_prompt
 from syncheck.results import Report
 from syncheck.results.types import RagPrompt, SentenceSpan
 from syncheck.signals import check_window, encoding_of, switches_of
-from syncheck.text.sentences import Detokenizer, IncrementalSegmenter, in_given, positions_in, segment_given
+from syncheck.text.sentences import Detokenizer, IncrementalSegmenter, TextTokens, ends_of, segment_given
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedModel, PreTrainedTokenizerBase
+    from transformers import PreTrainedModel
 
 logger = logging.getLogger(__name__)
 
@@ -146,12 +146,12 @@ def verified(
     if sentences is not None and "".join(sentences) != text:
         raise InputError("sentences and response_token_ids must be of the same text; pass one of them")
     report = monitor.verifier.answer(prompt, None if sentences else text, sentences=sentences or None)
-    return replace(report, after_end=_after_end(monitor, behind))
+    return replace(report, after_end=after_end(monitor.model, monitor.tokenizer, behind))
 
 
 def replay(monitor: MonitorParts, prompts: Sequence[RagPrompt], given: Sequence[GivenResponse]) -> list[ScoredAnswer]:
     """Measure and score responses in one batch."""
-    with monitor.session(prompts) as watched:
+    with monitor.given_session(prompts) as watched:
         watched.replay([g.token_ids for g in given], [g.spans for g in given], [g.transcript for g in given])
     return watched.answers
 
@@ -223,41 +223,27 @@ def _batches_of_like_length(
         yield batch
 
 
-def _tokenized(monitor: MonitorParts, prompt: RagPrompt, text: str, *, cut: int = 0) -> GivenResponse:
-    """Tokenise a text from character ``cut`` on, up to an end-of-text token that is written in it.
+def _tokenized(monitor: MonitorParts, prompt: RagPrompt, text: str) -> GivenResponse:
+    """Tokenise a text up to an end-of-text token that is written in it.
 
-    What is behind it is kept as ``after_end`` of the transcript. Characters are counted in the whole text.
-    Llama-2's tokenizer puts a space before a text, so its answers begin with one; such an answer is tokenised without
-    the space.
+    What is behind it is kept as ``after_end`` of the transcript.
     """
-    model, tokenizer = monitor.model, monitor.tokenizer
-    # verbose=False: check_window reports a text that is too long.
-    encoded = tokenizer(text[cut:], add_special_tokens=False, return_offsets_mapping=tokenizer.is_fast, verbose=False)
-    token_ids, behind = _cut_at_end(encoded["input_ids"], end_tokens_of(model, tokenizer))
-    without_space = int(not cut and text.startswith(" "))  # tokens that it may yet lose
-    check_window(model, len(prompt.with_context_ids) + len(token_ids) - without_space)
-    offsets = [(a + cut, b + cut) for a, b in encoded["offset_mapping"]] if tokenizer.is_fast else None
-    if len(token_ids) < len(encoded["input_ids"]):
-        text = _before_token(
-            tokenizer, text, encoded["input_ids"][len(token_ids)], offsets[len(token_ids)] if offsets else None
-        )
-        offsets = offsets[: len(token_ids)] if offsets else None
-    read = _decoded(monitor, prompt, token_ids, behind)
-    decoded = read.transcript
-    if not cut and text.startswith(" ") and decoded.text == " " + text:
-        return _tokenized(monitor, prompt, text, cut=1)
-    positions = positions_in(text, decoded.text, decoded.char_spans, offsets)
-    char_spans = [(positions[a], positions[b]) for a, b in decoded.char_spans]
-    transcript = replace(decoded, text=text, char_spans=char_spans)
-    return GivenResponse(read.token_ids, in_given(text, positions, read.spans), transcript)
-
-
-def _before_token(tokenizer: PreTrainedTokenizerBase, text: str, token_id: int, place: tuple[int, int] | None) -> str:
-    """Return the text before a token; all of it if the tokenizer put the token after the text."""
-    if place is None:  # a slow tokenizer gives no place, but the token is in the text under its name
-        return text.partition(tokenizer.convert_ids_to_tokens(token_id))[0]
-    start, stop = place
-    return text[:start] if start < stop else text
+    model, tokens = monitor.model, TextTokens(monitor.tokenizer, prompt.with_context_ids)
+    every, places = tokens(text, tokens.skipped(text))
+    token_ids, behind = _cut_at_end(every, end_tokens_of(model, monitor.tokenizer))
+    check_window(model, len(prompt.with_context_ids) + len(token_ids))
+    if len(token_ids) < len(every):
+        first, last = places[len(token_ids)]
+        text = text[:first] if first < last else text  # some tokenizers put the token behind every text
+    segmenter = IncrementalSegmenter(monitor.config.segmenter)
+    spans, end = [], 0
+    for token_id, stop in zip(token_ids, ends_of(places[: len(token_ids)], start=0), strict=True):
+        spans += segmenter.push(tokens.as_read(token_id, text[end:stop]))
+        end = stop
+    if token_ids:
+        spans += segmenter.finish(text[end:])
+    transcript = Transcript(text, segmenter.char_spans, after_end(model, monitor.tokenizer, behind))
+    return GivenResponse(token_ids, spans, transcript)
 
 
 def _decoded(monitor: MonitorParts, prompt: RagPrompt, token_ids: list[int], behind: list[int]) -> GivenResponse:
@@ -267,15 +253,8 @@ def _decoded(monitor: MonitorParts, prompt: RagPrompt, token_ids: list[int], beh
     spans = [span for token_id in token_ids for span in segmenter.push(detokenizer.push(token_id))]
     if token_ids:
         spans += segmenter.finish(detokenizer.flush())
-    transcript = Transcript(segmenter.text, segmenter.char_spans, _after_end(monitor, behind))
+    transcript = Transcript(segmenter.text, segmenter.char_spans, after_end(monitor.model, monitor.tokenizer, behind))
     return GivenResponse(token_ids, spans, transcript)
-
-
-def _after_end(monitor: MonitorParts, token_ids: list[int]) -> str:
-    """Return the text of tokens behind an end-of-text token, without the padding that generation puts there."""
-    padding = monitor.model.generation_config.pad_token_id
-    written = [token for token in token_ids if token != padding]
-    return monitor.tokenizer.decode(written, skip_special_tokens=True).strip() if written else ""
 
 
 def _cut(sentences: Sequence[str], length: int) -> list[str]:

@@ -15,15 +15,16 @@ from syncheck.aligners import Aligner, AskedAligner, Unaligned, languages_of
 from syncheck.base.checks import check_share
 from syncheck.base.errors import NotReadyError
 from syncheck.config import BACKTRACK_THRESHOLD, PRUNE_THRESHOLD
-from syncheck.contrasts.contrast import contrast_with
-from syncheck.contrasts.differences import Difference
+from syncheck.contrasts.contrast import contrast_with, with_answers
 from syncheck.contrasts.parsing import parse
+from syncheck.contrasts.rules import Difference
 from syncheck.features.schemas import TEXT_FEATURES, SentenceText, needs_signals
-from syncheck.features.sentence import outweighs_contrasts, sentence_features, text_features
-from syncheck.reading import Chunk, Claim, Context, EarlierSentences
+from syncheck.features.sentence import read_log_odds, sentence_features, text_features
+from syncheck.reading import Claim, Context, EarlierSentences
 from syncheck.reading.wording import BEST_CHUNKS
 from syncheck.results import Report
 from syncheck.results.types import (
+    WITHOUT_CLAIM,
     Contrast,
     FeatureSchema,
     Query,
@@ -49,7 +50,6 @@ SMALLEST_SUPPORT = 1e-6
 """Least distance from 0 and 1 of a support that is turned into log-odds, for aligners that report none."""
 TEXTS_KEPT = 256
 """Number of sentences and chunks of a context that are cached in the form that the rules read, and compared."""
-_CONTRASTS = frozenset(name for name in TEXT_FEATURES if name.startswith("contrast_"))
 _TEXT_ONLY = frozenset(TEXT_FEATURES) - {shares.name for shares in fields(LexicalShares)}
 
 
@@ -209,7 +209,7 @@ class SentenceScorer:
         return text_features(
             claim.text,
             logit=None if support is None else _log_odds(support),
-            outweighed=support is not None and outweighs_contrasts(support),
+            read=read_log_odds(support),
             chunks=context.wordings,
             best=context.index.best(claim.statement, BEST_CHUNKS),
             lexicon=context.lexicon,
@@ -250,13 +250,13 @@ class SentenceScorer:
         """Return the status of a claim, and the reason why there is no score."""
         claim = one.claim
         broken = None if claim.signals is None else not_finite(claim.signals, has_context=self.query.has_context)
-        nothing = None if self._needs_signals else claim.claims_nothing(self._context)
+        nothing = None if self._needs_signals else claim.without_claim
         reasons: list[tuple[Status, str | None]] = [
             ("failed", broken),
             ("no_context", None if self.query.has_context else "the context is empty"),
             ("not_checkable", None if claim.is_checkable else "no letter or digit"),
             ("not_checkable", "no token of its own" if claim.is_tokenless else None),
-            ("not_checkable", nothing),
+            nothing or ("not_a_claim", None),
             ("unsupported_language", one.foreign),
             ("failed", one.unaligned),
         ]
@@ -292,20 +292,21 @@ class SentenceScorer:
     def _contrasts_with(self, one: _Judgement) -> tuple[Contrast, ...]:
         """Return the contrasts with the context, if the score depends on them or is below ``supported``."""
         sentence, score = one.claim.text, one.score
-        if score is None or says_not_stated(sentence) or (one.support and outweighs_contrasts(one.support)):
+        if score is None or says_not_stated(sentence):
             return ()
-        if score >= max(self._thresholds) and _CONTRASTS.isdisjoint(self._schema.names):
+        if score >= max(self._thresholds) and "contrasts" not in self._schema.names:
             return ()
         if foreign_language(sentence, {"en"}):
             return ()
         stated, index = one.claim.statement, self._context.index
-        chunks = [index.chunks[number] for number in index.best(stated, BEST_CHUNKS)]
-        compared = self._compare(stated, tuple(chunk.text for chunk in chunks))
-        nearest = [chunks[compared.chunk], *chunks] if compared.found else []
+        best = index.best(stated, BEST_CHUNKS)
+        compared = self._compare(stated, with_answers([chunk.text for chunk in index.chunks], best))
+        nearest = index.chunks[best[compared.chunk]].passage if best else 0
+        spoken = compared.that_speak(read_log_odds(one.support))
         return tuple(
-            Contrast(found.kind, found.sentence, found.evidence, _passage_with(found.evidence, nearest))
-            for found in compared.found
-            if not any(_is_within(found, other) for other in compared.found)
+            Contrast(words.kind, words.sentence, words.evidence, nearest)
+            for words in spoken
+            if not any(_is_within(words, other) for other in spoken)
         )
 
 
@@ -333,7 +334,7 @@ def check_stop_below(stop_below: float | None, *, has_scores: bool) -> None:
 
 def falls_below(sentence: SentenceScore, threshold: float) -> bool:
     """Return True if a sentence that makes a claim has a score below the threshold, or no score."""
-    if sentence.status == "not_checkable":
+    if sentence.status in WITHOUT_CLAIM:
         return False
     return sentence.score is None or sentence.score < threshold
 
@@ -343,11 +344,6 @@ def first_below(sentences: Sequence[SentenceScore], threshold: float | None) -> 
     if threshold is None:
         return None
     return next((index for index, sentence in enumerate(sentences) if falls_below(sentence, threshold)), None)
-
-
-def _passage_with(words: str, chunks: Sequence[Chunk]) -> int:
-    """Return the passage of the first chunk that has the words of a contrast; of the first one if none has."""
-    return next((chunk for chunk in chunks if words in chunk.text), chunks[0]).passage
 
 
 def _is_within(found: Difference, other: Difference) -> bool:

@@ -1,4 +1,4 @@
-"""The guides name files that are there, and the new signals of docs/contributing.md pass their test in a copy."""
+"""The guides name files that are there, and the changes of docs/contributing.md pass their tests in a copy."""
 
 import os
 import re
@@ -14,24 +14,25 @@ PARTS = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.slow
-def test_the_new_signals_of_the_guide_pass_their_test(tmp_path):
+def test_the_changes_of_the_guide_pass_their_tests(tmp_path):
     shutil.copytree(ROOT / "syncheck", tmp_path / "syncheck", ignore=shutil.ignore_patterns("__pycache__"))
-    file = tmp_path / "syncheck" / "schemas.py"
-    for diff in re.findall(r"```diff\n(.*?)```", GUIDE, flags=re.S):
+    for path, diff in re.findall(r"```diff\n(?:\+{3} (\S+)\n)?(.*?)```", GUIDE, flags=re.S):
+        file = tmp_path / (path or "syncheck/features/schemas.py")
         before, after = (
             "".join(f"{line[1:]}\n" for line in diff.splitlines() if line[0] in kinds) for kinds in (" -", " +")
         )
         source = file.read_text(encoding="utf-8")
         assert source.count(before) == 1
         file.write_text(source.replace(before, after), encoding="utf-8")
-    (test,) = re.findall(r"```python\n(.*?)```", GUIDE, flags=re.S)
-    (tmp_path / "test_signal.py").write_text(test, encoding="utf-8")
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_signal.py"]
+    tests = re.findall(r"```python\n(.*?)```", GUIDE, flags=re.S)
+    for number, test in enumerate(tests):
+        (tmp_path / f"test_change_{number}.py").write_text(test, encoding="utf-8")
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", str(tmp_path)]
     run = subprocess.run(
         command, cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(tmp_path)}, capture_output=True, text=True
     )
     assert run.returncode == 0, run.stdout + run.stderr
-    assert "1 passed" in run.stdout
+    assert f"{len(tests)} passed" in run.stdout
 
 
 @pytest.mark.parametrize("path", sorted(set(re.findall(r"`((?:syncheck|fod|tests|docs)/[\w/.-]+)`", GUIDE + PARTS))))
@@ -40,5 +41,8 @@ def test_the_files_to_open_are_there(path):
 
 
 def test_the_drawn_way_passes_through_the_files_of_the_told_one():
-    drawn, told = re.findall(r"```mermaid\n(.*?)```\n(.*?)^## ", PARTS, flags=re.S | re.M)[0]
-    assert {f"syncheck/{name}" for name in re.findall(r"[\w/]+\.py", drawn)} <= set(re.findall(r"`([\w/]+\.py)`", told))
+    ways = re.findall(r"```mermaid\n(.*?)```\n(.*?)^## ", PARTS, flags=re.S | re.M)
+    assert len(ways) == 2  # from a text, and from a prompt
+    for drawn, told in ways:
+        files = {f"syncheck/{name}" for name in re.findall(r"[\w/]+\.py", drawn)}
+        assert files <= set(re.findall(r"`([\w/]+\.py)`", told))

@@ -202,3 +202,9 @@ def test_a_batch_is_of_prompts(monitor):
         monitor.prompts([])
     with pytest.raises(WrongTypeError):
         monitor.prompts(["a question"])
+
+
+def test_the_question_is_what_follows_its_label(monitor):
+    content = "Notes:\n- It is old.\n\nQuestion: How old is it?"
+    prompt = monitor.prompt(messages=[{"role": "user", "content": content}], context=["It is old."])
+    assert prompt.question == "How old is it?"

@@ -61,7 +61,7 @@ def test_options_of_sentences_are_those_of_python_and_of_the_command_line(capsys
     shown = shown[shown.index("--abbreviations") :]
     rows = dict(re.findall(r"^\| `(\w+)=.*?\| (.*?) \|.*\|$", SIGNALS, flags=re.M))
     assert set(rows) == {field.name for field in dataclasses.fields(SegmenterConfig)}
-    assert rows.pop("max_tokens") == "in Python only"
+    assert rows.pop("max_tokens") == rows.pop("max_characters") == "in Python only"
     assert [re.findall(r"--[\w-]+", cell) for cell in rows.values()] == [[option] for option in shown[: len(rows)]]
 
 

@@ -32,9 +32,9 @@ def test_only_what_speaks_of_the_sources_or_refuses_says_that_something_is_not_s
 
 def test_remarks_stand_beside_the_score_in_report_json_and_terminal() -> None:
     monitor = load_kit("generic")
-    prompt = monitor.prompt(question="How long do refunds take?", context=PASSAGES)
-    report = monitor.score(
-        prompt, "Refunds are paid within 14 days. The moon is cheese. The passages do not say who pays the tax."
+    given = {"question": "How long do refunds take?", "passages": PASSAGES}
+    report = monitor.check(
+        **given, answer="Refunds are paid within 14 days. The moon is cheese. The passages do not say who pays the tax."
     )
     remarks = [(), ("no_passage_touches",), ("says_not_stated",)]
     assert [s.remarks for s in report.sentences] == remarks
@@ -46,23 +46,23 @@ def test_remarks_stand_beside_the_score_in_report_json_and_terminal() -> None:
 
 def test_exchanged_names_are_one_contrast() -> None:
     generic = load_kit("generic")
-    prompt = generic.prompt(question="Who sold it?", context=["Joan Oster sold the bakery to Lena Brandt in 2011."])
-    (sentence,) = generic.score(prompt, "Lena Brandt sold the bakery to Joan Oster in 2011.").sentences
+    given = {"question": "Who sold it?", "passages": ["Joan Oster sold the bakery to Lena Brandt in 2011."]}
+    (sentence,) = generic.check(**given, answer="Lena Brandt sold the bakery to Joan Oster in 2011.").sentences
     exchanged = "Lena Brandt sold the bakery to Joan Oster", "Joan Oster sold the bakery to Lena Brandt"
     assert sentence.contrasts == (Contrast("order", *exchanged, 0),)
 
 
 def test_without_passages_there_are_no_remarks() -> None:
     monitor = load_kit("generic")
-    report = monitor.score(monitor.prompt(question="How long?", context=[]), "The moon is cheese.")
+    report = monitor.check("The moon is cheese.", question="How long?", passages=[])
     assert [s.remarks for s in report.sentences] == [()]
 
 
 def test_a_sentence_below_supported_says_what_stands_in_the_place_of_what() -> None:
     monitor = load_kit("generic")
     bridge = "The bridge over the Save opened in 1967 and was rebuilt by the engineer Anna Kovac."
-    prompt = monitor.prompt(question="When did the bridge open?", context=["Nothing else is known here.", bridge])
-    report = monitor.score(prompt, "The bridge opened in 1976. The bridge over the Save opened in 1967.")
+    given = {"question": "When did the bridge open?", "passages": ["Nothing else is known here.", bridge]}
+    report = monitor.check(**given, answer="The bridge opened in 1976. The bridge over the Save opened in 1967.")
     wrong, right = report.sentences
     assert wrong.verdict != "supported" and wrong.contrasts == (Contrast("number", "1976", "1967", 1),)
     assert right.verdict == "supported" and right.contrasts == ()
@@ -72,8 +72,9 @@ def test_a_sentence_below_supported_says_what_stands_in_the_place_of_what() -> N
 
 def test_no_contrast_is_looked_for_in_other_languages_or_in_what_speaks_of_the_passages() -> None:
     monitor = load_kit("generic")
-    prompt = monitor.prompt(question="How long do refunds take?", context=PASSAGES)
-    report = monitor.score(
-        prompt, "Die Erstattung wird innerhalb von 30 Tagen bezahlt. The passages do not say that shipping is refunded."
+    given = {"question": "How long do refunds take?", "passages": PASSAGES}
+    report = monitor.check(
+        **given,
+        answer="Die Erstattung wird innerhalb von 30 Tagen bezahlt. The passages do not say that shipping is refunded.",
     )
     assert [s.contrasts for s in report.sentences] == [(), ()]

@@ -12,6 +12,7 @@ import fod.types
 from syncheck import Event, load_kit
 from syncheck.cli import main
 from syncheck.decoding import StopReason
+from syncheck.kit import ASSETS
 
 PAGE = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
 SECTIONS = dict(re.findall(r"^## (.*?)\n(.*?)(?=^## |\Z)", PAGE, flags=re.M | re.S))
@@ -51,7 +52,7 @@ def lines_of(tmp_path, *words):
 
 
 def test_a_line_of_score(tmp_path):
-    line = lines_of(tmp_path, "score", "--tokens", "--spans")
+    line = lines_of(tmp_path, "score", "--model", str(ASSETS / "language_model"), "--tokens", "--spans")
     check(line, "A line of `syncheck score`", without=("after_end",))
     check(line["sentences"][-1], "A sentence", without=IN_REPORTS)
     check(line["tokens"][0], "A token")
@@ -59,8 +60,8 @@ def test_a_line_of_score(tmp_path):
 
 def test_a_report():
     monitor = load_kit("generic")
-    prompt = monitor.prompt(question=RECORD["question"], context=PASSAGE)
-    report = monitor.score(prompt, RECORD["response"]).to_dict()
+    given = {"question": RECORD["question"], "passages": PASSAGE}
+    report = monitor.check(**given, answer=RECORD["response"]).to_dict()
     check(report, "A report")
     check(report["sentences"][-1], "A sentence")
 

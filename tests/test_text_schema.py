@@ -1,4 +1,4 @@
-"""Schema ``syncheck.v4`` from a text to its scores: text, passages and aligner decide, and the model is left alone."""
+"""Schema ``syncheck.v5`` from a text to its scores: text, passages and aligner decide, and the model is left alone."""
 
 import json
 from dataclasses import replace
@@ -19,7 +19,7 @@ from syncheck.testing import FormulaAggregator, ScriptedAligner, scripted_monito
 from syncheck.text.rarity import packaged_rarity
 from syncheck.text.words import ContextLexicon
 
-SCHEMA = feature_schema("syncheck.v4", ())
+SCHEMA = feature_schema("syncheck.v5", ())
 PASSAGES = ["The Avon bridge opened in 1967. It has two lanes.", "Tom Smith designed the bridge."]
 SENTENCES = ["The bridge opened in 1976.", "It has two lanes.", "Anna Bell designed it."]
 ANSWER = " ".join(SENTENCES)
@@ -51,7 +51,7 @@ def made(aligner, aggregator):
     return Monitor(
         double.model,
         double.tokenizer,
-        config=MonitorConfig(schema="syncheck.v4"),
+        config=MonitorConfig(schema="syncheck.v5"),
         aligner=aligner,
         aggregator=aggregator,
     )
@@ -93,8 +93,9 @@ def measured_features(sentence):
 
 
 def comparable(report):
-    """Return the sentences with what no clock decides."""
-    return [sentence | {"latency_ms": None} for sentence in report.to_dict()["sentences"]]
+    """Return the sentences without what a clock decides, and without their tokens, which only a model has."""
+    left_out = dict.fromkeys(("latency_ms", "token_start", "token_end"))
+    return [sentence | left_out for sentence in report.to_dict()["sentences"]]
 
 
 def test_the_features_are_those_of_the_text(monitor, prompt):
@@ -115,8 +116,9 @@ def test_scoring_asks_no_language_model_unless_told_to(monitor, prompt, passes):
     with_signals = monitor.score(prompt, ANSWER, signals=True)
     assert passes != []
     assert comparable(without) == comparable(with_signals)
-    assert without.tokens.token_ids.tolist() == with_signals.tokens.token_ids.tolist()
-    assert without.tokens.char_spans.tolist() == with_signals.tokens.char_spans.tolist()
+    assert (len(without.tokens), len(with_signals.tokens)) == (0, 16)
+    assert {(s.token_start, s.token_end) for s in without.sentences} == {(None, None)}
+    assert [(s.token_start, s.token_end) for s in with_signals.sentences] == [(0, 6), (6, 11), (11, 16)]
 
 
 def test_a_contradiction_scores_below_what_the_passages_say(monitor, prompt):
@@ -124,13 +126,12 @@ def test_a_contradiction_scores_below_what_the_passages_say(monitor, prompt):
     assert max(wrong_year, wrong_name) < right
 
 
-def test_signals_that_were_not_measured_are_null(monitor, prompt):
+def test_tokens_have_signals_if_they_are_asked_for(monitor, prompt):
     names = ("log_prob", "log_prob_without_context", "entropy", "kl")
     without, measured = (
         json.loads(monitor.score(prompt, ANSWER, signals=wanted).to_json())["tokens"] for wanted in (False, True)
     )
-    assert len(without) == len(measured) == 16
-    assert {token[name] for token in without for name in names} == {None}
+    assert (len(without), len(measured)) == (0, 16)
     assert not any(token[name] is None for token in measured for name in names)
 
 
@@ -242,31 +243,46 @@ def test_what_no_passage_touches_is_not_contradicted_by_the_aligner(text, verdic
         ("Yes.", "not_checkable"),
         ("No, ok!", "not_checkable"),
         ("No, 5.", "scored"),
-        ("Here is a summary:", "not_checkable"),
-        ("Sure, I can help with that!", "not_checkable"),
-        ("I hope this helps!", "not_checkable"),
-        ("Let me know if you need more.", "not_checkable"),
-        ("Here are the lanes of the bridge:", "scored"),  # a passage touches it
+        ("Here is a summary:", "not_a_claim"),
+        ("Sure, I can help with that!", "not_a_claim"),
+        ("I hope this helps!", "not_a_claim"),
+        ("Let me know if you need more.", "not_a_claim"),
+        ("Here are the lanes of the bridge:", "scored"),
         ("Here is a summary: the moon is cheese.", "scored"),
         ("Sure, the moon is cheese.", "scored"),
         ("Let me know if it is 5.", "scored"),
-        ("If you have any further questions or doubts, please let me know!", "not_checkable"),
+        ("If you have any further questions or doubts, please let me know!", "not_a_claim"),
         ("If you have any questions, Tom answers them on Mars.", "scored"),
         ("Feel free to ask Tom on Mars.", "scored"),
-        ("## Overview", "not_checkable"),
-        ("## **Key takeaways:**", "not_checkable"),
-        ("**Key takeaways**", "not_checkable"),
-        ("__Key takeaways__:", "not_checkable"),
-        ("Side effects:", "not_checkable"),
-        ("## Lanes and traffic", "scored"),  # a passage touches it
+        ("## Overview", "not_a_claim"),
+        ("## **Key takeaways:**", "not_a_claim"),
+        ("**Key takeaways**", "not_a_claim"),
+        ("__Key takeaways__:", "not_a_claim"),
+        ("Side effects:", "not_a_claim"),
+        ("## Side effects", "not_a_claim"),
+        ("**Summary**", "not_a_claim"),
+        ("## Pros and cons", "not_a_claim"),
+        ("**Albert Einstein**", "scored"),
+        ("**Take forty tablets daily**", "scored"),
+        ("## Ibuprofen cures cancer", "scored"),
+        ("Ibuprofen cures cancer:", "scored"),
+        ("**Treatment causes the symptoms**", "scored"),
+        ("**Treatment useful**", "scored"),
+        ("**After treatment**", "scored"),
+        ("**Forty tips**", "scored"),
+        ("Here is Einstein curing cancer with ibuprofen:", "scored"),
+        ("Let me know if ibuprofen cures cancer.", "scored"),
+        ("I can help cure cancer.", "scored"),
+        ("I hope this answers why ibuprofen cures cancer.", "scored"),
+        ("## Lanes and traffic", "scored"),
         ("## The moon is cheese", "scored"),
         ("**No refunds**", "scored"),
         ("## Made in 5 days", "scored"),
         ("**Made on Mars** by Tom", "scored"),
         ("## Six words of a heading here", "scored"),
         ("Made on Mars by Tom:", "scored"),
-        ("(Source: passage 2)", "not_checkable"),
-        ("**Sources:** [1], [3]", "not_checkable"),
+        ("(Source: passage 2)", "not_a_claim"),
+        ("**Sources:** [1], [3]", "not_a_claim"),
         ("Source: the moon.", "scored"),
         ("Source: 5 moons", "scored"),
     ],

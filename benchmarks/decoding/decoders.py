@@ -12,7 +12,7 @@ from decoding.verified import require_verified
 from fod.baselines.abstain import AbstainGenerator
 from fod.baselines.best_of_n import BestOfNGenerator, RerankBy, RerankGenerator
 from fod.baselines.cad import CADGenerator
-from fod.config import DEFAULTS, FODConfig
+from fod.config import REPAIR, SEARCH, FODConfig, RepairConfig
 from fod.generator import BacktrackGenerator, FODGenerator
 from syncheck import Monitor, RagPrompt, Report
 from syncheck.base.errors import InputError
@@ -69,11 +69,11 @@ class DecodingLimits:
     """tau of FOD that branches; None takes the monitor's."""
     branch_thresholds: tuple[float, ...] = (0.7, 0.8)
     """Others that it is measured at, for the curve."""
-    beam_size: int = DEFAULTS.beam_size
+    beam_size: int = SEARCH.beam_size
     """K of FOD."""
-    samples_per_step: int = DEFAULTS.samples_per_step
+    samples_per_step: int = SEARCH.samples_per_step
     """S of FOD."""
-    best_of: int = DEFAULTS.samples_per_step
+    best_of: int = SEARCH.samples_per_step
     """Answers sampled by best of N, chosen by the mean score: the paper's "Reranking" has 6 (note under Table 2)."""
 
     @property
@@ -218,8 +218,8 @@ def branching_over_thresholds(monitor: Monitor, limits: DecodingLimits, *, alpha
     return decode
 
 
-def _branching(monitor: Monitor, *, alpha: float = DEFAULTS.alpha, threshold: float | None) -> FODGenerator:
-    config = FODConfig(propose="branch", backtrack_threshold=threshold, alpha=alpha)
+def _branching(monitor: Monitor, *, alpha: float = REPAIR.alpha, threshold: float | None) -> FODGenerator:
+    config = RepairConfig(backtrack_threshold=threshold, alpha=alpha)
     return FODGenerator(monitor.model, monitor.tokenizer, monitor, config=config)
 
 

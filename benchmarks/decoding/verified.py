@@ -19,7 +19,7 @@ def require_verified(report: Report, thresholds: Thresholds, *, prompt: str) -> 
     Parameters
     ----------
     report
-        Of an answer; sentences that claim nothing (``not_checkable``) need no score.
+        Of an answer; sentences that claim nothing need no score.
     thresholds
         Those of the decoder.
     prompt

@@ -34,7 +34,13 @@ from syncheck.cli import main as syncheck
 
 ROOT = Path(__file__).parents[2]
 MODEL = ROOT / "tests" / "golden" / "signals" / "llama"
-CODE = "import sys; from syncheck.cli import main; sys.exit(main())"
+CODE = """
+import json, sys
+from syncheck.cli import main
+codes = [main(line) for line in json.loads(sys.argv[1])]
+print()
+print(json.dumps(codes))
+"""
 RECORDS = 6
 FULL_RECORDS = 12
 FULL = re.compile(r"^syncheck (score|report): .*(No space left on device|File too large)", re.MULTILINE)
@@ -49,30 +55,31 @@ CONDITIONS: dict[str, tuple[Sequence[str], Mapping[str, str]]] = {
 
 
 def run(
-    command: Sequence[str],
+    commands: Sequence[Sequence[str]],
     *,
     options: Sequence[str] = (),
     variables: Mapping[str, str] | None = None,
     before: Sequence[str] = (),
-) -> tuple[int, str]:
-    """Run a command line; return its exit code and what it says on standard error."""
+) -> tuple[list[int], str]:
+    """Run commands in one process; return their exit codes and what they say on standard error."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("HF_", "XDG_", "LC_"))}
     environment |= {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1", **(variables or {})}
-    line = [*before, sys.executable, *options, "-c", CODE, *command]
+    line = [*before, sys.executable, *options, "-c", CODE, json.dumps(commands)]
     done = subprocess.run(line, env=environment, capture_output=True, check=False)
-    return done.returncode, done.stderr.decode(errors="replace")
+    shown = done.stdout.splitlines() or [b""]
+    return json.loads(shown[-1]) if done.returncode == 0 else [], done.stderr.decode(errors="replace")
 
 
-def commands(source: Path, folder: Path) -> dict[str, list[str]]:
-    """Return the command lines by name; the report is of what ``score`` wrote."""
+def commands(source: Path, folder: Path) -> list[list[str]]:
+    """Return the command lines; the report is of what ``score`` wrote."""
     scored, page = str(folder / "scored.jsonl"), str(folder / "page.html")
     generated = ["--max-new-tokens", "12", "--output", str(folder / "generated.jsonl")]
-    return {
-        "score": ["score", "--input", str(source), "--output", scored],
-        "report": ["report", scored, "--records", str(source), "--html", page],
-        "generate": ["generate", "--input", str(source), *generated],
-        "doctor": ["doctor"],
-    }
+    return [
+        ["score", "--input", str(source), "--output", scored],
+        ["report", scored, "--records", str(source), "--html", page],
+        ["generate", "--input", str(source), *generated],
+        ["doctor"],
+    ]
 
 
 def read_only(folder: Path) -> list[str]:
@@ -93,7 +100,7 @@ def unusual(names: Sequence[str] = tuple(CONDITIONS)) -> dict[str, list[str]]:
         source = folder / "in.jsonl"
         source.write_text("".join(json.dumps(r, ensure_ascii=False) + "\n" for r in records), encoding="utf-8")
         (folder / "usual").mkdir()
-        expected = {title: run(line)[0] for title, line in commands(source, folder / "usual").items()}
+        expected, _ = run(commands(source, folder / "usual"))
         for condition, faults in broken.items():
             options, variables = CONDITIONS[condition]
             made, home = folder / condition, folder / "home"
@@ -102,10 +109,9 @@ def unusual(names: Sequence[str] = tuple(CONDITIONS)) -> dict[str, list[str]]:
             before = read_only(home) if "HOME" in variables else []
             if before:
                 variables = {"HOME": str(home)}
-            for title, line in commands(source, made).items():
-                code, said = run(line, options=options, variables=variables, before=before)
-                if code != expected[title] or "Traceback" in said:
-                    faults.append(f"{title}: exit code {code}, {expected[title]} otherwise; {said[-300:]}")
+            codes, said = run(commands(source, made), options=options, variables=variables, before=before)
+            if codes != expected or "Traceback" in said:
+                faults.append(f"exit codes {codes}, {expected} otherwise; {said[-500:]}")
             for path in sorted((folder / "usual").iterdir()):
                 other = made / path.name
                 if not other.exists() or other.read_bytes() != path.read_bytes():
@@ -114,7 +120,7 @@ def unusual(names: Sequence[str] = tuple(CONDITIONS)) -> dict[str, list[str]]:
 
 
 def forked(command: Sequence[str], limit: Callable[[], None] = lambda: None) -> tuple[int, str]:
-    """Run a command in a child of this process, which has loaded its libraries; as :func:`run`."""
+    """Run a command in a child of this process, which has loaded its libraries; with what it says."""
     with tempfile.TemporaryFile("w+", encoding="utf-8") as said:
         child = os.fork()
         if not child:

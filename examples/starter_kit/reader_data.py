@@ -28,10 +28,11 @@ from tokenizers import Tokenizer
 from torch.utils.data import Dataset
 from tqdm import tqdm
 
-from syncheck.aligners.reader.aligner import CLAIM_TOKENS, JOINT_TOKENS, SEEN_TOKENS, written_out
+from syncheck.aligners.reader.aligner import CLAIM_TOKENS, JOINT_TOKENS, SEEN_TOKENS
 from syncheck.aligners.reader.network import BEGIN, END, PADDING
 from syncheck.aligners.reader.windows import Part, PassageWindows, chosen_parts, closest_chunks
 from syncheck.reading.evidence import Chunk, EvidenceIndex, split_passages
+from syncheck.text.notation import written_out
 from syncheck.text.sentences import ENGLISH_ABBREVIATIONS, SentenceCutter
 
 BATCH_TOKENS, SMALL_BATCH_TOKENS, POOL_GROUPS = 24_576, 2_048, 160

@@ -44,6 +44,7 @@ from syncheck.aggregators.monotone import MonotoneLogisticRegression
 from syncheck.aggregators.names import AggregatorKind
 from syncheck.checkpoint import GENERIC_BUNDLED, GENERIC_READER
 from syncheck.config import DEFAULT_SCHEMA, default_layers
+from syncheck.contrasts.ledger import packaged_ledger, speaks
 from syncheck.evaluation import EvaluationTable, auroc_table, benchmark_systems, best_aggregator, out_of_fold_scores
 from syncheck.evaluation.tables import with_interval
 from syncheck.features.schemas import needs_lid
@@ -62,7 +63,7 @@ REFERENCES = 400
 
 
 GENERIC = (GENERIC_BUNDLED, GENERIC_READER)
-SCHEMAS = {"generation": DEFAULT_SCHEMA} | dict.fromkeys(GENERIC, "syncheck.v4")
+SCHEMAS = {"generation": DEFAULT_SCHEMA} | dict.fromkeys(GENERIC, "syncheck.v5")
 ALIGNERS = {"generation": "bundled", GENERIC_BUNDLED: "bundled", GENERIC_READER: "reader"}
 READER_WEIGHT = 2.0
 """Chosen on the open half of ``benchmarks/first_tries.jsonl`` and six sources, each left out in turn."""
@@ -299,6 +300,8 @@ def train(purpose: str, monitor: Monitor, measured: MeasuredSentences, output: P
     }
     print(table.to_text(), json.dumps(facts, indent=2), sep="\n\n")
     write_section(folder / "README.md", "Figures", figures(facts, table))
+    if purpose == GENERIC_READER:
+        write_section(folder / "README.md", "Contrasts", ledger_table())
 
 
 def figures(facts: Mapping[str, Any], table: EvaluationTable) -> str:
@@ -341,6 +344,29 @@ def figures_by_subset(table: EvaluationTable) -> str:
     ]
     header = f"| sentences of | all, unfaithful | {table.rows[0].system}: AUROC | {table.rows[-1].system}: AUROC |"
     return "\n".join([header, "| --- | --- | --- | --- |", *rows])
+
+
+def ledger_table() -> str:
+    """Write the ledger of contrasts, and where each rule speaks."""
+    bands = ("below -1", "-1 to 1", "above 1")
+    lines = [
+        f"| {rule} | " + " | ".join(f"{one.true} / {one.false}" for one in hits) + f" | {_spoken(rule, bands)} |"
+        for rule, hits in packaged_ledger().items()
+    ]
+    return f"""
+True and false hits of each rule by the reader's log-odds of support, on half of the contexts of written claims, six
+sources, infoboxes and copied sentences, and where the rule speaks
+(`benchmarks/contrast_ledger.py --half chosen`; the other half is in `docs/benchmarks.md`):
+
+| rule | {" | ".join(bands)} | speaks |
+| --- | --- | --- | --- | --- |
+{chr(10).join(lines)}
+"""
+
+
+def _spoken(rule: str, bands: Sequence[str]) -> str:
+    spoken = [name for number, name in enumerate(bands) if speaks(rule, number)]
+    return "always" if len(spoken) == len(bands) else ", ".join(spoken)
 
 
 def main() -> None:

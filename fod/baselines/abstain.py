@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from fod.config import Threshold, single_threshold
+from fod.config import ABSTENTION, Threshold
 from fod.drop_in import AnswerGenerator, GeneratorOutput, event_of, ids_of
 from fod.search import passes
+from fod.thresholds import single_threshold
 from syncheck import Event, Monitor, NoticeEvent, RagPrompt, SentenceScore
 from syncheck.base.errors import NotReadyError
-from syncheck.decoding import GenerationSetup, Returning, ScoredAnswer, ScoredSession, Transcript, seeded_generator
+from syncheck.decoding import GenerationSetup, ScoredAnswer, ScoredSession, Transcript, seeded_generator
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
 class AbstainGenerator(AnswerGenerator[GeneratorOutput]):
     """Gives an answer only if each of its sentences reaches the threshold (paper, section 4.3).
 
-    Decoding stops at the first sentence that does not. ``report.stop`` is then ``"abstained"``, the report is empty,
-    and ``dropped`` has the sentences that were written.
+    Decoding stops at the first sentence that does not. ``report.stop`` is then ``"abstained"``, the report has the
+    message and no sentence, and ``dropped`` has the sentences that were written.
 
     Parameters
     ----------
@@ -50,7 +51,7 @@ class AbstainGenerator(AnswerGenerator[GeneratorOutput]):
         monitor: Monitor,
         *,
         threshold: Threshold | None = None,
-        message: str = "",
+        message: str = ABSTENTION,
     ) -> None:
         super().__init__(model, tokenizer, monitor)
         if monitor.aggregator is None:
@@ -68,7 +69,7 @@ class AbstainGenerator(AnswerGenerator[GeneratorOutput]):
             dropped: tuple[SentenceScore, ...] = ()
             if stop == "abstained":
                 dropped = tuple(answer.sentences)
-                report = ScoredAnswer(watched.scorer).report(Transcript("", ()), stop=stop, seconds=seconds)
+                report = ScoredAnswer(watched.scorer).report(Transcript(self.message, ()), stop=stop, seconds=seconds)
                 ids = self.tokenizer(self.message, add_special_tokens=False)["input_ids"] if self.message else []
             else:
                 (report,) = watched.reports(stops=[stop], seconds=seconds)
@@ -88,8 +89,7 @@ class AbstainGenerator(AnswerGenerator[GeneratorOutput]):
 
     def _written(self, watched: ScoredSession, plan: GenerationSetup, generator: torch.Generator) -> str | None:
         """Write the answer up to the first sentence that does not pass; return why it ended."""
-        rounds = Returning(watched.decode(plan, generator=generator))
-        for (sentences,) in rounds:
+        for (sentences,) in watched.decode(plan, generator=generator):
             if not all(passes(sentence, self.thresholds.backtrack) for sentence in sentences):
                 return "abstained"
-        return rounds.value[0]
+        return watched.stops[0]

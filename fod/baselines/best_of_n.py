@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from numbers import Real
 from typing import TYPE_CHECKING, Literal, get_args
 
-from fod.config import DEFAULTS, check_count, check_sampling
+from fod.config import SEARCH, check_count, check_sampling
 from fod.drop_in import AnswerGenerator, GeneratorOutput, event_of, ids_of, sampling
 from syncheck import Event, Monitor, RagPrompt, Report
 from syncheck.base.errors import InputError, NotReadyError, WrongTypeError
-from syncheck.decoding import GenerationSetup, drain, seeded_generator
+from syncheck.decoding import GenerationSetup, seeded_generator
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -74,9 +74,9 @@ class BestOfNGenerator(AnswerGenerator[BestOfNOutput]):
         monitor: Monitor,
         *,
         reward: Reward | RewardName,
-        samples: int = DEFAULTS.samples_per_step,
-        temperature: float = DEFAULTS.temperature,
-        top_p: float = DEFAULTS.top_p,
+        samples: int = SEARCH.samples_per_step,
+        temperature: float = SEARCH.temperature,
+        top_p: float = SEARCH.top_p,
     ) -> None:
         super().__init__(model, tokenizer, monitor)
         check_count(samples, "samples")
@@ -91,9 +91,10 @@ class BestOfNGenerator(AnswerGenerator[BestOfNOutput]):
         generator = seeded_generator(self.monitor.model, seed)
         sampled = sampling(plan, temperature=self.temperature, top_p=self.top_p)
         with self.monitor.session([prompt] * self.samples) as watched:
-            stops = drain(watched.decode(sampled, generator=generator))
+            for _ in watched.decode(sampled, generator=generator):
+                pass
             rows = watched.decoding.rows
-            reports = watched.reports(stops=stops, seconds=time.perf_counter() - started)
+            reports = watched.reports(seconds=time.perf_counter() - started)
         rewards = tuple(_checked(self.reward(report)) for report in reports)
         worth = [-math.inf if reward is None else reward for reward in rewards]
         chosen = worth.index(max(worth))
@@ -168,9 +169,9 @@ class RerankGenerator(BestOfNGenerator):
         monitor: Monitor,
         *,
         by: RerankBy = "syncheck",
-        samples: int = DEFAULTS.samples_per_step,
-        temperature: float = DEFAULTS.temperature,
-        top_p: float = DEFAULTS.top_p,
+        samples: int = SEARCH.samples_per_step,
+        temperature: float = SEARCH.temperature,
+        top_p: float = SEARCH.top_p,
     ) -> None:
         if by not in get_args(RerankBy):
             raise InputError(f"by must be one of {', '.join(get_args(RerankBy))}; found {by!r}")

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Generator
-from dataclasses import replace
+from collections.abc import Generator, Sequence
 from typing import TYPE_CHECKING
 
 from torch import Tensor
-from transformers.generation import LogitsProcessor, LogitsProcessorList
 
 from fod.config import check_share, check_strength
 from fod.drop_in import AnswerGenerator, GeneratorOutput, event_of, ids_of
-from fod.propose import contrasted
+from fod.token_choice import contrasted
 from syncheck import Event, Monitor, RagPrompt
-from syncheck.decoding import DecodingSession, GenerationSetup, Returning, seeded_generator
+from syncheck.decoding import GenerationSetup, seeded_generator
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -58,26 +56,18 @@ class CADGenerator(AnswerGenerator[GeneratorOutput]):
         started = time.perf_counter()
         generator = seeded_generator(self.monitor.model, seed)
         with self.monitor.session(prompt) as watched:
-            contrast = _Contrast(watched.decoding, self.alpha, self.plausibility)
-            contrasted = replace(plan, processors=LogitsProcessorList([contrast, *plan.processors]))
-            (row,) = watched.decoding.rows
-            rounds = Returning(watched.decode(contrasted, generator=generator))
-            for (sentences,) in rounds:
+            session = watched.decoding
+
+            def adjust(logits: Tensor, _: Sequence[int]) -> Tensor:
+                return contrasted(
+                    logits, lambda: session.contrast_logits, alpha=self.alpha, plausibility=self.plausibility
+                )
+
+            (row,) = session.rows
+            for (sentences,) in watched.decode(plan, generator=generator, adjust=adjust):
                 for sentence in sentences:
                     yield event_of(sentence, row)
-            (report,) = watched.reports(stops=rounds.value, seconds=time.perf_counter() - started)
+            (report,) = watched.reports(seconds=time.perf_counter() - started)
         return GeneratorOutput(
             sequences=self._sequences(prompt, ids_of(row)), report=report, sampled_tokens=len(row.token_ids), dropped=()
-        )
-
-
-class _Contrast(LogitsProcessor):  # type: ignore[misc]
-    def __init__(self, session: DecodingSession, alpha: float, plausibility: float) -> None:
-        self._session = session
-        self._alpha = alpha
-        self._plausibility = plausibility
-
-    def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
-        return contrasted(
-            scores, lambda: self._session.contrast_logits, alpha=self._alpha, plausibility=self._plausibility
         )

@@ -19,7 +19,6 @@ from syncheck import Event, Monitor, RagPrompt, SentenceScore
 from syncheck.base.errors import InputError, WrongTypeError
 from syncheck.decoding import (
     GenerationSetup,
-    Returning,
     ScoredAnswer,
     ScoredSession,
     Transcript,
@@ -189,9 +188,8 @@ class FLAREGenerator(AnswerGenerator[FLAREOutput]):
     ) -> Generator[Event, None, Retrieval | None]:
         """Write under one prompt until a retrieval finds passages for another, which is returned, or to the end."""
         (row,), (judged,) = watched.decoding.rows, watched.answers
-        rounds = Returning(watched.decode(plan, generator=generator))
         seen = 0
-        for _ in rounds:
+        for _ in watched.decode(plan, generator=generator):
             while seen < len(judged.sentences):
                 retrieval = self._retrieval(watched, seen, answer)
                 if retrieval is not None:
@@ -201,7 +199,7 @@ class FLAREGenerator(AnswerGenerator[FLAREOutput]):
                 event = event_of(judged.sentences[seen], row)
                 yield answer.draft.placed_event(event, judged.scorer.prompt)
                 seen += 1
-        (stop,) = rounds.value
+        (stop,) = watched.stops
         answer.take(watched, len(judged.sentences), stop=stop)
         return None
 

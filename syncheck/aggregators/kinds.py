@@ -213,4 +213,4 @@ def prior_weight(name: str) -> float:
 
 
 def _is_contrast(name: str) -> bool:
-    return name.startswith("contrast_")
+    return name == "contrasts"

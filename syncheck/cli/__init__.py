@@ -9,8 +9,10 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Sequence, Set
+from difflib import get_close_matches
 from importlib import import_module
-from typing import NamedTuple
+from itertools import takewhile
+from typing import Any, NamedTuple
 
 from syncheck import __version__
 from syncheck.base.errors import describe_failure
@@ -104,7 +106,7 @@ SELDOM = frozenset(
     --aligner-backbone --aligner-mode --aligner-overflow --aligner-entailment --trust --lid-reference
     --batch-tokens --batch-size --part-size --shard --engine --workers --allow-unscored
     --share-samples --until --max-skips --max-retrievals
-    --max-running --max-waiting --max-body --timeout --resume-seconds --upstream-timeout
+    --max-running --max-waiting --max-body --max-context --timeout --resume-seconds --upstream-timeout
     --implicit-true --due-to-null --carry-labels --propositioner --permute --compare-aggregators --allow-train
     --wrong-class --reranker-prefix --too-long --form --draws --without --api-key-variable
     """.split()
@@ -132,6 +134,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
 
 
+_WITHOUT_MODEL = frozenset({"doctor", "report", "plan", "completion", "spans-score"})
+"""Commands that load no model, and so no library of models; ``doctor`` says what keeps the others from starting."""
+
+
 def _kept(args: argparse.Namespace) -> str:
     """Return what an interrupted run has stored, and how to continue it."""
     if args.command in ("score", "generate") and args.output.endswith("/"):
@@ -148,7 +154,7 @@ def _kept(args: argparse.Namespace) -> str:
 def _run(args: argparse.Namespace) -> int:
     module, function = COMMANDS[args.command].run.split(".")
     command = getattr(import_module(f"syncheck.cli.{module}"), function)
-    if args.command == "doctor":  # which says what keeps the others from starting
+    if args.command in _WITHOUT_MODEL:
         return int(command(args))
     from syncheck.cli.monitors import check_device
 
@@ -176,13 +182,30 @@ class _Help(argparse.HelpFormatter):
         return text if text.startswith("example: ") else super()._fill_text(text, width, indent)
 
 
+class _CommandParser(argparse.ArgumentParser):
+    """Parser of one command, which refuses what it does not know with its own usage and the nearest option."""
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:  # noqa: ANN401
+        """Parse the arguments of the command, before which unknown options are refused; nothing is left over."""
+        known = [option for action in self._actions for option in action.option_strings]
+        for given in takewhile(lambda one: one != "--", args or ()):
+            name = given.partition("=")[0]
+            if name.startswith("--") and not any(option.startswith(name) for option in known):
+                nearest = get_close_matches(name, known, n=1)
+                self.error(f"unknown option {name}" + (f"; did you mean {nearest[0]}?" if nearest else ""))
+        found, left = super().parse_known_args(args, namespace)
+        if left:
+            self.error(f"unrecognized arguments: {' '.join(left)}")
+        return found, left
+
+
 def parser() -> argparse.ArgumentParser:
     """Return the parser of all commands."""
     parser = argparse.ArgumentParser(
         prog="syncheck", description="Score every sentence of a RAG answer for faithfulness."
     )
     parser.add_argument("--version", action="version", version=f"syncheck {__version__}")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=_CommandParser)
     for name, command in COMMANDS.items():
         example = f"example: syncheck {name} {EXAMPLES[name]}"
         about = f"{command.help[0].upper()}{command.help[1:]}. Defaults are in parentheses."

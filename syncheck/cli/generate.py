@@ -33,7 +33,7 @@ _OF: Mapping[str, tuple[str, ...]] = {
     "until": ("fod",),
     "max_sentences": ("fod", "fod-backtrack"),
     "on_exhausted": ("fod",),
-    "message": ("fod", "abstain"),
+    "message": ("fod", "fod-backtrack", "abstain"),
     "samples": ("rerank", "best-of-n"),
     "rerank_by": ("rerank",),
     "reward": ("best-of-n",),
@@ -92,10 +92,6 @@ def _chosen_options(args: argparse.Namespace) -> dict[str, Any]:
     if foreign := [name for name in given if args.decoder not in _OF[name]]:
         of = "; ".join(f"--{name.replace('_', '-')} is for {', '.join(_OF[name])}" for name in foreign)
         raise InputError(f"--decoder {args.decoder} does not use these options of other decoders: {of}. Leave them out")
-    if "message" in given and args.decoder == "fod" and args.on_exhausted != "abstain":
-        raise InputError(
-            "--decoder fod uses --message only with --on-exhausted abstain; add that, or leave --message out"
-        )
     if args.decoder == "fod":
         other = _OF_SAMPLES if args.propose == "branch" else _OF_BRANCHES
         if unused := [f"--{name.replace('_', '-')}" for name in given if name in other]:
@@ -116,7 +112,7 @@ def _plain(monitor: Monitor, args: argparse.Namespace, options: dict[str, Any]) 
         prompt = prompt_for(monitor, record)
         chosen = sampling | options
         report = monitor.generate(prompt, generator=generator, max_new_tokens=args.max_new_tokens, **chosen)
-        return _answer(record, report, report.response)
+        return _answer(record, report)
 
     return work
 
@@ -132,8 +128,7 @@ def _by_fod(monitor: Monitor, args: argparse.Namespace, options: dict[str, Any])
             do_sample=False,
             max_new_tokens=args.max_new_tokens,
         )
-        text = output.report.response + (output.message or "")
-        return _answer(record, output.report, text) | {"trace": _trace(output)}
+        return _answer(record, output.report) | {"trace": _trace(output)}
 
     return work
 
@@ -147,7 +142,8 @@ def decoder(monitor: Monitor, name: str, options: dict[str, Any]) -> Any:  # noq
     if name == "best-of-n":
         return fod.BestOfNGenerator(*models, **{"reward": "mean"} | named)
     if name == "fod":
-        return fod.FODGenerator(*models, config=fod.FODConfig(**named))
+        config = fod.RepairConfig if named.pop("propose", None) == "branch" else fod.FODConfig
+        return fod.FODGenerator(*models, config=config(**named))
     if name == "flare":
         passages = read_passages(named.pop("passages"), option="--passages")
         return fod.FLAREGenerator(*models, retriever=fod.PassageIndex(passages), **named)
@@ -160,8 +156,13 @@ def decoder(monitor: Monitor, name: str, options: dict[str, Any]) -> Any:  # noq
     return kinds[name](*models, **named)
 
 
-def _answer(record: dict[str, Any], report: Report, text: str) -> dict[str, Any]:
-    return {"id": record.get("id"), "response": text, "sentences": sentence_dicts(report), "stop": report.stop}
+def _answer(record: dict[str, Any], report: Report) -> dict[str, Any]:
+    return {
+        "id": record.get("id"),
+        "response": report.response,
+        "sentences": sentence_dicts(report),
+        "stop": report.stop,
+    }
 
 
 def _trace(output: Any) -> dict[str, Any]:

@@ -41,7 +41,7 @@ def run(args: argparse.Namespace) -> int:
     kept = load_jsonl(before) if before is not None and Path(before).exists() else []
     sheet = LabelSheet.of_responses(
         scoring_monitor(args, "generic"),
-        load_unlabelled(args.input),
+        load_unlabelled(args.input, asked=args.records),
         order=args.order,
         kept=kept,
         most=args.responses,

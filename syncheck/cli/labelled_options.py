@@ -90,7 +90,8 @@ def add_label(parser: argparse.ArgumentParser) -> None:
     add_options(
         parser,
         """
-        input INPUT  JSON Lines with question, context and response
+        input INPUT  JSON Lines with question, context and response, or with --records what `syncheck generate` wrote
+        --records FILE  the records that were answered, from which answers take question and passages, by id
         --output FILE  labelled JSON Lines; if it exists, its labels are kept and labelling continues
         --html FILE  instead of asking in the terminal, write an offline page that asks and saves labels.jsonl
         --labels FILE  for --html: earlier labels, with which the page starts

@@ -47,6 +47,7 @@ _KINDS: Mapping[str, Callable[[str], object]] = {
     "SCORE": share,
     "SECONDS": positive,
     "BYTES": count,
+    "CHARACTERS": count,
     "THRESHOLD": lambda text: text if text == "calibrated" else share(text),
 }
 """Parsers of values, by what a table of options calls them; other values are strings."""
@@ -214,6 +215,7 @@ def _add_server(parser: argparse.ArgumentParser) -> None:
         --max-running N = 4  largest number of answers at one time (%(default)s)
         --max-waiting N = 32  largest number of waiting requests; further ones get status 429 (%(default)s)
         --max-body BYTES = {2 * 2**20}  largest size of a request (%(default)s)
+        --max-context CHARACTERS = 400000  largest size of a request's question and passages (%(default)s)
         --timeout SECONDS = 300  longest time for an answer, including waiting (%(default)s)
         --resume-seconds SECONDS = 60  how long an answer is kept for a client that may reconnect (%(default)s)
         """,
@@ -242,8 +244,8 @@ def _add_search(parser: argparse.ArgumentParser) -> None:
         --until any|all  for fod: stop when any kept beam has ended, or when all have (any)
         --max-sentences N  for fod and fod-backtrack: largest number of sentences (32)
         --on-exhausted stop|abstain|annotate  for fod: what to do when no candidate sentence passes (stop)
-        --message TEXT  text to give instead: for abstain (nothing), for fod with --on-exhausted abstain (The passages
-            do not let me say more.)
+        --message TEXT  for fod, fod-backtrack and abstain: text of an answer of which no sentence passes, and end of
+            one with --on-exhausted abstain (The passages do not let me say more.)
         """,
         **dict.fromkeys(("backtrack_threshold", "prune_threshold"), {"metavar": "SCORE"}),
         **dict.fromkeys(("branches", "beam_size", "samples_per_step"), {"type": count}),

@@ -17,10 +17,9 @@ from itertools import chain
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from tqdm import tqdm
-
 from syncheck.base.errors import InputError
 from syncheck.base.files import JsonDict, RefusedRecord
+from syncheck.base.progress import progress
 from syncheck.cli.outputs import check_file, write_json
 from syncheck.cli.summaries import FORMATS, Summary
 from syncheck.corpus import Line, Store, Worker, answer, answer_corpus, corpus_lines, count_lines, run_locally
@@ -186,7 +185,7 @@ def plan(args: argparse.Namespace) -> int:
         f"{'' if price is None else f'{chr(32):>8}cost'}\n"
     )
     for row in found:
-        hours = f"{row.hours:,.2f}{'*' if row.hours_extrapolated else ' '}"
+        hours = f"{_hours(row.hours)}{'*' if row.hours_extrapolated else ' '}"
         memory = f"{row.memory_gb:,.1f}{'*' if row.memory_extrapolated else ' '}"
         cost = "" if price is None else f" {row.hours * row.workers * price:>11,.2f}"
         sys.stdout.write(f"{row.workers:>8} {hours:>12} {memory:>12}{cost}\n")
@@ -194,6 +193,11 @@ def plan(args: argparse.Namespace) -> int:
         sys.stdout.write("* extrapolated beyond what was measured\n")
     write_json(args.output, {"machine": dict(rates.machine), "estimates": [asdict(row) for row in found]})
     return 0
+
+
+def _hours(hours: float) -> str:
+    """Return hours with two decimals, or with two digits where they would say nothing."""
+    return f"{hours:,.2f}" if hours >= 0.1 else f"{hours:.2g}"
 
 
 def process(
@@ -226,7 +230,7 @@ def process(
     first = next(lines, None)  # unreadable input is reported before an earlier output is overwritten
     given = lines if first is None else chain([first], lines)
     with _writable(target, "a" if resume else "w") as output:
-        for line in tqdm(given, desc="records", unit=" records", disable=None):
+        for line in progress(given, desc="records", unit=" records"):
             row = answer(line, work) | ({} if run is None else {"digest": line.digest(run)})
             if "error" in row:
                 refused.append(RefusedRecord.of(line.source, line.number, row, str(row["error"])))

@@ -18,6 +18,7 @@ from syncheck.cli.record_runs import answer_records, is_store
 from syncheck.corpus import RecordScorer
 from syncheck.corpus.scoring import score_row
 from syncheck.results import Answer, Case, Report, label_dict
+from syncheck.results.types import WITHOUT_CLAIM
 from syncheck.verifier import Verifier
 
 if TYPE_CHECKING:
@@ -46,8 +47,10 @@ def run(args: argparse.Namespace) -> int:
 
         Path(args.html).write_text(render_html(cases, refused=refused), encoding="utf-8")
     missed = None if gate is None else gate.missed(allow_unscored=args.allow_unscored)
-    if missed is not None:
-        sys.stderr.write(f"syncheck score: {missed}\n")
+    unchecked = None if gate is None else gate.unchecked(allow_unscored=args.allow_unscored)
+    for said in (missed, unchecked):
+        if said is not None:
+            sys.stderr.write(f"syncheck score: {said}\n")
     return 2 if refused else int(missed is not None)
 
 
@@ -60,6 +63,8 @@ def _scorer(args: argparse.Namespace, monitor: Monitor | Verifier, cases: list[C
     opener, replay = _opener(args, monitor)
 
     def row(record: JsonDict, report: Report) -> JsonDict:
+        if args.html is not None or args.format == "human":
+            report = (monitor if isinstance(monitor, Verifier) else monitor.verifier).explain(report)
         output = score_row(record, report)
         if opener is not None:
             from syncheck.cli.spans import unread
@@ -109,9 +114,9 @@ def _opener(args: argparse.Namespace, monitor: Monitor | Verifier) -> tuple[Span
 class _Gate:
     """Counter of sentences and records in the output that miss the threshold of ``--fail-under``.
 
-    A sentence that claims nothing (``not_checkable``), such as a bullet, cannot be wrong and does not count. Any other
-    sentence without a score does, and so does a record with an error, with text after its end or without a scored
-    sentence: an empty response is as unchecked as one whose aligner failed.
+    A sentence that claims nothing, such as a bullet or a label, cannot be wrong and does not miss it, but is counted.
+    Any other sentence without a score does, and so does a record with an error, with text after its end or without a
+    scored sentence: an empty response is as unchecked as one whose aligner failed.
     """
 
     def __init__(self, threshold: float) -> None:
@@ -119,6 +124,7 @@ class _Gate:
         self.below = 0
         self.scored = 0
         self.unscored: Counter[tuple[str, str]] = Counter()
+        self.without_claim: Counter[str] = Counter()
 
     def add(self, row: JsonDict) -> None:
         """Count a line of output."""
@@ -126,7 +132,9 @@ class _Gate:
             self.unscored["record", "with an error"] += 1
             return
         scores = [s["score"] for s in row["sentences"] if s["score"] is not None]
-        missing = [s["status"] for s in row["sentences"] if s["score"] is None and s["status"] != "not_checkable"]
+        unscored = [s["status"] for s in row["sentences"] if s["score"] is None]
+        missing = [status for status in unscored if status not in WITHOUT_CLAIM]
+        self.without_claim.update(status for status in unscored if status in WITHOUT_CLAIM)
         self.below += sum(not score >= self.threshold for score in scores)
         self.scored += bool(scores)
         self.unscored.update(("sentence", f"with status {status}") for status in missing)
@@ -147,3 +155,14 @@ class _Gate:
         found = ", ".join(f"{counted(count, noun)} {what}" for (noun, what), count in counts.items())
         remedy = "; --allow-unscored passes what has no score" if unscored else ""
         return f"{missed}{found}{remedy}"
+
+    def unchecked(self, *, allow_unscored: bool) -> str | None:
+        """Describe the sentences that were let pass without a score; None if there are none."""
+        let_pass = {f"with status {status}": count for status, count in self.without_claim.items()}
+        if allow_unscored:
+            let_pass |= {what: count for (noun, what), count in self.unscored.items() if noun == "sentence"}
+        if not let_pass:
+            return None
+        total = counted(sum(let_pass.values()), "sentence")
+        found = ", ".join(f"{count} {what}" for what, count in let_pass.items())
+        return f"--fail-under {self.threshold:g} did not check {total}: {found}"

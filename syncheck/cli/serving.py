@@ -98,6 +98,7 @@ def _serve(source: AnswerSource, args: argparse.Namespace) -> int:
         max_running=args.max_running,
         max_waiting=args.max_waiting,
         max_body=args.max_body,
+        max_context=args.max_context,
         timeout=args.timeout,
         api_key=_key(args.api_key_file, "SYNCHECK_API_KEY"),
         only_loopback=loopback,

@@ -1,1 +1,1 @@
-"""Contrasts: how a sentence contradicts what the evidence says, found word by word by rules."""
+"""Contrasts: what contradicts an English sentence, in words to show."""

@@ -1,53 +1,19 @@
-"""Contrasts: differences between an English sentence and the chunk that agrees best with it, found word by word.
-
-Counts of words hardly notice a "1976" where the evidence has "1967". Here a sentence is aligned with a chunk, and rules
-find words that take the place of others (:mod:`~syncheck.contrasts.misplaced`) or reverse the statement
-(:mod:`~syncheck.contrasts.reversals`), and comparisons that its numbers contradict
-(:mod:`~syncheck.contrasts.comparisons`).
-"""
+"""Contrasts of a sentence: the chunk that agrees best with it, and what differs."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
-from functools import partial
-from itertools import combinations
 
-from syncheck.contrasts.clauses import clauses
-from syncheck.contrasts.comparisons import compared, confirmed
-from syncheck.contrasts.crossed import crossed, crossed_opposites
-from syncheck.contrasts.differences import Difference, Found
-from syncheck.contrasts.ellipsis import denied_in_short
-from syncheck.contrasts.limited import limited
-from syncheck.contrasts.misplaced import is_name, is_number, misplaced, turned_bounds, units
-from syncheck.contrasts.negations import excepted, negations
+from syncheck.contrasts.ledger import band_of, speaks
 from syncheck.contrasts.parsing import ParsedText, parse
-from syncheck.contrasts.replaced import replaced
-from syncheck.contrasts.respelling import respelled
-from syncheck.contrasts.reversals import exchanged, turned
-from syncheck.contrasts.roles import turned_roles
-from syncheck.contrasts.ruled_out import ruled_out
-from syncheck.contrasts.sequence import turned_sequence
-from syncheck.contrasts.shares import shares
-from syncheck.contrasts.spliced import spliced
-from syncheck.results.types import ContrastKind
+from syncheck.contrasts.rules import ANSWERED, RULES, Difference
 
-HELD_ENOUGH = 0.6
-"""Share of a sentence's content stems, without those of the contrast, that a chunk must have to contradict it."""
-CLAUSE_HELD = 0.75
-"""The same for a simple sentence of a compound one."""
 AS_CLOSE = 0.7
 """Share of the greatest closeness from which chunks are compared."""
-
-SURE: frozenset[ContrastKind] = frozenset({"antonym", "comparison", "order"})
-"""Kinds of contrasts in the closest chunk that only a chunk which is nearly as close can outweigh."""
-SURELY_AS_CLOSE = 0.9
-"""Share of the greatest closeness from which it can."""
-OF_WHOLE_SENTENCES: frozenset[ContrastKind] = frozenset({"name"})
-"""Kinds of contrasts that are not looked for in the simple sentences of a compound one, whose words belong together."""
+PENALTY = 0.4
+"""What a difference takes from the closeness of a chunk where the one to compare with is chosen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,150 +22,56 @@ class Contrasted:
 
     chunk: int
     """Index of the chunk; -1 if there is none."""
-    agreement: float
+    closeness: float
     """Share of the sentence's content stems that the chunk has, plus half the share of its words that the chunk has in
-    the same order, minus the penalties of contrasts; higher is better."""
-    inverted: float
-    """Share of pairs of shared stems whose order is reversed, in [0, 1]; lower is better."""
+    the same order; higher is better."""
     found: tuple[Difference, ...]
-    sentence: str
-    """The sentence, with its numbers as the chunks write them."""
 
-    def count(self, kind: ContrastKind) -> int:
-        """Return the number of contrasts of a kind."""
-        return sum(contrast.kind == kind for contrast in self.found)
+    def that_speak(self, log_odds: float | None) -> tuple[Difference, ...]:
+        """Return the differences that count beside log-odds of support by an aligner that reads, None without one."""
+        band = None if log_odds is None else band_of(log_odds)
+        return tuple(one for one in self.found if speaks(one.rule, band))
 
 
-PENALTIES: dict[ContrastKind, float] = {
-    **dict.fromkeys(("number", "unit", "antonym", "order"), 0.5),
-    **dict.fromkeys(("name", "quantifier"), 0.3),
-    "negation": 0.6,
-    "comparison": 0.4,
-}
-INVERTED_PENALTY = 0.3
+def with_answers(chunks: Sequence[str], best: Sequence[int]) -> tuple[str, ...]:
+    """Return the best chunks of a context, each question with the chunk after it where that answers "Yes" or "No"."""
+    found = []
+    for number in best:
+        joined = " ".join(chunks[number : number + 2])
+        found.append(joined if ANSWERED.match(joined, len(chunks[number]) - 1) else chunks[number])
+    return tuple(found)
 
 
 def contrast_with(sentence: str, chunks: Sequence[str], *, read: Callable[[str], ParsedText] = parse) -> Contrasted:
-    """Compare a sentence with the few chunks that share most with it, best first; return the best agreement.
+    """Compare a sentence with the few chunks that share most with it, best first.
 
-    If nothing is found, the simple sentences of a compound one are compared too. Without chunks, the agreement is 0 and
-    nothing is found; nor is anything in a question, which claims nothing. ``read`` may be a cached :func:`parse`.
+    Without chunks, the closeness is 0 and nothing is found; nor is anything in a question, which claims nothing.
+    ``read`` may be a cached :func:`~syncheck.contrasts.parsing.parse`.
     """
-    sides = [read(chunk) for chunk in chunks]
-    claim = read(respelled(read(sentence), sides))
-    whole = _closest(claim, sides)
-    if whole.found or whole.chunk < 0 or _is_question(claim):
-        return whole
-    for clause in clauses(claim):
-        part = _closest(read(clause), sides, held_enough=CLAUSE_HELD)
-        found = tuple(contrast for contrast in part.found if contrast.kind not in OF_WHOLE_SENTENCES)
-        if found:
-            return replace(whole, chunk=part.chunk, agreement=whole.agreement - _penalty(found), found=found)
-    return whole
-
-
-def _closest(claim: ParsedText, sides: Sequence[ParsedText], *, held_enough: float = HELD_ENOUGH) -> Contrasted:
-    """Compare a sentence with each chunk that is close; return the best agreement."""
+    claim, sides = read(sentence), [read(chunk) for chunk in chunks]
+    if not sides:
+        return Contrasted(-1, 0.0, ())
     plain = claim.plain_words.union(*(side.plain_words for side in sides))
-    sides = [side.without_names(plain) if not plain.isdisjoint(side.names) else side for side in sides]
-    claim = claim.without_names(plain).with_names(frozenset().union(*(side.names for side in sides)))
-    near = _closenesses(claim, sides)
-    beside = [
-        _beside(claim, side, place, sides, closeness, held_enough)
-        for place, (side, closeness) in enumerate(zip(sides, near, strict=True))
-        if closeness >= AS_CLOSE * max(near)
-    ]
-    if not beside:
-        return Contrasted(-1, 0.0, 0.0, (), claim.text)
-    best = max(beside, key=lambda found: (found.agreement, -found.chunk))
-    closest = max(beside, key=lambda found: (near[found.chunk], found.agreement, -found.chunk))
-    is_sure = any(contrast.kind in SURE for contrast in closest.found)
-    return closest if is_sure and near[best.chunk] < SURELY_AS_CLOSE * near[closest.chunk] else best
+    capital = claim.names.union(*(side.names for side in sides))
+    claim, sides = claim.with_names(capital, plain), [side.with_names(capital, plain) for side in sides]
+    near = [_closeness(claim, side) for side in sides]
+    beside = []
+    for place, (side, closeness) in enumerate(zip(sides, near, strict=True)):
+        if closeness >= AS_CLOSE * max(near):
+            found = [replace(d, rule=name) for name in _rules_for(claim, side) for d in RULES[name](claim, side, sides)]
+            beside.append(Contrasted(place, closeness, tuple(dict.fromkeys(found))))
+    return max(beside, key=lambda one: (one.closeness - PENALTY * len(one.found), -one.chunk))
 
 
-def _is_question(claim: ParsedText) -> bool:
-    return claim.text.rstrip().endswith("?")
+def _rules_for(claim: ParsedText, chunk: ParsedText) -> Collection[str]:
+    """Return the names of the rules that apply: none to questions, and its own to a question with its answer."""
+    if any(side.text.rstrip().endswith("?") for side in (claim, chunk)):
+        return ()
+    return ("answers",) if ANSWERED.search(chunk.text) else RULES
 
 
-def _penalty(found: Sequence[Difference]) -> float:
-    return sum(PENALTIES[contrast.kind] for contrast in found)
-
-
-def _beside(
-    claim: ParsedText,
-    chunk: ParsedText,
-    place: int,
-    sides: Sequence[ParsedText],
-    closeness: float,
-    held_enough: float,
-) -> Contrasted:
-    true = confirmed(claim, chunk, sides)
-    found = tuple(
-        dict.fromkeys(
-            contrast
-            for rule in (() if _is_question(claim) else _RULES)
-            for contrast, about in rule(claim, chunk, sides)
-            if claim.held_by(chunk, about) >= held_enough and not _is_true(contrast, true)
-        )
-    )
-    inverted = _inverted(claim, chunk)
-    penalty = _penalty(found) + INVERTED_PENALTY * inverted
-    return Contrasted(place, closeness - penalty, inverted, found, claim.text)
-
-
-def _is_true(contrast: Difference, true: AbstractSet[str]) -> bool:
-    """Return True for a contrast about comparative words that numbers confirm."""
-    return contrast.kind in ("comparison", "order") and not true.isdisjoint(contrast.sentence.split())
-
-
-def _closenesses(claim: ParsedText, chunks: Sequence[ParsedText]) -> list[float]:
-    """Return the share of content stems that each chunk has plus half the share of words that it has in order.
-
-    Of a chunk that cannot come near the greatest closeness so far, it is what it is at most.
-    """
-    found: list[float] = []
-    ours = [token.stem for token in claim.tokens]
-    for chunk in chunks:
-        held, shared = claim.held_by(chunk), sum(known in chunk.stems for known in ours)
-        at_most = held + shared / max(1, len(ours)) / 2
-        if found and at_most < AS_CLOSE * max(found):
-            found.append(at_most)
-            continue
-        theirs = [token.stem for token in chunk.tokens]
-        blocks = SequenceMatcher(None, ours, theirs, autojunk=False).get_matching_blocks()
-        found.append(held + sum(block.size for block in blocks) / max(1, len(ours)) / 2)
-    return found
-
-
-def _inverted(claim: ParsedText, chunk: ParsedText) -> float:
-    """Return the share of pairs of stems, each once on both sides, whose order is reversed."""
-    ours, theirs = ([t.stem for t in side.tokens if t.content] for side in (claim, chunk))
-    times = Counter(theirs)
-    shared = [known for known in ours if times[known] == 1 and ours.count(known) == 1]
-    places = [theirs.index(known) for known in shared]
-    pairs = [first > second for first, second in combinations(places, 2)]
-    return sum(pairs) / len(pairs) if pairs else 0.0
-
-
-_RULES: tuple[Callable[[ParsedText, ParsedText, Sequence[ParsedText]], Iterator[Found]], ...] = (
-    negations,
-    excepted,
-    limited,
-    denied_in_short,
-    *(partial(misplaced, kind="number", of_kind=partial(is_number, year=year)) for year in (True, False)),
-    *(partial(crossed, kind="number", of_kind=partial(is_number, year=year)) for year in (True, False)),
-    units,
-    turned_bounds,
-    partial(misplaced, kind="name", of_kind=is_name),
-    partial(crossed, kind="name", of_kind=is_name),
-    replaced,
-    turned,
-    crossed_opposites,
-    exchanged,
-    turned_sequence,
-    turned_roles,
-    spliced,
-    shares,
-    ruled_out,
-    compared,
-)
+def _closeness(claim: ParsedText, chunk: ParsedText) -> float:
+    """Return the share of content stems that a chunk has plus half the share of words that it has in order."""
+    ours, theirs = ([token.stem for token in side.tokens] for side in (claim, chunk))
+    blocks = SequenceMatcher(None, ours, theirs, autojunk=False).get_matching_blocks()
+    return claim.held_by(chunk) + sum(block.size for block in blocks) / max(1, len(ours)) / 2

@@ -3,45 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Literal
+
+from syncheck.contrasts.words import asset_lines
 
 WordClass = Literal["verb", "noun", "adjective"]
 
-_VERBS = """
-pay paid / say said / make made / take took taken / give gave given / meet met / buy bought / sell sold / keep kept /
-leave left / lose lost / win won / hold held / find found / send sent / spend spent / build built / go went gone goes /
-come came / see saw seen / begin began begun / write wrote written / know knew known / grow grew grown /
-rise rose risen / fall fell fallen / choose chose chosen / speak spoke spoken / teach taught / bring brought /
-think thought / tell told / get got gotten / become became / run ran / drive drove driven / eat ate eaten /
-wear wore worn / lend lent / feel felt / lead led / stand stood / break broke broken / catch caught / do did done does /
-draw drew drawn / drink drank drunk / fly flew flown / forget forgot forgotten / hear heard / hide hid hidden /
-sleep slept / steal stole stolen / swim swam swum / throw threw thrown / beat beaten / bear bore born borne
-"""
-IRREGULAR: Mapping[str, str] = {
-    form: forms[0] for forms in (verb.split() for verb in _VERBS.split("/")) for form in forms
-}
-"""Infinitive of each form of an irregular verb."""
+_LISTS = dict(asset_lines("inflection.txt"))
 
-_OTHERS = """
-understand understood / misunderstand misunderstood / withdraw withdrew withdrawn / freeze froze frozen /
-sink sank sunk / shrink shrank shrunk / wake woke woken / weep wept / forbid forbade forbidden / melt melted molten /
-learn learned learnt / sow sowed sown / swell swelled swollen / read / shut / quit / split / upset
-"""
-_PAST: Mapping[str, tuple[str, ...]] = {
-    forms[0]: tuple(forms[1:]) for forms in (verb.split() for verb in (_VERBS + "/" + _OTHERS).split("/"))
-}
+
+def _entries(*names: str) -> list[list[str]]:
+    return [entry.split() for name in names for entry in _LISTS[name].split("/")]
+
+
+IRREGULAR: Mapping[str, str] = {form: forms[0] for forms in _entries("verbs") for form in forms}
+"""Infinitive of each form of an irregular verb."""
+_PAST: Mapping[str, Sequence[str]] = {forms[0]: forms[1:] for forms in _entries("verbs", "formed")}
 """Past forms of irregular verbs; none where they are the infinitive."""
-_DOUBLED = frozenset("acquit admit begin emit forbid forget permit repel transmit".split())
-"""Verbs of several syllables that double their last letter before -ed and -ing."""
-_PLURALS: Mapping[str, str] = dict(
-    pair.split()
-    for pair in """
-    child children / grandchild grandchildren / wife wives / wolf wolves / goose geese / mouse mice / shelf shelves /
-    knife knives / fungus fungi / bacterium bacteria / potato potatoes / tomato tomatoes / hero heroes / veto vetoes /
-    fisherman fishermen
-    """.split("/")
-)
+_DOUBLED = frozenset(_LISTS["doubled"].split())
+_PLURALS: Mapping[str, str] = {noun: plural for noun, plural in _entries("plurals")}
 _SINGLE_SYLLABLE_CVC = re.compile(r"[^aeiou]*(?:qu)?[aeiou][^aeiouwxy]")
 
 

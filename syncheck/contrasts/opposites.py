@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.resources import files
 from typing import Literal, cast
 
 from syncheck.contrasts.inflection import WordClass, forms_of
+from syncheck.contrasts.words import asset_lines
 
 OppositeKind = Literal["antonym", "comparison", "quantifier"]
 
 
 def _lines() -> Iterator[tuple[str, str, list[str]]]:
     """Yield the kind, word class and groups of each line of the packaged lists."""
-    text = (files("syncheck") / "assets" / "opposites.txt").read_text(encoding="utf-8")
-    for line in re.sub(r"#.*", "", text).replace("\n    ", " ").splitlines():
-        name, _, words = line.partition(": ")
-        if words:
-            kind, _, word_class = name.partition(" ")
-            yield kind, word_class, words.split("/")
+    for name, words in asset_lines("opposites.txt"):
+        kind, _, word_class = name.partition(" ")
+        yield kind, word_class, words.split("/")
 
 
 @dataclass(frozen=True)

@@ -8,23 +8,22 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import zip_longest
 
-from syncheck.contrasts.grammar import MAY, NEGATORS
+import snowballstemmer
+
 from syncheck.contrasts.inflection import IRREGULAR
-from syncheck.contrasts.units import UNITS
+from syncheck.contrasts.words import CLASSES, MAY, SCALES, SYMBOLS, UNITS
+from syncheck.text.notation import GROUPED, levelled, number_of
 from syncheck.text.rarity import NUMBER_WORDS, packaged_names, packaged_rarity
-from syncheck.text.stemming import snowball_stem
 from syncheck.text.words import content_words, stem, words
 
 LONG = 4
 """Number of letters from which a word is no abbreviation."""
 LONG_TITLES = frozenset("Prof Capt Messrs Supt".split())
 """Those that are abbreviations nevertheless."""
-BEFORE_MONTHS = frozenset("in of on since until by from during last next early late mid to and every each".split())
-"""Words after which "May" is the month."""
-SYMBOLS = {"%": "percent", "$": "dollars", "€": "euros", "£": "pounds"}
 HALVES_OF_DAY = {"a.m": "am", "p.m": "pm"}
 
-_TOKEN = re.compile(r"\d+(?:[.,:]\d+)*|%|[$€£]|\b[AaPp]\.[Mm]\b|[^\W\d_]+(?:['\u2019][^\W\d_]+)*")
+_NUMBER = rf"(?:(?<![\d.,]){GROUPED}|\d+(?:[.,:]\d+)*)(?:st|nd|rd|th)?(?![^\W\d_]*\d)"
+_TOKEN = re.compile(rf"{_NUMBER}|\d+|[%$€£]|\b[AaPp]\.[Mm]\b|[^\W\d_]+(?:'[^\W\d_]+)*")
 _YEAR = re.compile(r"1[0-9]{3}|20[0-9]{2}")
 _FORMULA = re.compile(r"\$(\d+(?:[.,]\d+)*)\$")
 """A number between the marks of a formula, which are no dollars."""
@@ -46,10 +45,15 @@ class Token:
     number: bool
     """True if it is a number, in figures or spelled out; "one" only before a unit, since it is often a pronoun."""
 
+    @property
+    def end(self) -> int:
+        """Where it ends."""
+        return self.start + len(self.text)
+
 
 def tokens_of(text: str) -> Iterator[Token]:
     """Read the words and numbers; a full stop after "Dr.", or "p.m." before a small letter, ends no clause."""
-    marked = _FORMULA.sub(r" \1 ", text)
+    marked = _FORMULA.sub(r" \1 ", levelled(text))
     found, start, clause, end, last = list(_TOKEN.finditer(marked)), True, 0, 0, ""
     for match, following in zip_longest(found, found[1:]):
         written = match.group()
@@ -59,14 +63,17 @@ def tokens_of(text: str) -> Iterator[Token]:
         word, root, content = _word_of(written)
         if written == "May" and _is_month("" if start else last, following):
             word, root, content = MAY, MAY, True
-        if written.lower() == "one" and (following is None or following.group().lower() not in UNITS):
+        after = "" if following is None else following.group().lower()
+        if written.lower() == "one" and after not in UNITS and after not in SCALES:
             word = "one"
         begins_name = start and following is not None and following.group()[0].isupper()
         speaks = start and text[match.end() : match.end() + 1] == ":"
         name = (
             written[0].isupper() and content and (begins_name or speaks or not start or _is_like_a_name(written, word))
         )
-        yield Token(written, word, root, content, name, match.start(), clause, word[0].isdigit())
+        yield Token(
+            text[match.start() : match.end()], word, root, content, name, match.start(), clause, word[0].isdigit()
+        )
         start, end, last = False, match.end(), written
 
 
@@ -77,7 +84,7 @@ def is_year(token: Token) -> bool:
 
 def between(text: str, before: Token, after: Token) -> str:
     """Return what stands between two tokens, without white space; any other text if they are in reversed order."""
-    return text[before.start + len(before.text) : after.start].strip() if before.start < after.start else "<"
+    return text[before.end : after.start].strip() if before.start < after.start else "<"
 
 
 def _is_abbreviated(word: str, following: str) -> bool:
@@ -98,18 +105,34 @@ def _is_like_a_name(written: str, word: str) -> bool:
 def _is_month(before: str, following: re.Match[str] | None) -> bool:
     """Return True if a "May" stands beside a number or after a word that dates have."""
     beside = (before, "" if following is None else following.group())
-    return before.lower() in BEFORE_MONTHS or any(word[:1].isdigit() for word in beside)
-
-
-def _time(found: str) -> str:
-    """Return a time of day without leading zero and without ":00"; "" for anything else."""
-    return found.lstrip("0").removesuffix(":00") if ":" in found and found[0].isdigit() else ""
+    return before.lower() in CLASSES["before_months"] or any(word[:1].isdigit() for word in beside)
 
 
 @lru_cache(1 << 14)
 def _word_of(found: str) -> tuple[str, str, bool]:
     """Return the normalised form of a word as written, its stem, and whether it is a content word."""
-    known = SYMBOLS.get(found) or HALVES_OF_DAY.get(found.lower()) or NUMBER_WORDS.get(found.lower()) or _time(found)
-    word = known or next(iter(words(found.replace("\u2019", "'"))), found)
-    root = word if word[0].isdigit() else snowball_stem(IRREGULAR.get(word, word))
-    return word, root, bool(content_words(word)) and word not in NEGATORS
+    lower = found.lower()
+    known = SYMBOLS.get(found) or HALVES_OF_DAY.get(lower) or NUMBER_WORDS.get(lower) or _figures(found)
+    if lower in UNITS:
+        known = lower
+    word = known or next(iter(words(found)), found)
+    root = word if word[0].isdigit() else _stemmed(IRREGULAR.get(word, word))
+    return word, root, bool(content_words(word)) and word not in CLASSES["negators"]
+
+
+def _stemmed(word: str) -> str:
+    stemmer = snowballstemmer.stemmer("english")  # made anew, since a stemmer is for one thread
+    return str(stemmer.stemWord(word))
+
+
+def _figures(found: str) -> str:
+    """Return a number in figures without marks of thousands, a time of day without ":00"; "" for anything else."""
+    if not found[0].isdigit():
+        return ""
+    plain = found.rstrip("stndrh")
+    if ":" in plain:
+        return plain.lstrip("0").removesuffix(":00") or "0"
+    try:
+        return f"{number_of(plain):.12g}"
+    except ValueError:  # an address or a date, such as 1.2.3 or 12,5,7
+        return plain

@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tqdm import tqdm
-
+from syncheck.base.progress import progress
 from syncheck.corpus.records import Line, Worker
 from syncheck.corpus.store import Store, table_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from tqdm import tqdm
 
 PART_SIZE = 64
 
@@ -76,7 +76,7 @@ def answer_corpus(
     total
         Number of records in the corpus, for the progress bar.
     show_progress
-        None shows a progress bar on a terminal.
+        None shows a progress bar on a terminal, and a line a minute elsewhere.
     on_part
         Called with the table of each part once it is stored.
 
@@ -86,8 +86,7 @@ def answer_corpus(
         Keys of the corpus's records; a store may have rows of other records too.
     """
     asked: set[str] = set()
-    disable = None if show_progress is None else not show_progress
-    with tqdm(total=total, desc="records", unit=" records", disable=disable) as bar:
+    with progress(total=total, desc="records", unit=" records", shown=show_progress) as bar:
         parts = _missing(lines, store, part_size, asked, bar)
         for number, table in engine(parts, make_worker):
             store.add(number, table)

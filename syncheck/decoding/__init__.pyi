@@ -1,6 +1,5 @@
 from .generation import (
     GenerationSetup as GenerationSetup,
-    OverheardStops as OverheardStops,
     check_reach as check_reach,
     end_tokens_of as end_tokens_of,
     generation_setup as generation_setup,
@@ -8,15 +7,15 @@ from .generation import (
     seeded_generator as seeded_generator,
 )
 from .loop import (
-    Returning as Returning,
+    Adjust as Adjust,
     Step as Step,
     StopReason as StopReason,
     decode as decode,
-    drain as drain,
     take_step as take_step,
 )
 from .lookup import PromptLookup as PromptLookup
 from .measuring import Transcript as Transcript
-from .rows import Row as Row, Sequences as Sequences
-from .session import DecodingSession as DecodingSession, require_rewindable as require_rewindable
+from .rows import Row as Row
+from .live import LiveSession as LiveSession
+from .search import SearchSession as SearchSession, require_rewindable as require_rewindable
 from .scored import ScoredAnswer as ScoredAnswer, ScoredSession as ScoredSession

@@ -16,9 +16,11 @@ from transformers.generation import LogitsProcessor, LogitsProcessorList, Stoppi
 
 from syncheck.base.errors import InputError, NotReadyError, WrongTypeError
 from syncheck.base.printable import counted
-from syncheck.decoding import DecodingSession, OverheardStops, Sequences, StopReason, end_tokens_of
-from syncheck.decoding.rows import Scoped
-from syncheck.decoding.scored import ScoredSession
+from syncheck.decoding import StopReason, end_tokens_of
+from syncheck.decoding.observed import ObservedSession
+from syncheck.decoding.overheard import OverheardStops
+from syncheck.decoding.rows import Scoped, Sequences
+from syncheck.decoding.scored import ScoredRounds
 from syncheck.results import Report
 from syncheck.results.types import RagPrompt, SentenceScore
 from syncheck.scoring import SentenceScorer, check_stop_below, first_below
@@ -72,7 +74,7 @@ class BatchWatch(Scoped):
         prompts: Sequence[RagPrompt],
         *,
         scorers: Sequence[SentenceScorer],
-        **measuring: Any,  # noqa: ANN401 - as DecodingSession takes them
+        **measuring: Any,  # noqa: ANN401 - as Session takes them
     ) -> None:
         self._model = model
         self._arguments = ForwardArguments(model)
@@ -80,8 +82,8 @@ class BatchWatch(Scoped):
         self._stops = OverheardStops(model, len(prompts))
         self._prompts = list(prompts)
         self._width = max(len(prompt.with_context_ids) for prompt in prompts)  # columns of the padded prompts
-        self._session = DecodingSession(model, tokenizer, prompts, observed=True, **measuring)
-        self._watched = ScoredSession(self._session, scorers)
+        self._session = ObservedSession(model, tokenizer, prompts, **measuring)
+        self._watched = ScoredRounds(self._session, scorers)
         self._seen: list[list[int]] = [[] for _ in prompts]  # what was fed, padding included
         self._cache: Any = None
         self._new = 0

@@ -7,19 +7,13 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Self
 
-from syncheck.decoding import ScoredSession, Transcript, end_tokens_of
-from syncheck.decoding.generation import check_response
+from syncheck.decoding import Transcript, end_tokens_of
+from syncheck.decoding.generation import after_end, check_response
+from syncheck.decoding.scored import ScoredGiven
 from syncheck.results import Report
 from syncheck.results.types import RagPrompt, SentenceScore, SentenceSpan
 from syncheck.signals import check_window
-from syncheck.text.sentences import (
-    BoundaryFinder,
-    Detokenizer,
-    IncrementalSegmenter,
-    SegmenterConfig,
-    in_given,
-    positions_in,
-)
+from syncheck.text.sentences import BoundaryFinder, IncrementalSegmenter, SegmenterConfig, TextTokens, ends_of
 from syncheck.watching.growing import WholeCharacters
 
 if TYPE_CHECKING:
@@ -58,8 +52,6 @@ class GrowingResponse:
         The response so far, without half a character at its end.
     token_ids : list of int
         The tokens that are certain.
-    char_spans : list of (int, int)
-        Their characters in :attr:`text`, half-open.
     after_end : str
         What has come after an end-of-text token in the text, and is not read.
     is_over : bool
@@ -77,22 +69,24 @@ class GrowingResponse:
         self._model = model
         self._tokenizer = tokenizer
         self._prompt = prompt
-        self._rules = segmenter
         self._ends = end_tokens_of(model, tokenizer)
-        self._detokenizer = Detokenizer(tokenizer, prompt.with_context_ids)
+        self._tokens = TextTokens(tokenizer, prompt.with_context_ids)
         self._segmenter = IncrementalSegmenter(segmenter)
         self._finder = BoundaryFinder(segmenter)
         self._pieces = WholeCharacters()
         self._wanted: list[int] = []  # characters up to which tokens close a sentence
-        self._skipped = 0  # characters before the first token: a space that the tokenizer puts there itself
-        self._offsets: list[tuple[int, int]] = []  # of each token, as the tokenizer reports them
+        self._skipped: int | None = None  # characters before the first token; None until there is text
+        self._places: list[tuple[int, int]] = []  # of each token, as the tokenizer reports them
         self._read = 0  # characters whose tokens are certain
-        self._positions: list[int] = []  # in text, of each character that the tokens decode to
         self.text = ""
         self.token_ids: list[int] = []
-        self.char_spans: list[tuple[int, int]] = []
         self.after_end = ""
         self.is_over = False
+
+    @property
+    def char_spans(self) -> list[tuple[int, int]]:
+        """Characters of each token in :attr:`text`, half-open."""
+        return self._segmenter.char_spans
 
     @property
     def transcript(self) -> Transcript:
@@ -121,9 +115,7 @@ class GrowingResponse:
         if not self.token_ids:
             self.text = self.text if not self.is_over else ""
             return closed
-        spans = self._segmenter.finish(self._detokenizer.flush())
-        self._positions += [self._read] * (len(self._segmenter.text) - len(self._positions))
-        return closed + self._placed(spans)
+        return closed + self._segmenter.finish(self.text[len(self._segmenter.text) :])
 
     def _certain(self) -> int:
         """Return the end of the text whose tokens are certain."""
@@ -133,84 +125,52 @@ class GrowingResponse:
 
     def _take(self, certain: int | None) -> list[SentenceSpan]:
         """Read the tokens that end before a character (None: all) and return the sentences that they close."""
-        known, start = len(self.token_ids), self._read
-        ids, offsets = self._tokens()
+        start = self._read
+        every, places = self._unread()
+        count = len(every)
         if certain is not None:
-            count = next((i for i, (_, end) in enumerate(offsets) if end > certain), len(ids))
-            ids, offsets = ids[:count], offsets[:count]
-        if certain is None:
-            read = len(self.text)
-        else:
-            read = offsets[-1][1] if offsets else start
-        over = next((i for i, token in enumerate(ids) if token in self._ends), None)
+            count = next((i for i, (_, end) in enumerate(places) if end > certain), count)
+        over = next((i for i, token in enumerate(every[:count]) if token in self._ends), None)
+        read = len(self.text) if certain is None else places[count - 1][1] if count else start
         if over is not None:
-            self.is_over = True
-            first, last = offsets[over]
+            count, self.is_over = over, True
+            first, last = places[over]
             read = first if first < last else read
-            ids, offsets = ids[:over], offsets[:over]
-            self.after_end, self.text = self.text[max(read, last) :].strip(), self.text[:read]
-        if not ids:
+            self.after_end, self.text = after_end(self._model, self._tokenizer, every[over + 1 :]), self.text[:read]
+        if not count:
             self._read = read if certain is None or self.is_over else start
             return []
-        self._check_room(len(ids))
-        pieces = [self._detokenizer.push(token) for token in ids]
-        spans = [span for piece in pieces for span in self._segmenter.push(piece)]
-        before = len(self._positions)
-        if not known and self._puts_a_space(pieces, read):
-            return self._take_without_space(certain)
-        decoded, given = self._segmenter.text[before:], self.text[start:read]
-        new = [(a - before, b - before) for a, b in self._segmenter.char_spans[known:]]
-        told = [(max(a - start, 0), b - start) for a, b in offsets] if self._tokenizer.is_fast else None
-        positions = positions_in(given, decoded, new, told)
+        self._check_room(count)
+        return self._add(every[:count], places[:count], read)
+
+    def _add(self, ids: list[int], places: list[tuple[int, int]], read: int) -> list[SentenceSpan]:
+        """Add certain tokens, which end at ``read``, and return the sentences that they close."""
+        spans: list[SentenceSpan] = []
+        end = len(self._segmenter.text)
+        for token, stop in zip(ids, ends_of(places, start=end), strict=True):
+            spans += self._segmenter.push(self._tokens.as_read(token, self.text[end:stop]))
+            end = stop
         self.token_ids += ids
-        self._offsets += offsets
-        self._positions += [start + place for place in positions[:-1]]
-        self.char_spans += [(start + positions[a], start + positions[b]) for a, b in new]
+        self._places += places
         self._read = read
-        return self._placed(spans)
+        return spans
 
-    def _placed(self, spans: Sequence[SentenceSpan]) -> list[SentenceSpan]:
-        return in_given(self.text, [*self._positions, self._read], spans) if spans else []
-
-    def _puts_a_space(self, pieces: Sequence[str], read: int) -> bool:
-        text = self.text[:read]
-        return not self._skipped and text.startswith(" ") and "".join(pieces) == " " + text
-
-    def _take_without_space(self, certain: int | None) -> list[SentenceSpan]:
-        """Start again without the first space: Llama-2's tokenizer puts one before a text, and its answers have one."""
-        self._skipped = 1
-        self._detokenizer = Detokenizer(self._tokenizer, self._prompt.with_context_ids)
-        self._segmenter = IncrementalSegmenter(self._rules)
-        return self._take(certain)
-
-    def _tokens(self) -> tuple[list[int], list[tuple[int, int]]]:
-        """Return the tokens after those that are known, and their characters."""
+    def _unread(self) -> tuple[list[int], list[tuple[int, int]]]:
+        """Return the tokens after those that are known, and where they lie."""
+        if self._skipped is None:
+            self._skipped = self._tokens.skipped(self.text)
         known = self.token_ids
-        overlap = self._offsets[-_OVERLAP][0] if self._tokenizer.is_fast and len(known) > _OVERLAP else None
+        overlap = self._places[-_OVERLAP][0] if self._tokenizer.is_fast and len(known) > _OVERLAP else None
         if overlap is not None:
-            ids, offsets = self._tokenized(overlap)
+            ids, places = self._tokens(self.text, overlap)
             for i in range(_SAME, len(ids) + 1):
-                if offsets[i - 1] == self._offsets[-1] and ids[i - _SAME : i] == known[-_SAME:]:
-                    return ids[i:], offsets[i:]
-        ids, offsets = self._tokenized(self._skipped)
+                if places[i - 1] == self._places[-1] and ids[i - _SAME : i] == known[-_SAME:]:
+                    return ids[i:], places[i:]
+        ids, places = self._tokens(self.text, self._skipped)
         if ids[: len(known)] == known:
-            return ids[len(known) :], offsets[len(known) :]
-        first = next((i for i, (start, _) in enumerate(offsets) if start >= self._read), len(ids))
-        return ids[first:], offsets[first:]
-
-    def _tokenized(self, start: int) -> tuple[list[int], list[tuple[int, int]]]:
-        fast = self._tokenizer.is_fast
-        text = self.text[start:]
-        encoded = self._tokenizer(text, add_special_tokens=False, return_offsets_mapping=fast, verbose=False)
-        ids: list[int] = encoded["input_ids"]
-        if fast:
-            return ids, [(a + start, b + start) for a, b in encoded["offset_mapping"]]
-        detokenizer = Detokenizer(self._tokenizer, self._prompt.with_context_ids)
-        stops, stop = [], start
-        for token in ids:
-            stop += len(detokenizer.push(token))
-            stops.append(stop)
-        return ids, list(zip([start, *stops], stops, strict=False))
+            return ids[len(known) :], places[len(known) :]
+        first = next((i for i, (start, _) in enumerate(places) if start >= self._read), len(ids))
+        return ids[first:], places[first:]
 
     def _check_room(self, more: int) -> None:
         model, prompt, count = self._model, self._prompt, len(self.token_ids) + more
@@ -231,7 +191,7 @@ class MeasuredText:
         Source of each signal.
     """
 
-    def __init__(self, session: ScoredSession, reading: GrowingResponse, *, sources: Mapping[str, str]) -> None:
+    def __init__(self, session: ScoredGiven, reading: GrowingResponse, *, sources: Mapping[str, str]) -> None:
         self._session = session
         self._reading = reading
         self._answer = session.answers[0]

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Generic, Literal, TypeVar
+from typing import Literal
 
 import torch
 from torch import Tensor
 
+from syncheck.base.errors import InputError
 from syncheck.decoding.generation import GenerationSetup
-from syncheck.decoding.session import DecodingSession
+from syncheck.decoding.live import LiveSession
+from syncheck.decoding.search import SearchSession
 
 logger = logging.getLogger(__name__)
 
@@ -19,8 +21,8 @@ StopReason = Literal["end_of_text", "length", "criteria", "window", "not_finite"
 """Why a row ended: an end-of-text token, ``max_new_tokens``, another stopping criterion, a full window, or scores from
 which no token can be chosen (see :meth:`GenerationSetup.choosable`)."""
 
-S = TypeVar("S")
-R = TypeVar("R")
+Adjust = Callable[[Tensor, Sequence[int]], Tensor]
+"""Returns scores (b, V), a new float32 tensor, from the raw logits (b, V) and the indices of their rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,13 +38,13 @@ class Step:
 
 
 def take_step(
-    session: DecodingSession,
+    session: LiveSession,
     plan: GenerationSetup,
     choose: Callable[[Tensor], Tensor],
     *,
     rows: Sequence[int] | None = None,
     one_sentence: bool = False,
-    adjust: Callable[[Tensor, Sequence[int]], Tensor] | None = None,
+    adjust: Adjust | None = None,
 ) -> Step:
     """Choose a token for each row, push it, and end the rows that are over with it.
 
@@ -57,26 +59,37 @@ def take_step(
         count as text, and criteria get each row alone. None passes all rows at once, padded as ``generate`` does, feeds
         the streamer, and chooses for rows that are over as well, without effect.
     one_sentence
-        As in :meth:`DecodingSession.push`. No limit ends a row that closes a sentence with its token, since the token
-        is not part of the sentence.
+        As in :meth:`SearchSession.push`; only such a session takes it. No limit ends a row that closes a sentence with
+        its token, since the token is not part of the sentence.
     adjust
         Returns the scores that the processors get, a new float32 tensor, from the raw logits (b, V) and the indices of
-        their rows.
+        their rows. It may exclude tokens: where processors exclude all the others, they are applied to the row's raw
+        logits instead.
 
     Returns
     -------
     Step
         Its ``stops`` have ``end_of_text`` for a row that took part although it was over.
+
+    Raises
+    ------
+    InputError
+        If the processors leave no token to a row that is not over.
     """
     logits = session.next_logits if rows is None else session.next_logits[rows]
     taking = list(range(len(session.rows)) if rows is None else rows)
-    given = logits.to(torch.float32, copy=True) if adjust is None else adjust(logits, taking)
-    scores, lost = plan.choosable(_processed(session, plan, given, rows), logits)
     over = [row.ended for row in session.rows]
+    scores, lost = plan.choosable(_adjusted(session, plan, logits, rows, adjust), logits)
+    empty = _is_empty(scores).tolist() if plan.processors else []
+    if any(is_empty and not over[row] for row, is_empty in zip(taking, empty, strict=False)):
+        raise InputError("the logits processors exclude every token; change them, or the limits that they follow")
     token_ids = torch.full((len(over),), plan.pad_token, device=scores.device)
     token_ids[taking] = choose(scores)
     token_ids = token_ids.masked_fill(torch.tensor(over, device=scores.device), plan.pad_token)
-    texts = session.push(token_ids, end_tokens=plan.end_tokens, one_sentence=one_sentence)
+    if isinstance(session, SearchSession):
+        texts = session.push(token_ids, end_tokens=plan.end_tokens, one_sentence=one_sentence)
+    else:
+        texts = session.push(token_ids, end_tokens=plan.end_tokens)
     if rows is None and plan.streamer is not None:
         plan.streamer.put(token_ids.cpu())
     fired = plan.criteria(session.sequences(), scores).tolist() if rows is None else None
@@ -95,7 +108,11 @@ def take_step(
 
 
 def decode(
-    session: DecodingSession, plan: GenerationSetup, *, generator: torch.Generator | None = None
+    session: LiveSession,
+    plan: GenerationSetup,
+    *,
+    generator: torch.Generator | None = None,
+    adjust: Adjust | None = None,
 ) -> Iterator[Step]:
     """Decode until every row is over.
 
@@ -110,6 +127,8 @@ def decode(
         Processors, stopping criteria and end-of-text tokens.
     generator
         Source of randomness for sampling; None uses torch's global one.
+    adjust
+        As in :func:`take_step`.
 
     Yields
     ------
@@ -122,34 +141,39 @@ def decode(
     warned: set[int] = set()
     while not all(row.ended for row in session.rows):
         _warn(session.next_logits, stops, warned)
-        step = take_step(session, plan, lambda scores: plan.choose(scores, generator))
+        step = take_step(session, plan, lambda scores: plan.choose(scores, generator), adjust=adjust)
         stops = tuple(before or now for before, now in zip(stops, step.stops, strict=True))
         yield Step(step.token_ids, step.texts, stops)
     if plan.streamer is not None:
         plan.streamer.end()
 
 
-class Returning(Generic[S, R]):
-    """Iterator over a generator that keeps the generator's return value as ``value``."""
+def _adjusted(
+    session: LiveSession,
+    plan: GenerationSetup,
+    logits: Tensor,
+    rows: Sequence[int] | None,
+    adjust: Adjust | None,
+) -> Tensor:
+    """Return the scores (b, V) of these rows after ``adjust`` and the processors."""
 
-    value: R
+    def unrestricted() -> Tensor:
+        return _processed(session, plan, logits.to(torch.float32, copy=True), rows)
 
-    def __init__(self, steps: Generator[S, None, R]) -> None:
-        self._steps = steps
-
-    def __iter__(self) -> Iterator[S]:
-        self.value = yield from self._steps
-
-
-def drain(steps: Generator[object, None, R]) -> R:
-    """Run a generator to its end and return its return value."""
-    kept = Returning(steps)
-    for _ in kept:
-        pass
-    return kept.value
+    if adjust is None:
+        return unrestricted()
+    taking = range(len(session.rows)) if rows is None else rows
+    scores = _processed(session, plan, adjust(logits, taking), rows)
+    is_empty = _is_empty(scores)
+    return torch.where(is_empty[:, None], unrestricted(), scores) if is_empty.any() else scores
 
 
-def _processed(session: DecodingSession, plan: GenerationSetup, scores: Tensor, rows: Sequence[int] | None) -> Tensor:
+def _is_empty(scores: Tensor) -> Tensor:
+    """Return for each row of scores (B, V) whether they exclude every token, (B,) bool."""
+    return scores.amax(-1).isneginf()
+
+
+def _processed(session: LiveSession, plan: GenerationSetup, scores: Tensor, rows: Sequence[int] | None) -> Tensor:
     """Return the scores (b, V) of these rows after the processors."""
     if not plan.processors:
         return scores
@@ -164,7 +188,7 @@ def _processed(session: DecodingSession, plan: GenerationSetup, scores: Tensor, 
     return scores
 
 
-def _limit(session: DecodingSession, plan: GenerationSetup, *, has_fired: bool) -> StopReason | None:
+def _limit(session: LiveSession, plan: GenerationSetup, *, has_fired: bool) -> StopReason | None:
     if has_fired:
         return "length" if session.sequences().shape[1] >= plan.config.max_length else "criteria"
     return "window" if session.room is not None and session.room <= 0 else None

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
+from typing import Any, Generic, TypeVar
 
 import torch
 
 from syncheck.base.printable import counted, quoted, summary
 from syncheck.decoding.generation import GenerationSetup
-from syncheck.decoding.loop import StopReason, decode
+from syncheck.decoding.given import GivenSession
+from syncheck.decoding.loop import Adjust, Step, decode
 from syncheck.decoding.measuring import Transcript
 from syncheck.decoding.rows import Scoped
-from syncheck.decoding.session import DecodingSession
+from syncheck.decoding.search import SearchSession
+from syncheck.decoding.session import RoundSession, Session
 from syncheck.results import Report
 from syncheck.results.types import SentenceScore, SentenceSignals, SentenceSpan, TokenSignals
 from syncheck.scoring import SentenceScorer, first_below
@@ -77,8 +80,12 @@ def scored_answers(
     return answers
 
 
-class ScoredSession(Scoped):
-    """A decoding session whose sentences are scored; a context manager.
+S = TypeVar("S", bound=Session)
+R = TypeVar("R", bound=RoundSession)
+
+
+class ScoredRows(Scoped, Generic[S]):
+    """A session whose sentences are scored; the base of those below, and a context manager.
 
     Parameters
     ----------
@@ -87,15 +94,17 @@ class ScoredSession(Scoped):
 
     Attributes
     ----------
-    decoding : DecodingSession
+    decoding : Session
     answers : list of ScoredAnswer
         One for each row that the session began with.
+    stops : sequence of str or None
+        Why each row is over, as far as the session knows.
     """
 
-    def __init__(self, decoding: DecodingSession, scorers: Sequence[SentenceScorer]) -> None:
+    def __init__(self, decoding: S, scorers: Sequence[SentenceScorer]) -> None:
         self.decoding = decoding
         self.answers = [ScoredAnswer(scorer) for scorer in scorers]
-        self._due_since: float | None = None
+        self.stops: Sequence[str | None] = [None] * len(scorers)
         self._cut: set[int] = set()  # rows that a score has ended
 
     @property
@@ -103,41 +112,57 @@ class ScoredSession(Scoped):
         """Scorer of the first row; of all rows if they have the same prompt."""
         return self.answers[0].scorer
 
-    def decode(
-        self, plan: GenerationSetup, *, generator: torch.Generator | None = None, stop_below: float | None = None
-    ) -> Generator[list[list[SentenceScore]], None, Sequence[StopReason | None]]:
-        """Decode until every row is over or has a sentence that falls below a score; see :func:`decode`.
+    def reports(self, *, stops: Sequence[str | None] | None = None, seconds: float | None) -> list[Report]:
+        """Return the report of each row as scored so far; ``stops`` replaces what the session knows of them."""
+        stops = self.stops if stops is None else stops
+        return [
+            answer.report(
+                Transcript(row.text, row.char_spans),
+                stop="below_threshold" if index in self._cut else stop,
+                seconds=seconds,
+            )
+            for index, (answer, row, stop) in enumerate(zip(self.answers, self.decoding.rows, stops, strict=True))
+        ]
 
-        Yields
-        ------
-        list of list of SentenceScore
-            The sentences that each row has closed in a round.
+    def _enter(self, scope: ExitStack) -> None:
+        scope.enter_context(self.decoding)
 
-        Returns
-        -------
-        sequence of StopReason or None
-            Why each row is over; :meth:`reports` replaces it for rows that ``stop_below`` ended.
-        """
-        stops: Sequence[StopReason | None] = ()
-        for step in decode(self.decoding, plan, generator=generator):
-            stops = step.stops
-            if self.is_due():
-                yield self.score_round()
-                self.cut_below(stop_below)
-        return stops
 
-    def cut_below(self, threshold: float | None) -> bool:
-        """End each row after its first sentence that falls below a score; return True if any row has ended so by now.
+class ScoredGiven(ScoredRows[GivenSession]):
+    """Given responses that are scored; a context manager."""
 
-        So does a row that ended by itself with that sentence.
-        """
+    def replay(
+        self,
+        token_ids: Sequence[Sequence[int]],
+        spans: Sequence[Sequence[SentenceSpan]],
+        transcripts: Sequence[Transcript],
+    ) -> None:
+        """Measure and score a given response for each row; see :meth:`GivenSession.replay`."""
+        found: dict[int, list[SentenceSignals]] = {row: [] for row in range(len(token_ids))}
+        for row, sentences in self.decoding.replay(token_ids, spans, transcripts):
+            found[row] += sentences
+        _score(self.answers, dict(found), since=None)
+
+    def extend(
+        self, token_ids: Sequence[int], spans: Sequence[SentenceSpan], transcript: Transcript, *, since: float
+    ) -> list[SentenceScore]:
+        """Measure and score the next sentences of one given response; see :meth:`GivenSession.extend`."""
+        return _score(self.answers, {0: self.decoding.extend(token_ids, spans, transcript)}, since=since)[0]
+
+
+class ScoredRounds(ScoredRows[R]):
+    """Rows that grow and are scored round by round; a context manager."""
+
+    _due_since: float | None = None
+
+    def cut_below(self, threshold: float | None) -> None:
+        """End each row after its first sentence that falls below a score, also if the row has ended with it."""
         for index, (answer, row) in enumerate(zip(self.answers, self.decoding.rows, strict=True)):
             below = None if index in self._cut else first_below(answer.sentences, threshold)
             if below is not None:
                 answer.cut(below + 1)
                 row.stop_after(tokens=answer.signals[-1].span.token_end, sentences=below + 1)
                 self._cut.add(index)
-        return bool(self._cut)
 
     def is_due(self) -> bool:
         """Return True when :meth:`score_round` should be called; ask after each token."""
@@ -156,37 +181,40 @@ class ScoredSession(Scoped):
         self._due_since = None
         return _score(self.answers, dict(enumerate(measured)), since=since)
 
-    def replay(
+
+class ScoredSession(ScoredRounds[SearchSession]):
+    """Rows that a decoder writes, with its sentences scored; a context manager made by ``Monitor.session``."""
+
+    def steps(
         self,
-        token_ids: Sequence[Sequence[int]],
-        spans: Sequence[Sequence[SentenceSpan]],
-        transcripts: Sequence[Transcript],
-    ) -> None:
-        """Measure and score a given response for each row; see :meth:`DecodingSession.replay`."""
-        found: dict[int, list[SentenceSignals]] = {row: [] for row in range(len(token_ids))}
-        for row, sentences in self.decoding.replay(token_ids, spans, transcripts):
-            found[row] += sentences
-        _score(self.answers, dict(found), since=None)
+        plan: GenerationSetup,
+        *,
+        generator: torch.Generator | None = None,
+        adjust: Adjust | None = None,
+        stop_below: float | None = None,
+    ) -> Iterator[tuple[Step, list[list[SentenceScore]] | None]]:
+        """Decode until every row is over or has a sentence that falls below a score; see :func:`decode`.
 
-    def extend(
-        self, token_ids: Sequence[int], spans: Sequence[SentenceSpan], transcript: Transcript, *, since: float
-    ) -> list[SentenceScore]:
-        """Measure and score the next sentences of one given response; see :meth:`DecodingSession.extend`."""
-        return _score(self.answers, {0: self.decoding.extend(token_ids, spans, transcript)}, since=since)[0]
+        Yields
+        ------
+        step : Step
+        sentences : list of list of SentenceScore or None
+            The sentences that each row has closed in a round, if the step ends one.
+        """
+        for step in decode(self.decoding, plan, generator=generator, adjust=adjust):
+            self.stops, sentences = step.stops, None
+            if self.is_due():
+                known = [len(answer.sentences) for answer in self.answers]
+                self.score_round()
+                self.cut_below(stop_below)
+                sentences = [answer.sentences[n:] for answer, n in zip(self.answers, known, strict=True)]
+            yield step, sentences
 
-    def reports(self, *, stops: Sequence[str | None], seconds: float | None) -> list[Report]:
-        """Return the report of each row as scored so far; ``stops`` has the reason why each row is over."""
-        return [
-            answer.report(
-                Transcript(row.text, row.char_spans),
-                stop="below_threshold" if index in self._cut else stop,
-                seconds=seconds,
-            )
-            for index, (answer, row, stop) in enumerate(zip(self.answers, self.decoding.rows, stops, strict=True))
-        ]
-
-    def _enter(self, scope: ExitStack) -> None:
-        scope.enter_context(self.decoding)
+    def decode(self, plan: GenerationSetup, **options: Any) -> Iterator[list[list[SentenceScore]]]:  # noqa: ANN401
+        """Decode as :meth:`steps` does, with its arguments, and yield the sentences of each round."""
+        for _, sentences in self.steps(plan, **options):
+            if sentences is not None:
+                yield sentences
 
 
 def _score(

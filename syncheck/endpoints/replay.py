@@ -135,7 +135,8 @@ class EndpointReplay:
             If the monitor's schema has features that need the whole distribution or hidden states: bounds are no
             substitute for the exact values that it was trained on. See :meth:`certify`.
         EndpointError
-            If the server cannot be reached, refuses, or answers in an unexpected form.
+            If the server cannot be reached, refuses, answers in an unexpected form, or reports what no distribution can
+            have, such as NaN, a log-probability above 0, or probabilities above 1 together.
         InputError, PromptError, WrongTypeError
             As in :meth:`Monitor.score_batch`.
         """
@@ -171,7 +172,9 @@ class EndpointReplay:
         -------
         list of list of CertifiedScore
             The sentences of each response. The bounds contain the score that the monitor would give if it measured
-            every signal exactly. Nothing is known of LID, so bounds are narrower with a schema without it.
+            every signal exactly, for every distribution that has the reported log-probabilities. They are wider where
+            the server reports fewer likeliest tokens than it was asked for, since others may then be likelier. Nothing
+            is known of LID, so bounds are narrower with a schema without it.
 
         Raises
         ------
@@ -226,7 +229,9 @@ class EndpointReplay:
         def ask(prompt_ids: tuple[int, ...] | None, token_ids: list[int]) -> KnownTokens | None:
             if prompt_ids is None or not token_ids:
                 return None
-            return self.server.replay(prompt_ids, token_ids, top=top)
+            known = self.server.replay(prompt_ids, token_ids, top=top)
+            known.check(token_ids, vocab_size=self._vocab_size, error=self._error, name=self.server.name)
+            return known
 
         with ThreadPoolExecutor(self._workers) as pool:
             found = list(pool.map(ask, branches, tokens))
@@ -241,12 +246,10 @@ class EndpointReplay:
         missing = Bounds.exact(np.full(count, np.nan))
         entropy = kl = missing
         if known is not None:
-            ids, log_prob = _joined(known, given.token_ids)
-            entropy = entropy_bounds(
-                log_prob, self._vocab_size, largest_other=np.nanmin(known.top, axis=1), error=self._error
-            )
+            ids, log_prob = known.joined(given.token_ids)
+            entropy = entropy_bounds(log_prob, self._vocab_size, largest_other=known.largest_other, error=self._error)
             if without is not None:
-                kl = kl_bounds(log_prob, _at(ids, *_joined(without, given.token_ids)), error=self._error)
+                kl = kl_bounds(log_prob, _at(ids, *without.joined(given.token_ids)), error=self._error)
         low, high = (_sentences(given, *chosen, *ends) for ends in ((entropy.low, kl.low), (entropy.high, kl.high)))
         return low, high
 
@@ -291,14 +294,7 @@ def _certified(sentence: SentenceScore, features: Bounds, score: tuple[float, fl
 
 
 def _chosen(known: KnownTokens | None, count: int) -> Floats:
-    return np.full(count, np.nan) if known is None else known.log_prob
-
-
-def _joined(known: KnownTokens, token_ids: Sequence[int]) -> tuple[NDArray[np.int64], Floats]:
-    """Return ids and log-probabilities (T, k + 1) of the likeliest tokens and the given one, each once."""
-    given = np.asarray(token_ids, np.int64)[:, None]
-    own = np.where((known.top_ids == given).any(axis=1), np.nan, known.log_prob)
-    return np.concatenate([known.top_ids, given], axis=1), np.concatenate([known.top, own[:, None]], axis=1)
+    return np.full(count, np.nan) if known is None else np.minimum(known.log_prob, 0.0)
 
 
 def _at(ids: NDArray[np.int64], other_ids: NDArray[np.int64], log_prob: Floats) -> Floats:

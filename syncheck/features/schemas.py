@@ -252,15 +252,8 @@ FEATURES: tuple[Feature, ...] = (
     ),
     *_of_text(
         "contrast",
-        ("agreement", "agreement with the closest chunk, less what contradicts it", "<= 1.5", 1),
-        ("contrast_negation", "negations on one side only", _CONTRASTS, -1),
-        ("contrast_number", "numbers in the place of another", _CONTRASTS, -1),
-        ("contrast_unit", "units in the place of another", _CONTRASTS, -1),
-        ("contrast_antonym", "words in the place of their opposite", _CONTRASTS, -1),
-        ("contrast_comparison", "comparisons turned round", _CONTRASTS, -1),
-        ("contrast_quantifier", "quantifiers in the place of another", _CONTRASTS, -1),
-        ("contrast_name", "names in the place of another", _CONTRASTS, -1),
-        ("contrast_order", "items that have changed places", _CONTRASTS, -1),
+        ("closeness", "content stems, and half the words in order, that the closest chunk holds", "share, [0, 1.5]", 1),
+        ("contrasts", "words that contradict the closest chunk, by rules that the ledger lets speak", _CONTRASTS, -1),
     ),
 )
 """Every feature; NaN in any of them means not measured."""
@@ -303,10 +296,7 @@ TEXT_FEATURES: tuple[str, ...] = (
     "align_logit",
     *("pair_overlap", "bigram_overlap", "content_overlap", "number_overlap", "name_overlap", "copied_run"),
     *("rarity_nearby", "rarity_best", "pieces_1", "pieces_2", "pieces_4", "stems_2", "stems_1", "bigrams_2"),
-    *("absence", "agreement", "novel_pairs", "missing_rarity", "missing_numbers", "missing_names"),
-    *("contrast_negation", "contrast_number", "contrast_unit"),
-    *("contrast_antonym", "contrast_comparison", "contrast_quantifier"),
-    *("contrast_name", "contrast_order"),
+    *("absence", "closeness", "novel_pairs", "missing_rarity", "missing_numbers", "missing_names", "contrasts"),
 )
 """Features of text, context and aligner, without a language model; they carry over to unseen sources."""
 
@@ -325,7 +315,7 @@ SCHEMAS: Mapping[str, tuple[str, ...]] = {
     "syncheck.v1": _PAPER + _FIRST,
     "syncheck.v2": _PAPER + _FIRST + _SECOND,
     "syncheck.v3": _PAPER + _FIRST + _SECOND + _THIRD,
-    "syncheck.v4": TEXT_FEATURES,
+    "syncheck.v5": TEXT_FEATURES,
     ALIGNER_ALONE: ("align_score",),
     "endpoint.v1": tuple(name for name in _PAPER + _FIRST + _SECOND + _THIRD if name not in _BEYOND_ENDPOINTS),
 }

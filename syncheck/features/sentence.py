@@ -6,12 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from math import isnan, log1p, nan
 from statistics import fmean
-from typing import get_args
 
 import numpy as np
 
 from syncheck.base.errors import InputError
-from syncheck.contrasts.contrast import Contrasted, contrast_with
+from syncheck.contrasts.contrast import Contrasted, contrast_with, with_answers
 from syncheck.features.groundedness import Groundedness, groundedness
 from syncheck.features.schemas import (
     FEATURE_GROUPS,
@@ -23,13 +22,11 @@ from syncheck.features.schemas import (
     signal_features,
 )
 from syncheck.reading.wording import ContextChunks
-from syncheck.results.types import ContrastKind, FeatureSchema, SentenceFeatures, SentenceSignals, Support
+from syncheck.results.types import FeatureSchema, SentenceFeatures, SentenceSignals, Support
 from syncheck.text.rarity import Rarity
 from syncheck.text.statements import says_not_stated, statement
 from syncheck.text.words import ContextLexicon, LexicalShares, has_letter, lexical_shares, novel_pairs
 
-CONTRASTS_BELOW = -1.0
-"""Log-odds of support, in nats, up to which contrasts count beside an aligner that reads; above, most are wrong."""
 _OF_SIGNALS = frozenset(feature.name for feature in FEATURES if feature.from_signals is not None)
 _SHARES = frozenset(field.name for field in fields(LexicalShares))
 
@@ -99,16 +96,16 @@ class TextFeatures:
     contrasted: Contrasted
 
 
-def outweighs_contrasts(support: Support) -> bool:
-    """Return True if an aligner that tells contradicted from not stated gives a sentence some support."""
-    return support.contradicted is not None and support.log_odds is not None and support.log_odds > CONTRASTS_BELOW
+def read_log_odds(support: Support | None) -> float | None:
+    """Return the log-odds of an aligner that reads, which tells contradicted from not stated; None of others."""
+    return None if support is None or support.contradicted is None else support.log_odds
 
 
 def text_features(
     sentence: str,
     *,
     logit: float | None,
-    outweighed: bool = False,
+    read: float | None = None,
     chunks: ContextChunks,
     best: Sequence[int],
     lexicon: ContextLexicon,
@@ -117,19 +114,18 @@ def text_features(
 ) -> TextFeatures:
     """Compute the features of one sentence that need no language model.
 
-    ``logit`` is the log-odds of support, None if not measured. Contrasts do not count if they are ``outweighed``
-    (:func:`outweighs_contrasts`). ``best`` has the indices of at most four chunks that
-    share most with the sentence, best first. ``compare`` may be a cached
+    ``logit`` is the log-odds of support, None if not measured; ``read`` is the same of an aligner that reads
+    (:func:`read_log_odds`), by which the ledger says which contrasts count. ``best`` has the indices of at most four
+    chunks that share most with the sentence, best first. ``compare`` may be a cached
     :func:`~syncheck.contrasts.contrast.contrast_with`.
     """
-    contrasted = compare(statement(sentence), tuple(chunks.texts[number] for number in best))
-    stated = contrasted.sentence
+    stated = statement(sentence)
+    contrasted = compare(stated, with_answers(chunks.texts, best))
     values = _by_name(lexical_shares(stated, lexicon))
     values |= _by_name(groundedness(stated, chunks, best, rarity=rarity))
-    compared = not (outweighed or says_not_stated(sentence))
-    values |= {f"contrast_{kind}": float(compared and contrasted.count(kind)) for kind in get_args(ContrastKind)}
+    values["contrasts"] = 0.0 if says_not_stated(sentence) else float(len(contrasted.that_speak(read)))
     values["align_logit"] = nan if logit is None else logit
-    values["agreement"] = contrasted.agreement
+    values["closeness"] = contrasted.closeness
     values["novel_pairs"] = novel_pairs(stated, lexicon)
     return TextFeatures({name: values[name] for name in TEXT_FEATURES}, contrasted)
 

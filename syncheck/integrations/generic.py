@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from syncheck.base.checks import check_sequence, check_share, check_text, check_texts
 from syncheck.base.errors import InputError
 from syncheck.base.printable import counted
+from syncheck.results.types import WITHOUT_CLAIM
 from syncheck.verifier import Verifier, require_verifier
 
 if TYPE_CHECKING:
@@ -117,7 +118,7 @@ def assert_faithful(
     Returns
     -------
     Report
-        The report of an answer that passed.
+        The report of an answer that passed; ``unscored`` is the number of its sentences that claim nothing.
 
     Raises
     ------
@@ -140,14 +141,16 @@ def assert_faithful(
     if verifier.aggregator is None:
         raise InputError("the verifier has no aggregator, so no sentence has a score; train one")
     report = verifier.check(answer, passages=passages, question=question)
-    checked = [sentence for sentence in report.sentences if sentence.status != "not_checkable"]
+    checked = [sentence for sentence in report.sentences if sentence.status not in WITHOUT_CLAIM]
     if not checked:
         raise AssertionError(f"nothing to check in the answer {answer!r}: no sentence claims anything")
     if failed := [s for s in checked if s.score is None or s.score < at_least]:
         listed = "\n".join(_described(sentence) for sentence in failed)
         do = "does" if len(failed) == 1 else "do"
+        others = len(report.sentences) - len(checked)
+        beside = f" ({others} more claim nothing and were not checked)" if others else ""
         raise AssertionError(
-            f"{len(failed)} of {counted(len(checked), 'sentence')} {do} not reach {at_least:g}:\n{listed}"
+            f"{len(failed)} of {counted(len(checked), 'sentence')} {do} not reach {at_least:g}{beside}:\n{listed}"
         )
     return report
 

@@ -47,7 +47,11 @@ def score_response(response: Response, *, question: str = "", verifier: Verifier
     >>> report.lowest  # doctest: +SKIP
     """
     if not isinstance(response, Response):
-        raise WrongTypeError(f"response must be a LlamaIndex Response; found {type(response).__name__}")
+        found = type(response).__name__
+        remedy = (
+            "; pass its get_response() (or await get_response() of an asynchronous one)" if "Stream" in found else ""
+        )
+        raise WrongTypeError(f"response must be a LlamaIndex Response; found {found}{remedy}")
     if response.response is None:
         raise InputError("the response has no text; pass one that query_engine.query returned")
     return _scored(verifier, question, response.source_nodes, response.response)

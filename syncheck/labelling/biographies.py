@@ -9,15 +9,13 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-
-from tqdm import tqdm
+from typing import TYPE_CHECKING
 
 from syncheck.base.checks import check_choice
 from syncheck.base.errors import CheckpointError, InputError, RecordError, TextGeneratorError
-from syncheck.labelling.judges import PropositionJudge
+from syncheck.base.progress import progress
 from syncheck.labelling.labels import labelled_sentences
 from syncheck.labelling.passages import Passage, words_of
-from syncheck.labelling.propositioners import Propositioner
 from syncheck.labelling.responses import (
     LabelledResponse,
     LabelledSentence,
@@ -27,6 +25,10 @@ from syncheck.labelling.responses import (
     read_records,
 )
 from syncheck.prompts import biography_prompt
+
+if TYPE_CHECKING:
+    from syncheck.labelling.judges import PropositionJudge
+    from syncheck.labelling.propositioners import Propositioner
 
 BIOGRAPHY_QUESTION = "Tell me a bio of {topic}."  # Min et al. 2023; the paper's query too
 BIOGRAPHY_PASSAGES = 10
@@ -134,9 +136,9 @@ def load_biographies(
     unlabelled = found_in(path, ((record, read(record)) for record in read_records(path)))
     asked = [pair for pair in zip(biographies, unlabelled, strict=True) if not pair[0].is_labelled]
     missing = [pair for pair in asked if pair[0].key not in known]
-    disable = not missing or (None if show_progress is None else not show_progress)
+    shown = show_progress if missing else False
     done = len(asked) - len(missing)
-    with tqdm(total=len(asked), initial=done, desc="labelling", unit=" responses", disable=disable) as bar:
+    with progress(total=len(asked), initial=done, desc="labelling", unit=" responses", shown=shown) as bar:
         for found, response in missing:
             if found.key not in known:  # nor the same under another id
                 known.add(found.key, response.id, _labelled(found, propositioner, judge))

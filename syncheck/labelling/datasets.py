@@ -6,15 +6,13 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from syncheck.base.errors import InputError, RecordError, WrongTypeError
 from syncheck.base.files import parsed_record
 from syncheck.base.printable import shortened
 from syncheck.labelling.biographies import is_biography, load_biographies
 from syncheck.labelling.groups import with_groups
-from syncheck.labelling.judges import PropositionJudge
-from syncheck.labelling.propositioners import Propositioner
 from syncheck.labelling.ragtruth import load_ragtruth
 from syncheck.labelling.responses import (
     SHOWN,
@@ -29,6 +27,10 @@ from syncheck.labelling.responses import (
     with_own_ids,
 )
 from syncheck.text.sentences import is_checkable
+
+if TYPE_CHECKING:
+    from syncheck.labelling.judges import PropositionJudge
+    from syncheck.labelling.propositioners import Propositioner
 
 
 def load_records(
@@ -90,10 +92,11 @@ def load_jsonl(path: str | Path, *, carry_labels: bool = False) -> list[Labelled
     """Read labelled responses from JSON Lines.
 
     Each line has ``question``, ``context`` (a string or a list of strings) and one of two kinds of labels: ``response``
-    with ``spans`` (objects with ``start`` and ``end``, the unfaithful characters), or ``sentences`` (strings) with
-    ``labels``: 1 faithful, 0 unfaithful, null for a sentence that is not labelled and does not count. The sentences
-    must contain all letters and digits of the response. With sentences, the response may be left out: they are then
-    joined, with a space where there is no white space between two. Optional: ``id``, ``group``, ``generator``,
+    with ``spans`` (objects with ``start`` and ``end``, the unfaithful characters), or ``sentences`` (strings, or the
+    objects of ``syncheck score`` and ``generate``) with ``labels``: 1 faithful, 0 unfaithful, null for a sentence that
+    is not labelled and does not count. The sentences must contain all letters and digits of the response. With
+    sentences, the response may be left out: they are then joined, with a space where there is no white space between
+    two. Optional: ``id``, ``group``, ``generator``,
     ``task``, ``split``, ``quality``, ``prompt_with_context``, ``prompt_without_context``. Records without ``group`` are
     in one group if they have the same question and at least one passage in common.
 
@@ -141,10 +144,25 @@ def labelled_responses(
     return with_groups(responses)
 
 
-def load_unlabelled(path: str | Path) -> list[LabelledResponse]:
-    """Read the records of a JSON Lines file without their labels; see :func:`unlabelled_responses`."""
+def load_unlabelled(path: str | Path, *, asked: str | Path | None = None) -> list[LabelledResponse]:
+    """Read the records of a JSON Lines file without their labels; see :func:`unlabelled_responses`.
+
+    ``asked`` is a file of the records that were answered, from which answers without a question, as ``syncheck score``
+    and ``generate`` write them, get question and passages, by ``id``.
+    """
     path = Path(path)
-    return with_groups(found_in(path, ((record, _unlabelled(record, path.stem)) for record in read_records(path))))
+    known = {} if asked is None else {str(record.values.get("id")): record for record in read_records(Path(asked))}
+
+    def with_question(record: Record) -> Record:
+        if asked is None or "question" in record.values:
+            return record
+        found = known.get(str(record.values.get("id")))
+        if found is None:
+            raise record.error(f"no record of {asked} has this id, and the answer has no question", "id")
+        return replace(record, values={**found.values, **record.values, "id": str(record.values["id"])})
+
+    given = (with_question(record) for record in read_records(path) if asked is None or "error" not in record.values)
+    return with_groups(found_in(path, ((record, _unlabelled(record, path.stem)) for record in given)))
 
 
 def unlabelled_responses(records: Iterable[Mapping[str, Any]]) -> list[LabelledResponse]:
@@ -192,7 +210,7 @@ def _response(record: Record, stem: str, carry_labels: bool) -> LabelledResponse
         response = record.get("response", str)
         spans, sentences = read_spans(record, "spans", len(response)), None
     else:
-        response = record.optional("response", str) or _joined(record.strings("sentences"))
+        response = record.optional("response", str) or _joined(_sentence_texts(record))
         spans, sentences = None, _sentences(record, response)
     found = replace(_unlabelled(record, stem), response=response, spans=spans, sentences=sentences)
     return replace(found, carry_labels=carry_labels)
@@ -221,6 +239,14 @@ def _unlabelled(record: Record, stem: str) -> LabelledResponse:
     )
 
 
+def _sentence_texts(record: Record) -> tuple[str, ...]:
+    """Return the texts of a record's sentences, which may be objects as `syncheck score` and `generate` write them."""
+    values = record.get("sentences", list)
+    if values and all(isinstance(value, dict) for value in values):
+        return tuple(sentence.get("text", str) for sentence in record.objects("sentences"))
+    return record.strings("sentences")
+
+
 def _joined(sentences: Sequence[str]) -> str:
     """Join sentences, with a space where there is no white space between two, so that they are cut there again."""
     text = ""
@@ -232,7 +258,7 @@ def _joined(sentences: Sequence[str]) -> str:
 
 def _sentences(record: Record, response: str) -> tuple[LabelledSentence, ...]:
     """Find each sentence in the response, in order, without the white space around it."""
-    texts, labels = record.strings("sentences"), record.get("labels", list)
+    texts, labels = _sentence_texts(record), record.get("labels", list)
     if len(labels) != len(texts):
         raise record.error(f"expected one label for each of {len(texts)} sentences, found {len(labels)}", "labels")
     sentences = []

@@ -9,10 +9,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from tqdm import tqdm
-
 from syncheck.base.errors import InputError, PromptError
 from syncheck.base.files import replaced
+from syncheck.base.progress import progress
 from syncheck.labelling.datasets import labelled_record
 from syncheck.labelling.responses import LabelledResponse, LabelledSentence, prompt_of, query_of
 from syncheck.replay import read_response, replay
@@ -144,7 +143,7 @@ def _scored(
     monitor: MonitorParts | Verifier, responses: Sequence[LabelledResponse], left_out: dict[str, str]
 ) -> Iterator[tuple[LabelledResponse, Sequence[SentenceScore]]]:
     """Cut and score the responses; those that do not fit the model's window are left out."""
-    for response in tqdm(responses, desc="responses", unit=" responses", disable=None):
+    for response in progress(responses, desc="responses", unit=" responses"):
         try:
             if isinstance(monitor, Verifier):
                 sentences = monitor.answer(query_of(response), response.response).sentences

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from math import nan
 
 from syncheck.reading.context import Context
-from syncheck.results.types import Remark, SentenceSignals, SentenceSpan
+from syncheck.results.types import Remark, SentenceSignals, SentenceSpan, Status
 from syncheck.text.sentences import is_checkable
 from syncheck.text.statements import (
     is_bare_answer,
     is_conversation,
-    is_heading,
+    is_label,
     is_reference,
     says_not_stated,
     statement,
@@ -60,17 +60,17 @@ class Claim:
         stems = {stem(word) for word in content_words(self.statement)}
         return ("no_passage_touches",) if stems and stems.isdisjoint(context.lexicon.stems) else ()
 
-    def claims_nothing(self, context: Context) -> str | None:
-        """Say why the sentence claims nothing, as far as text alone tells; None if it claims something."""
+    @property
+    def without_claim(self) -> tuple[Status, str] | None:
+        """Status and reason if it claims nothing, as far as its text alone tells; else None."""
         if is_bare_answer(self.text):
-            return "a bare yes or no, which says nothing without its question"
+            return "not_checkable", "a bare yes or no, which says nothing without its question"
         if is_reference(self.text):
-            return "a reference to passages, which claims nothing"
-        if "no_passage_touches" in self.remarks(context):
-            if is_conversation(self.text):
-                return "a phrase of conversation, which claims nothing"
-            if is_heading(self.text):
-                return "a heading, which claims nothing"
+            return "not_a_claim", "a reference to passages, which claims nothing"
+        if is_conversation(self.text):
+            return "not_a_claim", "a phrase of conversation, which claims nothing"
+        if is_label(self.text):
+            return "not_a_claim", "a label, which claims nothing"
         return None
 
 

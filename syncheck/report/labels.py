@@ -30,6 +30,7 @@ STATUS_WORDS: dict[Status, str] = {
     "no_aggregator": "signals only",
     "no_context": "no context",
     "not_checkable": "nothing to check",
+    "not_a_claim": "not a claim",
     "unsupported_language": "language not supported",
     "failed": "failed",
 }
@@ -176,6 +177,7 @@ def answer_facts(answer: Answer) -> tuple[str, ...]:
     report, seconds = answer.report, answer.wall_seconds
     return (
         counted(len(report.sentences), "sentence"),
+        *([f"{report.unscored} without a score"] if report.unscored else []),
         counted(len(report.tokens), "token"),
         *([f"{len(answer.dropped)} dropped"] if answer.dropped else []),
         *([] if seconds is None else [f"{seconds:.1f} s"]),

@@ -58,7 +58,7 @@ class RetractEvent:
 
 @dataclass(frozen=True, slots=True)
 class NoticeEvent:
-    """Text that the model did not write and that has no score, such as the message of an abstention."""
+    """Text at the end of the answer that the model did not write, without a score: the message of an abstention."""
 
     text: str
     token_ids: tuple[int, ...]

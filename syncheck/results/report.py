@@ -112,6 +112,11 @@ class Report:
         return summary(self, f"{counted(len(self.sentences), 'sentence')},", lowest, quoted(self.response))
 
     @property
+    def unscored(self) -> int:
+        """Number of sentences without a score, which no threshold has checked."""
+        return sum(sentence.score is None for sentence in self.sentences)
+
+    @property
     def faithfulness(self) -> float | None:
         """Mean score of the scored sentences, in [0, 1]; None if no sentence has a score."""
         scores = [s.score for s in self.sentences if s.score is not None]

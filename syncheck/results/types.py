@@ -39,21 +39,27 @@ __all__ = [
     "Support",
     "TokenSignals",
     "Verdict",
+    "WITHOUT_CLAIM",
 ]
 
-Status = Literal["scored", "no_aggregator", "no_context", "not_checkable", "unsupported_language", "failed"]
+Status = Literal[
+    "scored", "no_aggregator", "no_context", "not_checkable", "not_a_claim", "unsupported_language", "failed"
+]
 """Only ``scored`` has a score. ``no_aggregator``: the monitor has no aggregator, so only features were measured.
 ``no_context``: the context is empty. ``not_checkable``: the sentence has no letter or digit, or no token of its own, or
-it is a bare yes or no, or a phrase such as "I hope this helps!", and the monitor reads text alone.
-``unsupported_language``: the sentence or the context is in a language that the aligner does not read. ``failed``: the
-model or the aligner gave no usable result."""
+it is a bare yes or no and the monitor reads text alone. ``not_a_claim``: such a monitor finds that it is only a label
+("## Overview"), a phrase of conversation ("I hope this helps!") or a reference to passages. ``unsupported_language``:
+the sentence or the context is in a language that the aligner does not read. ``failed``: the model or the aligner gave
+no usable result."""
+WITHOUT_CLAIM: frozenset[Status] = frozenset({"not_checkable", "not_a_claim"})
+"""Statuses of sentences that cannot be wrong: thresholds let them pass, and count them as unchecked."""
 Verdict = Literal["supported", "doubtful", "unsupported", "contradicted"]
 """A score in words, by the monitor's thresholds; see :class:`SentenceScore`."""
 BoundsKind = Literal["exact", "bounded", "missing"]
 """``exact``: the value is known. ``bounded``: it lies in an interval. ``missing``: it was not measured, or nothing is
 known of it."""
-ContrastKind = Literal["negation", "number", "unit", "name", "antonym", "comparison", "quantifier", "order"]
-"""Kinds of disagreement in wording between a sentence and a passage."""
+ContrastKind = Literal["negation", "number", "unit", "antonym", "comparison", "quantifier", "order", "reading"]
+"""Kinds of disagreement in wording between a sentence and a passage; ``reading`` is that of an aligner that reads."""
 Remark = Literal["says_not_stated", "no_passage_touches", "passages_not_read"]
 """Remarks on a sentence beside its score; see :class:`SentenceScore`."""
 

@@ -88,7 +88,7 @@ class EventWriter:
         elif isinstance(event, RetractEvent):
             self.retract(len(event.sentences), event.reason)
         elif isinstance(event, NoticeEvent):
-            self.notice(event.text)
+            self._show(event.text)
         elif isinstance(event, EndEvent):
             self.end(event.report)
         return self.events[known:]

@@ -6,9 +6,10 @@ import asyncio
 import hmac
 import json
 import logging
+import os
 import re
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -34,6 +35,7 @@ from syncheck.serving.guardrail import Guardrail
 from syncheck.serving.kept import KeptAnswer, KeptAnswers, events_of
 from syncheck.serving.limits import Deadline, Metrics, Queue, ScoreBatches
 from syncheck.serving.strict import read_json
+from syncheck.serving.turns import Turns, in_thread
 from syncheck.verifier import Verifier
 
 if TYPE_CHECKING:
@@ -50,6 +52,14 @@ _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 _HOST = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([\w.-]+))(?::\d*)?", re.ASCII)
 _FAREWELL_SECONDS = 1.0
 _MOST_DIGITS = 18
+_KEPT_FOR_EACH = 8
+"""Number of resumable answers that are kept for each that may run or wait."""
+_THREADS = 4
+"""Number of threads, or one for each core if that is more; one more reads requests."""
+_SMALL = 2**14
+"""Size of a request, in bytes, that is read without a thread."""
+_GRACE_SECONDS = 5.0
+"""Time for the check of what arrived before the deadline of a stream."""
 _FILES = {
     "/": ("page.html", "text/html"),
     "/page.css": ("page.css", "text/css"),
@@ -80,6 +90,8 @@ class ServerConfig:
     """Number of requests that may wait; further ones get the status 429."""
     max_body: int = 2 * 2**20
     """Largest size of a request, in bytes."""
+    max_context: int = 400_000
+    """Largest size of question and passages, in characters; each passage counts 100 more."""
     timeout: float = 300.0
     """Time limit for an answer in seconds, including the time in the queue."""
     api_key: str | None = None
@@ -99,8 +111,9 @@ class ServerConfig:
 class AnswerSource(Protocol):
     """Protocol of a source of checked answers: an upstream server, or your own model.
 
-    ``decoders`` are those that a request may choose from, the default first; empty for an upstream server. An answer
-    that is not complete by the deadline ends with its ServiceError.
+    ``decoders`` are those that a request may choose from, the default first; empty for an upstream server. What
+    ``require_usable`` refuses takes no place in the queue. An answer that is not complete by the deadline ends with its
+    ServiceError.
     """
 
     @property
@@ -110,6 +123,7 @@ class AnswerSource(Protocol):
     decoders: tuple[str, ...]
     failing: Failing
 
+    def require_usable(self, request: ChatRequest) -> None: ...  # noqa: D102
     async def complete(  # noqa: D102
         self, request: ChatRequest, authorization: str | None, deadline: Deadline
     ) -> dict[str, Any]: ...
@@ -129,6 +143,7 @@ def create_app(source: AnswerSource, config: ServerConfig | None = None) -> Star
         yield
         await service.kept.close()
         await source.close()
+        service.turns.close()
 
     routes = [
         Route("/v1/chat/completions", service.chat, methods=["POST"]),
@@ -154,23 +169,28 @@ class _Service:
         self.config = config
         self.measured = Metrics()
         self.queue = Queue(config.max_running, config.max_waiting, self.measured)
-        self.batches = ScoreBatches(source.monitor, self.queue)
+        most = config.max_running + config.max_waiting
+        self.batches = ScoreBatches(source.monitor, most, self.measured)
+        self.turns = Turns(1 + min(config.max_running, max(_THREADS, os.cpu_count() or 1)))
         self.guardrail = Guardrail(
             self.scored,
             at_least=_AT_LEAST if config.stop_below is None else config.stop_below,
             failing=source.failing,
+            most=config.max_context,
         )
-        self.kept = KeptAnswers(config.resume_seconds, config.max_running + config.max_waiting)
+        self.kept = KeptAnswers(config.resume_seconds, _KEPT_FOR_EACH * most)
 
     async def chat(self, request: Request) -> _Answering | _Reading:
         self._admit(request)
-        config = self.config
-        chat = read_chat(
-            await self._json(request),
-            reveal=config.reveal,
-            stop_below=config.stop_below,
-            stop_after=config.stop_after,
+        read = partial(
+            read_chat,
+            reveal=self.config.reveal,
+            stop_below=self.config.stop_below,
+            stop_after=self.config.stop_after,
+            most=self.config.max_context,
         )
+        chat = await self._read(request, read)
+        self.source.require_usable(chat)
         key = self._passed_key(request)
         if not chat.resumable:
             return _Answering(self, chat, key)
@@ -191,16 +211,27 @@ class _Service:
         self.kept.give_up(self.kept.find(request.path_params["token"]).token)
         return Response(status_code=204)
 
-    async def score(self, request: Request) -> Response:
+    async def score(self, request: Request) -> _Working:
         self._admit(request)
-        return _json((await self.scored(*read_given(await self._json(request)))).to_dict())
+        given = await self._read(request, partial(read_given, most=self.config.max_context))
 
-    async def guard(self, request: Request) -> Response:
+        async def answer() -> Response:
+            report = await self.scored(*given)
+            return await in_thread(lambda: _json(report.to_dict()))
+
+        return _Working(answer)
+
+    async def guard(self, request: Request) -> _Working:
         self._admit(request)
-        return _json(await self.guardrail.apply(await self._json(request)))
+        values = await self._read(request, lambda values: values)
+
+        async def answer() -> Response:
+            return _json(await self.guardrail.apply(values))
+
+        return _Working(answer)
 
     async def scored(self, question: str, context: Sequence[str], response: str) -> Report:
-        """Score a given response, in one batch with those of all clients that wait."""
+        """Score a given response, in rounds with those of all clients that wait."""
         try:
             async with self.deadline().waiting():
                 return await self.batches.score(question, context, response)
@@ -244,12 +275,24 @@ class _Service:
                 await held.enter_async_context(self.queue.place())
             yield
 
+    async def stream(
+        self, chat: ChatRequest, authorization: str | None, deadline: Deadline
+    ) -> AsyncGenerator[dict[str, Any]]:
+        """Yield the chunks of an answer; the check of what came before the deadline ends soon after it."""
+        async with aclosing(self.source.stream(chat, authorization, deadline)) as chunks:  # type: ignore[type-var]
+            while True:
+                async with deadline.waiting(at_least=_GRACE_SECONDS):
+                    chunk = await anext(chunks, None)
+                if chunk is None:
+                    return
+                yield chunk
+
     async def _write(self, chat: ChatRequest, authorization: str | None, kept: KeptAnswer) -> None:
         """Write an answer for readers who may disconnect and come back."""
         started, failed = time.perf_counter(), None
         try:
             deadline = self.deadline()
-            async with self.place(deadline), aclosing(self.source.stream(chat, authorization, deadline)) as chunks:  # type: ignore[type-var]
+            async with self.place(deadline), aclosing(self.stream(chat, authorization, deadline)) as chunks:
                 async for chunk in chunks:
                     self.measured.observe(events_of(chunk))
                     kept.add(chunk)
@@ -264,6 +307,7 @@ class _Service:
             self.measured.seconds.observe(time.perf_counter() - started)
 
     def _admit(self, request: Request) -> None:
+        self.turns.share()
         if self.config.only_loopback and _hostname(request) not in _LOOPBACK:
             raise ServiceError(
                 403,
@@ -284,7 +328,12 @@ class _Service:
             raise ServiceError(400, "invalid_request", "the header Authorization must be printable ASCII")
         return key
 
-    async def _json(self, request: Request) -> Any:  # noqa: ANN401 - whatever the client sent
+    async def _read(self, request: Request, read: Callable[[Any], _T]) -> _T:
+        """Read the body of a request, in a thread unless it is small."""
+        body = await self._body(request)
+        return read(_from_json(body)) if len(body) < _SMALL else await in_thread(lambda: read(_from_json(body)))
+
+    async def _body(self, request: Request) -> bytearray:
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind != "application/json":
             raise ServiceError(415, "wrong_content_type", f"expected application/json; found {kind!r}")
@@ -302,10 +351,19 @@ class _Service:
                         )
         except TimeoutError as error:
             raise ServiceError(408, "timeout", "the request did not arrive in time") from error
-        try:
-            return read_json(bytes(body))
-        except ValueError as error:
-            raise ServiceError(400, "invalid_json", f"the request is not JSON: {error}") from error
+        return body
+
+
+class _Working:
+    """Response that takes work, which is cancelled when the client disconnects."""
+
+    def __init__(self, answer: Callable[[], Coroutine[Any, Any, Response]]) -> None:
+        self._answer = answer
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        response = await _while_there(receive, self._answer())
+        if response is not None:
+            await response(scope, receive, send)
 
 
 class _Answering:
@@ -336,14 +394,13 @@ class _Answering:
                     answer = await self._service.source.complete(self._chat, self._authorization, deadline)
                     for choice in answer["choices"]:
                         self._service.measured.observe(choice["syncheck"].get("sentences", ()))
-                    await reply.whole(200, answer, {"X-Syncheck-Status": _status_of(answer)})
+                    await reply.whole(200, answer, _headers_of(answer))
             return 200
         except Exception as error:
             return await reply.error(_failure(error))
 
     async def _streamed(self, reply: _Reply, deadline: Deadline) -> None:
-        chunks = self._service.source.stream(self._chat, self._authorization, deadline)
-        async with aclosing(chunks):  # type: ignore[type-var]
+        async with aclosing(self._service.stream(self._chat, self._authorization, deadline)) as chunks:
             async for chunk in chunks:
                 self._service.measured.observe(events_of(chunk))
                 await reply.data(json.dumps(chunk, allow_nan=False))
@@ -435,6 +492,18 @@ class _Reply:
     async def _part(self, values: Mapping[str, Any]) -> None:
         async with self._deadline.waiting(at_least=_FAREWELL_SECONDS):
             await self._send({"type": "http.response.body", **values})
+
+
+def _headers_of(answer: Mapping[str, Any]) -> dict[str, str]:
+    unscored = sum(choice["syncheck"]["unscored"] for choice in answer["choices"])
+    return {"X-Syncheck-Status": _status_of(answer), "X-Syncheck-Unscored": str(unscored)}
+
+
+def _from_json(body: bytearray) -> Any:  # noqa: ANN401 - whatever the client sent
+    try:
+        return read_json(bytes(body))
+    except ValueError as error:
+        raise ServiceError(400, "invalid_json", f"the request is not JSON: {error}") from error
 
 
 def _status_of(answer: Mapping[str, Any]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -29,6 +30,8 @@ _GIVEN = ("question", "context", "response")
 """Fields of a request to score a given answer."""
 _OPTIONS = frozenset({"reveal", "resumable", "stop_after", "stop_below"})
 _MOST_CHOICES = 128
+EACH = 100
+"""Number of characters that each passage counts more, for the work that it makes besides."""
 
 
 class ServiceError(Exception):
@@ -84,24 +87,33 @@ class ChatRequest:
     """True if the answer ends after the sentence below ``stop_below``, False if before it."""
 
 
-def read_chat(values: object, *, reveal: Reveal, stop_below: float | None, stop_after: bool = False) -> ChatRequest:
+def read_chat(
+    values: object,
+    *,
+    reveal: Reveal,
+    stop_below: float | None,
+    stop_after: bool = False,
+    most: float = math.inf,
+) -> ChatRequest:
     """Read the body of a request; ``reveal``, ``stop_below`` and ``stop_after`` are the defaults.
 
+    ``most`` is the largest size of question and passages, in characters, each passage counting :data:`EACH` more.
     The passages are those in the field ``context`` or, without it, in ``documents``, none if it is null; without
     either, those in the messages: the contents of tool messages, ``<context>``, ``<document>``, ``<passage>`` or
     ``<source>`` elements, and paragraphs that begin with ``Passage 1:``. The question is the last message of the user,
     without passages. A request that cannot be used raises ServiceError.
     """
     try:
-        return _read(values, reveal=reveal, stop_below=stop_below, stop_after=stop_after)
+        return _read(values, reveal=reveal, stop_below=stop_below, stop_after=stop_after, most=most)
     except SyncheckError as error:
         raise ServiceError(400, "invalid_request", str(error)) from error
 
 
-def read_given(values: object) -> tuple[str, tuple[str, ...], str]:
+def read_given(values: object, *, most: float = math.inf) -> tuple[str, tuple[str, ...], str]:
     """Read the body of a request to score a given answer; return question, passages and response.
 
-    ``context`` has the forms that it has in a chat. A request that cannot be used raises ServiceError.
+    ``context`` has the forms that it has in a chat, and ``most`` is as there. A request that cannot be used raises
+    ServiceError.
     """
     if not isinstance(values, dict) or not values.keys() >= set(_GIVEN):
         found = sorted(values) if isinstance(values, dict) else type(values).__name__
@@ -111,12 +123,25 @@ def read_given(values: object) -> tuple[str, tuple[str, ...], str]:
     try:
         for name in ("question", "response"):
             check_text(values[name], name)
-        return values["question"], _listed(values["context"], "context")[0], values["response"]
+        passages = _listed(values["context"], "context")[0]
+        _require_size(values["question"], passages, most)
+        return values["question"], passages, values["response"]
     except SyncheckError as error:
         raise ServiceError(400, "invalid_request", str(error)) from error
 
 
-def _read(values: object, *, reveal: Reveal, stop_below: float | None, stop_after: bool) -> ChatRequest:
+def _require_size(question: str, passages: Sequence[str], most: float) -> None:
+    size = len(question) + sum(map(len, passages)) + EACH * len(passages)
+    if size > most:
+        raise ServiceError(
+            413,
+            "context_too_large",
+            f"question and passages have {size} characters, of which {most:g} are allowed (each passage counts {EACH} "
+            "more); send the passages that the answer rests on",
+        )
+
+
+def _read(values: object, *, reveal: Reveal, stop_below: float | None, stop_after: bool, most: float) -> ChatRequest:
     if not isinstance(values, dict):
         raise InputError(f"expected a JSON object; found {type(values).__name__}")
     messages = values.get("messages")
@@ -139,7 +164,8 @@ def _read(values: object, *, reveal: Reveal, stop_below: float | None, stop_afte
         raise InputError(
             f"syncheck.resumable must be true or false, and is for streams of one choice; found {resumable!r}"
         )
-    passages, names, asked = _passages(values, messages)
+    passages, names, asked = _passages(values, messages, most)
+    _require_size(asked, passages, most)
     body = {name: value for name, value in values.items() if name not in _OWN}
     return ChatRequest(
         body, asked, passages, names, stream, reveal, stop_below, values.get("decoder"), resumable, stop_after
@@ -172,7 +198,7 @@ def _options(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _passages(
-    values: Mapping[str, Any], messages: Sequence[Mapping[str, Any]]
+    values: Mapping[str, Any], messages: Sequence[Mapping[str, Any]], most: float
 ) -> tuple[tuple[str, ...], tuple[str, ...] | None, str]:
     """Return passages, their names and the question."""
     last = next((text_of(m) for m in reversed(messages) if m.get("role") == "user"), "")
@@ -183,6 +209,7 @@ def _passages(
     for field in ("context", "documents"):
         if field in values:  # null, too: what people write into messages is then no passage
             passages, names = _listed([] if values[field] is None else values[field], field)
+            _require_size("", passages, most)
             for passage in passages:
                 rest = question.replace(passage, " ").strip()
                 question = rest or question

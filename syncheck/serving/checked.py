@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextvars
 import logging
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import partial
-from typing import Any, Literal, ParamSpec, TypeVar
+from typing import Any, Literal
 
 from syncheck.base.errors import InputError, describe_failure
 from syncheck.monitor import Monitor
@@ -25,15 +22,13 @@ from syncheck.results.protocol import (
     to_dict,
 )
 from syncheck.results.report import sentence_dict
-from syncheck.results.types import SentenceScore
+from syncheck.results.types import WITHOUT_CLAIM, SentenceScore
 from syncheck.serving.chat import ChatRequest, ServiceError
+from syncheck.serving.turns import in_thread, slices
 from syncheck.verifier import Verifier
 from syncheck.watching.text_watch import TextWatch
 
 logger = logging.getLogger(__name__)
-
-_P = ParamSpec("_P")
-_T = TypeVar("_T")
 
 Failing = Literal["closed", "open"]
 """Treatment of text that cannot be checked: ``closed`` answers with an error, ``open`` passes it on and marks it."""
@@ -42,6 +37,7 @@ NO_PASSAGES = (
     "the request has no passages to check the answer against; pass them in the field 'context' or 'documents', or in "
     "the messages as tool messages or <context> elements"
 )
+NOTHING_CLAIMED = "no sentence of the answer claims anything, so nothing was checked"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +47,16 @@ class Outcome:
     status: Literal["verified", "checked", "stopped", "unverified", "no_text"]
     """``verified``: each sentence was checked and passed: it reached ``stop_below`` or, without that, is ``supported``.
     ``checked``: each was checked, and some did not pass. ``stopped``: each was checked, and the next or the last one
-    fell below ``stop_below``. ``unverified``: some text was passed on unchecked. ``no_text``: there was nothing to
+    fell below ``stop_below``. ``unverified``: some text was passed on unchecked, or no
+    sentence has a score. ``no_text``: there was nothing to
     check."""
     reason: str | None
     """Why the answer is unverified, or has no text."""
     faithfulness: float | None
     lowest: float | None
     """Mean and lowest score of its sentences, in [0, 1]; None if none has a score."""
+    unscored: int = 0
+    """Number of its sentences without a score, those that claim nothing included."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the attributes by name."""
@@ -128,6 +127,15 @@ class CheckedText:
             raise
         except Exception as error:
             return self._broken(error)
+
+    async def feed_in_turns(self, text: str) -> list[ProtocolEvent]:
+        """Add text slice by slice, so that other requests have their turns; otherwise as :meth:`feed`."""
+        events: list[ProtocolEvent] = []
+        for piece in slices(text, sum(map(len, self._request.passages))):
+            if self.is_over:
+                break
+            events += await in_thread(self.feed, piece)
+        return events
 
     def close(self) -> list[ProtocolEvent]:
         """End the answer, which is complete, and return the last events for the reader."""
@@ -254,7 +262,7 @@ def watch_over(monitor: Monitor | Verifier, *, question: str, passages: Sequence
 
 def is_checked(sentence: Verified | SentenceScore) -> bool:
     """Return True for a sentence with a score, and for one that makes no claim."""
-    return sentence.status in ("scored", "not_checkable")
+    return sentence.status == "scored" or sentence.status in WITHOUT_CLAIM
 
 
 def outcome_of(
@@ -264,16 +272,19 @@ def outcome_of(
     answer = fold(events)
     scores = [sentence.score for sentence in answer.sentences if sentence.score is not None]
     mean, lowest = (math.fsum(scores) / len(scores), min(scores)) if scores else (None, None)
+    unscored = len(answer.sentences) - len(scores)
+    if not (reason or stopped or scores) and answer.text.strip():
+        reason = NOTHING_CLAIMED
     if reason or stopped:
-        return Outcome("unverified" if reason else "stopped", reason, mean, lowest)
-    if not answer.text:
-        return Outcome("no_text", None, mean, lowest)
+        return Outcome("unverified" if reason else "stopped", reason, mean, lowest, unscored)
+    if not scores:
+        return Outcome("no_text", None, mean, lowest, unscored)
     passed = all(
         s.verdict == "supported" if stop_below is None else s.score >= stop_below
         for s in answer.sentences
         if s.score is not None
     )
-    return Outcome("verified" if passed else "checked", None, mean, lowest)
+    return Outcome("verified" if passed else "checked", None, mean, lowest, unscored)
 
 
 def shown_text(events: Sequence[ProtocolEvent]) -> str:
@@ -290,14 +301,3 @@ def whole_answer(events: Sequence[ProtocolEvent], outcome: Mapping[str, Any]) ->
         sentences.append({"text": answer.text[sentence.start : sentence.end], **told})
     notices = [notice.text for notice in answer.notices]
     return answer.text, {"v": VERSION, **outcome, "sentences": sentences, "notices": notices}
-
-
-async def in_thread(function: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
-    """Run a function in a thread, and wait for its end even when cancelled, so that no resource is released in use."""
-    loop, context = asyncio.get_running_loop(), contextvars.copy_context()
-    running = loop.run_in_executor(None, partial(context.run, function, *args, **kwargs))
-    try:
-        return await asyncio.shield(running)
-    except asyncio.CancelledError:
-        await asyncio.wait([running])
-        raise

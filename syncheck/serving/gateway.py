@@ -11,8 +11,9 @@ from syncheck.monitor import Monitor
 from syncheck.results.protocol import VERSION, FoldedAnswer, ProtocolEvent, fold, to_dict
 from syncheck.serving.allowed import Allowed, Logprobs, invalid
 from syncheck.serving.chat import ChatRequest, ServiceError
-from syncheck.serving.checked import NO_PASSAGES, CheckedText, Failing, Outcome, in_thread, shown_text, whole_answer
+from syncheck.serving.checked import NO_PASSAGES, CheckedText, Failing, Outcome, shown_text, whole_answer
 from syncheck.serving.limits import Deadline
+from syncheck.serving.turns import in_thread
 from syncheck.serving.upstream import Upstream, incomplete
 from syncheck.verifier import Verifier
 
@@ -75,7 +76,7 @@ class Gateway:
 
     async def complete(self, request: ChatRequest, authorization: str | None, deadline: Deadline) -> dict[str, Any]:
         """Return a whole answer, in which each choice has its outcome as ``syncheck``."""
-        self._require_usable(request)
+        self.require_usable(request)
         async with deadline.waiting():
             async with self._upstream.asked("POST", "/chat/completions", request.body, authorization) as asked:
                 answer = await asked.object()
@@ -95,7 +96,7 @@ class Gateway:
 
         The deadline ends the reading from the upstream server; what arrived before it is still checked.
         """
-        self._require_usable(request)
+        self.require_usable(request)
         stream = _Stream(self, request)
         try:
             async with AsyncExitStack() as opened:
@@ -126,7 +127,8 @@ class Gateway:
         """Return True if some text of the answer may be withheld."""
         return self.failing == "closed" or request.stop_below is not None
 
-    def _require_usable(self, request: ChatRequest) -> None:
+    def require_usable(self, request: ChatRequest) -> None:
+        """Refuse, with a ServiceError, a request that the upstream server need not see."""
         if request.decoder is not None:
             raise ServiceError(
                 400,
@@ -147,7 +149,7 @@ class Gateway:
         else:
             checked = self.check(request)
             try:
-                await in_thread(_whole, checked, text)
+                await _whole(checked, text)
             finally:
                 checked.leave()
             shown, own = whole_answer(checked.events, checked.outcome.to_dict())
@@ -303,7 +305,7 @@ class _Choice:
         events, self._opening = self._opening, []
         if text:
             self._has_text = True
-            events += await in_thread(self.checked.feed, text)
+            events += await self.checked.feed_in_turns(text)
         close = values.get("finish_reason") is not None
         if close and not self.checked.is_over:
             events += await in_thread(self.checked.close)
@@ -389,11 +391,11 @@ def _require_index(choice: Mapping[str, Any], request: ChatRequest) -> int:
     return int(index)
 
 
-def _whole(checked: CheckedText, text: str) -> None:
-    checked.open()
-    checked.feed(text)
+async def _whole(checked: CheckedText, text: str) -> None:
+    await in_thread(checked.open)
+    await checked.feed_in_turns(text)
     if not checked.is_over:
-        checked.close()
+        await in_thread(checked.close)
 
 
 def _named(unchecked: set[str]) -> dict[str, Any]:

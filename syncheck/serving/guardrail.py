@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
@@ -14,6 +15,7 @@ from syncheck.results.types import SentenceScore
 from syncheck.scoring import falls_below
 from syncheck.serving.chat import ChatRequest, ServiceError, read_chat
 from syncheck.serving.checked import NO_PASSAGES, Failing
+from syncheck.serving.turns import in_thread
 
 _MOST_CHARACTERS = 2**25
 """Number of characters of the newest requests that are remembered."""
@@ -32,14 +34,22 @@ class Guardrail:
         Score in [0, 1] that each sentence must reach, if LiteLLM's ``additional_provider_specific_params`` do not say.
     failing
         Treatment of answers without passages, and of sentences that cannot be checked.
+    most
+        Largest size of question and passages, as for :func:`syncheck.serving.chat.read_chat`.
     """
 
     def __init__(
-        self, score: Callable[[str, list[str], str], Awaitable[Report]], *, at_least: float, failing: Failing
+        self,
+        score: Callable[[str, list[str], str], Awaitable[Report]],
+        *,
+        at_least: float,
+        failing: Failing,
+        most: float = math.inf,
     ) -> None:
         self._score = score
         self._at_least = at_least
         self._failing = failing
+        self._most = most
         self._requests: OrderedDict[str, ChatRequest] = OrderedDict()
         self._characters = 0
 
@@ -54,7 +64,7 @@ class Guardrail:
                 "invalid_request",
                 f"additional_provider_specific_params must be an object; found {type(options).__name__}",
             )
-        request = self._request(values, options)
+        request = await in_thread(self._request, values, options)
         if request is not None and isinstance(call, str):
             self._remember(call, request)
         if values["input_type"] == "request":
@@ -89,7 +99,7 @@ class Guardrail:
         if not messages:
             return None
         body = {"messages": messages, **{name: options[name] for name in ("context",) if name in options}}
-        return read_chat(body, reveal="verified", stop_below=None)
+        return read_chat(body, reveal="verified", stop_below=None, most=self._most)
 
     def _remember(self, call: str, request: ChatRequest) -> None:
         kept = self._requests

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 from syncheck.serving.chat import ServiceError
+
+_MOST_CHARACTERS = 2**26
+"""Number of characters of kept answers, as JSON, beyond which no more answers begin."""
 
 
 class KeptAnswer:
@@ -18,10 +22,13 @@ class KeptAnswer:
     ----------
     token : str
         Name of the answer, which cannot be guessed.
+    size : int
+        Number of characters of its chunks, as JSON.
     """
 
     def __init__(self) -> None:
         self.token = secrets.token_urlsafe(18)
+        self.size = 0
         self._chunks: list[Mapping[str, Any]] = []
         self._error: ServiceError | None = None
         self._is_over = False
@@ -30,12 +37,18 @@ class KeptAnswer:
     def add(self, chunk: Mapping[str, Any]) -> None:
         """Add the next chunk."""
         self._chunks.append(chunk)
+        self.size += len(json.dumps(chunk))
         self._tell()
 
     def end(self, error: ServiceError | None = None) -> None:
         """End the answer, with an error or without."""
         self._error, self._is_over = error, True
         self._tell()
+
+    @property
+    def is_refused(self) -> bool:
+        """True if the answer ended with an error before its first chunk, so that there is nothing to come back to."""
+        return self._error is not None and not self._chunks
 
     async def chunks(self) -> AsyncIterator[Mapping[str, Any]]:
         """Yield all chunks, waiting for those that are not written yet; at the end, raise the error of the answer."""
@@ -67,12 +80,15 @@ class KeptAnswer:
 class KeptAnswers:
     """Answers that readers may come back to.
 
+    Each keeps its place until it has had no reader for some seconds, whatever other clients ask for; an answer that was
+    refused keeps none.
+
     Parameters
     ----------
     seconds
         Time after which an answer without a reader is given up or, if it is complete, forgotten.
     most
-        Largest number of answers without a reader; beyond it, the one that has waited longest is given up.
+        Largest number of answers; beyond it, no more begin.
     """
 
     def __init__(self, seconds: float, most: int) -> None:
@@ -83,11 +99,20 @@ class KeptAnswers:
         self._left: dict[str, asyncio.TimerHandle] = {}
 
     def begin(self, write: Callable[[KeptAnswer], Awaitable[None]]) -> KeptAnswer:
-        """Begin to write an answer."""
+        """Begin to write an answer; ServiceError with the status 429 if there is no place for it."""
+        if len(self._tasks) >= self._most or sum(kept.size for kept, _ in self._tasks.values()) > _MOST_CHARACTERS:
+            raise ServiceError(
+                429,
+                "too_many_kept",
+                "too many resumable answers are kept; try again, or ask without syncheck.resumable",
+                headers={"Retry-After": "1"},
+            )
         answer = KeptAnswer()
 
         async def written() -> None:
             await write(answer)
+            if answer.is_refused and answer.token not in self._readers:
+                self.give_up(answer.token)
 
         self._tasks[answer.token] = answer, asyncio.create_task(written())
         return answer
@@ -114,9 +139,10 @@ class KeptAnswers:
             if not self._readers[token]:
                 del self._readers[token]
             if token not in self._readers and token in self._tasks:
-                self._left[token] = asyncio.get_running_loop().call_later(self._seconds, self.give_up, token)
-                if len(self._left) > self._most:
-                    self.give_up(next(iter(self._left)))
+                if answer.is_refused:
+                    self.give_up(token)
+                else:
+                    self._left[token] = asyncio.get_running_loop().call_later(self._seconds, self.give_up, token)
 
     def give_up(self, token: str) -> None:
         """Forget an answer, and stop the work on it."""

@@ -3,21 +3,36 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
+import time
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from syncheck.monitor import Monitor
+from syncheck.reading import Claim
+from syncheck.replay import GivenResponse
 from syncheck.results import Report
+from syncheck.results.types import Query, RagPrompt, SentenceScore, SentenceSpan
+from syncheck.scoring import SentenceScorer, report_of
 from syncheck.serving.chat import ServiceError
-from syncheck.serving.checked import in_thread
+from syncheck.serving.turns import in_thread
+from syncheck.text.sentences import TextSegmenter
 from syncheck.verifier import Verifier
 
-_MOST_AT_ONCE = 32
-"""Largest number of responses that are scored in one batch."""
+_ROOM = 32
+"""Work of a round, in sentences with short passages: a fraction of a second."""
+_SLICE = 8
+"""Work of one response in a round, of which there are more while others wait."""
+_TOKENS_OF_SENTENCE = 64
+"""Number of tokens that a language model reads in the time of such a sentence."""
+_CHARACTERS_OF_SENTENCE = 20_000
+"""Number of characters of passages that are compared with a sentence in the same time."""
+_READ_AT_ONCE = 8_192
+"""Number of characters of a given response that are read in one slice."""
 
 
 class Deadline:
@@ -58,15 +73,17 @@ class Queue:
         self._waiting = 0
 
     @asynccontextmanager
-    async def place(self, *, is_counted: bool = False) -> AsyncIterator[None]:
-        """Wait for a place, and hold it; ``is_counted`` is True for a request that has entered already."""
-        if not is_counted:
-            self.enter()
+    async def place(self) -> AsyncIterator[None]:
+        """Wait for a place, and hold it; ServiceError if too many requests wait already."""
+        if self._free.locked() and self._waiting >= self._most:
+            raise too_many()
+        self._waiting += 1
+        self._measured.waiting.inc()
         try:
             await self._free.acquire()
         finally:
-            if not is_counted:
-                self.leave()
+            self._waiting -= 1
+            self._measured.waiting.dec()
         self._measured.running.inc()
         try:
             yield
@@ -74,79 +91,205 @@ class Queue:
             self._measured.running.dec()
             self._free.release()
 
-    def enter(self) -> None:
-        """Begin to wait; ServiceError if too many requests wait already."""
-        if self._free.locked() and self._waiting >= self._most:
-            raise ServiceError(
-                429, "too_many_requests", "too many requests are waiting; try again", headers={"Retry-After": "1"}
-            )
-        self._waiting += 1
-        self._measured.waiting.set(self._waiting)
 
-    def leave(self) -> None:
-        """End the wait."""
-        self._waiting -= 1
-        self._measured.waiting.set(self._waiting)
+def too_many() -> ServiceError:
+    """Return the refusal of a request that may not wait."""
+    return ServiceError(
+        429, "too_many_requests", "too many requests are waiting; try again", headers={"Retry-After": "1"}
+    )
 
 
 @dataclass(eq=False)
 class _Job:
-    question: str
-    passages: Sequence[str]
+    """A response to score: as text, slice by slice, or by a language model, all of it at once."""
+
     response: str
+    spans: Sequence[SentenceSpan]
+    scorer: SentenceScorer | None
+    """Scores its sentences by their text; None if a language model reads the response."""
+    read: tuple[RagPrompt, GivenResponse] | None
+    """What the model reads, if it does."""
     report: asyncio.Future[Report]
+    weight: float
+    """Work of a sentence; about 1 with short passages."""
+    sentences: list[SentenceScore] = field(default_factory=list)
+    """Its sentences as scored so far."""
+    after: float = field(default_factory=time.monotonic)
+    """Time since which the job waits, and so much later as it has been worked on already."""
+    seconds: float = 0.0
+    """Time for which it has been worked on."""
+    has_begun: bool = False
+
+    @property
+    def next_spans(self) -> Sequence[SentenceSpan]:
+        """The sentences of the next slice."""
+        known = len(self.sentences)
+        return self.spans[known : known + max(1, int(_SLICE / self.weight))]
+
+    @property
+    def work(self) -> float:
+        """Work of the next slice, in sentences with short passages."""
+        if self.read is not None:
+            return len(self.read[1].token_ids) / _TOKENS_OF_SENTENCE
+        return self.weight * len(self.next_spans)
 
 
 class ScoreBatches:
-    """Scores given responses, in one place for all clients that wait at the same time."""
+    """Scores given responses of all clients in rounds: some sentences of each, so that a short one is soon complete.
 
-    def __init__(self, monitor: Monitor | Verifier, queue: Queue) -> None:
+    Responses that a language model reads are read whole, as many in a batch as a round has room for.
+
+    Parameters
+    ----------
+    monitor
+        The monitor or verifier that scores.
+    most
+        Largest number of responses at a time; further ones get the status 429.
+    measured
+        Counters of the application.
+    """
+
+    def __init__(self, monitor: Monitor | Verifier, most: int, measured: Metrics) -> None:
         self._monitor = monitor
-        self._queue = queue
-        self._waiting: list[_Job] = []
+        self._most = most
+        self._measured = measured
+        self._entered = 0
+        self._jobs: list[_Job] = []
         self._work: asyncio.Task[None] | None = None
 
-    async def score(self, question: str, passages: Sequence[str], response: str) -> Report:
+    async def score(self, question: str, context: Sequence[str], response: str) -> Report:
         """Return the report of a response."""
-        self._queue.enter()
-        job = _Job(question, passages, response, asyncio.get_running_loop().create_future())
-        self._waiting.append(job)
-        if self._work is None:
-            self._work = asyncio.create_task(self._run())
+        if self._entered >= self._most:
+            raise too_many()
+        self._entered += 1
+        self._measured.waiting.inc()
+        job: _Job | None = None
         try:
+            job = await self._read(question, context, response)
+            self._jobs.append(job)
+            if self._work is None:
+                self._work = asyncio.create_task(self._run(), context=contextvars.Context())
             return await job.report
         finally:
-            if job in self._waiting:
-                self._waiting.remove(job)
-                self._queue.leave()
+            self._entered -= 1
+            if job is None or not job.has_begun:
+                self._measured.waiting.dec()
+            if job in self._jobs:
+                self._jobs.remove(job)
+
+    async def _read(self, question: str, context: Sequence[str], response: str) -> _Job:
+        weight = 1 + sum(map(len, context)) / _CHARACTERS_OF_SENTENCE
+        report: asyncio.Future[Report] = asyncio.get_running_loop().create_future()
+        monitor = self._monitor
+        if not isinstance(monitor, Verifier):
+            if monitor.reads_signals:
+                prompt = await in_thread(monitor.prompt, question=question, context=context)
+                given = await in_thread(monitor.read, prompt, response)
+                return _Job(response, given.spans, None, (prompt, given), report, weight)
+            monitor = monitor.verifier
+        query = monitor.query(question=question, passages=context)
+        segmenter = TextSegmenter(monitor.config.segmenter)
+        spans: list[SentenceSpan] = []
+        for start in range(0, len(response), _READ_AT_ONCE):
+            spans += await in_thread(segmenter.push, response[start : start + _READ_AT_ONCE])
+        spans += await in_thread(segmenter.finish)
+        scorer = self._scorer_of(query)
+        if scorer is None:
+            made = await in_thread(monitor.scorer, query)
+            scorer = self._scorer_of(query) or made
+        return _Job(response, spans, scorer, None, report, weight)
+
+    def _scorer_of(self, query: Query) -> SentenceScorer | None:
+        """Return the scorer of a job with the same query, so that their sentences are scored together."""
+        scorers = (job.scorer for job in self._jobs if job.scorer is not None)
+        return next((scorer for scorer in scorers if scorer.query == query), None)
 
     async def _run(self) -> None:
         try:
-            while self._waiting:
-                async with self._queue.place(is_counted=True):
-                    jobs, self._waiting = self._waiting[:_MOST_AT_ONCE], self._waiting[_MOST_AT_ONCE:]
-                    for _ in jobs:
-                        self._queue.leave()
-                    for job in jobs:
-                        if not job.report.done():  # its client has left
-                            await self._answer(job)
+            while self._jobs:
+                jobs = self._round()
+                self._measured.waiting.dec(sum(not job.has_begun for job in jobs))
+                self._measured.running.inc()
+                started = time.monotonic()
+                for job in jobs:
+                    job.has_begun = True
+                try:
+                    found = await in_thread(_advanced, self._monitor, jobs)
+                finally:
+                    self._measured.running.dec()
+                seconds = time.monotonic() - started
+                for job, report in zip(jobs, found, strict=True):
+                    job.seconds += seconds / len(jobs)
+                    job.after = time.monotonic() + job.seconds
+                    if report is None or job.report.done():  # not complete, or its client has left
+                        continue
+                    if isinstance(report, Exception):
+                        job.report.set_exception(report)
+                    else:
+                        job.report.set_result(report)
+                    self._jobs.remove(job)
         finally:
             self._work = None
 
-    async def _answer(self, job: _Job) -> None:
-        try:
-            report = await in_thread(checked, self._monitor, job.question, job.passages, job.response)
-        except Exception as error:
-            job.report.set_exception(error)
+    def _round(self) -> list[_Job]:
+        """Return the jobs of the next round: those that come first, as many as it has room for."""
+        jobs: list[_Job] = []
+        room = float(_ROOM)
+        for job in sorted(self._jobs, key=lambda job: job.after):
+            if jobs and job.work > room:
+                break
+            jobs.append(job)
+            room -= job.work
+        return jobs
+
+
+def _advanced(monitor: Monitor | Verifier, jobs: Sequence[_Job]) -> list[Report | Exception | None]:
+    """Score the next slice of each job; return the reports of those that are complete, None for the others.
+
+    If the batch fails, or a sentence in it, each job is scored alone, so that one cannot fail those of other clients.
+    """
+    before = [len(job.sentences) for job in jobs]
+    started = time.monotonic()
+    try:
+        reports = _scored(monitor, jobs)
+    except Exception as error:
+        return [error] if len(jobs) == 1 else [found for job in jobs for found in _advanced(monitor, [job])]
+    seconds = time.monotonic() - started
+    found: list[Report | Exception | None] = []
+    for job, report, known in zip(jobs, reports, before, strict=True):
+        sentences = job.sentences[known:] if report is None else report.sentences
+        if len(jobs) > 1 and any(sentence.status == "failed" for sentence in sentences):
+            del job.sentences[known:]
+            found += _advanced(monitor, [job])
+        elif report is not None:
+            found.append(report)
+        elif len(job.sentences) < len(job.spans):
+            found.append(None)
         else:
-            job.report.set_result(report)
+            assert job.scorer is not None
+            whole = report_of(job.scorer, job.response, job.sentences, stop=None, seconds=job.seconds + seconds)
+            found.append(whole)
+    return found
 
 
-def checked(monitor: Monitor | Verifier, question: str, passages: Sequence[str], response: str) -> Report:
-    """Score a given response."""
-    if isinstance(monitor, Verifier):
-        return monitor.check(response, question=question, passages=passages)
-    return monitor.score(monitor.prompt(question=question, context=passages), response)
+def _scored(monitor: Monitor | Verifier, jobs: Sequence[_Job]) -> list[Report | None]:
+    """Add the scores of the next slice of each job; return the reports of those that a language model has read."""
+    reports: list[Report | None] = [None] * len(jobs)
+    for scorer in {job.scorer for job in jobs if job.scorer is not None}:
+        own = [job for job in jobs if job.scorer is scorer]
+        claims = [[Claim(job.response[s.start : s.end], s) for s in job.next_spans] for job in own]
+        for job, scored in zip(own, scorer.claims(claims, earlier=[job.sentences for job in own]), strict=True):
+            job.sentences += scored
+    read = [(place, *job.read) for place, job in enumerate(jobs) if job.read is not None]
+    if read:
+        assert not isinstance(monitor, Verifier)
+        started = time.monotonic()
+        places, prompts, given = zip(*read, strict=True)
+        answers = dict(monitor.replay_batch(prompts, given, batch_size=len(read)))
+        for index, place in enumerate(places):
+            seconds = time.monotonic() - started
+            reports[place] = answers[index].report(given[index].transcript, stop=None, seconds=seconds)
+    return reports
 
 
 class Metrics:

@@ -21,13 +21,13 @@ from syncheck.serving.chat import ChatRequest, ServiceError, text_of
 from syncheck.serving.checked import (
     NO_PASSAGES,
     Failing,
-    in_thread,
     is_checked,
     outcome_of,
     shown_text,
     whole_answer,
 )
 from syncheck.serving.limits import Deadline
+from syncheck.serving.turns import in_thread
 
 _NEUTRAL: Mapping[str, tuple[Any, ...]] = {
     "n": (1,),
@@ -130,10 +130,15 @@ class OwnModel:
         if (request.body.get("stream_options") or {}).get("include_usage"):
             yield {**opening, "choices": [], "usage": writing.usage}
 
-    def begin(self, request: ChatRequest) -> tuple[RagPrompt, Iterator[Event]]:
-        """Return the prompt of a request and the iterator of its events, which has not been started."""
+    def require_usable(self, request: ChatRequest) -> None:
+        """Refuse, with a ServiceError, a request that needs no model to be refused."""
         if self.failing == "closed" and not request.passages:
             raise ServiceError(400, "no_passages", NO_PASSAGES)
+        self._asked(request)
+
+    def begin(self, request: ChatRequest) -> tuple[RagPrompt, Iterator[Event]]:
+        """Return the prompt of a request and the iterator of its events, which has not been started."""
+        self.require_usable(request)
         try:
             decoder, options = self._asked(request)
             prompt = self._prompt(request)
@@ -157,7 +162,7 @@ class OwnModel:
         Failing closed, ServiceError is raised if the sentences that it tried last could not be checked.
         """
         output = event.output
-        if output is None or event.report.response or not output.dropped:
+        if output is None or event.report.sentences or not output.dropped:
             return None
         search = output.get("search")
         rounds = () if search is None else search.rounds
@@ -297,11 +302,12 @@ class _Writing:
     def outcome(self) -> dict[str, Any]:
         """Outcome of the answer and of its check."""
         stop = None if self._report is None else self._report.stop
+        reason = self._reason or (self._why_empty if self.writer.text else None)
         found = outcome_of(
             self.writer.events,
             stop_below=self._request.stop_below,
             stopped=stop == "below_threshold",
-            reason=self._reason,
+            reason=reason,
         ).to_dict()
         return found | {"reason": found["reason"] or self._why_empty, "stop": stop}
 

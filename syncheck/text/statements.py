@@ -1,15 +1,17 @@
 """Statements: what a sentence states once citations and asides are left out, and sentences that state nothing.
 
-Sentences that state nothing are phrases of conversation ("I hope this helps!"), short headings, references
-("Source: [1]"), and those that call something not stated.
+Sentences that state nothing are phrases of conversation ("I hope this helps!"), labels ("## Overview") and references
+("Source: [1]"). Whether a word states something is an open question, so the words that a phrase or a label may have are
+listed. Anything else, such as a verb, a number or a name, makes a claim of it.
 """
 
 from __future__ import annotations
 
 import re
 from functools import lru_cache
+from itertools import pairwise
 
-from syncheck.text.words import words
+from syncheck.text.words import without_stop_words, words
 
 _SOURCE = r"(?:passages?|contexts?|texts?|sources?|documents?|articles?|excerpts?|information)"
 _TELLS = (
@@ -71,9 +73,38 @@ _HEADING = re.compile(
     re.VERBOSE,
 )
 _MARKED_WORDS, _LABEL_WORDS = 5, 3
-_STATING = frozenset(
-    "is are was were be been has have had do does did can could will would shall should must may might need not no "
-    "never none nothing nobody without all every always only".split()
+_BEFORE_NOUNS = frozenset("a an the your our this these".split())
+_BETWEEN_NOUNS = frozenset("of for and or to about".split())
+_QUALIFYING = frozenset(
+    "additional alternative basic brief common core current detailed different extra final further future general "
+    "important initial key main major minor next optional overall possible potential practical preliminary previous "
+    "primary quick recent related relevant secondary short similar simple special specific supporting technical "
+    "typical useful various".split()
+)
+_LABELS = frozenset(
+    """
+    abstract advantage advice agenda analysis answer application approach aspect assumption background basis benefit
+    bibliography category cause caveat challenge characteristic checklist citation clarification classification comment
+    comparison component composition conclusion concern condition consequence consideration content contraindication
+    cost criteria data date definition description detail diagnosis difference direction disadvantage disclaimer
+    discussion dosage dose drawback duration effect element eligibility equipment estimate evaluation evidence example
+    exception explanation fact factor feature figure finding formula function glossary goal guidance guideline highlight
+    hint history idea impact implication indication information ingredient instruction interaction introduction issue
+    item keyword legend limitation link list location material meaning mechanism method methodology mistake name note
+    objective observation option origin outcome outline overview part perspective phase plan point precaution
+    preparation prerequisite prevention price principle problem procedure process pro con prognosis property purpose
+    question range reason recap recipe recommendation reference remark reminder requirement research resource response
+    result review risk role rule scope section side significance similarity solution source specification stage
+    statistic step storage strategy structure subject suggestion summary symptom synopsis table takeaway task technique
+    term theme theory thought time timeline tip title tool topic treatment trend trick type usage use value variation
+    version view warning
+    """.split()
+)
+"""Nouns of labels, in the singular."""
+_POLITE = frozenset(
+    "absolutely ask assist assistance certainly course day doubt else evening feel free glad good great happy help "
+    "helpful helps hesitate hope let know like look lovely luck need nice okay ok please pleased question reach "
+    "require show sure thank thanks want week welcome wish yes you're anything something everything".split()
 )
 
 
@@ -115,20 +146,35 @@ def is_reference(sentence: str) -> bool:
 def is_conversation(sentence: str) -> bool:
     """Return True if an English sentence is no more than a phrase of conversation.
 
-    Such a phrase has no number, and nothing after it but punctuation. It may still name things: whoever asks makes sure
-    that the context has none of them.
+    Such a phrase has no number, nothing after it but punctuation, and no word that a label or a courtesy lacks.
     """
-    return _PHRASES.fullmatch(sentence.strip()) is not None
+    if _PHRASES.fullmatch(sentence.strip()) is None:
+        return False
+    return all(_is_of_labels(word, also=_POLITE) for word in without_stop_words(words(sentence)))
 
 
-def is_heading(sentence: str) -> bool:
-    """Return True for a short heading without a number or a verb that states something.
+def is_label(sentence: str) -> bool:
+    """Return True for a short heading that says what follows it and states nothing.
 
     Headings are those of Markdown, lines in bold, and up to three words with a colon: "## Overview", "**Key points**",
-    "Benefits:". As with phrases of conversation, whoever asks makes sure that the context has none of their words.
+    "Side effects:". What may be a statement in short ("treatment useful"), or have a verb that looks like a plural
+    ("treatment causes symptoms"), is none.
     """
     found = _HEADING.fullmatch(sentence.strip())
     if found is None:
         return False
     named = words(found["marked"] or found["label"])
-    return 0 < len(named) <= (_MARKED_WORDS if found["marked"] else _LABEL_WORDS) and _STATING.isdisjoint(named)
+    if not 0 < len(named) <= (_MARKED_WORDS if found["marked"] else _LABEL_WORDS) or named[0] in _BETWEEN_NOUNS:
+        return False
+    if not all(word in _BEFORE_NOUNS | _BETWEEN_NOUNS or _is_of_labels(word) for word in named):
+        return False
+    ends_in_noun = _is_of_labels(named[-1]) and (len(named) == 1 or named[-1] not in _QUALIFYING)
+    return ends_in_noun and not any(
+        word.endswith("s") and word not in _LABELS and after not in _BETWEEN_NOUNS for word, after in pairwise(named)
+    )
+
+
+def _is_of_labels(word: str, *, also: frozenset[str] = frozenset()) -> bool:
+    """Return True for an adjective or a noun of labels, or another listed word, in the singular or the plural."""
+    singular = word[:-3] + "y" if word.endswith("ies") else word.removesuffix("s")
+    return word in _QUALIFYING or not (_LABELS | also).isdisjoint((word, singular))

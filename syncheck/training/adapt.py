@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 import numpy as np
 import torch
-from tqdm import tqdm
 
 from syncheck.aggregators.names import AggregatorKind
 from syncheck.aligners import Aligner, AskedAligner, SpanAligner, TextGenerator, Unaligned
 from syncheck.base.errors import InputError, PromptError, TextGeneratorError, WrongTypeError
+from syncheck.base.progress import progress
 from syncheck.config import MonitorConfig
 from syncheck.evaluation.systems import best_aggregator
 from syncheck.evaluation.tables import EvaluationRow
@@ -220,14 +220,15 @@ def adapt_monitor(
     kept = None if folder is None else Path(folder)
     if kept is not None:
         kept.mkdir(parents=True, exist_ok=True)
-    bars = None if show_progress is None else not show_progress
     left_out: dict[str, str] = {}
     answers = _answered(
-        untrained, asked, left_out, kept, samples=samples, max_new_tokens=max_new_tokens, seed=seed, disable=bars
+        untrained, asked, left_out, kept, samples=samples, max_new_tokens=max_new_tokens, seed=seed, shown=show_progress
     )
     why = f" (left out: {left_out})" if left_out else ""
     check_questions(answers, remedy=f"{MORE_PROMPTS}{why}")
-    scored = {answer.id: judge(answer) for answer in tqdm(answers, desc="teacher", unit=" answers", disable=bars)}
+    scored = {
+        answer.id: judge(answer) for answer in progress(answers, desc="teacher", unit=" answers", shown=show_progress)
+    }
     spoil = Spoiler(answers, scored, judge, sure, seed)
     records = [record for answer in answers for record in (_taught(answer, scored[answer.id], sure), *spoil(answer))]
     if kept is not None:
@@ -315,14 +316,14 @@ def _answered(
     samples: int,
     max_new_tokens: int,
     seed: int,
-    disable: bool | None,
+    shown: bool | None,
 ) -> list[LabelledResponse]:
     """Collect the given answers and those of the model; an answer that was stored is not generated again."""
     quick = ModelMonitor(untrained.model, untrained.tokenizer, config=MonitorConfig(schema="paper-no-lid.v1"))
     facts = [instrument_of(quick), samples, max_new_tokens, seed]
     kept = {} if folder is None else dict(_kept_answers(folder / "answers.jsonl"))
     found = []
-    for given in tqdm(asked, desc="answers", unit=" prompts", disable=disable):
+    for given in progress(asked, desc="answers", unit=" prompts", shown=shown):
         record = replace(given, task=ANSWER, spans=None, sentences=None)
         content = json.dumps([*facts, record.question, record.passages, record.prompt_with_context])
         digest = hashlib.sha256(content.encode()).hexdigest()

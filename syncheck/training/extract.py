@@ -26,6 +26,7 @@ from syncheck.base.errors import (
     describe_failure,
 )
 from syncheck.base.files import UNFINISHED
+from syncheck.base.progress import progress
 from syncheck.corpus import Line, Store, Worker, answer_corpus, run_locally
 from syncheck.corpus.engines import PART_SIZE, Engine
 from syncheck.labelling.datasets import labelled_responses
@@ -64,7 +65,7 @@ def measure(
         Number of responses replayed at once, of similar length; values agree with those of a batch of 1 up to rounding.
         A batch for which memory runs out is halved.
     show_progress
-        None shows a progress bar on a terminal.
+        None shows a progress bar on a terminal, and a line a minute elsewhere.
 
     Returns
     -------
@@ -85,8 +86,7 @@ def measure(
     """
     records = labelled_responses(records)
     check_sentences(monitor, records)
-    disable = None if show_progress is None else not show_progress
-    with tqdm(total=len(records), desc="responses", unit=" responses", disable=disable) as bar:
+    with progress(total=len(records), desc="responses", unit=" responses", shown=show_progress) as bar:
         measured = measure_records(monitor, records, batch_size=batch_size, bar=bar)
     _check_any(measured)
     return replace(measured, provenance=instrument_of(monitor))
@@ -375,9 +375,13 @@ def measure_to_parquet(
     folder = output.with_name(f"{output.name}.parts")
     if not folder.exists() and (finished := _read(output, provenance)) is not None:
         return finished
+    own = [record for i, record in enumerate(records) if shard.has(i // part_size)]
+    if is_new := not folder.exists():
+        check_sentences(monitor, own)  # what is refused must leave no folder
     with Store(folder, facts, shared=shard.count > 1) as store:
-        lacking = [(i, record) for i, record in enumerate(records) if store.key(lines[i]) not in store]
-        check_sentences(monitor, [record for i, record in lacking if shard.has(i // part_size)])
+        if not is_new:
+            lacking = {record.id for i, record in enumerate(records) if store.key(lines[i]) not in store}
+            check_sentences(monitor, [record for record in own if record.id in lacking])
         answer_corpus(
             lines,
             store,

@@ -52,9 +52,8 @@ def check_same_instrument(expected: Mapping[str, str], found: Mapping[str, str],
 
 
 def _shown(provenance: Mapping[str, str], name: str) -> str:
-    """Format a fact and, for weights, what they belong to."""
-    of = provenance.get(_NAMED_BY.get(name, ""))
-    return provenance[name] if of is None else f"{provenance[name]} of {of}"
+    """Format a fact; for weights, what they belong to, since nobody knows a digest by sight."""
+    return provenance.get(_NAMED_BY.get(name, name), "others")
 
 
 DIGITS = 16

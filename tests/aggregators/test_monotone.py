@@ -118,7 +118,7 @@ def test_options_that_do_not_fit_are_refused(options, word):
 
 def text_rows(rows=150, seed=1):
     """Rows of the schema of text features; the first column misleads, and every seventh value is missing."""
-    schema = feature_schema("syncheck.v4", ())
+    schema = feature_schema("syncheck.v5", ())
     random = np.random.default_rng(seed)
     y = random.integers(0, 2, rows)
     X = random.normal(size=(rows, len(schema.names))) + 0.5 * np.outer(2 * y - 1, schema.directions)
@@ -129,11 +129,11 @@ def text_rows(rows=150, seed=1):
 
 def test_the_kind_is_the_regression_with_the_directions_of_the_schema():
     schema, X, y = text_rows()
-    weights = [{"align_logit": 0.55}.get(n, 0.1 if n.startswith("contrast_") else 0.15) for n in schema.names]
+    weights = [{"align_logit": 0.55}.get(n, 0.1 if n == "contrasts" else 0.15) for n in schema.names]
     expected = MonotoneLogisticRegression(directions=schema.directions, prior_weights=weights).fit(X, y)
     model = fit_model(X, y, kind="monotone", seed=0, names=schema.names)
     assert model.features == len(schema.names)
-    contrasts = [n.startswith("contrast_") for n in schema.names]
+    contrasts = [n == "contrasts" for n in schema.names]
     X[::2, contrasts] = np.minimum(X[::2, contrasts], 0.0)
     capped = (X[:, contrasts] > 0).any(axis=1)
     assert 0 < capped.sum() < len(X)
@@ -161,12 +161,12 @@ def test_a_contrast_bounds_the_score_and_answers_for_what_it_takes():
     model = fit_model(X, y, kind="monotone", seed=0, names=schema.names)
     plain = np.where(np.isnan(X[0]), 0.0, np.where(schema.directions, 3.0 * np.array(schema.directions), 0.0))
     negated = plain.copy()
-    negated[schema.names.index("contrast_negation")] = 1.0
+    negated[schema.names.index("contrasts")] = 1.0
     high, low = model.probability(np.stack([plain, negated]))
     assert high > 0.99 and 0.19 < low < 0.2
     medians = np.zeros(len(plain))
     change = model.contributions(negated, medians) - model.contributions(plain, medians)
-    assert np.flatnonzero(change).tolist() == [schema.names.index("contrast_negation")]
+    assert np.flatnonzero(change).tolist() == [schema.names.index("contrasts")]
     assert change.sum() == pytest.approx(logit(low) - logit(high), abs=1e-6)
 
 

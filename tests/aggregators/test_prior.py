@@ -66,9 +66,9 @@ def test_a_file_with_a_base_rate_that_is_none_is_damaged(tmp_path):
 
 def test_a_monitor_s_scores_shift_and_its_order_stays():
     monitor = load_kit("generic")
-    prompt = monitor.prompt(question="How long?", context=["Refunds take 14 days. Shipping is free."])
+    given = {"question": "How long?", "passages": ["Refunds take 14 days. Shipping is free."]}
     answer = "Refunds take 14 days. The moon is made of cheese. Shipping costs money."
-    even = [s.score for s in monitor.score(prompt, answer).sentences]
-    rare = [s.score for s in monitor.with_prior(0.1).score(prompt, answer).sentences]
+    even = [s.score for s in monitor.check(answer, **given).sentences]
+    rare = [s.score for s in monitor.with_prior(0.1).check(answer, **given).sentences]
     np.testing.assert_allclose(log_odds(np.array(rare)), log_odds(np.array(even)) + log_odds(0.1), atol=1e-9)
-    assert [s.score for s in monitor.score(prompt, answer).sentences] == even
+    assert [s.score for s in monitor.check(answer, **given).sentences] == even

@@ -3,6 +3,8 @@
 import io
 import json
 import math
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -398,3 +400,31 @@ def test_demo_answers_a_question_of_ones_own(tmp_path, capsys):
     assert str(page) in shown
     assert "Anna" in page.read_text()
     assert main(["demo", "--question", "What?"]) == 2
+
+
+def test_an_unknown_option_is_answered_with_the_command_s_usage_and_the_nearest(capsys):
+    for arguments in (["score", "--inptu", "x"], ["train", "--dta=x"]):
+        with pytest.raises(SystemExit) as stopped:
+            main(arguments)
+        said = capsys.readouterr().err
+        assert stopped.value.code == 2 and said.startswith(f"usage: syncheck {arguments[0]} ")
+        assert "did you mean --input?" in said or "did you mean --data?" in said
+    with pytest.raises(SystemExit):
+        main(["plan", "--answers", "1", "two"])
+    assert capsys.readouterr().err.startswith("usage: syncheck plan ")
+
+
+def test_a_short_plan_is_not_of_no_hours(capsys):
+    assert main("plan --answers 100 --context-tokens 600 --workers 1".split()) == 0
+    hours = float(capsys.readouterr().out.splitlines()[2].split()[1].rstrip("*"))
+    assert 0 < hours < 0.01
+
+
+def test_a_page_needs_no_library_of_models(tmp_path):
+    source = write(tmp_path / "scores.jsonl", {"id": 1, "response": "", "sentences": []})
+    check = (
+        "import sys\nfrom syncheck.cli import main\n"
+        f"assert main(['report', {source!r}, '--html', {str(tmp_path / 'p.html')!r}]) == 0\n"
+        "assert not {'torch', 'transformers', 'nltk'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", check], check=True)

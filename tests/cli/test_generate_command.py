@@ -9,7 +9,7 @@ import pytest
 from command_runs import LLAMA
 
 from fod import CADGenerator, FLAREGenerator, FODConfig, FODGenerator, RerankGenerator
-from fod.config import ABSTENTION, DEFAULTS
+from fod.config import ABSTENTION, REPAIR, SEARCH
 from syncheck import RiskControlledThreshold
 from syncheck.cli import main
 from syncheck.kit import load_kit
@@ -27,7 +27,7 @@ OPTIONS = {
     "until": ("any", ["fod"]),
     "max-sentences": ("9", ["fod", "fod-backtrack"]),
     "on-exhausted": ("stop", ["fod"]),
-    "message": ("No.", ["fod", "abstain"]),
+    "message": ("No.", ["fod", "fod-backtrack", "abstain"]),
     "propose": ("sample", ["fod"]),
     "branches": ("4", ["fod"]),
     "max-skips": ("2", ["fod"]),
@@ -81,7 +81,9 @@ def test_every_decoder_answers(files, decoder):
 
 
 def test_abstaining_says_the_message(files):
-    for decoder, options in (("abstain", []), ("fod", ["--prune-threshold", "1", "--on-exhausted", "abstain"])):
+    fod = ["--prune-threshold", "1"]
+    asked = (("abstain", []), ("fod", fod), ("fod", [*fod, "--on-exhausted", "abstain"]), ("fod-backtrack", []))
+    for decoder, options in asked:
         message = ["--backtrack-threshold", "1", "--message", "I do not know."]
         code, (answer,) = generate(files, decoder, *options, *message)
         assert (code, answer["response"], answer["stop"]) == (0, "I do not know.", "abstained")
@@ -171,11 +173,6 @@ def test_options_of_other_decoders_are_refused(files, decoder, capsys):
     assert named == {name: ", ".join(OPTIONS[name][1]) for name in foreign}
 
 
-def test_a_message_of_fod_needs_abstaining(files, capsys):
-    arguments = ["generate", "--input", str(files / "in.jsonl"), "--decoder", "fod", "--message", "No."]
-    assert main(arguments) == 2 and "--on-exhausted" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize(
     "option",
     [["--beam-size", "0"], ["--backtrack-threshold", "release"], ["--prune-threshold", "1.5"]],
@@ -200,27 +197,27 @@ def test_the_help_of_generate(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "120")
     found = described("generate", capsys)
     defaults = {
-        "--beam-size": DEFAULTS.beam_size,
-        "--samples-per-step": DEFAULTS.samples_per_step,
-        "--until": DEFAULTS.until,
-        "--propose": DEFAULTS.propose,
-        "--branches": DEFAULTS.branches,
-        "--max-skips": DEFAULTS.max_skips,
-        "--max-sentences": DEFAULTS.max_sentences,
-        "--samples": DEFAULTS.samples_per_step,
-        "--temperature": f"1), fod, rerank and best-of-n ({DEFAULTS.temperature}",
-        "--top-p": f"1), fod, rerank and best-of-n ({DEFAULTS.top_p}",
+        "--beam-size": SEARCH.beam_size,
+        "--samples-per-step": SEARCH.samples_per_step,
+        "--until": SEARCH.until,
+        "--propose": "sample",
+        "--branches": REPAIR.branches,
+        "--max-skips": REPAIR.max_skips,
+        "--max-sentences": SEARCH.max_sentences,
+        "--samples": SEARCH.samples_per_step,
+        "--temperature": f"1), fod, rerank and best-of-n ({SEARCH.temperature}",
+        "--top-p": f"1), fod, rerank and best-of-n ({SEARCH.top_p}",
         "--max-retrievals": signature(FLAREGenerator).parameters["max_retrievals"].default,
-        "--alpha": f"cad: {signature(CADGenerator).parameters['alpha'].default}; fod: {DEFAULTS.alpha}",
+        "--alpha": f"cad: {signature(CADGenerator).parameters['alpha'].default}; fod: {REPAIR.alpha}",
         "--rerank-by": signature(RerankGenerator).parameters["by"].default,
-        "--on-exhausted": DEFAULTS.on_exhausted,
+        "--on-exhausted": SEARCH.on_exhausted,
         "--message": ABSTENTION,
     }
     for flag, default in defaults.items():
         assert f"({default})" in found[flag], flag
     assert (
         not signature(CADGenerator).parameters["plausibility"].default
-        and f"(cad: 0, none; fod: {DEFAULTS.plausibility})" in found["--plausibility"]
+        and f"(cad: 0, none; fod: {REPAIR.plausibility})" in found["--plausibility"]
     )
 
 

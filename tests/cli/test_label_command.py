@@ -11,6 +11,7 @@ from command_runs import read, write
 
 from syncheck import Aggregator
 from syncheck.cli import main
+from syncheck.labelling import load_unlabelled
 
 ANSWERS = [
     {
@@ -129,3 +130,15 @@ def test_options_that_do_not_go_together(source, tmp_path, capsys):
     assert main(["label", source]) == 2
     assert main(["label", source, "--output", str(tmp_path / "a"), "--labels", str(tmp_path / "b")]) == 2
     assert "--labels needs --html" in capsys.readouterr().err
+
+
+def test_answers_of_generate_take_their_questions_from_the_records(tmp_path):
+    answer = {"id": 7, "response": "The bridge has two lanes.", "sentences": [{"text": "It."}], "stop": "end_of_text"}
+    source = write(tmp_path / "answers.jsonl", answer, {"id": 8, "line": 2, "error": "no context"})
+    records = write(tmp_path / "questions.jsonl", {"id": 7, "question": "How wide?", "context": "It has two lanes."})
+    (response,) = load_unlabelled(source, asked=records)
+    assert (response.id, response.question, response.passages) == ("7", "How wide?", ("It has two lanes.",))
+    assert response.response == "The bridge has two lanes."
+    page = tmp_path / "label.html"
+    assert main(["label", source, "--records", records, "--html", str(page)]) == 0
+    assert "How wide?" in page.read_text(encoding="utf-8")

@@ -75,6 +75,26 @@ def test_a_phrase_of_conversation_does_not_count(tmp_path, capsys):
     assert "1 record without a sentence to check" in capsys.readouterr().err
 
 
+def test_a_claim_in_bold_misses_and_labels_are_counted(tmp_path, capsys):
+    """With the bundled monitor, which reads text alone."""
+    sure = "The Avon bridge has two lanes."
+    bridge = {"id": 1, "question": "How wide is it?", "context": "The Avon bridge has two lanes."}
+
+    def scored(*blocks):
+        response = "\n\n".join(blocks)
+        source = write(tmp_path / "in.jsonl", bridge | {"response": response})
+        code = main(["score", "--output", str(tmp_path / "out.jsonl"), "--fail-under", "0.5", "--input", source])
+        return code, capsys.readouterr().err
+
+    code, said = scored(sure, "**Summary**", "## Side effects")
+    assert code == 0 and "--fail-under 0.5 did not check" in said and "2 with status not_a_claim" in said
+    for claim in ("**Albert Einstein**", "**Take forty tablets daily**", "## Ibuprofen cures cancer"):
+        code, said = scored(sure, claim)
+        assert code == 1 and "missed: 1 sentence below 0.5" in said
+    code, said = scored("**Summary**", "## Side effects")
+    assert code == 1 and "1 record without a sentence to check" in said
+
+
 def test_a_record_with_an_error_misses_and_is_bad_input(run, capsys):
     assert run(record(0), "nonsense") == 2
     assert "missed: 1 record with an error;" in capsys.readouterr().err
@@ -126,7 +146,7 @@ def test_records_of_an_earlier_run_count(run, tmp_path, capsys):
 
 
 def test_a_classifier_of_the_caller_s_is_loaded_with_its_types_trusted(tmp_path, llama, capsys):
-    config = MonitorConfig(schema="syncheck.v4")
+    config = MonitorConfig(schema="syncheck.v5")
     schema = Monitor(llama.model, llama.tokenizer, config=config).schema
     X, y = np.random.default_rng(0).normal(size=(40, len(schema.names))), np.tile([0, 1], 20)
     fitted = Aggregator.fit(X, y, schema=schema, kind=make_pipeline(MonotoneLogisticRegression()))

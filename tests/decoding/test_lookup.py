@@ -8,7 +8,7 @@ from doubles import LAYERS, PASSAGES, QUESTION
 from test_session import SENTENCES, after, assert_measured, assert_next, encoded
 
 from syncheck import SegmenterConfig
-from syncheck.decoding import DecodingSession, PromptLookup
+from syncheck.decoding import PromptLookup, SearchSession
 from syncheck.prompts import build_prompt
 
 TEXT = "".join(SENTENCES)
@@ -21,7 +21,7 @@ def prompt(golden):
 
 @pytest.fixture
 def session(golden, prompt):
-    with DecodingSession(golden.model, golden.tokenizer, prompt, layers=LAYERS, segmenter=SegmenterConfig()) as opened:
+    with SearchSession(golden.model, golden.tokenizer, prompt, layers=LAYERS, segmenter=SegmenterConfig()) as opened:
         yield opened
 
 
@@ -153,7 +153,7 @@ class TestDrafts:
     def test_a_draft_stops_at_the_window(self, golden, prompt, session, monkeypatch):
         window = len(prompt.with_context_ids) + 4
         monkeypatch.setattr(golden.model.config, "max_position_embeddings", window)
-        with DecodingSession(golden.model, golden.tokenizer, prompt, segmenter=SegmenterConfig()) as narrow:
+        with SearchSession(golden.model, golden.tokenizer, prompt, segmenter=SegmenterConfig()) as narrow:
             tokens = encoded(golden, SENTENCES[1])
             push(narrow, tokens[:3], lambda place: tokens[place:])
             assert narrow.room == 1

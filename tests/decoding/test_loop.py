@@ -2,8 +2,9 @@
 
 import pytest
 
+from fod.returning import Returning, drain
 from syncheck.base.errors import InputError
-from syncheck.decoding import Returning, drain, prepare_generation, take_step
+from syncheck.decoding import prepare_generation, take_step
 
 
 def counted(number):

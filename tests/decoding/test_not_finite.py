@@ -205,8 +205,8 @@ class TestDecoding:
             report = monitor.generate(prompt, max_new_tokens=30)
             output = fod.generate(prompt, max_new_tokens=30, return_dict_in_generate=True)
         assert (report.stop, report.response, report.sentences) == ("not_finite", "", ())
-        assert output.report.stop == {"stop": "nothing_passed", "annotate": "not_finite"}[on_exhausted]
-        assert (output.report.response, output.report.sentences) == ("", ())
+        assert output.report.stop == {"stop": "abstained", "annotate": "not_finite"}[on_exhausted]
+        assert (output.report.response, output.report.sentences) == (output.message or "", ())
 
     def test_rows_beside_it_go_on(self, llama, monitor, prompt, ids, trigger):
         width = len(prompt.with_context_ids)

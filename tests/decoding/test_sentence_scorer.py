@@ -59,7 +59,7 @@ def test_the_passages_are_cut_with_the_same_abbreviations_as_an_answer():
     for abbreviations in ((), ("Dr.",)):
         scorer = SentenceScorer(
             prompt,
-            schema=feature_schema("syncheck.v4", ()),
+            schema=feature_schema("syncheck.v5", ()),
             aggregator=None,
             aligner=load_aligner("bundled"),
             abbreviations=abbreviations,

@@ -10,7 +10,8 @@ from doubles import LAYERS, PASSAGES, QUESTION
 
 from syncheck import SegmenterConfig
 from syncheck.base.errors import NotReadyError, PromptError
-from syncheck.decoding import DecodingSession
+from syncheck.decoding import SearchSession
+from syncheck.decoding.observed import ObservedSession
 from syncheck.prompts import build_prompt
 from syncheck.signals import token_statistics
 
@@ -31,7 +32,7 @@ def prompt(golden):
 
 @pytest.fixture
 def session(golden, prompt):
-    with DecodingSession(golden.model, golden.tokenizer, prompt, layers=LAYERS, segmenter=SegmenterConfig()) as opened:
+    with SearchSession(golden.model, golden.tokenizer, prompt, layers=LAYERS, segmenter=SegmenterConfig()) as opened:
         yield opened
 
 
@@ -214,7 +215,7 @@ def test_nothing_to_measure(session):
 
 def test_without_a_context_there_is_no_second_branch(golden):
     prompt = build_prompt(golden.tokenizer, question=QUESTION, context=[])
-    with DecodingSession(golden.model, golden.tokenizer, prompt, segmenter=SegmenterConfig()) as session:
+    with SearchSession(golden.model, golden.tokenizer, prompt, segmenter=SegmenterConfig()) as session:
         write(golden, session, [SENTENCES[0]])
         ((sentence,),) = session.measure()
         session.select([0, 0])
@@ -243,15 +244,13 @@ class TestErrors:
         assert session.rows[0].token_ids == []
 
     def test_an_observed_session_feeds_nothing_itself(self, golden, prompt):
-        with DecodingSession(golden.model, golden.tokenizer, prompt, segmenter=SegmenterConfig(), observed=True) as own:
-            logits = after(golden, prompt.with_context_ids)
-            own.observe(logits[None, None], [])
-            assert torch.equal(own.next_logits, logits[None])
+        with ObservedSession(golden.model, golden.tokenizer, prompt, segmenter=SegmenterConfig()) as own:
+            own.observe(after(golden, prompt.with_context_ids)[None, None], [])
             own.push(torch.tensor([FILLER]))
             with pytest.raises(NotReadyError, match="fed"):
-                own.next_logits  # noqa: B018 - a property that raises
-            with pytest.raises(NotReadyError, match="watched"):
-                own.select([0])
+                own.push(torch.tensor([FILLER]))
+            own.observe(after(golden, [*prompt.with_context_ids, FILLER])[None, None], [])
+            own.push(torch.tensor([FILLER]))
 
     @pytest.mark.parametrize("step", ["select", "advance"])
     def test_going_on_behind_sentences_that_were_not_measured(self, golden, session, step):
@@ -271,13 +270,13 @@ class TestWindow:
 
     def test_positions_without_an_end(self, golden, prompt, monkeypatch):
         monkeypatch.setattr(type(golden.model.config), "get_text_config", lambda config: SimpleNamespace())
-        session = DecodingSession(golden.model, golden.tokenizer, prompt, segmenter=SegmenterConfig())
+        session = SearchSession(golden.model, golden.tokenizer, prompt, segmenter=SegmenterConfig())
         assert session.room is None
 
     def test_the_last_token_that_fits_is_measured(self, golden, prompt, monkeypatch):
         ids = encoded(golden, SENTENCES[0])
         monkeypatch.setattr(golden.model.config, "max_position_embeddings", len(prompt.with_context_ids) + len(ids))
-        with DecodingSession(
+        with SearchSession(
             golden.model, golden.tokenizer, prompt, layers=LAYERS, segmenter=SegmenterConfig()
         ) as session:
             for token in ids:
@@ -291,4 +290,4 @@ class TestWindow:
         n = len(prompt.with_context_ids)
         monkeypatch.setattr(golden.model.config, "max_position_embeddings", n)
         with pytest.raises(PromptError, match="window"):
-            DecodingSession(golden.model, golden.tokenizer, prompt, segmenter=SegmenterConfig())
+            SearchSession(golden.model, golden.tokenizer, prompt, segmenter=SegmenterConfig())

@@ -24,7 +24,7 @@ from decoding import (
 )
 from doubles import PASSAGES, QUESTION
 
-from fod import FODConfig, FODGenerator, RerankGenerator, Thresholds
+from fod import FODGenerator, RepairConfig, RerankGenerator, Thresholds
 from syncheck.base.errors import InputError
 
 LIMITS = DecodingLimits(max_new_tokens=24, backtrack_threshold=0.5, prune_threshold=0.4, best_of=3, seed=5)
@@ -102,7 +102,7 @@ def test_branching_at_several_thresholds_is_branching_at_each(monitor, prompt):
     thresholds = sorted(LIMITS.branch_thresholds, reverse=True)
     assert [each.decoder for each in found] == [branching_name(0.5, tau) for tau in thresholds]
     for each, tau in zip(found, thresholds, strict=True):
-        config = FODConfig(propose="branch", alpha=0.5, backtrack_threshold=tau)
+        config = RepairConfig(alpha=0.5, backtrack_threshold=tau)
         fod = FODGenerator(monitor.model, monitor.tokenizer, monitor, config=config)
         alone = fod.generate(prompt, max_new_tokens=24, return_dict_in_generate=True)
         assert (each.response, each.sampled_tokens) == (alone.report.response, alone.sampled_tokens)

@@ -298,7 +298,7 @@ def test_the_best_of_some_rows_is_chosen_on_each_source():
 
 
 def test_a_single_score_rises_with_faithfulness_and_has_a_value_for_what_has_none():
-    schema = feature_schema("syncheck.v4", ())
+    schema = feature_schema("syncheck.v5", ())
     X = np.full((2, len(schema.names)), np.nan)
     X[0, schema.names.index("pair_overlap")] = 0.4
     X[:, schema.names.index("missing_rarity")] = [1.0, 2.0]

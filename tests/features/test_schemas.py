@@ -28,12 +28,11 @@ def test_released_versions_stay_as_they_are():
     assert feature_schema("syncheck.v3", layers).names == paper + lid + contrast + ours + second + third
     assert feature_schema("paper.v1", layers).directions == (1, 1, -1, -1, -1, -1, -1, 0, 0, 1)
     assert feature_schema("syncheck.v1", ()).units[-1] == "share, [0, 1]"
-    assert feature_schema("syncheck.v4", layers).names == (
+    assert feature_schema("syncheck.v5", layers).names == (
         *("align_logit", "pair_overlap", "bigram_overlap", "content_overlap", "number_overlap", "name_overlap"),
         *("copied_run", "rarity_nearby", "rarity_best", "pieces_1", "pieces_2", "pieces_4", "stems_2", "stems_1"),
-        *("bigrams_2", "absence", "agreement", "novel_pairs", "missing_rarity", "missing_numbers", "missing_names"),
-        *("contrast_negation", "contrast_number", "contrast_unit"),
-        *("contrast_antonym", "contrast_comparison", "contrast_quantifier", "contrast_name", "contrast_order"),
+        *("bigrams_2", "absence", "closeness", "novel_pairs", "missing_rarity", "missing_numbers", "missing_names"),
+        "contrasts",
     )
     assert [needs_lid(version) for version in SCHEMAS] == [True, False, True, True, True, *3 * [False]]
     assert feature_schema("aligner.v1", layers).names == ("align_score",)
@@ -44,15 +43,15 @@ def test_what_an_endpoint_measures_is_all_but_entropy_kl_and_lid():
     full, measured = (feature_schema(version, (2,)).names for version in ("syncheck.v3", "endpoint.v1"))
     assert measured == tuple(name for name in full if name not in beyond)
     assert beyond_endpoints(full) == beyond
-    assert beyond_endpoints(measured) == beyond_endpoints(feature_schema("syncheck.v4", ()).names) == ()
+    assert beyond_endpoints(measured) == beyond_endpoints(feature_schema("syncheck.v5", ()).names) == ()
 
 
 def test_which_schemas_need_the_model():
-    assert {version for version in SCHEMAS if not needs_signals(version)} == {"syncheck.v4", "aligner.v1"}
+    assert {version for version in SCHEMAS if not needs_signals(version)} == {"syncheck.v5", "aligner.v1"}
 
 
 def test_a_feature_of_a_new_group_needs_the_model(monkeypatch):
-    monkeypatch.setattr("syncheck.features.schemas.SCHEMAS", {"new": (*SCHEMAS["syncheck.v4"], "new_signal")})
+    monkeypatch.setattr("syncheck.features.schemas.SCHEMAS", {"new": (*SCHEMAS["syncheck.v5"], "new_signal")})
     assert needs_signals("new")
 
 
@@ -64,8 +63,8 @@ def test_features_are_tried_after_a_released_version():
     assert tried.units == (*released.units, "ln pairs, >= 0", "ln tokens, >= 0")
     assert tried.directions == (*released.directions, -1, 0)
     assert needs_lid("paper-no-lid.v1+lid_layer_{k}")
-    assert needs_signals("syncheck.v4+mean_prob")
-    assert not needs_signals("syncheck.v4+stem_overlap")
+    assert needs_signals("syncheck.v5+mean_prob")
+    assert not needs_signals("syncheck.v5+stem_overlap")
 
 
 def test_every_feature_is_described_and_released_ones_are_features():
@@ -80,7 +79,7 @@ def test_every_feature_is_described_and_released_ones_are_features():
     "version", ["paper.v2", "paper.v1+", "paper.v1+made_up", "paper.v1+min_prob", "paper.v1+negation+negation"]
 )
 def test_an_unknown_version_names_the_known_ones(call, version):
-    with pytest.raises(InputError, match="syncheck.v4"):
+    with pytest.raises(InputError, match="syncheck.v5"):
         call(version)
 
 

@@ -218,7 +218,7 @@ def columns(rows):
 
 @pytest.mark.parametrize("name", [feature.name for feature in FEATURES])
 def test_a_schema_needs_the_model_if_a_feature_is_lost_without_it(monkeypatch, name):
-    monkeypatch.setattr("syncheck.features.schemas.SCHEMAS", {"text": SCHEMAS["syncheck.v4"], "one": (name,)})
+    monkeypatch.setattr("syncheck.features.schemas.SCHEMAS", {"text": SCHEMAS["syncheck.v5"], "one": (name,)})
     one = feature_schema("one", (4,))
     nothing = [nan, nan]
     without_model = features(signals(nothing, without=nothing, entropy=nothing, kl=nothing), one)

@@ -4,21 +4,21 @@ from math import isnan
 import pytest
 
 from syncheck.features.schemas import TEXT_FEATURES, feature_schema
-from syncheck.features.sentence import CONTRASTS_BELOW, outweighs_contrasts, text_features
+from syncheck.features.sentence import read_log_odds, text_features
 from syncheck.reading.wording import ContextChunks
 from syncheck.results.types import Support
 from syncheck.text.rarity import packaged_rarity
 from syncheck.text.statements import statement
 from syncheck.text.words import ContextLexicon
 
-PASSAGES = ["The bridge opened in 1967.", "It has two lanes."]
+PASSAGES = ["The bridge opened in 1967.", "The bridge has two lanes."]
 
 
-def of(sentence, logit=1.5, outweighed=False):
+def of(sentence, logit=1.5, read=None):
     return text_features(
         sentence,
         logit=logit,
-        outweighed=outweighed,
+        read=read,
         chunks=ContextChunks.from_texts(PASSAGES),
         best=[0, 1],
         lexicon=ContextLexicon.from_passages(PASSAGES),
@@ -27,27 +27,34 @@ def of(sentence, logit=1.5, outweighed=False):
 
 
 def test_columns_are_those_of_the_schema_and_each_has_a_direction():
-    schema = feature_schema("syncheck.v4", layers=())
+    schema = feature_schema("syncheck.v5", layers=())
     assert tuple(of("The bridge opened in 1976.").values) == schema.names == TEXT_FEATURES
     assert set(schema.directions) == {1, -1}
 
 
 def test_a_contradiction_moves_each_column_in_its_direction_or_not_at_all():
     right, wrong = of("The bridge opened in 1967.").values, of("The bridge opened in 1976.").values
-    schema = feature_schema("syncheck.v4", layers=())
+    schema = feature_schema("syncheck.v5", layers=())
     directed = zip(schema.names, schema.directions, strict=True)
     moved = [direction * (right[name] - wrong[name]) for name, direction in directed if not isnan(right[name])]
     assert min(moved) >= 0
-    assert wrong["contrast_number"] == 1
+    assert (right["contrasts"], wrong["contrasts"]) == (0, 1)
 
 
-def test_contrasts_do_not_count_where_an_aligner_that_reads_finds_some_support():
-    assert of("The bridge opened in 1976.", outweighed=True).values["contrast_number"] == 0
-    reads = Support(0.95, None, log_odds=CONTRASTS_BELOW + 0.1, contradicted=0.02)
-    assert outweighs_contrasts(reads)
-    assert not outweighs_contrasts(replace(reads, log_odds=CONTRASTS_BELOW))
-    assert not outweighs_contrasts(replace(reads, contradicted=None))
-    assert not outweighs_contrasts(replace(reads, log_odds=None))
+@pytest.mark.parametrize(("log_odds", "counted"), [(None, 1), (-1.1, 1), (0.0, 0), (3.0, 0)])
+def test_beside_an_aligner_that_reads_a_contrast_counts_where_its_rule_was_right(log_odds, counted):
+    assert of("The bridge has not two lanes.", read=log_odds).values["contrasts"] == counted
+
+
+def test_another_number_counts_whatever_the_reader_thinks():
+    assert of("The bridge opened in 1976.", read=5.0).values["contrasts"] == 1
+
+
+def test_only_an_aligner_that_tells_contradicted_from_not_stated_reads():
+    reads = Support(0.95, None, log_odds=2.5, contradicted=0.02)
+    assert read_log_odds(reads) == 2.5
+    assert read_log_odds(replace(reads, contradicted=None)) is None
+    assert read_log_odds(None) is None
 
 
 def test_a_logit_that_was_not_asked_for_is_not_measured():

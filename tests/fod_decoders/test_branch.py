@@ -8,16 +8,18 @@ from fod import (
     Candidate,
     FODConfig,
     FODGenerator,
+    RepairConfig,
     Thresholds,
     altered_names,
     is_near_repeat,
     loose_pronoun,
     repair,
-    trace_of,
+    repair_trace_of,
 )
+from fod.config import ABSTENTION
+from fod.returning import drain
 from syncheck import SentenceScore
 from syncheck.base.errors import InputError
-from syncheck.decoding import drain
 from syncheck.kit import demo_questions, load_kit
 from syncheck.testing import scripted_monitor
 
@@ -28,9 +30,9 @@ RIGHT = "Lyon is large. It is in France. It has two rivers."
 BAD = {"It is in Spain.": 0.1}
 
 
-def decoder(answers, supports=BAD, **options):
+def decoder(answers, supports=BAD, kind=RepairConfig, **options):
     monitor = scripted_monitor(answers, supports=supports)
-    config = FODConfig(**{"propose": "branch", "backtrack_threshold": 0.7, "prune_threshold": 0.7, **options})
+    config = kind(**{"backtrack_threshold": 0.7, "prune_threshold": 0.7, **options})
     return FODGenerator(monitor.model, monitor.tokenizer, monitor, config=config)
 
 
@@ -80,7 +82,7 @@ class TestRunnerUps:
 
     def test_the_end_of_the_text_is_no_branch(self):
         out = answer(decoder({"It is in Spain.": 0.6, "It is": 0.4}))
-        assert (out.report.response, out.report.stop) == ("", "nothing_passed")
+        assert (out.report.response, out.report.stop) == (ABSTENTION, "abstained")
         assert all(text != "It is" for step in out.search.rounds for text in texts(step.candidates))
 
     def test_the_contrast_prefers_what_the_passages_say(self):
@@ -88,7 +90,7 @@ class TestRunnerUps:
         prompt = monitor.prompt(question=QUESTION, context=PASSAGE)
         found = {}
         for alpha in (0.0, 5.0):
-            config = FODConfig(propose="branch", backtrack_threshold=0.0, alpha=alpha)
+            config = RepairConfig(backtrack_threshold=0.0, alpha=alpha)
             fod = FODGenerator(monitor.model, monitor.tokenizer, monitor, config=config)
             found[alpha] = fod.generate(prompt, max_new_tokens=60, return_dict_in_generate=True).report
         assert (found[0.0].response, found[5.0].response) == (WRONG, RIGHT)
@@ -150,12 +152,12 @@ class TestCuts:
         out = answer(decoder(answers, self.SUPPORTS))
         assert (out.report.response, [s.text for s in out.dropped]) == (self.CUT, [self.LONG])
         assert [c.is_cut for c in out.search.rounds[0].candidates] == [False, True]
-        assert answer(decoder({self.LONG: 0.99, self.CUT: 0.01}, self.SUPPORTS)).report.response == ""
+        assert answer(decoder({self.LONG: 0.99, self.CUT: 0.01}, self.SUPPORTS)).report.response == ABSTENTION
 
     def test_a_place_where_the_full_stop_comes_third(self):
         other = "Lyon is large, has two rivers and lies in Peru."
         answers, supports = {self.LONG: 0.5, other: 0.3, self.CUT: 0.2}, self.SUPPORTS | {other: 0.1}
-        assert answer(decoder(answers, supports, cuts=0)).report.response == ""
+        assert answer(decoder(answers, supports, cuts=0)).report.response == ABSTENTION
         assert answer(decoder(answers, supports)).report.response == self.CUT
 
     def test_a_whole_sentence_comes_first(self):
@@ -191,7 +193,7 @@ class TestHidden:
         supports = {"It is in Spain.": 0.1, "It is in Peru.": 0.1}
         assert answer(decoder(text, supports)).report.response.strip() == "It is in France."
         out = answer(decoder(text, supports, max_skips=1))
-        assert (out.report.response, out.report.stop, len(out.report.hidden)) == ("", "nothing_passed", 1)
+        assert (out.report.response, out.report.stop, len(out.report.hidden)) == (ABSTENTION, "abstained", 1)
         assert [s.text for s in out.dropped] == ["It is in Spain.", "It is in Peru."]
 
     def test_a_last_sentence_is_not_hidden(self):
@@ -241,8 +243,8 @@ class TestWays:
     def test_sampling_where_it_is_asked_for(self):
         other = "Lyon is large. It is in Peru. It has two rivers."
         answers = {WRONG: 0.4, RIGHT: 0.3, other: 0.3}
-        for propose in ("branch", "sample"):
-            fod = decoder(answers, {}, propose=propose, sample_first=True, top_p=1.0, temperature=1.0)
+        for kind in (RepairConfig, FODConfig):
+            fod = decoder(answers, {}, kind=kind, sample_first=True, top_p=1.0, temperature=1.0)
             found = [answer(fod, seed=seed) for seed in range(12)]
             assert {out.report.response for out in found} == {WRONG, RIGHT, other}
             assert answer(fod, seed=3).sequences.tolist() == found[3].sequences.tolist()
@@ -289,7 +291,7 @@ class TestWays:
 def found():
     """What the bundled model answers to some of its questions."""
     monitor = load_kit("generation")
-    config = FODConfig(propose="branch", backtrack_threshold=0.75)
+    config = RepairConfig(backtrack_threshold=0.75)
     fod = FODGenerator(monitor.model, monitor.tokenizer, monitor, config=config)
     prompts = [monitor.prompt(question=q.question, context=q.passages) for q in demo_questions()[:4]]
     return fod, fod.generate(prompts, max_new_tokens=160, return_dict_in_generate=True)
@@ -342,7 +344,7 @@ class Scripted:
 
 
 def repaired(*steps, **options):
-    return drain(repair(Scripted(*steps), FODConfig(propose="branch", **options), Thresholds(0.7, 0.7)))
+    return drain(repair(Scripted(*steps), RepairConfig(**options), Thresholds(0.7, 0.7)))
 
 
 def test_the_walk_alone():
@@ -356,7 +358,7 @@ def test_the_walk_alone():
     assert [s.text for s in result.dropped] == ["b", "f"] and result.beam.skipped == ((3, 0),)
     assert texts(result.rounds[1].passed) == ["c", "d"] and result.rounds[2].passed == ()
     assert (result.stop, result.backtracked) == ("end_of_text", True)
-    nodes = trace_of(result, FODConfig(propose="branch"), decoder(RIGHT).thresholds)
+    nodes = repair_trace_of(result, decoder(RIGHT).thresholds)
     assert sum(node.size for node in nodes) == 9
 
 
@@ -380,8 +382,8 @@ def test_a_name_that_is_nearly_one_of_the_passages_does_not_pass(text):
     hidden = answer(decoder(text, {})).report
     assert (hidden.response, len(hidden.hidden)) == ("Lyon is large. It has two rivers.", 1)
     assert answer(decoder(text, {}, exact_names=False)).report.response == text
-    for exact, released in ((None, text), (True, "Lyon is large.")):
-        searched = answer(decoder(text, {}, propose="sample", prune_threshold=0.7, exact_names=exact))
+    for exact, released in ((False, text), (True, "Lyon is large.")):
+        searched = answer(decoder(text, {}, kind=FODConfig, exact_names=exact))
         assert searched.report.response == released
     marked = answer(decoder(text, {}, on_exhausted="annotate"))
     assert (marked.report.response, marked.marked) == (text, (1,))
@@ -472,7 +474,6 @@ def test_near_repeats(one, other, expected):
 @pytest.mark.parametrize(
     ("options", "word"),
     [
-        ({"propose": "beam"}, "propose"),
         ({"alpha": -1}, "alpha"),
         ({"plausibility": 2}, "plausibility"),
         ({"branches": 0}, "branches"),
@@ -482,4 +483,4 @@ def test_near_repeats(one, other, expected):
 )
 def test_parameters_out_of_range(options, word):
     with pytest.raises(InputError, match=word):
-        FODConfig(**options)
+        RepairConfig(**options)

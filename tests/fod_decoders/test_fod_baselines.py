@@ -44,7 +44,8 @@ class TestBacktrack:
             out = run(BacktrackGenerator(*models(monitor), backtrack_threshold=threshold), prompt)
             kept = next((i for i, score in enumerate(scores) if score < threshold), len(scores))
             assert [s.score for s in out.report.sentences] == pytest.approx(scores[:kept])
-            assert out.search.rounds == () and (out.report.stop == "backtracked") == (kept < len(scores))
+            stop = "backtracked" if kept else "abstained"
+            assert out.search.rounds == () and (out.report.stop == stop) == (kept < len(scores))
             assert [s.score for s in out.dropped] == pytest.approx(scores[kept : kept + 1])
 
 
@@ -61,7 +62,7 @@ class TestAbstain:
         lowest = int(np.argmin(scores))
         generator = AbstainGenerator(*models(monitor), threshold=scores[lowest] + NEAR, message=message)
         out = run(generator, prompt)
-        assert (out.report.response, out.report.sentences, out.report.stop) == ("", (), "abstained")
+        assert (out.report.response, out.report.sentences, out.report.stop) == (message, (), "abstained")
         assert len(out.report.tokens) == 0
         first = next(i for i, score in enumerate(scores) if score < scores[lowest] + NEAR)
         assert [s.score for s in out.dropped] == pytest.approx(scores[: first + 1], abs=NEAR)

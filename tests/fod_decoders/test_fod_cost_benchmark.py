@@ -86,7 +86,7 @@ def test_branches_are_compared_with_plain_generate_on_the_same_questions(capsys,
     monkeypatch.setattr(sys, "argv", ["fod_cost.py", *options])
     fod_cost.main()
     shown = capsys.readouterr().out
-    for part in ("a step of 6 rows takes", *(f"alpha {alpha:g} |" for alpha in (0, fod_cost.DEFAULTS.alpha))):
+    for part in ("a step of 6 rows takes", *(f"alpha {alpha:g} |" for alpha in (0, fod_cost.REPAIR.alpha))):
         assert part in shown
     (setting,) = json.loads(output.read_text())["settings"]
     assert setting["tokens"].keys() == {*setting["over_plain"], fod_cost.PLAIN}

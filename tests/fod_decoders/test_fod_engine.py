@@ -10,7 +10,7 @@ from test_fod_generator import grammar
 from fod import FODConfig, FODGenerator, SentenceProposer, Thresholds, search
 from syncheck import SegmenterConfig
 from syncheck.base.errors import NotReadyError
-from syncheck.decoding import DecodingSession, prepare_generation
+from syncheck.decoding import SearchSession, prepare_generation
 from syncheck.prompts import build_prompt
 from syncheck.results.types import SentenceSignals
 
@@ -25,7 +25,7 @@ def prompt(golden):
 
 @pytest.fixture
 def session(golden, prompt):
-    with DecodingSession(golden.model, golden.tokenizer, prompt, layers=LAYERS, segmenter=SegmenterConfig()) as opened:
+    with SearchSession(golden.model, golden.tokenizer, prompt, layers=LAYERS, segmenter=SegmenterConfig()) as opened:
         opened.select([0] * len(TEXTS))
         yield opened
 
@@ -72,9 +72,7 @@ def test_what_is_measured_and_what_follows_is_that_of_rows_alone(golden, prompt,
     session.select([2, 0, 1, 0])
     after = session.next_logits
     for place, row in enumerate([2, 0, 1, 0]):
-        with DecodingSession(
-            golden.model, golden.tokenizer, prompt, layers=LAYERS, segmenter=SegmenterConfig()
-        ) as alone:
+        with SearchSession(golden.model, golden.tokenizer, prompt, layers=LAYERS, segmenter=SegmenterConfig()) as alone:
             write(alone, rows[row : row + 1])
             ((expected,),) = alone.measure()
             alone.select([0])
@@ -134,7 +132,7 @@ def test_the_contrast_is_what_the_other_prompt_predicts(golden, prompt, session)
 
 def test_no_contrast_without_a_context(golden):
     bare = build_prompt(golden.tokenizer, question=QUESTION, context="")
-    with DecodingSession(golden.model, golden.tokenizer, bare, segmenter=SegmenterConfig()) as session:
+    with SearchSession(golden.model, golden.tokenizer, bare, segmenter=SegmenterConfig()) as session:
         with pytest.raises(NotReadyError, match="contrast"):
             session.contrast_logits  # noqa: B018 - a property that raises
 

@@ -7,6 +7,7 @@ from doubles import ANSWER, PASSAGES, QUESTION, wavy
 from transformers.generation import LogitsProcessorList
 
 from fod import FODConfig, FODGenerator
+from fod.config import ABSTENTION
 from syncheck import Monitor, MonitorConfig
 from syncheck.base.errors import InputError, NotReadyError, PromptError, WrongTypeError
 from syncheck.testing import Script, SentenceGrammar
@@ -213,8 +214,8 @@ class TestSearch:
 
     def test_nothing_passes(self, monitor, prompt):
         out = run(monitor, prompt, 1.0, 1.0)
-        assert response_of(prompt, out.sequences) == []
-        assert (out.report.response, out.report.sentences, out.report.stop) == ("", (), "nothing_passed")
+        assert monitor.tokenizer.decode(response_of(prompt, out.sequences)) == out.report.response == ABSTENTION
+        assert (out.report.sentences, out.report.stop) == ((), "abstained")
         assert len(out.report.tokens) == 0 and len(out.dropped) == 1
 
     def test_one_beam_one_sample(self, monitor, prompt):

@@ -8,7 +8,9 @@ from doubles import PASSAGES, QUESTION
 from test_fod_generator import decoder, grammar, response_of
 
 from fod import walk
+from fod.config import ABSTENTION
 from syncheck.base.errors import InputError, WrongTypeError
+from syncheck.results import fold, protocol_events
 
 
 def run(monitor, prompt, tau_1, tau_2, *, seed=0, max_new_tokens=60, **options):
@@ -26,7 +28,7 @@ def second_best(monitor, prompt):
 class TestAbstain:
     def test_the_message_is_the_answer(self, monitor, prompt):
         fod, options, out = run(monitor, prompt, 1.0, 1.0, on_exhausted="abstain", message="No more.")
-        assert (out.report.response, out.report.sentences, out.report.stop) == ("", (), "abstained")
+        assert (out.report.response, out.report.sentences, out.report.stop) == ("No more.", (), "abstained")
         assert out.message == "No more."
         assert monitor.tokenizer.decode(response_of(prompt, out.sequences)) == "No more."
         notice, end = fod.stream(prompt, **options)
@@ -37,6 +39,18 @@ class TestAbstain:
         )
         assert end.output.message == "No more."
 
+    @pytest.mark.parametrize("on_exhausted", ["stop", "abstain", lambda request: None])
+    def test_it_is_one_text_everywhere_where_no_sentence_passes(self, monitor, prompt, on_exhausted):
+        fod, options, out = run(monitor, prompt, 1.0, 1.0, on_exhausted=on_exhausted, message="No more.")
+        assert (out.report.response, out.report.stop, out.message) == ("No more.", "abstained", "No more.")
+        ids = fod.generate(prompt, **options)
+        by_model = monitor.model.generate(**prompt.inputs(), custom_generate=fod, prompt=prompt, **options)
+        for found in (ids, by_model, out.sequences):
+            assert monitor.tokenizer.decode(response_of(prompt, found)) == "No more."
+        assert fold(protocol_events(fod.stream(prompt, **options))).text == "No more."
+        _, _, empty = run(monitor, prompt, 1.0, 1.0, on_exhausted=on_exhausted, message="")
+        assert (empty.report.response, empty.report.stop, empty.message) == ("", "nothing_passed", None)
+
     def test_what_was_released_stays_before_it(self, monitor, prompt):
         threshold = second_best(monitor, prompt)
         if threshold is None:
@@ -44,7 +58,7 @@ class TestAbstain:
         _, _, out = run(monitor, prompt, threshold, 1.0, on_exhausted="abstain", message="No more.")
         assert out.report.sentences and out.message == " No more."
         decoded = monitor.tokenizer.decode(response_of(prompt, out.sequences))
-        assert decoded.strip() == f"{out.report.response} No more.".strip()
+        assert decoded.strip() == out.report.response.strip() and out.report.response.endswith(" No more.")
 
     def test_no_message_behind_a_text_that_has_ended(self, monitor, prompt, monkeypatch):
         """With until='all' the best beam may have ended when nothing passes behind another one; that is rare."""
@@ -87,11 +101,12 @@ class TestHandover:
         assert {s.text for s in handover.rejected} == {
             s.text for c in out.search.rounds[-1].candidates for s in c.sentences
         }
-        assert (out.report.stop, out.message) == ("nothing_passed", None)
+        assert (out.report.stop, out.message) == ("abstained", ABSTENTION)
 
     def test_a_text_ends_the_answer(self, monitor, prompt):
         _, _, out = run(monitor, prompt, 1.0, 1.0, on_exhausted=lambda handover: "Ask a librarian.")
         assert (out.report.stop, out.message) == ("handed_over", "Ask a librarian.")
+        assert out.report.response == "Ask a librarian."
 
     def test_under_a_prompt_the_answer_goes_on(self, monitor, prompt):
         """Without anything written before, it is the answer under that prompt, with the room that is left."""
@@ -125,7 +140,7 @@ class TestHandover:
             return prompt
 
         _, _, out = run(monitor, prompt, 1.0, 1.0, on_exhausted=again)
-        assert asked == [0, 1, 2, 3] and out.report.stop == "nothing_passed"
+        assert asked == [0, 1, 2, 3] and out.report.stop == "abstained"
 
     def test_errors(self, monitor, prompt):
         with pytest.raises(WrongTypeError, match="int"):

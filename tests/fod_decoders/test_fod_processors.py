@@ -1,11 +1,13 @@
 """What processors are shown in a search: each row's own ids, as generate would show them."""
 
 import pytest
+import torch
 from doubles import PASSAGES, QUESTION
 from test_fod_generator import decoder
 from transformers.generation import LogitsProcessor, LogitsProcessorList
 
-from fod import BestOfNGenerator, CADGenerator, FLAREGenerator
+from fod import BestOfNGenerator, CADGenerator, FLAREGenerator, FODGenerator, RepairConfig
+from syncheck.base.errors import InputError
 from syncheck.testing import SentenceGrammar
 
 
@@ -84,3 +86,45 @@ def test_prompts_of_a_list_are_answered_as_each_alone(monitor, prompt, given):
     alone = [decoder.generate(one, **recording) for one in (short, prompt)]
     together = decoder.generate([short, prompt], return_dict_in_generate=True, **recording)
     assert [out.sequences.tolist() for out in together] == [ids.tolist() for ids in alone]
+
+
+def plausible(monitor, **given):
+    """Repair that keeps everything it writes, with one plausible token at each step."""
+    config = RepairConfig(backtrack_threshold=0.0, plausibility=1.0, exact_names=False, **given)
+    return FODGenerator(monitor.model, monitor.tokenizer, monitor, config=config)
+
+
+RESTRICTED = {
+    "repair": lambda monitor: plausible(monitor, alpha=0.0),
+    "cad": lambda monitor: CADGenerator(monitor.model, monitor.tokenizer, monitor, alpha=0.0, plausibility=1.0),
+}
+
+
+class TestBannedTokens:
+    """Where the plausible tokens are banned, the likeliest of the others is taken."""
+
+    @pytest.fixture
+    def bans(self, monitor, prompt):
+        """Arguments of ``generate`` that ban tokens of what would be written without them."""
+        written = monitor.generate(prompt, max_new_tokens=12).tokens.token_ids.tolist()
+        return [{"bad_words_ids": [[token] for token in {*written[1::3]}]}, {"no_repeat_ngram_size": 1}]
+
+    @pytest.mark.parametrize("name", RESTRICTED)
+    def test_the_answer_is_that_of_generate(self, monitor, prompt, bans, name):
+        for ban in bans:
+            given = {"max_new_tokens": 12, "do_sample": False, **ban}
+            found = RESTRICTED[name](monitor).generate(prompt, **given)
+            assert found.tolist() == monitor.model.generate(**prompt.inputs(), **given).tolist()
+
+    def test_sampled_sentences_have_no_banned_token(self, monitor, prompt, bans):
+        ban = bans[0]["bad_words_ids"]
+        found = plausible(monitor, sample_first=True).generate(prompt, max_new_tokens=30, bad_words_ids=ban)
+        assert not {token for (token,) in ban} & {*found[0, len(prompt.with_context_ids) :].tolist()}
+
+    @pytest.mark.parametrize("do_sample", [False, True])
+    def test_processors_that_ban_every_token_are_refused(self, monitor, prompt, do_sample):
+        nothing = LogitsProcessorList([lambda input_ids, scores: torch.full_like(scores, -torch.inf)])
+        given = {"max_new_tokens": 5, "logits_processor": nothing, "do_sample": do_sample}
+        for generate in (monitor.generate, plausible(monitor).generate, plausible(monitor, sample_first=True).generate):
+            with pytest.raises(InputError, match="exclude every token"):
+                generate(prompt, **given)

@@ -8,9 +8,9 @@ from test_fod_generator import decoder, grammar
 from test_fod_search import Scripted, config, text
 
 from fod import ImmediateReveal, Progress, VerifiedReveal, walk
+from fod.returning import Returning
 from syncheck import EndEvent, RetractEvent, SentenceEvent
 from syncheck.base.errors import InputError
-from syncheck.decoding import Returning
 
 
 def told(greedy, samples, reveal, **options):

@@ -7,7 +7,7 @@ import pytest
 from doubles import wavy
 from test_fod_generator import grammar
 
-from fod import AbstainGenerator, BacktrackGenerator, FODConfig, FODGenerator, Thresholds
+from fod import AbstainGenerator, BacktrackGenerator, FODConfig, FODGenerator, RepairConfig, Thresholds
 from syncheck import Monitor, MonitorConfig, RiskControlledThreshold
 from syncheck.base.errors import InputError, NotReadyError
 from syncheck.testing import FormulaAggregator
@@ -71,6 +71,26 @@ class TestChoice:
         fod = FODGenerator(*models(guaranteeing(0.2)), config=config, **given)
         assert fod.config == replace(config, **given)
         assert fod.thresholds == Thresholds(0.3, 0.2, guarantee(0.2))
+
+    def test_a_keyword_names_the_default_config(self, guaranteeing):
+        given = models(guaranteeing(0.2))
+        assert FODGenerator(*given).config == FODGenerator(*given, propose="sample").config == FODConfig()
+        repairing = FODGenerator(*given, propose="branch", backtrack_threshold=0.3)
+        assert repairing.config == RepairConfig(backtrack_threshold=0.3)
+
+    @pytest.mark.parametrize(
+        ("options", "word"),
+        [
+            ({"propose": "beam"}, "propose"),
+            ({"propose": "branch", "config": FODConfig()}, "FODConfig"),
+            ({"propose": "sample", "config": RepairConfig()}, "RepairConfig"),
+            ({"propose": "branch", "beam_size": 2}, "beam_size"),
+            ({"config": RepairConfig(), "samples_per_step": 2}, "samples_per_step"),
+        ],
+    )
+    def test_what_contradicts_the_config_is_refused(self, guaranteeing, options, word):
+        with pytest.raises(InputError, match=word):
+            FODGenerator(*models(guaranteeing(0.2)), **options)
 
     def test_of_decoders_with_one(self, guaranteeing):
         monitor = guaranteeing(0.625)

@@ -10,9 +10,10 @@ from llama_index.core.llms import CompletionResponse, CustomLLM, LLMMetadata
 from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.schema import NodeWithScore, TextNode
 
+from syncheck import Verifier
 from syncheck.base.errors import InputError, WrongTypeError
 from syncheck.integrations.llama_index import SupportPostprocessor, score_response
-from syncheck.testing import scripted_monitor
+from syncheck.testing import ScriptedAligner
 
 ANSWER = "It has two lanes. It opened in 1967. It is in Rome."
 NODES = [
@@ -40,33 +41,33 @@ class Shelf(BaseRetriever):
 
 
 @pytest.fixture(scope="module")
-def monitor():
+def verifier():
     supports = {"It has two lanes.": 0.8, "It opened in 1967.": 0.9, "It is in Rome.": 0.1}
-    return scripted_monitor(ANSWER, supports=supports)
+    return Verifier(ScriptedAligner(supports))
 
 
-def test_a_response_is_scored_by_its_source_nodes(monitor):
+def test_a_response_is_scored_by_its_source_nodes(verifier):
     engine = RetrieverQueryEngine(Shelf(), get_response_synthesizer(llm=Writer()))
-    report = score_response(engine.query("How wide is it?"), monitor=monitor)
+    report = score_response(engine.query("How wide is it?"), verifier=verifier)
     assert [s.score for s in report.sentences] == pytest.approx([0.8, 0.9, 0.1])
     assert report.prompt.passages == tuple(node.text for node in NODES)
 
 
 @pytest.mark.parametrize(("response", "error"), [(Response(response=None), InputError), (ANSWER, WrongTypeError)])
-def test_what_is_no_response_is_refused(monitor, response, error):
+def test_what_is_no_response_is_refused(verifier, response, error):
     with pytest.raises(error):
-        score_response(response, monitor=monitor)
+        score_response(response, verifier=verifier)
 
 
-def cited(monitor):
+def cited(verifier):
     """The places of the nodes that the sentences' evidence is from."""
-    report = score_response(Response(response=ANSWER, source_nodes=NODES), monitor=monitor)
+    report = score_response(Response(response=ANSWER, source_nodes=NODES), verifier=verifier)
     return [s.evidence.passage for s in report.sentences]
 
 
-def test_the_nodes_that_support_the_answer_are_kept(monitor):
-    postprocessor = SupportPostprocessor(ANSWER, monitor=monitor)
-    wide, opened, _ = cited(monitor)
+def test_the_nodes_that_support_the_answer_are_kept(verifier):
+    postprocessor = SupportPostprocessor(ANSWER, verifier=verifier)
+    wide, opened, _ = cited(verifier)
     kept = postprocessor.postprocess_nodes(NODES, query_str="How wide is it?")
     expected = {}
     for place, score in ((wide, 0.8), (opened, 0.9)):
@@ -79,16 +80,16 @@ def test_the_nodes_that_support_the_answer_are_kept(monitor):
     assert [node.node for node in again] == [node.node for node in kept]
 
 
-def test_a_blank_node_supports_nothing(monitor):
-    postprocessor = SupportPostprocessor(ANSWER, monitor=monitor)
+def test_a_blank_node_supports_nothing(verifier):
+    postprocessor = SupportPostprocessor(ANSWER, verifier=verifier)
     plain = postprocessor.postprocess_nodes(NODES)
     found = postprocessor.postprocess_nodes([NodeWithScore(node=TextNode(text=" ")), *NODES])
     assert [node.node for node in found] == [node.node for node in plain]
 
 
-def test_nothing_supports_nothing(monitor):
-    assert SupportPostprocessor(ANSWER, monitor=monitor).postprocess_nodes([]) == []
-    assert SupportPostprocessor(ANSWER, at_least=0.95, monitor=monitor).postprocess_nodes(NODES) == []
+def test_nothing_supports_nothing(verifier):
+    assert SupportPostprocessor(ANSWER, verifier=verifier).postprocess_nodes([]) == []
+    assert SupportPostprocessor(ANSWER, at_least=0.95, verifier=verifier).postprocess_nodes(NODES) == []
 
 
 def test_a_threshold_outside_its_range_is_refused():

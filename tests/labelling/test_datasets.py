@@ -189,3 +189,12 @@ def test_a_sentence_may_have_no_label(tmp_path):
     path.write_text(json.dumps(record) + "\n", encoding="utf-8")
     (found,) = load_jsonl(path)
     assert [sentence.faithful for sentence in found.sentences] == [True, None, False]
+
+
+def test_sentences_may_be_those_that_the_monitor_wrote(tmp_path):
+    found = [{"text": "It is old.", "start": 0, "score": 0.9}, {"text": "It burned.", "start": 11, "score": None}]
+    record = {"question": "How old?", "context": "It is old.", "sentences": found, "labels": [1, 0]}
+    path = tmp_path / "labelled.jsonl"
+    path.write_text(json.dumps(record), encoding="utf-8")
+    (response,) = load_jsonl(path)
+    assert (response.response, [s.faithful for s in response.sentences]) == ("It is old. It burned.", [True, False])

@@ -9,8 +9,9 @@ from families import REWINDABLE, STATEFUL
 from first_principles import NATS, assert_signals, assert_states, from_scratch, one_pass
 from watched import TEXT, RecordingMonitor
 
-from fod import BranchProposer, FODConfig, Thresholds, repair
-from syncheck.decoding import drain, prepare_generation
+from fod import BranchProposer, RepairConfig, Thresholds, repair
+from fod.returning import drain
+from syncheck.decoding import prepare_generation
 
 
 @pytest.mark.parametrize("any_family", [*REWINDABLE, *STATEFUL], indirect=True)
@@ -55,7 +56,7 @@ def test_repair_writes_the_same_with_lookup(any_family, prompt, sample_first):
     written = []
     for lookup in (0, 16):
         with RecordingMonitor.of(any_family).session(prompt) as watched:
-            config = FODConfig(propose="branch", lookup=lookup, sample_first=sample_first)
+            config = RepairConfig(lookup=lookup, sample_first=sample_first)
             generator = torch.Generator().manual_seed(0)
             proposer = BranchProposer(watched, plan, config, generator=generator)
             result = drain(repair(proposer, config, Thresholds(0.5)))

@@ -9,10 +9,11 @@ import torch
 from first_principles import NATS, SIGNALS, assert_signals, assert_states, from_scratch, one_pass
 from watched import RecordingMonitor, RecordingScorer
 
-from fod import BranchProposer, FODConfig, Thresholds, repair
+from fod import BranchProposer, RepairConfig, Thresholds, repair
+from fod.returning import drain
 from syncheck import MonitorConfig, SegmenterConfig
 from syncheck.base.errors import InputError
-from syncheck.decoding import drain, prepare_generation
+from syncheck.decoding import prepare_generation
 
 SENTENCES = [" He is a player.", " The farm was sold.", " Did he?", " Did he play?"]
 """Of 6, 8, 4 and 5 tokens."""
@@ -160,7 +161,7 @@ def test_an_answer_repaired_by_branching(any_family, prompt):
     """Sentences replaced, hidden and gone on after: what is shown has the signals of one pass over all of it."""
     config = MonitorConfig(schema="syncheck.v3", layers=any_family.layers, segmenter=SegmenterConfig(max_tokens=4))
     monitor = FickleMonitor(any_family.model, any_family.tokenizer, config=config)
-    options = FODConfig(propose="branch", plausibility=0.0, branches=2, max_skips=8, max_sentences=5)
+    options = RepairConfig(plausibility=0.0, branches=2, max_skips=8, max_sentences=5)
     plan = prepare_generation(any_family.model, prompt, max_new_tokens=23)  # as many as LongRoPE lets it write
     with monitor.session(prompt) as watched:
         propose = BranchProposer(watched, plan, options)

@@ -182,14 +182,14 @@ class TestReplayBatch:
                 np.testing.assert_array_equal(found.kl, expected.kl)
 
     def test_what_fails_alone_is_told_and_the_others_are_replayed(self, monitor, prompts, monkeypatch, caplog):
-        whole = monitor.session
+        whole = monitor.given_session
 
         def small(rows):
             if len(rows) > 1 or rows[0] == prompts[1]:
                 raise RuntimeError("no memory")
             return whole(rows)
 
-        monkeypatch.setattr(monitor, "session", small)
+        monkeypatch.setattr(monitor, "given_session", small)
         failed = []
         rows = [prompts[0], prompts[1], prompts[0]]
         found = monitor.replay_batch(

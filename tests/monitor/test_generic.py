@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fod import FODGenerator
-from syncheck import Monitor, MonitorConfig, checkpoint, load_kit
+from syncheck import Monitor, MonitorConfig, Verifier, checkpoint, load_kit
 from syncheck.base.errors import MismatchError, PromptError
 from syncheck.cli import main
 from syncheck.results.types import Support
@@ -36,8 +36,10 @@ def not_warned(monkeypatch):
 
 
 def scores_of(monitor):
-    prompt = monitor.prompt(question=QUESTION, context=PASSAGES)
-    return monitor.score(prompt, sentences=[f"{SUPPORTED} ", UNRELATED]).sentences
+    given = [f"{SUPPORTED} ", UNRELATED]
+    if isinstance(monitor, Verifier):
+        return monitor.check(question=QUESTION, passages=PASSAGES, sentences=given).sentences
+    return monitor.score(monitor.prompt(question=QUESTION, context=PASSAGES), sentences=given).sentences
 
 
 def test_any_model_has_scores_without_labels_or_a_forward(generic, monkeypatch):
@@ -88,13 +90,22 @@ class SameAligner:
 
 
 @pytest.mark.parametrize(
-    ("log_odds", "contradicted", "found"), [(3.0, None, 1), (3.0, 0.01, 0), (-0.9, 0.6, 0), (-1.1, 0.6, 1)]
+    ("text", "log_odds", "contradicted", "found"),
+    [
+        ("The Avon bridge was closed in 1967.", 3.0, None, 1),
+        ("The Avon bridge was closed in 1967.", 3.0, 0.01, 0),
+        ("The Avon bridge was closed in 1967.", -0.9, 0.6, 0),
+        ("The Avon bridge was closed in 1967.", -1.1, 0.6, 1),
+        ("The Avon bridge opened in 1976.", 3.0, 0.01, 1),
+    ],
 )
-def test_beside_an_aligner_that_reads_a_contrast_counts_only_without_support(generic, log_odds, contradicted, found):
+def test_beside_an_aligner_that_reads_a_contrast_counts_where_its_rule_was_right(
+    generic, text, log_odds, contradicted, found
+):
     monitor = generic.replaced(aligner=SameAligner(log_odds, contradicted))
     prompt = monitor.prompt(question=QUESTION, context=PASSAGES)
-    (sentence,) = monitor.score(prompt, sentences=["The Avon bridge opened in 1976."]).sentences
-    assert len(sentence.contrasts) == sentence.features["contrast_number"] == found
+    (sentence,) = monitor.score(prompt, sentences=[text]).sentences
+    assert len(sentence.contrasts) == sentence.features["contrasts"] == found
     assert (sentence.score < 0.2) == bool(found)
 
 
@@ -109,12 +120,13 @@ def test_answers_of_a_chat_are_cut_into_items_and_no_abbreviation_ends_a_sentenc
 
 
 def test_the_search_works_with_it():
-    kit = load_kit("generic")
-    prompt = kit.prompt(question=QUESTION, context=PASSAGES)
-    found = FODGenerator(kit.model, kit.tokenizer, kit).generate(
+    kit = load_kit("generation")
+    monitor = Monitor(kit.model, kit.tokenizer)
+    prompt = monitor.prompt(question=QUESTION, context=PASSAGES)
+    found = FODGenerator(kit.model, kit.tokenizer, monitor).generate(
         prompt, max_new_tokens=24, return_dict_in_generate=True
     )
-    assert all(sentence.score >= kit.config.backtrack_threshold for sentence in found.report.sentences)
+    assert all(sentence.score >= monitor.config.backtrack_threshold for sentence in found.report.sentences)
 
 
 def test_a_monitor_that_reads_signals_is_for_its_model_alone(generic, tmp_path):

@@ -9,10 +9,11 @@ from doubles import PASSAGES, QUESTION, REWRITINGS, rewriting
 from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import normalizers
+from transformers import ByT5Tokenizer
 
 from syncheck.base.errors import PromptError
 from syncheck.labelling import LabelledResponse, UnfaithfulSpan
-from syncheck.text.sentences import positions_in
+from syncheck.text.sentences import TextTokens, ends_of
 from syncheck.training import measure
 
 ANSWER = "Scott is a rugby player. He has wings."
@@ -70,17 +71,32 @@ def test_the_text_of_what_was_generated_has_its_tokens(llama, make_monitor):
     ]
 
 
-@given(st.text("ab ", max_size=8), st.text("xy", max_size=3))
-def test_positions_rise_from_the_first_character_to_the_end(text, added):
-    decoded = added + text
-    spans = [(i, i + 1) for i in range(len(decoded))]
-    offsets = [(max(0, i - len(added)), max(0, i + 1 - len(added))) for i in range(len(decoded))]
-    positions = positions_in(text, decoded, spans, offsets)
-    assert len(positions) == len(decoded) + 1 and positions[-1] == len(text) and positions == sorted(positions)
-    assert not decoded or positions[0] == 0
-    assert [text[positions[i]] for i in range(len(added), len(decoded))] == list(text)
+@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)).map(sorted).map(tuple), max_size=8).map(sorted))
+def test_the_tokens_share_out_all_characters(places):
+    ends = ends_of(places, start=0)
+    assert len(ends) == len(places) and ends == sorted(ends)
+    assert not places or ends[-1] <= max(stop for _, stop in places)
+
+
+def test_a_character_of_several_tokens_belongs_to_the_last():
+    assert ends_of([(0, 1), (1, 2), (1, 2), (1, 2), (3, 5)], start=0) == [1, 1, 1, 2, 5]
 
 
 def test_a_tokenizer_that_does_not_tell_where():
+    tokenizer = SmallLetters()
     with pytest.raises(PromptError, match="response_token_ids"):
-        positions_in("CaÉ.", "Cae.", [(0, 1), (1, 2), (2, 3), (3, 4)], None)
+        TextTokens(tokenizer, [])("CaÉ.", 0)
+
+
+class SmallLetters(ByT5Tokenizer):
+    """Slow, and writes small letters."""
+
+    def _tokenize(self, text):
+        return super()._tokenize(text.lower())
+
+
+def test_a_slow_tokenizer_that_drops_white_space_before_special_tokens():
+    text = "He is  <pad> old.</s> It is"
+    _, places = TextTokens(ByT5Tokenizer(), [])(text, 0)
+    assert [text[a:b] for a, b in places][5:7] == ["  <pad>", " o"]
+    assert "".join(text[a:b] for a, b in places) == text

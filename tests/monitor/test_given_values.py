@@ -16,6 +16,7 @@ from fod import (
     FODConfig,
     FODGenerator,
     PassageIndex,
+    RepairConfig,
     RerankGenerator,
 )
 from syncheck import Aggregator, Monitor, MonitorConfig, SyncheckError, feature_schema, prompt_from_texts
@@ -130,7 +131,7 @@ def test_an_array_of_rows_is_a_sequence(monitor, prompt):
 
 
 @pytest.mark.parametrize("name", ["backtrack_threshold", "prune_threshold"])
-@pytest.mark.parametrize("config", [MonitorConfig, FODConfig])
+@pytest.mark.parametrize("config", [MonitorConfig, FODConfig, RepairConfig])
 def test_thresholds_of_a_config_are_in_0_to_1(config, name):
     for value in (0, 1, 0.5, np.float32(0.25)):
         config(**{name: value})
@@ -138,7 +139,7 @@ def test_thresholds_of_a_config_are_in_0_to_1(config, name):
         with pytest.raises(InputError, match=name):
             config(**{name: value})
     for value in NO_NUMBER:
-        if config is FODConfig and (value is None or isinstance(value, str)):
+        if config is not MonitorConfig and (value is None or isinstance(value, str)):
             continue  # the monitor's own, and a word that may be one of those there are
         with pytest.raises(WrongTypeError, match=name):
             config(**{name: value})

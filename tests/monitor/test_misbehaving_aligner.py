@@ -184,7 +184,7 @@ def test_faithfulness_oriented_decoding_releases_nothing_unchecked(llama, make_m
     output = FODGenerator(llama.model, llama.tokenizer, monitor).generate(
         prompt, logits_processor=grammar, max_new_tokens=30, return_dict_in_generate=True
     )
-    assert (output.report.stop, output.report.sentences) == ("nothing_passed", ())
+    assert (output.report.stop, output.report.sentences) == ("abstained", ())
     assert_failed(output.dropped)
 
 

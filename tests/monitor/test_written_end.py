@@ -72,8 +72,10 @@ def test_padding_behind_the_end_is_no_text(monitor, prompt, end):
 
 
 def test_text_that_the_model_does_not_read_has_no_end(llama, prompt, end):
-    report = Monitor(llama.model, llama.tokenizer).score(prompt, f"Scott is a player.{end} He grew up on a farm.")
-    assert (len(report.sentences), report.after_end) == (2, "")
+    text = f"Scott is a player. {end} He grew up on a farm."
+    report = Monitor(llama.model, llama.tokenizer).score(prompt, text)
+    assert (report.response, report.after_end) == (text, "")
+    assert [s.text for s in report.sentences][-1].endswith("He grew up on a farm.")
 
 
 def test_sentences(monitor, prompt, end):

@@ -4,6 +4,7 @@ import sys
 
 import checkpoints
 import conditions
+import cuts
 import faults
 import gateway
 import pytest
@@ -76,3 +77,9 @@ def test_the_encoder_is_unpacked_by_several_processes_killed_ones_and_without_ro
     made, broken = unpacking.rounds(1, seed=1)
     assert broken == []
     assert len(made) == len(unpacking.ROUNDS)
+
+
+def test_watched_in_random_pieces():
+    outcomes, wrong = cuts.run(150, seed=1)
+    assert wrong == []
+    assert outcomes["special tokens"] > 500

@@ -100,7 +100,7 @@ def test_all_signals_are_there_after_those_that_weigh_most(page):
 def test_contrasts_stand_below_the_evidence_as_text():
     made = report("q", ("It opened in 1967.",), [("It opened in <1976>.", 0.1, 0, "It opened in 1967.")])
     found = Contrast("number", "<1976>", "1967", 0), Contrast("negation", "", "not", 0)
-    found = (*found, Contrast("name", "<1976>", "1967", 0))  # the same words as another kind of contrast
+    found = (*found, Contrast("unit", "<1976>", "1967", 0))  # the same words as another kind of contrast
     sentence = replace(made.sentences[0], contrasts=found)
     source = render_html([Case.of(replace(made, sentences=(sentence,)))])
     assert Page(source).texts["li"] == [

@@ -110,7 +110,7 @@ def test_signals_that_are_worse_than_in_most_sentences_stand_beside_it():
 
 def test_contrasts_stand_beside_the_sentence():
     found = {"kind": "number", "sentence": "1968", "evidence": "1967", "passage": 0}
-    _, _, data = drawn(row("a", sentence(0.2, contrasts=[found, found | {"kind": "name"}])))
+    _, _, data = drawn(row("a", sentence(0.2, contrasts=[found, found | {"kind": "unit"}])))
     assert data["data"][0][SENTENCES][0][-2] == ["passage 1 says “1967”, not “1968”"]
 
 

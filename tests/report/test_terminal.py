@@ -43,8 +43,8 @@ def test_text_of_one_answer_by_hand():
     assert text.splitlines() == [
         "Q: Why?",
         "",
-        "── FOD faithfulness 0.57 · 3 sentences · 0 tokens · 1 dropped · 1.2 s · stop:",
-        "   eos",
+        "── FOD faithfulness 0.57 · 3 sentences · 1 without a score · 0 tokens · 1",
+        "   dropped · 1.2 s · stop: eos",
         "  1  0.93  supported     It is so.",
         "  x  0.11  dropped       Never.",
         "  2  0.20  contradicted  It is not.",

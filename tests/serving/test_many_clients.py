@@ -4,12 +4,15 @@ import asyncio
 import json
 import socket
 import threading
+import time
 from contextlib import contextmanager
 
 import httpx
 import pytest
 from upstreams import ANSWER, PASSAGES, Upstream, asked, chunk, chunks_of, running, sse, until, whole
 
+from syncheck.kit import load_kit
+from syncheck.scoring import SentenceScorer
 from syncheck.serving.app import ServerConfig, create_app
 from syncheck.serving.gateway import Gateway
 
@@ -205,3 +208,86 @@ def test_a_body_that_never_comes_is_given_up(monitor):
                 b"Content-Length: 100\r\n\r\n{"
             )
             assert b" 408 " in slow.recv(1000).split(b"\r\n")[0]
+
+
+@pytest.fixture(scope="module")
+def text_monitor():
+    """Reads text alone, so that a response may have any length."""
+    return load_kit("generic-bundled")
+
+
+@pytest.fixture
+def counted(monkeypatch):
+    """Each sentence takes ten milliseconds; gives the number of them so far."""
+    answers, sentences = SentenceScorer.answers, []
+
+    def slow(self, found, **options):
+        known = [sentence for answer in found for sentence in answer]
+        sentences.extend(known)
+        time.sleep(0.01 * len(known))
+        return answers(self, found, **options)
+
+    monkeypatch.setattr(SentenceScorer, "answers", slow)
+    return lambda: len(sentences)
+
+
+LONG = {"question": "Q?", "context": PASSAGES, "response": " ".join(f"Lyon is number {i}." for i in range(2000))}
+SHORT = {"question": "Q?", "context": PASSAGES, "response": ANSWER}
+
+
+@pytest.mark.parametrize("leaves", [False, True])
+def test_a_long_response_lets_short_ones_pass_and_ends_with_its_request(text_monitor, counted, leaves):
+    """It would take more than twenty seconds."""
+
+    async def clients(address):
+        async with httpx.AsyncClient(timeout=60) as http:
+            long = asyncio.create_task(http.post(f"{address}/v1/score", json=LONG))
+            await asyncio.to_thread(until, lambda: counted() > 20)
+            short = await http.post(f"{address}/v1/score", json=SHORT)
+            assert short.status_code == 200
+            assert not long.done() and counted() < 1500
+            if leaves:
+                long.cancel()
+                return None
+            return (await long).status_code
+
+    with served(text_monitor, Upstream(), ServerConfig(max_running=1, timeout=60 if leaves else 6)) as address:
+        assert asyncio.run(clients(address)) == (None if leaves else 504)
+        assert until(lambda: gauge(address, "syncheck_running") == 0)
+        sentences = counted()
+        time.sleep(0.3)
+        assert counted() == sentences < 2000
+
+
+def test_a_long_answer_that_is_checked_ends_with_its_time(text_monitor, counted):
+    with served(text_monitor, Upstream(answer=whole(LONG["response"])), ServerConfig(timeout=1.0)) as address:
+        response = httpx.post(f"{address}/v1/chat/completions", json=asked(), timeout=30)
+        assert response.status_code == 504 and response.json()["error"]["code"] == "timeout"
+        assert until(lambda: gauge(address, "syncheck_running") == 0)
+        sentences = counted()
+        time.sleep(0.3)
+        assert counted() == sentences < 2000
+
+
+def test_question_and_passages_are_limited_before_work_begins(text_monitor):
+    many = [f"{i}z" for i in range(40_000)]
+    with served(text_monitor, Upstream(answer=whole(ANSWER)), ServerConfig(max_context=100_000)) as address:
+        for path, body in (
+            ("/v1/chat/completions", asked(context=many)),
+            ("/v1/chat/completions", asked(messages=[{"role": "user", "content": "a" * 150_000}])),
+            ("/v1/score", SHORT | {"context": many}),
+            ("/v1/score", SHORT | {"question": "a" * 150_000}),
+        ):
+            response = httpx.post(address + path, json=body, timeout=30)
+            assert response.status_code == 413 and response.json()["error"]["code"] == "context_too_large"
+        assert httpx.post(f"{address}/v1/chat/completions", json=asked(), timeout=30).status_code == 200
+
+
+def test_a_long_response_has_the_scores_that_it_has_without_a_server(text_monitor):
+    text = LONG["response"].replace("Lyon is number 1500.", "It is in Spain.")
+    alone = text_monitor.score(text_monitor.prompt(question="Q?", context=PASSAGES), text).to_dict()
+    with served(text_monitor, Upstream()) as address:
+        found = httpx.post(f"{address}/v1/score", json=LONG | {"response": text}, timeout=60).json()
+    for report in (found, alone):
+        report.pop("seconds", None)
+    assert found == json.loads(json.dumps(alone))

@@ -225,9 +225,9 @@ def test_evidence_is_cited_by_its_characters():
     assert PASSAGES[0][19:38] == "It is taken  twice."
 
 
-def test_notices_stand_beside_the_answer():
+def test_a_message_ends_the_answer():
     answer = fold(protocol_events([NoticeEvent("I cannot answer this.", ())]))
-    assert (answer.text, [n.text for n in answer.notices]) == ("", ["I cannot answer this."])
+    assert (answer.text, answer.sentences, answer.notices) == ("I cannot answer this.", [], [])
 
 
 def test_a_reader_comes_back():

@@ -6,9 +6,11 @@ from dataclasses import replace
 
 import pytest
 from doubles import PASSAGES, QUESTION, REWRITINGS, rewriting
+from nltk.tokenize.punkt import PunktSentenceTokenizer
 from tokenizers import normalizers
 
 from syncheck.decoding.growing import GrowingResponse
+from syncheck.testing import scripted_monitor
 
 REWRITTEN = {
     "nothing": normalizers.Sequence([]),
@@ -25,6 +27,11 @@ TEXT = (
 @pytest.fixture(params=REWRITTEN)
 def monitor(request, llama, make_monitor):
     return make_monitor(rewriting(llama, REWRITTEN[request.param]))
+
+
+@pytest.fixture(scope="module")
+def scripted():
+    return scripted_monitor("Lyon is large.")
 
 
 def in_pieces(text, size):
@@ -74,3 +81,32 @@ def test_a_slow_tokenizer_is_given_the_whole_text(llama, make_monitor):
     )
     spans = [span for piece in in_pieces(text, 3) for span in growing.feed(piece)] + growing.finish()
     assert (spans, growing.token_ids) == (whole.spans, whole.token_ids)
+
+
+@pytest.mark.parametrize(
+    "piece", ["Dr. ", "A. ", "Smith J. A., Miller B. C. and Jones D. E., ", "and so on ", "1.2, 3. "]
+)
+def test_the_cost_is_linear_in_the_length(piece, scripted, monkeypatch):
+    """Counted in characters that Punkt and the tokenizer read, of a text in which no sentence seems to end."""
+    read = []
+
+    def counted(owner, name):
+        original = getattr(owner, name)
+
+        def call(self, text, *args, **options):
+            read.append(len(text))
+            return original(self, text, *args, **options)
+
+        monkeypatch.setattr(owner, name, call)
+
+    counted(PunktSentenceTokenizer, "span_tokenize")
+    counted(type(scripted.tokenizer), "__call__")
+    prompt, costs = scripted.prompt(question=QUESTION, context=PASSAGES), []
+    for length in (1000, 8000):
+        read.clear()
+        growing = GrowingResponse(scripted.model, scripted.tokenizer, prompt, segmenter=scripted.config.segmenter)
+        for text in in_pieces((piece * length)[:length], 10):
+            growing.feed(text)
+        growing.finish()
+        costs.append(sum(read))
+    assert costs[1] <= 9 * costs[0]  # 64 times if it were quadratic

@@ -106,14 +106,43 @@ def test_an_answer_that_nobody_reads_is_given_up(served, http, deleted):
         assert 'syncheck_requests_total{status="410"} 1.0' in http.get(f"{address}/metrics").text
 
 
-def test_no_more_answers_are_kept_than_may_run_and_wait(served, http):
+def test_an_answer_keeps_its_place_whatever_others_ask_for(served, http):
     upstream = Upstream(stream=sse(chunks_of(PIECES)))
     with served(upstream, max_running=1, max_waiting=1) as address:
-        tokens = [
-            http.post(f"{address}/v1/chat/completions", json=RESUMABLE).headers["x-syncheck-answer"] for _ in range(4)
-        ]
-        found = [http.get(f"{address}/v1/answers/{token}").status_code for token in tokens]
-    assert found[0] == 404 and found[-1] == 200
+        chats = f"{address}/v1/chat/completions"
+        first = http.post(chats, json=RESUMABLE).headers["x-syncheck-answer"]
+        refused = [http.post(chats, json=RESUMABLE | {"context": []}).status_code for _ in range(20)]
+        assert set(refused) == {400}
+        upstream.status, upstream.answer = 500, {"error": "broken"}
+        assert {http.post(chats, json=RESUMABLE).status_code for _ in range(20)} == {500}
+        upstream.status = 200
+        posted = [http.post(chats, json=RESUMABLE) for _ in range(20)]
+        tokens = [first, *(one.headers["x-syncheck-answer"] for one in posted if one.status_code == 200)]
+        assert 2 <= len(tokens) < 20
+        assert {http.get(f"{address}/v1/answers/{token}").status_code for token in tokens} == {200}
+        last = posted[-1]
+        assert last.status_code == 429 and last.json()["error"]["code"] == "too_many_kept"
+        assert last.headers["retry-after"] and "x-syncheck-answer" not in last.headers
+        assert http.delete(f"{address}/v1/answers/{first}").status_code == 204
+        assert http.post(chats, json=RESUMABLE).status_code == 200
+
+
+def test_an_answer_without_a_reader_is_not_forgotten_for_another(served, http):
+    async def wait():
+        while not released and len(began) > 300:
+            await asyncio.sleep(0.01)
+        began.append(True)
+
+    released, began = [], []
+    upstream = Upstream(stream=sse(chunks_of(PIECES)), cuts="all", wait=wait)
+    with served(upstream, max_running=1, max_waiting=1) as address:
+        chats = f"{address}/v1/chat/completions"
+        with http.stream("POST", chats, json=RESUMABLE) as response:
+            token = response.headers["x-syncheck-answer"]
+        for _ in range(20):
+            assert http.post(chats, json=RESUMABLE | {"context": []}).status_code == 400
+        released.append(True)
+        assert fold(events_of(http.get(f"{address}/v1/answers/{token}"))).text == ANSWER
 
 
 def test_its_errors_reach_each_reader(served, http):

@@ -48,23 +48,25 @@ def test_a_short_sentence_is_read_as_likely_foreign_only_where_english_alone_is_
 
 def test_a_short_sentence_in_another_language_has_no_score() -> None:
     monitor = load_kit("generic")
-    prompt = monitor.prompt(question="What does a bed cost?", context=["A bed in the dormitory costs 38 euros."])
-    report = monitor.score(prompt, "A bed costs 38 euros. Ein Bett kostet 38 Euro.")
+    given = {"question": "What does a bed cost?", "passages": ["A bed in the dormitory costs 38 euros."]}
+    report = monitor.check(**given, answer="A bed costs 38 euros. Ein Bett kostet 38 Euro.")
     assert [s.status for s in report.sentences] == ["scored", "unsupported_language"]
 
 
 def test_a_sentence_in_another_language_has_no_score_and_its_neighbours_have() -> None:
     monitor = load_kit("generic")
-    prompt = monitor.prompt(question="When was it opened?", context=[PASSAGE])
-    report = monitor.score(prompt, "The bridge was opened in 1932. Die Brücke über den Fluss wurde 1932 eröffnet.")
+    given = {"question": "When was it opened?", "passages": [PASSAGE]}
+    report = monitor.check(
+        **given, answer="The bridge was opened in 1932. Die Brücke über den Fluss wurde 1932 eröffnet."
+    )
     assert [s.status for s in report.sentences] == ["scored", "unsupported_language"]
     assert report.sentences[1].score is None and "'de'" in str(report.sentences[1].reason)
 
 
 def test_a_context_in_another_language_leaves_every_sentence_without_a_score() -> None:
     monitor = load_kit("generic")
-    prompt = monitor.prompt(question="When?", context=["Die Brücke über den Fluss wurde im Jahr 1932 eröffnet."])
-    report = monitor.score(prompt, "The bridge was opened in 1932. It is long.")
+    given = {"question": "When?", "passages": ["Die Brücke über den Fluss wurde im Jahr 1932 eröffnet."]}
+    report = monitor.check(**given, answer="The bridge was opened in 1932. It is long.")
     assert [s.status for s in report.sentences] == ["unsupported_language"] * 2
 
 
@@ -74,20 +76,23 @@ def test_an_aligner_that_reads_the_language_or_does_not_say_is_asked(languages: 
     monitor.aligner = ScriptedAligner({})
     if languages is not None:
         monitor.aligner.languages = languages
-    prompt = monitor.prompt(question="When?", context=["Die Brücke über den Fluss wurde im Jahr 1932 eröffnet."])
-    report = monitor.score(prompt, "Die Brücke über den Fluss wurde 1932 eröffnet.")
+    given = {"question": "When?", "passages": ["Die Brücke über den Fluss wurde im Jahr 1932 eröffnet."]}
+    report = monitor.check(**given, answer="Die Brücke über den Fluss wurde 1932 eröffnet.")
     assert [s.status for s in report.sentences] == ["scored"]
 
 
 def test_passages_that_are_not_read_are_not_compared_and_what_they_may_support_says_so() -> None:
     german = "Der Turm neben der Brücke wurde im Jahr 1955 von der Stadt an einen Verein verkauft."
     monitor = load_kit("generic")
-    prompt = monitor.prompt(question="When was it opened?", context=[german, PASSAGE])
-    opened, sold = monitor.score(prompt, "The bridge was opened in 1932. The tower was sold in 1955.").sentences
+    given = {"question": "When was it opened?", "passages": [german, PASSAGE]}
+    opened, sold = monitor.check(**given, answer="The bridge was opened in 1932. The tower was sold in 1955.").sentences
     assert (opened.status, opened.verdict, opened.remarks) == ("scored", "supported", ())
     assert opened.evidence is not None and opened.evidence.passage == 1
     assert (sold.verdict, sold.remarks) == ("unsupported", ("no_passage_touches", "passages_not_read"))
-    assert "a passage is in a language that the aligner does not read" in monitor.score(prompt, sold.text).to_html()
+    assert (
+        "a passage is in a language that the aligner does not read"
+        in monitor.check(**given, answer=sold.text).to_html()
+    )
 
 
 @pytest.mark.parametrize(

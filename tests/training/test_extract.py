@@ -190,7 +190,7 @@ def test_a_progress_bar_is_only_for_a_terminal(monitor, capsys):
 
 
 def test_a_batch_without_memory_is_halved_and_said_and_a_response_without_is_left_out(monitor, monkeypatch, caplog):
-    whole = type(monitor).session
+    whole = type(monitor).given_session
 
     def small(self, prompts):
         if len(prompts) > 2:
@@ -201,7 +201,7 @@ def test_a_batch_without_memory_is_halved_and_said_and_a_response_without_is_lef
 
     given = [*records(4), replace(record(4), question="too large")]
     one = measure(monitor, records(4), show_progress=False)
-    monkeypatch.setattr(type(monitor), "session", small)
+    monkeypatch.setattr(type(monitor), "given_session", small)
     found = measure(monitor, given, batch_size=5, show_progress=False)
     np.testing.assert_allclose(found.values, one.values, atol=2e-4, equal_nan=True)
     assert found.records == tuple(given[:4])

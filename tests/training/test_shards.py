@@ -35,13 +35,13 @@ def equal(first, second):
 def count_replays(monkeypatch):
     """Count what is measured: opened sessions, one a batch."""
     opened = []
-    session = Monitor.session
+    session = Monitor.given_session
 
     def counted(self, prompts):
         opened.append([prompt.question for prompt in prompts])
         return session(self, prompts)
 
-    monkeypatch.setattr(Monitor, "session", counted)
+    monkeypatch.setattr(Monitor, "given_session", counted)
     return opened
 
 
@@ -92,7 +92,7 @@ def test_stopped_and_started_again_is_never_stopped(monitor, monkeypatch, tmp_pa
     measured_into(whole, monitor, given, batch_size=2)
     with monkeypatch.context() as patched:
         opened = []
-        session = Monitor.session
+        session = Monitor.given_session
 
         def breaks(self, prompts):
             if len(opened) == stop_after:
@@ -319,3 +319,11 @@ def test_the_command_goes_on_after_a_kill(tmp_path):
     assert [r.id for r in read_parquet(path).records] == [f"r{i}" for i in range(7)]
     assert equal(path, whole)
     assert not folder.exists()
+
+
+def test_refused_sentences_leave_nothing_that_blocks_the_next_run(monitor, tmp_path):
+    given = {"question": "Q?", "context": "It is old.", "sentences": ["It is old. It", "is new."], "labels": [1, 0]}
+    for _ in range(2):
+        with pytest.raises(InputError, match="labelled sentence"):
+            measure_to_parquet(monitor, [given], tmp_path / "x.parquet")
+        assert list(tmp_path.iterdir()) == []

@@ -5,7 +5,6 @@ The network is :class:`~syncheck.aligners.reader.network.ReaderNetwork`.
 
 from __future__ import annotations
 
-import re
 from collections import OrderedDict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -31,6 +30,7 @@ from syncheck.aligners.reader.network import (
 from syncheck.aligners.reader.windows import Part, PassageWindows, chosen_parts
 from syncheck.reading.evidence import EvidenceIndex, split_to_fit
 from syncheck.results.types import Evidence, Support
+from syncheck.text.notation import written_out
 
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
@@ -46,11 +46,6 @@ BATCH_TOKENS, CPU_BATCH_TOKENS = 4096, 1024
 """Largest numbers of tokens that are read at once, on a GPU and on the CPU."""
 
 
-_SIGNS = (
-    (re.compile(r"\s*(?:°\s?[Cc]\b|℃)"), " degrees Celsius"),
-    (re.compile(r"\s*(?:°\s?[Ff]\b|℉)"), " degrees Fahrenheit"),
-    (re.compile(r"(?<=\d)\s*°"), " degrees "),
-)
 _LOADING = Lock()
 
 
@@ -196,19 +191,6 @@ class ReaderAligner(OfNetwork):
     def _ids(self, text: str) -> list[int]:
         ids: list[int] = self._tokenizer.encode(written_out(text), add_special_tokens=False).ids
         return ids
-
-
-def written_out(text: str) -> str:
-    """Replace degree signs by words, since the encoder does not treat the two alike.
-
-    Examples
-    --------
-    >>> written_out("between 2 and 8 °C, at an angle of 45°.")
-    'between 2 and 8 degrees Celsius, at an angle of 45 degrees .'
-    """
-    for sign, words in _SIGNS:
-        text = sign.sub(words, text)
-    return text
 
 
 class _Context:

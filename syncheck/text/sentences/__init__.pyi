@@ -1,5 +1,6 @@
 from .config import SegmenterConfig as SegmenterConfig
 from .boundaries import BoundaryFinder as BoundaryFinder
+from .given_text import TextTokens as TextTokens, ends_of as ends_of
 from .punkt import Punkt as Punkt
 from .rules import ENGLISH_ABBREVIATIONS as ENGLISH_ABBREVIATIONS, SentenceCutter as SentenceCutter
 from .segmenter import (
@@ -7,10 +8,5 @@ from .segmenter import (
     is_checkable as is_checkable,
     segment_given as segment_given,
 )
-from .token_text import (
-    Detokenizer as Detokenizer,
-    in_given as in_given,
-    last_text_token as last_text_token,
-    positions_in as positions_in,
-)
+from .token_text import Detokenizer as Detokenizer, last_text_token as last_text_token
 from .text_segmenter import TextSegmenter as TextSegmenter, spans_of as spans_of

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from syncheck.text.sentences.config import SegmenterConfig
 from syncheck.text.sentences.rules import (
     SentenceCutter,
+    begun_mark,
     ends_cjk_sentence,
     ends_clause,
     ends_heading,
@@ -47,6 +48,9 @@ _LONGEST_MARK = 10
 _WORDS = 2
 """Number of words after a full stop at whose starts Punkt runs: its answer may depend on all of the first word."""
 
+_READ_WORDS = 3
+"""Number of words that Punkt reads: the last, which may go on, the one before, which depends on it, and one more."""
+
 
 class Boundary(NamedTuple):
     """Characters where one sentence ends (``stop``) and the next starts (``after``), with white space between them.
@@ -76,6 +80,10 @@ class BoundaryFinder:
     at the beginning of the word after it. The reverse is not true: a boundary that depends on the rest of the word is
     found later. A boundary must also be followed by ASCII white space, since otherwise a later full stop in the same
     word overrides it.
+
+    For the same reason a word is settled once the word after it is complete, and Punkt is not asked about it again: it
+    reads the last three words alone, so that the work grows with the text and not with its square, however many
+    abbreviations follow each other.
     """
 
     def __init__(self, config: SegmenterConfig) -> None:
@@ -87,11 +95,18 @@ class BoundaryFinder:
         self._seen = 0  # characters looked at
         self._armed = False  # white space and only undecided characters since
         self._words_left = 0  # at whose start Punkt is to run
+        self._terminal = -1  # the last one
+        self._words: tuple[int, ...] = ()  # starts of the last words
+        self._is_between = False  # between words
+        self._word: int | None = None  # start of a word of which only white space is known
+        self._unsettled = 0  # Punkt found no boundary before that is not reported
+        self._begun = (0, 0)  # last bullet of a line of bullets alone, and the end of the white space after it
 
     def restart(self, char: int, *, block: int) -> None:
         """Restart at a character where a sentence starts; ``block`` is as in :class:`Boundary`."""
-        self._tail = self._seen = char
+        self._tail = self._seen = self._unsettled = char
         self._block = block
+        self._terminal, self._begun = -1, (0, 0)
         self._clear()
 
     def fork(self) -> BoundaryFinder:
@@ -108,7 +123,7 @@ class BoundaryFinder:
             at = self._seen
             char = text[at]
             if char.isspace():
-                self._armed = True
+                self._pass_space(at, is_ascii=char in _ASCII_SPACE)
                 self._seen += 1
                 continue
             if self._breaks and not (at and text[at - 1].isalnum()):
@@ -119,8 +134,11 @@ class BoundaryFinder:
                 found += self._end_block(text, stop, at, text_start)
                 if text_start > at:
                     continue
+            if self._is_between:
+                self._words = (*self._words[1 - _READ_WORDS :], at if self._word is None else self._word)
+                self._is_between = False
             if char in _TERMINALS:
-                self._words_left = _WORDS
+                self._words_left, self._terminal = _WORDS, at
             if char not in _UNDECIDED:
                 if self._armed and self._words_left:
                     found += self._ask_punkt(text, at + 1)
@@ -129,13 +147,30 @@ class BoundaryFinder:
         return found + self._boundaries(text, len(text)) if final else found
 
     def _clear(self) -> None:
-        self._armed = False
+        self._armed = self._is_between = False
         self._words_left = 0
+        self._words = ()
+
+    def _pass_space(self, at: int, *, is_ascii: bool) -> None:
+        """Pass over white space, which ends a word of Punkt if it is ASCII, and else may begin one."""
+        if is_ascii:
+            self._armed = self._is_between = True
+            self._word = None
+        elif self._is_between and self._word is None:
+            self._word = at
 
     def _text_start(self, text: str, stop: int, at: int, *, final: bool) -> int | None:
         """Return where the text after the mark of an item begins: ``at`` without a mark, None if not yet decided."""
-        starts_line = self._has_items and (stop == 0 or "\n" in text[stop:at])
-        return item_text_start(text, at, final=final) if starts_line else at
+        if not (self._has_items and (stop == 0 or "\n" in text[stop:at])):
+            return at
+        bullet, seen = self._begun
+        if bullet >= at and not final and seen < len(text) and not text[seen:].strip(" \t"):
+            self._begun = bullet, len(text)
+            return None
+        text_start = item_text_start(text, max(bullet, at), final=final)
+        if text_start is None:
+            self._begun = begun_mark(text, max(bullet, at))
+        return text_start
 
     def _end_block(self, text: str, stop: int, at: int, text_start: int) -> list[Boundary]:
         """Return all boundaries up to ``at`` if a block ends there, and pass over the mark of an item."""
@@ -159,10 +194,12 @@ class BoundaryFinder:
         certain = list(takewhile(lambda boundary: not _ASCII_SPACE.isdisjoint(text[boundary.stop : seen]), found))
         if certain:
             self._tail = certain[-1].after
-        if _TERMINALS.isdisjoint(text[self._tail : seen]):
+        if self._terminal < self._tail:
             self._words_left = 0
         elif len(certain) == len(found):
             self._words_left -= 1
+        if len(self._words) == _READ_WORDS:
+            self._unsettled = self._words[0]
         return certain
 
     def _boundaries(self, text: str, seen: int, *, after: str = "") -> list[Boundary]:
@@ -170,11 +207,7 @@ class BoundaryFinder:
 
         To Punkt, a word is the text between ASCII white space; white space that begins a text belongs to it too.
         """
-        offset = self._tail
-        while 0 < offset < seen and text[offset].isspace():
-            offset += 1
-        while offset > self._block and text[offset - 1] not in _ASCII_SPACE:
-            offset -= 1
+        offset = self._unsettled if self._unsettled > self._tail else self._start(text, seen)
         spans = self._cutter.spans(text[offset:seen] + after)
         found: list[Boundary] = []
         last = self._tail
@@ -183,6 +216,15 @@ class BoundaryFinder:
                 last = offset + start
                 found.append(Boundary(offset + stop, last, self._block, seen))
         return found
+
+    def _start(self, text: str, seen: int) -> int:
+        """Return where Punkt begins to read after a boundary."""
+        offset = self._tail
+        while 0 < offset < seen and text[offset].isspace():
+            offset += 1
+        while offset > self._block and text[offset - 1] not in _ASCII_SPACE:
+            offset -= 1
+        return offset
 
 
 def _after_letters(text: str, at: int) -> int:

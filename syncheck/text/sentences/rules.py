@@ -49,6 +49,7 @@ class SentenceCutter:
         words = "|".join(often_last)
         self._cuts_after_units = bool(always or before_numbers or often_last)
         self._often_last = re.compile(rf"(?<!\w)(?:{words})\.\Z", re.IGNORECASE) if often_last else None
+        self._longest = max(map(len, often_last), default=0) + 2  # with its full stop, and the character before it
 
     def texts(self, text: str) -> list[str]:
         """Return the sentences of a text."""
@@ -58,7 +59,7 @@ class SentenceCutter:
         """Return the sentences of a text as characters, half-open."""
         found: list[tuple[int, int]] = []
         for start, stop in self._cut(text):
-            if found and self._is_one(text[found[-1][0] : found[-1][1]], text[start]):
+            if found and self._is_one(text, *found[-1], text[start]):
                 start = found.pop()[0]
             found.append((start, stop))
         return found
@@ -72,8 +73,11 @@ class SentenceCutter:
                         start = space.end()
             yield start, stop
 
-    def _is_one(self, before: str, letter: str) -> bool:
-        return letter.islower() and self._often_last is not None and self._often_last.search(before) is not None
+    def _is_one(self, text: str, start: int, stop: int, letter: str) -> bool:
+        """Return True if a sentence goes on with this letter."""
+        if self._often_last is None or not letter.islower():
+            return False
+        return self._often_last.search(text[max(start, stop - self._longest) : stop]) is not None
 
 
 CLOSERS = frozenset("\"')]}\u2019\u201d\xbb＂＇）］｝｠〉》」』】〕〗〙〛〞〟｣")
@@ -136,6 +140,7 @@ _NUMERAL = r"(?:\d{1,3}|[ivx]{1,5}|[a-z])"
 _IDEOGRAPHIC = r"[一二三四五六七八九十]{1,3}"  # one to ten
 
 _BEFORE = rf"(?:(?:{_BULLET}|{_HEADING})[ \t]+)*"  # as in "- 1. " and "## 1. "
+_BULLETS = re.compile(rf"(?:({_BULLET}|{_HEADING})[ \t]+)+")
 _MARK = re.compile(
     rf"""{_BEFORE}(?:
         (?: {_BULLET} | {_HEADING} | {_NUMERAL}[.)] | [A-Z]\) | \((?:{_NUMERAL}|[A-Z])\) )\s
@@ -182,3 +187,13 @@ def item_text_start(text: str, at: int, *, final: bool) -> int | None:
         return None
     mark = _MARK.match(text, at)
     return mark.end() if mark else at
+
+
+def begun_mark(text: str, at: int) -> tuple[int, int]:
+    """Return the last bullet from ``at`` on that only bullets come before, and the end of the white space after it.
+
+    Whether there is a mark, and where its text begins, can be asked there as well as at ``at``. Without a bullet that
+    white space follows, both are ``at``.
+    """
+    bullets = _BULLETS.match(text, at)
+    return (bullets.start(1), bullets.end()) if bullets else (at, at)

@@ -115,7 +115,8 @@ class IncrementalSegmenter:
     def _cut(self) -> SentenceSpan:
         """Close the open sentence after the last token within the limit that has text; no character is divided."""
         limit = self._token_start + self._max_tokens
-        with_text = [t for t, (a, b) in enumerate(self._char_spans) if t >= self._token_start and b > a]
+        opened = range(self._token_start, len(self._char_spans))
+        with_text = [t for t in opened if self._char_spans[t][0] < self._char_spans[t][1]]
         last = max((t for t in with_text if t < limit), default=with_text[0])
         cut = self._char_spans[last][1]
         span = self._close(cut, last + 1, truncated=True)

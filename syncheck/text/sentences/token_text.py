@@ -7,13 +7,10 @@ in the earlier. A token without text goes with the next token that has text and 
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from syncheck.base.errors import PromptError
 from syncheck.results.types import SentenceSpan
 
 if TYPE_CHECKING:
@@ -33,17 +30,18 @@ class Detokenizer:
 
     At each step, a window of the last ids is decoded and compared with its earlier text, as in
     ``tokenizers.decoders.DecodeStream``, which however raises on bytes that are not UTF-8 and works only with fast
-    tokenizers. A character is held back while the text ends in U+FFFD, the mark of unfinished bytes.
+    tokenizers. A character is held back while the text ends in U+FFFD, the mark of unfinished bytes. Special tokens
+    have no text, unless ``special`` is true.
     """
 
-    def __init__(self, tokenizer: PreTrainedTokenizerBase, prompt_ids: Sequence[int]) -> None:
-        self._decode = _decoder(tokenizer)
+    def __init__(self, tokenizer: PreTrainedTokenizerBase, prompt_ids: Sequence[int], *, special: bool = False) -> None:
+        self._decode = _decoder(tokenizer, skip=not special)
         self._ids = self._seed(prompt_ids)
         self._given = len(self._ids)  # ids whose text has been handed out
         self._prefix = self._decode(self._ids).rstrip(_UNFINISHED)  # their text
 
     def push(self, token_id: int) -> str:
-        """Return the text that this token completes; empty for special tokens and unfinished characters."""
+        """Return the text that this token completes; empty for unfinished characters, and mostly for special tokens."""
         self._ids.append(token_id)
         text = self._decode(self._ids)
         return "" if text.endswith(_UNFINISHED) else self._hand_out(text)
@@ -73,11 +71,12 @@ class Detokenizer:
         return new
 
 
-def _decoder(tokenizer: PreTrainedTokenizerBase) -> Callable[[list[int]], str]:
+def _decoder(tokenizer: PreTrainedTokenizerBase, *, skip: bool) -> Callable[[list[int]], str]:
     if tokenizer.is_fast:
         backend = tokenizer.backend_tokenizer
-        return lambda ids: str(backend.decode(ids, skip_special_tokens=True))
-    return lambda ids: str(tokenizer.decode(ids, skip_special_tokens=True, clean_up_tokenization_spaces=False))
+        return lambda ids: str(backend.decode(ids, skip_special_tokens=skip))
+    exact = {"clean_up_tokenization_spaces": False, "spaces_between_special_tokens": False}
+    return lambda ids: str(tokenizer.decode(ids, skip_special_tokens=skip, **exact))
 
 
 CharSpan = tuple[int, int]
@@ -88,17 +87,14 @@ def first_token_from(start: int, text: str, char_spans: Sequence[CharSpan], *, l
 
     ``char_spans`` has the characters of each token in the text so far; the last one must reach ``start``.
     """
-    first = len(char_spans)
-    for token in range(len(char_spans) - 1, lowest - 1, -1):
-        begin, end = char_spans[token]
-        if begin == end:
-            continue
-        if end <= start or text[begin:start].strip():
-            break
-        first = token
-    while first > lowest and first < len(char_spans) and char_spans[first - 1][0] == char_spans[first - 1][1]:
+    count = len(char_spans)
+    first = bisect_right(char_spans, start, lo=min(lowest, count), key=lambda chars: chars[1])
+    if first < count and text[char_spans[first][0] : start].strip():
+        first += 1
+    has_text = next((token for token in range(first, count) if char_spans[token][0] < char_spans[token][1]), count)
+    while has_text < count and first > lowest and char_spans[first - 1][0] == char_spans[first - 1][1]:
         first -= 1
-    return first
+    return first if has_text < count else count
 
 
 def last_text_token(span: SentenceSpan, char_spans: Sequence[CharSpan]) -> int:
@@ -116,42 +112,3 @@ def visible(text: str, start: int, stop: int) -> tuple[int, int]:
     """Return the span without white space at its ends; empty, at ``start``, if it has only white space."""
     inner = text[start:stop].rstrip()
     return start + (len(inner) - len(inner.lstrip())), start + len(inner)
-
-
-def positions_in(
-    given: str, decoded: str, char_spans: Sequence[CharSpan], offsets: Sequence[CharSpan] | None
-) -> list[int]:
-    """Return the position in ``given`` of each character of ``decoded``, the text of its tokens, and of its end.
-
-    The texts differ if a tokenizer puts a space before the first word (Llama-2) or rewrites characters (NFC in Qwen's).
-    Positions do not decrease, begin at 0, and end at the end of ``given``. ``char_spans`` and ``offsets`` have the
-    characters of each token in ``decoded`` and in ``given``. Without offsets, texts that differ by more than a first
-    space raise PromptError.
-    """
-    if decoded == given:
-        return list(range(len(given) + 1))
-    if decoded == " " + given:
-        return [0, *range(len(given) + 1)]
-    if offsets is None:
-        at = next((i for i, (a, b) in enumerate(zip(given, decoded, strict=False)) if a != b), len(given))
-        raise PromptError(
-            f"the tokens of the response must decode to it; found that from character {at} on {given[at : at + 20]!r} "
-            f"became {decoded[at : at + 20]!r}, and this tokenizer cannot locate the change. Pass response_token_ids, "
-            "or a fast tokenizer"
-        )
-    positions = [0] * len(decoded)
-    for (start, stop), (first, last) in zip(char_spans, offsets, strict=True):
-        added = _leading_spaces(decoded[start:stop]) - _leading_spaces(given[first:last])
-        for k in range(start, stop):
-            positions[k] = min(first + max(k - start - max(added, 0), 0), last)
-    return [0, *list(accumulate(positions, max))[1:], len(given)] if decoded else [len(given)]
-
-
-def in_given(given: str, positions: Sequence[int], spans: Sequence[SentenceSpan]) -> list[SentenceSpan]:
-    """Return sentences with their characters counted in ``given``."""
-    bounds = (visible(given, positions[span.start], positions[span.end]) for span in spans)
-    return [replace(span, start=start, end=stop) for span, (start, stop) in zip(spans, bounds, strict=True)]
-
-
-def _leading_spaces(text: str) -> int:
-    return len(text) - len(text.lstrip(" "))

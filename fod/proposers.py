@@ -1,0 +1,177 @@
+"""Proposals of the next sentence, greedy or sampled, from a monitored session."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+import torch
+from torch import Tensor
+
+from fod.config import DecoderConfig, FODConfig
+from fod.token_choice import likeliest, sample_nucleus
+from fod.types import Beam, Candidate, CandidateStop, Handle
+from fod.wording import altered_names
+from syncheck import Report
+from syncheck.decoding import Adjust, GenerationSetup, PromptLookup, ScoredAnswer, ScoredSession, Transcript, take_step
+from syncheck.results.types import SentenceSignals
+
+C = TypeVar("C", bound=DecoderConfig)
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """Candidate as it was measured, with the text of it alone or of the whole answer up to its end."""
+
+    signals: Sequence[SentenceSignals]
+    transcript: Transcript
+    token_ids: tuple[int, ...]
+    end_token: int | None
+
+
+class SessionProposer(Generic[C]):
+    """Base of proposers that write with a monitored session; :class:`SentenceProposer` documents the parameters."""
+
+    def __init__(
+        self,
+        watched: ScoredSession,
+        plan: GenerationSetup,
+        config: C,
+        *,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        self._watched = watched
+        self._decoding = watched.decoding
+        self._sources = (watched.scorer.prompt.question, *watched.scorer.prompt.passages)
+        self._plan = plan
+        self._config = config
+        self._generator = generator
+        self._lookup = PromptLookup(watched.scorer.prompt.with_context_ids, longest=config.lookup)
+        self._round = 0
+        self._stops: list[CandidateStop | None] = []
+        self._written: dict[Handle, Written] = {}
+        self.sampled_tokens = 0
+
+    def response_ids(self, beam: Beam) -> list[int]:
+        """Return the tokens of an answer, with the end-of-text token that ended it."""
+        end = self._written[beam.handles[-1]].end_token if beam.handles else None
+        return [*beam.token_ids, *(() if end is None else (end,))]
+
+    def _step(
+        self,
+        choose: Callable[[Tensor], Tensor],
+        *,
+        one_sentence: bool,
+        adjust: Adjust | None = None,
+    ) -> None:
+        running = self._decoding.running
+        self._read_ahead(running)
+        step = take_step(self._decoding, self._plan, choose, rows=running, one_sentence=one_sentence, adjust=adjust)
+        for index in running:
+            stop, row = step.stops[index], self._decoding.rows[index]
+            if stop is not None:
+                self._stops[index] = "length" if stop == "criteria" or stop == "window" else stop
+            self.sampled_tokens += stop != "end_of_text" and not (one_sentence and stop is None and row.closed)
+
+    def _read_ahead(self, running: Sequence[int]) -> None:
+        """Draft the next tokens of a row that runs alone, no more than it may still have."""
+        if len(running) == 1:
+            left = self._plan.config.max_length - self._decoding.sequences(running[0]).shape[1]
+            self._decoding.draft(self._lookup.draft(self._decoding.rows[running[0]].token_ids)[:left])
+
+    def _sampled(self, scores: Tensor) -> Tensor:
+        config = self._config
+        return sample_nucleus(scores, temperature=config.temperature, top_p=config.top_p, generator=self._generator)
+
+    def _new_tokens(self, index: int) -> tuple[int, ...]:
+        row = self._decoding.rows[index]
+        return tuple(row.token_ids[row.start : row.start + row.measured_tokens])
+
+    def _altered(self, text: str) -> tuple[str, ...]:
+        return tuple(altered_names(text, self._sources)) if self._config.exact_names else ()
+
+
+class SentenceProposer(SessionProposer[FODConfig]):
+    """Continues beams sentence by sentence in a monitored session; the ``propose`` of :func:`fod.search`.
+
+    Parameters
+    ----------
+    watched
+        An open session with one row, in which nothing has been decoded.
+    plan
+        The arguments of ``generate``, which greedy proposals follow.
+    config
+        Parameters of the sampling in stage 2.
+    generator
+        Source of randomness; None uses torch's global one.
+
+    Attributes
+    ----------
+    sampled_tokens : int
+        Number of tokens decoded so far, including those that were discarded.
+    """
+
+    def __call__(self, beams: Sequence[Beam], *, samples: int | None, waiting: Sequence[Beam] = ()) -> list[Candidate]:
+        """Propose sentences; see :class:`fod.Propose`."""
+        self._written = {handle: self._written[handle] for beam in (*beams, *waiting) for handle in beam.handles}
+        self._go_to(beams, samples)
+        each = samples or 1
+        choose = likeliest if samples is None and not self._config.sample_first else self._sampled
+        while not self._decoding.complete():
+            self._step(choose, one_sentence=samples is not None)
+        since = time.perf_counter()
+        measured = self._decoding.measure()
+        rows = self._without_repeats(each)
+        scored = self._watched.scorer.answers(
+            [measured[row] for row in rows], earlier=[beams[row // each].sentences for row in rows], since=since
+        )
+        candidates = []
+        for row, sentences in zip(rows, scored, strict=True):
+            handle = (self._round, row)
+            transcript, parent = self._transcript(row), row // each
+            tokens, text = self._new_tokens(row), transcript.text[len(beams[parent].text) :]
+            self._written[handle] = Written(measured[row], transcript, tokens, self._decoding.rows[row].end_token)
+            stop, altered = self._stops[row], self._altered(text)
+            candidates.append(Candidate(parent, tuple(sentences), tokens, stop, handle, text, altered=altered))
+        return candidates
+
+    def report(self, beam: Beam, *, stop: str, seconds: float) -> Report:
+        """Return the report of a beam of the last call, from the signals kept when its sentences were scored."""
+        written = [self._written[handle] for handle in beam.handles]
+        signals = [sentence for part in written for sentence in part.signals]
+        transcript = written[-1].transcript if written else Transcript("", ())
+        answer = ScoredAnswer(self._watched.scorer)
+        answer.keep(signals, beam.sentences)
+        return answer.report(transcript, stop=stop, seconds=seconds)
+
+    def _go_to(self, beams: Sequence[Beam], samples: int | None) -> None:
+        """Bring the session's rows to the ends of the beams."""
+        current = [beam.handles[-1] for beam in beams if beam.handles and beam.handles[-1][0] == self._round]
+        if self._round and samples is None:
+            self._decoding.advance()
+        elif self._round:
+            each = range(samples or 1)
+            if current:
+                self._decoding.select([row for _, row in current for _ in each])
+            else:  # nothing of the last round is kept: backtrack to where it began
+                self._decoding.select([0 for _ in each], keep_sentences=False)
+        self._round += 1
+        self._stops = [None] * len(self._decoding.rows)
+
+    def _without_repeats(self, each: int) -> list[int]:
+        seen: set[tuple[int, tuple[int, ...], CandidateStop | None]] = set()
+        rows = []
+        for row in range(len(self._decoding.rows)):
+            key = (row // each, self._new_tokens(row), self._stops[row])
+            if key not in seen:
+                seen.add(key)
+                rows.append(row)
+        return rows
+
+    def _transcript(self, index: int) -> Transcript:
+        row = self._decoding.rows[index]
+        tokens = row.start + row.measured_tokens
+        spans = row.char_spans[:tokens]
+        return Transcript(row.text[: spans[-1][1]] if spans else "", spans)

@@ -1,0 +1,155 @@
+"""Repair: rewrites or hides greedy sentences that fail, as a function of a callable that proposes them; its trace."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Generator
+from difflib import SequenceMatcher
+from typing import Protocol
+
+from fod.config import RepairConfig
+from fod.search import may_stay, passes
+from fod.thresholds import Thresholds
+from fod.types import Beam, Candidate, Progress, Round, SearchResult
+from syncheck import SentenceScore
+from syncheck.results import TraceNode
+
+NEARLY = 0.9
+"""Share of words that match in order from which one sentence counts as a repeat of another."""
+
+
+class ProposeBranches(Protocol):
+    """Protocol: proposes the next sentence of an answer, and others in its place."""
+
+    def greedy(self, beam: Beam) -> Candidate:
+        """Propose the next sentence of an answer: that of the last call plus one of its candidates, shown or hidden."""
+        ...
+
+    def branches(self, beam: Beam) -> list[Candidate]:
+        """Propose sentences in place of the last greedy one; called at most once after each :meth:`greedy`."""
+        ...
+
+
+def repair(
+    propose: ProposeBranches, config: RepairConfig, thresholds: Thresholds
+) -> Generator[Progress, None, SearchResult]:
+    """Decode greedily; repair a sentence below tau_1 by branching, or hide it and continue after it.
+
+    Parameters
+    ----------
+    propose
+        Source of sentences.
+    config
+        Limits, and the action when nothing passes: with ``on_exhausted="annotate"`` the greedy sentence is kept and
+        marked.
+    thresholds
+        The scores in [0, 1] that greedy sentences (``backtrack``) and branches (``prune``) of the answer must reach.
+
+    Yields
+    ------
+    Progress
+        After each sentence, and before a sentence is replaced, hidden or marked.
+
+    Returns
+    -------
+    SearchResult
+        With a round for each sentence: the greedy one, then its branches.
+
+    Notes
+    -----
+    A sentence passes if it reaches its threshold, has no altered name (``config.exact_names``), which the monitor's
+    signals often miss, since most of the word is copied, and does not open with a pronoun whose noun is hidden
+    (``config.clear_pronouns``). Branches have a threshold of their own, as samples have in the search: several are
+    tried, so a wrong one has more chances to pass. Of the branches that pass and do not nearly repeat a sentence of the
+    answer, the one with the highest probability given the context is taken; one that cuts the sentence short
+    (``config.cuts``) only if no other passes. If there is none, the greedy sentence is hidden: the model continues
+    after it, and the answer leaves it out. So is one whose tokens are less likely than ``config.repair_from``, without
+    a try. After ``config.max_skips`` hidden sentences, or if the text has ended with the failing one, the answer ends.
+    """
+    beam, annotate = Beam(), config.on_exhausted == "annotate"
+    tau_1 = thresholds.backtrack
+    tau_2 = tau_1 if thresholds.prune is None else thresholds.prune
+    dropped: tuple[SentenceScore, ...] = ()
+    rounds: list[Round] = []
+    while len(beam.sentences) < config.max_sentences:
+        written = propose.greedy(beam)
+        candidates, passed = [written], [written]
+        is_over = False
+        if may_stay(written, tau_1):
+            beam = beam.extended(written)
+        else:
+            is_low = not all(passes(s, tau_1) for s in written.sentences)
+            yield Progress((beam,), beam.extended(written), "below the threshold" if is_low else written.fault)
+            found = [] if _is_guessed(written, config) else propose.branches(beam)
+            candidates += found
+            passed = [c for c in found if c.sentences and may_stay(c, tau_2) and not _repeats(c, beam)]
+            if passed:
+                dropped += written.sentences
+                beam = beam.extended(max(passed, key=lambda c: (not c.is_cut, c.log_prob)))
+            elif annotate and written.stop != "not_finite":
+                failing = [s for s in written.sentences if written.fault or not passes(s, tau_1)]
+                beam = beam.extended(written, failing=failing)
+            else:
+                dropped += written.sentences
+                is_over = written.stop is not None or len(beam.skipped) >= config.max_skips
+                beam = beam if is_over else beam.hiding(written)
+        rounds.append(Round(tuple(candidates), tuple(passed), (beam,)))
+        yield Progress((beam,))
+        if is_over or beam.stop is not None:
+            return SearchResult(beam, beam.stop or "nothing_passed", bool(dropped), dropped, tuple(rounds))
+    return SearchResult(beam, "max_sentences", bool(dropped), dropped, tuple(rounds))
+
+
+def repair_trace_of(result: SearchResult, thresholds: Thresholds) -> tuple[TraceNode, ...]:
+    """Draw a repaired answer as a tree: a chain through repaired and hidden sentences, each beside its branches.
+
+    ``thresholds`` are those of the repair, which the reasons in the tree name.
+    """
+    after: tuple[TraceNode, ...] = ()
+    for step in reversed(result.rounds):
+        after = tuple(
+            _node(candidate, step, result, thresholds, place > 0, after)
+            for place, candidate in enumerate(step.candidates)
+        )
+    return after
+
+
+def _node(
+    candidate: Candidate,
+    step: Round,
+    result: SearchResult,
+    thresholds: Thresholds,
+    is_branch: bool,
+    after: tuple[TraceNode, ...],
+) -> TraceNode:
+    text = " ".join(sentence.text for sentence in candidate.sentences)
+    how = "a branch" if is_branch else "greedy"
+    threshold = f"τ₂ is {thresholds.prune:.2f}" if is_branch else f"τ₁ is {thresholds.backtrack:.2f}"
+    if candidate.fault and all(passes(s, thresholds.backtrack) for s in candidate.sentences):
+        threshold = candidate.fault
+    if candidate.handle in result.beam.skipped:
+        return TraceNode(text, candidate.lowest, "skipped", f"hidden: {threshold}, and no branch passed", after)
+    passed = candidate in step.passed
+    if candidate.handle in result.beam.handles:
+        if passed:
+            return TraceNode(text, candidate.lowest, "answer", how, after)
+        return TraceNode(text, candidate.lowest, "marked", f"in the answer, marked: {threshold}", after)
+    if passed:
+        return TraceNode(text, candidate.lowest, "outranked", "passed, but another branch was likelier")
+    return TraceNode(text, candidate.lowest, "pruned" if is_branch else "taken_back", f"{how}, {threshold}")
+
+
+def _is_guessed(written: Candidate, config: RepairConfig) -> bool:
+    """Return True if the model was so uncertain throughout a sentence that its runner-up tokens would help no more."""
+    return math.exp(written.log_prob / max(len(written.token_ids), 1)) < config.repair_from
+
+
+def is_near_repeat(text: str, other: str) -> bool:
+    """Return True if at least 90 % of the words of two sentences match in order, whatever their case."""
+    one, two = (re.findall(r"\w+", sentence.lower()) for sentence in (text, other))
+    return SequenceMatcher(None, one, two, autojunk=False).ratio() >= NEARLY
+
+
+def _repeats(candidate: Candidate, beam: Beam) -> bool:
+    return any(is_near_repeat(new.text, old.text) for new in candidate.sentences for old in beam.sentences)

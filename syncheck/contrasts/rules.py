@@ -1,0 +1,329 @@
+"""Rules of contrasts: each compares the facts of a sentence with those of a chunk, and yields what differs, in words.
+
+A new rule is a function ``(claim, chunk, sides)`` that yields differences, and an entry of :data:`RULES`; its line in
+the ledger (``syncheck/assets/contrasts/ledger.txt``) says beside which verdicts of the reader it speaks.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+from difflib import SequenceMatcher
+from itertools import combinations, pairwise
+from math import isclose
+
+from syncheck.contrasts.facts import Fact, facts_of, quantity_facts
+from syncheck.contrasts.inflection import IRREGULAR
+from syncheck.contrasts.opposites import CONVERSE, EXCLUSIVE, OPPOSITES, TRADE
+from syncheck.contrasts.parsing import ParsedText
+from syncheck.contrasts.quantities import Quantity, agree, are_comparable
+from syncheck.contrasts.words import CLASSES, SYMBOLS
+from syncheck.results.types import ContrastKind
+
+HELD = 0.6
+"""Share of a sentence's other content stems that a chunk must have to contradict it."""
+NEARLY_HELD = 0.75
+"""The same where the sentence differs from the chunk by no word but a negator."""
+REPEATED = 0.8
+"""Share of a sentence's other words that a chunk must have in the same order, so that another number stands out."""
+ELSEWHERE = 0.34
+"""Share of a sentence's other stems from which a chunk that has its value may be what it is about."""
+MOST_COUNTED = 144
+"""Largest product of two numbers that may be a count, as of "two rows of six"."""
+ANSWERED = re.compile(r"\?\s+(Yes|No)\b")
+"""End of a question with its answer."""
+REACH = 4
+"""Number of words beside a verb, a negator or a bound that belong to it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One difference; a side without a word for it is ``""``."""
+
+    kind: ContrastKind
+    sentence: str
+    evidence: str
+    rule: str = field(default="", compare=False)
+    """Name of the rule that found it."""
+
+
+Rule = Callable[[ParsedText, ParsedText, Sequence[ParsedText]], Iterator[Difference]]
+
+
+def numbers(claim: ParsedText, chunk: ParsedText, sides: Sequence[ParsedText]) -> Iterator[Difference]:
+    """Find quantities that no chunk has, in a sentence that repeats a chunk with another quantity."""
+    if not claim.quantities or not chunk.quantities or _repeated(claim, chunk) < REPEATED:
+        return
+    for fact, one, same, rivals in _compared(claim, chunk):
+        own = {claim.tokens[place].stem for place in fact.span}
+        near = [rival for rival in rivals if _beside(claim, fact) & _beside(chunk, rival)]
+        if not near or same or _is_elsewhere(claim, one, own, chunk, sides) or _is_computed(claim, one, chunk):
+            continue
+        yield _differ(claim, fact, chunk, max(near, key=lambda rival: rival.about(fact.stems)))
+
+
+def crossed_numbers(claim: ParsedText, chunk: ParsedText, sides: Sequence[ParsedText]) -> Iterator[Difference]:
+    """Find quantities that a chunk states of another thing than the sentence does."""
+    del sides
+    for fact, _, same, rivals in _compared(claim, chunk):
+        rival = max(rivals, key=lambda rival: rival.about(fact.stems), default=None)
+        own = {claim.tokens[place].stem for place in fact.span}
+        if rival is None or not same or claim.held_by(chunk, own) < HELD:
+            continue
+        nearest = max(same, key=lambda other: other.about(fact.stems))
+        is_told = rival.quantity is not None and any(agree(other, rival.quantity) for other in claim.quantities)
+        if not is_told and nearest.subject and _is_closer(fact.stems, rival, nearest):
+            yield _differ(claim, fact, chunk, rival)
+
+
+def _compared(claim: ParsedText, chunk: ParsedText) -> Iterator[tuple[Fact, Quantity, list[Fact], list[Fact]]]:
+    """Yield the facts of a sentence that have a quantity, with those of a chunk that agree, and that may not."""
+    for one in claim.quantities:
+        mates = [other for other in claim.quantities if other is one or are_comparable(one, other)]
+        theirs = [other for other in chunk.quantities if are_comparable(one, other) or agree(one, other)]
+        facts = quantity_facts(chunk, theirs)
+        same = [fact for fact in facts if fact.quantity is not None and agree(one, fact.quantity)]
+        fact = next(fact for fact in quantity_facts(claim, mates) if fact.quantity is one)
+        yield fact, one, same, [other for other in facts if other not in same]
+
+
+def _is_closer(said: frozenset[str], rival: Fact, nearest: Fact) -> bool:
+    """Return True if a sentence has more of the words that one fact has alone than of another's."""
+    return len(said & (rival.subject - nearest.subject)) > len(said & (nearest.subject - rival.subject))
+
+
+def _repeated(claim: ParsedText, chunk: ParsedText) -> float:
+    """Return the share of a sentence's words, but for quantities, that a chunk has in the same order."""
+    ours, theirs = (
+        [side.tokens[n].stem for n in range(len(side.tokens)) if n not in side.quantity_places]
+        for side in (claim, chunk)
+    )
+    blocks = SequenceMatcher(None, ours, theirs, autojunk=False).get_matching_blocks()
+    return sum(block.size for block in blocks) / len(ours) if ours else 0.0
+
+
+def _beside(side: ParsedText, fact: Fact) -> frozenset[tuple[int, str]]:
+    """Return the word before a value (-1) and that after it (1), "" at an end."""
+    around = ((-1, fact.first - 1), (1, fact.last + 1))
+    return frozenset((step, side.tokens[n].stem if 0 <= n < len(side.tokens) else "") for step, n in around)
+
+
+def _is_elsewhere(
+    claim: ParsedText, one: Quantity, own: AbstractSet[str], chunk: ParsedText, sides: Sequence[ParsedText]
+) -> bool:
+    others = (side for side in sides if side is not chunk and claim.held_by(side, own) >= ELSEWHERE)
+    return any(agree(one, quantity) for side in others for quantity in side.quantities)
+
+
+def _is_computed(claim: ParsedText, one: Quantity, chunk: ParsedText) -> bool:
+    """Return True if a number may follow from others: by a fraction or product, or in other words by a sum."""
+    others = {q.number for q in (*chunk.quantities, *claim.quantities) if q is not one}
+    pairs = list(combinations(others, 2))
+    made = [a * b for a, b in pairs if a * b <= MOST_COUNTED]
+    if not CLASSES["fractions"].isdisjoint(chunk.words | claim.words):
+        made += [value * share for value in others for share in (1 / 2, 1 / 3, 2 / 3, 1 / 4, 3 / 4, 2)]
+        made += [a * b / 100 for a, b in pairs]
+    if not claim.content - {claim.tokens[place].stem for place in range(one.first, one.last + 1)} <= chunk.stems:
+        made += [m for a, b in pairs for m in (a + b, abs(a - b), a * b)]
+        is_later = not CLASSES["later"].isdisjoint(chunk.words) and one.kind == "year"
+        return is_later or any(isclose(one.number, m, rel_tol=1e-3) for m in made)
+    return any(isclose(one.number, m, rel_tol=1e-3) for m in made)
+
+
+def _differ(claim: ParsedText, fact: Fact, chunk: ParsedText, rival: Fact) -> Difference:
+    """Name the words that differ: bounds or units of equal numbers, or else numbers."""
+    ours, theirs = fact.quantity, rival.quantity
+    if ours is None or theirs is None:
+        raise TypeError("expected facts with quantities; found one without")
+    both = claim.written(ours.first, ours.stop - 1), chunk.written(theirs.first, theirs.stop - 1)
+    bounds, units = ((of(claim, ours), of(chunk, theirs)) for of in (_bound_of, _unit_of))
+    if ours.number == theirs.number and all(bounds) and bounds[0] != bounds[1]:
+        return Difference("comparison", *bounds)
+    if ours.number == theirs.number and all(units) and units[0] != units[1]:
+        return Difference("unit", *units)
+    if "date" in (ours.kind, theirs.kind):
+        both = claim.written(ours.first, ours.last), chunk.written(theirs.first, theirs.last)
+    return Difference("number", *both)
+
+
+def _bound_of(side: ParsedText, one: Quantity) -> str:
+    """Return the words of a bound before a number, such as "at least"."""
+    first = side.bound_start(one)
+    return side.written(first, one.first - 1) if first < one.first else ""
+
+
+def _unit_of(side: ParsedText, one: Quantity) -> str:
+    """Return the unit, the half of the day or the sign of a quantity."""
+    if one.last >= one.stop:
+        return side.written(one.stop, one.last)
+    return side.tokens[one.first].text if side.tokens[one.first].text in SYMBOLS else ""
+
+
+def opposites(claim: ParsedText, chunk: ParsedText, sides: Sequence[ParsedText]) -> Iterator[Difference]:
+    """Find words in whose place the evidence has their opposite, where neither or both are denied."""
+    del sides
+    for place, token in enumerate(claim.tokens):
+        if token.name or place in claim.quantity_places or token.word in TRADE | CONVERSE:
+            continue
+        for kind, others in OPPOSITES.get(token.word, ()):
+            if others & claim.words or others.isdisjoint(chunk.words):
+                continue
+            rival = _opposite(claim, place, chunk, others)
+            if rival is not None and not (kind == "quantifier" and _is_relative(claim, place, chunk, rival)):
+                yield Difference(kind, token.text, chunk.tokens[rival.first].text)
+                break
+
+
+def _opposite(claim: ParsedText, place: int, chunk: ParsedText, others: frozenset[str]) -> Fact | None:
+    """Return the fact of a chunk that has the opposite of a word, said of the same, if there is one."""
+    token = claim.tokens[place]
+    rest = claim.content - {token.stem}
+    if _clouds(claim, chunk) or "than" in claim.words & chunk.words or len(rest) < 2:
+        return None
+    if claim.held_by(chunk, {token.stem}) < HELD or ("if" in claim.words and claim.negators != chunk.negators):
+        return None
+    own = {pair for _, pair in OPPOSITES[token.word]}
+    either = [
+        range(n, n + 1)
+        for n, t in enumerate(chunk.tokens)
+        if not t.name and (t.word in others or t.stem == token.stem or own & {p for _, p in OPPOSITES.get(t.word, ())})
+    ]
+    facts, (fact,) = facts_of(chunk, either), facts_of(claim, [range(place, place + 1)])
+    rivals = [other for other in facts if chunk.tokens[other.first].word in others]
+    same = [other for other in facts if other not in rivals]
+    rival = max(rivals, key=lambda other: other.about(fact.stems), default=None)
+    if rival is None or rival.denied != fact.denied or (others in EXCLUSIVE and (same or fact.denied)):
+        return None
+    if any(abs(other.first - rival.first) == 2 for other in same):  # "the opening and closing galas"
+        return None
+    if same:
+        return rival if _is_closer(fact.stems, rival, max(same, key=lambda f: f.about(fact.stems))) else None
+    return rival if rival.about(fact.stems) >= 1 else None
+
+
+def _is_relative(claim: ParsedText, place: int, chunk: ParsedText, rival: Fact) -> bool:
+    """Return True for "almost all", and for "may not" beside "must not", which do not exclude each other."""
+    before = {side.tokens[n - 1].word for side, n in ((claim, place), (chunk, rival.first)) if n}
+    return rival.denied or not before.isdisjoint(("not", *CLASSES["about"]))
+
+
+def _clouds(claim: ParsedText, chunk: ParsedText) -> bool:
+    """Return True if one side has a condition, an exception or the like that the other lacks."""
+    return bool((claim.words ^ chunk.words) & CLASSES["clouding"])
+
+
+def negations(claim: ParsedText, chunk: ParsedText, sides: Sequence[ParsedText]) -> Iterator[Difference]:
+    """Find statements that only one side denies."""
+    del sides
+    ours, theirs = claim.negators, chunk.negators
+    if bool(ours) == bool(theirs) or max(len(ours), len(theirs)) > 1 or _clouds(claim, chunk):
+        return
+    denier, other, place = (claim, chunk, ours[0]) if ours else (chunk, claim, theirs[0])
+    head = next((token for token in denier.tokens[place + 1 : place + REACH + 1] if token.content), None)
+    said = {denier.tokens[n].stem for n in denier.parts[denier.part_of[place]] if denier.tokens[n].content}
+    is_told = min(claim.held_by(chunk), len(said & other.content) / max(1, len(said))) >= NEARLY_HELD
+    if head is None or head.stem not in other.stems or len(denier.places[head.stem]) > 1 or not is_told:
+        return
+    is_counted_alike = {q.low for q in claim.quantities} <= {q.low for q in chunk.quantities}
+    turned = (pair for token in denier.tokens for _, pair in OPPOSITES.get(token.word, ()))
+    if len(claim.content) > 1 and is_counted_alike and all(pair.isdisjoint(other.words) for pair in turned):
+        words = denier.tokens[place].text
+        yield Difference("negation", words if ours else "", "" if ours else words)
+
+
+def answers(claim: ParsedText, chunk: ParsedText, sides: Sequence[ParsedText]) -> Iterator[Difference]:
+    """Find statements that the answer to a question denies: "Is parking free? No."."""
+    del sides
+    found = ANSWERED.search(chunk.text)
+    if found is None:
+        return
+    asked = [token for token in chunk.tokens if token.start < found.start()]
+    is_asked = len(claim.content & {token.stem for token in asked}) >= NEARLY_HELD * len(claim.content)
+    is_told = is_asked and all(token.stem in claim.stems for token in asked if token.content)
+    denied_in_it = any(chunk.tokens[place] in asked for place in chunk.negators)
+    is_turned = bool(claim.negators) != denied_in_it
+    if is_told and is_turned == (found[1] == "Yes") and not _clouds(claim, chunk):
+        yield Difference("negation", claim.tokens[claim.negators[0]].text if claim.negators else "", found[1])
+
+
+def exchanged(claim: ParsedText, chunk: ParsedText, sides: Sequence[ParsedText]) -> Iterator[Difference]:
+    """Find a verb or comparative whose two sides have changed places."""
+    del sides
+    if len(claim.negators) != len(chunk.negators):
+        return
+    for place, token in enumerate(claim.tokens):
+        if not token.content or token.name or not _may_join(token.word):
+            continue
+        ours = _sides_of(claim, place)
+        found = [(other, _sides_of(chunk, other)) for other in chunk.places.get(token.stem, ())]
+        if not all(ours) or any(_overlap(ours, theirs) for _, theirs in found):
+            continue
+        for other, (left, right) in found:
+            if _overlap(ours, (right, left)):
+                yield Difference("order", _around(claim, place), _around(chunk, other))
+                return
+
+
+_Sides = tuple[frozenset[str], frozenset[str]]
+
+
+def _may_join(word: str) -> bool:
+    """Return True for words that look like a verb or a comparative with two sides."""
+    return word not in CLASSES["symmetric"] and (word in IRREGULAR or word.endswith(("ed", "s", "er", "ing")))
+
+
+def _overlap(ours: _Sides, theirs: _Sides) -> bool:
+    """Return True if what tells the two sides apart is on the same sides of both."""
+    left, right = ours[0] - ours[1], ours[1] - ours[0]
+    other_left, other_right = theirs[0] - theirs[1], theirs[1] - theirs[0]
+    return bool(left & other_left) and bool(right & other_right)
+
+
+def _sides_of(side: ParsedText, place: int) -> _Sides:
+    """Return the stems of who acts and of what is acted on, beside a verb; none for a passive that names no agent."""
+    before, after = (
+        frozenset(side.tokens[n].stem for n in (*_run(side, place, step), *_names(side, place, step)))
+        for step in (-1, 1)
+    )
+    by = any(a.word == "by" and not b.number for a, b in pairwise(side.tokens[place + 1 : place + 4]))
+    is_passive = not CLASSES["be"].isdisjoint(token.word for token in side.tokens[max(0, place - 2) : place])
+    if is_passive and not by and side.tokens[place].word.endswith("ed"):
+        return frozenset(), frozenset()
+    return (after, before) if by else (before, after)
+
+
+def _names(side: ParsedText, place: int, step: int) -> Sequence[int]:
+    """Return the places of the names on one side of a verb in its part."""
+    return [n for n in side.parts[side.part_of[place]] if side.tokens[n].name and (n - place) * step > 0]
+
+
+def _run(side: ParsedText, place: int, step: int) -> Sequence[int]:
+    """Return the places of the content words that stand together on one side of a verb, in its part."""
+    found: list[int] = []
+    for n in range(place + step, place + step * (2 * REACH), step):
+        if side.part_of.get(n) != side.part_of[place]:
+            break
+        if side.tokens[n].content and not side.tokens[n].number:
+            found.append(n)
+        elif found or abs(n - place) >= REACH:
+            break
+    return found
+
+
+def _around(side: ParsedText, place: int) -> str:
+    """Return the text from who acts to what is acted on."""
+    places = [n for step in (-1, 1) for n in (*_run(side, place, step), *_names(side, place, step))]
+    return side.written(min(places), max(places))
+
+
+RULES: Mapping[str, Rule] = {
+    "numbers": numbers,
+    "crossed numbers": crossed_numbers,
+    "opposites": opposites,
+    "negations": negations,
+    "answers": answers,
+    "exchanged": exchanged,
+}
+"""Rules by name, in the order in which they are tried."""

@@ -1,0 +1,159 @@
+"""Live sessions: tokens are decoded one by one, and the session runs the model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from syncheck.base.errors import NotReadyError
+from syncheck.decoding.columns import Head
+from syncheck.decoding.rows import Sequences
+from syncheck.decoding.session import RoundSession
+from syncheck.signals import Branch
+
+CLEAR_LEAD = 2
+"""Lead of recent forward passes after which the logits without the context were asked for over the others, from which
+both branches read a token in one forward pass."""
+
+
+class LiveSession(RoundSession):
+    """Rows that are decoded in lockstep; parameters as of :class:`Session`.
+
+    The logits may be read, and tokens drafted, at any time.
+    """
+
+    def _open(self) -> Tensor:
+        self._own = Branch(self._model, [row.prompt.with_context_ids for row in self.rows])
+        self._is_joined: bool | None = None  # once tried
+        self._is_asked = False  # for logits of the branch without the context, since the other was fed
+        self._lead = 0  # of the last passes those after which it was asked, less the others
+        self._draft: list[int] = []  # may follow the token that is fed next
+        self._sequences: Sequences
+        return self._own.next_logits
+
+    @property
+    def next_logits(self) -> Tensor:
+        """Raw logits (B, V) of the next token; feeds the last token if it has not been fed yet."""
+        self._feed_pending()
+        return self._columns.logits[len(self._columns.ids)]
+
+    @property
+    def contrast_logits(self) -> Tensor:
+        """Raw logits (B, V) of the next token without the context; NotReadyError if no prompt has a context."""
+        if self._contrast is None:
+            raise NotReadyError("without a context there is nothing to contrast; pass passages that are not empty")
+        self._is_asked = True
+        self._contrast_to(len(self._columns.ids), is_asked=True)
+        return self._columns.contrast[len(self._columns.ids)]
+
+    @property
+    def room(self) -> int | None:
+        """Number of tokens that still fit the model's window; None if the model states no limit."""
+        if self._window is None:
+            return None
+        return self._window - self._own.width - (len(self._columns.ids) - self._columns.fed)
+
+    def sequences(self, row: int | None = None) -> Tensor:
+        """Return the ids so far, prompt included; a view that must not be written to.
+
+        Parameters
+        ----------
+        row
+            Index of a row, for its ids (1, n) without padding. None for the ids (B, n) of all rows: shorter rows begin
+            with repeats of their own first token, and rows that are over continue with whatever was pushed to them
+            since.
+
+        Returns
+        -------
+        Tensor of shape (B, n) or (1, n), int64
+        """
+        return self._sequences.padded() if row is None else self._sequences.of_row(row)
+
+    def draft(self, token_ids: Sequence[int]) -> None:
+        """Suggest tokens that may follow the last one, so that both are fed in one forward pass.
+
+        Those that are then pushed need no forward pass of their own. The others are taken back, and change nothing.
+
+        Parameters
+        ----------
+        token_ids
+            The next tokens of the row that is fed, used up to the end of the window. They have no effect once the
+            logits have been read, if several rows are fed, or if the model's state cannot be rewound.
+        """
+        self._draft = list(token_ids)
+
+    def _begin(self, next_logits: Tensor | None, heads: Sequence[Head] | None = None) -> None:
+        super()._begin(next_logits, heads)
+        ids = [[*row.prompt.with_context_ids, *row.token_ids] for row in self.rows]
+        self._sequences = Sequences(ids, self._model.device)
+
+    def _add(self, token_ids: Tensor, pushed: Sequence[int]) -> None:
+        self._draft = []
+        if self._columns.contradicts(pushed):
+            self._take_draft_back()
+        super()._add(token_ids, pushed)
+        self._sequences.append(token_ids)
+
+    def _narrow(self, branch: Branch, read: int) -> None:
+        """Let rows that need no more of a branch, which has read so many columns, leave it; here they all stay."""
+
+    def _feed_pending(self) -> None:
+        columns = self._columns
+        if columns.fed >= len(columns.ids):
+            return
+        own, ids = self._own, columns.ids[columns.fed]
+        other = self._read_along()
+        for branch in (own, other):
+            if branch is not None:
+                self._narrow(branch, columns.fed)
+        fed = own.fed if len(own.fed) < len(self.rows) else None
+        tokens = (ids if fed is None else ids[fed])[:, None]
+        if self._draft and len(tokens) == 1:
+            columns.read_ahead(own.fitting(self._draft, after=1), row=own.fed[0])
+            tokens = torch.cat([tokens, tokens.new_tensor([columns.draft])], dim=1)
+        with self._taps.recording() as recorded:
+            if other is not None and other.fed == own.fed:
+                logits, contrast = own.feed_with(other, tokens)
+                columns.was_contrasted(contrast, rows=fed)
+            else:
+                logits = own.feed(tokens)
+        # A tree has them in one row, and after them those of the other branch.
+        states = [layer[0].flatten(0, 1)[: tokens.numel()].reshape(*tokens.shape, -1) for layer in recorded]
+        columns.was_fed(logits, states, rows=fed)
+
+    def _take_draft_back(self) -> None:
+        """Let both branches forget the tokens that they have read ahead of those that were pushed."""
+        columns = self._columns
+        ahead, contrasted_ahead = (read - len(columns.ids) for read in (columns.fed, columns.contrasted))
+        columns.forget_draft()
+        self._own.take_back(ahead, columns.logits[-1][self._own.fed])
+        if self._contrast is not None and contrasted_ahead > 0:
+            self._contrast.take_back(contrasted_ahead, columns.contrast[-1][self._contrast.fed])
+
+    def _read_along(self) -> Branch | None:
+        """Return the branch without the context if it should read the next token in the other branch's forward pass.
+
+        That is cheaper if each step asks for its logits, and dearer if it could read many tokens at a time.
+        """
+        self._lead = min(max(self._lead + (1 if self._is_asked else -1), 0), 2 * CLEAR_LEAD)
+        self._is_asked = False
+        if self._contrast is None or self._lead < CLEAR_LEAD or self._columns.contrasted != self._columns.fed:
+            return None
+        if self._is_joined is None:
+            self._is_joined = self._own.join(self._contrast)
+        return self._contrast if self._is_joined else None
+
+    def _contrast_to(self, stop: int, *, is_asked: bool = False) -> None:
+        branch, columns = self._contrast, self._columns
+        if branch is None or columns.contrasted >= stop:
+            return
+        if is_asked or len(branch.fed) < branch.rows:
+            self._narrow(branch, columns.contrasted)
+        fed = branch.fed if len(branch.fed) < len(self.rows) else None
+        unread = columns.unread(stop) if fed is None else columns.unread(stop)[fed]
+        if columns.draft and stop == len(columns.ids) and branch.fed == self._own.fed:
+            draft = branch.fitting(columns.draft, after=unread.shape[1])
+            unread = torch.cat([unread, unread.new_tensor([draft])], dim=1)
+        columns.was_contrasted(branch.feed(unread), rows=fed)
