@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -66,9 +66,7 @@ def _fault_of_the_hub(repository: str) -> str | None:
 
 logger = logging.getLogger(__name__)
 
-Kind = Literal[
-    "none", "bundled", "reader", "packed", "critic", "spans", "minicheck", "ckpt", "alignscore", "classifier", "cached"
-]
+Kind = Literal["plain", "packed", "critic", "spans", "minicheck", "ckpt", "alignscore", "classifier", "cached"]
 
 ALIGNER_OPTIONS = ("backbone", "mode", "overflow", "entailment")
 """Every option that an aligner may be stored with."""
@@ -124,7 +122,13 @@ _STRONGER = (
     ),
 )
 """The best first; the order of those measured in arXiv 2505.04847, table 1."""
-_NAMES = ("bundled", "reader", "none", AUTO, *dict.fromkeys(known.alias for known in _STRONGER))
+_PLAIN: Mapping[str, Callable[[str | torch.device], Aligner | None]] = {
+    "bundled": lambda device: aligners.BundledAligner.load(device=device),
+    "reader": lambda device: aligners.ReaderAligner.load(device=device),
+    "none": lambda device: None,
+}
+"""Aligners that a name says all about."""
+_NAMES = (*_PLAIN, AUTO, *dict.fromkeys(known.alias for known in _STRONGER))
 
 
 def load_aligner(
@@ -196,10 +200,8 @@ def load_aligner(
 
 
 def _kind(name: str | Path) -> Kind:
-    if name == "none":
-        return "none"
-    if name in ("bundled", "reader"):
-        return "bundled" if name == "bundled" else "reader"
+    if name in _PLAIN:
+        return "plain"
     if name in (AUTO, *(known.alias for known in _STRONGER)):
         return "cached"
     before, colon, _ = str(name).partition(":")
@@ -257,10 +259,8 @@ def _of_folder(known: _Published, folder: Path, device: str | torch.device) -> A
 
 def _without_options(kind: Kind, name: str | Path, device: str | torch.device) -> Aligner | None:
     path = str(name).partition(":")[2]
-    if kind == "none":
-        return None
-    if kind == "reader":
-        return aligners.ReaderAligner.load(device=device)
+    if kind == "plain":
+        return _PLAIN[str(name)](device)
     if kind == "minicheck":
         return aligners.ClassifierAligner.load_minicheck(path, device=device)
     if kind == "critic":
@@ -272,4 +272,4 @@ def _without_options(kind: Kind, name: str | Path, device: str | torch.device) -
                 "aligner=SpanAligner(EndpointTextGenerator(base_url, model, ...))"
             )
         return aligners.SpanAligner(aligners.LocalTextGenerator.load(path, device=device))
-    return aligners.BundledAligner.load(None if kind == "bundled" else Path(name), device=device)
+    return aligners.BundledAligner.load(Path(name), device=device)
