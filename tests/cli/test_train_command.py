@@ -95,7 +95,7 @@ def test_a_file_of_features_of_another_model_needs_no_options(llama, tmp_path, c
     assert trained.config.segmenter.clauses and trained.config.segmenter.line_breaks == "lines"
     assert trained.lid_references is not None and trained.aligner is None
     assert main([*train, str(tmp_path / "same"), *CUT, "--schema", "syncheck.v3"]) == 0
-    for other in (["--clauses", "--cjk-stops"], ["--schema", "syncheck.v4"]):
+    for other in (["--clauses", "--cjk-stops"], ["--schema", "syncheck.v5"]):
         assert main([*train, str(tmp_path / "other"), *other]) == 2
         assert "measured with" in capsys.readouterr().err
     assert main([*train, str(tmp_path / "other"), "--aligner", "bundled"]) == 2
@@ -104,7 +104,7 @@ def test_a_file_of_features_of_another_model_needs_no_options(llama, tmp_path, c
 
 def test_a_file_of_features_of_text_trains_a_verifier(tmp_path):
     data, features = labelled(tmp_path / "a.jsonl"), str(tmp_path / "x.parquet")
-    measuring = ["--schema", "syncheck.v4", "--aligner", "bundled", "--clauses", "--carry-labels"]
+    measuring = ["--schema", "syncheck.v5", "--aligner", "bundled", "--clauses", "--carry-labels"]
     assert main(["features", *measuring, "--data", data, "--output", features]) == 0
     assert main(["train", "--data", features, "--aggregator", "monotone", "--output", str(tmp_path / "m")]) == 0
     assert Verifier.from_pretrained(tmp_path / "m").config.segmenter.clauses
