@@ -263,7 +263,7 @@ def test_an_end_of_text_token_ends_no_text_that_no_model_reads_one_by_one_or_tog
     response = "Angus Scott is a player.</s> He grew up on a farm."
     lines = list(corpus_lines(write(tmp_path / "in.jsonl", record(0, response=response))))
     alone, together = RecordScorer(monitor)(lines), RecordScorer(monitor, batch_tokens=4000)(lines)
-    assert alone == together and "He grew up" in alone[0]["sentences"][-1]["text"]
+    assert alone == together and alone[0]["sentences"][-1]["text"].endswith("He grew up on a farm.")
 
 
 class TestCommands:

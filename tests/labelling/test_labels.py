@@ -140,7 +140,7 @@ def test_every_labelled_sentence_is_measured(monitor, tmp_path):
 
 @pytest.mark.parametrize("kind", ["model", "text"])
 def test_labelled_sentences_are_measured_as_they_are_and_said_once(monitor, tmp_path, caplog, kind):
-    measuring = monitor if kind == "model" else Verifier(None, config=MonitorConfig(schema="syncheck.v4"))
+    measuring = monitor if kind == "model" else Verifier(None, config=MonitorConfig(schema="syncheck.v5"))
     listed = {**WHOLE, "response": "- Paris is big\n - Rome is old.\n", "sentences": ["Paris is big", "Rome is old."]}
     records = load_jsonl(write(tmp_path / "mine.jsonl", WHOLE, MERGED, SPLIT, listed))
     measured = measure(measuring, records)

@@ -219,15 +219,15 @@ def text_monitor():
 @pytest.fixture
 def counted(monkeypatch):
     """Each sentence takes twenty milliseconds; gives the number of them so far."""
-    answers, sentences = SentenceScorer.answers, []
+    claims, sentences = SentenceScorer.claims, []
 
     def slow(self, found, **options):
         known = [sentence for answer in found for sentence in answer]
         sentences.extend(known)
         time.sleep(0.02 * len(known))
-        return answers(self, found, **options)
+        return claims(self, found, **options)
 
-    monkeypatch.setattr(SentenceScorer, "answers", slow)
+    monkeypatch.setattr(SentenceScorer, "claims", slow)
     return lambda: len(sentences)
 
 
