@@ -233,13 +233,20 @@ class TestJoined:
         with pytest.raises(InputError, match="file"):
             joined([])
 
-    @pytest.mark.parametrize("fact", ["model", "weights sha256", "aligner", "aligner weights sha256", "template"])
-    def test_those_of_another_instrument_are_refused(self, fact):
+    @pytest.mark.parametrize(
+        ("fact", "named"),
+        [
+            *((fact, fact) for fact in ("model", "aligner", "template")),
+            ("weights sha256", "another model"),
+            ("aligner weights sha256", "another aligner"),
+        ],
+    )
+    def test_those_of_another_instrument_are_refused(self, fact, named):
         first = replace(
             measured(0), provenance={"model": "llama", "weights sha256": "1f", "records": "a"} | {fact: "x"}
         )
         other = replace(first, provenance={**first.provenance, fact: "y"})
-        with pytest.raises(MismatchError, match=fact):
+        with pytest.raises(MismatchError, match=named):
             joined([first, other])
 
     def test_what_all_say_of_themselves_is_kept(self):
