@@ -95,9 +95,16 @@ def _is_closer(said: frozenset[str], rival: Fact, nearest: Fact) -> bool:
 
 
 def _repeated(claim: ParsedText, chunk: ParsedText) -> float:
-    """Return the share of a sentence's words, but for quantities, that a chunk has in the same order."""
+    """Return the share of a sentence's words, but for quantities, that a chunk has in the same order.
+
+    A pronoun that the chunk lacks is left out, since it stands for what the chunk names.
+    """
     ours, theirs = (
-        [side.tokens[n].stem for n in range(len(side.tokens)) if n not in side.quantity_places]
+        [
+            token.stem
+            for place, token in enumerate(side.tokens)
+            if place not in side.quantity_places and token.word not in CLASSES["pronouns"] - chunk.words
+        ]
         for side in (claim, chunk)
     )
     blocks = SequenceMatcher(None, ours, theirs, autojunk=False).get_matching_blocks()

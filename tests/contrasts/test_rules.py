@@ -16,6 +16,7 @@ LIBRARY = [
     ("sentence", "evidence", "kind", "words"),
     [
         ("The bridge opened in 1976.", "The bridge opened in 1967 after long delays.", "number", ("1976", "1967")),
+        ("It opened in 1903.", "The mill opened in 1803.", "number", ("1903", "1803")),  # it: what the chunk names
         ("The maximum is 8 g in 24 hours.", "The maximum dose is 4 g in 24 hours.", "number", ("8", "4")),
         ("Hold it for thirty seconds.", "Hold it for ten seconds.", "number", ("thirty", "ten")),
         ("The red team won 9 games.", "The red team won 5 games and the blue team 9.", "number", ("9", "5")),
