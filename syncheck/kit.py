@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
@@ -9,17 +10,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, overload
 
 import torch
-from transformers.utils.logging import disable_progress_bar, enable_progress_bar, is_progress_bar_enabled
 
 from syncheck.aligners import load_aligner
 from syncheck.base.checks import check_choice
-from syncheck.base.files import read_json
-from syncheck.checkpoint import GENERIC, best_generic, packaged_monitor
-from syncheck.monitor import Monitor
+from syncheck.checkpoint import best_generic, packaged_monitor
+from syncheck.config import GENERIC
 from syncheck.verifier import Verifier
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+    from syncheck.monitor import Monitor
 
 KitPurpose = Literal["generation", "generic", "generic-bundled", "generic-reader"]
 """``generation``: trained on the answers of the kit's own model. The others read text alone, of any model:
@@ -41,6 +42,7 @@ class DemoQuestion:
 def kit_language_model(device: str = "cpu") -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """Load the kit's language model, in float32, and its tokenizer."""
     from transformers import AutoModelForCausalLM, AutoTokenizer
+    from transformers.utils.logging import disable_progress_bar, enable_progress_bar, is_progress_bar_enabled
 
     path = ASSETS / "language_model"
     tokenizer = AutoTokenizer.from_pretrained(path, local_files_only=True, trust_remote_code=False)
@@ -88,6 +90,8 @@ def load_kit(purpose: KitPurpose, *, device: str = "cpu") -> Monitor | Verifier:
     if purpose != "generation":
         name = best_generic() if purpose == GENERIC else purpose
         return Verifier.from_pretrained(packaged_monitor(name), device=device)
+    from syncheck.monitor import Monitor
+
     aligner = load_aligner("bundled", device=device)
     model, tokenizer = kit_language_model(device)
     return Monitor.from_pretrained(packaged_monitor(purpose), model=model, tokenizer=tokenizer, aligner=aligner)
@@ -97,5 +101,5 @@ def demo_questions() -> Sequence[DemoQuestion]:
     """Return the questions of the demo."""
     return tuple(
         DemoQuestion(entry["question"], tuple(entry["passages"]), tuple(entry["titles"]))
-        for entry in read_json(ASSETS / "demo" / "questions.json")
+        for entry in json.loads((ASSETS / "demo" / "questions.json").read_text(encoding="utf-8"))
     )

@@ -12,6 +12,7 @@ from syncheck.base.errors import InputError, PromptError, WrongTypeError
 from syncheck.base.passages import without_passages
 from syncheck.config import Template
 from syncheck.results.types import RagPrompt
+from syncheck.text.sentences.punkt import Punkt
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -54,15 +55,12 @@ def ragtruth_summary_prompt(instruction: str, article: str) -> str:
 
 
 def first_sentence(text: str) -> str:
-    """Return the first sentence of a text, by NLTK's untrained Punkt; a blank text gives ``""``.
+    """Return the first sentence of a text, by untrained Punkt; a blank text gives ``""``.
 
     The published code uses NLTK's English model, which has to be downloaded; untrained Punkt, unlike that model, may
     end the sentence at an abbreviation.
     """
-    text = text.strip()
-    from nltk.tokenize.punkt import PunktSentenceTokenizer
-
-    return next((text[start:end] for start, end in PunktSentenceTokenizer().span_tokenize(text)), "")
+    return next(iter(Punkt().texts(text.strip())), "")
 
 
 def ragtruth_data2txt_prompt(record: Mapping[str, Any], *, reviews: bool = True) -> str:

@@ -1,5 +1,6 @@
 """What is loaded when: no heavy library before it is needed."""
 
+import json
 import subprocess
 import sys
 from importlib import import_module
@@ -8,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-HEAVY = {"nltk", "scipy", "sklearn", "torch", "transformers", "xgboost"}
+HEAVY = {"nltk", "pandas", "scipy", "sklearn", "torch", "transformers", "xgboost"}
 
 
 def modules_after(code):
@@ -39,6 +40,24 @@ def test_the_main_objects_load_torch_and_transformers_and_no_other_heavy_library
         "torch",
         "transformers",
     }
+
+
+CHECK = "check('It opened in 1903.', passages=['The mill opened in 1803.'])"
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "from syncheck import Verifier; Verifier()",
+        f"from syncheck import Verifier; Verifier().{CHECK}",
+        f"from syncheck import Verifier, load_aligner; Verifier(load_aligner('bundled')).{CHECK}",
+        "from syncheck.cli import main; main(['score', '--input', 'one.jsonl', '--output', 'scores.jsonl'])",
+    ],
+)
+def test_text_is_scored_with_torch_and_no_other_heavy_library(code, tmp_path):
+    record = {"question": "When?", "context": ["The mill opened in 1803."], "response": "It opened in 1903."}
+    (tmp_path / "one.jsonl").write_text(json.dumps(record) + "\n")
+    assert modules_after(f"import os; os.chdir({str(tmp_path)!r}); {code}") & HEAVY == {"torch"}
 
 
 @pytest.mark.parametrize("code", ["from syncheck import Monitor", "from fod import FODGenerator"])

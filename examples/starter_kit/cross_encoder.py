@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import asdict
 from importlib.resources.abc import Traversable
 from pathlib import Path
 
@@ -13,7 +14,18 @@ from tokenizers import Tokenizer
 from torch import Tensor, nn
 from transformers import BertConfig, BertModel
 
-from syncheck.aligners.eight_bits import CLAIM, EVIDENCE, FORMAT, INT8, PAD, SIZES, STEP, EncodedPair, read_packed
+from syncheck.aligners.eight_bits import (
+    CLAIM,
+    EVIDENCE,
+    FORMAT,
+    INT8,
+    PAD,
+    STEP,
+    TOKEN_TYPES,
+    EncodedPair,
+    EncoderSizes,
+    read_packed,
+)
 
 __all__ = ["CrossEncoder", "collate", "load_cross_encoder", "save_packed"]
 
@@ -23,14 +35,16 @@ class CrossEncoder(nn.Module):
 
     Parameters
     ----------
-    config
-        Of the encoder; ``type_vocab_size`` is ``TOKEN_TYPES``.
+    sizes
+        Of the encoder.
     """
 
-    def __init__(self, config: BertConfig) -> None:
+    def __init__(self, sizes: EncoderSizes) -> None:
         super().__init__()
+        self.sizes = sizes
+        config = BertConfig(**asdict(sizes), type_vocab_size=TOKEN_TYPES, attention_probs_dropout_prob=0.0)
         self.bert = BertModel(config, add_pooling_layer=False)
-        self.head = nn.Linear(2 * config.hidden_size, 1)
+        self.head = nn.Linear(2 * sizes.hidden_size, 1)
 
     def forward(self, ids: Tensor, types: Tensor, mask: Tensor) -> Tensor:
         """Score pairs.
@@ -99,7 +113,7 @@ def save_packed(
     tokenizer.save(str(folder / "tokenizer.json"), pretty=False)
     config = {
         "format": FORMAT,
-        "encoder": {name: getattr(model.bert.config, name) for name in SIZES},
+        "encoder": asdict(model.sizes),
         "calibration": {"scale": scale, "coverage": coverage, "novel_pairs": novel_pairs, "shift": shift},
     }
     (folder / "config.json").write_text(json.dumps(config, indent=2) + "\n")
@@ -117,6 +131,6 @@ def load_cross_encoder(folder: Traversable) -> CrossEncoder:
     state = {name: array for name, array in packed.arrays.items() if not name.endswith((INT8, STEP))}
     for name in [name.removesuffix(INT8) for name in packed.arrays if name.endswith(INT8)]:
         state[name] = packed.arrays[name + INT8].float() * packed.arrays[name + STEP]
-    model = CrossEncoder(packed.config)
+    model = CrossEncoder(packed.sizes)
     model.load_state_dict(state)
     return model.eval()

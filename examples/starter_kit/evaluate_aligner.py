@@ -183,7 +183,7 @@ def calibrated_anew(folder: Path, pairs: Path) -> dict[str, Any]:
     """Calibrate a packed aligner again; return the facts about it with the new calibration."""
     made: dict[str, Any] = json.loads((folder / "measured.json").read_text())
     packed = read_packed(folder)
-    raw = BundledAligner(Int8CrossEncoder(packed.config, packed.arrays), packed.tokenizer)
+    raw = BundledAligner(Int8CrossEncoder(packed.sizes, packed.arrays), packed.tokenizer)
     sources = [source for source in CALIBRATION_SOURCES if source not in made["without"]]
     made["calibration"] = calibrate(raw, pairs, sources)
     config = json.loads((folder / "config.json").read_text())

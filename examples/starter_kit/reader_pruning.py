@@ -58,6 +58,31 @@ class Worth:
         return len(kept.heads) * self.head_work + len(kept.neurons) * self.neuron_work
 
 
+@torch.no_grad()
+def prune(layer: MPNetLayer, kept: Kept) -> None:
+    """Leave only these heads and neurons in a layer of MPNet."""
+    attention = layer.attention.attn
+    width = attention.q.out_features // attention.num_attention_heads
+    channels = (kept.heads[:, None] * width + torch.arange(width)).flatten()
+    for matrix in (attention.q, attention.k, attention.v):
+        _keep_outputs(matrix, channels)
+    _keep_inputs(attention.o, channels)
+    _keep_outputs(layer.intermediate.dense, kept.neurons)
+    _keep_inputs(layer.output.dense, kept.neurons)
+    attention.num_attention_heads = len(kept.heads)
+
+
+def _keep_outputs(matrix: nn.Linear, kept: Tensor) -> None:
+    matrix.weight = nn.Parameter(matrix.weight[kept], requires_grad=False)
+    matrix.bias = nn.Parameter(matrix.bias[kept], requires_grad=False)
+    matrix.out_features = len(kept)
+
+
+def _keep_inputs(matrix: nn.Linear, kept: Tensor) -> None:
+    matrix.weight = nn.Parameter(matrix.weight[:, kept], requires_grad=False)
+    matrix.in_features = len(kept)
+
+
 def everything(layer: MPNetLayer) -> Kept:
     """Return all heads and neurons of a layer."""
     heads, neurons = layer.attention.attn.num_attention_heads, layer.intermediate.dense.out_features

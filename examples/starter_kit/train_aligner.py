@@ -32,7 +32,7 @@ from tqdm import tqdm
 from wikipedia_pairs import WikipediaPairs
 from wikipedia_qa import Substitution, load_articles
 
-from syncheck.aligners.eight_bits import EncodedPair, encode_pair, encoder_config
+from syncheck.aligners.eight_bits import EncodedPair, EncoderSizes, encode_pair
 from syncheck.reading.evidence import EvidenceIndex
 
 TRAINING_SOURCES = ("defacto", "bump", "summedits", "frank")
@@ -57,7 +57,7 @@ def start_model(encoder: Path, seed: int) -> CrossEncoder:
     torch.manual_seed(seed)
     config = json.loads((encoder / "config.json").read_text())
     names = ("vocab_size", "hidden_size", "num_attention_heads", "intermediate_size")
-    model = CrossEncoder(encoder_config(**{n: config[n] for n in names}, num_hidden_layers=LAYERS))
+    model = CrossEncoder(EncoderSizes(**{n: config[n] for n in names}, num_hidden_layers=LAYERS))
     state = model.bert.state_dict()
     weights = {k.removeprefix("bert."): v for k, v in load_file(encoder / "model.safetensors").items()}
     types = "embeddings.token_type_embeddings.weight"

@@ -41,7 +41,7 @@ from claim_files import WRITTEN, is_held_out, load_written
 from contrast_pairs import CONTRADICTED, NOT_STATED, SUPPORTED, UNSUPPORTED
 from numpy.typing import NDArray
 from reader_data import UNLABELLED, Batch, Encoder, Pools, Row, batches_of, collated, load_training
-from reader_pruning import Kept, as_arrays, everything, from_arrays, kept_of, pruned_updates, worths
+from reader_pruning import Kept, as_arrays, everything, from_arrays, kept_of, prune, pruned_updates, worths
 from resumable import restore_optimizer, save_progress
 from safetensors.torch import load_file, save_file
 from sklearn.metrics import roc_auc_score
@@ -50,9 +50,9 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, kl_div, linear, scaled_dot_product_attention, softplus
 from torch.utils.data import DataLoader
 from tqdm import tqdm
-from transformers import MPNetModel
+from transformers import MPNetConfig, MPNetModel
 
-from syncheck.aligners.reader.layers import LARGEST, ReaderLayer, in_eight_bits, measured_inputs, prune
+from syncheck.aligners.reader.layers import LARGEST, NORM_EPS, ReaderLayer, in_eight_bits, measured_inputs
 from syncheck.aligners.reader.network import (
     DOWN,
     ENCODER,
@@ -63,7 +63,6 @@ from syncheck.aligners.reader.network import (
     ReaderNetwork,
     ReadText,
     distance_bucket,
-    encoder_of,
     encoder_weights,
     updated_layers,
 )
@@ -130,7 +129,7 @@ class TrainedReader(nn.Module):
         encoder.encoder.layer = encoder.encoder.layer[:layers]
         self.kept = list(kept or map(everything, encoder.encoder.layer))
         for layer, of_layer in zip(encoder.encoder.layer, self.kept, strict=True):
-            prune(layer, *of_layer)
+            prune(layer, of_layer)
             for name, module in list(layer.named_modules()):
                 if isinstance(module, nn.Linear):
                     layer.set_submodule(name, Updated(module))
@@ -510,10 +509,10 @@ def text_of(network: ReaderNetwork, row: Row) -> ReadText:
 
 
 @torch.no_grad()
-def in_float(encoder: MPNetModel, arrays: Mapping[str, Tensor]) -> ReaderNetwork:
-    """Return the network that is packed, in float32. The encoder loses its layers."""
-    layers = [ReaderLayer.of(*found) for found in updated_layers(encoder, arrays, LAYERS)]
-    network = ReaderNetwork(encoder, layers, read_once=READ_ONCE)
+def in_float(weights: Mapping[str, Tensor], arrays: Mapping[str, Tensor]) -> ReaderNetwork:
+    """Return the network that is packed, in float32, given the encoder's weights."""
+    layers = list(map(ReaderLayer.of, updated_layers(weights, arrays, LAYERS)))
+    network = ReaderNetwork(weights, layers, read_once=READ_ONCE)
     head = {name.removeprefix("head."): array for name, array in arrays.items() if name.startswith("head.")}
     network.load_state_dict(head, strict=False)
     return network.eval().requires_grad_(False)
@@ -524,7 +523,7 @@ def pack(run: Run, folder: Path, pools: Pools) -> None:
     arrays = packed({name: value.cpu() for name, value in run.average.items()}) | as_arrays(run.model.kept)
     rng = random.Random(f"{pools.seed}-inputs")
     rows = [contexts[0] for _ in range(MEASURED_POOLS) for contexts in pools.contexts(rng)]
-    largest = largest_inputs(in_float(encoder_of(encoder_weights()), arrays), rows)
+    largest = largest_inputs(in_float(encoder_weights(), arrays), rows)
     save_file(arrays | largest, folder / "adapter.safetensors")
     spec = {
         "format": FORMAT,
@@ -609,7 +608,11 @@ def started(args: argparse.Namespace, pools: Pools) -> tuple[TrainedReader, Trai
 
 def encoder_on(device: str) -> MPNetModel:
     """Return the encoder in the type that is used on a device."""
-    return encoder_of(encoder_weights()).to(torch.bfloat16 if device.startswith("cuda") else torch.float32)
+    weights = encoder_weights()
+    config = MPNetConfig(vocab_size=30527, max_position_embeddings=514, layer_norm_eps=NORM_EPS)
+    encoder = MPNetModel(config, add_pooling_layer=False)
+    encoder.load_state_dict({name: weights[name] for name in encoder.state_dict()})
+    return encoder.eval().to(torch.bfloat16 if device.startswith("cuda") else torch.float32)
 
 
 if __name__ == "__main__":

@@ -7,21 +7,23 @@ one and does not depend on scikit-learn's version. Boosted trees are in :mod:`sy
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Any, Literal, Protocol, Self
 
 import numpy as np
 import safetensors.numpy
 from numpy.typing import NDArray
 
-from syncheck.aggregators.names import ClassifierKind
 from syncheck.aggregators.trees import Forest
 from syncheck.base.errors import CheckpointError, InputError
 from syncheck.base.files import parse_arrays, parse_object
 from syncheck.results.types import FeatureSchema, Floats
+
+ClassifierKind = Literal["lr", "xgb", "mlp"]
 
 MAX_DEPTH = 16
 """Largest number of layers of a network that is read."""
@@ -338,6 +340,12 @@ def occlusion(log_odds: Callable[[Floats], Floats], x: Floats, medians: Floats) 
 
 
 def _expit(log_odds: Floats) -> Floats:
-    from scipy.special import expit
+    """Compute 1 / (1 + exp(-x)), to the last bit as SciPy does, whose import takes longer than scoring an answer."""
+    return np.array([_sigmoid(value) for value in log_odds.ravel().tolist()]).reshape(log_odds.shape)
 
-    return np.asarray(expit(log_odds), dtype=np.float64)
+
+def _sigmoid(log_odds: float) -> float:
+    try:
+        return 1 / (1 + math.exp(-log_odds))
+    except OverflowError:
+        return 0.0

@@ -93,7 +93,7 @@ class BundledAligner(OfNetwork):
         """
         folder = files("syncheck") / "assets" / "aligner" if path is None else path
         packed = read_packed(folder)
-        model = Int8CrossEncoder(packed.config, packed.arrays).to(device)
+        model = Int8CrossEncoder(packed.sizes, packed.arrays).to(device)
         name = "bundled" if path is None else str(path)
         return cls(model, packed.tokenizer, device=device, name=name, **packed.calibration)
 

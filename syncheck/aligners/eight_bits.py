@@ -11,14 +11,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cache, cached_property
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
-from huggingface_hub.errors import StrictDataclassError
 from safetensors import SafetensorError
 from safetensors.torch import load
 from tokenizers import Tokenizer
@@ -26,13 +25,10 @@ from torch import Tensor, nn
 from torch.nn.functional import gelu, scaled_dot_product_attention
 
 from syncheck.base.errors import CheckpointError
-
-if TYPE_CHECKING:
-    from transformers import BertConfig
+from syncheck.base.files import read_object
 
 FORMAT = "syncheck.cross-encoder.v1"
 CALIBRATION = ("scale", "coverage", "novel_pairs", "shift")
-SIZES = ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size")
 INT8, STEP = ".int8", ".step"
 """Suffixes of the names of a matrix's integers and of its row scales; vectors are stored as they are."""
 
@@ -60,6 +56,31 @@ class EncodedPair:
         return len(self.ids)
 
 
+POSITIONS, NORM_EPS = 512, 1e-12
+"""BERT's number of positions, and what its layer norms add to the variance."""
+
+
+@dataclass(frozen=True, slots=True)
+class EncoderSizes:
+    """Sizes of the encoder, as BERT's config names them, each at least 1."""
+
+    vocab_size: int
+    hidden_size: int
+    num_hidden_layers: int
+    num_attention_heads: int
+    intermediate_size: int
+
+    def __post_init__(self) -> None:
+        """Check the values."""
+        sizes = {field.name: getattr(self, field.name) for field in fields(self)}
+        if wrong := {name: size for name, size in sizes.items() if type(size) is not int or size < 1}:
+            raise ValueError(f"encoder: expected whole numbers from 1; found {wrong}")
+        if self.hidden_size % self.num_attention_heads:
+            raise ValueError(
+                f"{self.num_attention_heads} attention heads do not divide a hidden size of {self.hidden_size}"
+            )
+
+
 @dataclass(frozen=True, slots=True)
 class PackedAligner:
     """Contents of the folder of an aligner.
@@ -68,7 +89,7 @@ class PackedAligner:
     float32. The ``tokenizer`` neither truncates nor pads.
     """
 
-    config: BertConfig
+    sizes: EncoderSizes
     arrays: Mapping[str, Tensor]
     tokenizer: Tokenizer
     calibration: Mapping[str, float]
@@ -190,18 +211,17 @@ def _packs_halves() -> bool:
 class _Layer(nn.Module):
     """BERT layer over the tokens of several pairs, one pair after the other."""
 
-    def __init__(self, arrays: Mapping[str, Tensor], prefix: str, config: BertConfig) -> None:
+    def __init__(self, arrays: Mapping[str, Tensor], prefix: str, heads: int) -> None:
         super().__init__()
         attention = f"{prefix}attention."
         parts = [f"{attention}self.{name}" for name in ("query", "key", "value")]
-        self.heads = config.num_attention_heads
-        self.eps = config.layer_norm_eps
+        self.heads = heads
         self.query_key_value = _linear(arrays, *parts)
         self.attended = _linear(arrays, f"{attention}output.dense")
-        self.after_attention = _norm(arrays, f"{attention}output.LayerNorm", self.eps)
+        self.after_attention = _norm(arrays, f"{attention}output.LayerNorm")
         self.inner = _linear(arrays, f"{prefix}intermediate.dense")
         self.outer = _linear(arrays, f"{prefix}output.dense")
-        self.after_inner = _norm(arrays, f"{prefix}output.LayerNorm", self.eps)
+        self.after_inner = _norm(arrays, f"{prefix}output.LayerNorm")
 
     def forward(self, hidden: Tensor, lengths: Sequence[int], wanted: Sequence[Tensor] | None = None) -> Tensor:
         """Map (sum of T, H) to the same shape, or to (sum of n, H) for the n ``wanted`` tokens of each pair."""
@@ -220,15 +240,16 @@ class _Layer(nn.Module):
 class Int8CrossEncoder(nn.Module):
     """BERT over pairs (evidence, claim), then mean and maximum over the claim's tokens, then one logit."""
 
-    def __init__(self, config: BertConfig, arrays: Mapping[str, Tensor]) -> None:
+    def __init__(self, sizes: EncoderSizes, arrays: Mapping[str, Tensor]) -> None:
         super().__init__()
         embeddings = "bert.embeddings."
         self.words = _Int8Embedding(arrays, f"{embeddings}word_embeddings.weight")
         self.positions = _Int8Embedding(arrays, f"{embeddings}position_embeddings.weight")
         self.types = _Int8Embedding(arrays, f"{embeddings}token_type_embeddings.weight")
-        self.embedded = _norm(arrays, f"{embeddings}LayerNorm", config.layer_norm_eps)
+        self.embedded = _norm(arrays, f"{embeddings}LayerNorm")
         self.layers = nn.ModuleList(
-            _Layer(arrays, f"bert.encoder.layer.{i}.", config) for i in range(config.num_hidden_layers)
+            _Layer(arrays, f"bert.encoder.layer.{i}.", sizes.num_attention_heads)
+            for i in range(sizes.num_hidden_layers)
         )
         self.head = _linear(arrays, "head")
 
@@ -276,9 +297,9 @@ def _linear(arrays: Mapping[str, Tensor], *names: str) -> Int8Linear:
     return Int8Linear(*(torch.cat([arrays[f"{name}.{kind}"] for name in names]) for kind in kinds))
 
 
-def _norm(arrays: Mapping[str, Tensor], name: str, eps: float) -> nn.LayerNorm:
+def _norm(arrays: Mapping[str, Tensor], name: str) -> nn.LayerNorm:
     weight = arrays[f"{name}.weight"]
-    norm = nn.LayerNorm(len(weight), eps=eps)
+    norm = nn.LayerNorm(len(weight), eps=NORM_EPS)
     norm.load_state_dict({"weight": weight, "bias": arrays[f"{name}.bias"]})
     return norm.requires_grad_(False)
 
@@ -310,37 +331,27 @@ def encode_pair(evidence: Sequence[int], claim: Sequence[int]) -> EncodedPair:
     return EncodedPair([CLS, *evidence, SEP, *claim, SEP], [*types, EVIDENCE])
 
 
-def encoder_config(**sizes: int) -> BertConfig:
-    """Read the encoder's config: vocabulary, hidden and intermediate size, layers and heads as BERT names them."""
-    from transformers import BertConfig
-
-    return BertConfig(**sizes, type_vocab_size=TOKEN_TYPES, hidden_dropout_prob=0.1, attention_probs_dropout_prob=0.0)
-
-
 def read_packed(folder: Traversable) -> PackedAligner:
     """Read a folder; raise CheckpointError if it is incomplete, damaged, inconsistent or of another format."""
     config, arrays, tokenizer = read_folder(folder, "config.json", "model.safetensors", FORMAT)
     try:
-        if set(config["encoder"]) != set(SIZES):
-            raise ValueError(f"encoder: expected {', '.join(SIZES)}; found {', '.join(sorted(config['encoder']))}")
-        encoder = encoder_config(**config["encoder"])
-        expected = _shapes(encoder)
+        sizes = EncoderSizes(**config["encoder"])
+        expected = _shapes(sizes)
         calibration = {name: float(value) for name, value in config["calibration"].items()}
         if unknown := calibration.keys() - set(CALIBRATION):
             raise ValueError(f"calibration: expected {', '.join(CALIBRATION)}, found {', '.join(sorted(unknown))}")
-    except (AttributeError, KeyError, TypeError, ValueError, ArithmeticError, StrictDataclassError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise damaged(folder, FORMAT, error) from error
     _check_shapes(arrays, expected)
-    return PackedAligner(encoder, arrays, tokenizer, calibration)
+    return PackedAligner(sizes, arrays, tokenizer, calibration)
 
 
 def is_packed(folder: Path) -> bool:
     """Tell whether a folder is of this format."""
     try:
-        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        return read_object(folder / "config.json").get("format") == FORMAT
+    except CheckpointError:
         return False
-    return isinstance(config, dict) and config.get("format") == FORMAT
 
 
 def _tokenizer(text: str) -> Tokenizer:
@@ -390,16 +401,14 @@ def damaged(folder: Traversable, expected: str, error: Exception) -> CheckpointE
     )
 
 
-def _shapes(config: BertConfig) -> dict[str, tuple[int, ...]]:
+def _shapes(sizes: EncoderSizes) -> dict[str, tuple[int, ...]]:
     """List the shape of each array before packing, by its name in a BERT with a linear head."""
-    width, inner = config.hidden_size, config.intermediate_size
-    if not 0 < config.num_attention_heads <= width or width % config.num_attention_heads:
-        raise ValueError(f"{config.num_attention_heads} attention heads do not divide a hidden size of {width}")
-    rows = {"word": config.vocab_size, "position": config.max_position_embeddings, "token_type": TOKEN_TYPES}
+    width, inner = sizes.hidden_size, sizes.intermediate_size
+    rows = {"word": sizes.vocab_size, "position": POSITIONS, "token_type": TOKEN_TYPES}
     found: dict[str, tuple[int, ...]] = {f"bert.embeddings.{n}_embeddings.weight": (r, width) for n, r in rows.items()}
     norms = ["bert.embeddings"]
     maps = {"head": (1, 2 * width)}
-    for layer in (f"bert.encoder.layer.{i}" for i in range(config.num_hidden_layers)):
+    for layer in (f"bert.encoder.layer.{i}" for i in range(sizes.num_hidden_layers)):
         maps |= {f"{layer}.attention.self.{name}": (width, width) for name in ("query", "key", "value")}
         maps |= {f"{layer}.attention.output.dense": (width, width)}
         maps |= {f"{layer}.intermediate.dense": (inner, width), f"{layer}.output.dense": (width, inner)}

@@ -7,10 +7,9 @@ import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
-from transformers import GenerationConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 from syncheck.aligners.protocol import OfNetwork, check_asked, weights_of
 from syncheck.base.chats import write_chat
@@ -18,6 +17,9 @@ from syncheck.base.connection import TIMEOUT_S, Connection
 from syncheck.base.errors import EndpointError, InputError, TextGeneratorError
 from syncheck.base.pretrained import load_model
 from syncheck.results.types import Support
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 MAX_ANSWER_TOKENS = 512
 SHOWN_CHARACTERS = 200
@@ -78,6 +80,8 @@ class LocalTextGenerator(OfNetwork):
             )
         inputs = torch.tensor([ids], device=self._model.device)
         end = self._model.generation_config.eos_token_id
+        from transformers import GenerationConfig
+
         greedy = GenerationConfig(
             do_sample=False,
             max_new_tokens=self._max_new_tokens,

@@ -1,4 +1,6 @@
-"""Large files of models whose content is known beforehand: checked whole, and made once in the cache.
+"""Files of models in the cache: looked up, and large ones checked whole and made there once.
+
+The content of a :class:`ModelFile` is known beforehand; that of a :class:`DerivedFile`, once it is made.
 
 The SHA-256 of the whole file is computed each time a process loads it: a quarter of a second for 438 MB where the
 processor has instructions for it. Size and time of change would be quicker, but a disk that rots leaves both as they
@@ -19,7 +21,7 @@ from pathlib import Path
 from tempfile import TemporaryFile, gettempdir
 
 from syncheck.base.errors import CheckpointError, InputError
-from syncheck.base.files import UNFINISHED, file_sha256, replaced, require_regular
+from syncheck.base.files import UNFINISHED, check_digests, file_sha256, note_digests, replaced, require_regular
 
 Make = Callable[[BufferedRandom], None]
 """Function that writes the content into an open, empty file. What it reads, it checks: any OSError that it raises is
@@ -77,7 +79,7 @@ class ModelFile:
             yield place
             return
         try:
-            self._make_at(place, make)
+            _make_at(place, self.is_at, lambda file: self._fill(file, make, place))
         except (InputError, OSError) as error:
             reason = error if isinstance(error, InputError) else f"{place}: {error.strerror}"
             logger.warning("%s. Until then it is made again by each process that needs it", reason)
@@ -85,18 +87,6 @@ class ModelFile:
                 yield Path(f"/dev/fd/{file.fileno()}")
         else:
             yield place
-
-    def _make_at(self, place: Path, make: Make) -> None:
-        place.parent.mkdir(parents=True, exist_ok=True)
-        with _locked(place.with_name(f"{place.name}.lock")):
-            for left in place.parent.glob(f"{escape(place.name)}{UNFINISHED}*"):  # by a process that was killed
-                left.unlink(missing_ok=True)
-            if self.is_at(place):  # another process was first
-                return
-            if place.exists():
-                logger.warning("%s was cut off or altered, and is replaced", place)
-            with replaced(place) as (file, _):
-                self._fill(file, make, place)
 
     def _made_unnamed(self, make: Make) -> BufferedRandom:
         try:
@@ -125,6 +115,54 @@ class ModelFile:
             )
 
 
+@dataclass(frozen=True, slots=True)
+class DerivedFile:
+    """A file in a folder of its own, made of other files on this machine; its SHA-256 is written beside it.
+
+    That digest shows damage, not intent: whoever can alter the file can write another digest.
+    """
+
+    place: Path
+
+    def is_whole(self) -> bool:
+        """Return True if the file is there as it was made."""
+        try:
+            check_digests(self.place.parent, [self.place.name])
+        except (CheckpointError, OSError):
+            return False
+        return True
+
+    def make_once(self, make: Callable[[], bytes]) -> None:
+        """Write what ``make`` returns, unless another process is first; see :meth:`ModelFile.made_once`.
+
+        Raises
+        ------
+        InputError, OSError
+            If the file cannot be written, because the disk is full, for example.
+        """
+
+        def fill(file: BufferedRandom) -> None:
+            content = make()
+            file.write(content)
+            note_digests(self.place.parent, {self.place.name: hashlib.sha256(content).hexdigest()})
+
+        _make_at(self.place, lambda _: self.is_whole(), fill)
+
+
+def _make_at(place: Path, is_there: Callable[[Path], bool], fill: Make) -> None:
+    """Let one process at a time fill the file, unless it is there."""
+    place.parent.mkdir(parents=True, exist_ok=True)
+    with _locked(place.with_name(f"{place.name}.lock")):
+        for left in place.parent.glob(f"{escape(place.name)}{UNFINISHED}*"):  # by a process that was killed
+            left.unlink(missing_ok=True)
+        if is_there(place):  # another process was first
+            return
+        if place.exists():
+            logger.warning("%s was cut off or altered, and is replaced", place)
+        with replaced(place) as (file, _):
+            fill(file)
+
+
 @contextmanager
 def _locked(path: Path) -> Iterator[None]:
     """Wait for a lock, which the system releases if its holder is killed; the empty file stays."""
@@ -136,3 +174,11 @@ def _locked(path: Path) -> Iterator[None]:
         yield
     finally:
         os.close(handle)
+
+
+def cached_file(repository: str, file: str, revision: str | None = None) -> Path | None:
+    """Find a file of a repository in the cache of Hugging Face; None where it is missing."""
+    from huggingface_hub import try_to_load_from_cache
+
+    found = try_to_load_from_cache(repository, file, revision=revision)
+    return Path(found) if isinstance(found, str) else None

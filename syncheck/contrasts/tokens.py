@@ -7,16 +7,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import zip_longest
-from typing import TYPE_CHECKING
+
+import snowballstemmer
 
 from syncheck.contrasts.inflection import IRREGULAR
 from syncheck.contrasts.words import CLASSES, MAY, SCALES, SYMBOLS, UNITS
 from syncheck.text.notation import GROUPED, levelled, number_of
-from syncheck.text.rarity import NUMBER_WORDS, packaged_names, packaged_rarity
-from syncheck.text.words import content_words, stem, words
-
-if TYPE_CHECKING:
-    from nltk.stem.snowball import SnowballStemmer
+from syncheck.text.words import NUMBER_WORDS, content_words, packaged_names, packaged_rarity, stem, words
 
 LONG = 4
 """Number of letters from which a word is no abbreviation."""
@@ -118,8 +115,13 @@ def _word_of(found: str) -> tuple[str, str, bool]:
     if lower in UNITS:
         known = lower
     word = known or next(iter(words(found)), found)
-    root = word if word[0].isdigit() else _stemmer().stem(IRREGULAR.get(word, word))
+    root = word if word[0].isdigit() else _stemmed(IRREGULAR.get(word, word))
     return word, root, bool(content_words(word)) and word not in CLASSES["negators"]
+
+
+def _stemmed(word: str) -> str:
+    stemmer = snowballstemmer.stemmer("english")  # made anew, since a stemmer is for one thread
+    return str(stemmer.stemWord(word))
 
 
 def _figures(found: str) -> str:
@@ -133,10 +135,3 @@ def _figures(found: str) -> str:
         return f"{number_of(plain):.12g}"
     except ValueError:  # an address or a date, such as 1.2.3 or 12,5,7
         return plain
-
-
-@lru_cache(maxsize=1)
-def _stemmer() -> SnowballStemmer:
-    from nltk.stem.snowball import SnowballStemmer
-
-    return SnowballStemmer("english")

@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any, overload
+from typing import TYPE_CHECKING, Any, overload
 
 from syncheck.base.errors import InputError
-from syncheck.base.files import JsonDict, absence, field, fields_found, parsed_record
+from syncheck.base.records import JsonDict, absence, field, fields_found, parsed_record
 from syncheck.corpus.records import Line, answer
-from syncheck.model_monitor import ModelMonitor
 from syncheck.prompts import prompt_from_texts
-from syncheck.replay import GivenResponse
 from syncheck.results import Report
 from syncheck.results.types import Query, RagPrompt
 from syncheck.verifier import Verifier
+
+if TYPE_CHECKING:
+    from syncheck.model_monitor import ModelMonitor
+    from syncheck.replay import GivenResponse
 
 _SENTENCE_FIELDS = tuple(
     "text start end token_start token_end score status verdict remarks features reason evidence contrasts".split()

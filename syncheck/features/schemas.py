@@ -130,7 +130,7 @@ _SOURCE = re.compile(
 _NEGATION = re.compile(r"\b(?:no|not|none|neither|cannot|unable|without|however)\b|n['\u2019]t\b", re.IGNORECASE)
 _LIST_ITEM = re.compile(r"\s*(?:\d+[.)](?!\d)|[-*\u2022])")
 
-FEATURES = (
+FEATURES: tuple[Feature, ...] = (
     *_of_model(
         "likelihood",
         ("min_prob", "probability of the least likely token", _PROBABILITY, 1, lambda of: of.prob.min()),
@@ -292,7 +292,7 @@ _THIRD = (
     *("inherited_support", "inherited_pair_overlap", "inherited_copied_run"),
 )
 
-TEXT_FEATURES = (
+TEXT_FEATURES: tuple[str, ...] = (
     "align_logit",
     *("pair_overlap", "bigram_overlap", "content_overlap", "number_overlap", "name_overlap", "copied_run"),
     *("rarity_nearby", "rarity_best", "pieces_1", "pieces_2", "pieces_4", "stems_2", "stems_1", "bigrams_2"),

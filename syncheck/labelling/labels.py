@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from syncheck.base.errors import InputError, RecordError
 from syncheck.base.printable import shortened
-from syncheck.labelling.responses import SHOWN, LabelledResponse, LabelledSentence, UnfaithfulSpan
-from syncheck.text.sentences import is_checkable
+from syncheck.base.records import SHOWN
+from syncheck.labelling.responses import LabelledResponse, LabelledSentence, UnfaithfulSpan
+from syncheck.text.sentences import Punkt, is_checkable
 from syncheck.text.words import has_letter
 
 Rule = Literal["overlap", "paper"]
@@ -56,12 +57,8 @@ def labelled_sentences(
     ``rule`` and ``implicit_true`` are as in :func:`label_sentences`. The defaults give the strict benchmark set;
     ``rule="paper", implicit_true=False, with_letter=False`` gives the set that the paper measures.
     """
-    from nltk.tokenize.punkt import PunktSentenceTokenizer
-
     bounds = [
-        (start, end)
-        for start, end in PunktSentenceTokenizer().span_tokenize(response)
-        if not with_letter or has_letter(response[start:end])
+        (start, end) for start, end in Punkt().spans(response) if not with_letter or has_letter(response[start:end])
     ]
     labels = label_sentences(bounds, spans, rule=rule, implicit_true=implicit_true)
     return tuple(LabelledSentence(s, e, bool(label)) for (s, e), label in zip(bounds, labels, strict=True))

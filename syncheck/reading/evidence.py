@@ -1,6 +1,6 @@
 """Evidence: the chunks of a context, and the few of them that matter for a claim.
 
-A chunk is a sentence of a passage (by NLTK's untrained Punkt unless told otherwise, and by the full stops of Chinese
+A chunk is a sentence of a passage (by untrained Punkt unless told otherwise, and by the full stops of Chinese
 and Japanese), or a piece of one that is longer than ``MAX_CHUNK_WORDS`` words or ``MAX_CHUNK_CHARACTERS`` characters;
 consecutive pieces share ``OVERLAP_WORDS`` words, so that no phrase is cut in all of them. Every character of the
 context that is not white space is in some chunk.
@@ -18,6 +18,7 @@ from functools import cached_property
 
 import regex
 
+from syncheck.text.sentences.punkt import Punkt
 from syncheck.text.words import ContextLexicon
 
 MAX_CHUNK_WORDS = 60
@@ -60,7 +61,7 @@ Cut = Callable[[str], Iterable[str]]
 
 def split_passages(passages: Sequence[str], *, cut: Cut | None = None) -> list[Chunk]:
     """Cut passages into sentences, in order, and sentences that are too long into overlapping pieces."""
-    cut = cut or _punkt()
+    cut = cut or Punkt().texts
     return [
         Chunk(index, piece)
         for index, passage in enumerate(passages)
@@ -70,12 +71,6 @@ def split_passages(passages: Sequence[str], *, cut: Cut | None = None) -> list[C
         for piece in _pieces(sentence.strip())
         if piece
     ]
-
-
-def _punkt() -> Cut:
-    from nltk.tokenize.punkt import PunktSentenceTokenizer
-
-    return PunktSentenceTokenizer().tokenize  # type: ignore[no-any-return]
 
 
 class EvidenceIndex:

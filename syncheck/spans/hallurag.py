@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from nltk.tokenize.punkt import PunktSentenceTokenizer
 from numpy.typing import NDArray
 
 from syncheck.aligners.evaluators import TextGenerator
@@ -24,6 +23,7 @@ from syncheck.results.types import TokenSignals
 from syncheck.spans.retrieval import SentenceEncoder
 from syncheck.spans.word_sources import Measure
 from syncheck.spans.words import Word, words_of
+from syncheck.text.sentences import Punkt
 from syncheck.text.sentences.token_text import visible
 
 LOWEST_PROBABILITY = 0.01
@@ -133,7 +133,7 @@ def unlikely_words(response: str, signals: TokenSignals) -> Spans:
 
 def far_sentences(response: str, passages: Sequence[str], encoder: SentenceEncoder) -> Spans:
     """Find the sentences with a similarity below 0.5 to every sentence of the passages; all without passages."""
-    sentences = list(PunktSentenceTokenizer().span_tokenize(response))
+    sentences = list(Punkt().spans(response))
     known = [chunk.text for chunk in split_passages(passages)]
     if not sentences or not known:
         return sentences

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
+from importlib.metadata import version
 from math import exp
 from typing import TYPE_CHECKING
 
+import numpy as np
 import regex
 
+from syncheck.base.files import file_sha256
+from syncheck.base.kept_arrays import kept_arrays
 from syncheck.text.words import has_letter
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from py3langid.langid import LanguageIdentifier
+    from torch import Tensor
 
 SURE_NATS = 4.0
 """Lead that another language must have over all covered ones, in nats, normalised for the length of the text.
@@ -53,15 +60,33 @@ NO_LANGUAGE = frozenset({"ext", "zxx"})
 """Labels with which the identifier marks text in no language."""
 LONGEST_READ = 4000
 """Number of characters at the beginning of a text from which its language is identified."""
+_AUTOMATON = ("moves", "rows", "features")
+"""Names of the arrays by which the identifier finds the features of a text."""
 _FUNCTION_WORDS = frozenset().union(*FUNCTION_WORDS.values())
 _WORD = regex.compile(r"[\p{L}\p{M}'’]+")
 
 
 @lru_cache(maxsize=1)
 def _identifier() -> LanguageIdentifier:
-    from py3langid.langid import MODEL_FILE, LanguageIdentifier
+    from py3langid.langid import MODEL_DIR, MODEL_FILE, LanguageIdentifier
 
-    return LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
+    model = MODEL_DIR / MODEL_FILE
+    arrays = kept_arrays("languages", [version("py3langid"), file_sha256(model)], lambda: _unpacked(model))
+    found = {name: array.numpy() for name, array in arrays.items()}
+    moves, rows, features = (found[name].data for name in _AUTOMATON)  # memoryviews, of Python's integers
+    labels = found["labels"].tobytes().decode().split()
+    return LanguageIdentifier(found["weights"], found["prior"], labels, moves, features, norm_probs=True, tk_row=rows)
+
+
+def _unpacked(model: Path) -> dict[str, Tensor]:
+    """Read the identifier's packed model, which takes half a second."""
+    import torch
+    from py3langid.modelio import load_model
+
+    weights, prior, labels, *automaton = load_model(model)
+    arrays = {"weights": weights, "prior": prior, "labels": np.frombuffer(" ".join(labels).encode(), dtype=np.uint8)}
+    arrays |= {name: np.asarray(part, dtype=np.int32) for name, part in zip(_AUTOMATON, automaton, strict=True)}
+    return {name: torch.from_numpy(array.copy()) for name, array in arrays.items()}
 
 
 @lru_cache(maxsize=256)

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from syncheck.aggregators import Aggregator
-from syncheck.aggregators.estimators import check_classifier
-from syncheck.aggregators.names import AggregatorKind, ProbabilisticClassifier
+from syncheck.aggregators.estimators import ProbabilisticClassifier, check_classifier
+from syncheck.aggregators.kinds import AggregatorKind
 from syncheck.aligners import Aligner, load_aligner
 from syncheck.base.checks import labels_found, real_numbers
 from syncheck.base.errors import InputError, LeftOutWarning
@@ -24,11 +24,10 @@ from syncheck.labelling.datasets import labelled_responses
 from syncheck.labelling.labels import Rule
 from syncheck.labelling.responses import LabelledResponse
 from syncheck.model_monitor import ModelMonitor
-from syncheck.training.enough import HELD_OUT_FOLDS, MORE_LABELS, check_enough, check_questions
 from syncheck.training.extract import measure
 from syncheck.training.measured import MeasuredSentences, check_measured_by, left_out_lines
 from syncheck.training.provenance import model_of, question_digests
-from syncheck.training.sets import LabelledSet
+from syncheck.training.sets import HELD_OUT_FOLDS, MORE_LABELS, LabelledSet, check_enough, check_questions
 from syncheck.training.unloaded import UnloadedMonitor
 from syncheck.verifier import Verifier
 

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from syncheck.aligners import identity_of, weights_of
 from syncheck.base.errors import InputError, MismatchError
-from syncheck.base.pretrained import fingerprint, same_weights
-from syncheck.labelling.groups import first_names
+from syncheck.base.weights import fingerprint, same_weights
+from syncheck.labelling.datasets import first_names
 from syncheck.labelling.responses import LabelledResponse
 from syncheck.training.unloaded import UnloadedMonitor
 from syncheck.verifier import Verifier

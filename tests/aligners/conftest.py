@@ -28,8 +28,8 @@ from syncheck.aligners import (
     CriticAligner,
     ReaderAligner,
 )
-from syncheck.aligners.eight_bits import encoder_config
-from syncheck.aligners.reader.layers import ReaderLayer
+from syncheck.aligners.eight_bits import EncoderSizes
+from syncheck.aligners.reader.layers import NORM_EPS, EncoderLayer, ReaderLayer
 from syncheck.aligners.reader.network import ReaderNetwork
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "alignscore"
@@ -68,7 +68,7 @@ def bundled_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder in the bundled aligner's format, with random weights."""
     torch.manual_seed(0)
     vocabulary = bert_vocabulary()
-    config = encoder_config(
+    config = EncoderSizes(
         vocab_size=len(vocabulary),
         **SIZES,
     )
@@ -160,6 +160,7 @@ def tiny_mpnet() -> MPNetModel:
         **SIZES,
         max_position_embeddings=514,
         initializer_range=0.5,
+        layer_norm_eps=NORM_EPS,
     )
     return MPNetModel(config, add_pooling_layer=False).eval().requires_grad_(False)
 
@@ -168,8 +169,9 @@ def tiny_mpnet() -> MPNetModel:
 def tiny_reader(tiny_mpnet: MPNetModel) -> ReaderAligner:
     """A reader with this encoder, in float32."""
     torch.manual_seed(5)
-    layers = [ReaderLayer.of(layer, range(4)) for layer in tiny_mpnet.encoder.layer]
-    network = ReaderNetwork(tiny_mpnet, layers, read_once=1).eval()
+    weights = tiny_mpnet.state_dict()
+    layers = [ReaderLayer.of(EncoderLayer.of(weights, number)) for number in range(2)]
+    network = ReaderNetwork(weights, layers, read_once=1).eval()
     return ReaderAligner(network, character_tokenizer(small_vocabulary()))
 
 

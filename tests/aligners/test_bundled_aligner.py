@@ -33,7 +33,7 @@ from syncheck.aligners.eight_bits import (
     read_packed,
 )
 from syncheck.base.errors import CheckpointError
-from syncheck.base.pretrained import weights_sha256
+from syncheck.base.weights import weights_sha256
 from syncheck.reading import EvidenceIndex
 
 ROUNDING = 0.01
@@ -133,7 +133,7 @@ def packaged():
         ("The mill ground corn until the railway came, and was then sold to the town for its museum.", "Cats sleep."),
     ]
     pairs = [encode_pair(*(packed.tokenizer.encode(t, add_special_tokens=False).ids for t in pair)) for pair in texts]
-    return Int8CrossEncoder(packed.config, packed.arrays), load_cross_encoder(folder), pairs
+    return Int8CrossEncoder(packed.sizes, packed.arrays), load_cross_encoder(folder), pairs
 
 
 def test_integers_give_the_logits_of_float32():

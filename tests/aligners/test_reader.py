@@ -282,7 +282,9 @@ def test_with_the_packaged_reader_a_monitor_is_the_generic_one_that_was_trained_
     report = monitor.score(prompt, response="Dogs are allowed in the museum.")
     assert report.monitor == "generic-reader"
     assert [s.verdict for s in report.sentences] == ["contradicted"]
-    kit = load_kit("generic-reader").score(prompt, response="Dogs are allowed in the museum.")
+    kit = load_kit("generic-reader").check(
+        "Dogs are allowed in the museum.", question="Who may enter?", passages=["Dogs are not allowed in the museum."]
+    )
     assert (kit.monitor, kit.lowest.score) == ("generic-reader", report.lowest.score)
     assert Monitor(model, tokenizer, aligner=tiny_reader).config.schema == "aligner.v1"  # other weights
 
@@ -295,7 +297,9 @@ def not_loaded(monkeypatch):
 
 def test_a_process_loads_it_once_and_keeps_it_as_long_as_it_is_used(not_loaded, tiny_reader, monkeypatch):
     loaded = []
-    monkeypatch.setattr(reader, "read_reader", lambda folder: loaded.append(folder) or (tiny_reader._model, None))
+    monkeypatch.setattr(
+        reader, "read_reader", lambda folder, is_kept: loaded.append(folder) or (tiny_reader._model, None)
+    )
     first = load_aligner("reader")
     assert load_aligner("reader") is first and len(loaded) == 1
     del first
@@ -320,6 +324,14 @@ def test_the_encoder_is_taken_from_the_cache_first(not_loaded, tmp_path, monkeyp
     assert reader_network.can_read()
     (support,) = load_aligner("reader").align(["The door is blue."], ["The door is red."])
     assert support.score < 0.5
+
+
+@pytest.mark.slow
+def test_what_is_kept_is_what_would_be_made_now():
+    """Raise ``CONVERSION`` if this fails."""
+    kept, made = (reader_network.read_reader(PACKAGED, is_kept=is_kept)[0] for is_kept in (True, False))
+    assert kept.stored().keys() == made.stored().keys()
+    assert [name for name, array in made.stored().items() if not torch.equal(array, kept.stored()[name])] == []
 
 
 @pytest.fixture
@@ -397,6 +409,7 @@ def test_an_unpacked_encoder_that_was_altered_is_replaced_and_both_log_and_docto
 
 
 def test_another_encoder_is_refused(not_loaded, tmp_path, monkeypatch):
+    monkeypatch.setattr(reader_network.constants, "HF_ASSETS_CACHE", str(tmp_path / "cache"))  # nothing made before
     save_file({"norm": torch.ones(3)}, tmp_path / "model.safetensors")
     monkeypatch.setattr(reader_network, "_cached", lambda: tmp_path / "model.safetensors")
     with pytest.raises(CheckpointError, match="published"):

@@ -11,7 +11,13 @@ from torch import nn
 
 from syncheck.aligners import eight_bits as int8_encoder
 from syncheck.aligners.reader import layers as reader_layers
-from syncheck.aligners.reader.layers import ReaderLayer, RoundedFeedForward, RoundedLinear, measured_inputs
+from syncheck.aligners.reader.layers import (
+    EncoderLayer,
+    ReaderLayer,
+    RoundedFeedForward,
+    RoundedLinear,
+    measured_inputs,
+)
 from syncheck.aligners.reader.network import ReaderNetwork, ReadText
 
 WINDOWS = [range(3, 3 + n) for n in (30, 4, 31, 17, 1)]
@@ -58,10 +64,10 @@ def in_float(tiny_reader):
 @pytest.fixture
 def in_eight_bits(tiny_mpnet, in_float):
     layers = [
-        ReaderLayer.in_eight_bits(layer, range(4), largest)
-        for layer, largest in zip(tiny_mpnet.encoder.layer, largest_inputs(in_float), strict=True)
+        ReaderLayer.in_eight_bits(EncoderLayer.of(tiny_mpnet.state_dict(), number), largest)
+        for number, largest in enumerate(largest_inputs(in_float))
     ]
-    network = ReaderNetwork(tiny_mpnet, layers, read_once=1)
+    network = ReaderNetwork(tiny_mpnet.state_dict(), layers, read_once=1)
     network.hidden, network.verdict = in_float.hidden, in_float.verdict
     return network.eval()
 
@@ -108,12 +114,12 @@ def test_there_are_few_numbers_of_rows_and_what_is_beyond_the_given_ones_is_not_
     levels = int8_encoder.from_middle(given)
     assert levels.shape == (expected, 4)
     assert torch.equal(levels[:rows], (given + 128).to(torch.uint8))
-    linear = RoundedLinear(torch.eye(4), torch.zeros(4), torch.ones(4))
+    linear = RoundedLinear.of(torch.eye(4), torch.zeros(4), torch.ones(4))
     assert linear(given[:, :4]).shape == (rows, 4)
 
 
 def linear(weight, unit, **kinds):
-    return RoundedLinear(torch.tensor(weight), torch.tensor([1.0, -1.0]), torch.tensor(unit), **kinds)
+    return RoundedLinear.of(torch.tensor(weight), torch.tensor([1.0, -1.0]), torch.tensor(unit), **kinds)
 
 
 @pytest.mark.usefixtures("processor")
@@ -153,7 +159,7 @@ def test_a_neuron_far_beyond_the_others_costs_them_little(largest, monkeypatch):
     exact, errors = outer(between), []
     for spare in (reader_layers._SPARE, 0):
         monkeypatch.setattr(reader_layers, "_SPARE", spare)
-        rounded = RoundedFeedForward(inner, outer, inputs.abs().amax(0), between.abs().amax(0))
+        rounded = RoundedFeedForward.of(inner, outer, inputs.abs().amax(0), between.abs().amax(0))
         errors.append((rounded(inputs) - exact).std() / exact.std())
     assert errors[0] < 0.05
     assert errors[0] < errors[1] / 2 or largest == 2.0

@@ -143,7 +143,7 @@ def test_files_that_do_not_go_together(tmp_path, name, changes):
 
 @pytest.mark.slow
 def test_every_auto_class_is_told_not_to_run_code():
-    root = Path(__file__).parents[1]
+    root = Path(__file__).parents[2]
     files = [path for name in ("syncheck", "fod", "benchmarks", "examples") for path in (root / name).rglob("*.py")]
     calls = [
         (path.name, node.lineno, {keyword.arg for keyword in node.keywords})

@@ -4,9 +4,8 @@ import pytest
 import whole_texts
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from nltk.tokenize.punkt import PunktSentenceTokenizer
 
-from syncheck.text.sentences import ENGLISH_ABBREVIATIONS, BoundaryFinder, IncrementalSegmenter
+from syncheck.text.sentences import ENGLISH_ABBREVIATIONS, BoundaryFinder, IncrementalSegmenter, Punkt
 from syncheck.text.sentences.config import SegmenterConfig
 
 
@@ -124,13 +123,13 @@ def test_rewinding_to_a_boundary_and_going_on_gives_the_same_sentences(name, res
 def test_the_cost_is_linear_in_the_length(name, piece, monkeypatch):
     """Counted in characters that Punkt reads, of texts with numbers, abbreviations and no line breaks."""
     read = []
-    span_tokenize = PunktSentenceTokenizer.span_tokenize
+    spans = Punkt.spans
 
     def counted(self, text):
         read.append(len(text))
-        return span_tokenize(self, text)
+        return spans(self, text)
 
-    monkeypatch.setattr(PunktSentenceTokenizer, "span_tokenize", counted)
+    monkeypatch.setattr(Punkt, "spans", counted)
     options = {**whole_texts.OPTIONS[name], "abbreviations": ENGLISH_ABBREVIATIONS}
     config = SegmenterConfig(max_tokens=whole_texts.NO_LIMIT, **options)
     costs = []

@@ -3,10 +3,10 @@
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from nltk.tokenize.punkt import PunktSentenceTokenizer
+from nltk.tokenize.punkt import PunktParameters, PunktSentenceTokenizer
 from whole_texts import bounds, cut, responses, segment, sentences, texts, widths_of_tokens
 
-from syncheck.text.sentences import IncrementalSegmenter
+from syncheck.text.sentences import IncrementalSegmenter, Punkt
 from syncheck.text.sentences.config import MAX_SENTENCE_TOKENS, SegmenterConfig
 
 CASES = {
@@ -44,6 +44,25 @@ def punkt_bounds(text):
         if piece.strip():
             found.append((start + len(piece) - len(piece.lstrip()), start + len(piece.rstrip())))
     return found
+
+
+PIECES = """
+    a B Dr No p.m e.g U.S . ? ! .. ... 5 3.5 - -- , ; : " ' ) ( ] ” ’ » _ é É ß 東 。 x-Dr # @ * & ` ² 1,000 -.5
+""".split()
+SPACES = [" ", "\n", "\n\n", "\t", "\x1c", "\u00a0", "\u3000", "\u2028"]
+
+
+@settings(deadline=None, max_examples=1000)
+@given(words=st.lists(st.sampled_from(PIECES + SPACES), max_size=25))
+@pytest.mark.parametrize(("always", "before_numbers"), [((), ()), (("dr", "p.m", "e.g", "u.s"), ("no",))])
+def test_punkt_is_that_of_nltk(words, always, before_numbers):
+    parameters = PunktParameters()
+    parameters.abbrev_types |= set(always)
+    parameters.collocations |= {(word, "##number##") for word in before_numbers}
+    text = "".join(words)
+    assert list(Punkt(always, before_numbers).spans(text)) == list(
+        PunktSentenceTokenizer(parameters).span_tokenize(text)
+    )
 
 
 @pytest.mark.parametrize("name", CASES)

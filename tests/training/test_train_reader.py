@@ -16,6 +16,7 @@ from reader_pruning import Kept, as_arrays, from_arrays, kept_of, pruned_updates
 from transformers import MPNetConfig, MPNetModel
 
 from syncheck.aligners.reader import network as reader_network
+from syncheck.aligners.reader.layers import NORM_EPS
 from syncheck.aligners.reader.network import BEGIN, END
 from syncheck.aligners.reader.windows import PassageWindows
 
@@ -25,7 +26,7 @@ def mpnet():
     """An MPNet of two layers with random weights, which are large enough to tell places apart."""
     torch.manual_seed(0)
     sizes = {"hidden_size": 32, "num_attention_heads": 4, "intermediate_size": 48, "max_position_embeddings": 514}
-    config = MPNetConfig(vocab_size=30527, num_hidden_layers=2, initializer_range=0.2, **sizes)
+    config = MPNetConfig(vocab_size=30527, num_hidden_layers=2, initializer_range=0.2, layer_norm_eps=NORM_EPS, **sizes)
     return MPNetModel(config, add_pooling_layer=False).eval()
 
 
@@ -222,9 +223,9 @@ def test_what_is_packed_reads_like_what_was_trained(mpnet, kept, tiny, monkeypat
     monkeypatch.setattr(train_reader, "READ_ONCE", 1)
     rows = rows_of((40, 9), (270, 20), (1, 1), (25, 30))
     arrays = train_reader.packed({name: p.detach() for name, p in tiny.trained.items()}) | as_arrays(tiny.kept)
-    in_float = train_reader.in_float(deepcopy(mpnet), arrays)
+    in_float = train_reader.in_float(mpnet.state_dict(), arrays)
     largest = train_reader.largest_inputs(in_float, rows)
-    rounded = reader_network._network(deepcopy(mpnet), arrays | largest, 2, 1).eval()
+    rounded = reader_network._network(mpnet.state_dict(), arrays | largest, 2, 1).eval()
     exact = torch.cat([tiny(reader_data.collated([row])) for row in rows])
     found = {
         name: torch.cat([network.judge([train_reader.text_of(network, row)]) for row in rows])
@@ -245,7 +246,7 @@ def test_the_largest_inputs_are_those_of_windows_and_claims(mpnet, tiny, monkeyp
     monkeypatch.setattr(train_reader, "READ_ONCE", 1)
     rows = rows_of((40, 9), (70, 20))
     arrays = train_reader.packed({name: p.detach() for name, p in tiny.trained.items()}) | as_arrays(tiny.kept)
-    largest = train_reader.largest_inputs(train_reader.in_float(deepcopy(mpnet), arrays), rows)
+    largest = train_reader.largest_inputs(train_reader.in_float(mpnet.state_dict(), arrays), rows)
     assert set(largest) == {
         f"layer.{layer}.{name}.largest"
         for layer in range(2) for name in ("query_key_value", "attended", "inner", "outer")

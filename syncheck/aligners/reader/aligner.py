@@ -108,13 +108,18 @@ class ReaderAligner(OfNetwork):
         with _LOADING:
             shared = cls._shared.get(device)
             if shared is None:
-                shared = cls._shared[device] = cls._read(files("syncheck") / "assets" / "reader", device, "reader")
+                folder = files("syncheck") / "assets" / "reader"
+                shared = cls._shared[device] = cls._read(folder, device, "reader", is_kept=True)
         return shared
 
     @classmethod
-    def _read(cls, folder: Traversable, device: torch.device, name: str) -> ReaderAligner:
-        network, tokenizer = read_reader(folder)
+    def _read(cls, folder: Traversable, device: torch.device, name: str, *, is_kept: bool = False) -> ReaderAligner:
+        network, tokenizer = read_reader(folder, is_kept=is_kept)
         return cls(network.to(device), tokenizer, name=name)
+
+    def weights_sha256(self) -> str | None:
+        """Compute a digest that identifies the weights, or take the one that is stored with them."""
+        return self._model.sha256 or super().weights_sha256()
 
     def align(self, passages: Sequence[str], claims: Sequence[str]) -> list[Support]:
         """Score each claim as :class:`~syncheck.aligners.protocol.Aligner` describes.

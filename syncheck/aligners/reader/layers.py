@@ -9,9 +9,9 @@ what is read beside it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
-from typing import TYPE_CHECKING, cast
+from typing import NamedTuple, Self, cast
 
 import torch
 from torch import Tensor, nn
@@ -19,13 +19,24 @@ from torch.nn.functional import gelu, scaled_dot_product_attention
 
 from syncheck.aligners.eight_bits import MIDDLE, Int8Linear, from_middle, multiplies_integers, times_packed
 
-if TYPE_CHECKING:
-    from transformers.models.mpnet.modeling_mpnet import MPNetLayer
-
 MEASURED = ("query_key_value", "attended", "inner", "outer")
 """Names of the matrices of a layer whose largest inputs are known."""
+DISTANCES = "encoder.relative_attention_bias.weight"
+"""MPNet's name of the biases of attention by distance, (buckets, heads)."""
 LARGEST = ".largest"
 """Suffix of the name of a matrix's largest inputs, (K,), by channel."""
+NORM_EPS = 1e-5
+"""What the layer norms of all-mpnet-base-v2 add to the variance."""
+MATRICES = {
+    "query": "attention.attn.q",
+    "key": "attention.attn.k",
+    "value": "attention.attn.v",
+    "attended": "attention.attn.o",
+    "inner": "intermediate.dense",
+    "outer": "output.dense",
+}
+"""Names of the matrices of a layer, and MPNet's names of them."""
+_NORMS = ("attention.LayerNorm", "output.LayerNorm")
 _SHARE = 0.75
 """How much of an input's range is moved into the weights, as an exponent."""
 _LARGEST = 127
@@ -40,6 +51,56 @@ _LOWEST_GELU = 0.17
 def attends_in_halves() -> bool:
     """Tell whether this processor multiplies matrices of bfloat16 in one instruction (AMX)."""
     return bool(torch.cpu.get_capabilities().get("amx_bf16"))
+
+
+class Map(NamedTuple):
+    """A linear map: its matrix, (N, K), and its bias, (N,)."""
+
+    weight: Tensor
+    bias: Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class EncoderLayer:
+    """The weights of a layer of MPNet, float32.
+
+    Attributes
+    ----------
+    heads : sequence of int
+        Numbers of the attention heads that are left.
+    maps : mapping of str to Map
+        By the names in :data:`MATRICES`.
+    norms : tuple of LayerNorm
+        After attention and after the feed-forward part.
+    """
+
+    heads: Sequence[int]
+    maps: Mapping[str, Map]
+    norms: tuple[nn.LayerNorm, nn.LayerNorm]
+
+    @classmethod
+    def of(cls, weights: Mapping[str, Tensor], number: int) -> EncoderLayer:
+        """Take a layer from the weights of an MPNet without pooler, by its names."""
+
+        def both(name: str) -> Map:
+            return Map(*(weights[f"encoder.layer.{number}.{name}.{part}"].float() for part in Map._fields))
+
+        heads = range(weights[DISTANCES].shape[1])
+        maps = {name: both(own) for name, own in MATRICES.items()}
+        first, second = (layer_norm(*both(name)) for name in _NORMS)
+        return cls(heads, maps, (first, second))
+
+    def pruned(self, heads: Tensor, neurons: Tensor) -> EncoderLayer:
+        """Copy only these heads and neurons, by number."""
+        width = len(self.maps["query"].bias) // len(self.heads)
+        channels = (heads.long()[:, None] * width + torch.arange(width)).flatten()
+        outputs = dict.fromkeys(("query", "key", "value"), channels) | {"inner": neurons.long()}
+        inputs = {"attended": channels, "outer": neurons.long()}
+        maps = {name: Map(*(part[kept] for part in self.maps[name])) for name, kept in outputs.items()}
+        maps |= {
+            name: self.maps[name]._replace(weight=self.maps[name].weight[:, kept]) for name, kept in inputs.items()
+        }
+        return replace(self, heads=heads.tolist(), maps=maps)
 
 
 class ReaderLayer(nn.Module):
@@ -71,37 +132,70 @@ class ReaderLayer(nn.Module):
         self.after_attention, self.after_feed_forward = norms
 
     @classmethod
-    def of(cls, layer: MPNetLayer, heads: Sequence[int]) -> ReaderLayer:
-        """Build a layer in float32 from the weights of MPNet's, with the given heads."""
-        maps = _Maps.of(layer)
-        feed_forward = nn.Sequential(maps.inner, nn.GELU(), maps.outer)
-        return cls(heads, _joined([maps.query, maps.key, maps.value]), maps.attended, feed_forward, maps.norms)
+    def of(cls, layer: EncoderLayer) -> ReaderLayer:
+        """Build a layer in float32 from the weights of MPNet's."""
+        maps = layer.maps
+        joined = _joined([maps["query"], maps["key"], maps["value"]])
+        feed_forward = nn.Sequential(_module(maps["inner"]), nn.GELU(), _module(maps["outer"]))
+        return cls(layer.heads, _module(joined), _module(maps["attended"]), feed_forward, layer.norms)
 
     @classmethod
-    def in_eight_bits(cls, layer: MPNetLayer, heads: Sequence[int], largest: Mapping[str, Tensor]) -> ReaderLayer:
+    def in_eight_bits(cls, layer: EncoderLayer, largest: Mapping[str, Tensor]) -> ReaderLayer:
         """Round the matrices of a layer, and their inputs, to eight bits.
 
         Parameters
         ----------
-        layer, heads
-            MPNet's, and the numbers of the heads that it has.
+        layer
+            MPNet's.
         largest
             The largest inputs of its matrices by channel, (K,), by the names in :data:`MEASURED`.
         """
-        maps = _Maps.of(layer)
-        joined = _joined([maps.query, maps.key, maps.value])
+        maps = layer.maps
+        joined = _joined([maps["query"], maps["key"], maps["value"]])
         unit = _units(largest["query_key_value"], joined.weight)
-        gathered = _units(largest["attended"], maps.attended.weight)
+        gathered = _units(largest["attended"], maps["attended"].weight)
         values = len(gathered)
         joined.weight[-values:] /= gathered[:, None]  # so that what is gathered comes in its units
         joined.bias[-values:] /= gathered
         return cls(
-            heads,
-            RoundedLinear(joined.weight, joined.bias, unit, gives_halves=True),
-            RoundedLinear(maps.attended.weight, maps.attended.bias, gathered, is_in_units=True),
-            RoundedFeedForward(maps.inner, maps.outer, largest["inner"], largest["outer"]),
-            maps.norms,
+            layer.heads,
+            RoundedLinear.of(*joined, unit, gives_halves=True),
+            RoundedLinear.of(*maps["attended"], gathered, is_in_units=True),
+            RoundedFeedForward.of(maps["inner"], maps["outer"], largest["inner"], largest["outer"]),
+            layer.norms,
         )
+
+    @classmethod
+    def restored(cls, arrays: Mapping[str, Tensor]) -> ReaderLayer:
+        """Build a layer of what :meth:`stored` returned."""
+
+        def rounded(name: str, *, gives_halves: bool = False) -> RoundedLinear:
+            weight, step, bias = (arrays[f"{name}.{part}"] for part in ("weight", "step", "bias"))
+            return RoundedLinear(weight, step, bias, arrays.get(f"{name}.per_unit"), gives_halves=gives_halves)
+
+        def norm(name: str) -> nn.LayerNorm:
+            return layer_norm(arrays[f"{name}.weight"], arrays[f"{name}.bias"])
+
+        inner, outer = rounded("feed_forward.inner"), rounded("feed_forward.outer")
+        unit, zero = arrays["feed_forward.unit"].item(), int(arrays["feed_forward.zero"])
+        return cls(
+            arrays["heads"].tolist(),
+            rounded("query_key_value", gives_halves=True),
+            rounded("attended"),
+            RoundedFeedForward(inner, outer, unit, zero),
+            (norm("after_attention"), norm("after_feed_forward")),
+        )
+
+    def stored(self) -> dict[str, Tensor]:
+        """Collect the arrays of a layer in eight bits, by name."""
+        arrays = self.state_dict()
+        for name, module in self.named_modules():
+            if isinstance(module, RoundedLinear):
+                arrays[f"{name}.weight"] = module.weight.to(torch.int8)  # float32 on some processors
+        feed_forward = cast("RoundedFeedForward", self.feed_forward)
+        unit = torch.tensor(feed_forward.unit, dtype=torch.float64)
+        own = {"heads": self.heads, "feed_forward.unit": unit, "feed_forward.zero": feed_forward.zero}
+        return arrays | {name: torch.as_tensor(value) for name, value in own.items()}
 
     @property
     def dtype(self) -> torch.dtype:
@@ -154,66 +248,30 @@ class ReaderLayer(nn.Module):
         return mapped.view(1, len(mapped), len(self.heads), -1).transpose(1, 2)
 
 
-@dataclass(frozen=True, slots=True)
-class _Maps:
-    """The linear maps of a layer of MPNet, under this module's names."""
-
-    query: nn.Linear
-    key: nn.Linear
-    value: nn.Linear
-    attended: nn.Linear
-    inner: nn.Linear
-    outer: nn.Linear
-    norms: tuple[nn.LayerNorm, nn.LayerNorm]
-
-    @classmethod
-    def of(cls, layer: MPNetLayer) -> _Maps:
-        own = layer.attention.attn
-        return cls(
-            *(own.q, own.k, own.v, own.o, layer.intermediate.dense, layer.output.dense),
-            norms=(layer.attention.LayerNorm, layer.output.LayerNorm),
-        )
-
-
-@torch.no_grad()
-def prune(layer: MPNetLayer, heads: Tensor, neurons: Tensor) -> None:
-    """Keep only these heads and neurons, by number, in a layer of MPNet."""
-    attention = layer.attention.attn
-    width = attention.q.out_features // attention.num_attention_heads
-    channels = (heads.long()[:, None] * width + torch.arange(width)).flatten()
-    for matrix in (attention.q, attention.k, attention.v):
-        _keep_outputs(matrix, channels)
-    _keep_inputs(attention.o, channels)
-    _keep_outputs(layer.intermediate.dense, neurons.long())
-    _keep_inputs(layer.output.dense, neurons.long())
-    attention.num_attention_heads = len(heads)
-
-
-def _keep_outputs(matrix: nn.Linear, kept: Tensor) -> None:
-    matrix.weight = nn.Parameter(matrix.weight[kept], requires_grad=False)
-    matrix.bias = nn.Parameter(matrix.bias[kept], requires_grad=False)
-    matrix.out_features = len(kept)
-
-
-def _keep_inputs(matrix: nn.Linear, kept: Tensor) -> None:
-    matrix.weight = nn.Parameter(matrix.weight[:, kept], requires_grad=False)
-    matrix.in_features = len(kept)
-
-
 def measured_inputs(layer: ReaderLayer) -> dict[str, nn.Module]:
     """List the matrices of a layer in float32 whose largest inputs :meth:`ReaderLayer.in_eight_bits` asks for."""
     inner, _, outer = cast("nn.Sequential", layer.feed_forward)
     return dict(zip(MEASURED, (layer.query_key_value, layer.attended, inner, outer), strict=True))
 
 
-@torch.no_grad()
-def _joined(maps: Sequence[nn.Linear]) -> nn.Linear:
+def _joined(maps: Sequence[Map]) -> Map:
     """Join maps of the same input into one."""
+    return Map(torch.cat([each.weight for each in maps]), torch.cat([each.bias for each in maps]))
+
+
+def _module(given: Map) -> nn.Linear:
     with torch.device("meta"):
-        joined = nn.Linear(maps[0].in_features, sum(each.out_features for each in maps))
-    weights = {name: torch.cat([getattr(each, name) for each in maps]) for name in ("weight", "bias")}
-    joined.load_state_dict(weights, assign=True)
-    return joined.requires_grad_(False)
+        linear = nn.Linear(given.weight.shape[1], given.weight.shape[0])
+    linear.load_state_dict(given._asdict(), assign=True)
+    return linear.requires_grad_(False)
+
+
+def layer_norm(weight: Tensor, bias: Tensor) -> nn.LayerNorm:
+    """Build a layer norm of MPNet."""
+    with torch.device("meta"):
+        norm = nn.LayerNorm(len(weight), eps=NORM_EPS)
+    norm.load_state_dict({"weight": weight, "bias": bias}, assign=True)
+    return norm.requires_grad_(False)
 
 
 def in_eight_bits(weight: Tensor) -> tuple[Tensor, Tensor]:
@@ -235,11 +293,10 @@ class RoundedLinear(Int8Linear):
 
     Parameters
     ----------
-    weight, bias : Tensor of shapes (N, K) and (N,), float32
-    unit : Tensor of shape (K,)
-        The value of one unit of each input.
-    is_in_units
-        The inputs are numbers of units already.
+    weight, step, bias
+        As in :class:`~syncheck.aligners.eight_bits.Int8Linear`, but ``step`` is (N,).
+    per_unit : Tensor of shape (K,), optional
+        The number of units in an input of 1; None if the inputs are numbers of units already.
     gives_halves
         The result is bfloat16 where :func:`attends_in_halves`, and float32 otherwise.
     """
@@ -247,11 +304,23 @@ class RoundedLinear(Int8Linear):
     per_unit: Tensor | None
 
     def __init__(
-        self, weight: Tensor, bias: Tensor, unit: Tensor, *, is_in_units: bool = False, gives_halves: bool = False
+        self, weight: Tensor, step: Tensor, bias: Tensor, per_unit: Tensor | None, *, gives_halves: bool = False
     ) -> None:
-        super().__init__(*in_eight_bits(weight * unit), bias.detach().clone())
-        self.register_buffer("per_unit", None if is_in_units else 1 / unit)
+        super().__init__(weight, step[:, None], bias)
+        self.register_buffer("per_unit", per_unit)
         self._gives_halves = gives_halves
+
+    @classmethod
+    def of(
+        cls, weight: Tensor, bias: Tensor, unit: Tensor, *, is_in_units: bool = False, gives_halves: bool = False
+    ) -> Self:
+        """Round a matrix (N, K), float32, whose inputs come in a unit for each channel, (K,).
+
+        With ``is_in_units``, the inputs are numbers of units already.
+        """
+        integers, step = in_eight_bits(weight * unit)
+        per_unit = None if is_in_units else 1 / unit
+        return cls(integers, step[:, 0], bias.detach().clone(), per_unit, gives_halves=gives_halves)
 
     @property
     def dtype(self) -> torch.dtype:
@@ -296,31 +365,37 @@ class RoundedFeedForward(nn.Module):
     Parameters
     ----------
     inner, outer
-        The maps.
-    into, between : Tensor of shapes (H,) and (N,)
-        The largest inputs of the two.
+        The maps, with the copies.
+    unit, zero
+        The unit of the results between the two, and the integer that stands for 0.
     """
 
-    def __init__(self, inner: nn.Linear, outer: nn.Linear, into: Tensor, between: Tensor) -> None:
+    def __init__(self, inner: RoundedLinear, outer: RoundedLinear, unit: float, zero: int) -> None:
         super().__init__()
+        self.inner, self.outer = inner, outer
+        self.unit, self.zero = unit, zero
+
+    @classmethod
+    def of(cls, inner: Map, outer: Map, into: Tensor, between: Tensor) -> Self:
+        """Round two maps, given the largest inputs of both, (H,) and (N,)."""
         ceiling = _LEAST_CEILING
         while _copies(between, ceiling).sum() > _SPARE:
             ceiling *= _GROWTH
-        self.unit = (ceiling + _LOWEST_GELU) / 255
-        self.zero = round(_LOWEST_GELU / self.unit)
+        unit = (ceiling + _LOWEST_GELU) / 255
+        zero = round(_LOWEST_GELU / unit)
         copies = _copies(between, ceiling)
         copied = torch.arange(len(between)).repeat_interleave(copies)
         number = torch.cat([torch.arange(1, n + 1) for n in copies.tolist()])
         unused = _SPARE - len(copied)
         weight, bias = inner.weight, inner.bias
-        self.inner = RoundedLinear(
+        rounded = RoundedLinear.of(
             torch.cat([weight, weight[copied], weight.new_zeros(unused, weight.shape[1])]),
-            torch.cat([bias, bias[copied] - number * (255 - self.zero) * self.unit, bias.new_zeros(unused)]),
+            torch.cat([bias, bias[copied] - number * (255 - zero) * unit, bias.new_zeros(unused)]),
             _units(into, weight),
         )
         weight = outer.weight
         weight = torch.cat([weight, weight[:, copied], weight.new_zeros(len(weight), unused)], 1)
-        self.outer = RoundedLinear(weight, outer.bias, torch.full((1,), self.unit), is_in_units=True)
+        return cls(rounded, RoundedLinear.of(weight, outer.bias, torch.full((1,), unit), is_in_units=True), unit, zero)
 
     def forward(self, hidden: Tensor) -> Tensor:
         """Map (M, H) to (M, H)."""

