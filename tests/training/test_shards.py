@@ -101,7 +101,7 @@ def test_stopped_and_started_again_is_never_stopped(monitor, monkeypatch, tmp_pa
             opened.append(prompts)
             return session(self, prompts)
 
-        patched.setattr(Monitor, "session", breaks)
+        patched.setattr(Monitor, "given_session", breaks)
         with pytest.raises(KeyboardInterrupt):
             measured_into(path, monitor, given, batch_size=2)
     assert not path.exists()
