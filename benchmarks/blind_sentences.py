@@ -27,8 +27,8 @@ from sklearn.metrics import roc_auc_score
 
 from fod import CADGenerator, FODGenerator
 from syncheck import Monitor, Report, load_aligner
+from syncheck.base.records import read_records
 from syncheck.kit import load_kit
-from syncheck.labelling.responses import read_records
 
 SEED = 2111
 """Of the questions; no choice was made on them."""

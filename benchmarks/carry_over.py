@@ -31,12 +31,11 @@ from syncheck.aligners import Aligner, IndexedAligner, load_aligner, weights_of
 from syncheck.evaluation import OVERLAPS, left_out_matrix, left_out_scores, single_scores
 from syncheck.features.schemas import feature_schema
 from syncheck.features.sentence import text_features
+from syncheck.reading.context import BEST_CHUNKS, ContextChunks
 from syncheck.reading.evidence import EvidenceIndex
-from syncheck.reading.wording import BEST_CHUNKS, ContextChunks
-from syncheck.text.rarity import packaged_rarity
 from syncheck.text.sentences import ENGLISH_ABBREVIATIONS, SentenceCutter
 from syncheck.text.statements import statement
-from syncheck.text.words import ContextLexicon
+from syncheck.text.words import ContextLexicon, packaged_rarity
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "examples" / "starter_kit"))
 from support_pairs import SupportPair, load_pairs, part_of, ragtruth_pairs  # noqa: E402

@@ -36,8 +36,7 @@ from syncheck.contrasts.ledger import BANDS, band_of
 from syncheck.contrasts.parsing import parse
 from syncheck.contrasts.rules import RULES, Difference
 from syncheck.evaluation.tables import aligned
-from syncheck.features.groundedness import BEST_CHUNKS, says_not_stated
-from syncheck.features.sentence import statement
+from syncheck.features.sentence import BEST_CHUNKS, says_not_stated, statement
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "examples" / "starter_kit"))
 from claim_files import WRITTEN, is_held_out  # noqa: E402

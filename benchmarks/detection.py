@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
-from syncheck.aggregators.names import AggregatorKind
+from syncheck.aggregators.kinds import AggregatorKind
 from syncheck.cli import main as syncheck
 from syncheck.evaluation import aggregator_systems
 from syncheck.training import SetName

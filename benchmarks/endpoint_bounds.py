@@ -20,7 +20,7 @@ import torch
 
 from syncheck import Monitor, MonitorConfig
 from syncheck.aggregators import Aggregator
-from syncheck.aggregators.names import AggregatorKind
+from syncheck.aggregators.kinds import AggregatorKind
 from syncheck.endpoints import EndpointReplay, KnownTokens
 from syncheck.kit import load_kit
 from syncheck.labelling.responses import prompt_of

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import get_args
 
-from syncheck.aggregators.names import AggregatorKind
+from syncheck.aggregators.kinds import AggregatorKind
 from syncheck.cli import main as syncheck
 from syncheck.evaluation import System, auroc_table, fold_numbers, out_of_fold_scores
 from syncheck.features.schemas import FEATURE_GROUPS, beyond_endpoints

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from nltk.tokenize.punkt import PunktSentenceTokenizer
 
-from syncheck.labelling.responses import read_records
+from syncheck.base.records import read_records
 from syncheck.text.languages import foreign_language
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from tqdm import tqdm
 
 from syncheck.base.errors import InputError
-from syncheck.labelling.responses import Record, read_records
+from syncheck.base.records import Record, read_records
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "examples" / "starter_kit"))
 from wikipedia_qa import Article, ExampleMaker, load_articles  # noqa: E402 - the training scripts are not a package

@@ -1,12 +1,13 @@
-"""Verifiers and monitors on disk: ``config.json``, the aggregator's files, and the digests of all these. No pickle.
+"""Verifiers and monitors on disk and on the Hub: ``config.json``, the aggregator's files, and the digests of all these.
 
-A folder may come from anyone, digests included, so every value is checked before it is used.
+There is no pickle among them. A folder may come from anyone, digests included, so every value is checked before use.
 """
 
 from __future__ import annotations
 
 import json
 import logging
+import re
 from collections.abc import Collection, Iterable
 from dataclasses import asdict, dataclass
 from functools import cache
@@ -18,13 +19,14 @@ from typing import TYPE_CHECKING, Any
 
 from syncheck.aggregators import Aggregator
 from syncheck.aggregators.aggregator import check_folder, file_names
+from syncheck.aggregators.kinds import KINDS
 from syncheck.aligners import ALIGNER_OPTIONS, Aligner, load_aligner, options_of, weights_of
 from syncheck.aligners.reader.network import INSTALL, can_read
 from syncheck.base.checks import check_choice
-from syncheck.base.errors import CheckpointError, MismatchError
-from syncheck.base.files import check_digests, read_object, write_digests
+from syncheck.base.errors import CheckpointError, InputError, MismatchError, describe_failure
+from syncheck.base.files import DIGESTS, check_digests, read_object, write_digests
 from syncheck.base.weights import same_weights
-from syncheck.config import MonitorConfig, Template
+from syncheck.config import GENERIC_BUNDLED, GENERIC_READER, MonitorConfig, Template
 from syncheck.features.schemas import feature_schema
 from syncheck.results.types import FeatureSchema
 from syncheck.text.sentences import SegmenterConfig
@@ -35,10 +37,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 FORMAT = 2
-GENERIC = "generic"
-"""The bundled monitor that scores answers of any model by their text, in the best form that this machine has."""
-GENERIC_BUNDLED, GENERIC_READER = f"{GENERIC}-bundled", f"{GENERIC}-reader"
-"""Its forms: with the bundled aligner, and with the reader, whose encoder is not in this package."""
 _FORMS = {"bundled": GENERIC_BUNDLED, "reader": GENERIC_READER}
 CONFIG = "config.json"
 REFERENCES = "lid_references.safetensors"
@@ -260,3 +258,55 @@ def _decided(directory: Path, config: dict[str, Any]) -> tuple[MonitorConfig, Fe
         return decided, feature_schema(decided.schema, decided.layers or ())
     except (TypeError, ValueError) as error:
         raise CheckpointError(f"{directory / CONFIG} holds a value that cannot be used: {error}") from error
+
+
+_REPOSITORY = re.compile(r"\w[\w.-]*/\w[\w.-]*")
+
+
+def fetched(
+    name: str | Path,
+    *,
+    revision: str | None = None,
+    token: str | bool | None = None,
+    cache_dir: str | Path | None = None,
+    local_files_only: bool = False,
+) -> Path:
+    """Return a monitor's folder: the one named, or that of a repository ``owner/name`` in the Hub's cache.
+
+    A string is taken for a repository only if neither it nor its first part is a folder. A revision of a folder raises
+    InputError; a repository that cannot be fetched raises CheckpointError.
+    """
+    if not is_repository(name):
+        if revision is not None:
+            raise InputError(
+                f"revision is for a repository, 'owner/name'; found the folder {str(name)!r}. Leave it out"
+            )
+        return Path(name)
+    import huggingface_hub
+
+    files = {CONFIG, DIGESTS, REFERENCES, *(file for kind in KINDS for file in file_names(kind))}
+    try:
+        return Path(
+            huggingface_hub.snapshot_download(
+                str(name),
+                revision=revision,
+                token=token,
+                cache_dir=cache_dir,
+                local_files_only=local_files_only,
+                allow_patterns=sorted(files),
+                library_name="syncheck",
+                library_version=version("syncheck"),
+            )
+        )
+    except (OSError, ValueError) as error:  # those of the Hub and of HTTP are kinds of OSError, a bad name a ValueError
+        raise CheckpointError(
+            f"{str(name)!r} is not a folder here, and fetching the repository of that name failed: "
+            f"{describe_failure(error)}. Pass a monitor's folder, or a repository and revision that you can read"
+        ) from error
+
+
+def is_repository(name: str | Path) -> bool:
+    """Return True if a name is taken for a repository ``owner/name``: neither it nor its first part exists here."""
+    if not isinstance(name, str) or _REPOSITORY.fullmatch(name) is None:
+        return False
+    return not Path(name).exists() and not Path(name).parent.exists()

@@ -25,6 +25,12 @@ PRUNE_THRESHOLD = 0.85
 """The paper's tau_1 and tau_2 (note under Table 2); a trained monitor carries its own."""
 
 
+GENERIC = "generic"
+"""The bundled monitor that scores answers of any model by their text, in the best form that this machine has."""
+GENERIC_BUNDLED, GENERIC_READER = f"{GENERIC}-bundled", f"{GENERIC}-reader"
+"""Its forms: with the bundled aligner, and with the reader, whose encoder is not in this package."""
+
+
 def default_layers(num_blocks: int) -> tuple[int, ...]:
     """Return the decoder blocks to tap, from 0: the paper's 15, 16 and 17 of 32, otherwise three around the middle."""
     if num_blocks == 32:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
@@ -12,8 +13,8 @@ import torch
 
 from syncheck.aligners import load_aligner
 from syncheck.base.checks import check_choice
-from syncheck.base.files import read_json
-from syncheck.checkpoint import GENERIC, best_generic, packaged_monitor
+from syncheck.checkpoint import best_generic, packaged_monitor
+from syncheck.config import GENERIC
 from syncheck.verifier import Verifier
 
 if TYPE_CHECKING:
@@ -100,5 +101,5 @@ def demo_questions() -> Sequence[DemoQuestion]:
     """Return the questions of the demo."""
     return tuple(
         DemoQuestion(entry["question"], tuple(entry["passages"]), tuple(entry["titles"]))
-        for entry in read_json(ASSETS / "demo" / "questions.json")
+        for entry in json.loads((ASSETS / "demo" / "questions.json").read_text(encoding="utf-8"))
     )

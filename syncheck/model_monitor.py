@@ -245,36 +245,10 @@ class ModelMonitor(StoredMonitor):
             yield EndEvent(report)
 
     def watch_text(self, prompt: RagPrompt, *, signals: bool = False, **options: Any) -> TextWatch:  # noqa: ANN401
-        """Score an answer while its text arrives, whichever model writes it.
+        """Score an answer while its text arrives, whichever model writes it; as :meth:`syncheck.Verifier.watch_text`.
 
-        Parameters
-        ----------
-        prompt
-            From :meth:`prompt`.
-        signals
-            As in :meth:`score`.
-        **options
-            ``reveal``, ``stop_below``, ``at_once`` and ``passage_ids`` of :class:`syncheck.watching.TextWatch`.
-
-        Returns
-        -------
-        TextWatch
-            A context manager that takes the text and returns events.
-
-        Raises
-        ------
-        InputError, NotReadyError
-            As in :class:`syncheck.watching.TextWatch`.
-        PromptError
-            If the model has to read the prompt and it does not fit its window.
-
-        Examples
-        --------
-        >>> with monitor.watch_text(prompt) as watched:  # doctest: +SKIP
-        ...     for piece in stream:
-        ...         for event in watched.feed(piece):
-        ...             print(event)
-        ...     print(watched.close())
+        ``signals`` is as in :meth:`score`. If the model has to read the prompt, and it does not fit its window,
+        PromptError is raised.
         """
         require_prompt(prompt)
         if not self._asks_model(signals):
@@ -292,26 +266,9 @@ class ModelMonitor(StoredMonitor):
         signals: bool = False,
         **options: Any,
     ) -> Iterator[ProtocolEvent]:
-        """Score the answer in a stream of text, to its end or until ``stop_below`` ends it; then close the stream.
+        """Score the answer in a stream of text, which is then closed; as :meth:`syncheck.Verifier.watch`.
 
-        Parameters
-        ----------
-        stream
-            The pieces of an answer; see :meth:`syncheck.Verifier.watch`.
-        prompt, signals, **options
-            As in :meth:`watch_text`.
-
-        Yields
-        ------
-        ProtocolEvent
-            See :mod:`syncheck.results.protocol`.
-
-        Raises
-        ------
-        WrongTypeError
-            If the stream or a piece has another type.
-        InputError, NotReadyError, PromptError
-            As in :meth:`watch_text` and :meth:`syncheck.watching.TextWatch.feed`.
+        ``signals`` and the errors of a prompt are as in :meth:`watch_text`.
         """
         return watch(stream, lambda: self.watch_text(prompt, signals=signals, **options))
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-from syncheck.aggregators.names import AggregatorKind, ProbabilisticClassifier
+from syncheck.aggregators.estimators import ProbabilisticClassifier
+from syncheck.aggregators.kinds import AggregatorKind
 from syncheck.aligners import Aligner
 from syncheck.config import MonitorConfig
 from syncheck.model_monitor import ModelMonitor
@@ -88,7 +89,7 @@ class Monitor(ModelMonitor):
         """Train a monitor on labelled responses; see :func:`syncheck.training.fit_monitor`."""
         from syncheck.training import fit_monitor
 
-        return fit_monitor(
+        found = fit_monitor(
             records,
             kind=cls,
             model=model,
@@ -98,6 +99,8 @@ class Monitor(ModelMonitor):
             aligner=aligner,
             seed=seed,
         )
+        assert isinstance(found, cls)
+        return found
 
     @classmethod
     def adapt(

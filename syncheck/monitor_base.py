@@ -76,20 +76,7 @@ class MonitorParts:
         return summary(self, f"{model}, {self.schema.version}, {aggregator} aggregator, {aligner}")
 
     def with_prior(self, prior: float) -> Self:
-        """Return this monitor for text with another share of faithful sentences.
-
-        Parameters
-        ----------
-        prior
-            Expected share of faithful sentences, in (0, 1). It shifts the log-odds of every score by the same amount;
-            the order of scores, the thresholds of ``config`` and the guarantee of a calibrated threshold stay.
-
-        Raises
-        ------
-        InputError
-            If the monitor has no aggregator, or the share of faithful sentences for which its probabilities hold is
-            not known.
-        """
+        """Return this monitor for text with another share of faithful sentences; see :meth:`Verifier.with_prior`."""
         if self.aggregator is None:
             raise InputError("a prior shifts scores, and this monitor has none; train it first")
         return self.replaced(aggregator=replace(self.aggregator, prior=prior))

@@ -21,7 +21,7 @@ from syncheck.contrasts.rules import Difference
 from syncheck.features.schemas import TEXT_FEATURES, SentenceText, needs_signals
 from syncheck.features.sentence import read_log_odds, sentence_features, text_features
 from syncheck.reading import Claim, Context, EarlierSentences
-from syncheck.reading.wording import BEST_CHUNKS
+from syncheck.reading.context import BEST_CHUNKS
 from syncheck.results import Report
 from syncheck.results.types import (
     WITHOUT_CLAIM,
@@ -39,9 +39,8 @@ from syncheck.results.types import (
     Verdict,
 )
 from syncheck.text.languages import foreign_language
-from syncheck.text.rarity import packaged_rarity
 from syncheck.text.statements import says_not_stated
-from syncheck.text.words import LexicalShares
+from syncheck.text.words import LexicalShares, packaged_rarity
 
 CONTRADICTED_ABOVE = 0.8
 """P(contradicted) above which a sentence below both thresholds gets the verdict ``contradicted``; the reader is then

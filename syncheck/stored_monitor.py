@@ -14,9 +14,9 @@ from syncheck.base.errors import CheckpointError, InputError, MismatchError, Wro
 from syncheck.base.files import read_object
 from syncheck.base.pretrained import require_tokenizer
 from syncheck.base.weights import fingerprint, same_weights
+from syncheck.checkpoint import fetched, is_repository
 from syncheck.config import MonitorConfig
 from syncheck.features.schemas import needs_signals
-from syncheck.hub import fetched, is_repository
 from syncheck.monitor_base import MonitorParts
 from syncheck.signals import LidReferences, require_watchable
 
@@ -255,28 +255,13 @@ class StoredMonitor(MonitorParts):
 
         Parameters
         ----------
-        directory
-            The folder, or a repository ``owner/name`` of the Hugging Face Hub if there is no folder of that name.
         model, tokenizer
             The model that the monitor was trained with, and its tokenizer.
-        aligner
-            An instance of the aligner that the monitor was trained with; None loads it.
-        trusted
-            Full names of types that a saved scikit-learn classifier of your own may consist of; see
-            :meth:`~syncheck.aggregators.Aggregator.load`.
-        revision
-            Branch, tag or commit of a repository; None is its main branch.
-        **hub_options
-            For a repository: ``token``, ``cache_dir``, and ``local_files_only=True`` to take it from the cache.
+        directory, aligner, trusted, revision, **hub_options
+            As in :meth:`Verifier.from_pretrained`, whose errors this raises too.
 
         Raises
         ------
-        UntrustedTypesError
-            If such a classifier has other types; the error lists them.
-        CheckpointError
-            If a file is missing or damaged, or a repository cannot be fetched.
-        InputError
-            If a revision is given for a folder.
         MismatchError
             If the monitor was trained with another model, tokenizer or aligner.
         """

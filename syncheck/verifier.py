@@ -14,10 +14,10 @@ from syncheck.aggregators.aggregator import check_schema
 from syncheck.base.checks import check_sequence, check_text, check_texts
 from syncheck.base.errors import InputError, WrongTypeError
 from syncheck.base.printable import summary
+from syncheck.checkpoint import fetched
 from syncheck.config import MonitorConfig
 from syncheck.contrasts.deciding import deciding_words
 from syncheck.features.schemas import ALIGNER_ALONE, feature_schema, needs_signals
-from syncheck.hub import fetched
 from syncheck.reading import Claim
 from syncheck.results import Report
 from syncheck.results.protocol import ProtocolEvent, Reveal
@@ -378,11 +378,11 @@ class Verifier:
         CheckpointError
             If a file is missing or damaged, or a repository cannot be fetched.
         InputError
-            If the folder holds a monitor that needs a language model's signals.
+            If the folder holds a monitor that needs a language model's signals, or a revision is given for a folder.
         MismatchError
             If it was trained with another aligner.
         UntrustedTypesError
-            If a classifier has types that are not trusted.
+            If a classifier has types that are not trusted; the error lists them.
         """
         stored = checkpoint.read(fetched(directory, revision=revision, **hub_options))
         require_text_schema(stored.config.schema)

@@ -125,7 +125,7 @@ def check_script(words):
     path, *given = words
     written = {
         word
-        for file in (ROOT / path, *(ROOT / path).parent.glob("*.py"), *ROOT.glob("syncheck/cli/*options.py"))
+        for file in (ROOT / path, *(ROOT / path).parent.glob("*.py"), *ROOT.glob("syncheck/cli/*.py"))
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
         for word in node.value.replace("/--", " --").split()

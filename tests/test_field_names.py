@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from syncheck.base.errors import RecordError
-from syncheck.base.files import fields_found
+from syncheck.base.records import fields_found
 from syncheck.cli import main
 from syncheck.labelling import labelled_responses
 

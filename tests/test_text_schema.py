@@ -13,11 +13,10 @@ from syncheck.base.errors import InputError, MismatchError
 from syncheck.features.schemas import feature_schema
 from syncheck.features.sentence import text_features
 from syncheck.reading import EvidenceIndex
-from syncheck.reading.wording import BEST_CHUNKS, ContextChunks
+from syncheck.reading.context import BEST_CHUNKS, ContextChunks
 from syncheck.results.types import Contrast, Evidence, Support
 from syncheck.testing import FormulaAggregator, ScriptedAligner, scripted_monitor
-from syncheck.text.rarity import packaged_rarity
-from syncheck.text.words import ContextLexicon
+from syncheck.text.words import ContextLexicon, packaged_rarity
 
 SCHEMA = feature_schema("syncheck.v5", ())
 PASSAGES = ["The Avon bridge opened in 1967. It has two lanes.", "Tom Smith designed the bridge."]

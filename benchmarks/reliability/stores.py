@@ -27,7 +27,7 @@ import pyarrow as pa
 
 from syncheck import __version__
 from syncheck.base.errors import SyncheckError
-from syncheck.base.files import JsonDict
+from syncheck.base.records import JsonDict
 from syncheck.corpus import Line, Store, answer_corpus
 from syncheck.corpus.store import stored_rows
 

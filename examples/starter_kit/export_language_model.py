@@ -22,8 +22,8 @@ from transformers import LlamaForCausalLM, PreTrainedTokenizerFast
 from wikipedia_qa import ExampleMaker, QAExample, load_articles
 
 from syncheck import Monitor, MonitorConfig, RagPrompt
+from syncheck.base.records import read_records
 from syncheck.labelling import load_ragtruth
-from syncheck.labelling.responses import read_records
 
 SEED = 7
 CHECKED = 100

@@ -19,8 +19,7 @@ from collections.abc import Iterable
 from itertools import groupby
 from pathlib import Path
 
-from syncheck.text.rarity import NAMES, TABLE
-from syncheck.text.words import stem, words
+from syncheck.text.words import NAMES, TABLE, stem, words
 
 _WITHIN = re.compile(r"(?<=[a-z,] )[^\W\d_]{2,}(?=[ ,.;:)])")
 """Word within a sentence."""

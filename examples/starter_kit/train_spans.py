@@ -22,8 +22,7 @@ from numpy.typing import NDArray
 from tqdm import tqdm
 
 from syncheck.base.pretrained import load_model
-from syncheck.cli.span_options import add_asked, add_word_sources
-from syncheck.cli.spans import check_asked, word_sources
+from syncheck.cli.spans import add_asked, add_word_sources, check_asked, word_sources
 from syncheck.kit import kit_language_model
 from syncheck.results import SpanItem
 from syncheck.spans import (

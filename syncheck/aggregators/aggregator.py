@@ -20,10 +20,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from syncheck.aggregators import published
 from syncheck.aggregators.calibration import Calibration, RiskControlledThreshold, calibration_from_dict
-from syncheck.aggregators.estimators import FittedEstimator, is_balanced, types_of
-from syncheck.aggregators.kinds import KINDS, KindName, file_of, fit_model, is_monotone
+from syncheck.aggregators.estimators import FittedEstimator, ProbabilisticClassifier, is_balanced, types_of
+from syncheck.aggregators.kinds import KINDS, AggregatorKind, KindName, file_of, fit_model, is_monotone
 from syncheck.aggregators.models import Column, StoredModel
-from syncheck.aggregators.names import AggregatorKind, ProbabilisticClassifier
 from syncheck.base.checks import check_share, real_numbers
 from syncheck.base.errors import CheckpointError, InputError, MismatchError
 from syncheck.base.files import REMEDY, read_bytes, read_object

@@ -9,14 +9,13 @@ import json
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from io import BytesIO
-from typing import Any, Self
+from typing import Any, Protocol, Self
 from zipfile import BadZipFile, ZipFile
 
 import numpy as np
 from numpy.typing import NDArray
 
 from syncheck.aggregators.models import occlusion
-from syncheck.aggregators.names import ProbabilisticClassifier
 from syncheck.base.errors import CheckpointError, InputError, MissingExtraError, UntrustedTypesError, describe_failure
 from syncheck.base.files import REMEDY
 from syncheck.results.types import Floats
@@ -30,6 +29,16 @@ NEEDS_IMPUTER = (
     "SimpleImputer(add_indicator=True, keep_empty_features=True), classifier), or pass one that takes NaN, such as "
     "HistGradientBoostingClassifier"
 )
+
+
+class ProbabilisticClassifier(Protocol):
+    """A classifier with scikit-learn's interface: one of scikit-learn's own, a pipeline, a search."""
+
+    def fit(self, X: Any, y: Any) -> Any:
+        """Train on rows of features and their labels."""
+
+    def predict_proba(self, X: Any) -> Any:
+        """Compute the probability of each class, (N, 2)."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,7 +1,7 @@
 """Kinds of aggregator, and how each is trained. scikit-learn and XGBoost are imported where they are used.
 
 A new kind is a :class:`~syncheck.aggregators.models.StoredModel` and an entry in :data:`KINDS`; those that are trained
-are named in :data:`syncheck.aggregators.names.AggregatorKind`.
+are named in :data:`AggregatorKind`.
 """
 
 from __future__ import annotations
@@ -13,15 +13,16 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from syncheck.aggregators.estimators import FittedEstimator
-from syncheck.aggregators.models import MEMBERS, Column, Ensemble, Network, StoredModel
-from syncheck.aggregators.names import AggregatorKind, ClassifierKind, ProbabilisticClassifier
+from syncheck.aggregators.estimators import FittedEstimator, ProbabilisticClassifier
+from syncheck.aggregators.models import MEMBERS, ClassifierKind, Column, Ensemble, Network, StoredModel
 from syncheck.aggregators.trees import Forest
 from syncheck.base.checks import check_both_labels
 from syncheck.base.errors import InputError
 from syncheck.features.schemas import feature_of
 from syncheck.results.types import Floats
 
+AggregatorKind = Literal["lr", "monotone", "xgb", "mlp", "ensemble"]
+"""The trained kinds."""
 KindName = AggregatorKind | Literal["estimator", "signal"]
 """The trained kinds, a scikit-learn classifier of the user's, and one signal taken as it is."""
 

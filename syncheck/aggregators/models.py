@@ -12,17 +12,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Any, Literal, Protocol, Self
 
 import numpy as np
 import safetensors.numpy
 from numpy.typing import NDArray
 
-from syncheck.aggregators.names import ClassifierKind
 from syncheck.aggregators.trees import Forest
 from syncheck.base.errors import CheckpointError, InputError
 from syncheck.base.files import parse_arrays, parse_object
 from syncheck.results.types import FeatureSchema, Floats
+
+ClassifierKind = Literal["lr", "xgb", "mlp"]
 
 MAX_DEPTH = 16
 """Largest number of layers of a network that is read."""

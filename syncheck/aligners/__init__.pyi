@@ -1,5 +1,5 @@
 from .alignscore import AlignScoreAligner as AlignScoreAligner
-from .alignscore_checkpoint import convert_alignscore as convert_alignscore
+from .alignscore import convert_alignscore as convert_alignscore
 from .bundled import BundledAligner as BundledAligner
 from .classifier import ClassifierAligner as ClassifierAligner
 from .critic import CriticAligner as CriticAligner

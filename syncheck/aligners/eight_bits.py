@@ -25,6 +25,7 @@ from torch import Tensor, nn
 from torch.nn.functional import gelu, scaled_dot_product_attention
 
 from syncheck.base.errors import CheckpointError
+from syncheck.base.files import read_object
 
 FORMAT = "syncheck.cross-encoder.v1"
 CALIBRATION = ("scale", "coverage", "novel_pairs", "shift")
@@ -348,10 +349,9 @@ def read_packed(folder: Traversable) -> PackedAligner:
 def is_packed(folder: Path) -> bool:
     """Tell whether a folder is of this format."""
     try:
-        config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        return read_object(folder / "config.json").get("format") == FORMAT
+    except CheckpointError:
         return False
-    return isinstance(config, dict) and config.get("format") == FORMAT
 
 
 def _tokenizer(text: str) -> Tokenizer:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -11,20 +13,60 @@ import torch
 
 from syncheck import aligners
 from syncheck.aligners.eight_bits import is_packed
-from syncheck.aligners.names import cached_file, check_name
 from syncheck.aligners.reader.network import INSTALL, can_read
-from syncheck.base.errors import CheckpointError, InputError
+from syncheck.base.errors import CheckpointError, InputError, describe_failure
+from syncheck.base.model_files import cached_file
 from syncheck.base.pretrained import require_few_layers, require_plain_folder
 
 if TYPE_CHECKING:
     from syncheck.aligners.alignscore import Mode, Overflow
     from syncheck.aligners.protocol import Aligner
 
+NEARNESS = 0.75
+"""Similarity, in [0, 1], from which a name is taken for a mistyped one."""
+
+
+def check_name(name: str | Path, known: Sequence[str]) -> None:
+    """Refuse, with a CheckpointError, a single word that is like a known name or that the Hub does not have.
+
+    Paths, names with an owner and checkpoints in the cache pass. The Hub is asked for any other word once and without
+    the repeated attempts of a download, which take most of a minute where there is no connection.
+    """
+    word = str(name)
+    if "/" in word or Path(word).exists() or cached_file(word, "config.json") is not None:
+        return
+    names = f"The names of aligners are {', '.join(known)}"
+    if near := get_close_matches(word.lower(), known, 1, NEARNESS):
+        raise CheckpointError(
+            f"there is no aligner {word!r}; did you mean {near[0]!r}? {names}. Any other name is that of a folder or "
+            "of a checkpoint (owner/name)"
+        )
+    if (fault := _fault_of_the_hub(word)) is not None:
+        raise CheckpointError(
+            f"{word!r} is neither an aligner's name nor a folder here nor a checkpoint in the cache, and the Hub does "
+            f"not give it: {fault}. {names}; the names of most checkpoints have an owner (owner/name)"
+        )
+
+
+def _fault_of_the_hub(repository: str) -> str | None:
+    """Say why the Hub does not give the config of a repository; None if it may do so."""
+    from huggingface_hub import get_hf_file_metadata, hf_hub_url
+    from huggingface_hub.errors import HfHubHTTPError, RepositoryNotFoundError
+
+    try:
+        get_hf_file_metadata(hf_hub_url(repository, "config.json"))
+    except RepositoryNotFoundError:
+        return "it has no such repository"
+    except HfHubHTTPError:  # such as a busy server, which the loader asks again
+        return None
+    except Exception as error:  # no connection, offline mode, a name that it does not allow
+        return describe_failure(error)
+    return None
+
+
 logger = logging.getLogger(__name__)
 
-Kind = Literal[
-    "none", "bundled", "reader", "packed", "critic", "spans", "minicheck", "ckpt", "alignscore", "classifier", "cached"
-]
+Kind = Literal["plain", "packed", "critic", "spans", "minicheck", "ckpt", "alignscore", "classifier", "cached"]
 
 ALIGNER_OPTIONS = ("backbone", "mode", "overflow", "entailment")
 """Every option that an aligner may be stored with."""
@@ -80,7 +122,13 @@ _STRONGER = (
     ),
 )
 """The best first; the order of those measured in arXiv 2505.04847, table 1."""
-_NAMES = ("bundled", "reader", "none", AUTO, *dict.fromkeys(known.alias for known in _STRONGER))
+_PLAIN: Mapping[str, Callable[[str | torch.device], Aligner | None]] = {
+    "bundled": lambda device: aligners.BundledAligner.load(device=device),
+    "reader": lambda device: aligners.ReaderAligner.load(device=device),
+    "none": lambda device: None,
+}
+"""Aligners that a name says all about."""
+_NAMES = (*_PLAIN, AUTO, *dict.fromkeys(known.alias for known in _STRONGER))
 
 
 def load_aligner(
@@ -111,7 +159,7 @@ def load_aligner(
         - the folder or name of a classifier of entailment.
     backbone
         For an AlignScore ``.ckpt``: folder or name of the RoBERTa whose config and tokenizer it needs. None takes the
-        one that the checkpoint names; see :func:`~syncheck.aligners.alignscore_checkpoint.load_alignscore`.
+        one that the checkpoint names; see :func:`~syncheck.aligners.alignscore.load_alignscore`.
     mode, overflow
         For AlignScore; see :class:`AlignScoreAligner`. None stands for ``"nli_sp"`` and ``"split"``.
     entailment
@@ -152,10 +200,8 @@ def load_aligner(
 
 
 def _kind(name: str | Path) -> Kind:
-    if name == "none":
-        return "none"
-    if name in ("bundled", "reader"):
-        return "bundled" if name == "bundled" else "reader"
+    if name in _PLAIN:
+        return "plain"
     if name in (AUTO, *(known.alias for known in _STRONGER)):
         return "cached"
     before, colon, _ = str(name).partition(":")
@@ -213,10 +259,8 @@ def _of_folder(known: _Published, folder: Path, device: str | torch.device) -> A
 
 def _without_options(kind: Kind, name: str | Path, device: str | torch.device) -> Aligner | None:
     path = str(name).partition(":")[2]
-    if kind == "none":
-        return None
-    if kind == "reader":
-        return aligners.ReaderAligner.load(device=device)
+    if kind == "plain":
+        return _PLAIN[str(name)](device)
     if kind == "minicheck":
         return aligners.ClassifierAligner.load_minicheck(path, device=device)
     if kind == "critic":
@@ -228,4 +272,4 @@ def _without_options(kind: Kind, name: str | Path, device: str | torch.device) -
                 "aligner=SpanAligner(EndpointTextGenerator(base_url, model, ...))"
             )
         return aligners.SpanAligner(aligners.LocalTextGenerator.load(path, device=device))
-    return aligners.BundledAligner.load(None if kind == "bundled" else Path(name), device=device)
+    return aligners.BundledAligner.load(Path(name), device=device)

@@ -1,4 +1,4 @@
-"""Large files of models, checked whole and made once in the cache.
+"""Files of models in the cache: looked up, and large ones checked whole and made there once.
 
 The content of a :class:`ModelFile` is known beforehand; that of a :class:`DerivedFile`, once it is made.
 
@@ -174,3 +174,11 @@ def _locked(path: Path) -> Iterator[None]:
         yield
     finally:
         os.close(handle)
+
+
+def cached_file(repository: str, file: str, revision: str | None = None) -> Path | None:
+    """Find a file of a repository in the cache of Hugging Face; None where it is missing."""
+    from huggingface_hub import try_to_load_from_cache
+
+    found = try_to_load_from_cache(repository, file, revision=revision)
+    return Path(found) if isinstance(found, str) else None

@@ -16,88 +16,120 @@ from typing import Any, NamedTuple
 
 from syncheck import __version__
 from syncheck.base.errors import describe_failure
-from syncheck.cli import labelled_options, options, span_options
-from syncheck.cli.outputs import INTERRUPTED, check_files, held, one_line_logs, reader_left
+from syncheck.cli.outputs import INTERRUPTED, check_files, locked_outputs, one_line_logs, reader_left
 
 
 class _Command(NamedTuple):
-    """A command, with a table of its options or a function that adds them.
+    """A command: ``run`` names its module in this package and its function; ``..._options`` beside it adds its options.
 
-    ``run`` names its module in this package and its function, which are imported when it is called.
+    ``example`` has the options of an example for its ``--help``.
     """
 
     help: str
-    options: str | Callable[[argparse.ArgumentParser], None]
     run: str
+    example: str
 
+    def function(self, suffix: str = "") -> Callable[[Any], Any]:
+        """Import the command's function, or the one beside it whose name has the suffix."""
+        module, name = self.run.split(".")
+        function: Callable[[Any], Any] = getattr(import_module(f"syncheck.cli.{module}"), name + suffix)
+        return function
 
-EXAMPLES = {
-    "demo": "--report report.html",
-    "score": "--input answers.jsonl --output scores.jsonl --html report.html --fail-under 0.5",
-    "spans": "--input items --output labelled",
-    "spans-score": "--reference labels.jsonl --predictions labelled.jsonl",
-    "generate": "--input questions.jsonl --output answers.jsonl --decoder fod --seed 1",
-    "train": "--model my-model --data labelled.jsonl --output my-monitor",
-    "adapt": "--model my-model --prompts questions.jsonl --output my-monitor",
-    "features": "--model my-model --data labelled.jsonl --output features.parquet",
-    "evaluate": "--data labelled.jsonl --output evaluation.json",
-    "ablate": "--data labelled.jsonl --output ablation.json",
-    "transfer": "--data labelled.jsonl --output transfer.json",
-    "label": "answers.jsonl --output labelled.jsonl",
-    "report": "scores.jsonl --records answers.jsonl --html report.html",
-    "calibrate": "--model my-model --monitor my-monitor --data held-out.jsonl --risk 0.05 --output calibrated",
-    "plan": "--answers 1000000 --context-tokens 600 --workers 1 8",
-    "gateway": "--upstream http://localhost:8000/v1 --stop-below 0.3",
-    "serve": "--port 8100",
-    "export-generate": "fod-generate",
-    "doctor": "--model my-model --device cuda",
-    "completion": "bash",
-    "convert-aligner": "--aligner AlignScore-base.ckpt --output alignscore",
-}
-"""Options of an example for each command's ``--help``."""
 
 COMMANDS = {
-    "demo": _Command("answer questions with the bundled model, greedily and by FOD", options.add_demo, "generate.demo"),
-    "score": _Command("score given responses, sentence by sentence", options.add_score, "score.run"),
-    "report": _Command("write an HTML page of many scored answers, worst first", options.REPORT, "report.run"),
-    "spans": _Command("mark the wrong characters of responses, in any language", span_options.add_spans, "spans.spans"),
-    "spans-score": _Command("score predicted spans: IoU and correlation", span_options.add_spans_score, "spans.score"),
-    "generate": _Command("answer questions and score the answers", options.add_generate, "generate.run"),
-    "train": _Command("train a monitor on labelled responses", labelled_options.add_train, "train.train"),
-    "adapt": _Command("train a monitor for a model, without labels", labelled_options.add_adapt, "train.adapt"),
+    "demo": _Command(
+        "answer questions with the bundled model, greedily and by FOD", "generate.demo", "--report report.html"
+    ),
+    "score": _Command(
+        "score given responses, sentence by sentence",
+        "score.score",
+        "--input answers.jsonl --output scores.jsonl --html report.html --fail-under 0.5",
+    ),
+    "report": _Command(
+        "write an HTML page of many scored answers, worst first",
+        "report.report",
+        "scores.jsonl --records answers.jsonl --html report.html",
+    ),
+    "spans": _Command(
+        "mark the wrong characters of responses, in any language", "spans.mark", "--input items --output labelled"
+    ),
+    "spans-score": _Command(
+        "score predicted spans: IoU and correlation",
+        "spans.score",
+        "--reference labels.jsonl --predictions labelled.jsonl",
+    ),
+    "generate": _Command(
+        "answer questions and score the answers",
+        "generate.generate",
+        "--input questions.jsonl --output answers.jsonl --decoder fod --seed 1",
+    ),
+    "train": _Command(
+        "train a monitor on labelled responses",
+        "train.train",
+        "--model my-model --data labelled.jsonl --output my-monitor",
+    ),
+    "adapt": _Command(
+        "train a monitor for a model, without labels",
+        "train.adapt",
+        "--model my-model --prompts questions.jsonl --output my-monitor",
+    ),
     "features": _Command(
-        "measure labelled responses once, for train and evaluate", labelled_options.add_features, "train.features"
+        "measure labelled responses once, for train and evaluate",
+        "train.features",
+        "--model my-model --data labelled.jsonl --output features.parquet",
     ),
     "evaluate": _Command(
         "compute the AUROC of a monitor's signals on labelled responses",
-        labelled_options.add_evaluate,
         "evaluate.evaluate",
+        "--data labelled.jsonl --output evaluation.json",
     ),
-    "ablate": _Command("compute the AUROC without each signal in turn", labelled_options.add_ablate, "evaluate.ablate"),
+    "ablate": _Command(
+        "compute the AUROC without each signal in turn",
+        "compare.ablate",
+        "--data labelled.jsonl --output ablation.json",
+    ),
     "transfer": _Command(
-        "train on one generator, task or file and test on another", labelled_options.add_transfer, "evaluate.transfer"
+        "train on one generator, task or file and test on another",
+        "compare.transfer",
+        "--data labelled.jsonl --output transfer.json",
     ),
     "label": _Command(
-        "label sentences by hand, those closest to the threshold first", labelled_options.add_label, "label.run"
+        "label sentences by hand, those closest to the threshold first",
+        "label.label",
+        "answers.jsonl --output labelled.jsonl",
     ),
     "calibrate": _Command(
-        "calibrate scores and choose a threshold on held-out data", labelled_options.add_calibrate, "train.calibrate"
+        "calibrate scores and choose a threshold on held-out data",
+        "train.calibrate",
+        "--model my-model --monitor my-monitor --data held-out.jsonl --risk 0.05 --output calibrated",
     ),
-    "plan": _Command("estimate the hours and memory for scoring a corpus", options.add_plan, "record_runs.plan"),
-    "gateway": _Command("check the answers of an OpenAI-compatible server", options.add_gateway, "serving.gateway"),
-    "serve": _Command("answer questions over HTTP and score the answers", options.add_serve, "serving.serve"),
+    "plan": _Command(
+        "estimate the hours and memory for scoring a corpus",
+        "record_runs.plan",
+        "--answers 1000000 --context-tokens 600 --workers 1 8",
+    ),
+    "gateway": _Command(
+        "check the answers of an OpenAI-compatible server",
+        "serving.gateway",
+        "--upstream http://localhost:8000/v1 --stop-below 0.3",
+    ),
+    "serve": _Command("answer questions over HTTP and score the answers", "serving.serve", "--port 8100"),
     "export-generate": _Command(
-        "write a folder for model.generate that decodes by FOD", options.EXPORT_GENERATE, "monitors.export_generate"
+        "write a folder for model.generate that decodes by FOD", "monitors.export_generate", "fod-generate"
     ),
-    "doctor": _Command("check the installation, and say how to fix what is missing", options.DOCTOR, "doctor.doctor"),
+    "doctor": _Command(
+        "check the installation, and say how to fix what is missing", "doctor.doctor", "--model my-model --device cuda"
+    ),
     "completion": _Command(
-        "print a script that completes commands, options and files in a shell", options.COMPLETION, "doctor.completion"
+        "print a script that completes commands, options and files in a shell", "doctor.completion", "bash"
     ),
     "convert-aligner": _Command(
-        "convert an AlignScore .ckpt to a folder of safetensors", options.add_conversion, "monitors.convert_aligner"
+        "convert an AlignScore .ckpt to a folder of safetensors",
+        "monitors.convert_aligner",
+        "--aligner AlignScore-base.ckpt --output alignscore",
     ),
 }
-"""Commands by name; loading this table loads no model library, so that ``--help`` is quick."""
+"""Commands by name; their files load no model library until they run, so that ``--help`` is quick."""
 
 
 SELDOM = frozenset(
@@ -116,11 +148,12 @@ SELDOM = frozenset(
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line; return the exit code."""
-    args = parser().parse_args(argv)
+    argv = sys.argv[1:] if argv is None else argv
+    args = parser(next((argument for argument in argv if not argument.startswith("-")), "")).parse_args(argv)
     try:
         with one_line_logs():
             check_files(args)
-            with held(args):
+            with locked_outputs(args):
                 code = _run(args)
             sys.stdout.flush()
             return code
@@ -152,8 +185,7 @@ def _kept(args: argparse.Namespace) -> str:
 
 
 def _run(args: argparse.Namespace) -> int:
-    module, function = COMMANDS[args.command].run.split(".")
-    command = getattr(import_module(f"syncheck.cli.{module}"), function)
+    command = COMMANDS[args.command].function()
     if args.command in _WITHOUT_MODEL:
         return int(command(args))
     from syncheck.cli.monitors import check_device
@@ -199,22 +231,20 @@ class _CommandParser(argparse.ArgumentParser):
         return found, left
 
 
-def parser() -> argparse.ArgumentParser:
-    """Return the parser of all commands."""
+def parser(command: str | None = None) -> argparse.ArgumentParser:
+    """Build the parser of all commands, with the options of one or, for None, of each: only their files are loaded."""
     parser = argparse.ArgumentParser(
         prog="syncheck", description="Score every sentence of a RAG answer for faithfulness."
     )
     parser.add_argument("--version", action="version", version=f"syncheck {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=_CommandParser)
-    for name, command in COMMANDS.items():
-        example = f"example: syncheck {name} {EXAMPLES[name]}"
-        about = f"{command.help[0].upper()}{command.help[1:]}. Defaults are in parentheses."
-        added = commands.add_parser(name, help=command.help, description=about, epilog=example, formatter_class=_Help)
-        if isinstance(command.options, str):
-            options.add_options(added, command.options)
-        else:
-            command.options(added)
-        _put_last(added, SELDOM.difference(EXAMPLES[name].split()))
+    for name, entry in COMMANDS.items():
+        example = f"example: syncheck {name} {entry.example}"
+        about = f"{entry.help[0].upper()}{entry.help[1:]}. Defaults are in parentheses."
+        added = commands.add_parser(name, help=entry.help, description=about, epilog=example, formatter_class=_Help)
+        if command in (None, name):
+            entry.function("_options")(added)
+            _put_last(added, SELDOM.difference(entry.example.split()))
     return parser
 
 

@@ -18,6 +18,7 @@ from packaging.requirements import Requirement
 
 from syncheck.base.errors import describe_failure
 from syncheck.base.printable import counted, printable
+from syncheck.cli.options import option
 
 _GIGABYTE = 2**30
 _BUNDLED = ("language_model", "aligner", "monitor-generation", "monitor-generic-bundled", "monitor-generic-reader")
@@ -26,6 +27,18 @@ _FILES = frozenset({"ALIGNER", "FILE", "INPUT", "PATH", "SCORES", "TEACHER"})
 """Values, as ``--help`` names them, that a shell completes with the names of files and folders."""
 _FOLDERS = frozenset({"DIR", "DIR_OR_ID"})
 """Values that it completes with the names of folders."""
+
+
+def doctor_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``doctor``."""
+    option(parser, "--model DIR_OR_ID", "also load this model and check that it can be monitored")
+    option(parser, "--device", "required device (%(default)s)", choices=("cpu", "cuda"), default="cpu")
+
+
+def completion_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``completion``."""
+    about = 'the shell; for bash, put eval "$(syncheck completion bash)" in .bashrc'
+    option(parser, "shell", about, choices=("bash", "zsh", "tcsh"))
 
 
 class Finding(NamedTuple):

@@ -10,14 +10,25 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import syncheck
+from syncheck import corpus, decoding
 from syncheck.base.errors import InputError, NotReadyError
 from syncheck.cli.monitors import monitor_with_model, read_passages
+from syncheck.cli.options import (
+    DECODERS,
+    OF_A_WRITER,
+    add_files,
+    add_length,
+    add_model,
+    add_prior,
+    count,
+    option,
+    positive,
+    positive_share,
+    share,
+)
 from syncheck.cli.record_runs import answer_records
-from syncheck.corpus import prompt_for, sentence_dicts
 from syncheck.corpus.records import Work, Worker, answer_one_by_one
-from syncheck.decoding import seeded_generator
-from syncheck.kit import demo_questions, load_kit
-from syncheck.monitor import Monitor
 from syncheck.report import render_html, render_text, wants_colour
 from syncheck.results import Answer, Case, Report
 from syncheck.results.types import SentenceScore
@@ -62,7 +73,121 @@ _PARAMETERS = {
 _NEED_SCORES = frozenset(("fod", "fod-backtrack", "abstain", "best-of-n"))
 
 
-def run(args: argparse.Namespace) -> int:
+def _threshold(text: str) -> float | str:
+    return text if text == "calibrated" else share(text)
+
+
+def generate_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``generate``; those of a decoder are None unless given: the defaults are the decoder's own."""
+    add_model(parser, default=OF_A_WRITER)
+    add_files(parser)
+    add_prior(parser)
+    group = parser.add_argument_group("answers")
+    option(group, "--decoder", "decoding method (%(default)s)", choices=DECODERS, default="greedy")
+    add_length(group, default=256)
+    option(group, "--seed SEED", "seed for sampling, the same for each record (%(default)s)", default=0)
+    option(group, "--temperature T", "for sample (1), fod, rerank and best-of-n (0.9)", type=positive)
+    option(group, "--top-p P", "for sample (1), fod, rerank and best-of-n (0.95)", type=positive_share)
+    _add_search(parser)
+    group = parser.add_argument_group("reranking and best of N", "for --decoder rerank and best-of-n")
+    option(group, "--samples N", "number of answers to choose from (6)")
+    option(
+        group,
+        "--rerank-by",
+        "for rerank: choose by the mean score, log-probability or support (syncheck)",
+        choices=("syncheck", "likelihood", "aligner"),
+    )
+    option(
+        group,
+        "--reward",
+        "for best-of-n: choose by an answer's mean or lowest score (mean)",
+        choices=("mean", "lowest"),
+    )
+    group = parser.add_argument_group("contrast", "for --decoder cad, and for fod with --propose branch")
+    option(
+        group,
+        "--alpha ALPHA",
+        "strength of the contrast with the distribution without the passages (cad: 0.5; fod: 0.25)",
+        type=float,
+    )
+    option(
+        group,
+        "--plausibility SHARE",
+        "drop tokens with less than this share of the highest probability (cad: 0, none; fod: 0.02)",
+        type=float,
+    )
+    group = parser.add_argument_group("FLARE", "for --decoder flare, which needs the first two options")
+    option(group, "--flare-threshold P", "retrieve if a token's probability is below this", type=share)
+    option(group, "--passages FILE", "text file with the texts to retrieve from, one per paragraph")
+    option(group, "--max-retrievals N", "largest number of retrievals per answer (8)")
+
+
+def _add_search(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group(
+        "FOD",
+        "for --decoder fod, fod-backtrack and abstain. 'calibrated' is the threshold of `syncheck calibrate "
+        "--risk`; no sentence below it is released. Its guarantee does not cover the search of fod",
+    )
+    option(
+        group,
+        "--backtrack-threshold SCORE",
+        "tau 1, for all three: 0 to 1, or 'calibrated' (the monitor's own)",
+        type=_threshold,
+    )
+    option(
+        group, "--prune-threshold SCORE", "tau 2, for fod: 0 to 1, or 'calibrated' (the monitor's own)", type=_threshold
+    )
+    option(
+        group,
+        "--propose",
+        "what fod does with a sentence below tau 1: search over sampled sentences (sample), or rewrite it from "
+        "its least certain tokens and hide it if that fails (branch) (sample)",
+        choices=("sample", "branch"),
+    )
+    option(
+        group,
+        "--branches M",
+        "with --propose branch: number of tokens at which another choice is tried (4)",
+        type=count,
+    )
+    option(group, "--max-skips N", "with --propose branch: largest number of hidden sentences per answer (2)", type=int)
+    option(group, "--beam-size K", "number of answers that fod keeps after each round (2)", type=count)
+    option(group, "--samples-per-step S", "number of sentences that fod samples per round (6)", type=count)
+    option(
+        group,
+        "--share-samples",
+        "for fod: sample S sentences per round even if there are fewer than K beams (ceil(S / K) for each beam)",
+        action="store_true",
+        default=None,
+    )
+    option(
+        group, "--until", "for fod: stop when any kept beam has ended, or when all have (any)", choices=("any", "all")
+    )
+    option(group, "--max-sentences N", "for fod and fod-backtrack: largest number of sentences (32)")
+    option(
+        group,
+        "--on-exhausted",
+        "for fod: what to do when no candidate sentence passes (stop)",
+        choices=("stop", "abstain", "annotate"),
+    )
+    option(
+        group,
+        "--message TEXT",
+        "for fod, fod-backtrack and abstain: text of an answer of which no sentence passes, and end of one with "
+        "--on-exhausted abstain (The passages do not let me say more.)",
+    )
+
+
+def demo_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``demo``."""
+    option(parser, "--question TEXT", "your own question; needs --context (six bundled questions)")
+    option(parser, "--context FILE", "text file with the passages for --question, one per paragraph")
+    option(parser, "--report FILE", "file for the HTML page (%(default)s)", default="report.html")
+    add_length(parser, default=160)
+    option(parser, "--seed SEED", "seed for the sampling of FOD's search (%(default)s)", default=0)
+
+
+def generate(args: argparse.Namespace) -> int:
     """Answer the questions of a file; returns the exit code."""
     options = _chosen_options(args)
     if args.decoder == "flare" and not options.keys() >= {"flare_threshold", "passages"}:
@@ -82,7 +207,7 @@ def _worker(args: argparse.Namespace) -> Worker:
     return answer_one_by_one(_work(monitor_with_model(args, "generation"), args, _chosen_options(args)))
 
 
-def _work(monitor: Monitor, args: argparse.Namespace, options: dict[str, Any]) -> Work:
+def _work(monitor: syncheck.Monitor, args: argparse.Namespace, options: dict[str, Any]) -> Work:
     return (_plain if args.decoder in ("greedy", "sample") else _by_fod)(monitor, args, options)
 
 
@@ -102,14 +227,14 @@ def _chosen_options(args: argparse.Namespace) -> dict[str, Any]:
     return given
 
 
-def _plain(monitor: Monitor, args: argparse.Namespace, options: dict[str, Any]) -> Work:
+def _plain(monitor: syncheck.Monitor, args: argparse.Namespace, options: dict[str, Any]) -> Work:
     sampling: dict[str, Any] = {"do_sample": args.decoder == "sample"}
     if args.decoder == "sample":  # without these generate would take those of the model's own generation config
         sampling |= {"temperature": 1.0, "top_p": 1.0}
 
     def work(record: dict[str, Any]) -> dict[str, Any]:
-        generator = seeded_generator(monitor.model, args.seed)
-        prompt = prompt_for(monitor, record)
+        generator = decoding.seeded_generator(monitor.model, args.seed)
+        prompt = corpus.prompt_for(monitor, record)
         chosen = sampling | options
         report = monitor.generate(prompt, generator=generator, max_new_tokens=args.max_new_tokens, **chosen)
         return _answer(record, report)
@@ -117,12 +242,12 @@ def _plain(monitor: Monitor, args: argparse.Namespace, options: dict[str, Any]) 
     return work
 
 
-def _by_fod(monitor: Monitor, args: argparse.Namespace, options: dict[str, Any]) -> Work:
+def _by_fod(monitor: syncheck.Monitor, args: argparse.Namespace, options: dict[str, Any]) -> Work:
     generator = decoder(monitor, args.decoder, options)
 
     def work(record: dict[str, Any]) -> dict[str, Any]:
         output = generator.generate(
-            prompt_for(monitor, record),
+            corpus.prompt_for(monitor, record),
             seed=args.seed,
             return_dict_in_generate=True,
             do_sample=False,
@@ -133,7 +258,7 @@ def _by_fod(monitor: Monitor, args: argparse.Namespace, options: dict[str, Any])
     return work
 
 
-def decoder(monitor: Monitor, name: str, options: dict[str, Any]) -> Any:  # noqa: ANN401 - fod is not imported here
+def decoder(monitor: syncheck.Monitor, name: str, options: dict[str, Any]) -> Any:  # noqa: ANN401 - fod is not imported here
     """Build the decoder; options that were not given have the decoder's defaults."""
     import fod
 
@@ -160,7 +285,7 @@ def _answer(record: dict[str, Any], report: Report) -> dict[str, Any]:
     return {
         "id": record.get("id"),
         "response": report.response,
-        "sentences": sentence_dicts(report),
+        "sentences": corpus.sentence_dicts(report),
         "stop": report.stop,
     }
 
@@ -202,6 +327,7 @@ def _brief(sentences: tuple[SentenceScore, ...]) -> list[dict[str, Any]]:
 def demo(args: argparse.Namespace) -> int:
     """Answer the demo questions, print the answers and write the page; returns the exit code."""
     import fod
+    from syncheck.kit import load_kit
 
     questions = _questions(args)
     target = Path(args.report)
@@ -232,5 +358,7 @@ def _questions(args: argparse.Namespace) -> list[tuple[str, list[str]]]:
     if (args.question is None) != (args.context is None):
         raise InputError("--question and --context go together; pass both, or neither for the bundled questions")
     if args.question is None:
+        from syncheck.kit import demo_questions
+
         return [(q.question, list(q.passages)) for q in demo_questions()]
     return [(args.question, read_passages(args.context, option="--context"))]

@@ -14,11 +14,12 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import TextIO
 
+from syncheck import labelling
 from syncheck.base.errors import InputError
 from syncheck.base.printable import counted, printable
 from syncheck.cli.monitors import scoring_monitor
+from syncheck.cli.options import add_model, option
 from syncheck.cli.outputs import check_file
-from syncheck.labelling import LabelSheet, OpenSentence, load_jsonl, load_unlabelled
 from syncheck.report.html import render_label_page
 
 KEYS = {"s": True, "n": False}
@@ -29,19 +30,56 @@ _SIDE_BY_SIDE = 90
 _GAP = 3
 
 
-def run(args: argparse.Namespace) -> int:
+def label_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``label``."""
+    option(
+        parser,
+        "input INPUT",
+        "JSON Lines with question, context and response, or with --records what `syncheck generate` wrote",
+    )
+    option(
+        parser, "--records FILE", "the records that were answered, from which answers take question and passages, by id"
+    )
+    option(parser, "--output FILE", "labelled JSON Lines; if it exists, its labels are kept and labelling continues")
+    option(
+        parser,
+        "--html FILE",
+        "instead of asking in the terminal, write an offline page that asks and saves labels.jsonl",
+    )
+    option(parser, "--labels FILE", "for --html: earlier labels, with which the page starts")
+    option(parser, "--count N", "largest number of labels (%(default)s)", default=50)
+    option(
+        parser,
+        "--order",
+        "nearest: sentences with scores closest to the threshold first, for `calibrate --method shift --risk "
+        "none`; random: whole answers in random order, for a threshold with a guarantee (%(default)s)",
+        choices=("nearest", "random"),
+        default="nearest",
+    )
+    option(
+        parser,
+        "--responses N",
+        "number of responses drawn at random from INPUT; with --order nearest, all of them are in the output "
+        "(%(default)s)",
+        default=200,
+    )
+    option(parser, "--seed SEED", "seed of the random draw (%(default)s)", default=0)
+    add_model(parser)
+
+
+def label(args: argparse.Namespace) -> int:
     """Ask for labels, the most informative sentences first, or write the page that asks; returns the exit code."""
     if (args.output is None) == (args.html is None):
         raise InputError("pass either --output, to label here, or --html, for a page to label on")
-    for option, name in (("--output", args.output), ("--labels", args.labels), ("--html", args.html)):
-        check_file(option, name)
+    for flag, name in (("--output", args.output), ("--labels", args.labels), ("--html", args.html)):
+        check_file(flag, name)
     if args.labels is not None and args.html is None:
         raise InputError("--labels needs --html; without it, the labels that --output already holds are kept")
     before = args.labels if args.html is not None else args.output
-    kept = load_jsonl(before) if before is not None and Path(before).exists() else []
-    sheet = LabelSheet.of_responses(
+    kept = labelling.load_jsonl(before) if before is not None and Path(before).exists() else []
+    sheet = labelling.LabelSheet.of_responses(
         scoring_monitor(args, "generic"),
-        load_unlabelled(args.input, asked=args.records),
+        labelling.load_unlabelled(args.input, asked=args.records),
         order=args.order,
         kept=kept,
         most=args.responses,
@@ -61,7 +99,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _ask(sheet: LabelSheet, output: str, read: Callable[[], str], shown: TextIO, *, most: int) -> None:
+def _ask(sheet: labelling.LabelSheet, output: str, read: Callable[[], str], shown: TextIO, *, most: int) -> None:
     """Ask until ``most`` more labels are given, no sentence is left, or the user quits."""
     place = 0
     labelled: list[bool] = []  # of the sentences asked so far, whether they got a label
@@ -90,7 +128,7 @@ def _ask(sheet: LabelSheet, output: str, read: Callable[[], str], shown: TextIO,
             return
 
 
-def _shown(sheet: LabelSheet, asked: OpenSentence, *, of: str) -> str:
+def _shown(sheet: labelling.LabelSheet, asked: labelling.OpenSentence, *, of: str) -> str:
     """Draw a sentence in its answer, with the evidence next to it; the score, which would bias, is not shown."""
     width = min(shutil.get_terminal_size().columns, 140)
     before, text, after = map(printable, sheet.text(asked))
@@ -134,7 +172,7 @@ def _keys(source: TextIO) -> Iterator[Callable[[], str]]:
         termios.tcsetattr(handle, termios.TCSADRAIN, before)
 
 
-def _page(sheet: LabelSheet, args: argparse.Namespace) -> str:
+def _page(sheet: labelling.LabelSheet, args: argparse.Namespace) -> str:
     everything = sheet.whole_records()
     asked = [
         {

@@ -11,41 +11,25 @@ from dataclasses import replace
 from importlib.metadata import version
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from syncheck.aligners import Aligner, identity_of, is_same_aligner, weights_of
-from syncheck.base.errors import InputError
+import syncheck
+from syncheck import aligners, labelling, training
+from syncheck.base.errors import CheckpointError, InputError, MismatchError
 from syncheck.base.printable import printable
-from syncheck.cli.monitors import monitor_to_measure
-from syncheck.labelling import (
-    LabelledResponse,
-    Propositioner,
-    PropositionJudge,
-    Selection,
-    SupportJudge,
-    carried_line,
-    load_judge,
-    load_propositioner,
-    load_records,
-)
+from syncheck.base.records import read_records
+from syncheck.cli.monitors import aligner_for, monitor_to_measure, sentence_options
+from syncheck.cli.options import aligner_options, option
+from syncheck.config import DEFAULT_SCHEMA
 from syncheck.labelling.biographies import asks_models, is_biography
-from syncheck.labelling.responses import read_records
-from syncheck.monitor import Monitor
 from syncheck.report.plots import IntervalPanel
 from syncheck.text.sentences import ENGLISH_ABBREVIATIONS
 from syncheck.text.sentences.config import MAX_SENTENCE_TOKENS
-from syncheck.training import (
-    MeasuredSentences,
-    check_measured_by,
-    left_out_lines,
-    measure,
-    read_parquet,
-    select_sentences,
-)
-from syncheck.verifier import Verifier
 
 if TYPE_CHECKING:
     from syncheck.evaluation import EvaluationTable
+
+NO_MONITOR = "none; --schema says what is measured"
 
 _MEASURING = (
     *("model", "monitor", "device", "schema", "abbreviations", "line_breaks", "cjk_stops", "clauses"),
@@ -54,9 +38,95 @@ _MEASURING = (
 """Options that say how labelled responses are measured."""
 
 
+def add_data(
+    parser: argparse.ArgumentParser, *, nargs: str | None = None, several: str = "; several are combined"
+) -> None:
+    """Add the options for labelled data; ``several`` ends their help where ``nargs`` takes more than one path."""
+    about = f"RAGTruth folder, labelled JSON Lines, or the output of features{several if nargs else ''}"
+    option(parser, "--data PATH", f"{about}", required=True, nargs=nargs)
+    add_selection(parser)
+    option(parser, "--seed SEED", default=0)
+
+
+def add_selection(parser: argparse.ArgumentParser) -> None:
+    """Add the fields of :class:`~syncheck.labelling.Selection`, and the models that label."""
+    group = parser.add_argument_group(
+        "labelled data", "by default everything in a file; from a RAGTruth folder, all answers to questions"
+    )
+    option(group, "--task NAME", "only these tasks; RAGTruth has QA, Summary and Data2txt", nargs="+")
+    option(group, "--split NAME", "only this split; RAGTruth has train and test")
+    option(
+        group,
+        "--quality QUALITY",
+        "only responses of this quality; RAGTruth has good, incorrect_refusal and truncated",
+        nargs="+",
+    )
+    option(group, "--generator NAME", "only responses by these models", nargs="+")
+    option(
+        group,
+        "--implicit-true",
+        "count spans that are true although the passages do not say so",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+    )
+    option(
+        group,
+        "--due-to-null",
+        "count spans that read a null in a business record as 'no'",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+    )
+    option(
+        group,
+        "--carry-labels",
+        "measure the monitor's sentences where labelled ones have other boundaries; a sentence of the monitor is "
+        "unfaithful if it overlaps an unfaithful one (labelled sentences are measured as they are)",
+    )
+    option(
+        group,
+        "--prompts",
+        "monitor: the monitor's template; task: the paper's own prompts, for RAGTruth and biographies (%(default)s)",
+        choices=("monitor", "task"),
+        default="monitor",
+    )
+    option(
+        group,
+        "--propositioner NAME",
+        "splits biographies that have no propositions: 'rules', or the checkpoint of a model (none)",
+    )
+    option(
+        group,
+        "--judge NAME",
+        "model that labels propositions without a label: 'autoais:' and a checkpoint, as in the paper, or "
+        "anything that --aligner takes (none)",
+    )
+
+
+def add_labels(parser: argparse.ArgumentParser) -> None:
+    """Add the rule by which spans become labels, for commands without ``--set``."""
+    option(
+        parser,
+        "--labels",
+        "a sentence is unfaithful if it overlaps a span (overlap) or, as in the paper, if it contains a span or "
+        "lies within one (paper) (%(default)s)",
+        choices=("overlap", "paper"),
+        default="overlap",
+    )
+
+
+def add_schema(parser: argparse.ArgumentParser) -> None:
+    """Add the option for the feature schema."""
+    option(parser, "--schema SCHEMA", f"feature schema of a --model without --monitor ({DEFAULT_SCHEMA})")
+
+
+def add_plot(parser: argparse.ArgumentParser, drawn: str) -> None:
+    """Add the option for a figure; ``drawn`` begins its help."""
+    option(parser, "--plot FILE", f"{drawn}, in the format given by the file name: .png, .svg, ...")
+
+
 def chosen_responses(
-    args: argparse.Namespace, path: Path, *, aligner: Callable[[], Aligner | None], output: Path | None = None
-) -> list[LabelledResponse]:
+    args: argparse.Namespace, path: Path, *, aligner: Callable[[], aligners.Aligner | None], output: Path | None = None
+) -> list[labelling.LabelledResponse]:
     """Return the labelled responses at a path that the options select.
 
     ``aligner`` returns the one that will measure them, which must not be the judge that labels them. Labels by a
@@ -67,25 +137,25 @@ def chosen_responses(
         # All of the file is labelled, so that another selection finds the labels too.
         return selection.of_responses(_kept_labels(args, path, output, aligner=aligner), source=path)
     propositioner, judge = proposition_models(args, aligner=aligner)
-    return load_records(
+    return labelling.load_records(
         path, selection, prompts=args.prompts, propositioner=propositioner, judge=judge, carry_labels=args.carry_labels
     )
 
 
-def _chosen_sentences(args: argparse.Namespace, path: Path) -> MeasuredSentences:
+def _chosen_sentences(args: argparse.Namespace, path: Path) -> training.MeasuredSentences:
     """Read the sentences in a file of features that the options select."""
     if args.prompts != "monitor":
         raise InputError(f"{path} has already been measured; pass --prompts {args.prompts} to `syncheck features`")
     if args.propositioner is not None or args.judge is not None:
         raise InputError(f"{path} has already been labelled; pass --propositioner and --judge to `syncheck features`")
-    measured = select_sentences(read_parquet(path), _selection(args), source=path)
+    measured = training.select_sentences(training.read_parquet(path), _selection(args), source=path)
     if not args.carry_labels:
         return measured
     return replace(measured, records=tuple(replace(record, carry_labels=True) for record in measured.records))
 
 
-def _selection(args: argparse.Namespace) -> Selection:
-    return Selection(
+def _selection(args: argparse.Namespace) -> labelling.Selection:
+    return labelling.Selection(
         tasks=args.task,
         split=args.split,
         quality=args.quality,
@@ -95,7 +165,7 @@ def _selection(args: argparse.Namespace) -> Selection:
     )
 
 
-def measuring_monitor(args: argparse.Namespace, paths: Sequence[Path]) -> Monitor | Verifier | None:
+def measuring_monitor(args: argparse.Namespace, paths: Sequence[Path]) -> syncheck.Monitor | syncheck.Verifier | None:
     """Return the monitor that the options name; None, without loading a model, if all paths are files of features."""
     if not all(path.suffix == ".parquet" for path in paths):
         return monitor_to_measure(args)
@@ -110,12 +180,12 @@ def measuring_monitor(args: argparse.Namespace, paths: Sequence[Path]) -> Monito
 
 
 def measured_by(
-    monitor: Monitor | Verifier | None,
+    monitor: syncheck.Monitor | syncheck.Verifier | None,
     args: argparse.Namespace,
     path: Path,
     *,
-    check: Callable[[Sequence[LabelledResponse]], None] = lambda records: None,
-) -> MeasuredSentences:
+    check: Callable[[Sequence[labelling.LabelledResponse]], None] = lambda records: None,
+) -> training.MeasuredSentences:
     """Measure the labelled responses that the options select, or read them from a file of ``syncheck features``.
 
     Without a monitor, a file of features is taken as it is; ``check`` may refuse the records before measuring.
@@ -124,17 +194,48 @@ def measured_by(
         measured = _chosen_sentences(args, path)
         check(measured.records)
         if monitor is not None:
-            check_measured_by(measured, monitor, source=path, remedy=_same_options(args, measured))
+            training.check_measured_by(measured, monitor, source=path, remedy=_same_options(args, measured))
     else:
         assert monitor is not None
         records = chosen_responses(args, path, aligner=lambda: monitor.aligner)
         check(records)
-        measured = measure(monitor, records)
+        measured = training.measure(monitor, records)
     report_left_out(measured, path)
     return measured
 
 
-def _same_options(args: argparse.Namespace, measured: MeasuredSentences) -> str:
+def check_options(args: argparse.Namespace, measured: training.MeasuredSentences, path: Path) -> None:
+    """Refuse a schema or options for sentences that are not those of a file of features."""
+    from syncheck.training.measured import segmenters_apart
+
+    own, schema = measured.segmenter, measured.schema.version
+    cut = segmenters_apart(replace(own, **sentence_options(args)), own)
+    given = cut if args.schema in (None, schema) else (f"--schema {args.schema}", schema)
+    if given is not None:
+        raise MismatchError(
+            f"{path} was measured with {given[1]}; found {given[0]}. Leave these options out, since they are those of "
+            "the file, or measure the responses again"
+        )
+
+
+def aligner_of(args: argparse.Namespace, measured: training.MeasuredSentences, path: Path) -> aligners.Aligner | None:
+    """Load the aligner that the options name, otherwise the one that measured a file of features."""
+    identity = measured.provenance.get("aligner")
+    if identity is None or args.aligner is not None or any(v is not None for v in aligner_options(args).values()):
+        return aligner_for(args)
+    name, *options = identity.split(" --aligner-")
+    given: dict[str, Any] = dict(option.split(" ", 1) for option in options)
+    if "entailment" in given:
+        given["entailment"] = int(given["entailment"])
+    try:
+        return aligners.load_aligner(name, **given, device=args.device)
+    except (CheckpointError, InputError) as error:
+        raise InputError(
+            f"{path} was measured with the aligner {identity!r}, which cannot be loaded: {error}. Pass it as --aligner"
+        ) from error
+
+
+def _same_options(args: argparse.Namespace, measured: training.MeasuredSentences) -> str:
     """Say with which options the command has the monitor that measured a file, or needs none."""
     ways, trains = [], getattr(args, "cv", None) != 0
     if hasattr(args, "monitor"):
@@ -146,7 +247,7 @@ def _same_options(args: argparse.Namespace, measured: MeasuredSentences) -> str:
     return f"Pass {', or '.join(ways)}" if ways else "Measure it again, with the monitor of this command"
 
 
-def _options_of(measured: MeasuredSentences) -> str | None:
+def _options_of(measured: training.MeasuredSentences) -> str | None:
     """Return the options for the schema and segmentation of measured sentences; None if no options ask for them."""
     cut = measured.segmenter
     if cut.abbreviations not in ((), ENGLISH_ABBREVIATIONS) or cut.max_tokens != MAX_SENTENCE_TOKENS:
@@ -162,10 +263,10 @@ def _options_of(measured: MeasuredSentences) -> str | None:
     return " ".join(option for option, differs in options.items() if differs)
 
 
-def report_left_out(measured: MeasuredSentences, path: Path) -> None:
+def report_left_out(measured: training.MeasuredSentences, path: Path) -> None:
     """Print on standard error which responses of a file do not count, and why, and whose labels were carried over."""
-    carried = carried_line((record, measured.bounds_of(i)) for i, record in enumerate(measured.records))
-    for line in [*left_out_lines(measured), *([] if carried is None else [carried])]:
+    carried = labelling.carried_line((record, measured.bounds_of(i)) for i, record in enumerate(measured.records))
+    for line in [*training.left_out_lines(measured), *([] if carried is None else [carried])]:
         sys.stderr.write(f"{path}: {printable(line)}\n")
 
 
@@ -185,8 +286,8 @@ def panels_of(name: str, table: EvaluationTable) -> list[IntervalPanel]:
 
 
 def _kept_labels(
-    args: argparse.Namespace, data: Path, output: Path, *, aligner: Callable[[], Aligner | None]
-) -> list[LabelledResponse]:
+    args: argparse.Namespace, data: Path, output: Path, *, aligner: Callable[[], aligners.Aligner | None]
+) -> list[labelling.LabelledResponse]:
     """Return the labelled responses of a file; labels of an earlier run are read from a file next to ``output``.
 
     Each record is stored there as it is labelled. The name of that file identifies the options, the version, the name
@@ -194,31 +295,37 @@ def _kept_labels(
     they were made from. Models are loaded only if there is something to label.
     """
     measuring = None if args.judge is None else aligner()
-    made_by = [args.propositioner, args.judge, args.prompts, identity_of(measuring), weights_of(measuring)]
+    made_by = [
+        args.propositioner,
+        args.judge,
+        args.prompts,
+        aligners.identity_of(measuring),
+        aligners.weights_of(measuring),
+    ]
     made = hashlib.sha256(json.dumps([*made_by, data.stem, version("syncheck")]).encode())
     kept = output.with_name(f"{output.name}.labelled-{made.hexdigest()[:12]}.jsonl")
     first = next(read_records(data), None)
     if first is not None and is_biography(first) and not asks_models(data, kept):
-        return load_records(data, prompts=args.prompts, kept=kept)
+        return labelling.load_records(data, prompts=args.prompts, kept=kept)
     propositioner, judge = proposition_models(args, aligner=aligner)
-    return load_records(data, prompts=args.prompts, propositioner=propositioner, judge=judge, kept=kept)
+    return labelling.load_records(data, prompts=args.prompts, propositioner=propositioner, judge=judge, kept=kept)
 
 
 def proposition_models(
-    args: argparse.Namespace, *, aligner: Callable[[], Aligner | None]
-) -> tuple[Propositioner | None, PropositionJudge | None]:
+    args: argparse.Namespace, *, aligner: Callable[[], aligners.Aligner | None]
+) -> tuple[labelling.Propositioner | None, labelling.PropositionJudge | None]:
     """Load the propositioner and the judge of propositions that the options name; None for those not named.
 
     ``aligner`` returns the one whose support is a feature of the sentences, and is called only for a judge.
     """
     propositioner = judge = None
     if args.propositioner is not None:
-        propositioner = load_propositioner(args.propositioner, device=args.device)
+        propositioner = labelling.load_propositioner(args.propositioner, device=args.device)
     if args.judge is not None:
-        judge = load_judge(args.judge, device=args.device)
-    if isinstance(judge, SupportJudge):
+        judge = labelling.load_judge(args.judge, device=args.device)
+    if isinstance(judge, labelling.SupportJudge):
         measuring = aligner()
-        if measuring is not None and is_same_aligner(judge.aligner, measuring):
+        if measuring is not None and aligners.is_same_aligner(judge.aligner, measuring):
             raise InputError(
                 f"--judge {args.judge!r} is also the aligner that is measured, so a feature would be its own "
                 "label; pass another judge, or another --aligner"

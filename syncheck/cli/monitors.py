@@ -8,31 +8,42 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-import torch
-
-from syncheck import checkpoint
-from syncheck.aligners import Aligner, load_aligner
-from syncheck.aligners.loading import AUTO
+import syncheck
+from syncheck import aligners, signals
 from syncheck.base.errors import InputError, MismatchError
-from syncheck.base.pretrained import load_model
-from syncheck.checkpoint import GENERIC, GENERIC_BUNDLED, GENERIC_READER
-from syncheck.cli.options import aligner_options
+from syncheck.cli.options import add_backbone, aligner_options, option
 from syncheck.cli.outputs import check_folder
-from syncheck.config import DEFAULT_SCHEMA, MonitorConfig
+from syncheck.config import DEFAULT_SCHEMA, GENERIC, GENERIC_BUNDLED, GENERIC_READER, MonitorConfig
 from syncheck.features.schemas import needs_lid, needs_signals
-from syncheck.hub import fetched, is_repository
-from syncheck.kit import KitPurpose, kit_language_model, load_kit
 from syncheck.text.sentences import ENGLISH_ABBREVIATIONS
 from syncheck.text.sentences.config import SegmenterConfig
-from syncheck.verifier import Verifier
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-    from syncheck.monitor import Monitor
+    from syncheck.kit import KitPurpose
 
 _ALIGNERS: dict[str, str | None] = {GENERIC: None, GENERIC_BUNDLED: "bundled", GENERIC_READER: "reader"}
 """Aligners of the bundled monitors that read text alone, by their names for ``--monitor``; None for the best one."""
+
+
+def export_generate_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``export-generate``."""
+    option(parser, "directory DIR", "folder to write; pass it as custom_generate=DIR")
+    option(
+        parser,
+        "--monitor DIR",
+        "folder of a trained monitor, which must not be moved later, or its repository on the Hub (%(default)s)",
+        default="generic",
+    )
+    option(parser, "--revision REVISION", "branch, tag or commit of the repository (its main branch)")
+
+
+def convert_aligner_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``convert-aligner``."""
+    option(parser, "--aligner FILE", "an AlignScore .ckpt", required=True)
+    add_backbone(parser)
+    option(parser, "--output DIR", "folder to pass to --aligner afterwards", required=True)
 
 
 def read_passages(name: str, *, option: str) -> list[str]:
@@ -49,6 +60,8 @@ def read_passages(name: str, *, option: str) -> list[str]:
 
 def check_device(name: str) -> None:
     """Refuse ``cuda``, with an InputError, if torch finds no such device."""
+    import torch
+
     if name == "cuda" and not torch.cuda.is_available():
         raise InputError(
             f"--device cuda: torch {torch.__version__} finds no CUDA device; install a driver and a torch version "
@@ -56,7 +69,7 @@ def check_device(name: str) -> None:
         )
 
 
-def scoring_monitor(args: argparse.Namespace, purpose: KitPurpose) -> Monitor | Verifier:
+def scoring_monitor(args: argparse.Namespace, purpose: KitPurpose) -> syncheck.Monitor | syncheck.Verifier:
     """Return what scores for ``score``, ``label``, ``generate`` and the servers.
 
     It is the monitor or verifier named by ``--monitor``, or the kit's. For another model it reads text as ``generic``,
@@ -64,18 +77,16 @@ def scoring_monitor(args: argparse.Namespace, purpose: KitPurpose) -> Monitor | 
     """
     alone = _features_asked(args) and args.aligner != "none"
     alone &= all(getattr(args, name, None) is None for name in ("lid_reference", "schema"))
-    scorer: Monitor | Verifier
+    scorer: syncheck.Monitor | syncheck.Verifier
     if args.monitor is not None or (args.model is None and not alone):
         scorer = _trained(args, purpose)
     elif _features_asked(args) and not alone:
         scorer = monitor_to_measure(args)
     elif args.model is None and purpose == GENERIC:
-        scorer = Verifier(aligner_for(args))
+        scorer = syncheck.Verifier(aligner_for(args))
     else:
-        from syncheck.monitor import Monitor
-
         model, tokenizer = models_of(args)
-        scorer = Monitor(model, tokenizer, aligner=aligner_for(args) if alone else None)
+        scorer = syncheck.Monitor(model, tokenizer, aligner=aligner_for(args) if alone else None)
     if sentences := sentence_options(args):
         config = replace(scorer.config, segmenter=replace(scorer.config.segmenter, **sentences))
         scorer = scorer.replaced(config=config)
@@ -83,14 +94,12 @@ def scoring_monitor(args: argparse.Namespace, purpose: KitPurpose) -> Monitor | 
     return scorer if prior is None else scorer.with_prior(prior)
 
 
-def monitor_with_model(args: argparse.Namespace, purpose: KitPurpose) -> Monitor:
+def monitor_with_model(args: argparse.Namespace, purpose: KitPurpose) -> syncheck.Monitor:
     """Return the monitor of a command that runs its language model; otherwise as :func:`scoring_monitor`."""
     scorer = scoring_monitor(args, purpose)
-    if isinstance(scorer, Verifier):
-        from syncheck.monitor import Monitor
-
+    if isinstance(scorer, syncheck.Verifier):
         model, tokenizer = models_of(args)
-        return Monitor(
+        return syncheck.Monitor(
             model,
             tokenizer,
             config=scorer.config,
@@ -104,29 +113,31 @@ def monitor_with_model(args: argparse.Namespace, purpose: KitPurpose) -> Monitor
 
 def models_of(args: argparse.Namespace) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """Load the language model that ``--model`` names, or the kit's, and its tokenizer."""
+    from syncheck.base.pretrained import load_model
+    from syncheck.kit import kit_language_model
+
     return kit_language_model(args.device) if args.model is None else load_model(args.model, args.device)
 
 
-def monitor_to_measure(args: argparse.Namespace) -> Monitor | Verifier:
+def monitor_to_measure(args: argparse.Namespace) -> syncheck.Monitor | syncheck.Verifier:
     """Return what measures features: a monitor or verifier without an aggregator, or the one in ``--monitor``."""
     if getattr(args, "monitor", None) is not None:
         return _trained(args, "generic")
     schema = getattr(args, "schema", None) or DEFAULT_SCHEMA
     segmenter = SegmenterConfig(**sentence_options(args))
     if args.model is None and not needs_signals(schema):
-        return Verifier(aligner_for(args), config=MonitorConfig(schema=schema, segmenter=segmenter))
-    from syncheck.monitor import Monitor
-    from syncheck.signals import LidReferences
-
+        return syncheck.Verifier(aligner_for(args), config=MonitorConfig(schema=schema, segmenter=segmenter))
     model, tokenizer = models_of(args)
     reference: str | None = getattr(args, "lid_reference", None)
-    lid_references = None if reference is None else LidReferences.load(Path(reference), device=args.device)
+    lid_references = None if reference is None else signals.LidReferences.load(Path(reference), device=args.device)
     layers = tuple(lid_references.layers) if lid_references and needs_lid(schema) else None
     config = MonitorConfig(schema=schema, layers=layers, segmenter=segmenter)
-    return Monitor(model, tokenizer, config=config, lid_references=lid_references, aligner=aligner_for(args))
+    return syncheck.Monitor(model, tokenizer, config=config, lid_references=lid_references, aligner=aligner_for(args))
 
 
-def _trained(args: argparse.Namespace, purpose: KitPurpose) -> Monitor | Verifier:
+def _trained(args: argparse.Namespace, purpose: KitPurpose) -> syncheck.Monitor | syncheck.Verifier:
+    from syncheck import checkpoint
+
     named = args.monitor in _ALIGNERS
     if named and args.aligner is not None:
         raise InputError(
@@ -144,26 +155,26 @@ def _trained(args: argparse.Namespace, purpose: KitPurpose) -> Monitor | Verifie
             f"--monitor {args.monitor} is a bundled monitor, but there is also a {args.monitor!r} here; write "
             f"./{args.monitor} for that one"
         )
-    if not (named or args.monitor is None or Path(args.monitor).exists() or is_repository(args.monitor)):
+    if not (named or args.monitor is None or Path(args.monitor).exists() or checkpoint.is_repository(args.monitor)):
         raise InputError(
             f"--monitor {args.monitor!r}: there is no such folder; pass a folder that `syncheck train` wrote, a "
             f"repository as 'owner/name', or {', '.join(map(repr, _ALIGNERS))}"
         )
     if args.model is None and (named or args.monitor is None):
-        chosen: Monitor | Verifier = load_kit(cast(Any, args.monitor or purpose), device=args.device)
+        chosen: syncheck.Monitor | syncheck.Verifier = syncheck.load_kit(
+            cast(Any, args.monitor or purpose), device=args.device
+        )
         return chosen
     trusted = getattr(args, "trust", None) or ()
-    if args.model is None and not needs_signals(checkpoint.read(fetched(args.monitor)).config.schema):
-        return Verifier.from_pretrained(args.monitor, trusted=trusted, device=args.device)
-    from syncheck.monitor import Monitor
-
+    if args.model is None and not needs_signals(checkpoint.read(checkpoint.fetched(args.monitor)).config.schema):
+        return syncheck.Verifier.from_pretrained(args.monitor, trusted=trusted, device=args.device)
     model, tokenizer = models_of(args)
     if named:
         aligner = _ALIGNERS[args.monitor]
-        own = None if aligner is None else load_aligner(aligner, device=args.device)
-        return Monitor(model, tokenizer, aligner=own)
+        own = None if aligner is None else aligners.load_aligner(aligner, device=args.device)
+        return syncheck.Monitor(model, tokenizer, aligner=own)
     try:
-        return Monitor.from_pretrained(args.monitor, model=model, tokenizer=tokenizer, trusted=trusted)
+        return syncheck.Monitor.from_pretrained(args.monitor, model=model, tokenizer=tokenizer, trusted=trusted)
     except MismatchError as error:
         if args.model is not None:
             raise
@@ -176,9 +187,11 @@ def _features_asked(args: argparse.Namespace) -> bool:
     return any(option is not None for option in (*asked, *aligner_options(args).values()))
 
 
-def aligner_for(args: argparse.Namespace) -> Aligner | None:
+def aligner_for(args: argparse.Namespace) -> aligners.Aligner | None:
     """Load the aligner that ``--aligner`` and its options name; the bundled one without them. Says what ``auto`` is."""
-    found = load_aligner(args.aligner or "bundled", **aligner_options(args), device=args.device)
+    from syncheck.aligners.loading import AUTO
+
+    found = aligners.load_aligner(args.aligner or "bundled", **aligner_options(args), device=args.device)
     if args.aligner == AUTO and found is not None:
         sys.stderr.write(f"aligner {AUTO!r} is {found.name!r}\n")
     return found
@@ -198,16 +211,16 @@ def sentence_options(args: argparse.Namespace) -> dict[str, Any]:
 
 def convert_aligner(args: argparse.Namespace) -> int:
     """Convert a published AlignScore checkpoint to a folder without pickle; returns the exit code."""
-    from syncheck.aligners import convert_alignscore
-
-    convert_alignscore(args.aligner, args.output, backbone=args.aligner_backbone)
+    aligners.convert_alignscore(args.aligner, args.output, backbone=args.aligner_backbone)
     sys.stderr.write(f"converted; pass --aligner {args.output}\n")
     return 0
 
 
 def _check_exported(monitor: str, revision: str | None) -> None:
     """Refuse a monitor that ``model.generate`` could not load, as far as that can be told without the model."""
-    if is_repository(monitor):
+    from syncheck import checkpoint
+
+    if checkpoint.is_repository(monitor):
         at = "" if revision is None else f" at {revision!r}"
         sys.stderr.write(
             f"syncheck export-generate: there is no folder {monitor!r} here, so it is taken for a repository on the "

@@ -66,7 +66,7 @@ def check_files(args: argparse.Namespace) -> None:
 
 
 @contextmanager
-def held(args: argparse.Namespace) -> Iterator[None]:
+def locked_outputs(args: argparse.Namespace) -> Iterator[None]:
     """Keep other runs from the outputs of a command until the block, or the process, ends.
 
     Meanwhile there is a file ``NAME.syncheck-lock`` with the id of the process next to each output. The lock is the

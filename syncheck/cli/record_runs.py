@@ -1,13 +1,17 @@
-"""Runs over records: each is answered once, and a run resumes after the rows that its output has."""
+"""Runs over records: each is answered once, and a run resumes after the rows that its output has.
+
+Its lines are JSON or text for people, and a summary ends it.
+"""
 
 from __future__ import annotations
 
 import argparse
 import hashlib
+import heapq
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from functools import partial
@@ -15,24 +19,128 @@ from importlib.metadata import version
 from io import TextIOWrapper
 from itertools import chain
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
+import syncheck
 from syncheck.base.errors import InputError
-from syncheck.base.files import JsonDict, RefusedRecord
+from syncheck.base.printable import counted, printable, shortened
 from syncheck.base.progress import progress
+from syncheck.base.records import JsonDict, RefusedRecord
+from syncheck.cli.options import option, positive
 from syncheck.cli.outputs import check_file, write_json
-from syncheck.cli.summaries import FORMATS, Summary
 from syncheck.corpus import Line, Store, Worker, answer, answer_corpus, corpus_lines, count_lines, run_locally
 from syncheck.corpus.engines import PART_SIZE, Engine
 from syncheck.corpus.plan import BUNDLED_RATES, estimate, load_rates
 from syncheck.corpus.records import Work
-from syncheck.training.provenance import instrument_of
-from syncheck.verifier import Verifier
+from syncheck.report import wants_colour
+from syncheck.report.rows import answer_of
+from syncheck.report.terminal import render_sentences
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from syncheck.monitor import Monitor
+_WORST = 3
+_SHOWN = 100
+"""Number of characters of a sentence in a summary."""
+
+
+class Summary:
+    """Counter of the lines of output, which it summarises in words, with the lowest scores below the threshold."""
+
+    def __init__(self, threshold: float) -> None:
+        self.threshold = threshold
+        self.answers = self.errors = self.sentences = self.scored = self.below = self.cut = 0
+        self._worst: list[tuple[float, int, str]] = []
+        self._monitors: dict[str, None] = {}
+
+    def add(self, row: JsonDict) -> None:
+        """Count a line of output."""
+        if "error" in row:
+            self.errors += 1
+            return
+        self.answers += 1
+        self.cut += bool(row.get("after_end"))
+        if row.get("monitor"):
+            self._monitors[row["monitor"]] = None
+        for sentence in row["sentences"]:
+            self.sentences += 1
+            score = sentence["score"]
+            if score is None:
+                continue
+            self.scored += 1
+            if score >= self.threshold:
+                continue
+            self.below += 1
+            kept = (-score, -self.scored, f"{score:.2f}  {_name(row)}  {_short(sentence['text'])}")
+            (heapq.heappush if len(self._worst) < _WORST else heapq.heappushpop)(self._worst, kept)
+
+    def __str__(self) -> str:
+        counts = [counted(self.answers, "answer"), counted(self.sentences, "sentence")]
+        if self.scored:
+            counts.append(f"{self.below / self.scored:.1%} of {self.scored} scored below {_rounded(self.threshold)}")
+        if self.sentences > self.scored:
+            counts.append(f"{self.sentences - self.scored} without a score")
+        if self.cut:
+            counts.append(f"{counted(self.cut, 'answer')} with text after an end-of-text token, which was not read")
+        if self.errors:
+            counts.append(f"{counted(self.errors, 'record')} with an error")
+        if self._monitors:
+            counts.append(f"monitor {' and '.join(self._monitors)}")
+        worst = [f"  {text}" for *_, text in sorted(self._worst, reverse=True)]
+        return printable("\n".join([", ".join(counts), *(["lowest scores:", *worst] if worst else [])]) + "\n")
+
+
+def _rounded(threshold: float) -> str:
+    """Return a threshold with three digits; with more where it would be 1 otherwise."""
+    shown = f"{threshold:.3g}"
+    return f"{threshold:g}" if float(shown) == 1 else shown
+
+
+def _name(row: Mapping[str, Any]) -> str:
+    return "-" if row.get("id") is None else " ".join(str(row["id"]).split())
+
+
+def _short(text: str) -> str:
+    return shortened(" ".join(text.split()), _SHOWN)
+
+
+def _compact(row: JsonDict, stream: IO[str]) -> str:
+    """Return an answer on one line, separated by tabs: id, lowest score, sentences, and the text of the lowest."""
+    if "error" in row:
+        return printable(f"{_name(row)}\terror\t0\t{_short(str(row['error']))}")
+    scored = [(s["score"], s["text"]) for s in row["sentences"] if s["score"] is not None]
+    lowest, text = min(scored, default=(None, ""))
+    shown = "-" if lowest is None else f"{lowest:.3f}"
+    return printable(f"{_name(row)}\t{shown}\t{len(row['sentences'])}\t{_short(text)}")
+
+
+def _human(row: JsonDict, stream: IO[str]) -> str:
+    """Return an answer as a block, each sentence with score and verdict, in colour if the stream is a terminal."""
+    if "error" in row:
+        return printable(f"{_name(row)}\n  error  {row['error']}\n")
+    answer = answer_of(row)
+    return render_sentences(
+        answer.sentences,
+        title=_name(row),
+        stop=row.get("stop"),
+        message=row.get("trace", {}).get("message"),
+        after_end=answer.after_end,
+        colour=wants_colour(stream),
+    )
+
+
+def _json(row: JsonDict, stream: IO[str]) -> str:
+    text = json.dumps(row, ensure_ascii=False)
+    return printable(text) if stream.isatty() else text
+
+
+FORMATS: Mapping[str, Callable[[JsonDict, IO[str]], str]] = {
+    "human": _human,
+    "jsonl": _json,
+    "compact": _compact,
+}
+"""Functions that write a line of output for a stream, by the value of ``--format``."""
+
 
 _IDLE = frozenset(
     """
@@ -43,18 +151,36 @@ _IDLE = frozenset(
 _FILES = ("monitor", "lid_reference", "passages", "spans")
 
 
-def facts_of_run(args: argparse.Namespace, monitor: Monitor | Verifier) -> dict[str, str]:
+def plan_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``plan``."""
+    option(parser, "--answers N", "number of answers, such as 1e6", type=positive, required=True)
+    option(parser, "--context-tokens N", "mean number of tokens in a prompt", type=positive, required=True)
+    option(parser, "--answer-tokens N", "mean number of tokens in an answer (%(default)s)", type=positive, default=150)
+    option(parser, "--workers N", "numbers of scoring processes to compare (1 8 64)", nargs="+", default=[1, 8, 64])
+    option(parser, "--batch-tokens N", "as for score (one response at a time)")
+    option(parser, "--price-per-hour P", "price of one worker per hour, to estimate the cost", type=positive)
+    option(
+        parser,
+        "--rates FILE",
+        "rates measured on your machine with benchmarks/scale.py (bundled rates; the output names their machine)",
+    )
+    option(parser, "--output FILE", "the estimates as JSON")
+
+
+def facts_of_run(args: argparse.Namespace, monitor: syncheck.Monitor | syncheck.Verifier) -> dict[str, str]:
     """Return everything, besides the record, that determines a line of output, by name.
 
     Files are identified by their contents, not their paths; the model and its aligner by their weights.
     """
+    from syncheck.training.provenance import instrument_of
+
     options = {name: value for name, value in vars(args).items() if name not in _IDLE}
     for name in _FILES:
         value = options.get(name)
         if value is not None and Path(value).exists():
             options[name] = _content(Path(value))
     named = {f"--{name.replace('_', '-')}": json.dumps(value, sort_keys=True) for name, value in options.items()}
-    dtype = {} if isinstance(monitor, Verifier) else {"dtype": str(monitor.model.dtype)}
+    dtype = {} if isinstance(monitor, syncheck.Verifier) else {"dtype": str(monitor.model.dtype)}
     return named | instrument_of(monitor) | dtype | {"version": version("syncheck")}
 
 
@@ -75,7 +201,7 @@ def is_store(output: str) -> bool:
 
 def answer_records(
     args: argparse.Namespace,
-    monitor: Monitor | Verifier,
+    monitor: syncheck.Monitor | syncheck.Verifier,
     work: Work,
     make_worker: Callable[[], Worker],
     *,
@@ -127,7 +253,7 @@ def _into_store(
         raise InputError("a store always continues by itself; leave --resume out")
     refused: list[RefusedRecord] = []
 
-    def told(table: pa.Table) -> None:
+    def write_refused(table: pa.Table) -> None:
         for column in table.filter(table["error"].is_valid()).to_pylist():
             sys.stderr.write(f"{column['source']}:{column['line']}: {column['error']}\n")
 
@@ -139,7 +265,7 @@ def _into_store(
             engine=engine_of(args),
             part_size=args.part_size or PART_SIZE,
             total=count_lines(args.input),
-            on_part=told,
+            on_part=write_refused,
         )
         for key, row in store.rows():
             if key in asked:

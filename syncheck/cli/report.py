@@ -13,13 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syncheck.base.errors import InputError, SyncheckError
-from syncheck.base.files import JsonDict, RefusedRecord, parsed_record
 from syncheck.base.printable import counted
+from syncheck.base.records import JsonDict, Record, RefusedRecord, parsed_record
+from syncheck.cli.options import option
 from syncheck.cli.outputs import check_file
 from syncheck.corpus import corpus_lines
 from syncheck.corpus.store import is_stored, stored_rows
 from syncheck.labelling.datasets import response_of
-from syncheck.labelling.responses import LabelledResponse, Record
+from syncheck.labelling.responses import LabelledResponse
 from syncheck.report.overview import KINDS, LabelCurves, Overview
 from syncheck.report.rows import ScoredAnswer, answer_of
 
@@ -29,7 +30,20 @@ _SHOWN = 3
 """Largest number of errors that are printed."""
 
 
-def run(args: argparse.Namespace) -> int:
+def report_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``report``."""
+    option(parser, "input SCORES", "output of score or generate: a JSON Lines file, a store, or - for standard input")
+    option(parser, "--html FILE", "file for the page (%(default)s)", default="report.html")
+    option(
+        parser,
+        "--records FILE",
+        "the scored records, to show their questions and, if they have labels, ROC, reliability and "
+        "risk-coverage curves",
+    )
+    option(parser, "--title TITLE", "heading of the page (%(default)s)", default="Scored answers")
+
+
+def report(args: argparse.Namespace) -> int:
     """Draw the page of a file or store; returns the exit code."""
     check_file("--html", args.html)
     if args.input != "-" and not Path(args.input).exists():
@@ -66,8 +80,7 @@ def run(args: argparse.Namespace) -> int:
 
 def label_curves(scores: NDArray[np.float64], labels: NDArray[np.int64]) -> LabelCurves:
     """Return the agreement of scores (N,) with labels (N,), 1 faithful and 0 unfaithful, which must both occur."""
-    from syncheck.evaluation.metrics import auroc
-    from syncheck.evaluation.reliability import reliability_bins
+    from syncheck.evaluation.metrics import auroc, reliability_bins
 
     order = np.argsort(-scores, kind="stable")
     ends = np.append(np.flatnonzero(np.diff(scores[order])), len(scores) - 1)  # equal scores pass together

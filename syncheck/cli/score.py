@@ -9,27 +9,67 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import syncheck
+from syncheck import corpus, spans
 from syncheck.base.errors import InputError
-from syncheck.base.files import JsonDict, field
 from syncheck.base.printable import counted
-from syncheck.checkpoint import GENERIC, GENERIC_BUNDLED, GENERIC_READER
+from syncheck.base.records import JsonDict, field
 from syncheck.cli.monitors import models_of, scoring_monitor
+from syncheck.cli.options import add_files, add_model, add_prior, option
 from syncheck.cli.record_runs import answer_records, is_store
-from syncheck.corpus import RecordScorer
-from syncheck.corpus.scoring import score_row
+from syncheck.config import GENERIC, GENERIC_BUNDLED, GENERIC_READER
 from syncheck.results import Answer, Case, Report, label_dict
 from syncheck.results.types import WITHOUT_CLAIM
-from syncheck.verifier import Verifier
 
 if TYPE_CHECKING:
-    from syncheck.monitor import Monitor
-    from syncheck.spans import SpanRegressor, TokenReplay
+    pass
 
 BATCH_TOKENS = 16384
 """Number of tokens in a forward pass on an accelerator; on a CPU, padding costs more than a larger batch saves."""
 
 
-def run(args: argparse.Namespace) -> int:
+def score_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``score``."""
+    add_model(parser)
+    add_files(parser)
+    add_prior(parser)
+    option(parser, "--tokens", "also write the signals of every token (off)")
+    option(
+        parser,
+        "--batch-tokens N",
+        "if --output is a store: largest number of tokens scored at once (cpu: one response, cuda: 16384)",
+    )
+    option(
+        parser,
+        "--sentences",
+        "find the sentences in the response, or use those given in the record (%(default)s)",
+        choices=("found", "given"),
+        default="found",
+    )
+    option(
+        parser,
+        "--lid-reference FILE",
+        "reference activations for a --model without --monitor: arrays layer_<k> of shape (T, H) (none: LID is null)",
+    )
+    option(
+        parser,
+        "--spans DIR",
+        "also mark the wrong characters, with 'bundled' (if no name is given), 'bundled-rarity' or a span "
+        "model's folder",
+        nargs="?",
+        const="bundled",
+    )
+    option(parser, "--html FILE", "also write the report as an HTML page; with --spans, it shows the wrong characters")
+    option(
+        parser,
+        "--fail-under SCORE",
+        "exit with 1 if a sentence scores below SCORE (0 to 1) or if something could not be checked: a sentence "
+        "that claims something but has no score, an empty response or context, an empty input (never)",
+    )
+    option(parser, "--allow-unscored", "with --fail-under: do not fail on what could not be checked (it fails)")
+
+
+def score(args: argparse.Namespace) -> int:
     """Score the responses of a file or a corpus; returns the exit code."""
     _check(args)
     monitor = scoring_monitor(args, "generic")
@@ -54,17 +94,21 @@ def run(args: argparse.Namespace) -> int:
     return 2 if refused else int(missed is not None)
 
 
-def _worker(args: argparse.Namespace) -> RecordScorer:
+def _worker(args: argparse.Namespace) -> corpus.RecordScorer:
     return _scorer(args, scoring_monitor(args, "generic"), [])
 
 
-def _scorer(args: argparse.Namespace, monitor: Monitor | Verifier, cases: list[Case]) -> RecordScorer:
+def _scorer(
+    args: argparse.Namespace, monitor: syncheck.Monitor | syncheck.Verifier, cases: list[Case]
+) -> corpus.RecordScorer:
     """Return the scorer of records that the options ask for; it adds those of a page to ``cases``."""
+    from syncheck.corpus.scoring import score_row
+
     opener, replay = _opener(args, monitor)
 
     def row(record: JsonDict, report: Report) -> JsonDict:
         if args.html is not None or args.format == "human":
-            report = (monitor if isinstance(monitor, Verifier) else monitor.verifier).explain(report)
+            report = (monitor if isinstance(monitor, syncheck.Verifier) else monitor.verifier).explain(report)
         output = score_row(record, report)
         if opener is not None:
             from syncheck.cli.spans import unread
@@ -78,7 +122,7 @@ def _scorer(args: argparse.Namespace, monitor: Monitor | Verifier, cases: list[C
         return output | ({"tokens": report.to_dict()["tokens"]} if args.tokens else {})
 
     batch_tokens = args.batch_tokens or (BATCH_TOKENS if args.device == "cuda" and is_store(args.output) else None)
-    return RecordScorer(
+    return corpus.RecordScorer(
         monitor, given=args.sentences == "given", signals=args.tokens, row=row, batch_tokens=batch_tokens
     )
 
@@ -98,17 +142,20 @@ def _check(args: argparse.Namespace) -> None:
         )
 
 
-def _opener(args: argparse.Namespace, monitor: Monitor | Verifier) -> tuple[SpanRegressor | None, TokenReplay | None]:
+def _opener(
+    args: argparse.Namespace, monitor: syncheck.Monitor | syncheck.Verifier
+) -> tuple[spans.SpanRegressor | None, spans.TokenReplay | None]:
     """Return the detector of wrong characters, and the source of the monitored model's signals if it reads any."""
     if args.spans is None:
         return None, None
-    from syncheck.spans import SignalSource, TokenReplay, load_span_regressor, reads_signals
 
     replay = None
-    if reads_signals(args.spans):
-        model = models_of(args) if isinstance(monitor, Verifier) else (monitor.model, monitor.tokenizer)
-        replay = TokenReplay(*model, too_long="leave_out")
-    return load_span_regressor(args.spans, sources=() if replay is None else (SignalSource(replay),)), replay
+    if spans.reads_signals(args.spans):
+        model = models_of(args) if isinstance(monitor, syncheck.Verifier) else (monitor.model, monitor.tokenizer)
+        replay = spans.TokenReplay(*model, too_long="leave_out")
+    return spans.load_span_regressor(
+        args.spans, sources=() if replay is None else (spans.SignalSource(replay),)
+    ), replay
 
 
 class _Gate:

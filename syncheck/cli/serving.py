@@ -12,13 +12,13 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import syncheck
+from syncheck import decoding
 from syncheck.base.checks import stripped_key
 from syncheck.base.errors import InputError, MissingExtraError, NotReadyError
 from syncheck.cli.generate import decoder
 from syncheck.cli.monitors import monitor_with_model, scoring_monitor
-from syncheck.cli.options import DECODERS
-from syncheck.decoding import seeded_generator
-from syncheck.monitor import Monitor
+from syncheck.cli.options import DECODERS, OF_A_WRITER, add_length, add_model, count, index, option
 from syncheck.results.events import Event
 from syncheck.results.types import RagPrompt
 
@@ -30,6 +30,84 @@ if TYPE_CHECKING:
 _OF_FOD = frozenset(DECODERS) - {"greedy", "sample", "flare"}
 """Decoders of fod that can be served; flare needs passages of its own to retrieve from."""
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+
+def gateway_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``gateway``."""
+    url = "URL of an OpenAI-compatible server, with the API version, such as http://localhost:8000/v1"
+    option(parser, "--upstream URL", f"{url}", required=True)
+    _add_server(parser)
+    group = parser.add_argument_group("upstream")
+    option(
+        group, "--upstream-key-file FILE", "API key for the upstream ($SYNCHECK_UPSTREAM_KEY, or else the client's own)"
+    )
+    option(
+        group, "--upstream-timeout SECONDS", "longest wait for the upstream to send something (%(default)s)", default=60
+    )
+    add_model(parser)
+
+
+def serve_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``serve``."""
+    option(
+        parser,
+        "--decoder",
+        "decoding method, unless a request chooses another (%(default)s)",
+        choices=[name for name in DECODERS if name != "flare"],
+        default="greedy",
+    )
+    add_length(parser, default=256)
+    _add_server(parser)
+    add_model(parser, default=OF_A_WRITER)
+
+
+def _add_server(parser: argparse.ArgumentParser) -> None:
+    option(
+        parser,
+        "--failing",
+        "if text cannot be checked: return an error (closed), or pass it on and mark it (open) (%(default)s)",
+        choices=("closed", "open"),
+        default="closed",
+    )
+    option(parser, "--host HOST", "address to listen on (%(default)s: only this machine)", default="127.0.0.1")
+    option(parser, "--port PORT", "port to listen on (%(default)s)", type=count, default=8100)
+    option(
+        parser,
+        "--reveal",
+        "send text with its score (verified) or as it arrives (immediate), unless a request chooses (%(default)s)",
+        choices=("verified", "immediate"),
+        default="verified",
+    )
+    option(
+        parser,
+        "--stop-below SCORE",
+        "end an answer before the first sentence that scores below SCORE, unless a request chooses (never)",
+    )
+    option(parser, "--stop-after", "end it after that sentence, which is then sent, unless a request chooses")
+    group = parser.add_argument_group("limits")
+    option(group, "--api-key-file FILE", "key that clients must send ($SYNCHECK_API_KEY, or none)")
+    option(group, "--max-running N", "largest number of answers at one time (%(default)s)", default=4)
+    option(
+        group,
+        "--max-waiting N",
+        "largest number of waiting requests; further ones get status 429 (%(default)s)",
+        type=index,
+        default=32,
+    )
+    option(group, "--max-body BYTES", "largest size of a request (%(default)s)", default=f"{2 * 2**20}")
+    option(
+        group,
+        "--max-context CHARACTERS",
+        "largest size of a request's question and passages (%(default)s)",
+        default=400000,
+    )
+    option(group, "--timeout SECONDS", "longest time for an answer, including waiting (%(default)s)", default=300)
+    option(
+        group,
+        "--resume-seconds SECONDS",
+        "how long an answer is kept for a client that may reconnect (%(default)s)",
+        default=60,
+    )
 
 
 def gateway(args: argparse.Namespace) -> int:
@@ -65,16 +143,16 @@ def serve(args: argparse.Namespace) -> int:
     return _serve(source, args)
 
 
-def _decoders(monitor: Monitor) -> dict[str, Decoder]:
+def _decoders(monitor: syncheck.Monitor) -> dict[str, Decoder]:
     """Return the decoders by name, those of fod with their defaults."""
     found: dict[str, Decoder] = {"greedy": partial(_plain, monitor, False), "sample": partial(_plain, monitor, True)}
     return found | {name: partial(_by_fod, name, decoder(monitor, name, {})) for name in DECODERS if name in _OF_FOD}
 
 
 def _plain(
-    monitor: Monitor, do_sample: bool, prompt: RagPrompt, *, reveal: Reveal, seed: int, **options: Any
+    monitor: syncheck.Monitor, do_sample: bool, prompt: RagPrompt, *, reveal: Reveal, seed: int, **options: Any
 ) -> Iterator[Event]:
-    generator = seeded_generator(monitor.model, seed)
+    generator = decoding.seeded_generator(monitor.model, seed)
     return monitor.stream(prompt, reveal=reveal, generator=generator, do_sample=do_sample, **options)
 
 

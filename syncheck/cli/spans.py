@@ -9,53 +9,127 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from syncheck.aligners import EndpointTextGenerator, LocalTextGenerator, TextGenerator
+from syncheck import aligners, spans
 from syncheck.base.errors import InputError, RecordError
+from syncheck.base.records import Record
 from syncheck.cli.monitors import models_of, read_passages
+from syncheck.cli.options import option, share
 from syncheck.cli.outputs import write_json
 from syncheck.cli.record_runs import process
 from syncheck.labelling.passages import load_passages
-from syncheck.labelling.responses import Record
 from syncheck.report import SpanAnswer, SpanReport
 from syncheck.results import SpanDetector, SpanItem
-from syncheck.spans import (
-    DEFAULT_RERANKER,
-    AskedSource,
-    CheckpointEncoder,
-    ChunkRetriever,
-    ClassifierSource,
-    FavaDetector,
-    HalluRagDetector,
-    LetterEncoder,
-    MarkAll,
-    MarkNone,
-    Measure,
-    RefindDetector,
-    SignalSource,
-    TagSource,
-    Thresholds,
-    TokenClassifierDetector,
-    TokenReplay,
-    WordSource,
-    cached_reranker,
-    choose_thresholds,
-    load_predictions,
-    load_span_items,
-    load_span_regressor,
-    nltk_tags,
-    prediction_record,
-    reads_signals,
-    refused_predictions,
-    score_spans,
-    spacy_tagger,
-    span_item,
-)
 
 _ASKING = ("mikani", "hallurag", "fava")
 _SUFFIXES = (".jsonl", ".md", ".txt")
 
 
-def spans(args: argparse.Namespace) -> int:
+def mark_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``syncheck spans``."""
+    option(parser, "--method", "method that marks the spans (%(default)s)", choices=tuple(_DETECTORS), default="mikani")
+    option(parser, "--input PATH", "Mu-SHROOM JSON Lines or a folder, or - for standard input", default="-")
+    option(parser, "--output PATH", "JSON Lines file, or a folder if the input is one", default="-")
+    option(parser, "--device", choices=("cpu", "cuda"), default="cpu")
+    option(parser, "--span-model DIR", "for mikani: 'bundled', 'bundled-rarity' or a folder", default="bundled")
+    option(
+        parser,
+        "--model DIR_OR_ID",
+        "for refind and hallurag, a causal language model (bundled); for classifier and fava, the checkpoint",
+    )
+    option(
+        parser,
+        "--threshold DELTA",
+        "for refind: mark tokens with a context sensitivity ratio of at least DELTA",
+        type=float,
+    )
+    option(parser, "--fit-thresholds PATH", "for refind: choose the thresholds on these labelled items")
+    option(
+        parser,
+        "--form",
+        "for refind: take the log-probabilities without the passages from the replaying model (replay) or from "
+        "the model that wrote the response (mixed) (%(default)s)",
+        choices=("replay", "mixed"),
+        default="replay",
+    )
+    option(parser, "--encoder DIR_OR_ID", "for hallurag: a sentence encoder (letter trigrams)")
+    option(
+        parser,
+        "--too-long",
+        "for methods that replay answers, if texts exceed the model's window: leave out the retrieved texts that "
+        "do not fit and list them in the output, or refuse the record (%(default)s)",
+        choices=("leave-out", "refuse"),
+        default="leave-out",
+    )
+    option(parser, "--html FILE", "also write an HTML page that shows the answers with their spans")
+    add_word_sources(parser)
+    add_asked(parser)
+    _add_retrieval(parser)
+
+
+def add_word_sources(parser: argparse.ArgumentParser) -> None:
+    """Add the options of word sources other than texts and the signals of a language model."""
+    group = parser.add_argument_group("word sources", "for a span model of mikani that was trained with them")
+    option(group, "--classifier DIR_OR_ID", "token classifier whose risks are used")
+    option(
+        group,
+        "--wrong-class N",
+        "index of the classifier's class that means wrong, also for --method classifier (%(default)s)",
+        type=int,
+        default=1,
+    )
+    option(
+        group,
+        "--tagger NAME",
+        "part-of-speech tagger: nltk, or a spaCy pipeline per language, such as en=en_core_web_sm de=de_core_news_sm",
+        nargs="+",
+    )
+
+
+def add_asked(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the instruct model."""
+    asked = "for hallurag (lists spans), fava (edits) and a span model of mikani that was trained with it"
+    group = parser.add_argument_group("an instruct model", asked)
+    group.add_argument("--llm", "--asked", metavar="DIR_OR_ID", help="Hugging Face model")
+    option(group, "--endpoint URL", "URL of an OpenAI-compatible server, up to /v1")
+    option(group, "--endpoint-model NAME", "name of the model on the server")
+    option(group, "--api-key-variable VARIABLE", "environment variable that holds the server's API key")
+
+
+def _add_retrieval(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("retrieval", "for records without retrieved texts; needs the extra 'retrieval'")
+    option(
+        group,
+        "--passages PATH",
+        "texts to retrieve from: a text file (one per paragraph), JSON Lines with 'text', or a folder of such files",
+    )
+    option(
+        group,
+        "--reranker DIR_OR_ID",
+        "encoder that ranks the results of BM25, or 'none' (multilingual-e5-large if it is in the local cache)",
+    )
+    option(group, "--reranker-prefix TEXT", "prefix of each text, such as 'query: ' for E5", default="")
+
+
+def score_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``syncheck spans-score``."""
+    option(parser, "--reference PATH", "labelled JSON Lines, or a folder of them", required=True)
+    option(parser, "--predictions PATH", "predicted labels, a file or folder", required=True)
+    option(
+        parser,
+        "--refused",
+        "treat a refused item as an error, or as one in which nothing was marked (%(default)s)",
+        choices=("error", "nothing"),
+        default="error",
+    )
+    option(parser, "--languages CODE", "languages to score (all in the reference)", nargs="+")
+    option(parser, "--draws N", "number of bootstrap resamples (%(default)s)", default=1000)
+    option(parser, "--seed SEED", default=0)
+    option(parser, "--output FILE", "also write the table as JSON")
+    option(parser, "--fail-under IOU", "exit with 1 if the mean IoU is below IOU (0 to 1)", type=share)
+    option(parser, "--html FILE", "also write an HTML page with the predicted spans above the annotators'")
+
+
+def mark(args: argparse.Namespace) -> int:
     """Write the labels of each item; returns the exit code."""
     pairs = _files(args.input, args.output)
     check_asked(args)
@@ -73,7 +147,7 @@ def spans(args: argparse.Namespace) -> int:
         labels, notes = detector.detect(item), unread(item, replay)
         if args.html is not None:
             answers.append(SpanAnswer(item, labels, tuple(f"{key}: {value}" for key, value in notes.items())))
-        return prediction_record(item, labels) | found | notes
+        return spans.prediction_record(item, labels) | found | notes
 
     refused = [one for source, target in pairs for one in process(source, target, work)]
     if args.html is not None:
@@ -83,11 +157,11 @@ def spans(args: argparse.Namespace) -> int:
 
 def score(args: argparse.Namespace) -> int:
     """Print IoU and correlation by language; returns the exit code."""
-    items = load_span_items(args.reference)
-    found = load_predictions(args.predictions, items, refused=args.refused)
-    if refused := refused_predictions(args.predictions):
+    items = spans.load_span_items(args.reference)
+    found = spans.load_predictions(args.predictions, items, refused=args.refused)
+    if refused := spans.refused_predictions(args.predictions):
         sys.stderr.write(f"{len(refused)} items were refused, {refused[0]!r} first; scored as if nothing was found\n")
-    table = score_spans(items, found, languages=args.languages, draws=args.draws, seed=args.seed)
+    table = spans.score_spans(items, found, languages=args.languages, draws=args.draws, seed=args.seed)
     sys.stdout.write(f"{table.to_text()}\n")
     write_json(args.output, table.to_dict())
     if args.html is not None:
@@ -96,7 +170,7 @@ def score(args: argparse.Namespace) -> int:
     return int(args.fail_under is not None and not table.mean.iou >= args.fail_under)
 
 
-def unread(item: SpanItem, replay: TokenReplay | None) -> dict[str, Any]:
+def unread(item: SpanItem, replay: spans.TokenReplay | None) -> dict[str, Any]:
     """Return the fields of an item's record that name the texts which the language model did not read, if any."""
     if replay is None:
         return {}
@@ -121,7 +195,7 @@ def _files(source: str, target: str) -> list[tuple[str, str]]:
 
 def _read(values: dict[str, Any]) -> SpanItem:
     try:
-        return span_item(Record(values, "", 0))
+        return spans.span_item(Record(values, "", 0))
     except RecordError as error:  # the caller adds file and line
         raise InputError(str(error).removeprefix(":0").lstrip(",: ")) from error
 
@@ -129,26 +203,28 @@ def _read(values: dict[str, Any]) -> SpanItem:
 # Detectors
 
 
-def _replay(args: argparse.Namespace) -> TokenReplay | None:
+def _replay(args: argparse.Namespace) -> spans.TokenReplay | None:
     """Return the replay of responses with a language model; None for a method that needs none."""
-    if args.method not in ("refind", "hallurag") and not (args.method == "mikani" and reads_signals(args.span_model)):
+    if args.method not in ("refind", "hallurag") and not (
+        args.method == "mikani" and spans.reads_signals(args.span_model)
+    ):
         return None
-    return TokenReplay(*models_of(args), too_long="leave_out" if args.too_long == "leave-out" else "refuse")
+    return spans.TokenReplay(*models_of(args), too_long="leave_out" if args.too_long == "leave-out" else "refuse")
 
 
-def _refind(args: argparse.Namespace, measure: Measure) -> RefindDetector:
+def _refind(args: argparse.Namespace, measure: spans.Measure) -> spans.RefindDetector:
     if args.threshold is not None and args.fit_thresholds is not None:
         raise InputError("--threshold and --fit-thresholds exclude each other; pass one of them")
-    thresholds = None if args.threshold is None else Thresholds(args.threshold)
+    thresholds = None if args.threshold is None else spans.Thresholds(args.threshold)
     if args.fit_thresholds is not None:
-        items = load_span_items(args.fit_thresholds)
-        detector = RefindDetector(measure, form=args.form)
-        thresholds = choose_thresholds(items, {item.id: detector.ratios(item) for item in items})
-    return RefindDetector(measure, thresholds=thresholds, form=args.form)
+        items = spans.load_span_items(args.fit_thresholds)
+        detector = spans.RefindDetector(measure, form=args.form)
+        thresholds = spans.choose_thresholds(items, {item.id: detector.ratios(item) for item in items})
+    return spans.RefindDetector(measure, thresholds=thresholds, form=args.form)
 
 
-def _classifier(args: argparse.Namespace, name: str) -> TokenClassifierDetector:
-    return TokenClassifierDetector(name, wrong=args.wrong_class, device=args.device)
+def _classifier(args: argparse.Namespace, name: str) -> spans.TokenClassifierDetector:
+    return spans.TokenClassifierDetector(name, wrong=args.wrong_class, device=args.device)
 
 
 def _checkpoint(args: argparse.Namespace) -> str:
@@ -158,19 +234,21 @@ def _checkpoint(args: argparse.Namespace) -> str:
 
 
 _DETECTORS: dict[str, Callable[[argparse.Namespace, Any], SpanDetector]] = {
-    "mikani": lambda args, measure: load_span_regressor(args.span_model, sources=word_sources(args, measure)),
+    "mikani": lambda args, measure: spans.load_span_regressor(args.span_model, sources=word_sources(args, measure)),
     "refind": _refind,
-    "hallurag": lambda args, measure: HalluRagDetector(
+    "hallurag": lambda args, measure: spans.HalluRagDetector(
         measure,
-        encoder=LetterEncoder() if args.encoder is None else CheckpointEncoder(args.encoder, device=args.device),
+        encoder=spans.LetterEncoder()
+        if args.encoder is None
+        else spans.CheckpointEncoder(args.encoder, device=args.device),
         asked=_asked_model(args),
     ),
     "classifier": lambda args, _: _classifier(args, _checkpoint(args)),
-    "fava": lambda args, _: FavaDetector(
-        _asked_model(args) or LocalTextGenerator.load(_checkpoint(args), device=args.device)
+    "fava": lambda args, _: spans.FavaDetector(
+        _asked_model(args) or aligners.LocalTextGenerator.load(_checkpoint(args), device=args.device)
     ),
-    "mark-all": lambda args, _: MarkAll(),
-    "mark-none": lambda args, _: MarkNone(),
+    "mark-all": lambda args, _: spans.MarkAll(),
+    "mark-none": lambda args, _: spans.MarkNone(),
 }
 
 
@@ -195,38 +273,40 @@ def check_asked(args: argparse.Namespace) -> None:
         raise InputError("--model, --llm and --endpoint all name the editor of fava; pass only one of them")
 
 
-def _asked_model(args: argparse.Namespace) -> TextGenerator | None:
+def _asked_model(args: argparse.Namespace) -> aligners.TextGenerator | None:
     if args.endpoint is not None:
-        return EndpointTextGenerator(args.endpoint, args.endpoint_model, api_key_variable=args.api_key_variable)
-    return None if args.llm is None else LocalTextGenerator.load(args.llm, device=args.device)
+        return aligners.EndpointTextGenerator(
+            args.endpoint, args.endpoint_model, api_key_variable=args.api_key_variable
+        )
+    return None if args.llm is None else aligners.LocalTextGenerator.load(args.llm, device=args.device)
 
 
-def word_sources(args: argparse.Namespace, measure: Measure | None) -> tuple[WordSource, ...]:
+def word_sources(args: argparse.Namespace, measure: spans.Measure | None) -> tuple[spans.WordSource, ...]:
     """Return the word sources that the options name: signals, a classifier, a tagger, an instruct model."""
-    found: list[WordSource] = [] if measure is None else [SignalSource(measure)]
+    found: list[spans.WordSource] = [] if measure is None else [spans.SignalSource(measure)]
     if args.classifier is not None:
-        found.append(ClassifierSource(_classifier(args, args.classifier)))
+        found.append(spans.ClassifierSource(_classifier(args, args.classifier)))
     if args.tagger is not None:
         found.append(_tags(args.tagger))
     if (asked := _asked_model(args)) is not None:
-        found.append(AskedSource(asked))
+        found.append(spans.AskedSource(asked))
     return tuple(found)
 
 
-def _tags(names: list[str]) -> TagSource:
+def _tags(names: list[str]) -> spans.TagSource:
     if names == ["nltk"]:
-        return TagSource(nltk_tags, {"tagger": "nltk"})
+        return spans.TagSource(spans.nltk_tags, {"tagger": "nltk"})
     pairs = [name.partition("=") for name in names]
     if not all(lang and pipeline for lang, _, pipeline in pairs):
         raise InputError(f"--tagger expects nltk, or spaCy's pipelines as en=en_core_web_sm; found {' '.join(names)!r}")
     pipelines = {lang.lower(): pipeline for lang, _, pipeline in pairs}
-    return TagSource(spacy_tagger(pipelines), {"tagger": "spacy", "pipelines": pipelines})
+    return spans.TagSource(spans.spacy_tagger(pipelines), {"tagger": "spacy", "pipelines": pipelines})
 
 
 # Retrieval
 
 
-def _retriever(args: argparse.Namespace) -> ChunkRetriever | None:
+def _retriever(args: argparse.Namespace) -> spans.ChunkRetriever | None:
     """Return the retriever from the texts of ``--passages``; None without it."""
     if args.passages is None:
         if args.reranker is not None or args.reranker_prefix:
@@ -234,20 +314,22 @@ def _retriever(args: argparse.Namespace) -> ChunkRetriever | None:
         return None
     if args.reranker in (None, "none") and args.reranker_prefix:
         raise InputError("--reranker-prefix needs --reranker DIR_OR_ID; pass that too")
-    return ChunkRetriever(_texts(Path(args.passages)), encoder=_reranker(args))
+    return spans.ChunkRetriever(_texts(Path(args.passages)), encoder=_reranker(args))
 
 
-def _reranker(args: argparse.Namespace) -> CheckpointEncoder | None:
+def _reranker(args: argparse.Namespace) -> spans.CheckpointEncoder | None:
     """Return the encoder that ``--reranker`` names, or else the default one if it is in the cache; print which."""
     if args.reranker == "none":
         return None
     if args.reranker is not None:
-        return CheckpointEncoder(args.reranker, prefix=args.reranker_prefix, device=args.device)
-    encoder = cached_reranker(device=args.device)
+        return spans.CheckpointEncoder(args.reranker, prefix=args.reranker_prefix, device=args.device)
+    encoder = spans.cached_reranker(device=args.device)
     if encoder is None:
-        sys.stderr.write(f"texts ordered by BM25 alone: {DEFAULT_RERANKER} is not in the local cache\n")
+        sys.stderr.write(f"texts ordered by BM25 alone: {spans.DEFAULT_RERANKER} is not in the local cache\n")
     else:
-        sys.stderr.write(f"texts ordered by {DEFAULT_RERANKER}, from the local cache; --reranker none: BM25 alone\n")
+        sys.stderr.write(
+            f"texts ordered by {spans.DEFAULT_RERANKER}, from the local cache; --reranker none: BM25 alone\n"
+        )
     return encoder
 
 

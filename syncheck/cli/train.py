@@ -6,50 +6,177 @@ import argparse
 import sys
 from functools import cache, partial
 from pathlib import Path
+from typing import TYPE_CHECKING, get_args
 
 import numpy as np
 
-from syncheck.aggregators import RiskControlledThreshold
-from syncheck.aligners import load_aligner
+import syncheck
+from syncheck import aggregators, aligners, evaluation, labelling, training
+from syncheck.aggregators.kinds import AggregatorKind
 from syncheck.base.errors import InputError
 from syncheck.base.printable import printable
-from syncheck.cli.labelled import chosen_responses, measured_by, panels_of, refuse_idle, report_left_out
-from syncheck.cli.monitors import monitor_to_measure, scoring_monitor
+from syncheck.cli.labelled import (
+    NO_MONITOR,
+    add_data,
+    add_labels,
+    add_plot,
+    add_schema,
+    add_selection,
+    aligner_of,
+    check_options,
+    chosen_responses,
+    measured_by,
+    panels_of,
+    refuse_idle,
+    report_left_out,
+)
+from syncheck.cli.monitors import models_of, monitor_to_measure, scoring_monitor
+from syncheck.cli.options import add_engine, add_length, add_model, open_share, option, positive_share
 from syncheck.cli.outputs import check_file, check_folder
 from syncheck.cli.record_runs import engine_of
+from syncheck.config import DEFAULT_SCHEMA
 from syncheck.corpus.engines import PART_SIZE
-from syncheck.evaluation import best_aggregator, reliability_bins
-from syncheck.labelling import load_unlabelled
-from syncheck.monitor import Monitor
 from syncheck.report.plots import plot_curve, plot_intervals, save_reliability_diagram
-from syncheck.training import (
-    Calibrated,
-    LabelledSet,
-    SentenceMeasurer,
-    Shard,
-    adapt_monitor,
-    calibrate_monitor,
-    fit_measured,
-    measure_to_parquet,
-    refuse_seen,
-)
-from syncheck.training.adapt import TITLE
-from syncheck.training.enough import MORE_LABELS, check_enough, check_questions
-from syncheck.verifier import Verifier
+
+if TYPE_CHECKING:
+    from syncheck.training.unloaded import UnloadedMonitor
 
 BATCH_SIZES = {"cpu": 1, "cuda": 16}
 """Number of responses replayed at once: on a CPU, padding costs more than a larger batch saves."""
 
 
+def _shard(text: str) -> tuple[int, int]:
+    number, slash, total = text.partition("/")
+    if not (slash and number.isdecimal() and total.isdecimal() and 1 <= int(number) <= int(total)):
+        raise argparse.ArgumentTypeError(f"must be I/N with 1 <= I <= N, such as 2/4; found {text}")
+    return int(number), int(total)
+
+
+def train_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``train``."""
+    add_model(parser, monitor=False)
+    add_data(parser)
+    add_labels(parser)
+    option(
+        parser,
+        "--aggregator",
+        "kind of aggregator; 'best' chooses one by grouped cross-validation (%(default)s)",
+        choices=(*get_args(AggregatorKind), "best"),
+        default="best",
+    )
+    option(parser, "--schema SCHEMA", f"feature schema ({DEFAULT_SCHEMA}, or that of a file of features)")
+    add_plot(parser, "plot the AUROC of each kind on held-out folds")
+    option(parser, "--output DIR", required=True)
+
+
+def adapt_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``adapt``."""
+    add_model(parser, monitor=False)
+    option(
+        parser,
+        "--prompts FILE",
+        "JSON Lines with question and context, of at least five questions; if a record has a response, the model "
+        "reads it instead of answering",
+        required=True,
+    )
+    option(parser, "--output DIR", "folder for the monitor and its model card", required=True)
+    option(
+        parser,
+        "--teacher TEACHER",
+        "model whose sure scores become labels: 'generic', the bundled monitor, or anything that --aligner "
+        "takes, such as an AlignScore .ckpt, minicheck:PATH or spans:PATH (%(default)s)",
+        default="generic",
+    )
+    option(
+        parser,
+        "--sure SCORE",
+        "label a sentence faithful if the teacher's score is at least SCORE, unfaithful if it is at most 1 - "
+        "SCORE (%(default)s)",
+        default=0.8,
+    )
+    option(
+        parser,
+        "--samples N",
+        "number of sampled answers in addition to the greedy one (%(default)s)",
+        type=int,
+        default=1,
+    )
+    add_length(parser, default=256)
+    option(
+        parser, "--aggregator", "kind of aggregator (%(default)s)", choices=get_args(AggregatorKind), default="monotone"
+    )
+    option(parser, "--schema SCHEMA", "feature schema (%(default)s)", default=DEFAULT_SCHEMA)
+    option(parser, "--seed SEED", default=0)
+
+
+def features_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``features``."""
+    add_model(parser, default=NO_MONITOR)
+    option(parser, "--data PATH", "RAGTruth folder, or labelled JSON Lines", required=True)
+    add_schema(parser)
+    option(parser, "--output FILE", "Parquet file with one row per sentence", required=True)
+    add_selection(parser)
+    option(parser, "--batch-size N", "number of responses replayed at once (cpu 1, cuda 16)")
+    add_engine(parser)
+    about = "measure only every N-th part, starting with part I"
+    option(parser, "--shard I/N", about, type=_shard, default=(1, 1))
+
+
+def calibrate_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``calibrate``."""
+    add_model(parser)
+    add_data(parser)
+    add_labels(parser)
+    option(
+        parser,
+        "--method",
+        "calibration method: isotonic needs hundreds of labels, platt fewer, shift about ten (%(default)s)",
+        choices=("isotonic", "platt", "shift"),
+        default="isotonic",
+    )
+    option(
+        parser,
+        "--thresholds",
+        "keep the monitor's thresholds, moved to the calibrated scale (carried), or choose new ones by the rule "
+        "of train (chosen) (%(default)s)",
+        choices=("carried", "chosen"),
+        default="carried",
+    )
+    option(
+        parser,
+        "--risk RISK",
+        "largest share of released sentences that may be unfaithful (%(default)s); 'none' chooses no threshold",
+        type=lambda text: None if text == "none" else open_share(text),
+        default=0.05,
+    )
+    option(parser, "--confidence CONFIDENCE", "probability that --risk is not exceeded (0.9)", type=open_share)
+    option(
+        parser,
+        "--every-sentence",
+        "choose the threshold on all sentences, which must then be independent, instead of one random sentence "
+        "per question",
+    )
+    option(
+        parser,
+        "--good-share SHARE",
+        "set the backtrack threshold to the lowest score above which this share of the sentences is faithful; "
+        "calibrate on answers of the decoder that will use it (as --thresholds says)",
+        type=positive_share,
+    )
+    option(parser, "--curve FILE", "plot the share of faithful sentences against the share kept, over all thresholds")
+    add_plot(parser, "plot a reliability diagram")
+    option(parser, "--output DIR", "folder for the calibrated monitor")
+
+
 def train(args: argparse.Namespace) -> int:
     """Train a monitor, print the metrics of its kind of aggregator and save it; returns the exit code."""
+    from syncheck.training.sets import MORE_LABELS, check_enough
+
     check_folder(args.output)
-    untrained = monitor_to_measure(args)
-    check = partial(check_questions, remedy=MORE_LABELS)
-    measured = measured_by(untrained, args, Path(args.data), check=check)
-    chosen = LabelledSet.scored(measured, rule=args.labels)
+    untrained, measured = _measured(args, Path(args.data))
+    chosen = training.LabelledSet.scored(measured, rule=args.labels)
     check_enough(chosen, remedy=MORE_LABELS)
-    kind, table, (held_out,) = best_aggregator(
+    kind, table, (held_out,) = evaluation.best_aggregator(
         *chosen.data,
         names=measured.schema.names,
         repeats=1,
@@ -60,7 +187,9 @@ def train(args: argparse.Namespace) -> int:
     sys.stdout.write(f"held-out sentences\n{table.to_text()}\n{how}: {kind}\n")
     if args.plot is not None:
         plot_intervals(panels_of("training", table), args.plot, label="AUROC, with 95 % intervals over groups")
-    monitor = fit_measured(untrained, measured, aggregator=kind, rule=args.labels, seed=args.seed, held_out=held_out)
+    monitor = training.fit_measured(
+        untrained, measured, aggregator=kind, rule=args.labels, seed=args.seed, held_out=held_out
+    )
     monitor.save_pretrained(args.output)
     responses = len(set(measured.owners[measured.checkable & measured.labelled]))
     sys.stderr.write(
@@ -71,22 +200,45 @@ def train(args: argparse.Namespace) -> int:
     return 0
 
 
+def _measured(
+    args: argparse.Namespace, path: Path
+) -> tuple[syncheck.Monitor | syncheck.Verifier | UnloadedMonitor, training.MeasuredSentences]:
+    """Measure labelled responses, or read a file of features, with the monitor that they are of."""
+    from syncheck.training.sets import MORE_LABELS, check_questions
+    from syncheck.training.unloaded import UnloadedMonitor
+
+    check = partial(check_questions, remedy=MORE_LABELS)
+    if path.suffix != ".parquet":
+        monitor = monitor_to_measure(args)
+        return monitor, measured_by(monitor, args, path, check=check)
+    measured = measured_by(None, args, path, check=check)
+    check_options(args, measured, path)
+    model = None if args.model is None else models_of(args)
+    found = training.monitor_of(
+        measured, aligner=aligner_of(args, measured, path), model=model, source=path, kind=syncheck.Monitor
+    )
+    assert isinstance(found, syncheck.Monitor | syncheck.Verifier | UnloadedMonitor)
+    return found, measured
+
+
 def adapt(args: argparse.Namespace) -> int:
     """Train a monitor without labels, and write it with its model card; returns the exit code."""
+    from syncheck.training.adapt import TITLE
+
     check_folder(args.output)
     card = Path(args.output) / "README.md"
     if card.exists() and not card.read_bytes().startswith(TITLE.encode()):
         raise InputError(f"--output would replace {str(card)!r}, which adapt did not write; pass another folder")
-    prompts = load_unlabelled(args.prompts)
+    prompts = labelling.load_unlabelled(args.prompts)
     untrained = monitor_to_measure(args)
-    if isinstance(untrained, Verifier):
+    if isinstance(untrained, syncheck.Verifier):
         raise InputError(f"--schema {args.schema} needs no model's signals, so there is nothing to adapt to a model")
-    teacher = args.teacher if args.teacher == "generic" else load_aligner(args.teacher, device=args.device)
+    teacher = args.teacher if args.teacher == "generic" else aligners.load_aligner(args.teacher, device=args.device)
     if teacher is None:
         raise InputError("--teacher none labels nothing; pass generic, or an aligner")
-    found = adapt_monitor(
+    found = training.adapt_monitor(
         prompts,
-        kind=Monitor,
+        kind=syncheck.Monitor,
         model=untrained.model,
         tokenizer=untrained.tokenizer,
         teacher=teacher,
@@ -124,13 +276,13 @@ def features(args: argparse.Namespace) -> int:
         )
     monitor = cache(lambda: monitor_to_measure(args))  # the data are read before a model is loaded
     records = chosen_responses(args, Path(args.data), aligner=lambda: monitor().aligner, output=Path(args.output))
-    measured = measure_to_parquet(
+    measured = training.measure_to_parquet(
         monitor(),
         records,
         args.output,
         batch_size=_batch_size(args),
         part_size=args.part_size or PART_SIZE,
-        shard=Shard(number, count),
+        shard=training.Shard(number, count),
         engine=engine_of(args),
         make_worker=partial(_measurer, args) if args.engine == "ray" else None,  # another process loads its own monitor
     )
@@ -144,8 +296,8 @@ def features(args: argparse.Namespace) -> int:
     return 2 if measured.left_out else 0
 
 
-def _measurer(args: argparse.Namespace) -> SentenceMeasurer:
-    return SentenceMeasurer(monitor_to_measure(args), batch_size=_batch_size(args))
+def _measurer(args: argparse.Namespace) -> training.SentenceMeasurer:
+    return training.SentenceMeasurer(monitor_to_measure(args), batch_size=_batch_size(args))
 
 
 def _batch_size(args: argparse.Namespace) -> int:
@@ -161,8 +313,8 @@ def calibrate(args: argparse.Namespace) -> int:
     monitor = scoring_monitor(args, "generic")
     if monitor.aggregator is None:
         raise InputError("--model has no scores to calibrate without a trained --monitor DIR")
-    measured = measured_by(monitor, args, Path(args.data), check=lambda records: refuse_seen(monitor, records))
-    found = calibrate_monitor(
+    measured = measured_by(monitor, args, Path(args.data), check=lambda records: training.refuse_seen(monitor, records))
+    found = training.calibrate_monitor(
         monitor,
         measured,
         method=args.method,
@@ -176,7 +328,10 @@ def calibrate(args: argparse.Namespace) -> int:
     )
     sys.stdout.write(_table(found, questions=len(np.unique(measured.groups))))
     if args.plot is not None:
-        bins = {"before": reliability_bins(found.raw, found.y), "after": reliability_bins(found.out_of_fold, found.y)}
+        bins = {
+            "before": evaluation.reliability_bins(found.raw, found.y),
+            "after": evaluation.reliability_bins(found.out_of_fold, found.y),
+        }
         save_reliability_diagram(args.plot, bins)
     if args.curve is not None:
         plot_curve(
@@ -191,7 +346,7 @@ def calibrate(args: argparse.Namespace) -> int:
     return 0
 
 
-def _table(found: Calibrated, *, questions: int) -> str:
+def _table(found: training.Calibrated, *, questions: int) -> str:
     aggregator, config = found.monitor.aggregator, found.monitor.config
     assert aggregator is not None and aggregator.base_rate is not None
     rows = [
@@ -205,7 +360,7 @@ def _table(found: Calibrated, *, questions: int) -> str:
     return "".join(f"{name:<20} {value}\n" for name, value in rows)
 
 
-def _guarantee(guarantee: RiskControlledThreshold) -> list[tuple[str, str]]:
+def _guarantee(guarantee: aggregators.RiskControlledThreshold) -> list[tuple[str, str]]:
     share = guarantee.released / guarantee.sentences
     drawn = ", one of each question" if guarantee.one_per_question else ", taken to be independent of each other"
     return [

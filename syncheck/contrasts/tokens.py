@@ -13,8 +13,7 @@ import snowballstemmer
 from syncheck.contrasts.inflection import IRREGULAR
 from syncheck.contrasts.words import CLASSES, MAY, SCALES, SYMBOLS, UNITS
 from syncheck.text.notation import GROUPED, levelled, number_of
-from syncheck.text.rarity import NUMBER_WORDS, packaged_names, packaged_rarity
-from syncheck.text.words import content_words, stem, words
+from syncheck.text.words import NUMBER_WORDS, content_words, packaged_names, packaged_rarity, stem, words
 
 LONG = 4
 """Number of letters from which a word is no abbreviation."""

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from syncheck.base.errors import InputError, MissingExtraError, SyncheckError, describe_failure
-from syncheck.base.files import JsonDict, parsed_record, record_lines
+from syncheck.base.records import JsonDict, parsed_record, record_lines
 
 Work = Callable[[JsonDict], JsonDict]
 """Function that returns the row of a record."""

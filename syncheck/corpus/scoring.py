@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, overload
 
 from syncheck.base.errors import InputError
-from syncheck.base.files import JsonDict, absence, field, fields_found, parsed_record
+from syncheck.base.records import JsonDict, absence, field, fields_found, parsed_record
 from syncheck.corpus.records import Line, answer
 from syncheck.prompts import prompt_from_texts
 from syncheck.results import Report

@@ -5,14 +5,16 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from syncheck.base.errors import CheckpointError, InputError, MissingExtraError
-from syncheck.base.files import UNFINISHED, JsonDict, enter_run, read_object, replaced
+from syncheck.base.errors import CheckpointError, InputError, MismatchError, MissingExtraError
+from syncheck.base.files import UNFINISHED, read_object, replaced
 from syncheck.base.printable import counted
+from syncheck.base.records import JsonDict
 from syncheck.corpus.records import Line
 
 if TYPE_CHECKING:
@@ -64,7 +66,7 @@ class Store:
         _parquet()
         self.folder = Path(folder)
         noted = {"format": FORMAT, **facts}
-        enter_run(self.folder / _RUN, noted)
+        _enter_run(self.folder / _RUN, noted)
         self.run = _run_of(noted)
         for path in () if shared else self.folder.glob(f"*{UNFINISHED}*"):
             path.unlink(missing_ok=True)
@@ -257,3 +259,37 @@ def _parquet() -> Any:  # noqa: ANN401 - a module
     with MissingExtraError.unless("pyarrow", "data"):
         import pyarrow.parquet as parquet
     return parquet
+
+
+def _enter_run(note: Path, facts: Mapping[str, str]) -> None:
+    """Create the folder of a run with a note of the facts that determine its results, or check an existing note.
+
+    Raises MismatchError if the folder belongs to another run, or has parts but no note, CheckpointError if the note is
+    damaged, and InputError if the folder cannot be created, read or written.
+    """
+    folder = note.parent
+    try:
+        folder.mkdir(exist_ok=True)
+    except OSError as error:
+        raise InputError(f"cannot create the folder {str(folder)!r}: {error.strerror}") from error
+    if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
+        raise InputError(
+            f"the folder {str(folder)!r} cannot be read and written; change its permissions, or pass another output"
+        )
+    if not note.exists():
+        if any(folder.glob("part-*.parquet")):
+            raise MismatchError(f"{folder} holds parts but no {note.name}; delete the folder, or pass another output")
+        with replaced(note) as (file, _):
+            file.write(f"{json.dumps(dict(facts), indent=2)}\n".encode())
+        return
+    try:
+        if not note.is_file():
+            raise ValueError("it is not a regular file")
+        found = dict(json.loads(note.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError, RecursionError) as error:
+        raise CheckpointError(f"{note} is damaged ({error}); delete {folder} and start again") from error
+    if changed := [name for name in {**facts, **found} if found.get(name) != facts.get(name)]:
+        raise MismatchError(
+            f"{folder} holds parts of another run: {', '.join(changed)} changed. Continue "
+            "with the original values, delete the folder to start again, or pass another output"
+        )

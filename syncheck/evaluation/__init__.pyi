@@ -1,5 +1,5 @@
 from .crossval import cross_validate as cross_validate, fold_numbers as fold_numbers
-from .reliability import (
+from .metrics import (
     ReliabilityBin as ReliabilityBin,
     cross_fitted_calibration as cross_fitted_calibration,
     expected_calibration_error as expected_calibration_error,

@@ -10,8 +10,7 @@ from typing import Unpack, cast, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from syncheck.aggregators.kinds import fit_model
-from syncheck.aggregators.names import AggregatorKind
+from syncheck.aggregators.kinds import AggregatorKind, fit_model
 from syncheck.base.errors import InputError
 from syncheck.evaluation.crossval import (
     FoldFeatures,

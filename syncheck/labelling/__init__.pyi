@@ -11,14 +11,7 @@ from .datasets import (
     load_unlabelled as load_unlabelled,
     unlabelled_responses as unlabelled_responses,
 )
-from .f100 import (
-    BiographyRequest as BiographyRequest,
-    F100_ENTITIES as F100_ENTITIES,
-    f100_anti_requests as f100_anti_requests,
-    f100_requests as f100_requests,
-    write_requests as write_requests,
-)
-from .judges import (
+from .propositioners import (
     AutoAis as AutoAis,
     PropositionJudge as PropositionJudge,
     SupportJudge as SupportJudge,

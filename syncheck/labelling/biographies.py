@@ -14,21 +14,14 @@ from typing import TYPE_CHECKING
 from syncheck.base.checks import check_choice
 from syncheck.base.errors import CheckpointError, InputError, RecordError, TextGeneratorError
 from syncheck.base.progress import progress
+from syncheck.base.records import Record, read_records
 from syncheck.labelling.labels import labelled_sentences
 from syncheck.labelling.passages import Passage, words_of
-from syncheck.labelling.responses import (
-    LabelledResponse,
-    LabelledSentence,
-    PromptSource,
-    Record,
-    found_in,
-    read_records,
-)
+from syncheck.labelling.responses import LabelledResponse, LabelledSentence, PromptSource, found_in
 from syncheck.prompts import biography_prompt
 
 if TYPE_CHECKING:
-    from syncheck.labelling.judges import PropositionJudge
-    from syncheck.labelling.propositioners import Propositioner
+    from syncheck.labelling.propositioners import Propositioner, PropositionJudge
 
 BIOGRAPHY_QUESTION = "Tell me a bio of {topic}."  # Min et al. 2023; the paper's query too
 BIOGRAPHY_PASSAGES = 10

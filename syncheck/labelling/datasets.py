@@ -1,36 +1,32 @@
-"""Labelled responses from files: JSON Lines, and the detection of known layouts."""
+"""Labelled responses from files: JSON Lines, the detection of known layouts, and groups where none are named."""
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from syncheck.base.errors import InputError, RecordError, WrongTypeError
-from syncheck.base.files import parsed_record
 from syncheck.base.printable import shortened
+from syncheck.base.records import SHOWN, Record, parsed_record, read_records
 from syncheck.labelling.biographies import is_biography, load_biographies
-from syncheck.labelling.groups import with_groups
 from syncheck.labelling.ragtruth import load_ragtruth
 from syncheck.labelling.responses import (
-    SHOWN,
     LabelledResponse,
     LabelledSentence,
     PromptSource,
-    Record,
     Selection,
     found_in,
-    read_records,
     read_spans,
     with_own_ids,
 )
 from syncheck.text.sentences import is_checkable
 
 if TYPE_CHECKING:
-    from syncheck.labelling.judges import PropositionJudge
-    from syncheck.labelling.propositioners import Propositioner
+    from syncheck.labelling.propositioners import Propositioner, PropositionJudge
 
 
 def load_records(
@@ -101,7 +97,7 @@ def load_jsonl(path: str | Path, *, carry_labels: bool = False) -> list[Labelled
     in one group if they have the same question and at least one passage in common.
 
     ``carry_labels`` carries labels over to sentences that a monitor cuts differently: those that overlap an unfaithful
-    sentence are unfaithful. Otherwise, such responses are refused when they are measured or their labels are used.
+    sentence are unfaithful. Otherwise, the labelled sentences are measured as they are.
 
     A file that is missing or empty raises InputError, and the first record that cannot be used raises RecordError.
     """
@@ -283,3 +279,54 @@ def _sentences(record: Record, response: str) -> tuple[LabelledSentence, ...]:
                 "sentences",
             )
     return tuple(sentences)
+
+
+DIGITS = 12
+"""Hexadecimal digits of the digest of passages: among 100,000 texts with one question, two have the same with a
+probability of 2e-5."""
+
+
+def with_groups(responses: Sequence[LabelledResponse]) -> list[LabelledResponse]:
+    """Assign a group to each response that has none (``""``).
+
+    Such responses are in one group if they have the same question and a passage in common: where the passages were
+    retrieved anew for each answer, one that differs must not put the answers on both sides of a split. The name is the
+    question of the first of them, with a digest of its passages, so that it is the same in every file.
+    """
+    unnamed = [response for response in responses if not response.group]
+    names = iter(first_names((_name(r), [(_plain(r.question), p) for p in _texts(r)]) for r in unnamed))
+    return [response if response.group else replace(response, group=next(names)) for response in responses]
+
+
+def first_names(named: Iterable[tuple[str, Iterable[Hashable]]]) -> list[str]:
+    """Map each name, which comes with its keys, to the first of the names that keys connect it to."""
+    above: dict[str, str] = {}
+    owners: dict[Hashable, str] = {}
+    ranks: dict[str, int] = {}
+
+    def first(name: str) -> str:
+        while above.setdefault(name, name) != name:
+            name = above[name]
+        return name
+
+    names = []
+    for name, keys in named:
+        names.append(name)
+        ranks.setdefault(name, len(ranks))
+        for key in keys:
+            early, late = sorted((first(name), first(owners.setdefault(key, name))), key=ranks.__getitem__)
+            above[late] = early
+    return [first(name) for name in names]
+
+
+def _name(response: LabelledResponse) -> str:
+    digest = hashlib.sha256("\0".join(_texts(response)).encode()).hexdigest()
+    return f"{_plain(response.question)} [{digest[:DIGITS]}]"
+
+
+def _texts(response: LabelledResponse) -> list[str]:
+    return [plain for passage in response.passages if (plain := _plain(passage))]
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.split())

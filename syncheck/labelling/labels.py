@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import Literal
 
 import numpy as np
@@ -10,7 +11,8 @@ from numpy.typing import NDArray
 
 from syncheck.base.errors import InputError, RecordError
 from syncheck.base.printable import shortened
-from syncheck.labelling.responses import SHOWN, LabelledResponse, LabelledSentence, UnfaithfulSpan
+from syncheck.base.records import SHOWN
+from syncheck.labelling.responses import LabelledResponse, LabelledSentence, UnfaithfulSpan
 from syncheck.text.sentences import Punkt, is_checkable
 from syncheck.text.words import has_letter
 
@@ -63,29 +65,80 @@ def labelled_sentences(
 
 
 REMEDY = (
-    "give the text as it was written in 'response', pass the options of segmentation that cut it so, or accept that "
-    "labels are carried over (carry_labels=True, --carry-labels): what overlaps an unfaithful sentence is then "
-    "unfaithful"
+    "measure the responses again, which takes labelled sentences as they are, or accept that labels are carried over "
+    "(carry_labels=True, --carry-labels): what overlaps an unfaithful sentence is then unfaithful"
 )
 
 Bounds = Sequence[tuple[int, int]]
 """Start and end of sentences in a response, in order."""
 
 
+def own_sentences(record: LabelledResponse, bounds: Bounds) -> list[str] | None:
+    """Cut a response into its labelled sentences if a monitor cuts it otherwise.
+
+    ``bounds`` are those of the monitor's sentences. Joined, the returned sentences are the response: each has the white
+    space around it, and what is between two sentences and makes no claim, such as a bullet, is one of its own. None if
+    the monitor's sentences are those that are labelled, if the labels are spans, or with ``carry_labels``.
+
+    Sentences that overlap, do not lie in the response or leave out letters or digits of it raise RecordError if the
+    record was read from a file, else InputError.
+    """
+    if record.sentences is None or record.carry_labels:
+        return None
+    _check_places(record)
+    if _cut_otherwise(record, bounds) is None:
+        return None
+    text = record.response
+    places = sorted({0, len(text), *(place for s in record.sentences for place in (s.start, s.end))})
+    sentences: list[str] = []
+    for start, end in pairwise(places):
+        if sentences and (text[start:end].isspace() or sentences[-1].isspace()):
+            sentences[-1] += text[start:end]
+        else:
+            sentences.append(text[start:end])
+    return sentences
+
+
+def _check_places(record: LabelledResponse) -> None:
+    """Refuse labelled sentences that overlap, do not lie in the response, or leave out a part of it."""
+    before = 0
+    for sentence in record.sentences or ():
+        if not before <= sentence.start < sentence.end <= len(record.response):
+            raise _error(
+                record,
+                f"expected labelled sentences one after the other in a response of {len(record.response)} characters, "
+                f"found one at {sentence.start} to {sentence.end} after one that ends at {before}; give each sentence "
+                "its own part of the response",
+            )
+        before = sentence.end
+    starts = [0, *(sentence.end for sentence in record.sentences or ())]
+    stops = [*(sentence.start for sentence in record.sentences or ()), len(record.response)]
+    for start, stop in zip(starts, stops, strict=True):
+        if is_checkable(record.response[start:stop]):
+            raise _error(
+                record,
+                f"expected labels of all sentences, found none for characters {start} to {stop}; label the text there "
+                "too, with null if it does not count, or mark unfaithful spans instead",
+            )
+
+
 def check_cut(record: LabelledResponse, bounds: Bounds) -> None:
-    """Check that each labelled sentence of a response is measured as one sentence of its own.
+    """Check that each labelled sentence of a response was measured as one sentence of its own.
 
     ``bounds`` are those of the measured sentences; sentences without a letter or digit do not count. A record with
     spans or with ``carry_labels`` may be cut in any way. Otherwise a difference raises RecordError if the record was
     read from a file, else InputError.
     """
     found = None if record.carry_labels else _cut_otherwise(record, bounds)
-    if found is None:
-        return
-    message = f"record {record.id!r}: expected each labelled sentence to be measured as one, but {found}; {REMEDY}"
+    if found is not None:
+        raise _error(record, f"expected each labelled sentence to be measured as one, but {found}; {REMEDY}")
+
+
+def _error(record: LabelledResponse, found: str) -> InputError:
+    message = f"record {record.id!r}: {found}"
     if record.source is None or record.line is None:
-        raise InputError(message)
-    raise RecordError(message, source=record.source, line=record.line, field="sentences")
+        return InputError(message)
+    return RecordError(message, source=record.source, line=record.line, field="sentences")
 
 
 def carried_line(measured: Iterable[tuple[LabelledResponse, Bounds]]) -> str | None:

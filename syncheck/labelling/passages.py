@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from syncheck.base.errors import InputError, MissingExtraError
-from syncheck.labelling.responses import read_records
+from syncheck.base.records import read_records
 
 _WORD = re.compile(r"\w+")
 

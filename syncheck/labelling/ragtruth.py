@@ -11,16 +11,8 @@ from typing import Any, Literal, get_args
 
 from syncheck.base.checks import check_choice
 from syncheck.base.errors import InputError
-from syncheck.labelling.responses import (
-    LabelledResponse,
-    PromptSource,
-    Record,
-    Selection,
-    UnfaithfulSpan,
-    found_in,
-    read_records,
-    read_spans,
-)
+from syncheck.base.records import Record, read_records
+from syncheck.labelling.responses import LabelledResponse, PromptSource, Selection, UnfaithfulSpan, found_in, read_spans
 from syncheck.prompts import (
     REVIEWS,
     first_sentence,

@@ -6,6 +6,7 @@ import base64
 import hashlib
 import zlib
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,14 +14,94 @@ from typing import TYPE_CHECKING, Any
 import jinja2
 from markupsafe import Markup
 
-from syncheck.base.files import RefusedRecord
-from syncheck.report.labels import after_end_words, contrast_lines, decimal, no_answer, tint, verdict, why
+from syncheck.base.printable import counted
+from syncheck.base.records import RefusedRecord
+from syncheck.report.labels import (
+    ShadeView,
+    after_end_words,
+    contrast_lines,
+    decimal,
+    no_answer,
+    shades_of,
+    tint,
+    verdict,
+    why,
+)
 from syncheck.report.layout import case_view, glossary, legend
-from syncheck.report.spans import SpanAnswer, span_view
+from syncheck.results.spans import SpanItem, SpanLabels
 from syncheck.spans.words import reading_direction
 
 if TYPE_CHECKING:
     from syncheck.results.report import Case
+
+
+@dataclass(frozen=True, slots=True)
+class SpanAnswer:
+    """An answer with the labels that a detector gave it."""
+
+    item: SpanItem
+    """The answer; its own labels, if any, are shown as the annotators'."""
+    labels: SpanLabels
+    """Labels by the detector."""
+    notes: tuple[str, ...] = ()
+    """Remarks on the measurement."""
+
+
+@dataclass(frozen=True, slots=True)
+class SpanReport:
+    """Answers whose characters were searched for errors."""
+
+    answers: Sequence[SpanAnswer]
+    """In the order of the page."""
+    method: str
+    """Name of the detector."""
+    refused: Sequence[RefusedRecord] = ()
+    """Records that could not be searched, with the reasons."""
+
+    def to_html(self, *, title: str = "Which words are wrong") -> str:
+        """Return a complete HTML page that needs no other file; see :func:`syncheck.report.render_spans`."""
+        return render_spans(self.answers, method=self.method, title=title, refused=self.refused)
+
+    def _repr_html_(self) -> str:
+        return render_spans_fragment(self.answers, method=self.method, refused=self.refused)
+
+
+@dataclass(frozen=True, slots=True)
+class LabelsView:
+    """The response in the shades of one labelling, with its source and extent."""
+
+    source: str
+    facts: str
+    shades: tuple[ShadeView, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SpanView:
+    """An answer with its labellings; ``lang`` is empty if unknown."""
+
+    answer: SpanAnswer
+    anchor: str
+    name: str
+    lang: str
+    labelled: tuple[LabelsView, ...]
+
+
+def span_view(answer: SpanAnswer, number: int, *, method: str, prefix: str) -> SpanView:
+    """Return the view of an answer; ``prefix`` keeps the anchors of several pages in one document apart."""
+    item = answer.item
+    labelled = [_labels_view(method, item.response, answer.labels)]
+    if item.labels is not None:
+        labelled.append(_labels_view("annotators", item.response, item.labels))
+    name = " · ".join(part for part in (item.id, item.lang, item.generator) if part)
+    return SpanView(answer, f"{prefix}s{number}", name, item.lang.lower(), tuple(labelled))
+
+
+def _labels_view(source: str, response: str, labels: SpanLabels) -> LabelsView:
+    shades = shades_of(response, labels)
+    marked = sum(len(shade.text) for shade in shades if shade.marked)
+    facts = f"{counted(len(labels.hard), 'span')}, {marked} of {len(response)} characters"
+    return LabelsView(source, facts, shades)
+
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 

@@ -16,7 +16,7 @@ from jinja2.utils import htmlsafe_json_dumps
 from markupsafe import Markup
 from numpy.typing import NDArray
 
-from syncheck.base.files import RefusedRecord
+from syncheck.base.records import RefusedRecord
 from syncheck.features.schemas import feature_of
 from syncheck.report.html import render_page
 from syncheck.report.labels import (

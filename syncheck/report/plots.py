@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from syncheck.base.errors import InputError, MissingExtraError
-from syncheck.evaluation.reliability import ReliabilityBin
+from syncheck.evaluation.metrics import ReliabilityBin
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

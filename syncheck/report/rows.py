@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import get_args
 
 from syncheck.base.errors import InputError
-from syncheck.base.files import JsonDict, field, fields_found
+from syncheck.base.records import JsonDict, field, fields_found
 from syncheck.report.labels import REMARKS
 from syncheck.results.types import Contrast, ContrastKind, Evidence, Remark, SentenceScore, Status, Verdict
 

@@ -9,17 +9,14 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from syncheck.base.errors import MissingExtraError
-from syncheck.base.files import JsonDict
 from syncheck.base.printable import counted, quoted, summary
+from syncheck.base.records import JsonDict
 from syncheck.results.drawing import renderer
-from syncheck.results.spans import SpanItem, SpanLabels, label_dict
+from syncheck.results.spans import SpanDetector, SpanItem, SpanLabels, label_dict
 from syncheck.results.types import GeneratorToken, Query, SentenceScore, TokenSignals
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from syncheck.results.drawing import renderer
-from syncheck.results.spans import SpanDetector
 
 Fate = Literal["answer", "marked", "kept", "outranked", "pruned", "skipped", "taken_back"]
 """Outcome of a continuation. ``answer``: part of the answer. ``marked``: part of the answer although it did not pass.

@@ -1,4 +1,4 @@
-from .evaluation import (
+from .mushroom import (
     LanguageScore as LanguageScore,
     MarkAll as MarkAll,
     MarkNone as MarkNone,
@@ -11,7 +11,7 @@ from .evaluation import (
     span_correlation as span_correlation,
     span_iou as span_iou,
 )
-from .fava import (
+from .token_classifier import (
     FavaDetector as FavaDetector,
     edited_text as edited_text,
     removed_words as removed_words,

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 import torch
-from huggingface_hub import try_to_load_from_cache
 from transformers import AutoModel, AutoTokenizer
 
 from syncheck.base.errors import InputError
+from syncheck.base.model_files import cached_file
 from syncheck.base.pretrained import load_pretrained
 from syncheck.labelling.passages import Bm25, Passage
 from syncheck.reading.evidence import split_passages
@@ -136,7 +135,7 @@ def cached_reranker(*, device: str = "cpu") -> CheckpointEncoder | None:
 
     Nothing is downloaded, and no server is queried for a newer version.
     """
-    found = [try_to_load_from_cache(DEFAULT_RERANKER, name) for name in _RERANKER_FILES]
-    if not all(isinstance(file, str) for file in found):  # None, or an object for a file known not to exist
+    found = [cached_file(DEFAULT_RERANKER, name) for name in _RERANKER_FILES]
+    if found[0] is None or None in found:
         return None
-    return CheckpointEncoder(str(Path(str(found[0])).parent), prefix="query: ", device=device)
+    return CheckpointEncoder(str(found[0].parent), prefix="query: ", device=device)

@@ -1,21 +1,27 @@
-"""Token classifiers of Hugging Face, such as the shared task's XLM-R baseline, as detectors and as word sources."""
+"""Checkpoints that mark words themselves: token classifiers, such as the shared task's XLM-R baseline, and FAVA.
+
+FAVA (Mishra et al., 2024) edits the response by the references, and the words that it removes are wrong.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 from typing import Any
 
 import numpy as np
 import torch
 from transformers import AutoModelForTokenClassification, AutoTokenizer
 
-from syncheck.base.errors import CheckpointError, InputError
+from syncheck.aligners.evaluators import TextGenerator
+from syncheck.base.errors import CheckpointError, InputError, TextGeneratorError
 from syncheck.base.pretrained import load_pretrained
 from syncheck.base.weights import fingerprint
 from syncheck.results.spans import SpanItem, SpanLabels, labels_of
 from syncheck.results.types import Floats
-from syncheck.spans.words import Word
+from syncheck.spans.words import Word, words_of
 
 
 class TokenClassifierDetector:
@@ -122,3 +128,55 @@ class ClassifierSource:
             if not np.isnan(own).all():
                 row[:] = np.nanmean(own), np.nanmax(own)
         return values
+
+
+PROMPT = """Read the following references:
+{references}
+Please identify all the errors in the following text using the information in the references provided and suggest \
+edits if necessary:
+[Text] {output}
+[Edited] """
+"""Prompt from REFIND's Figure 5."""
+
+_REMOVED = re.compile(r"<(delete|contradictory|invented|subjective|unverifiable)>.*?</\1>", re.DOTALL)
+_TAG = re.compile(r"</?(?:entity|relation|mark)>")
+
+
+class FavaDetector:
+    """Detector that marks the words which an editing model removes or replaces.
+
+    The ``editor`` answers FAVA's prompt with the edited text: FAVA's checkpoint, or any instruct model.
+    """
+
+    def __init__(self, editor: TextGenerator) -> None:
+        self._editor = editor
+        self.name = "fava"
+
+    def detect(self, item: SpanItem) -> SpanLabels:
+        """Label a response, with risks 0 and 1; see :class:`~syncheck.spans.SpanDetector`.
+
+        An answer without an edited text raises TextGeneratorError.
+        """
+        answer = self._editor(PROMPT.format(references="\n".join(item.passages), output=item.response))
+        if not answer.strip():
+            raise TextGeneratorError(
+                f"the answer of {self._editor.name!r} for item {item.id!r} is empty; expected the edited text"
+            )
+        marked = SpanLabels((), tuple(removed_words(item.response, edited_text(answer)))).marked(len(item.response))
+        return labels_of(marked.astype(np.float64), marked)
+
+
+def edited_text(answer: str) -> str:
+    """Apply FAVA's edits to a text: drop the words it deletes, keep those it adds."""
+    return _TAG.sub("", _REMOVED.sub("", answer.partition("[Edited]")[2] or answer))
+
+
+def removed_words(response: str, edited: str) -> list[tuple[int, int]]:
+    """Find the spans of words in a response that the edited text lacks, by the longest common runs of words."""
+    words = words_of(response)
+    matcher = SequenceMatcher(None, [w.text for w in words], [w.text for w in words_of(edited)], autojunk=False)
+    return [
+        (words[start].start, words[stop - 1].end)
+        for kind, start, stop, _, _ in matcher.get_opcodes()
+        if kind in ("delete", "replace")
+    ]

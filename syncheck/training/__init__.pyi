@@ -19,6 +19,7 @@ from .fit import (
     choose_thresholds as choose_thresholds,
     fit_measured as fit_measured,
     fit_monitor as fit_monitor,
+    monitor_of as monitor_of,
 )
 from .measured import (
     MeasuredSentences as MeasuredSentences,

@@ -14,26 +14,26 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 import numpy as np
 import torch
 
-from syncheck.aggregators.names import AggregatorKind
+from syncheck.aggregators.kinds import AggregatorKind
 from syncheck.aligners import Aligner, AskedAligner, SpanAligner, TextGenerator, Unaligned
 from syncheck.base.errors import InputError, PromptError, TextGeneratorError, WrongTypeError
 from syncheck.base.progress import progress
+from syncheck.base.records import read_records
 from syncheck.config import MonitorConfig
 from syncheck.evaluation.systems import best_aggregator
 from syncheck.evaluation.tables import EvaluationRow
 from syncheck.labelling.datasets import labelled_record, unlabelled_responses
 from syncheck.labelling.planting import Scored, Spoiler
-from syncheck.labelling.responses import LabelledResponse, LabelledSentence, prompt_of, query_of, read_records
+from syncheck.labelling.responses import LabelledResponse, LabelledSentence, prompt_of, query_of
 from syncheck.model_monitor import ModelMonitor
 from syncheck.reading import EvidenceIndex
 from syncheck.text.sentences import is_checkable
 from syncheck.training.calibrate import sentences_needed
-from syncheck.training.enough import check_enough, check_labels, check_questions
 from syncheck.training.extract import measure, measure_to_parquet
 from syncheck.training.fit import choose_thresholds, fit_measured, untrained_monitor
 from syncheck.training.measured import MeasuredSentences
 from syncheck.training.provenance import instrument_of
-from syncheck.training.sets import LabelledSet
+from syncheck.training.sets import LabelledSet, check_enough, check_labels, check_questions
 from syncheck.verifier import Verifier
 
 if TYPE_CHECKING:
@@ -157,7 +157,7 @@ def adapt_monitor(
     seed: int = 0,
     folder: str | Path | None = None,
     show_progress: bool | None = None,
-    kind: type[ModelMonitor],
+    kind: type[ModelMonitor] = ModelMonitor,
 ) -> Adapted:
     """Train a monitor for a model from questions with passages, without labels.
 
@@ -173,10 +173,8 @@ def adapt_monitor(
         judgements, or ``"generic"`` for the bundled monitor.
     aggregator
         Kind of aggregator; ``monotone`` keeps the known directions of features, whatever the made-up labels say.
-    config
-        Measurements of the monitor; None takes the schema ``syncheck.v3`` with the model's default layers.
-    aligner
-        Aligner of the monitor; None leaves ``align_score`` unmeasured.
+    config, aligner, kind
+        As in :func:`fit_monitor`.
     samples
         Number of answers drawn at random for each prompt, in addition to the greedy one.
     sure
@@ -189,8 +187,6 @@ def adapt_monitor(
         nothing.
     show_progress
         None shows progress bars on a terminal.
-    kind
-        Class of the monitor: :class:`syncheck.Monitor`.
 
     Returns
     -------

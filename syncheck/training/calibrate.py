@@ -13,14 +13,14 @@ from numpy.typing import ArrayLike, NDArray
 from syncheck.aggregators import Aggregator, CalibrationMethod, RiskControlledThreshold, fit_calibration
 from syncheck.base.checks import check_choice, scores_with_labels
 from syncheck.base.errors import InputError, InsufficientDataError
-from syncheck.evaluation.reliability import cross_fitted_calibration, expected_calibration_error
+from syncheck.evaluation.metrics import cross_fitted_calibration, expected_calibration_error
 from syncheck.labelling.labels import Rule
 from syncheck.model_monitor import ModelMonitor
 from syncheck.results.types import Floats
-from syncheck.training.enough import MORE_LABELS
 from syncheck.training.fit import choose_thresholds
 from syncheck.training.measured import MeasuredSentences, against_references, check_measured_by
 from syncheck.training.provenance import question_digests, refuse_seen
+from syncheck.training.sets import MORE_LABELS
 from syncheck.verifier import Verifier
 
 Thresholding = Literal["carried", "chosen"]
@@ -128,9 +128,9 @@ def calibrate_monitor(
     risk, confidence
         See :func:`choose_risk_controlled_threshold`; a risk of None calibrates without a threshold.
     every_sentence
-        True chooses the threshold on all sentences as if they were independent. Sentences of one question are not, so
-        the guarantee may fail more often than stated. False takes one random sentence of each question, and the
-        guarantee is for such a sentence. The calibration is fitted to all sentences either way.
+        True chooses the threshold on all sentences as if they were independent; as those of one question are not, the
+        guarantee may fail more often than stated. False takes one random sentence of each question, and the guarantee
+        is for such a sentence. The calibration is fitted to all sentences either way.
     thresholds
         Thresholds of FOD and of the verdicts: ``carried`` over to the calibrated scores, where they separate the same
         sentences, or ``chosen`` again by :func:`choose_thresholds`, with the calibrated scores of sentences without a
@@ -249,17 +249,13 @@ def _carried(before: Aggregator, after: Aggregator, thresholds: tuple[float, ...
 
 FOLDS = 5
 """Largest number of folds for the calibration error."""
-
 FIRST_TOLERATED = 2
 """Number of unfaithful sentences that the strictest threshold tolerates: one that tolerates none would fail at the
 first annotation error."""
-
 FIRST_SHARE = 0.1
 """Least share of sentences above the strictest threshold, so that more data do not make it stricter."""
-
 STEPS = 100
 """Each later threshold releases another hundredth of the sentences, or one more."""
-
 MOST_TOLERATED = 10_000
 """Number of unfaithful sentences up to which the number of sentences needed is computed."""
 
@@ -308,11 +304,10 @@ def choose_risk_controlled_threshold(
     Notes
     -----
     Fixed sequence testing (Learn-then-Test, Angelopoulos et al., 2021). Only the ranks of the scores decide which
-    thresholds are tried. Above the first are 10 % of the sentences, and at least as many as are needed to tolerate two
+    thresholds are tried: above the first are 10 % of the sentences, and at least as many as are needed to tolerate two
     unfaithful ones (105 for 5 % and 90 %); each later one has another hundredth above it, and the last releases all.
     From the strictest down, each is tested by the exact binomial bound (Clopper-Pearson) on the sentences above it, and
-    the first failure ends the search. No correction for the number of thresholds is needed: the guarantee can be wrong
-    only if the test of the first threshold that violates it is wrong.
+    the first failure ends the search; so the number of thresholds needs no correction.
 
     The guarantee holds with probability ``confidence`` over the draw of these sentences, for new sentences drawn
     independently in the same way: with the same questions, retriever, generators and annotators. It is exact if the
@@ -323,7 +318,7 @@ def choose_risk_controlled_threshold(
     for name, value in (("risk", risk), ("confidence", confidence)):
         if not 0 < value < 1:
             raise InputError(f"{name} must be above 0 and below 1; found {value}")
-    if groups is not None:
+    if one_per_question := groups is not None:
         names = np.asarray(groups)
         if names.shape != values.shape:
             raise InputError(f"groups must be {values.shape}, one for each sentence; found {names.shape}")
@@ -337,11 +332,9 @@ def choose_risk_controlled_threshold(
         if bound > risk:
             break
         counts = (len(values), released, unfaithful)
-        chosen = RiskControlledThreshold(
-            threshold, risk, confidence, *counts, bound, one_per_question=groups is not None
-        )
+        chosen = RiskControlledThreshold(threshold, risk, confidence, *counts, bound, one_per_question=one_per_question)
     if chosen is None:
-        unit = "sentences" if groups is None else "questions"
+        unit = "questions" if one_per_question else "sentences"
         raise _refusal(values, labels, released, unfaithful, risk=risk, confidence=confidence, unit=unit)
     return chosen
 
@@ -427,8 +420,7 @@ def _refusal(
             f"; at this rate about {more} more held-out {unit} are needed. Label more, {higher or 'or '}take a lower "
             "confidence"
         )
-    message = f"no threshold keeps the guarantee of {guarantee}: {found}{advice}"
-    return InsufficientDataError(message, more_needed=more)
+    return InsufficientDataError(f"no threshold keeps the guarantee of {guarantee}: {found}{advice}", more_needed=more)
 
 
 def _supported_risk(values: Floats, labels: NDArray[np.int64], *, above: float, confidence: float) -> float | None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 from base64 import b64decode, b64encode
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from glob import escape
 from importlib.metadata import version
+from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +32,7 @@ from syncheck.base.progress import progress
 from syncheck.corpus import Line, Store, Worker, answer_corpus, run_locally
 from syncheck.corpus.engines import PART_SIZE, Engine
 from syncheck.labelling.datasets import labelled_responses
-from syncheck.labelling.labels import check_cut
+from syncheck.labelling.labels import own_sentences
 from syncheck.labelling.responses import LabelledResponse, prompt_of, query_of, response_from_json, response_to_json
 from syncheck.model_monitor import ModelMonitor
 from syncheck.replay import GivenResponse
@@ -44,6 +46,8 @@ from syncheck.verifier import Verifier
 if TYPE_CHECKING:
     from syncheck.decoding.scored import ScoredAnswer
 
+logger = logging.getLogger(__name__)
+
 
 def measure(
     monitor: ModelMonitor | Verifier,
@@ -53,6 +57,9 @@ def measure(
     show_progress: bool | None = None,
 ) -> MeasuredSentences:
     """Replay labelled responses and measure their sentences.
+
+    Labelled sentences are measured as they are, also where the monitor would cut the response otherwise, which the log
+    says once, unless ``carry_labels`` is set.
 
     Parameters
     ----------
@@ -80,7 +87,7 @@ def measure(
     TextGeneratorError
         If the aligner fails on a record, whose sentences would permanently lack a feature.
     RecordError
-        If a record has labels of sentences that the monitor cuts differently, and ``carry_labels`` is not set.
+        If labelled sentences of a record overlap or do not lie in its response.
     WrongTypeError
         If a record is neither a :class:`LabelledResponse` nor a dict.
     """
@@ -100,15 +107,27 @@ def _check_any(measured: MeasuredSentences) -> None:
 
 
 def check_sentences(monitor: ModelMonitor | Verifier, records: Iterable[LabelledResponse]) -> None:
-    """Check, before measuring, that each labelled sentence will be measured as one; see :func:`check_cut`."""
+    """Check the labelled sentences, before measuring, and log how many responses this monitor would cut otherwise."""
+    count, others = 0, []
     for record in records:
         if record.sentences is not None and not record.carry_labels:
+            count += 1
             with suppress(PromptError):  # it will be left out
-                check_cut(record, bounds_of(monitor, record))
+                if own_sentences(record, bounds_of(monitor, record)) is not None:
+                    others.append(record.id)
+    if others:
+        logger.warning(
+            "%d of %d responses have labelled sentences that this monitor would cut otherwise, %s first. They are "
+            "measured as they are labelled; a monitor is better trained on sentences as it will cut them: label those, "
+            "pass the options that cut them so, or carry the labels over (--carry-labels, carry_labels=True)",
+            len(others),
+            count,
+            others[0],
+        )
 
 
 def bounds_of(monitor: ModelMonitor | Verifier, record: LabelledResponse) -> list[tuple[int, int]]:
-    """Return the characters of the sentences into which a response is cut."""
+    """Return the characters of the sentences into which a monitor cuts a response."""
     spans: Sequence[SentenceSpan]
     if isinstance(monitor, Verifier):
         spans = monitor.cut(record.response)
@@ -116,6 +135,10 @@ def bounds_of(monitor: ModelMonitor | Verifier, record: LabelledResponse) -> lis
         spans = monitor.verifier.cut(record.response)
     else:
         spans = monitor.read(prompt_of(monitor, record), record.response).spans
+    return _bounds(spans)
+
+
+def _bounds(spans: Iterable[SentenceSpan]) -> list[tuple[int, int]]:
     return [(span.start, span.end) for span in spans]
 
 
@@ -132,7 +155,7 @@ def measure_records(
     for record in records:
         try:
             prompt = prompt_of(monitor, record)
-            kept.append((record, prompt, monitor.read(prompt, record.response)))
+            kept.append((record, prompt, _read_response(monitor, prompt, record)))
         except Exception as error:  # a chat template or a tokenizer may fail on one text in any way
             if isinstance(error, SyncheckError) and not isinstance(error, PromptError):
                 raise
@@ -165,13 +188,29 @@ def measure_records(
     )
 
 
+def _read_response(monitor: ModelMonitor, prompt: RagPrompt, record: LabelledResponse) -> GivenResponse:
+    """Read a response, cut as it is labelled, up to an end-of-text token that is written in it."""
+    given = monitor.read(prompt, record.response)
+    sentences = own_sentences(record, _bounds(given.spans))
+    if sentences is None:
+        return given
+    text = given.transcript.text
+    if not record.response.startswith(text):
+        raise PromptError("the tokenizer rewrites the response, so the labelled sentences have no place in it")
+    starts = accumulate(map(len, sentences), initial=0)
+    cut = [s[: len(text) - start] for s, start in zip(sentences, starts, strict=False) if start < len(text)]
+    return monitor.read(prompt, sentences=cut)
+
+
 def _read_as_text(
     monitor: ModelMonitor | Verifier, verifier: Verifier, records: Sequence[LabelledResponse], *, bar: tqdm
 ) -> MeasuredSentences:
     """Measure the features of text alone."""
     answers = []
     for record in records:
-        sentences = verifier.answer(query_of(record), record.response).sentences
+        given = own_sentences(record, bounds_of(verifier, record))
+        response = record.response if given is None else None
+        sentences = verifier.answer(query_of(record), response, sentences=given).sentences
         _require_support(record, sentences)
         answers.append(sentences)
         bar.update()
@@ -378,7 +417,7 @@ def measure_to_parquet(
     own = [record for i, record in enumerate(records) if shard.has(i // part_size)]
     if is_new := not folder.exists():
         check_sentences(monitor, own)  # what is refused must leave no folder
-    with Store(folder, facts, shared=shard.count > 1) as store:
+    with _entered(folder, facts, shard) as store:
         if not is_new:
             lacking = {record.id for i, record in enumerate(records) if store.key(lines[i]) not in store}
             check_sentences(monitor, [record for record in own if record.id in lacking])
@@ -398,13 +437,28 @@ def measure_to_parquet(
     rows = dict(store.rows())
     parts = [_of_row(rows[key], record, monitor) for key, record in zip(keys, records, strict=True)]
     whole = replace(joined(parts), provenance=provenance)
-    _check_any(whole)
-    write_parquet(whole, output)
+    if whole.texts:
+        write_parquet(whole, output)
     if shard.count == 1:
         store.remove()
         for path in output.parent.glob(f"{escape(output.name)}{UNFINISHED}*"):  # that killed processes left
             path.unlink(missing_ok=True)
+    _check_any(whole)
     return whole
+
+
+@contextmanager
+def _entered(folder: Path, facts: Mapping[str, str], shard: Shard) -> Iterator[Store]:
+    """Open a store; a new one that gets no row because of an error is removed, since it would refuse other options."""
+    is_new, is_shared = not folder.exists(), shard.count > 1
+    store = Store(folder, facts, shared=is_shared)
+    try:
+        with store:
+            yield store
+    except BaseException:
+        if is_new and not store and not is_shared:
+            store.remove()
+        raise
 
 
 def _content(record: LabelledResponse) -> bytes:

@@ -5,29 +5,30 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from syncheck.aggregators import Aggregator
-from syncheck.aggregators.estimators import check_classifier
-from syncheck.aggregators.names import AggregatorKind, ProbabilisticClassifier
+from syncheck.aggregators.estimators import ProbabilisticClassifier, check_classifier
+from syncheck.aggregators.kinds import AggregatorKind
 from syncheck.aligners import Aligner, load_aligner
 from syncheck.base.checks import labels_found, real_numbers
 from syncheck.base.errors import InputError, LeftOutWarning
-from syncheck.config import MonitorConfig
+from syncheck.config import MonitorConfig, Template
 from syncheck.evaluation.crossval import Folding, cross_validate
 from syncheck.evaluation.systems import best_aggregator
+from syncheck.features.schemas import needs_signals
 from syncheck.labelling.datasets import labelled_responses
 from syncheck.labelling.labels import Rule
 from syncheck.labelling.responses import LabelledResponse
 from syncheck.model_monitor import ModelMonitor
-from syncheck.training.enough import HELD_OUT_FOLDS, MORE_LABELS, check_enough, check_questions
 from syncheck.training.extract import measure
 from syncheck.training.measured import MeasuredSentences, check_measured_by, left_out_lines
-from syncheck.training.provenance import question_digests
-from syncheck.training.sets import LabelledSet
+from syncheck.training.provenance import model_of, question_digests
+from syncheck.training.sets import HELD_OUT_FOLDS, MORE_LABELS, LabelledSet, check_enough, check_questions
+from syncheck.training.unloaded import UnloadedMonitor
 from syncheck.verifier import Verifier
 
 if TYPE_CHECKING:
@@ -96,8 +97,8 @@ def fit_monitor(
     rule: Rule = "overlap",
     seed: int = 0,
     show_progress: bool | None = None,
-    kind: type[Kind],
-) -> Kind:
+    kind: type[ModelMonitor] = ModelMonitor,
+) -> ModelMonitor:
     """Train a monitor for a model from labelled responses.
 
     Parameters
@@ -135,8 +136,8 @@ def fit_monitor(
     TextGeneratorError
         If the aligner fails on a record.
     RecordError
-        If a dict is not of the documented form, or a record has labels of sentences that the monitor cuts differently
-        and ``carry_labels`` is not set.
+        If a dict is not of the documented form, or labelled sentences of a record overlap or do not lie in its
+        response.
 
     Warns
     -----
@@ -151,7 +152,7 @@ def fit_monitor(
     if lines := left_out_lines(measured):
         warnings.warn("not all responses are trained on\n" + "\n".join(lines), LeftOutWarning, stacklevel=2)
     trained = fit_measured(untrained, measured, aggregator=aggregator, rule=rule, seed=seed)
-    assert isinstance(trained, kind)
+    assert isinstance(trained, ModelMonitor)
     return trained
 
 
@@ -177,21 +178,77 @@ def untrained_monitor(
     return kind(model, tokenizer, config=config or MonitorConfig(), aligner=aligner)
 
 
+def monitor_of(
+    measured: MeasuredSentences,
+    *,
+    aligner: Aligner | None,
+    model: tuple[PreTrainedModel, PreTrainedTokenizerBase] | None = None,
+    source: object = "the data",
+    kind: type[ModelMonitor] = ModelMonitor,
+) -> ModelMonitor | Verifier | UnloadedMonitor:
+    """Make the untrained monitor that measured sentences are of: schema, segmentation and template are theirs.
+
+    Parameters
+    ----------
+    measured
+        The sentences, in practice of a file of features.
+    aligner
+        The aligner that measured them.
+    model
+        The model that measured them, with its tokenizer. Without it, features of text alone make a verifier, and other
+        features a monitor that is not loaded: it can be trained and saved, with the fingerprint in the provenance.
+    source
+        Name of the sentences in messages.
+    kind
+        Class of the monitor, if there is a model.
+
+    Raises
+    ------
+    InputError
+        If a model is needed, and neither given nor named by the sentences.
+    MismatchError
+        If they were measured with another model or aligner.
+    """
+    lid = [name.rpartition("_")[2] for name in measured.schema.names if name.startswith("lid_layer_")]
+    config = MonitorConfig(
+        schema=measured.schema.version,
+        layers=tuple(map(int, lid)),
+        segmenter=measured.segmenter,
+        template=cast(Template, measured.provenance.get("template", "auto")),
+    )
+    fingerprint = model_of(measured.provenance)
+    untrained: ModelMonitor | Verifier | UnloadedMonitor
+    if model is not None:
+        untrained = kind(*model, config=config, aligner=aligner)
+    elif not needs_signals(config.schema):
+        untrained = Verifier(aligner, config=config)
+    elif fingerprint is not None:
+        untrained = UnloadedMonitor(fingerprint, config, aligner)
+    else:
+        raise InputError(
+            f"{source} does not name the model that measured it, which a monitor with features of a model must name; "
+            "pass that model (--model)"
+        )
+    check_measured_by(measured, untrained, source=source)
+    return untrained
+
+
 def fit_measured(
-    untrained: ModelMonitor | Verifier,
+    untrained: ModelMonitor | Verifier | UnloadedMonitor,
     measured: MeasuredSentences,
     *,
     aggregator: AggregatorKind | ProbabilisticClassifier | Literal["best"] = "best",
     rule: Rule = "overlap",
     seed: int = 0,
     held_out: NDArray[np.float64] | None = None,
-) -> ModelMonitor | Verifier:
+) -> ModelMonitor | Verifier | UnloadedMonitor:
     """Train the aggregator of a monitor or a verifier on sentences that it has measured; see :func:`fit_monitor`.
 
     Parameters
     ----------
     untrained
-        The monitor that measured them; its aggregator and references, if it has any, are not used.
+        The monitor that measured them; its aggregator and references, if it has any, are not used. See
+        :func:`monitor_of` for a file of features.
     measured
         The sentences, with at least as many groups, and sentences of either label, as folds.
     aggregator, rule, seed
@@ -237,7 +294,7 @@ def fit_measured(
         seed=seed,
         allow_unmeasured=True,
     )
-    measures = isinstance(untrained, ModelMonitor)
+    measures = not isinstance(untrained, Verifier)
     references = {"lid_references": measured.lid_references(chosen.labels, chosen.used)} if measures else {}
     return untrained.replaced(
         config=replace(untrained.config, backtrack_threshold=thresholds.backtrack, prune_threshold=thresholds.prune),

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from syncheck.base.errors import InputError, MismatchError
+from syncheck.base.printable import shortened
 from syncheck.config import LID_REFERENCES
 from syncheck.labelling.labels import Rule, check_cut, label_sentences
 from syncheck.labelling.responses import LabelledResponse, Selection
@@ -19,8 +20,8 @@ from syncheck.signals import LidReferences
 from syncheck.text.sentences import is_checkable
 from syncheck.text.sentences.config import SegmenterConfig
 from syncheck.text.words import has_letter
-from syncheck.training.apart import schemas_apart, segmenters_apart
 from syncheck.training.provenance import check_same_instrument, instrument_of
+from syncheck.training.unloaded import UnloadedMonitor
 from syncheck.verifier import Verifier
 
 if TYPE_CHECKING:
@@ -270,7 +271,7 @@ def against_references(measured: MeasuredSentences, monitor: ModelMonitor | Veri
 
 def check_measured_by(
     measured: MeasuredSentences,
-    monitor: ModelMonitor | Verifier,
+    monitor: ModelMonitor | Verifier | UnloadedMonitor,
     *,
     source: object = "the data",
     remedy: str = "Pass the monitor that measured it, or measure it again with this one",
@@ -296,3 +297,30 @@ def check_measured_by(
                 f"{source} was measured with another {what} than the monitor's: expected {differing[0]}, found "
                 f"{differing[1]}. {remedy}"
             )
+
+
+_MOST_SHOWN = 60
+
+
+def segmenters_apart(expected: SegmenterConfig, found: SegmenterConfig) -> tuple[str, str] | None:
+    """List the fields in which two segmentations differ, with the values of each; None if there are none."""
+    values = [(f.name, getattr(expected, f.name), getattr(found, f.name)) for f in fields(SegmenterConfig)]
+    if not (differing := [row for row in values if row[1] != row[2]]):
+        return None
+    first, second = (
+        " and ".join(f"{row[0]}={shortened(repr(row[column]), _MOST_SHOWN)}" for row in differing) for column in (1, 2)
+    )
+    return first, second
+
+
+def schemas_apart(expected: FeatureSchema, found: FeatureSchema) -> tuple[str, str] | None:
+    """Name the versions of two schemas or, within one version, the features that only one has; None if equal."""
+    if expected == found:
+        return None
+    if expected.version != found.version:
+        return repr(expected.version), repr(found.version)
+    first, second = (
+        f"{one.version!r} with {', '.join(n for n in one.names if n not in other.names) or 'no more'}"
+        for one, other in ((expected, found), (found, expected))
+    )
+    return first, second

@@ -7,13 +7,14 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from operator import eq
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from syncheck.aligners import identity_of, weights_of
 from syncheck.base.errors import InputError, MismatchError
 from syncheck.base.weights import fingerprint, same_weights
-from syncheck.labelling.groups import first_names
+from syncheck.labelling.datasets import first_names
 from syncheck.labelling.responses import LabelledResponse
+from syncheck.training.unloaded import UnloadedMonitor
 from syncheck.verifier import Verifier
 
 if TYPE_CHECKING:
@@ -24,12 +25,16 @@ _NAMED_BY = {"weights sha256": "model", "aligner weights sha256": "aligner"}
 """Digests of weights, and the facts that name what they belong to."""
 
 
-def instrument_of(monitor: ModelMonitor | Verifier) -> dict[str, str]:
+def instrument_of(monitor: ModelMonitor | Verifier | UnloadedMonitor) -> dict[str, str]:
     """Collect the facts that determine a monitor's measurements, together with schema and segmentation, by name.
 
     A digest of weights that is None is left out.
     """
-    model = {} if isinstance(monitor, Verifier) else fingerprint(monitor.model, monitor.tokenizer)
+    model: dict[str, Any] = {}
+    if isinstance(monitor, UnloadedMonitor):
+        model = dict(monitor.model)
+    elif not isinstance(monitor, Verifier):
+        model = fingerprint(monitor.model, monitor.tokenizer)
     facts = {
         "weights sha256": model.pop("weights_sha256", None),
         "model": json.dumps(model, sort_keys=True) if model else None,
@@ -40,20 +45,35 @@ def instrument_of(monitor: ModelMonitor | Verifier) -> dict[str, str]:
     return {name: fact for name, fact in facts.items() if fact is not None}
 
 
+def model_of(provenance: Mapping[str, str]) -> dict[str, Any] | None:
+    """Return the fingerprint of the model that a provenance names; None if it names none."""
+    if "model" not in provenance:
+        return None
+    return {**json.loads(provenance["model"]), "weights_sha256": provenance.get("weights sha256")}
+
+
 def check_same_instrument(expected: Mapping[str, str], found: Mapping[str, str], *, what: str, remedy: str) -> None:
     """Check that two provenances name the same instrument; facts that either lacks are not compared."""
     for name in _INSTRUMENT:
         alike = same_weights if name in _NAMED_BY else eq
         if name in expected and name in found and not alike(expected[name], found[name]):
+            first, second = _shown(expected, name), _shown(found, name)
+            if first == second:  # only a digest differs
+                second = f"one with {'another tokenizer' if name == 'model' else 'other weights'}"
             raise MismatchError(
-                f"{what} measured with another {name}: expected {_shown(expected, name)}, found {_shown(found, name)}. "
-                f"{remedy}"
+                f"{what} measured with another {_NAMED_BY.get(name, name)}: expected {first}, found {second}. {remedy}"
             )
 
 
 def _shown(provenance: Mapping[str, str], name: str) -> str:
-    """Format a fact; for weights, what they belong to, since nobody knows a digest by sight."""
-    return provenance.get(_NAMED_BY.get(name, name), "others")
+    """Describe a fact in words; for weights, what they belong to, since nobody knows a digest by sight."""
+    owner = _NAMED_BY.get(name, name)
+    fact = provenance.get(owner, f"an unknown {owner}")
+    if owner != "model" or not fact.startswith("{"):
+        return fact
+    model = json.loads(fact)
+    size = f"{model['num_hidden_layers']} blocks, {model['hidden_size']} wide"
+    return f"{model['architecture']} of {size}, with a vocabulary of {model['vocab_size']}"
 
 
 DIGITS = 16

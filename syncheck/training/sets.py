@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
-from syncheck.aggregators.names import AggregatorKind
+from syncheck.aggregators.kinds import AggregatorKind
 from syncheck.base.checks import check_choice
 from syncheck.base.errors import InputError
 from syncheck.evaluation.crossval import FoldFeatures, Folding, cross_validate
@@ -116,10 +116,8 @@ def surrogate_matrix(
     trained_on
         Generator on whose sentences the aggregators are trained, as the paper trains on those of the surrogate itself;
         None trains on all. Folds are over groups either way, so that no question is on both sides.
-    aggregator, folding
-        As in :func:`~syncheck.evaluation.crossval.cross_validate`; the default is the paper's three runs.
-    draws
-        Number of bootstrap resamples of the groups, for the intervals.
+    aggregator, draws, folding
+        As in :func:`~syncheck.evaluation.transfer_matrix`.
 
     Returns
     -------
@@ -177,3 +175,38 @@ def _check_same(measured: Mapping[str, LabelledSet]) -> None:
 
 def _listed(names: Iterable[object]) -> str:
     return ", ".join(sorted({str(name) for name in names}))
+
+
+HELD_OUT_FOLDS = 5
+"""Number of folds on whose held-out scores a monitor's thresholds are chosen: training needs at least as many
+questions, faithful sentences and unfaithful sentences."""
+
+MORE_LABELS = "Label responses to more questions"
+"""Remedy for responses that people labelled."""
+_WHY = f"because the thresholds are chosen by cross-validation with {HELD_OUT_FOLDS} folds"
+
+
+def check_questions(records: Sequence[LabelledResponse], *, remedy: str) -> None:
+    """Refuse, with an InputError that ends in ``remedy``, records with a context of fewer questions than folds."""
+    groups = [record.group for record in records if record.has_context]
+    if (found := len(set(groups))) < HELD_OUT_FOLDS:
+        one = "Records of one group are one question; without groups, so are those with the same question and a passage"
+        raise InputError(
+            f"training needs at least {HELD_OUT_FOLDS} questions with a context, {_WHY}; found {found} in "
+            f"{len(records)} records. {remedy}{f'. {one} in common' if found < len(groups) else ''}"
+        )
+
+
+def check_labels(faithful: int, unfaithful: int, *, remedy: str) -> None:
+    """Refuse, with an InputError that ends in ``remedy``, fewer sentences of either label than folds."""
+    if min(faithful, unfaithful) < HELD_OUT_FOLDS:
+        raise InputError(
+            f"training needs at least {HELD_OUT_FOLDS} faithful and {HELD_OUT_FOLDS} unfaithful sentences, {_WHY}; "
+            f"found {faithful} and {unfaithful}. {remedy}"
+        )
+
+
+def check_enough(chosen: LabelledSet, *, remedy: str) -> None:
+    """Check the measured sentences that are trained on, in both ways."""
+    check_labels(int((chosen.y == 1).sum()), int((chosen.y == 0).sum()), remedy=remedy)
+    check_questions(chosen.records, remedy=remedy)

@@ -255,7 +255,7 @@ def test_the_hub_is_not_asked_for_what_is_a_path(tmp_path, monkeypatch, name):
     def refuse(*args, **kwargs):
         raise AssertionError(f"asked for {args}")
 
-    monkeypatch.setattr("syncheck.aligners.alignscore_checkpoint.hf_hub_download", refuse)
+    monkeypatch.setattr("syncheck.aligners.alignscore.hf_hub_download", refuse)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "here" / "b").mkdir(parents=True)
     with pytest.raises(CheckpointError, match=r"a\.ckpt"):

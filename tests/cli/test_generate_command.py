@@ -152,7 +152,7 @@ def test_release_takes_the_guarantee_of_a_calibration(files, monkeypatch):
     kit = load_kit("generation")
     guaranteed = replace(kit.aggregator, calibrated_threshold=guarantee)
     monkeypatch.setattr(kit, "aggregator", guaranteed)
-    monkeypatch.setattr("syncheck.cli.monitors.load_kit", lambda purpose, device: kit)
+    monkeypatch.setattr("syncheck.load_kit", lambda purpose, device: kit)
     _, (answer,) = generate(files, "abstain", "--backtrack-threshold", "calibrated")
     assert answer["trace"]["thresholds"] == {"backtrack": 0.625, "prune": None, "guarantee": asdict(guarantee)}
     _, (answer,) = generate(files, "fod", "--prune-threshold", "calibrated")

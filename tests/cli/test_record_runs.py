@@ -22,7 +22,8 @@ def run(request, tmp_path, monkeypatch, llama, make_monitor):
         return prompt(self, **given)
 
     monkeypatch.setattr(type(monitor), "prompt", counted)
-    monkeypatch.setattr(f"syncheck.cli.{request.param}.scoring_monitor", lambda args, purpose: monitor)
+    loader = {"score": "scoring_monitor", "generate": "monitor_with_model"}[request.param]
+    monkeypatch.setattr(f"syncheck.cli.{request.param}.{loader}", lambda args, purpose: monitor)
 
     def command(*options, records=RECORDS, output=None):
         target = tmp_path / "out.jsonl"

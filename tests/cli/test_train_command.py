@@ -1,15 +1,16 @@
 """``train`` fits each fold once: the scores that its table shows are those that its thresholds are chosen on."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-from command_runs import LLAMA
+from command_runs import LLAMA, write
 from measured_doubles import yes_and_no
 from sklearn.linear_model import LogisticRegression
 
-from syncheck import Monitor, MonitorConfig, feature_schema
+from syncheck import Monitor, MonitorConfig, Verifier, feature_schema
 from syncheck.base.errors import InputError
 from syncheck.cli import main
 from syncheck.training import fit_measured, write_parquet
@@ -58,6 +59,71 @@ def test_each_fold_is_fitted_once(llama, fits, tmp_path):
     assert trained.config == alone.config
     rows = sentences().values
     assert trained.aggregator.score(rows).tolist() == alone.aggregator.score(rows).tolist()
+
+
+def labelled(path, count=12):
+    """Answers of two sentences, which are labelled; the first is supported."""
+    return write(
+        path,
+        *(
+            {
+                "question": f"What is number {number}?",
+                "context": [f"Number {number} is a mill."],
+                "sentences": [f"Number {number} is a mill.", "It is blue;\nnobody has seen it."],
+                "labels": [1, 0],
+            }
+            for number in range(count)
+        ),
+    )
+
+
+CUT = ["--line-breaks", "lines", "--clauses"]
+
+
+def test_a_file_of_features_of_another_model_needs_no_options(llama, tmp_path, capsys):
+    """Neither the model nor schema, aligner and segmentation are named again, and the saved monitor is the same."""
+    data, features = labelled(tmp_path / "a.jsonl"), str(tmp_path / "x.parquet")
+    measuring = ["--model", str(LLAMA), "--schema", "syncheck.v3", "--aligner", "none", *CUT, "--carry-labels"]
+    assert main(["features", *measuring, "--data", data, "--output", features]) == 0
+    train = ["train", "--data", features, "--aggregator", "lr", "--output"]
+    folders = [tmp_path / name for name in ("without", "with")]
+    for folder, model in zip(folders, ([], ["--model", str(LLAMA)]), strict=True):
+        assert main([*train, str(folder), *model]) == 0, capsys.readouterr().err
+    without, given = (json.loads((folder / "config.json").read_bytes()) for folder in folders)
+    assert without == given
+    trained = Monitor.from_pretrained(folders[0], model=llama.model, tokenizer=llama.tokenizer)
+    assert trained.config.segmenter.clauses and trained.config.segmenter.line_breaks == "lines"
+    assert trained.lid_references is not None and trained.aligner is None
+    assert main([*train, str(tmp_path / "same"), *CUT, "--schema", "syncheck.v3"]) == 0
+    for other in (["--clauses", "--cjk-stops"], ["--schema", "syncheck.v5"]):
+        assert main([*train, str(tmp_path / "other"), *other]) == 2
+        assert "measured with" in capsys.readouterr().err
+    assert main([*train, str(tmp_path / "other"), "--aligner", "bundled"]) == 2
+    assert "another aligner: expected bundled, found none" in capsys.readouterr().err
+
+
+def test_a_file_of_features_of_text_trains_a_verifier(tmp_path):
+    data, features = labelled(tmp_path / "a.jsonl"), str(tmp_path / "x.parquet")
+    measuring = ["--schema", "syncheck.v5", "--aligner", "bundled", "--clauses", "--carry-labels"]
+    assert main(["features", *measuring, "--data", data, "--output", features]) == 0
+    assert main(["train", "--data", features, "--aggregator", "monotone", "--output", str(tmp_path / "m")]) == 0
+    assert Verifier.from_pretrained(tmp_path / "m").config.segmenter.clauses
+
+
+def test_a_file_of_another_model_is_refused_in_words(tmp_path, capsys):
+    data, features = labelled(tmp_path / "a.jsonl"), str(tmp_path / "x.parquet")
+    assert main(["features", "--model", str(LLAMA), "--aligner", "none", "--data", data, "--output", features]) == 0
+    other = str(LLAMA.parent / "mistral")
+    assert main(["train", "--model", other, "--data", features, "--output", str(tmp_path / "m")]) == 2
+    said = capsys.readouterr().err
+    assert "LlamaForCausalLM of" in said and "MistralForCausalLM of" in said and "sha256" not in said
+
+
+def test_a_file_that_does_not_name_its_model_asks_for_it(tmp_path, capsys):
+    write_parquet(sentences(), tmp_path / "x.parquet")
+    train = ["train", "--data", str(tmp_path / "x.parquet"), "--aligner", "none", "--output", str(tmp_path / "m")]
+    assert main([*train, "--aggregator", "lr"]) == 2
+    assert "pass that model (--model)" in capsys.readouterr().err
 
 
 def test_the_number_of_a_list_item_is_trained_on_and_a_row_of_dashes_is_not(llama, fits):

@@ -51,14 +51,15 @@ def killed_once(worker, marker):
     return answered
 
 
-def golden_monitor(folder):
+def golden_monitor(folder, *, signals=False):
     import torch
 
-    from syncheck import Monitor, load_aligner
+    from syncheck import Monitor, MonitorConfig, load_aligner
     from syncheck.base.pretrained import load_model
 
     torch.set_num_threads(1)
-    return Monitor(*load_model(str(folder), "cpu"), aligner=load_aligner("bundled"))
+    config = MonitorConfig() if signals else None
+    return Monitor(*load_model(str(folder), "cpu"), config=config, aligner=load_aligner("bundled"))
 
 
 def parts_of(folder):
@@ -96,7 +97,7 @@ def test_a_killed_worker_loses_nothing_and_answers_nothing_twice(cluster, tmp_pa
 def test_features_are_those_of_the_local_engine_though_a_worker_was_killed(cluster, tmp_path):
     too_long = made_up.record(4, passages=("word " * 3000,))
     given = [too_long if i == 4 else made_up.record(i) for i in range(12)]
-    monitor, marker = golden_monitor(GOLDEN), tmp_path / "died"
+    monitor, marker = golden_monitor(GOLDEN, signals=True), tmp_path / "died"
     options = {"part_size": 2, "show_progress": False}
     local = measure_to_parquet(monitor, given, tmp_path / "local.parquet", **options)
     assert list(local.left_out) == ["r4"] and len(local.records) == 11
@@ -105,7 +106,7 @@ def test_features_are_those_of_the_local_engine_though_a_worker_was_killed(clust
         given,
         tmp_path / "ray.parquet",
         engine=lambda parts, make: run_on_ray(parts, make, workers=2),
-        make_worker=lambda: killed_once(SentenceMeasurer(golden_monitor(GOLDEN)), marker),
+        make_worker=lambda: killed_once(SentenceMeasurer(golden_monitor(GOLDEN, signals=True)), marker),
         **options,
     )
     assert marker.exists()

@@ -81,7 +81,7 @@ def test_the_command_prints_and_writes_them(tmp_path, capsys):
     lines = capsys.readouterr().out.splitlines()
     assert "abacus" in lines[0]
     assert [line.split() for line in lines[2:5]] == [
-        *(["1", "4.00", "3.0", "8.00"], ["8", "0.75*", "24.0*", "12.00"], ["64", "0.09*", "192.0*", "12.00"])
+        *(["1", "4.00", "3.0", "8.00"], ["8", "0.75*", "24.0*", "12.00"], ["64", "0.094*", "192.0*", "12.00"])
     ]
     assert lines[5].startswith("*")
     assert [row["workers"] for row in json.loads((tmp_path / "plan.json").read_text())["estimates"]] == [1, 8, 64]

@@ -260,18 +260,18 @@ def test_changed_options_are_refused_by_name(corpus, tmp_path):
 
 def test_an_end_of_text_token_ends_no_text_that_no_model_reads_one_by_one_or_together(tmp_path):
     monitor = load_kit("generic")
-    response = f"Angus Scott is a player.{monitor.tokenizer.eos_token} He grew up on a farm."
+    response = "Angus Scott is a player.</s> He grew up on a farm."
     lines = list(corpus_lines(write(tmp_path / "in.jsonl", record(0, response=response))))
     alone, together = RecordScorer(monitor)(lines), RecordScorer(monitor, batch_tokens=4000)(lines)
-    assert alone == together and len(alone[0]["sentences"]) == 2
+    assert alone == together and alone[0]["sentences"][-1]["text"].endswith("He grew up on a farm.")
 
 
 class TestCommands:
     @pytest.fixture
     def run(self, tmp_path, monkeypatch, llama, make_monitor):
         monitor = make_monitor(llama)
-        for command in ("score", "generate"):
-            monkeypatch.setattr(f"syncheck.cli.{command}.scoring_monitor", lambda args, purpose: monitor)
+        for loader in ("score.scoring_monitor", "generate.monitor_with_model"):
+            monkeypatch.setattr(f"syncheck.cli.{loader}", lambda args, purpose: monitor)
 
         def command(name, source, *options):
             return main([name, "--input", str(source), "--part-size", "2", "--output", f"{tmp_path}/store/", *options])

@@ -2,10 +2,10 @@ from math import isnan, log, log1p
 
 import pytest
 
-from syncheck.features.groundedness import groundedness
-from syncheck.reading.wording import ContextChunks
-from syncheck.text.rarity import Rarity, packaged_rarity
+from syncheck.features.sentence import groundedness
+from syncheck.reading.context import ContextChunks
 from syncheck.text.statements import says_not_stated
+from syncheck.text.words import Rarity, packaged_rarity
 
 RARITY = Rarity(1, {"the": 1})  # the: 0, any other stem: ln 2
 CHUNKS = ContextChunks.from_texts(["The bridge opened in 1967.", "It has two lanes.", "Norra Bridge is blue."])

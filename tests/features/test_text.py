@@ -5,11 +5,10 @@ import pytest
 
 from syncheck.features.schemas import TEXT_FEATURES, feature_schema
 from syncheck.features.sentence import read_log_odds, text_features
-from syncheck.reading.wording import ContextChunks
+from syncheck.reading.context import ContextChunks
 from syncheck.results.types import Support
-from syncheck.text.rarity import packaged_rarity
 from syncheck.text.statements import statement
-from syncheck.text.words import ContextLexicon
+from syncheck.text.words import ContextLexicon, packaged_rarity
 
 PASSAGES = ["The bridge opened in 1967.", "The bridge has two lanes."]
 

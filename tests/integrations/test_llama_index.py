@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from llama_index.core import get_response_synthesizer
 from llama_index.core.base.base_retriever import BaseRetriever
-from llama_index.core.base.response.schema import Response
+from llama_index.core.base.response.schema import AsyncStreamingResponse, Response, StreamingResponse
 from llama_index.core.llms import CompletionResponse, CustomLLM, LLMMetadata
 from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.schema import NodeWithScore, TextNode
@@ -57,6 +57,18 @@ def test_a_response_is_scored_by_its_source_nodes(verifier):
 def test_what_is_no_response_is_refused(verifier, response, error):
     with pytest.raises(error):
         score_response(response, verifier=verifier)
+
+
+@pytest.mark.parametrize("kind", [StreamingResponse, AsyncStreamingResponse])
+def test_a_streaming_response_is_named_with_its_remedy(verifier, kind):
+    with pytest.raises(WrongTypeError, match=rf"found {kind.__name__}.*get_response\(\)"):
+        score_response(kind(iter(())), verifier=verifier)
+
+
+def test_a_streaming_response_is_scored_as_the_message_says(verifier):
+    engine = RetrieverQueryEngine(Shelf(), get_response_synthesizer(llm=Writer(), streaming=True))
+    report = score_response(engine.query("How wide is it?").get_response(), verifier=verifier)
+    assert [s.score for s in report.sentences] == pytest.approx([0.8, 0.9, 0.1])
 
 
 def cited(verifier):

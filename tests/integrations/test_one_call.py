@@ -67,6 +67,13 @@ def test_each_sentence_has_passages_of_its_own(scripted):
     assert score([], [], verifier=scripted) == []
 
 
+def test_text_after_an_end_of_text_token_is_checked_too(scripted):
+    with pytest.raises(AssertionError, match="six lanes"):
+        assert_faithful("It opened in 1967.</s> It has six lanes.", PASSAGES, verifier=scripted)
+    (found,) = score(PASSAGES[0], ["It opened in 1967.</s> It has six lanes."], verifier=scripted)
+    assert found.text.endswith("six lanes.") and found.score < 0.9
+
+
 def test_a_mark_without_words_has_a_status_and_no_score(scripted):
     (found,) = score(PASSAGES[0], ["..."], verifier=scripted)
     assert found.score is None and found.status != "scored"

@@ -427,6 +427,6 @@ def test_features_go_on_with_the_labels_of_a_run_that_ended(features, tmp_path, 
 @pytest.mark.slow
 def test_features_load_no_models_for_what_is_kept(features, monkeypatch):
     loaded = []
-    monkeypatch.setattr("syncheck.cli.labelled.load_judge", lambda *a, **k: loaded.append(a) or load_judge(*a, **k))
+    monkeypatch.setattr("syncheck.labelling.load_judge", lambda *a, **k: loaded.append(a) or load_judge(*a, **k))
     assert main(features) == main(features) == 0
     assert len(loaded) == 1

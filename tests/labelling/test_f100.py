@@ -2,18 +2,10 @@ import json
 import sys
 
 import pytest
+from f100 import F100_ENTITIES, BiographyRequest, f100_anti_requests, f100_requests, write_requests
 
 from syncheck.base.errors import InputError, MissingExtraError, RecordError
-from syncheck.labelling import (
-    F100_ENTITIES,
-    BiographyRequest,
-    Passage,
-    f100_anti_requests,
-    f100_requests,
-    load_biographies,
-    load_passages,
-    write_requests,
-)
+from syncheck.labelling import Passage, load_biographies, load_passages
 
 NAMES = ("Ada Lovelace", "Malcolm X", "Anne Frank")
 PASSAGES = [

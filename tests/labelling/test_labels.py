@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from measured_doubles import yes_and_no
 
-from syncheck import Monitor, MonitorConfig, feature_schema
+from syncheck import Monitor, MonitorConfig, Verifier, feature_schema
 from syncheck.base.errors import InputError, RecordError, WrongTypeError
 from syncheck.cli import main
 from syncheck.evaluation import fold_numbers
@@ -138,15 +138,56 @@ def test_every_labelled_sentence_is_measured(monitor, tmp_path):
     assert carried_line(with_bounds(measured)) is None
 
 
-@pytest.mark.parametrize("record", [MERGED, SPLIT])
-def test_sentences_that_are_cut_otherwise_are_refused_with_their_line(monitor, tmp_path, record):
-    path = write(tmp_path / "mine.jsonl", WHOLE, record)
-    records = load_jsonl(path)
-    for refused in (measure, lambda *given: measure_to_parquet(*given, tmp_path / "x.parquet")):
-        with pytest.raises(RecordError, match="would") as caught:
-            refused(monitor, records)
-        assert (caught.value.source, caught.value.line, caught.value.field) == (str(path), 2, "sentences")
-    assert not list((tmp_path / "x.parquet.parts").glob("part-*"))  # refused before the first is measured
+@pytest.mark.parametrize("kind", ["model", "text"])
+def test_labelled_sentences_are_measured_as_they_are_and_said_once(monitor, tmp_path, caplog, kind):
+    measuring = monitor if kind == "model" else Verifier(None, config=MonitorConfig(schema="syncheck.v5"))
+    listed = {**WHOLE, "response": "- Paris is big\n - Rome is old.\n", "sentences": ["Paris is big", "Rome is old."]}
+    records = load_jsonl(write(tmp_path / "mine.jsonl", WHOLE, MERGED, SPLIT, listed))
+    measured = measure(measuring, records)
+    given = [*WHOLE["sentences"], *MERGED["sentences"], *SPLIT["sentences"], "-", "Paris is big", "-", "Rome is old."]
+    assert list(measured.texts) == given
+    assert measured.labels()[measured.checkable].tolist() == [1, 0] * 4
+    assert carried_line(with_bounds(measured)) is None
+    (said,) = [one.getMessage() for one in caplog.records if "labelled" in one.getMessage()]
+    assert "3 of 4 responses" in said and "mine:2 first" in said
+    written = measure_to_parquet(measuring, records, tmp_path / "x.parquet")
+    assert written.texts == measured.texts
+    np.testing.assert_array_equal(read_parquet(tmp_path / "x.parquet").values, measured.values)
+
+
+def test_a_sentence_is_measured_as_score_measures_it_when_it_is_given(monitor, tmp_path):
+    (record,) = load_jsonl(write(tmp_path / "mine.jsonl", SPLIT))
+    measured = measure(monitor, [record])
+    prompt = monitor.prompt(question="q?", context=["Paris is big."])
+    report = monitor.score(prompt, sentences=["Dr. Bell is old. ", "Rome is old."])
+    scored = np.array([list(sentence.features.values()) for sentence in report.sentences], np.float64)
+    np.testing.assert_array_equal(measured.values, scored)
+
+
+def test_sentences_that_the_monitor_cuts_alike_are_measured_as_its_own(monitor):
+    spans = {"question": "q?", "context": "Paris is big.", "response": "Paris is big. Rome is old.", "spans": []}
+    own, given = measure(monitor, [spans]), measure(monitor, [WHOLE])
+    np.testing.assert_array_equal(own.values, given.values)
+
+
+def test_text_behind_an_end_that_is_written_in_it_is_not_measured(monitor):
+    end = monitor.tokenizer.eos_token
+    given = {**WHOLE, "sentences": ["Paris is big", f"Rome is old.{end} Or not.", "Oslo is cold."], "labels": [1, 0, 1]}
+    measured = measure(monitor, [given])
+    assert measured.texts == ("Paris is big", "Rome is old.")
+    assert measured.labels().tolist() == [1, 0]
+
+
+@pytest.mark.parametrize("places", [[(0, 13), (12, 26)], [(14, 26), (0, 13)], [(0, 13), (14, 27)], [(0, 0), (0, 26)]])
+def test_sentences_that_overlap_or_lie_outside_are_refused_with_their_line(monitor, tmp_path, places):
+    (record,) = labelled_responses([WHOLE])
+    sentences = tuple(LabelledSentence(*place, True) for place in places)
+    refused = replace(record, sentences=sentences, source="a.jsonl", line=2)
+    for measuring in (measure, lambda *given: measure_to_parquet(*given, tmp_path / "x.parquet")):
+        with pytest.raises(RecordError, match="one after the other") as caught:
+            measuring(monitor, [record, refused])
+        assert (caught.value.source, caught.value.line, caught.value.field) == ("a.jsonl", 2, "sentences")
+    assert not list(tmp_path.iterdir())
 
 
 def test_labels_are_carried_over_where_that_is_accepted(monitor, tmp_path):
@@ -180,15 +221,18 @@ def test_where_a_record_came_from_is_kept_with_its_features(monitor, tmp_path):
     assert (read.source, read.line, read) == ("mine.jsonl", 1, records[0])  # without the folder
 
 
-@pytest.mark.parametrize("command", ["train", "features", "evaluate", "ablate", "calibrate"])
-def test_every_command_names_the_line(tmp_path, capsys, command):
-    others = [{**WHOLE, "question": f"{number}?"} for number in range(4)]  # training needs five questions
-    path = write(tmp_path / "mine.jsonl", WHOLE, MERGED, *others)
-    needs_output = {"train": tmp_path / "m", "features": tmp_path / "x.parquet"}
-    output = ["--output", str(needs_output[command])] if command in needs_output else []
-    given = [command, *([] if command == "calibrate" else MODEL), "--data", str(path), *output]
-    assert main(given) == 2
-    assert f"{path}:2" in capsys.readouterr().err
+@pytest.mark.parametrize("sentences", ["strings", "objects"])
+def test_features_takes_the_sentences_of_score_and_generate(tmp_path, capsys, sentences):
+    """Items of a list and pieces of a text without an end, which other options of segmentation cut otherwise."""
+    texts = ["- Paris is big", "- Rome is old", "and so on and on " * 100]
+    given = texts if sentences == "strings" else [{"text": text, "score": 0.5} for text in texts]
+    path, output = (
+        write(tmp_path / "m.jsonl", {**WHOLE, "sentences": given, "labels": [1, 0, 1]}),
+        tmp_path / "x.parquet",
+    )
+    assert main(["features", *MODEL, "--schema", SCHEMA, "--data", str(path), "--output", str(output)]) == 0
+    assert capsys.readouterr().err.count("1 of 1 responses have labelled sentences") == 1
+    assert read_parquet(output).texts == tuple(text.strip() for text in texts)
 
 
 def test_the_command_line_accepts_them_and_says_so(tmp_path, capsys):

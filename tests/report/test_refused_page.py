@@ -7,7 +7,7 @@ from pathlib import Path
 from command_runs import LLAMA, write
 from test_html import Page
 
-from syncheck.base.files import RefusedRecord
+from syncheck.base.records import RefusedRecord
 from syncheck.cli import main
 from syncheck.report import SpanReport
 

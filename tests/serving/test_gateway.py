@@ -349,6 +349,33 @@ def test_the_numbers_of_tokens_come_whatever_ended_the_stream(posted, own, told)
     assert (broken[-2]["choices"], broken[-2]["usage"]) == ([], None)
 
 
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("size", [3, 16, 10_000])
+def test_text_that_is_checked_in_slices_stops_at_the_same_sentence(posted, monkeypatch, size, stream):
+    """All of it comes at once, and the sentences behind the one that fails are in the same slice or another."""
+    monkeypatch.setattr(
+        "syncheck.serving.checked.slices", lambda text, _: (text[i : i + size] for i in range(0, len(text), size))
+    )
+    shown, reasoning = " ".join(["Lyon is large."] * 5), {"reasoning_content": "It is in Spain, I think."}
+    text = f"{shown} It is in Spain. Lyon is large. It is in Spain."
+    usage = chunk(usage={"total_tokens": 3}) | {"choices": []}
+    upstream = Upstream(
+        answer=whole(text, **reasoning), stream=sse([chunk(reasoning), *chunks_of([text]), usage]), cuts="all"
+    )
+    body = asked(stream=stream, syncheck={"stop_below": 0.5}, stream_options={"include_usage": True})
+    response = posted(upstream, body)
+    assert "Spain" not in response.text
+    if not stream:
+        (choice,) = response.json()["choices"]
+        assert choice["message"]["content"] == shown and choice["syncheck"]["status"] == "stopped"
+        return
+    chunks = data_of(response)
+    assert text_of(chunks) == folded(chunks).text == shown
+    assert [c["usage"] for c in chunks[:-1] if not c["choices"]] in ([{"total_tokens": 3}], [None])
+    (last,) = [c["choices"][0] for c in chunks[:-1] if c["choices"] and c["choices"][0]["finish_reason"]]
+    assert last["finish_reason"] == "content_filter" and last["syncheck"]["unscored"] == 0
+
+
 def test_text_beside_the_answer_is_left_out_and_named(posted):
     upstream = Upstream(answer=whole(ANSWER, reasoning_content="It may be in Spain."))
     choice = posted(upstream, asked()).json()["choices"][0]

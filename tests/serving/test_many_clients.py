@@ -218,16 +218,16 @@ def text_monitor():
 
 @pytest.fixture
 def counted(monkeypatch):
-    """Each sentence takes ten milliseconds; gives the number of them so far."""
-    answers, sentences = SentenceScorer.answers, []
+    """Each sentence takes twenty milliseconds; gives the number of them so far."""
+    claims, sentences = SentenceScorer.claims, []
 
     def slow(self, found, **options):
         known = [sentence for answer in found for sentence in answer]
         sentences.extend(known)
-        time.sleep(0.01 * len(known))
-        return answers(self, found, **options)
+        time.sleep(0.02 * len(known))
+        return claims(self, found, **options)
 
-    monkeypatch.setattr(SentenceScorer, "answers", slow)
+    monkeypatch.setattr(SentenceScorer, "claims", slow)
     return lambda: len(sentences)
 
 
@@ -237,7 +237,7 @@ SHORT = {"question": "Q?", "context": PASSAGES, "response": ANSWER}
 
 @pytest.mark.parametrize("leaves", [False, True])
 def test_a_long_response_lets_short_ones_pass_and_ends_with_its_request(text_monitor, counted, leaves):
-    """It would take more than twenty seconds."""
+    """It would take more than forty seconds."""
 
     async def clients(address):
         async with httpx.AsyncClient(timeout=60) as http:
@@ -251,7 +251,7 @@ def test_a_long_response_lets_short_ones_pass_and_ends_with_its_request(text_mon
                 return None
             return (await long).status_code
 
-    with served(text_monitor, Upstream(), ServerConfig(max_running=1, timeout=60 if leaves else 6)) as address:
+    with served(text_monitor, Upstream(), ServerConfig(max_running=1, timeout=60 if leaves else 15)) as address:
         assert asyncio.run(clients(address)) == (None if leaves else 504)
         assert until(lambda: gauge(address, "syncheck_running") == 0)
         sentences = counted()
@@ -285,7 +285,7 @@ def test_question_and_passages_are_limited_before_work_begins(text_monitor):
 
 def test_a_long_response_has_the_scores_that_it_has_without_a_server(text_monitor):
     text = LONG["response"].replace("Lyon is number 1500.", "It is in Spain.")
-    alone = text_monitor.score(text_monitor.prompt(question="Q?", context=PASSAGES), text).to_dict()
+    alone = text_monitor.check(text, question="Q?", passages=PASSAGES).to_dict()
     with served(text_monitor, Upstream()) as address:
         found = httpx.post(f"{address}/v1/score", json=LONG | {"response": text}, timeout=60).json()
     for report in (found, alone):

@@ -63,7 +63,7 @@ def test_a_search_tells_what_it_takes_back(monitor, prompt):
 
 
 def test_a_reader_of_the_protocol_needs_no_torch():
-    check = "import sys, syncheck.watching as s; s.fold, s.EventWriter; assert 'torch' not in sys.modules"
+    check = "import sys, syncheck.results as s; s.fold, s.EventWriter; assert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", check], check=True)
 
 

@@ -410,9 +410,12 @@ def test_bad_arguments(generic, scripted):
     untrained = Monitor(scripted.model, scripted.tokenizer, config=scripted.config)
     with pytest.raises(NotReadyError):
         untrained.watch_text(prompted(untrained), stop_below=0.5)
-    for method, stream in (("watch_text", ()), ("watch", ([ANSWER],)), ("watch_async", (None,))):
-        with pytest.raises(TypeError, match=rf"Monitor.{method}\(\) got an unexpected keyword argument 'threshold'"):
-            getattr(generic, method)(*stream, prompted(generic), threshold=0.5)
+    for call in (
+        lambda: generic.watch_text(prompted(generic), threshold=0.5),
+        lambda: list(generic.watch([ANSWER], prompted(generic), threshold=0.5)),
+    ):
+        with pytest.raises(TypeError, match="got an unexpected keyword argument 'threshold'"):
+            call()
 
 
 def test_notices_and_verified_events_come_in_order(scripted):

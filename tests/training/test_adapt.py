@@ -28,7 +28,9 @@ def prompts(count=10):
 
 def adapted(llama, given=None, **options):
     options = {"config": CONFIG, "aligner": WordAligner(), "teacher": WordAligner(), "show_progress": False, **options}
-    return adapt_monitor(prompts() if given is None else given, model=llama.model, tokenizer=llama.tokenizer, **options)
+    return adapt_monitor(
+        prompts() if given is None else given, kind=Monitor, model=llama.model, tokenizer=llama.tokenizer, **options
+    )
 
 
 @pytest.fixture(scope="module")
@@ -119,6 +121,7 @@ def test_answers_of_its_own_are_kept(tmp_path, monkeypatch):
     def run():
         return adapt_monitor(
             asked,
+            kind=Monitor,
             model=double.model,
             tokenizer=double.tokenizer,
             teacher=WordAligner(),

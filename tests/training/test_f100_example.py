@@ -5,9 +5,10 @@ import runpy
 from pathlib import Path
 
 import pytest
+from f100 import F100_ENTITIES
 
 from syncheck.base.errors import RecordError
-from syncheck.labelling import F100_ENTITIES, load_biographies
+from syncheck.labelling import load_biographies
 
 NAMES = ("Ada Lovelace", "Malcolm X", "Anne Frank")
 

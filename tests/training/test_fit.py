@@ -96,7 +96,13 @@ def test_thresholds_are_chosen_on_scores_of_sentences_not_trained_on(llama, moni
 
 def test_layers_default_to_the_middle_of_the_model(llama):
     monitor = fit_monitor(
-        records(6), model=llama.model, tokenizer=llama.tokenizer, aggregator="lr", aligner=None, show_progress=False
+        records(6),
+        kind=Monitor,
+        model=llama.model,
+        tokenizer=llama.tokenizer,
+        aggregator="lr",
+        aligner=None,
+        show_progress=False,
     )
     assert monitor.config.layers == (2, 3, 4) and monitor.config.schema == "syncheck.v3"
     assert monitor.aligner is None

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -118,7 +119,7 @@ def test_sentences_without_a_context_teach_nothing(llama):
     np.testing.assert_array_equal(*(t.aggregator.score(values) for t in trained))
 
 
-@pytest.mark.parametrize("fit", [fit_monitor, Monitor.fit])
+@pytest.mark.parametrize("fit", [partial(fit_monitor, kind=Monitor), Monitor.fit])
 def test_fit_warns_of_them(fit, llama, monkeypatch):
     monkeypatch.setattr(llama.model.config, "max_position_embeddings", 400)
     given = [*records(6), record(6, passages=("word " * 300,)), record(7, passages=())]

@@ -13,6 +13,7 @@ from made_up import record, records
 from syncheck import Monitor
 from syncheck.base.errors import CheckpointError, InputError, MismatchError, TextGeneratorError
 from syncheck.cli import main
+from syncheck.labelling import LabelledResponse, LabelledSentence
 from syncheck.testing import WordAligner
 from syncheck.training import Shard, measure, measure_to_parquet, provenance_of, read_parquet
 
@@ -322,8 +323,23 @@ def test_the_command_goes_on_after_a_kill(tmp_path):
 
 
 def test_refused_sentences_leave_nothing_that_blocks_the_next_run(monitor, tmp_path):
-    given = {"question": "Q?", "context": "It is old.", "sentences": ["It is old. It", "is new."], "labels": [1, 0]}
+    sentences = (LabelledSentence(0, 10, True), LabelledSentence(8, 14, False))
+    given = LabelledResponse("r", "Q?", ("It is old.",), "It is old. So.", "g", "m", sentences=sentences)
     for _ in range(2):
-        with pytest.raises(InputError, match="labelled sentence"):
+        with pytest.raises(InputError, match="one after the other"):
             measure_to_parquet(monitor, [given], tmp_path / "x.parquet")
         assert list(tmp_path.iterdir()) == []
+
+
+def test_a_run_that_stored_nothing_leaves_nothing_that_blocks_the_next(llama, make_monitor, monitor, tmp_path):
+    class Broken(WordAligner):
+        def align(self, passages, claims):
+            raise RuntimeError("out of memory")
+
+    broken = make_monitor(llama, formula=None, aligner=Broken())
+    with pytest.raises(TextGeneratorError):
+        measure_to_parquet(broken, records(4), tmp_path / "x.parquet")
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(InputError, match="none of the records"):
+        measure_to_parquet(monitor, [FOUR_KINDS[1]], tmp_path / "x.parquet")
+    assert list(tmp_path.iterdir()) == []

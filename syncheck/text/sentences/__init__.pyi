@@ -9,4 +9,4 @@ from .segmenter import (
     segment_given as segment_given,
 )
 from .token_text import Detokenizer as Detokenizer, last_text_token as last_text_token
-from .text_segmenter import TextSegmenter as TextSegmenter, spans_of as spans_of
+from .segmenter import TextSegmenter as TextSegmenter, spans_of as spans_of
