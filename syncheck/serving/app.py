@@ -9,11 +9,10 @@ import logging
 import os
 import re
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
-from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
@@ -23,7 +22,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from syncheck.base.checks import stripped_key
-from syncheck.base.errors import SyncheckError, describe_failure
+from syncheck.base.errors import SyncheckError
 from syncheck.base.printable import shortened
 from syncheck.kit import demo_questions
 from syncheck.monitor import Monitor
@@ -34,6 +33,16 @@ from syncheck.serving.checked import Failing
 from syncheck.serving.guardrail import Guardrail
 from syncheck.serving.kept import KeptAnswer, KeptAnswers, events_of
 from syncheck.serving.limits import Deadline, Metrics, Queue, ScoreBatches
+from syncheck.serving.replies import (
+    FILES,
+    Reply,
+    Working,
+    failure_of,
+    file_handler,
+    headers_of,
+    json_response,
+    while_there,
+)
 from syncheck.serving.strict import read_json
 from syncheck.serving.turns import Turns, in_thread
 from syncheck.verifier import Verifier
@@ -50,7 +59,6 @@ _AT_LEAST = 0.5
 """Default score that the sentences of a guarded answer must reach."""
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 _HOST = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([\w.-]+))(?::\d*)?", re.ASCII)
-_FAREWELL_SECONDS = 1.0
 _MOST_DIGITS = 18
 _KEPT_FOR_EACH = 8
 """Number of resumable answers that are kept for each that may run or wait."""
@@ -60,18 +68,6 @@ _SMALL = 2**14
 """Size of a request, in bytes, that is read without a thread."""
 _GRACE_SECONDS = 5.0
 """Time for the check of what arrived before the deadline of a stream."""
-_FILES = {
-    "/": ("page.html", "text/html"),
-    "/page.css": ("page.css", "text/css"),
-    "/page.js": ("page.js", "text/javascript"),
-    "/client.js": ("client.js", "text/javascript"),
-}
-_PAGE_HEADERS = {
-    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
-    "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +150,7 @@ def create_app(source: AnswerSource, config: ServerConfig | None = None) -> Star
         Route("/v1/models", service.models),
         Route("/healthz", service.health),
         Route("/page.json", service.page),
-        *(Route(path, _file(name, kind)) for path, (name, kind) in _FILES.items()),
+        *(Route(path, file_handler(name, kind)) for path, (name, kind) in FILES.items()),
         Route("/metrics", service.metrics),
     ]
     handlers: Mapping[Any, Any] = {ServiceError: _on_service_error, HTTPException: _on_http_error}
@@ -211,24 +207,24 @@ class _Service:
         self.kept.give_up(self.kept.find(request.path_params["token"]).token)
         return Response(status_code=204)
 
-    async def score(self, request: Request) -> _Working:
+    async def score(self, request: Request) -> Working:
         self._admit(request)
         given = await self._read(request, partial(read_given, most=self.config.max_context))
 
         async def answer() -> Response:
             report = await self.scored(*given)
-            return await in_thread(lambda: _json(report.to_dict()))
+            return await in_thread(lambda: json_response(report.to_dict()))
 
-        return _Working(answer)
+        return Working(answer)
 
-    async def guard(self, request: Request) -> _Working:
+    async def guard(self, request: Request) -> Working:
         self._admit(request)
         values = await self._read(request, lambda values: values)
 
         async def answer() -> Response:
-            return _json(await self.guardrail.apply(values))
+            return json_response(await self.guardrail.apply(values))
 
-        return _Working(answer)
+        return Working(answer)
 
     async def scored(self, question: str, context: Sequence[str], response: str) -> Report:
         """Score a given response, in rounds with those of all clients that wait."""
@@ -241,16 +237,16 @@ class _Service:
     async def models(self, request: Request) -> Response:
         self._admit(request)
         async with self.deadline().waiting():
-            return _json(await self.source.models(self._passed_key(request)))
+            return json_response(await self.source.models(self._passed_key(request)))
 
     async def health(self, request: Request) -> Response:
         monitor = self.source.monitor
-        return _json({"status": "ok", "monitor": monitor.name, "schema": monitor.schema.version})
+        return json_response({"status": "ok", "monitor": monitor.name, "schema": monitor.schema.version})
 
     async def page(self, request: Request) -> Response:
         """Return the options that the page at / offers."""
         examples = [{"question": one.question, "passages": one.passages} for one in demo_questions()]
-        return _json(
+        return json_response(
             {
                 "title": self.config.title,
                 "decoders": self.source.decoders,
@@ -300,7 +296,7 @@ class _Service:
             failed = ServiceError(410, "given_up", "nobody read the answer, so that it was given up")
             raise
         except Exception as error:
-            failed = _failure(error)
+            failed = failure_of(error)
         finally:
             kept.end(failed)
             self.measured.requests.labels("200" if failed is None else str(failed.status)).inc()
@@ -354,18 +350,6 @@ class _Service:
         return body
 
 
-class _Working:
-    """Response that takes work, which is cancelled when the client disconnects."""
-
-    def __init__(self, answer: Callable[[], Coroutine[Any, Any, Response]]) -> None:
-        self._answer = answer
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        response = await _while_there(receive, self._answer())
-        if response is not None:
-            await response(scope, receive, send)
-
-
 class _Answering:
     """Response to a request for an answer; the work is cancelled when the client disconnects."""
 
@@ -377,7 +361,7 @@ class _Answering:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         started, measured = time.perf_counter(), self._service.measured
         try:
-            status = await _while_there(receive, self._answer(send))
+            status = await while_there(receive, self._answer(send))
             measured.requests.labels("client_left" if status is None else str(status)).inc()
         finally:
             measured.seconds.observe(time.perf_counter() - started)
@@ -385,7 +369,7 @@ class _Answering:
     async def _answer(self, send: Send) -> int:
         """Send the answer, or the error; return the status."""
         deadline = self._service.deadline()
-        reply = _Reply(send, deadline)
+        reply = Reply(send, deadline)
         try:
             async with self._service.place(deadline):
                 if self._chat.stream:
@@ -394,12 +378,12 @@ class _Answering:
                     answer = await self._service.source.complete(self._chat, self._authorization, deadline)
                     for choice in answer["choices"]:
                         self._service.measured.observe(choice["syncheck"].get("sentences", ()))
-                    await reply.whole(200, answer, _headers_of(answer))
+                    await reply.whole(200, answer, headers_of(answer))
             return 200
         except Exception as error:
-            return await reply.error(_failure(error))
+            return await reply.error(failure_of(error))
 
-    async def _streamed(self, reply: _Reply, deadline: Deadline) -> None:
+    async def _streamed(self, reply: Reply, deadline: Deadline) -> None:
         async with aclosing(self._service.stream(self._chat, self._authorization, deadline)) as chunks:
             async for chunk in chunks:
                 self._service.measured.observe(events_of(chunk))
@@ -421,10 +405,10 @@ class _Reading:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         with self._service.kept.reading(self._kept):
-            await _while_there(receive, self._send(send))
+            await while_there(receive, self._send(send))
 
     async def _send(self, send: Send) -> None:
-        reply = _Reply(send, self._service.deadline(), {"X-Syncheck-Answer": self._kept.token})
+        reply = Reply(send, self._service.deadline(), {"X-Syncheck-Answer": self._kept.token})
         try:
             if self._after is None:
                 last = 0
@@ -440,75 +424,11 @@ class _Reading:
             await reply.error(error)
 
 
-class _Reply:
-    """Response to a client: one JSON body, or server-sent events.
-
-    A part that the client has not taken by the deadline, or in a second if that is later, is given up.
-    """
-
-    def __init__(self, send: Send, deadline: Deadline, headers: Mapping[str, str] | None = None) -> None:
-        self._send = send
-        self._deadline = deadline
-        self._headers = headers or {}
-        self._begun = False
-
-    async def whole(self, status: int, values: Mapping[str, Any], headers: Mapping[str, str]) -> None:
-        body = json.dumps(values, allow_nan=False).encode()
-        await self._begin(status, "application/json", {**headers, "Content-Length": str(len(body))})
-        await self._part({"body": body})
-
-    async def data(self, data: str, *, event_id: int | None = None) -> None:
-        named = "" if event_id is None else f"id: {event_id}\n"
-        await self._open()
-        await self._part({"body": f"{named}data: {data}\n\n".encode(), "more_body": True})
-
-    async def end(self) -> None:
-        await self._open()
-        await self._part({"body": b""})
-
-    async def error(self, error: ServiceError) -> int:
-        """Send an error, as the last event if a stream has begun; a client that no longer reads is given up."""
-        try:
-            async with asyncio.timeout(_FAREWELL_SECONDS):
-                if self._begun:
-                    await self.data(json.dumps(error.to_dict()))
-                    await self.end()
-                else:
-                    await self.whole(error.status, error.to_dict(), error.headers)
-        except TimeoutError:
-            logger.warning("a client did not read its answer")
-        return error.status
-
-    async def _open(self) -> None:
-        if not self._begun:
-            await self._begin(200, "text/event-stream; charset=utf-8", {"X-Accel-Buffering": "no"})
-
-    async def _begin(self, status: int, kind: str, headers: Mapping[str, str]) -> None:
-        self._begun = True
-        told = {"Content-Type": kind, "Cache-Control": "no-store", **self._headers, **headers}
-        raw = [(name.lower().encode(), value.encode()) for name, value in told.items()]
-        await self._send({"type": "http.response.start", "status": status, "headers": raw})
-
-    async def _part(self, values: Mapping[str, Any]) -> None:
-        async with self._deadline.waiting(at_least=_FAREWELL_SECONDS):
-            await self._send({"type": "http.response.body", **values})
-
-
-def _headers_of(answer: Mapping[str, Any]) -> dict[str, str]:
-    unscored = sum(choice["syncheck"]["unscored"] for choice in answer["choices"])
-    return {"X-Syncheck-Status": _status_of(answer), "X-Syncheck-Unscored": str(unscored)}
-
-
 def _from_json(body: bytearray) -> Any:  # noqa: ANN401 - whatever the client sent
     try:
         return read_json(bytes(body))
     except ValueError as error:
         raise ServiceError(400, "invalid_json", f"the request is not JSON: {error}") from error
-
-
-def _status_of(answer: Mapping[str, Any]) -> str:
-    found = {choice["syncheck"]["status"] for choice in answer["choices"]}
-    return next((status for status in ("unverified", "stopped", "checked", "verified") if status in found), "no_text")
 
 
 def _hostname(request: Request) -> str | None:
@@ -517,53 +437,13 @@ def _hostname(request: Request) -> str | None:
     return None if found is None else (found[1] or found[2]).lower()
 
 
-def _json(values: Mapping[str, Any], status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    """Return a response in JSON, written in ASCII, so that it can hold half a character of somebody else."""
-    return Response(json.dumps(values, allow_nan=False), status, headers, "application/json")
-
-
-def _file(name: str, kind: str) -> Callable[[Request], Awaitable[Response]]:
-    """Return the handler of a file of the page."""
-    text = files("syncheck.serving").joinpath(name).read_bytes()
-
-    async def send(request: Request) -> Response:
-        return Response(text, media_type=kind, headers=_PAGE_HEADERS)
-
-    return send
-
-
-def _failure(error: Exception) -> ServiceError:
-    if isinstance(error, ServiceError):
-        if error.status >= 500:
-            logger.warning("%s: %s", error.code, error)
-        return error
-    logger.error("a request failed", exc_info=error)
-    return ServiceError(500, "internal_error", describe_failure(error))
-
-
-async def _while_there(receive: Receive, answering: Coroutine[Any, Any, _T]) -> _T | None:
-    """Answer a client, and cancel the work if it disconnects; None if it did."""
-    work = asyncio.create_task(answering)
-    gone = asyncio.create_task(_until_gone(receive))
-    try:
-        await asyncio.wait({work, gone}, return_when=asyncio.FIRST_COMPLETED)
-        return work.result() if work.done() else None
-    finally:
-        work.cancel()
-        gone.cancel()
-        await asyncio.gather(work, gone, return_exceptions=True)
-
-
-async def _until_gone(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
-
-
 async def _on_service_error(request: Request, error: ServiceError) -> Response:
-    return _json(error.to_dict(), error.status, error.headers)
+    return json_response(error.to_dict(), error.status, error.headers)
 
 
 async def _on_http_error(request: Request, error: HTTPException) -> Response:
     asked = f"{request.method} {request.url.path}"
     said = f"{asked}: {error.detail}; chats go to POST /v1/chat/completions, given answers to POST /v1/score"
-    return _json(ServiceError(error.status_code, "http_error", said).to_dict(), error.status_code, error.headers)
+    return json_response(
+        ServiceError(error.status_code, "http_error", said).to_dict(), error.status_code, error.headers
+    )

@@ -8,12 +8,8 @@ from .calibrate import (
     sentences_needed as sentences_needed,
     unfaithful_bound as unfaithful_bound,
 )
-from .extract import (
-    SentenceMeasurer as SentenceMeasurer,
-    Shard as Shard,
-    measure as measure,
-    measure_to_parquet as measure_to_parquet,
-)
+from .extract import measure as measure
+from .shards import SentenceMeasurer as SentenceMeasurer, Shard as Shard, measure_to_parquet as measure_to_parquet
 from .fit import (
     Thresholds as Thresholds,
     choose_thresholds as choose_thresholds,

@@ -29,11 +29,12 @@ from syncheck.model_monitor import ModelMonitor
 from syncheck.reading import EvidenceIndex
 from syncheck.text.sentences import is_checkable
 from syncheck.training.calibrate import sentences_needed
-from syncheck.training.extract import measure, measure_to_parquet
+from syncheck.training.extract import measure
 from syncheck.training.fit import choose_thresholds, fit_measured, untrained_monitor
 from syncheck.training.measured import MeasuredSentences
 from syncheck.training.provenance import instrument_of
 from syncheck.training.sets import LabelledSet, check_enough, check_labels, check_questions
+from syncheck.training.shards import measure_to_parquet
 from syncheck.verifier import Verifier
 
 if TYPE_CHECKING:
