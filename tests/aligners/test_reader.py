@@ -207,11 +207,12 @@ def test_of_what_a_claim_sees_the_best_and_what_fits_beside_it_is_read_with_it(l
 
 
 @pytest.mark.parametrize("letters", [150, 400])
-def test_a_sentence_that_is_longer_than_what_is_read_is_cut(recorded, letters):
+def test_a_sentence_that_is_longer_than_what_is_read_is_cut_and_the_log_says_so(recorded, letters, caplog):
     recorded.align([letters * "a"], ["b"])
     (((seen, joint, _),),) = recorded._model.texts
     assert seen == joint == [BEGIN, *recorded._ids(reader.SEEN_TOKENS * "a")]
     assert list(map(len, recorded._model.windows[0])) == [min(letters, WINDOW_TOKENS)]
+    assert ("chunks that are too long: 1" in caplog.text) == (letters > WINDOW_TOKENS)
 
 
 @pytest.mark.parametrize("length", [90, 900])

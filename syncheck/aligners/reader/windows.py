@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from syncheck.reading.evidence import EvidenceIndex
+
+logger = logging.getLogger(__name__)
 
 WINDOW_TOKENS = 255
 """Largest number of tokens of a window."""
@@ -28,7 +31,7 @@ class PassageWindows:
     Parameters
     ----------
     chunks
-        Token ids of each. A chunk that is longer than a window is cut to its beginning.
+        Token ids of each. Of a chunk longer than a window only the beginning is read, with a warning.
 
     Attributes
     ----------
@@ -41,6 +44,8 @@ class PassageWindows:
     def __init__(self, chunks: Sequence[Sequence[int]]) -> None:
         self.ids: list[list[int]] = [[]]
         self._places: list[Part] = []
+        if cut := sum(len(chunk) > WINDOW_TOKENS for chunk in chunks):
+            logger.warning("passages have chunks that are too long: %d; of each, %d tokens are read", cut, WINDOW_TOKENS)
         for chunk in chunks:
             kept = chunk[:WINDOW_TOKENS]
             if len(self.ids[-1]) + len(kept) > WINDOW_TOKENS:
