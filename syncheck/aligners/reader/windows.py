@@ -45,7 +45,7 @@ class PassageWindows:
         self.ids: list[list[int]] = [[]]
         self._places: list[Part] = []
         if cut := sum(len(chunk) > WINDOW_TOKENS for chunk in chunks):
-            logger.warning("passages have chunks that are too long: %d; of each, %d tokens are read", cut, WINDOW_TOKENS)
+            logger.warning("passages have chunks that are too long: %d; %d tokens of each are read", cut, WINDOW_TOKENS)
         for chunk in chunks:
             kept = chunk[:WINDOW_TOKENS]
             if len(self.ids[-1]) + len(kept) > WINDOW_TOKENS:
