@@ -245,6 +245,7 @@ def test_what_no_passage_touches_is_not_contradicted_by_the_aligner(text, verdic
         ("Here is a summary:", "not_a_claim"),
         ("Sure, I can help with that!", "not_a_claim"),
         ("I hope this helps!", "not_a_claim"),
+        ("Hope this helps :)", "not_a_claim"),
         ("Let me know if you need more.", "not_a_claim"),
         ("Here are the lanes of the bridge:", "scored"),
         ("Here is a summary: the moon is cheese.", "scored"),

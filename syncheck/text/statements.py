@@ -55,14 +55,14 @@ _PHRASES = re.compile(
         (?:here|below|following)\s+(?:is|are)\s[^.:;!?\d]{{0,60}}:
       | (?:i\ can|i[\u2019']?(?:d|ll)|let\ me|(?:i\ would|i\ am|i[\u2019']m)?\ ?(?:happy|glad|pleased)\ to)\s
         (?:be\ (?:happy|glad)\ to\s)?(?:help|assist)[^.:;!?\d]{{0,40}}
-      | i\ hope\ (?:this|that|it)\ (?:helps|answers|was\ helpful)[^.:;!?\d]{{0,40}}
+      | (?:i\ )?hope\ (?:this|that|it)\ (?:helps|answers|was\ helpful)[^.:;!?\d]{{0,40}}
       | (?:please\s)?let\ me\ know\ (?:if|should)\s[^.:;!?\d]{{0,80}}
       | (?:please\s)?feel\ free\ to\ (?:ask|reach\ out)(?:\s(?:me|us))?(?:\ if\ you\ [^.:;!?\d]{{0,40}})?
       | if\ you\ have\ (?:any|more|other|further)\s[^.:;!?\d]{{0,20}}questions[^,.:;!?\d]{{0,50}},?\s
         (?:please\s|just\s)?(?:let\ me\ know|ask|feel\ free\ to\ ask|do\ not\ hesitate\ to\ ask)
       | (?:good\ luck|you[\u2019']?re\ welcome|(?:thanks|thank\ you)(?:\ for\ (?:asking|your\ question))?)
       | have\ a\ (?:nice|great|good|lovely)\s\w+
-    )[!.:?\s]*""",
+    )(?:[!.:?\s]|[:;]-?[)D]|[\u2600-\u27bf\ufe0f\U0001f300-\U0001faff])*""",  # with a smile at the end
     re.IGNORECASE | re.VERBOSE,
 )
 
