@@ -161,7 +161,7 @@ class FODConfig(DecoderConfig):
             raise InputError(f"until must be 'any' or 'all'; found {self.until!r}")
 
     def samples_per_beam(self, beams: int) -> int:
-        """Return the number of samples for each beam of a round: ceil(S / K), or ceil(S / beams) if they are shared."""
+        """Compute the samples for each beam of a round: ceil(S / K), or ceil(S / beams) if they are divided."""
         return -(-self.samples_per_step // (beams if self.share_samples else self.beam_size))
 
 
@@ -169,7 +169,7 @@ class FODConfig(DecoderConfig):
 class RepairConfig(DecoderConfig):
     """Parameters of repair by branching: a failing sentence is rewritten from its least certain tokens, or hidden.
 
-    Decoding is greedy again after it, and not random; see :func:`fod.repair`.
+    Decoding is greedy again after it, not random; see :func:`fod.repair`.
     """
 
     exact_names: bool = True

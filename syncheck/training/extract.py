@@ -48,8 +48,8 @@ def measure(
 ) -> MeasuredSentences:
     """Replay labelled responses and measure their sentences.
 
-    Labelled sentences are measured as they are, even where the monitor would cut the response otherwise; the log says so
-    once, unless ``carry_labels`` is set.
+    Labelled sentences are measured as they are, even where the monitor would cut the response otherwise, as the log
+    says once, unless ``carry_labels`` is set.
 
     Parameters
     ----------
