@@ -33,7 +33,7 @@ SHORTEST_CUT, LEAST_CUT = 6, 3
 
 @dataclass(frozen=True, slots=True)
 class _Look:
-    """Runner-up at a step: the likeliest token () besides the chosen one.
+    """Runner-up at a step: the likeliest token () other than the chosen one.
 
     Its score (), and that of a full stop, are given minus the chosen one's.
     """

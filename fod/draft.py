@@ -131,7 +131,7 @@ class Writing:
         self.draft = Draft(prompt)
         self.parts = 0  # searches so far
         self.response_ids: list[int] = []  # with the end-of-text token that ended it
-        self.sampled_tokens = 0  # thrown away or not
+        self.sampled_tokens = 0  # whether discarded or not
         self.dropped: list[SentenceScore] = []  # what stage 1 has taken back
         self.rejected: tuple[SentenceScore, ...] = ()  # what did not pass in the last round
         self.marked: list[int] = []  # indices of sentences that did not pass and were kept

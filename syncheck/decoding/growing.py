@@ -238,7 +238,7 @@ class MeasuredText:
         self._session.extend(ids, spans, self._reading.transcript, since=since)
 
     def cut(self, sentences: int) -> None:
-        """End the answer after so many of its sentences."""
+        """End the answer after this many of its sentences."""
         self._answer.cut(sentences)
         self._stop = self._answer.sentences[-1].end if self._answer.sentences else 0
 

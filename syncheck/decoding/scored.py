@@ -47,7 +47,7 @@ class ScoredAnswer:
         self.sentences += sentences
 
     def cut(self, sentences: int) -> None:
-        """End the answer after so many of its sentences."""
+        """End the answer after this many of its sentences."""
         del self.sentences[sentences:], self.signals[sentences:]
 
     def report(self, transcript: Transcript, *, stop: str | None, seconds: float | None) -> Report:

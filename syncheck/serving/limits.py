@@ -26,7 +26,7 @@ from syncheck.verifier import Verifier
 _ROOM = 32
 """Work of a round, in sentences with short passages: a fraction of a second."""
 _SLICE = 8
-"""Work of one response in a round, of which there are more while others wait."""
+"""Work of one slice of a response, in the same unit; a round takes slices of several responses."""
 _TOKENS_OF_SENTENCE = 64
 """Number of tokens that a language model reads in the time of such a sentence."""
 _CHARACTERS_OF_SENTENCE = 20_000

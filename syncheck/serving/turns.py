@@ -111,9 +111,9 @@ async def _ended(call: Callable[[], _T], executor: ThreadPoolExecutor | None) ->
 
 
 def slices(text: str, passages: int) -> Iterator[str]:
-    """Yield a text in slices that take a fraction of a second to check against so many characters of passages.
+    """Yield a text in slices that take a fraction of a second to check against this many characters of passages.
 
-    A slice is the shorter the more there is to read for each sentence; all of it may be sentences of two characters.
+    The more there is to read for each sentence, the shorter a slice; the whole text may be sentences of two characters.
     """
     size = max(16, _SLICE // (_EACH_SENTENCE + passages))
     for start in range(0, len(text), size):

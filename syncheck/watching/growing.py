@@ -48,7 +48,7 @@ class GrowingAnswer(Protocol):
         """Score the complete sentences, and add them to :attr:`sentences`; ``since`` is when they were complete."""
 
     def cut(self, sentences: int) -> None:
-        """End the answer after so many of its sentences."""
+        """End the answer after this many of its sentences."""
 
     def report(self, *, stop: str | None, seconds: float) -> Report:
         """Build the report of the answer as scored so far."""
@@ -127,7 +127,7 @@ class GrowingText:
         self.sentences += self._scorer.claims([claims], earlier=[self.sentences], since=since)[0]
 
     def cut(self, sentences: int) -> None:
-        """End the answer after so many of its sentences."""
+        """End the answer after this many of its sentences."""
         del self.sentences[sentences:]
         self._stop = self.sentences[-1].end if self.sentences else 0
 
