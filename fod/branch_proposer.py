@@ -28,12 +28,12 @@ LONGEST_BRANCH, LONGEST_REST = 72, 40
 """Limits, in tokens, after which a branch is given up: in all, and after the replaced token."""
 
 SHORTEST_CUT, LEAST_CUT = 6, 3
-"""Least numbers of tokens that are left of a sentence that is cut short, and that are cut from it."""
+"""Least numbers of tokens that a sentence that is cut short keeps, and that are cut from it."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Look:
-    """Runner-up at a step: the likeliest token () besides the chosen one.
+    """Runner-up at a step: the likeliest token () other than the chosen one.
 
     Its score (), and that of a full stop, are given minus the chosen one's.
     """
@@ -122,7 +122,7 @@ class BranchProposer(SessionProposer[RepairConfig]):
         return self._candidates(beam, [row for row in range(1, len(places) + 1) if row not in given_up])
 
     def report(self, beam: Beam, *, stop: str, seconds: float) -> Report:
-        """Return the report of an answer, from the signals kept when its sentences were scored."""
+        """Build the report of an answer, from the signals kept when its sentences were scored."""
         shown: list[Written] = []
         hidden: list[HiddenSpan] = []
         for handle in beam.handles:
@@ -181,7 +181,7 @@ class BranchProposer(SessionProposer[RepairConfig]):
         return candidates
 
     def _loose_pronoun(self, text: str, beam: Beam) -> str | None:
-        """Find a pronoun without its noun; where nothing is shown yet, the sentence that branches replace is hidden."""
+        """Find a pronoun without its noun; if nothing is shown yet, the sentence that branches replace is hidden."""
         handles = takewhile(lambda handle: handle in beam.skipped, reversed(beam.handles))
         hidden = [self._written[handle].transcript.text for handle in handles][::-1]
         if self._greedy is not None and not beam.sentences:
@@ -217,16 +217,16 @@ class BranchProposer(SessionProposer[RepairConfig]):
 
 
 def full_stop_of(tokenizer: PreTrainedTokenizerBase) -> int | None:
-    """Return the id of the token for a full stop after a word; None if the tokenizer has no such token."""
+    """Look up the id of the token for a full stop after a word; None if the tokenizer has no such token."""
     token = tokenizer("it.", add_special_tokens=False)["input_ids"][-1]
     return token if tokenizer.decode([token]).strip() == "." else None
 
 
 def _greatest(values: Sequence[float]) -> list[int]:
-    """Return the indices of the values that are not infinite, the greatest first."""
+    """List the indices of the values that are not infinite, the greatest first."""
     return sorted((i for i, value in enumerate(values) if value > -torch.inf), key=lambda place: -values[place])
 
 
 def _size(parts: Sequence[Written]) -> tuple[int, int]:
-    """Return the numbers of characters and tokens of some parts."""
+    """Count the characters and tokens of some parts."""
     return sum(len(part.transcript.text) for part in parts), sum(len(part.token_ids) for part in parts)

@@ -12,7 +12,7 @@ from syncheck import RagPrompt, Report, SentenceScore
 from syncheck.base.errors import InputError, WrongTypeError
 
 ABSTENTION = "The passages do not let me say more."
-"""Text of an answer of which no sentence passed, and end of one that abstains from more."""
+"""Text of an answer in which no sentence passed, and end of one that abstains from more."""
 
 Threshold = float | Literal["calibrated"]
 """A score in [0, 1], or ``"calibrated"`` for the one that ``syncheck calibrate --risk`` chose and saved with the
@@ -121,7 +121,7 @@ class DecoderConfig:
     on_exhausted: OnExhausted = "stop"
     """Action when no continuation of a round passes; Algorithm 1 stops there."""
     message: str = ABSTENTION
-    """Text of an answer of which no sentence passed, and end of one that abstains from more; an empty string leaves
+    """Text of an answer in which no sentence passed, and end of one that abstains from more; an empty string leaves
     the answer as it is."""
     max_retries: int = 4
     """How often one answer may ask a callable ``on_exhausted`` for another prompt."""
@@ -161,7 +161,7 @@ class FODConfig(DecoderConfig):
             raise InputError(f"until must be 'any' or 'all'; found {self.until!r}")
 
     def samples_per_beam(self, beams: int) -> int:
-        """Return the number of samples for each beam of a round: ceil(S / K), or ceil(S / beams) if they are shared."""
+        """Count the samples for each beam of a round: ceil(S / K), or ceil(S / beams) if they are divided."""
         return -(-self.samples_per_step // (beams if self.share_samples else self.beam_size))
 
 
@@ -169,7 +169,7 @@ class FODConfig(DecoderConfig):
 class RepairConfig(DecoderConfig):
     """Parameters of repair by branching: a failing sentence is rewritten from its least certain tokens, or hidden.
 
-    Decoding is greedy again after it, and not random; see :func:`fod.repair`.
+    Decoding is greedy again after it, not random; see :func:`fod.repair`.
     """
 
     exact_names: bool = True

@@ -25,7 +25,7 @@ from syncheck.results.types import Query, TokenSignals
 
 
 def continued(prompt: RagPrompt, token_ids: Sequence[int], text: str) -> RagPrompt:
-    """Return a prompt from which an answer continues: the prompt's ids, then those that are written already."""
+    """Build a prompt from which an answer continues: the prompt's ids, then those that are written already."""
     if not token_ids:
         return prompt
     return replace(
@@ -69,7 +69,7 @@ class Draft:
         self.token_ids += part.tokens.token_ids.tolist()
 
     def placed(self, sentence: SentenceScore, prompt: Query) -> SentenceScore:
-        """Return a sentence of the next part with its characters, tokens and evidence placed in the whole answer."""
+        """Place the characters, tokens and evidence of a sentence of the next part in the whole answer."""
         if not self._parts and prompt.passages == self.prompt.passages:
             return sentence
         characters, tokens, evidence = len(self.text), len(self.token_ids), sentence.evidence
@@ -80,13 +80,13 @@ class Draft:
         )
 
     def placed_event(self, event: SentenceEvent, prompt: Query) -> SentenceEvent:
-        """Return the event of a sentence of the next part, placed in the whole answer."""
+        """Place the event of a sentence of the next part in the whole answer."""
         before = self.text if event.sentence.start == len(event.lead) else ""
         lead = before[len(before.rstrip()) :] + event.lead
         return replace(event, sentence=self.placed(event.sentence, prompt), lead=lead)
 
     def report(self, *, stop: str | None, seconds: float | None) -> Report:
-        """Return the report of all parts as one answer."""
+        """Build the report of all parts as one answer."""
         tokens = [part.tokens for part in self._parts]
         spans = [span for part in tokens for span in part.char_spans]
         return Report(
@@ -101,7 +101,7 @@ class Draft:
         )
 
     def _place(self, passage: int, prompt: Query) -> int:
-        """Return the index of a passage of the next part in the whole answer."""
+        """Find the index of a passage of the next part in the whole answer."""
         known = (*self.prompt.passages, *(p for p in prompt.passages if p not in self.prompt.passages))
         return list(dict.fromkeys(known)).index(prompt.passages[passage])
 
@@ -131,7 +131,7 @@ class Writing:
         self.draft = Draft(prompt)
         self.parts = 0  # searches so far
         self.response_ids: list[int] = []  # with the end-of-text token that ended it
-        self.sampled_tokens = 0  # thrown away or not
+        self.sampled_tokens = 0  # whether discarded or not
         self.dropped: list[SentenceScore] = []  # what stage 1 has taken back
         self.rejected: tuple[SentenceScore, ...] = ()  # what did not pass in the last round
         self.marked: list[int] = []  # indices of sentences that did not pass and were kept

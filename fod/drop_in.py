@@ -83,7 +83,7 @@ def prompt_of(report: Report) -> RagPrompt:
 
 
 def padded(outputs: Sequence[GeneratorOutput], *, pad_token: int, prompts: Tensor | None = None) -> Tensor:
-    """Return the ids of several answers as ``generate`` returns those of a batch.
+    """Pad the ids of several answers as ``generate`` pads those of a batch.
 
     Parameters
     ----------
@@ -231,7 +231,7 @@ class AnswerGenerator(ABC, Generic[O]):
         -----
         Do not pass a streamer to that call: ``model.generate`` writes the prompt to it but does not pass it on to a
         callable, so it never receives the answer or its end, and the reader of a ``TextIteratorStreamer`` waits for
-        ever. This cannot be detected here, and so not refused. Pass the streamer to :meth:`generate`, read
+        ever. This cannot be detected here, and so is not refused. Pass the streamer to :meth:`generate`, read
         :meth:`stream`, or let ``custom_generate`` name a folder that :func:`fod.export_generate` wrote, which supports
         streamers.
         """
@@ -312,7 +312,7 @@ _COUNTED: dict[type, str] = {
 
 
 def plan_within(plan: GenerationSetup, max_length: int) -> GenerationSetup:
-    """Return the plan with another limit, in tokens, on prompt and response together.
+    """Copy the plan with another limit, in tokens, on prompt and response together.
 
     The plan is for a prompt that is longer by the same number of tokens, so processors that count from the prompt's
     start are adjusted too.
@@ -357,7 +357,7 @@ def _heard(told: Told[O], streamer: BaseStreamer | None, prompt: RagPrompt) -> O
 
 
 def prompts_of(prompts: RagPrompt | Sequence[RagPrompt]) -> list[RagPrompt]:
-    """Return one or several prompts as a list; an empty list or a prompt without a context raises InputError."""
+    """Make a list of one or several prompts; an empty list or a prompt without a context raises InputError."""
     given: list[Any] = list(prompts) if isinstance(prompts, list | tuple) else [prompts]
     if not given:
         raise InputError("expected at least one prompt; found an empty list")
@@ -385,7 +385,7 @@ def _for_one_answer(plan: GenerationSetup) -> GenerationSetup:
 
 
 def sampling(plan: GenerationSetup, *, temperature: float, top_p: float) -> GenerationSetup:
-    """Return the plan with sampling from a nucleus, after its own processors."""
+    """Copy the plan, with sampling from a nucleus after its own processors."""
     config = copy.deepcopy(plan.config)
     config.do_sample = True
     warpers = [TemperatureLogitsWarper(temperature), TopPLogitsWarper(top_p)]
@@ -393,10 +393,10 @@ def sampling(plan: GenerationSetup, *, temperature: float, top_p: float) -> Gene
 
 
 def ids_of(row: Row) -> list[int]:
-    """Return a row's tokens, with the end-of-text token that ended it."""
+    """Collect a row's tokens, with the end-of-text token that ended it."""
     return [*row.token_ids, *(() if row.end_token is None else (row.end_token,))]
 
 
 def event_of(sentence: SentenceScore, row: Row) -> SentenceEvent:
-    """Return the event of a sentence of a row."""
+    """Make the event of a sentence of a row."""
     return SentenceEvent.of(sentence, row.token_ids, row.text)

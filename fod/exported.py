@@ -165,7 +165,7 @@ def export_generate(
     Raises
     ------
     InputError
-        If a file is in the way that this function did not write, or that was changed since, or the folder cannot be
+        If a file is in the way that this function did not write, or that was changed since, or if the folder cannot be
         written.
     """
     name = str(Path(monitor).resolve()) if Path(monitor).is_dir() else str(monitor)
@@ -197,9 +197,9 @@ def export_generate(
 
 
 def _is_written_from(template: str, path: Path) -> bool:
-    """Return True if a file is this template with any values of any version, and nothing else."""
+    """Tell whether a file is this template with any values of any version, and nothing else."""
     fixed = (re.escape(text) for text, *_ in Formatter().parse(template))
     try:
         return path.is_file() and re.fullmatch(".*".join(fixed), path.read_text(encoding="utf-8")) is not None
-    except (OSError, ValueError):  # ValueError: no text in UTF-8
+    except (OSError, ValueError):  # ValueError: not UTF-8 text
         return False

@@ -188,7 +188,7 @@ class FODGenerator(AnswerGenerator[FODOutput]):
         )
 
     def _reply(self, writing: Writing, report: Report) -> RagPrompt | str | None:
-        """Return what continues an answer after which no continuation passed."""
+        """Choose what continues an answer after which no continuation passed."""
         asked = self.config.on_exhausted
         if asked == "abstain":
             return self.config.message
@@ -207,7 +207,7 @@ class FODGenerator(AnswerGenerator[FODOutput]):
 def _config_of(
     config: FODConfig | RepairConfig | None, propose: str | None, given: Mapping[str, object]
 ) -> FODConfig | RepairConfig:
-    """Return the config, or the default that ``propose`` stands for; refuse parameters that it lacks."""
+    """Choose the config, or the default that ``propose`` stands for; refuse parameters that it lacks."""
     if propose not in (None, "sample", "branch"):
         raise InputError(f"propose must be 'sample' or 'branch'; found {propose!r}")
     default = REPAIR if propose == "branch" else SEARCH

@@ -55,7 +55,7 @@ class SessionProposer(Generic[C]):
         self.sampled_tokens = 0
 
     def response_ids(self, beam: Beam) -> list[int]:
-        """Return the tokens of an answer, with the end-of-text token that ended it."""
+        """Collect the tokens of an answer, with the end-of-text token that ended it."""
         end = self._written[beam.handles[-1]].end_token if beam.handles else None
         return [*beam.token_ids, *(() if end is None else (end,))]
 
@@ -76,7 +76,7 @@ class SessionProposer(Generic[C]):
             self.sampled_tokens += stop != "end_of_text" and not (one_sentence and stop is None and row.closed)
 
     def _read_ahead(self, running: Sequence[int]) -> None:
-        """Draft the next tokens of a row that runs alone, no more than it may still have."""
+        """Draft the next tokens of a row that runs alone, at most as many as it may still have."""
         if len(running) == 1:
             left = self._plan.config.max_length - self._decoding.sequences(running[0]).shape[1]
             self._decoding.draft(self._lookup.draft(self._decoding.rows[running[0]].token_ids)[:left])
@@ -138,7 +138,7 @@ class SentenceProposer(SessionProposer[FODConfig]):
         return candidates
 
     def report(self, beam: Beam, *, stop: str, seconds: float) -> Report:
-        """Return the report of a beam of the last call, from the signals kept when its sentences were scored."""
+        """Build the report of a beam of the last call, from the signals kept when its sentences were scored."""
         written = [self._written[handle] for handle in beam.handles]
         signals = [sentence for part in written for sentence in part.signals]
         transcript = written[-1].transcript if written else Transcript("", ())

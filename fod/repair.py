@@ -141,12 +141,12 @@ def _node(
 
 
 def _is_guessed(written: Candidate, config: RepairConfig) -> bool:
-    """Return True if the model was so uncertain throughout a sentence that its runner-up tokens would help no more."""
+    """Tell whether the model was so uncertain throughout a sentence that its runner-up tokens would help no more."""
     return math.exp(written.log_prob / max(len(written.token_ids), 1)) < config.repair_from
 
 
 def is_near_repeat(text: str, other: str) -> bool:
-    """Return True if at least 90 % of the words of two sentences match in order, whatever their case."""
+    """Tell whether at least 90 % of the words of two sentences match in order, whatever their case."""
     one, two = (re.findall(r"\w+", sentence.lower()) for sentence in (text, other))
     return SequenceMatcher(None, one, two, autojunk=False).ratio() >= NEARLY
 

@@ -23,7 +23,7 @@ class VerifiedReveal:
         self._shown = 0
 
     def __call__(self, progress: Progress) -> list[SentenceEvent | RetractEvent]:
-        """Return the events of the sentences that have become certain."""
+        """Make the events of the sentences that have become certain."""
         first, *others = progress.beams
         shared = min([_common(first.sentences, beam.sentences) for beam in others], default=len(first.sentences))
         before, self._shown = self._shown, max(self._shown, shared)
@@ -38,10 +38,10 @@ class ImmediateReveal:
 
     def __init__(self) -> None:
         self._shown: tuple[SentenceScore, ...] = ()
-        self._reason: str | None = None  # why what is shown is taken back, where it was only tried
+        self._reason: str | None = None  # why the sentence shown is taken back, if it was only tried
 
     def __call__(self, progress: Progress) -> list[SentenceEvent | RetractEvent]:
-        """Return the events that turn the answer that was shown into the best one."""
+        """Make the events that turn the answer that was shown into the best one."""
         events: list[SentenceEvent | RetractEvent] = []
         tried = () if progress.tried is None else (progress.tried,)
         for beam in (*tried, best_of(progress.beams)):
@@ -62,5 +62,5 @@ def _events(beam: Beam, start: int, stop: int) -> list[SentenceEvent]:
 
 
 def _common(one: Sequence[SentenceScore], other: Sequence[SentenceScore]) -> int:
-    """Return the number of sentences that both begin with: the same objects, not only the same words."""
+    """Count the sentences that both begin with: the same objects, not only the same words."""
     return sum(1 for _ in takewhile(lambda pair: pair[0] is pair[1], zip(one, other, strict=False)))

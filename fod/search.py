@@ -158,14 +158,14 @@ def trace_of(result: SearchResult, config: FODConfig, thresholds: Thresholds) ->
 
 
 def passes(sentence: SentenceScore, threshold: float) -> bool:
-    """Return True if a sentence may stay: it claims nothing, or its score reaches the threshold."""
+    """Tell whether a sentence may stay: it claims nothing, or its score reaches the threshold."""
     if sentence.status in WITHOUT_CLAIM:
         return True
     return sentence.score is not None and sentence.score >= threshold
 
 
 def may_stay(candidate: Candidate, threshold: float) -> bool:
-    """Return True if all sentences of a candidate may stay and its wording has no fault.
+    """Tell whether all sentences of a candidate may stay and its wording has no fault.
 
     A text that broke off because no token could be chosen may not stay, even without a sentence.
     """
@@ -205,7 +205,7 @@ def _finished(beams: Sequence[Beam], config: FODConfig) -> StopReason | None:
 
 
 def best_of(beams: Sequence[Beam]) -> Beam:
-    """Return the most faithful beam; of equals, the first."""
+    """Find the most faithful beam; of equals, the first."""
     return max(beams, key=lambda b: b.faithfulness)
 
 

@@ -13,7 +13,7 @@ _FIRST_LOOK = 256
 
 
 def nucleus(scores: Tensor, *, temperature: float, top_p: float) -> tuple[Tensor, Tensor]:
-    """Return the most likely tokens that together reach ``top_p``.
+    """Find the most likely tokens that together reach ``top_p``.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ def sample_nucleus(
 def contrast_scores(
     with_context: Tensor, without_context: Tensor, *, alpha: float, plausibility: float = 0.0
 ) -> Tensor:
-    """Return the scores from whose softmax context-aware decoding samples.
+    """Compute the scores from whose softmax context-aware decoding samples.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ def contrast_scores(
 def contrasted(
     with_context: Tensor, without_context: Callable[[], Tensor], *, alpha: float, plausibility: float
 ) -> Tensor:
-    """Return :func:`contrast_scores`, asking for the logits (B, V) without the context only if they can decide.
+    """Compute :func:`contrast_scores`, asking for the logits (B, V) without the context only if they can decide.
 
     They cannot if each row has only one plausible token, as in four of five steps of the bundled model at 0.02. A
     branch that is not asked reads those tokens later, several in one pass.
@@ -107,5 +107,5 @@ def contrasted(
 
 
 def likeliest(scores: Tensor) -> Tensor:
-    """Return the likeliest token (B,) of each row."""
+    """Find the likeliest token (B,) of each row."""
     return scores.argmax(-1)

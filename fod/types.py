@@ -83,7 +83,7 @@ class Beam:
         return sum(scores) / len(scores) if scores else -1.0
 
     def extended(self, candidate: Candidate, *, failing: Collection[SentenceScore] = ()) -> Beam:
-        """Return this beam with a candidate appended, whose failing sentences are marked."""
+        """Copy this beam with a candidate appended, whose failing sentences are marked."""
         first = len(self.sentences)
         return Beam(
             self.sentences + candidate.sentences,
@@ -96,7 +96,7 @@ class Beam:
         )
 
     def hiding(self, candidate: Candidate) -> Beam:
-        """Return this beam continued after a candidate that is hidden."""
+        """Copy this beam, continued after a candidate that is hidden."""
         return replace(self, handles=(*self.handles, candidate.handle), skipped=(*self.skipped, candidate.handle))
 
 

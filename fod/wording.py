@@ -22,7 +22,7 @@ _PRONOUN = re.compile(
 
 
 def loose_pronoun(text: str, shown: str, hidden: Sequence[str], sources: Sequence[str]) -> str | None:
-    """Return the pronoun with which a sentence opens, if its noun is in a hidden sentence.
+    """Find the pronoun with which a sentence opens, if its noun is in a hidden sentence.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ def loose_pronoun(text: str, shown: str, hidden: Sequence[str], sources: Sequenc
 
 
 def altered_names(text: str, sources: Sequence[str]) -> list[str]:
-    """Return the names in a text that are nearly, but not quite, names in the sources: "Elvador" for "Salvador".
+    """Find the names in a text that are nearly, but not quite, names in the sources: "Elvador" for "Salvador".
 
     Names are capitalised words; in the sources, only those that also occur inside a sentence. A name that no source
     has, in upper or lower case, counts as altered if a few edits turn it into a name of a source: at most a third of
@@ -76,7 +76,7 @@ def altered_names(text: str, sources: Sequence[str]) -> list[str]:
 def _read(
     sources: tuple[str, ...],
 ) -> tuple[frozenset[str], frozenset[str], frozenset[str], frozenset[tuple[str, str]]]:
-    """Return the names in the sources, the long ones among them, all words in lower case, and pairs of neighbours."""
+    """Find the names in the sources, the long ones among them, all words in lower case, and pairs of neighbours."""
     names = frozenset(name for source in sources for name in _NAME.findall(source) if name[0].isupper())
     spelled = [_WORD.findall(source) for source in sources]
     known = frozenset(word.casefold() for words in spelled for word in words)
@@ -94,7 +94,7 @@ def _is_altered(word: str, name: str) -> bool:
 
 
 def _edits(one: str, other: str) -> int:
-    """Return the edit distance of two words: letters added, dropped or replaced (Levenshtein, 1966)."""
+    """Compute the edit distance of two words: letters added, dropped or replaced (Levenshtein, 1966)."""
     row = list(range(len(other) + 1))
     for count, letter in enumerate(one, 1):
         before, row[0] = row[0], count

@@ -32,7 +32,7 @@ GENERIC_BUNDLED, GENERIC_READER = f"{GENERIC}-bundled", f"{GENERIC}-reader"
 
 
 def default_layers(num_blocks: int) -> tuple[int, ...]:
-    """Return the decoder blocks to tap, from 0: the paper's 15, 16 and 17 of 32, otherwise three around the middle."""
+    """Choose the decoder blocks to tap, from 0: the paper's 15, 16 and 17 of 32, otherwise three around the middle."""
     if num_blocks == 32:
         return PAPER_LAYERS
     middle = num_blocks // 2
@@ -80,5 +80,5 @@ class MonitorConfig:
             )
 
     def for_blocks(self, num_blocks: int) -> MonitorConfig:
-        """Return this config with its layers chosen for a model of ``num_blocks`` decoder blocks."""
+        """Copy this config with its layers chosen for a model of ``num_blocks`` decoder blocks."""
         return self if self.layers is not None else replace(self, layers=default_layers(num_blocks))

@@ -98,7 +98,7 @@ def load_kit(purpose: KitPurpose, *, device: str = "cpu") -> Monitor | Verifier:
 
 
 def demo_questions() -> Sequence[DemoQuestion]:
-    """Return the questions of the demo."""
+    """Read the questions of the demo."""
     return tuple(
         DemoQuestion(entry["question"], tuple(entry["passages"]), tuple(entry["titles"]))
         for entry in json.loads((ASSETS / "demo" / "questions.json").read_text(encoding="utf-8"))

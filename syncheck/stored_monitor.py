@@ -58,7 +58,7 @@ def model_card(
     base_model: str | None = None,
     licence: str | None = None,
 ) -> str:
-    """Return the model card of a monitor, with metadata and the tables of its evaluation."""
+    """Write the model card of a monitor, with metadata and the tables of its evaluation."""
     from huggingface_hub import ModelCardData
 
     if needs_signals(monitor.config.schema) and not base_model:
@@ -100,7 +100,7 @@ def model_card(
 
 
 def _tables(evaluation: Mapping[str, Any] | str | Path) -> list[str]:
-    """Return a Markdown table for each set of an evaluation, over all sentences of the set."""
+    """Draw a Markdown table for each set of an evaluation, over all sentences of the set."""
     if isinstance(evaluation, str | Path):
         evaluation = read_object(Path(evaluation))
     if not isinstance(evaluation, Mapping):

@@ -32,7 +32,7 @@ class AbstainGenerator(AnswerGenerator[GeneratorOutput]):
         A trained monitor, with its model and tokenizer.
     threshold
         In [0, 1]; None takes the monitor's tau_1, ``"calibrated"`` the score that ``syncheck calibrate --risk`` chose,
-        with the guarantee described at :class:`fod.Thresholds`. The paper has 0.7.
+        with the guarantee described at :class:`fod.Thresholds`. The paper uses 0.7.
     message
         Text that is given instead; an empty string gives an empty answer.
 

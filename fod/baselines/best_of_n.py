@@ -112,7 +112,7 @@ class BestOfNGenerator(AnswerGenerator[BestOfNOutput]):
 
 
 def mean_score(report: Report) -> float | None:
-    """Return the mean score of an answer's sentences; None if no sentence has a score."""
+    """Average the scores of an answer's sentences; None if no sentence has a score."""
     return report.faithfulness
 
 

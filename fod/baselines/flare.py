@@ -58,7 +58,7 @@ class PassageIndex:
             raise InputError(f"expected passages with words in them; found {len(self._passages)}: {error}") from error
 
     def __call__(self, query: FLAREQuery) -> list[str]:
-        """Return the passages that best match question and query, best first; those that share no word are left out."""
+        """Find the passages that best match question and query, best first; those that share no word are left out."""
         wanted = self._vectorizer.transform([f"{query.question} {query.text}"])
         similarity = np.asarray((self._matrix @ wanted.T).todense())[:, 0]
         best = np.argsort(-similarity, kind="stable")[: self._count]
@@ -258,7 +258,7 @@ class _Answer:
 
 
 def _cut(watched: ScoredSession, sentences: int) -> Transcript:
-    """Return the text and tokens that the session wrote before one of its sentences."""
+    """Cut out the text and tokens that the session wrote before one of its sentences."""
     (judged,), (row,) = watched.answers, watched.decoding.rows
     tokens = judged.sentences[sentences - 1].token_end if sentences else 0
     spans = row.char_spans[:tokens]
@@ -273,7 +273,7 @@ _MARK = "syncheck-system-prompt"
 
 
 def builder_of(monitor: Monitor, prompt: RagPrompt) -> PromptBuilder:
-    """Return the function that builds this prompt, system prompt included, from its question and passages."""
+    """Find the function that builds this prompt, system prompt included, from its question and passages."""
     for system in (None, _system_of(monitor, prompt)):
         try:
             is_same = _built(monitor, system, prompt.question, prompt.passages) == prompt
@@ -303,7 +303,7 @@ def _built(monitor: Monitor, system: str | None, question: str, passages: Sequen
 
 
 def _system_of(monitor: Monitor, prompt: RagPrompt) -> str | None:
-    """Return the system prompt in a prompt; None if the template has no place for one."""
+    """Find the system prompt in a prompt; None if the template has no place for one."""
     try:
         marked = _built(monitor, _MARK, prompt.question, prompt.passages).with_context
     except InputError:  # the chat template takes no system prompt

@@ -172,7 +172,7 @@ _WITHOUT_MODEL = frozenset({"doctor", "report", "plan", "completion", "spans-sco
 
 
 def _kept(args: argparse.Namespace) -> str:
-    """Return what an interrupted run has stored, and how to continue it."""
+    """Say what an interrupted run has stored, and how to continue it."""
     if args.command in ("score", "generate") and args.output.endswith("/"):
         return f"; {args.output} holds the finished parts, and the same command continues after them"
     if args.command in ("score", "generate") and args.output != "-":

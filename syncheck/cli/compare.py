@@ -1,4 +1,4 @@
-"""``syncheck ablate`` and ``transfer``: quality without a signal, and on other data than that of the training."""
+"""``syncheck ablate`` and ``transfer``: quality without a signal, and on other data than that used for training."""
 
 from __future__ import annotations
 

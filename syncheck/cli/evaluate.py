@@ -291,7 +291,7 @@ def _trained_elsewhere(
 def _chosen_on(
     known: training.LabelledSet, name: training.SetName, systems: Sequence[evaluation.System], options: dict[str, Any]
 ) -> dict[str, NDArray[np.float64]]:
-    """Return thresholds chosen on the training file, by system; none, with a note, if it is too small."""
+    """Choose thresholds on the training file, by system; none, with a note, if it is too small."""
     try:
         scores = evaluation.out_of_fold_scores(*known.data, systems=systems, folds=FOLDS, same_folds=True, **options)
         return evaluation.training_thresholds(scores, known.y)
@@ -311,7 +311,7 @@ def _refuse_shared(train_on: training.LabelledSet, tested: training.LabelledSet)
 
 
 def _benchmark(name: training.SetName, *parts: training.LabelledSet) -> tuple[evaluation.System, ...]:
-    """Return the systems to compare; a single signal that a part has not measured is left out, with a note."""
+    """List the systems to compare; a single signal that a part has not measured is left out, with a note."""
     names = parts[0].measured.schema.names
     kept = []
     for system in evaluation.benchmark_systems(names):
@@ -365,7 +365,7 @@ def chosen_sets(args: argparse.Namespace) -> tuple[training.SetName, ...]:
 def table_of(
     scores: Mapping[str, NDArray[np.float64]], chosen: training.LabelledSet, args: argparse.Namespace, **options: Any
 ) -> evaluation.EvaluationTable:
-    """Return the AUROC of all sentences, by generator if one is known and, if there are several, by task."""
+    """Compute the AUROC of all sentences, by generator if one is known and, if there are several, by task."""
     tasks, generators = chosen.tasks.tolist(), chosen.generators.tolist()
     by = {"task": tasks} if len(set(tasks)) > 1 else {}
     by |= {"generator": generators} if set(generators) != {"unknown"} else {}
@@ -373,7 +373,7 @@ def table_of(
 
 
 def _runs(args: argparse.Namespace) -> tuple[int, bool]:
-    """Return the number of repeats, and True if ``--seeds`` asks for the same folds in all of them."""
+    """Read the number of repeats, and True if ``--seeds`` asks for the same folds in all of them."""
     if args.repeats is not None:
         return args.repeats, False
     if args.seeds is not None:
@@ -383,6 +383,6 @@ def _runs(args: argparse.Namespace) -> tuple[int, bool]:
 
 
 def folds_of(args: argparse.Namespace) -> dict[str, Any]:
-    """Return the folds that the options ask for, as the functions of :mod:`syncheck.evaluation` take them."""
+    """Collect the folds that the options ask for, as the functions of :mod:`syncheck.evaluation` take them."""
     repeats, same_folds = _runs(args)
     return {"folds": args.cv, "repeats": repeats, "seed": args.seed, "same_folds": same_folds}

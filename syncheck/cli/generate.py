@@ -212,7 +212,7 @@ def _work(monitor: syncheck.Monitor, args: argparse.Namespace, options: dict[str
 
 
 def _chosen_options(args: argparse.Namespace) -> dict[str, Any]:
-    """Return the decoder's options that were given, by name; refuse those of other decoders."""
+    """Collect the decoder's options that were given, by name; refuse those of other decoders."""
     given = {name: value for name in _OF if (value := getattr(args, name)) is not None}
     if foreign := [name for name in given if args.decoder not in _OF[name]]:
         of = "; ".join(f"--{name.replace('_', '-')} is for {', '.join(_OF[name])}" for name in foreign)
@@ -291,7 +291,7 @@ def _answer(record: dict[str, Any], report: Report) -> dict[str, Any]:
 
 
 def _trace(output: Any) -> dict[str, Any]:
-    """Return the trace of an answer, as far as its decoder reports one."""
+    """Build the trace of an answer, as far as its decoder reports one."""
     found: dict[str, Any] = {"sampled_tokens": output.sampled_tokens, "dropped": _brief(output.dropped)}
     if output.message is not None:
         found["message"] = output.message

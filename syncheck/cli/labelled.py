@@ -127,7 +127,7 @@ def add_plot(parser: argparse.ArgumentParser, drawn: str) -> None:
 def chosen_responses(
     args: argparse.Namespace, path: Path, *, aligner: Callable[[], aligners.Aligner | None], output: Path | None = None
 ) -> list[labelling.LabelledResponse]:
-    """Return the labelled responses at a path that the options select.
+    """Read the labelled responses at a path that the options select.
 
     ``aligner`` returns the one that will measure them, which must not be the judge that labels them. Labels by a
     propositioner or a judge are stored next to ``output``, if there is one, as they are made.
@@ -166,7 +166,7 @@ def _selection(args: argparse.Namespace) -> labelling.Selection:
 
 
 def measuring_monitor(args: argparse.Namespace, paths: Sequence[Path]) -> syncheck.Monitor | syncheck.Verifier | None:
-    """Return the monitor that the options name; None, without loading a model, if all paths are files of features."""
+    """Load the monitor that the options name; None, without loading a model, if all paths are files of features."""
     if not all(path.suffix == ".parquet" for path in paths):
         return monitor_to_measure(args)
     # The default of each is one of these.
@@ -248,7 +248,7 @@ def _same_options(args: argparse.Namespace, measured: training.MeasuredSentences
 
 
 def _options_of(measured: training.MeasuredSentences) -> str | None:
-    """Return the options for the schema and segmentation of measured sentences; None if no options ask for them."""
+    """Name the options for the schema and segmentation of measured sentences; None if no options ask for them."""
     cut = measured.segmenter
     if cut.abbreviations not in ((), ENGLISH_ABBREVIATIONS) or cut.max_tokens != MAX_SENTENCE_TOKENS:
         return None
@@ -277,7 +277,7 @@ def refuse_idle(given: Mapping[str, bool], reason: str) -> None:
 
 
 def panels_of(name: str, table: EvaluationTable) -> list[IntervalPanel]:
-    """Return one panel of AUROC for each subset of a table; ``name`` is the name of the set."""
+    """Make one panel of AUROC for each subset of a table; ``name`` is the name of the set."""
     panels = []
     for subset, grouped in groupby(table.rows, key=lambda row: row.subset):
         columns = zip(*((row.system, row.auroc, row.low, row.high) for row in grouped), strict=True)
@@ -288,7 +288,7 @@ def panels_of(name: str, table: EvaluationTable) -> list[IntervalPanel]:
 def _kept_labels(
     args: argparse.Namespace, data: Path, output: Path, *, aligner: Callable[[], aligners.Aligner | None]
 ) -> list[labelling.LabelledResponse]:
-    """Return the labelled responses of a file; labels of an earlier run are read from a file next to ``output``.
+    """Label the responses of a file; labels of an earlier run are read from a file next to ``output``.
 
     Each record is stored there as it is labelled. The name of that file identifies the options, the version, the name
     of the data and the aligner that measures, which must not be the judge; its lines identify the passages and outputs

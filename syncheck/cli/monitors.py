@@ -70,10 +70,10 @@ def check_device(name: str) -> None:
 
 
 def scoring_monitor(args: argparse.Namespace, purpose: KitPurpose) -> syncheck.Monitor | syncheck.Verifier:
-    """Return what scores for ``score``, ``label``, ``generate`` and the servers.
+    """Load what scores for ``score``, ``label``, ``generate`` and the servers.
 
-    It is the monitor or verifier named by ``--monitor``, or the kit's. For another model it reads text as ``generic``,
-    or with ``--aligner`` by this aligner alone.
+    It is the monitor or verifier named by ``--monitor``, or the kit's. For another model, it reads text as ``generic``
+    does, or with ``--aligner`` by this aligner alone.
     """
     alone = _features_asked(args) and args.aligner != "none"
     alone &= all(getattr(args, name, None) is None for name in ("lid_reference", "schema"))
@@ -95,7 +95,7 @@ def scoring_monitor(args: argparse.Namespace, purpose: KitPurpose) -> syncheck.M
 
 
 def monitor_with_model(args: argparse.Namespace, purpose: KitPurpose) -> syncheck.Monitor:
-    """Return the monitor of a command that runs its language model; otherwise as :func:`scoring_monitor`."""
+    """Load the monitor of a command that runs its language model; otherwise as :func:`scoring_monitor`."""
     scorer = scoring_monitor(args, purpose)
     if isinstance(scorer, syncheck.Verifier):
         model, tokenizer = models_of(args)
@@ -120,7 +120,7 @@ def models_of(args: argparse.Namespace) -> tuple[PreTrainedModel, PreTrainedToke
 
 
 def monitor_to_measure(args: argparse.Namespace) -> syncheck.Monitor | syncheck.Verifier:
-    """Return what measures features: a monitor or verifier without an aggregator, or the one in ``--monitor``."""
+    """Load what measures features: a monitor or verifier without an aggregator, or the one in ``--monitor``."""
     if getattr(args, "monitor", None) is not None:
         return _trained(args, "generic")
     schema = getattr(args, "schema", None) or DEFAULT_SCHEMA
@@ -198,7 +198,7 @@ def aligner_for(args: argparse.Namespace) -> aligners.Aligner | None:
 
 
 def sentence_options(args: argparse.Namespace) -> dict[str, Any]:
-    """Return the options for sentences that are given, as keywords of :class:`SegmenterConfig`."""
+    """Collect the options for sentences that are given, as keywords of :class:`SegmenterConfig`."""
     options: dict[str, Any] = {
         "abbreviations": {"english": ENGLISH_ABBREVIATIONS, "none": (), None: None}[args.abbreviations],
         "line_breaks": args.line_breaks,

@@ -20,7 +20,7 @@ _Number = TypeVar("_Number", int, float)
 def number(
     kind: Callable[[str], _Number], accepts: Callable[[_Number], bool], expected: str
 ) -> Callable[[str], _Number]:
-    """Return a parser of numbers that refuses others with a message of what was expected."""
+    """Make a parser of numbers that refuses others with a message of what was expected."""
 
     def read(text: str) -> _Number:
         with suppress(ValueError):
@@ -129,7 +129,7 @@ def add_aligner(parser: argparse.ArgumentParser, default: str) -> None:
 
 
 def aligner_options(args: argparse.Namespace) -> dict[str, Any]:
-    """Return the ``--aligner-*`` options as keywords of ``load_aligner``; None for those not given."""
+    """Collect the ``--aligner-*`` options as keywords of ``load_aligner``; None for those not given."""
     return {name: getattr(args, f"aligner_{name}") for name in ("backbone", "mode", "overflow", "entailment")}
 
 

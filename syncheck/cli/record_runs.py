@@ -91,7 +91,7 @@ class Summary:
 
 
 def _rounded(threshold: float) -> str:
-    """Return a threshold with three digits; with more where it would be 1 otherwise."""
+    """Round a threshold to three digits; to more where it would be 1 otherwise."""
     shown = f"{threshold:.3g}"
     return f"{threshold:g}" if float(shown) == 1 else shown
 
@@ -105,7 +105,7 @@ def _short(text: str) -> str:
 
 
 def _compact(row: JsonDict, stream: IO[str]) -> str:
-    """Return an answer on one line, separated by tabs: id, lowest score, sentences, and the text of the lowest."""
+    """Write an answer on one line, separated by tabs: id, lowest score, sentences, and the text of the lowest."""
     if "error" in row:
         return printable(f"{_name(row)}\terror\t0\t{_short(str(row['error']))}")
     scored = [(s["score"], s["text"]) for s in row["sentences"] if s["score"] is not None]
@@ -115,7 +115,7 @@ def _compact(row: JsonDict, stream: IO[str]) -> str:
 
 
 def _human(row: JsonDict, stream: IO[str]) -> str:
-    """Return an answer as a block, each sentence with score and verdict, in colour if the stream is a terminal."""
+    """Write an answer as a block, each sentence with score and verdict, in colour if the stream is a terminal."""
     if "error" in row:
         return printable(f"{_name(row)}\n  error  {row['error']}\n")
     answer = answer_of(row)
@@ -168,7 +168,7 @@ def plan_options(parser: argparse.ArgumentParser) -> None:
 
 
 def facts_of_run(args: argparse.Namespace, monitor: syncheck.Monitor | syncheck.Verifier) -> dict[str, str]:
-    """Return everything, besides the record, that determines a line of output, by name.
+    """Collect everything, besides the record, that determines a line of output, by name.
 
     Files are identified by their contents, not their paths; the model and its aligner by their weights.
     """
@@ -185,7 +185,7 @@ def facts_of_run(args: argparse.Namespace, monitor: syncheck.Monitor | syncheck.
 
 
 def _content(place: Path) -> str:
-    """Return a digest of a file, or of the files in a folder with their names."""
+    """Compute a digest of a file, or of the files in a folder with their names."""
     digest = hashlib.sha256()
     for file in [place] if place.is_file() else sorted(path for path in place.rglob("*") if path.is_file()):
         digest.update(f"{file.relative_to(place)}\n{file.stat().st_size}\n".encode())
@@ -195,7 +195,7 @@ def _content(place: Path) -> str:
 
 
 def is_store(output: str) -> bool:
-    """Return True if an output is a folder: an existing one, or a name that ends with a slash."""
+    """Tell whether an output is a folder: an existing one, or a name that ends with a slash."""
     return output.endswith(("/", os.sep)) or Path(output).is_dir()
 
 
@@ -281,7 +281,7 @@ def _into_store(
 
 
 def engine_of(args: argparse.Namespace) -> Engine:
-    """Return the engine that ``--engine`` and ``--workers`` name."""
+    """Choose the engine that ``--engine`` and ``--workers`` name."""
     if args.engine != "ray":
         if args.workers is not None:
             raise InputError("--workers needs --engine ray; add that, or leave --workers out")
@@ -322,7 +322,7 @@ def plan(args: argparse.Namespace) -> int:
 
 
 def _hours(hours: float) -> str:
-    """Return hours with two decimals, or with two digits where they would say nothing."""
+    """Format hours with two decimals, or with two digits where decimals would show nothing."""
     return f"{hours:,.2f}" if hours >= 0.1 else f"{hours:.2g}"
 
 

@@ -79,7 +79,7 @@ def report(args: argparse.Namespace) -> int:
 
 
 def label_curves(scores: NDArray[np.float64], labels: NDArray[np.int64]) -> LabelCurves:
-    """Return the agreement of scores (N,) with labels (N,), 1 faithful and 0 unfaithful, which must both occur."""
+    """Compute the agreement of scores (N,) with labels (N,), 1 faithful and 0 unfaithful, which must both occur."""
     from syncheck.evaluation.metrics import auroc, reliability_bins
 
     order = np.argsort(-scores, kind="stable")
@@ -102,7 +102,7 @@ def _thinned(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
 
 
 def _records(source: str) -> tuple[dict[str, LabelledResponse], list[RefusedRecord]]:
-    """Return the records that were scored, by id, and those that cannot be used."""
+    """Read the records that were scored, by id, and those that cannot be used."""
     records: dict[str, LabelledResponse] = {}
     unread: list[RefusedRecord] = []
     for line in corpus_lines(source):
@@ -155,7 +155,7 @@ def _lines(source: str) -> Iterator[tuple[str, int, bytes]]:
 
 
 def _labels(answer: ScoredAnswer, record: LabelledResponse) -> tuple[bool | None, ...]:
-    """Return the label of each sentence that the record has; it may be that of another response to the question."""
+    """Find the label of each sentence that the record has; it may be that of another response to the question."""
     if record.spans is None and record.sentences is None:
         return ()
     return tuple(

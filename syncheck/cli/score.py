@@ -101,7 +101,7 @@ def _worker(args: argparse.Namespace) -> corpus.RecordScorer:
 def _scorer(
     args: argparse.Namespace, monitor: syncheck.Monitor | syncheck.Verifier, cases: list[Case]
 ) -> corpus.RecordScorer:
-    """Return the scorer of records that the options ask for; it adds those of a page to ``cases``."""
+    """Build the scorer of records that the options ask for; it adds those of a page to ``cases``."""
     from syncheck.corpus.scoring import score_row
 
     opener, replay = _opener(args, monitor)
@@ -145,7 +145,7 @@ def _check(args: argparse.Namespace) -> None:
 def _opener(
     args: argparse.Namespace, monitor: syncheck.Monitor | syncheck.Verifier
 ) -> tuple[spans.SpanRegressor | None, spans.TokenReplay | None]:
-    """Return the detector of wrong characters, and the source of the monitored model's signals if it reads any."""
+    """Make the detector of wrong characters, and name the source of the monitored model's signals if it reads any."""
     if args.spans is None:
         return None, None
 
@@ -204,7 +204,7 @@ class _Gate:
         return f"{missed}{found}{remedy}"
 
     def unchecked(self, *, allow_unscored: bool) -> str | None:
-        """Describe the sentences that were let pass without a score; None if there are none."""
+        """Describe the sentences that passed without a score; None if there are none."""
         let_pass = {f"with status {status}": count for status, count in self.without_claim.items()}
         if allow_unscored:
             let_pass |= {what: count for (noun, what), count in self.unscored.items() if noun == "sentence"}

@@ -144,7 +144,7 @@ def serve(args: argparse.Namespace) -> int:
 
 
 def _decoders(monitor: syncheck.Monitor) -> dict[str, Decoder]:
-    """Return the decoders by name, those of fod with their defaults."""
+    """Build the decoders by name, those of fod with their defaults."""
     found: dict[str, Decoder] = {"greedy": partial(_plain, monitor, False), "sample": partial(_plain, monitor, True)}
     return found | {name: partial(_by_fod, name, decoder(monitor, name, {})) for name in DECODERS if name in _OF_FOD}
 
@@ -200,7 +200,7 @@ def _serve(source: AnswerSource, args: argparse.Namespace) -> int:
 
 
 def _listening(host: str, port: int) -> socket.socket:
-    """Return a socket that listens; an address that is not available raises InputError."""
+    """Open a socket that listens; an address that is not available raises InputError."""
     if port > 65_535:
         raise InputError(f"--port must be at most 65535; found {port}")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
@@ -211,7 +211,7 @@ def _listening(host: str, port: int) -> socket.socket:
 
 
 def _key(file: str | None, variable: str) -> str | None:
-    """Return the key in a file or an environment variable; other users could see the value of an option."""
+    """Read the key in a file or an environment variable; other users could see the value of an option."""
     if file is None:
         key = os.environ.get(variable)
         return stripped_key(key, f"${variable}") if key else None

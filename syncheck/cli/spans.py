@@ -171,7 +171,7 @@ def score(args: argparse.Namespace) -> int:
 
 
 def unread(item: SpanItem, replay: spans.TokenReplay | None) -> dict[str, Any]:
-    """Return the fields of an item's record that name the texts which the language model did not read, if any."""
+    """Collect the fields of an item's record that name the texts which the language model did not read, if any."""
     if replay is None:
         return {}
     if not replay.fits(item):  # word risks and hallurag continue without it; refind has refused the item
@@ -181,7 +181,7 @@ def unread(item: SpanItem, replay: spans.TokenReplay | None) -> dict[str, Any]:
 
 
 def _files(source: str, target: str) -> list[tuple[str, str]]:
-    """Return the pairs of files to read and write: one, or one for each file of a folder."""
+    """Pair the files to read and write: one pair, or one for each file of a folder."""
     if source == "-" or not Path(source).is_dir():
         return [(source, target)]
     if target == "-" or Path(target).is_file():
@@ -204,7 +204,7 @@ def _read(values: dict[str, Any]) -> SpanItem:
 
 
 def _replay(args: argparse.Namespace) -> spans.TokenReplay | None:
-    """Return the replay of responses with a language model; None for a method that needs none."""
+    """Build the replay of responses with a language model; None for a method that needs none."""
     if args.method not in ("refind", "hallurag") and not (
         args.method == "mikani" and spans.reads_signals(args.span_model)
     ):
@@ -282,7 +282,7 @@ def _asked_model(args: argparse.Namespace) -> aligners.TextGenerator | None:
 
 
 def word_sources(args: argparse.Namespace, measure: spans.Measure | None) -> tuple[spans.WordSource, ...]:
-    """Return the word sources that the options name: signals, a classifier, a tagger, an instruct model."""
+    """Build the word sources that the options name: signals, a classifier, a tagger, an instruct model."""
     found: list[spans.WordSource] = [] if measure is None else [spans.SignalSource(measure)]
     if args.classifier is not None:
         found.append(spans.ClassifierSource(_classifier(args, args.classifier)))
@@ -307,7 +307,7 @@ def _tags(names: list[str]) -> spans.TagSource:
 
 
 def _retriever(args: argparse.Namespace) -> spans.ChunkRetriever | None:
-    """Return the retriever from the texts of ``--passages``; None without it."""
+    """Build the retriever from the texts of ``--passages``; None without it."""
     if args.passages is None:
         if args.reranker is not None or args.reranker_prefix:
             raise InputError("--reranker ranks texts from --passages PATH; pass that too")
@@ -318,7 +318,7 @@ def _retriever(args: argparse.Namespace) -> spans.ChunkRetriever | None:
 
 
 def _reranker(args: argparse.Namespace) -> spans.CheckpointEncoder | None:
-    """Return the encoder that ``--reranker`` names, or else the default one if it is in the cache; print which."""
+    """Load the encoder that ``--reranker`` names, or else the default one if it is in the cache; print which."""
     if args.reranker == "none":
         return None
     if args.reranker is not None:

@@ -30,14 +30,14 @@ class Part:
 
 
 Engine = Callable[[Iterator[Part], Callable[[], Worker]], Iterator[tuple[int, "pa.Table"]]]
-"""Function of parts and of a function that builds a worker; yields number and table of each part once it is done, in
+"""Function of parts and of a function that builds a worker; yields number and table of each completed part, in
 any order."""
 
 
 def run_locally(parts: Iterator[Part], make_worker: Callable[[], Worker]) -> Iterator[tuple[int, pa.Table]]:
     """Answer parts one after the other in this process; an :data:`~syncheck.corpus.engines.Engine`.
 
-    Yields number and table of each part.
+    It yields number and table of each part.
     """
     worker: Worker | None = None
     for part in parts:

@@ -73,7 +73,7 @@ def run_on_ray(
     if not references:
         return
     corpus = data.from_arrow_refs(references)
-    corpus.context.enable_progress_bars = False  # there is one of all records
+    corpus.context.enable_progress_bars = False  # one bar shows all records
     corpus.context.max_errored_blocks = -1  # the others are answered
     answered = corpus.map_batches(
         _Parts,
@@ -157,7 +157,7 @@ class _Attempts:
         self._made: Counter[int] = Counter()
 
     def add(self, number: int) -> int:
-        """Return how often a part was begun, including this time."""
+        """Count how often a part was begun, including this time."""
         self._made[number] += 1
         return self._made[number]
 
@@ -224,7 +224,7 @@ def _whole(tables: Iterator[pa.Table], left: dict[int, int]) -> Iterator[tuple[i
 
 
 def _ray() -> tuple[Any, Any]:
-    """Return Ray and its module of datasets."""
+    """Import Ray and its module of datasets."""
     with MissingExtraError.unless("ray", "scale"):
         import ray
         import ray.data as data

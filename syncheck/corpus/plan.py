@@ -144,7 +144,7 @@ def estimate(
 
 
 def _slower(rates: Sequence[Rate], alone: Sequence[Rate]) -> dict[float, float]:
-    """Return, by number of workers, the factor by which one of them is slower than a single worker."""
+    """Compute, by number of workers, the factor by which one of them is slower than a single worker."""
     lengths = {(rate.context_tokens, rate.answer_tokens): rate.seconds for rate in alone}
     found: dict[float, list[float]] = {}
     for rate in rates:
@@ -155,7 +155,7 @@ def _slower(rates: Sequence[Rate], alone: Sequence[Rate]) -> dict[float, float]:
 
 
 def _at(rates: Sequence[Rate], name: str, context: float, answer: float) -> tuple[float, bool]:
-    """Return a value at given lengths of context and answer, and True if it is extrapolated."""
+    """Interpolate a value at given lengths of context and answer, and tell whether it is extrapolated."""
     rows: dict[float, tuple[float, bool]] = {}
     for length in {rate.answer_tokens for rate in rates}:
         points: dict[float, float] = {r.context_tokens: getattr(r, name) for r in rates if r.answer_tokens == length}
@@ -165,7 +165,7 @@ def _at(rates: Sequence[Rate], name: str, context: float, answer: float) -> tupl
 
 
 def _along(points: Mapping[float, float], x: float) -> tuple[float, bool]:
-    """Return the value at ``x`` on the line through its neighbours, and True if ``x`` is outside the points."""
+    """Interpolate at ``x`` on the line through its neighbours, and tell whether ``x`` is outside the points."""
     xs = sorted(points)
     outside = not xs[0] <= x <= xs[-1]
     if len(xs) == 1:

@@ -36,7 +36,7 @@ class Line:
     """The record as JSON; it may be invalid."""
 
     def digest(self, run: str) -> str:
-        """Return a digest of the record, including its id, and the options of a run."""
+        """Compute a digest of the record, including its id, and the options of a run."""
         return hashlib.sha256(run.encode() + b"\n" + self.content).hexdigest()[:32]
 
 
@@ -70,7 +70,7 @@ def corpus_lines(source: str) -> Iterator[Line]:
 
 
 def count_lines(source: str) -> int | None:
-    """Return the number of records in a corpus; None if that would take reading all of it."""
+    """Count the records in a corpus; None if that would take reading all of it."""
     if source == "-" or not Path(source).exists() or Path(source).is_fifo():
         return None
     total = 0
@@ -85,12 +85,12 @@ def count_lines(source: str) -> int | None:
 
 
 def row_content(row: JsonDict) -> bytes:
-    """Return a row of a table as JSON; values that JSON cannot represent become text."""
+    """Write a row of a table as JSON; values that JSON cannot represent become text."""
     return json.dumps(row, ensure_ascii=False, default=str).encode("utf-8", "surrogatepass")
 
 
 def answer(line: Line, work: Work) -> JsonDict:
-    """Return the row of a line: the result of ``work``, or ``{"id", "line", "error"}`` if it failed.
+    """Make the row of a line: the result of ``work``, or ``{"id", "line", "error"}`` if it failed.
 
     Any error counts as a failure, and so does a row that JSON cannot represent.
     """
@@ -99,7 +99,7 @@ def answer(line: Line, work: Work) -> JsonDict:
         record = parsed_record(line.content, line.source, line.number)
         row = work(record)
         json.dumps(row, allow_nan=False)
-    except Exception as error:  # whatever one record does to a model or a template, the others are answered
+    except Exception as error:  # whatever one record does to a model or a template, the others are still answered
         if not isinstance(error, SyncheckError):
             logger.debug("%s:%d", line.source, line.number, exc_info=True)
         return {"id": record.get("id"), "line": line.number, "error": describe_failure(error)}
@@ -107,7 +107,7 @@ def answer(line: Line, work: Work) -> JsonDict:
 
 
 def answer_one_by_one(work: Work) -> Worker:
-    """Return a worker that answers one record after the other."""
+    """Make a worker that answers one record after the other."""
     return lambda lines: [answer(line, work) for line in lines]
 
 
@@ -128,7 +128,7 @@ def _files(source: str) -> list[str]:
 @contextmanager
 def _bytes_of(name: str) -> Iterator[Iterable[bytes]]:
     if name == "-":
-        # A replacement of standard input in a notebook or a test may have text alone.
+        # A replacement of standard input in a notebook or a test may only have text.
         yield getattr(sys.stdin, "buffer", None) or (line.encode("utf-8", "surrogatepass") for line in sys.stdin)
         return
     try:

@@ -25,12 +25,12 @@ _SENTENCE_FIELDS = tuple(
 
 
 def sentence_dicts(report: Report) -> list[JsonDict]:
-    """Return the sentences of a report with the fields that the command line writes."""
+    """List the sentences of a report with the fields that the command line writes."""
     return [{name: s[name] for name in _SENTENCE_FIELDS} for s in report.to_dict()["sentences"]]
 
 
 def score_row(record: JsonDict, report: Report) -> JsonDict:
-    """Return the row of a scored record."""
+    """Make the row of a scored record."""
     row = {"id": record.get("id"), "monitor": report.monitor, "sentences": sentence_dicts(report)}
     return row | ({"after_end": report.after_end} if report.after_end else {})
 
@@ -120,12 +120,12 @@ class RecordScorer:
         self._batch_tokens = batch_tokens
 
     def __call__(self, lines: Sequence[Line]) -> list[JsonDict]:
-        """Return the row of each line, in order."""
+        """Score each line and make its row, in order."""
         reports = {} if self._batch_tokens is None else dict(self._replayed(lines, self._batch_tokens))
         return [answer(line, partial(self.one, report=reports.get(place))) for place, line in enumerate(lines)]
 
     def one(self, record: JsonDict, report: Report | None = None) -> JsonDict:
-        """Return the row of a record, which is scored now unless its report is given."""
+        """Make the row of a record, which is scored now unless its report is given."""
         if report is None:
             report = self._report(record)
         return self._row(record, report)
@@ -139,7 +139,7 @@ class RecordScorer:
         return self.monitor.score(prompt_for(self.monitor, record), signals=self._signals, **given)
 
     def _response(self, record: JsonDict) -> dict[str, Any]:
-        """Return the response of a record as keyword arguments of :meth:`syncheck.Monitor.score`."""
+        """Read the response of a record as keyword arguments of :meth:`syncheck.Monitor.score`."""
         ids = field(record, "response_token_ids", list, default=None)
         if self._given:
             sentences = field(record, "sentences", list)

@@ -35,8 +35,8 @@ class Store:
     A part is written to a temporary file, flushed to the disk and renamed, so that a kill costs only unfinished parts.
     Its name has a checksum of it and of its run. Opening a store checks every part: one that is damaged, or repeats a
     record of another, is put aside, and its records count as missing again. ``_run.json`` has the facts that determine
-    the rows. ``_manifest.json`` lists the keys in each part for other readers; which records are there, the parts
-    alone say.
+    the rows. ``_manifest.json`` lists the keys in each part for other readers; only the parts themselves decide which
+    records are there.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ class Store:
         return key in self._keys
 
     def key(self, line: Line) -> str:
-        """Return the key of a record under the facts of this store."""
+        """Compute the key of a record under the facts of this store."""
         return line.digest(self.run)
 
     def add(self, number: int, table: pa.Table) -> None:
@@ -144,14 +144,14 @@ class Store:
         aside = path.with_name(f"{_DAMAGED}{path.name}")
         try:
             path.replace(aside)
-        except FileNotFoundError:  # another process was first
+        except FileNotFoundError:  # another process removed it first
             return
         except OSError as reason:
             raise InputError(f"cannot rename {str(path)!r}, which is damaged: {reason.strerror}") from error
         logger.warning("%s; put aside as %s, and its records are answered again", error, aside.name)
 
     def _listed(self) -> set[str]:
-        """Return the keys that the manifest lists, which may be of any age and hand."""
+        """Read the keys that the manifest lists, which may be out of date or written by something else."""
         try:
             parts = read_object(self.folder / _MANIFEST)["parts"]
             return {key for part in parts.values() for key in part["keys"]}
@@ -160,7 +160,7 @@ class Store:
 
 
 def is_stored(folder: str | Path) -> bool:
-    """Return True if a folder is a store."""
+    """Tell whether a folder is a store."""
     return (Path(folder) / _RUN).is_file()
 
 
@@ -185,7 +185,7 @@ def stored_rows(folder: str | Path) -> Iterator[JsonDict]:
 
 
 def table_of(lines: Sequence[Line], rows: Sequence[JsonDict], keys: Sequence[str]) -> pa.Table:
-    """Return rows as the table of a part."""
+    """Convert rows to the table of a part."""
     import pyarrow as pa
 
     columns = {
@@ -214,7 +214,7 @@ def _run_of(noted: Mapping[str, Any]) -> str:
 
 
 def _checksum(run: str, content: bytes) -> str:
-    """Return the first digits of a digest of a part and of the run that it belongs to."""
+    """Compute the first digits of a digest of a part and of the run that it belongs to."""
     return hashlib.sha256(run.encode() + content).hexdigest()[:16]
 
 
@@ -227,7 +227,7 @@ def _written(table: pa.Table) -> bytes:
 
 
 def _read(path: Path, run: str, *columns: str) -> list[list[str]]:
-    """Return columns of a part of a run; it must have the checksum of its name."""
+    """Read columns of a part of a run; it must have the checksum of its name."""
     import pyarrow as pa
 
     try:

@@ -99,7 +99,7 @@ class BatchWatch(Scoped):
         return tuple(tuple(answer.sentences) for answer in self._watched.answers)
 
     def stop_below(self, threshold: float) -> StoppingCriteriaList:
-        """Return the stopping criterion that ends a row once one of its sentences scores below a threshold.
+        """Make the stopping criterion that ends a row once one of its sentences scores below a threshold.
 
         Pass it to ``generate(stopping_criteria=...)``, or call it in a loop of your own: given the ids, it returns (B,)
         bool, True for rows that are over. A sentence is scored once the next one has begun, so the ids continue for a
@@ -122,7 +122,7 @@ class BatchWatch(Scoped):
         return StoppingCriteriaList([_FallsBelow(self, threshold)])
 
     def check_sequence(self, input_ids: Tensor) -> None:
-        """Refuse, with an InputError, ids that the model was not fed: of another prompt, or moved between rows."""
+        """Refuse, with an InputError, ids that were not fed to the model: of another prompt, or moved between rows."""
         if input_ids.tolist() != self._seen:
             raise InputError(
                 "the ids in the loop are not those that the watched model was fed; generate from prompt.inputs() of "
@@ -208,7 +208,7 @@ class BatchWatch(Scoped):
         return self._own_ends if self._stops.end_tokens is None else self._stops.end_tokens
 
     def _end_of(self, row: int, ids: Sequence[int]) -> tuple[int, StopReason]:
-        """Return up to which column the final ids have text, and why the text ends there."""
+        """Find the column up to which the final ids have text, and why the text ends there."""
         over, limit = self._stops.over[row], self._stops.limit
         for column in range(self._width, len(ids) if over is None else min(over, len(ids))):
             if ids[column] in self._end_tokens:
@@ -280,7 +280,7 @@ class BatchWatch(Scoped):
             layer.clear()
 
     def _past(self, cache: Any, width: int) -> int:  # noqa: ANN401 - any cache of transformers
-        """Return the number of columns that the loop has fed before and does not feed again."""
+        """Count the columns that the loop has fed before and does not feed again."""
         if cache is None:
             return 0
         if isinstance(cache, QuantizedCache):

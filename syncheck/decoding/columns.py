@@ -75,7 +75,7 @@ class Columns:
         self.contrast += logits.unbind(1)
 
     def unread(self, stop: int) -> Tensor:
-        """Return the ids (B, n) before ``stop`` that the branch without the context has not read."""
+        """Cut the ids (B, n) before ``stop`` that the branch without the context has not read."""
         return torch.stack(self.ids[self.contrasted : stop], dim=1)
 
     @property
@@ -93,7 +93,7 @@ class Columns:
         del self._draft[:1]
 
     def contradicts(self, token_ids: Sequence[int]) -> bool:
-        """Return True if the next ids, one for each row, are not what was drafted."""
+        """Tell whether the next ids, one for each row, differ from what was drafted."""
         return bool(self._draft) and token_ids[self._drafted_row] != self._draft[0]
 
     def forget_draft(self) -> None:
@@ -105,7 +105,7 @@ class Columns:
             del layer[self._fed :]
 
     def run(self, row: int, start: int, stop: int, *, first: int, with_contrast: bool) -> TokenRun:
-        """Return columns ``start`` to ``stop`` of one row, at least one; ``first`` is the first token's position."""
+        """Cut columns ``start`` to ``stop`` of one row, at least one; ``first`` is the first token's position."""
         head = self.head(row, stop, start=start)
         return TokenRun(
             ids=torch.stack(head.ids),
@@ -116,7 +116,7 @@ class Columns:
         )
 
     def head(self, row: int, stop: int, *, start: int | None = None) -> Head:
-        """Return a row's values from column ``start`` (None: from its head) to ``stop``, without copying."""
+        """Cut a row's values from column ``start`` (None: from its head) to ``stop``, without copying."""
         known = self._heads[row] if self._heads else None
         first = start if start is not None else -len(known or ())
 
@@ -132,7 +132,7 @@ class Columns:
         )
 
     def after(self, row: int, stop: int) -> tuple[Tensor, Tensor | None]:
-        """Return the logits (V,) of the token after the columns before ``stop``, with and without the context."""
+        """Look up the logits (V,) of the token after the columns before ``stop``, with and without the context."""
         if stop >= 0:
             return self.logits[stop][row], self.contrast[stop][row] if self.contrast else None
         assert self._heads is not None

@@ -60,9 +60,9 @@ class GenerationSetup:
         return torch.multinomial(scores.softmax(-1), 1, generator=generator)[:, 0]
 
     def choosable(self, scores: Tensor, logits: Tensor) -> tuple[Tensor, list[bool]]:
-        """Return scores (B, V) from which every row can choose a token, and for each row whether it is lost.
+        """Make scores (B, V) from which every row can choose a token, and tell for each row whether it is lost.
 
-        A row is lost, and has to end, if its scores, which the processors made of the raw ``logits`` (B, V), hold NaN
+        A row is lost, and has to end, if its scores, which the processors made from the raw ``logits`` (B, V), have NaN
         or +inf, or exclude every token as the logits do. It is left one token that does not end the text, so that the
         token belongs to a sentence, which gets no score.
         """
@@ -83,7 +83,7 @@ def generation_setup(
     stopping_criteria: StoppingCriteriaList,
     streamer: BaseStreamer | None,
 ) -> GenerationSetup:
-    """Return a setup from the arguments with which ``generate`` calls a ``custom_generate`` callable.
+    """Build a setup from the arguments with which ``generate`` calls a ``custom_generate`` callable.
 
     Raises
     ------
@@ -105,14 +105,14 @@ def generation_setup(
 
 
 def after_end(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, token_ids: Sequence[int]) -> str:
-    """Return the text of tokens behind an end-of-text token, without the padding that generation puts there."""
+    """Decode the tokens after an end-of-text token, without the padding that generation puts there."""
     padding = model.generation_config.pad_token_id
     written = [token for token in token_ids if token != padding]
     return str(tokenizer.decode(written, skip_special_tokens=True)).strip() if written else ""
 
 
 def end_tokens_of(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> frozenset[int]:
-    """Return the ids of the tokens that end a response, from the model's generation config and the tokenizer."""
+    """Collect the ids of the tokens that end a response, from the model's generation config and the tokenizer."""
     own = tokenizer.eos_token_id
     return frozenset((*_configured_ends(model.generation_config), *(() if own is None else (int(own),))))
 
@@ -140,7 +140,7 @@ def prepare_generation(
     stop_strings: str | list[str] | None = None,
     **kwargs: Any,  # noqa: ANN401
 ) -> GenerationSetup:
-    """Return a setup from keyword arguments, which ``model.generate`` turns into processors, criteria and a config.
+    """Build a setup from keyword arguments, which ``model.generate`` turns into processors, criteria and a config.
 
     Parameters
     ----------
@@ -243,7 +243,7 @@ _SEEDS = range(-(2**63), 2**64)
 
 
 def seeded_generator(model: PreTrainedModel, seed: int) -> torch.Generator:
-    """Return a source of randomness on the model's device.
+    """Make a source of randomness on the model's device.
 
     Raises
     ------

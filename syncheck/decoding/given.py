@@ -115,6 +115,6 @@ class GivenSession(Session):
 
 
 def _tokens_at_once(logits: Tensor) -> int:
-    """Return how many tokens a replay feeds at once, from the size of one token's logits (B, V)."""
+    """Compute how many tokens a replay feeds at once, from the size of one token's logits (B, V)."""
     fitting = REPLAYED_BYTES // (logits.numel() * logits.element_size())
     return min(max(fitting, FEWEST_REPLAYED), MOST_REPLAYED)

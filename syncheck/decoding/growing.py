@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 _OVERLAP = 16
-"""Number of tokens that are made again when more text is tokenised, so that the tokenizer sees what came before."""
+"""Number of tokens that are made again when more text is tokenised, so that the tokenizer sees the text before it."""
 _SAME = 4
 """Number of these tokens, at the end, that must come out as before."""
 _UNREAD = 512
@@ -118,7 +118,7 @@ class GrowingResponse:
         return closed + self._segmenter.finish(self.text[len(self._segmenter.text) :])
 
     def _certain(self) -> int:
-        """Return the end of the text whose tokens are certain."""
+        """Find the end of the text whose tokens are certain."""
         begin = max(self._read, len(self.text) - 8 * _LONG_WORD)
         places = [match.start() for match in _CERTAIN.finditer(self.text, begin)]
         return max([*places[-1:], len(self.text) - _LONG_WORD, self._read])
@@ -156,7 +156,7 @@ class GrowingResponse:
         return spans
 
     def _unread(self) -> tuple[list[int], list[tuple[int, int]]]:
-        """Return the tokens after those that are known, and where they lie."""
+        """Tokenise the text after the known tokens, and locate its tokens."""
         if self._skipped is None:
             self._skipped = self._tokens.skipped(self.text)
         known = self.token_ids
@@ -238,12 +238,12 @@ class MeasuredText:
         self._session.extend(ids, spans, self._reading.transcript, since=since)
 
     def cut(self, sentences: int) -> None:
-        """End the answer after so many of its sentences."""
+        """End the answer after this many of its sentences."""
         self._answer.cut(sentences)
         self._stop = self._answer.sentences[-1].end if self._answer.sentences else 0
 
     def report(self, *, stop: str | None, seconds: float) -> Report:
-        """Return the report of the answer as scored so far."""
+        """Build the report of the answer as scored so far."""
         read = self._reading.transcript
         cut = read if self._stop is None else Transcript(read.text[: self._stop], read.char_spans)
         return self._answer.report(cut, stop=stop, seconds=seconds)

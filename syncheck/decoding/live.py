@@ -14,8 +14,8 @@ from syncheck.decoding.session import RoundSession
 from syncheck.signals import Branch
 
 CLEAR_LEAD = 2
-"""Lead of recent forward passes after which the logits without the context were asked for over the others, from which
-both branches read a token in one forward pass."""
+"""Lead, in recent forward passes, of those after which the logits without the context were asked for over the others;
+from this lead on, both branches read a token in one forward pass."""
 
 
 class LiveSession(RoundSession):
@@ -28,7 +28,7 @@ class LiveSession(RoundSession):
         self._own = Branch(self._model, [row.prompt.with_context_ids for row in self.rows])
         self._is_joined: bool | None = None  # once tried
         self._is_asked = False  # for logits of the branch without the context, since the other was fed
-        self._lead = 0  # of the last passes those after which it was asked, less the others
+        self._lead = 0  # recent passes after which it was asked for, minus the others
         self._draft: list[int] = []  # may follow the token that is fed next
         self._sequences: Sequences
         return self._own.next_logits
@@ -56,7 +56,7 @@ class LiveSession(RoundSession):
         return self._window - self._own.width - (len(self._columns.ids) - self._columns.fed)
 
     def sequences(self, row: int | None = None) -> Tensor:
-        """Return the ids so far, prompt included; a view that must not be written to.
+        """Return the ids so far, prompt included, as a view that must not be written to.
 
         Parameters
         ----------
@@ -79,7 +79,7 @@ class LiveSession(RoundSession):
         Parameters
         ----------
         token_ids
-            The next tokens of the row that is fed, used up to the end of the window. They have no effect once the
+            The next tokens of the row that is fed; those beyond the window are ignored. They have no effect once the
             logits have been read, if several rows are fed, or if the model's state cannot be rewound.
         """
         self._draft = list(token_ids)
@@ -97,7 +97,7 @@ class LiveSession(RoundSession):
         self._sequences.append(token_ids)
 
     def _narrow(self, branch: Branch, read: int) -> None:
-        """Let rows that need no more of a branch, which has read so many columns, leave it; here they all stay."""
+        """Let rows that need no more of a branch, which has read ``read`` columns, leave it; here they all stay."""
 
     def _feed_pending(self) -> None:
         columns = self._columns
@@ -133,9 +133,9 @@ class LiveSession(RoundSession):
             self._contrast.take_back(contrasted_ahead, columns.contrast[-1][self._contrast.fed])
 
     def _read_along(self) -> Branch | None:
-        """Return the branch without the context if it should read the next token in the other branch's forward pass.
+        """Choose the branch without the context if it should read the next token in the other branch's forward pass.
 
-        That is cheaper if each step asks for its logits, and dearer if it could read many tokens at a time.
+        That costs less if each step asks for its logits, and more if it could read many tokens at a time.
         """
         self._lead = min(max(self._lead + (1 if self._is_asked else -1), 0), 2 * CLEAR_LEAD)
         self._is_asked = False

@@ -37,7 +37,7 @@ class PromptLookup:
         self._foreseen: tuple[int, int] | None = None  # length of the response, and the token expected after it
 
     def draft(self, token_ids: Sequence[int]) -> list[int]:
-        """Return tokens that may follow the response so far; none if its last token occurs nowhere before.
+        """Find tokens that may follow the response so far; none if its last token occurs nowhere before.
 
         They are those after the latest place where the longest run of the response's last tokens occurs.
         """
@@ -57,5 +57,5 @@ class PromptLookup:
 
 
 def _as_text(token_ids: Sequence[int]) -> str:
-    """Return a string with a character for each token, which is searched faster than a list."""
+    """Convert tokens to a string with a character for each, which is searched faster than a list."""
     return "".join(map(chr, token_ids))

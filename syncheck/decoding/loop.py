@@ -155,7 +155,7 @@ def _adjusted(
     rows: Sequence[int] | None,
     adjust: Adjust | None,
 ) -> Tensor:
-    """Return the scores (b, V) of these rows after ``adjust`` and the processors."""
+    """Compute the scores (b, V) of these rows after ``adjust`` and the processors."""
 
     def unrestricted() -> Tensor:
         return _processed(session, plan, logits.to(torch.float32, copy=True), rows)
@@ -169,12 +169,12 @@ def _adjusted(
 
 
 def _is_empty(scores: Tensor) -> Tensor:
-    """Return for each row of scores (B, V) whether they exclude every token, (B,) bool."""
+    """Tell for each row of scores (B, V) whether they exclude every token, (B,) bool."""
     return scores.amax(-1).isneginf()
 
 
 def _processed(session: LiveSession, plan: GenerationSetup, scores: Tensor, rows: Sequence[int] | None) -> Tensor:
-    """Return the scores (b, V) of these rows after the processors."""
+    """Compute the scores (b, V) of these rows after the processors."""
     if not plan.processors:
         return scores
     if rows is None:
@@ -195,7 +195,7 @@ def _limit(session: LiveSession, plan: GenerationSetup, *, has_fired: bool) -> S
 
 
 def _warn(logits: Tensor, stops: Sequence[StopReason | None], warned: set[int]) -> None:
-    """Log each row, once, that continues although its logits (B, V) are not a distribution."""
+    """Log, once for each row, that it continues although its logits (B, V) are not a distribution."""
     for row, is_finite in enumerate(logits.amax(-1).isfinite().tolist()):  # amax is NaN where there is one
         if not is_finite and stops[row] is None and row not in warned:
             warned.add(row)

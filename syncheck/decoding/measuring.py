@@ -89,7 +89,7 @@ def _transferred(
 
 
 def tokenless(span: SentenceSpan, transcript: Transcript) -> SentenceSignals:
-    """Return empty signals, for a sentence that lies within a token of another sentence."""
+    """Make empty signals, for a sentence that lies within a token of another sentence."""
     return _sentence(span, transcript, np.empty(0, np.int64), np.empty((4, 0), np.float32), {}, {}, span.token_start)
 
 

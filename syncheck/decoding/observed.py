@@ -21,14 +21,14 @@ class ObservedSession(RoundSession):
         return None
 
     def observe(self, logits: Tensor, states: Sequence[Tensor]) -> None:
-        """Take the logits (B, 1, V) and each layer's states (B, 1, H) of the token fed last, at first of the prompt."""
+        """Take the logits (B, 1, V) and each layer's states (B, 1, H) of the last fed token, initially the prompt's."""
         if self._columns.logits:
             self._columns.was_fed(logits, states)
         else:
             self._columns.logits.append(logits[:, 0])
 
     def recording(self) -> AbstractContextManager[list[list[Tensor]]]:
-        """Return a context manager that collects the tapped blocks' outputs of an observed loop, one list per layer."""
+        """Make a context manager that collects the tapped blocks' outputs of an observed loop, one list per layer."""
         return self._taps.recording()
 
     @property

@@ -22,7 +22,7 @@ _listening: ContextVar[tuple[OverheardStops, ...]] = ContextVar("_listening", de
 
 
 class OverheardStops:
-    """Records where ``model.generate`` considers each row over; it hears nothing of a loop written by hand.
+    """Records where ``model.generate`` considers each row over; it does not observe a loop written by hand.
 
     Attributes
     ----------

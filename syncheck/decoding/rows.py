@@ -70,15 +70,15 @@ class Sequences:
         self._width += 1
 
     def padded(self) -> Tensor:
-        """Return the ids (B, n) of all rows; a view."""
+        """View the ids (B, n) of all rows."""
         return self._buffer[:, : self._width]
 
     def mask(self) -> Tensor:
-        """Return the attention mask (B, n) int64: 0 where a row is padded, 1 elsewhere."""
+        """Build the attention mask (B, n) int64: 0 where a row is padded, 1 elsewhere."""
         return self._mask(self._width)
 
     def mask_and_positions(self, columns: int) -> tuple[Tensor | None, Tensor]:
-        """Return the mask of a forward pass over so many columns, None if nothing is padded, and the positions."""
+        """Build the mask of a forward pass over this many columns, None if nothing is padded, and the positions."""
         mask = self._mask(columns)
         return mask if any(self._pads) else None, (mask.cumsum(-1) - 1).clamp_min(0)
 
@@ -87,7 +87,7 @@ class Sequences:
         return (torch.arange(columns, device=pads.device) >= pads[:, None]).long()
 
     def of_row(self, row: int) -> Tensor:
-        """Return the ids (1, n) of one row without its padding; a view."""
+        """View the ids (1, n) of one row without its padding."""
         return self._buffer[row : row + 1, self._pads[row] : self._width]
 
     @staticmethod
@@ -175,7 +175,7 @@ class Row:
         self.ended, self.end_token = True, None
 
     def fork(self, *, keep_closed: bool) -> Row:
-        """Return a copy of this row, cut back to the end of its closed sentences or to their start."""
+        """Copy this row, cut back to the end of its closed sentences or to their start."""
         tokens = self.start + (self.measured_tokens if keep_closed else 0)
         sentences = self.sentences + (len(self.closed) if keep_closed else 0)
         segmenter = self._segmenter.rewound(tokens, sentences=sentences)
@@ -186,7 +186,7 @@ class Row:
         return row
 
     def cut(self, tokens: int) -> Row:
-        """Return a copy of this row with only the first tokens of this round; sentences that they close are closed."""
+        """Copy this row with only the first tokens of this round; sentences that they close are closed."""
         end = self.start + tokens
         segmenter = self._segmenter.rewound(self.start, sentences=self.sentences)
         row = Row(self._tokenizer, self.prompt, segmenter, self.token_ids[:end])
@@ -196,7 +196,7 @@ class Row:
         return row
 
     def kept(self) -> Row:
-        """Return a copy of this row with its closed sentences, which stay closed in this round."""
+        """Copy this row with its closed sentences, which stay closed in this round."""
         row = self.fork(keep_closed=True)
         row.start, row.sentences, row.closed = self.start, self.sentences, list(self.closed)
         return row

@@ -47,11 +47,11 @@ class ScoredAnswer:
         self.sentences += sentences
 
     def cut(self, sentences: int) -> None:
-        """End the answer after so many of its sentences."""
+        """End the answer after this many of its sentences."""
         del self.sentences[sentences:], self.signals[sentences:]
 
     def report(self, transcript: Transcript, *, stop: str | None, seconds: float | None) -> Report:
-        """Return the report of the answer as scored so far.
+        """Build the report of the answer as scored so far.
 
         ``transcript`` is its text with the characters of its tokens; ``stop`` and ``seconds`` are as in
         :class:`syncheck.Report`.
@@ -113,7 +113,7 @@ class ScoredRows(Scoped, Generic[S]):
         return self.answers[0].scorer
 
     def reports(self, *, stops: Sequence[str | None] | None = None, seconds: float | None) -> list[Report]:
-        """Return the report of each row as scored so far; ``stops`` replaces what the session knows of them."""
+        """Build the report of each row as scored so far; ``stops`` replaces what the session knows of them."""
         stops = self.stops if stops is None else stops
         return [
             answer.report(
@@ -165,7 +165,7 @@ class ScoredRounds(ScoredRows[R]):
                 self._cut.add(index)
 
     def is_due(self) -> bool:
-        """Return True when :meth:`score_round` should be called; ask after each token."""
+        """Tell whether :meth:`score_round` should be called; ask after each token."""
         if self._due_since is None and any(row.closed for row in self.decoding.rows):
             self._due_since = time.perf_counter()
         return self.decoding.due()

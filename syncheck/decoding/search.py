@@ -151,7 +151,7 @@ class SearchSession(LiveSession):
             branch.narrow(self._unfinished(read) or branch.fed)
 
     def _unfinished(self, read: int) -> list[int]:
-        """Return the rows with no closed sentence, or with one that a branch of ``read`` columns has not read whole."""
+        """Find the rows with no closed sentence, or with one that a branch of ``read`` columns has not read whole."""
         return [
             index
             for index, row in enumerate(self.rows)

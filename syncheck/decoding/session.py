@@ -162,11 +162,11 @@ class RoundSession(Session):
         return texts
 
     def complete(self) -> bool:
-        """Return True if every row has closed a sentence or is over."""
+        """Tell whether every row has closed a sentence or is over."""
         return not self.running
 
     def due(self) -> bool:
-        """Return True if there is a sentence to measure, and either every row has one or 64 tokens are held."""
+        """Tell whether there is a sentence to measure, and either every row has one or 64 tokens are waiting."""
         return any(row.closed for row in self.rows) and (self.complete() or len(self._columns.ids) >= HELD_TOKENS)
 
     def measure(self) -> list[list[SentenceSignals]]:
@@ -201,7 +201,7 @@ class RoundSession(Session):
         self._columns.add(token_ids)
 
     def _is_over(self, row: Row) -> bool:
-        """Return True if a row takes no token."""
+        """Tell whether a row takes no token."""
         return row.ended
 
     def _measure_round(self, rows: Sequence[int]) -> list[list[SentenceSignals]]:
@@ -221,7 +221,7 @@ class RoundSession(Session):
         ]
 
     def _closed_columns(self, row: int) -> int:
-        """Return the number of columns up to the end of the row's closed sentences."""
+        """Count the columns up to the end of the row's closed sentences."""
         return self.rows[row].start + self.rows[row].measured_tokens - self._firsts[row]
 
     def _check_measured(self, is_needed: bool) -> None:

@@ -53,7 +53,7 @@ class CertifiedScore:
     """``low <= score <= high``, in [0, 1]; equal if every feature is exact."""
 
     def reaches(self, threshold: float) -> bool | None:
-        """Return True if the score reaches a threshold, False if not, and None if the bounds do not decide.
+        """Tell whether the score reaches a threshold; None if the bounds do not decide.
 
         A threshold outside [0, 1] raises InputError.
         """
@@ -240,7 +240,7 @@ class EndpointReplay:
     def _ends(
         self, given: GivenResponse, known: KnownTokens | None, without: KnownTokens | None
     ) -> tuple[list[SentenceSignals], list[SentenceSignals]]:
-        """Return the sentences with the least and the largest values of entropy and KL."""
+        """Build the sentences with the least and the largest values of entropy and KL."""
         count = len(given.token_ids)
         chosen = _chosen(known, count), _chosen(without, count)
         missing = Bounds.exact(np.full(count, np.nan))
@@ -259,7 +259,7 @@ class EndpointReplay:
         return size
 
     def _features(self, least: SentenceScore, most: SentenceSignals) -> Bounds:
-        """Return the bounds (F,) of a sentence's features, given its score at the least entropy and KL."""
+        """Compute the bounds (F,) of a sentence's features, given its score at the least entropy and KL."""
         lower = np.array([np.nan if value is None else value for value in least.features.values()], np.float64)
         upper = lower.copy()
         if len(most.token_ids):
@@ -298,7 +298,7 @@ def _chosen(known: KnownTokens | None, count: int) -> Floats:
 
 
 def _at(ids: NDArray[np.int64], other_ids: NDArray[np.int64], log_prob: Floats) -> Floats:
-    """Return the log-probabilities (T, K) of the other branch at these ids; NaN where it does not report them."""
+    """Look up the log-probabilities (T, K) of the other branch at these ids; NaN where it does not report them."""
     found = np.full(ids.shape, np.nan)
     for row, (wanted, others, values) in enumerate(zip(ids, other_ids, log_prob, strict=True)):
         told = ~np.isnan(values)
@@ -308,7 +308,7 @@ def _at(ids: NDArray[np.int64], other_ids: NDArray[np.int64], log_prob: Floats) 
 
 
 def _scorers(prompts: Sequence[RagPrompt], make: Callable[[RagPrompt], SentenceScorer]) -> list[SentenceScorer]:
-    """Return a scorer for each prompt; equal prompts share one."""
+    """Make a scorer for each prompt; equal prompts share one."""
     scorers = {prompt: make(prompt) for prompt in prompts}
     return [scorers[prompt] for prompt in prompts]
 
@@ -320,7 +320,7 @@ def _sentences(
     entropy: Floats | None = None,
     kl: Floats | None = None,
 ) -> list[SentenceSignals]:
-    """Return the sentences with their part of each column (T,); entropy and KL are NaN if not given."""
+    """Build the sentences with their part of each column (T,); entropy and KL are NaN if not given."""
     ids = np.asarray(given.token_ids, np.int64)
     nothing = np.full(len(ids), np.nan, np.float32)
     columns = {"log_prob": log_prob, "log_prob_without_context": without, "entropy": entropy, "kl": kl}

@@ -40,8 +40,8 @@ class KnownTokens:
     ) -> KnownTokens:
         """Take the k likeliest tokens at each position from log-probabilities by token id.
 
-        A given token that is the least likely of them is left out: it may be there only because it was given. If its
-        two values differ, ValueError is raised.
+        A given token that is the least likely of them is left out: it may be there only because it was given. If the
+        two values of a token differ, ValueError is raised.
         """
         ids = np.full((len(log_prob), k), NO_TOKEN, np.int64)
         values = np.full((len(log_prob), k), np.nan)
@@ -62,7 +62,7 @@ class KnownTokens:
         return np.where(np.isnan(lowest), 0.0, lowest)
 
     def joined(self, token_ids: Sequence[int]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """Return ids and log-probabilities (T, k + 1) of the likeliest tokens and the given one, each once."""
+        """Join ids and log-probabilities (T, k + 1) of the likeliest tokens and the given one, each once."""
         given = np.asarray(token_ids, np.int64)[:, None]
         own = np.where((self.top_ids == given).any(axis=1), np.nan, self.log_prob)
         return np.concatenate([self.top_ids, given], axis=1), np.concatenate([self.top, own[:, None]], axis=1)
@@ -87,7 +87,7 @@ class KnownTokens:
         given = np.asarray(token_ids, np.int64)
         _, rows = self.joined(token_ids)
         is_told, is_given = ~np.isnan(self.top), self.top_ids == given[:, None]
-        is_other = ~is_given.any(axis=1)  # a given token that is none of the likeliest
+        is_other = ~is_given.any(axis=1)  # a given token that is not among the likeliest
         ordered = np.sort(np.where(is_told, self.top_ids, -np.arange(1, 1 + self.top.shape[1])), axis=1)
         with np.errstate(invalid="ignore", over="ignore"):
             apart = np.abs(np.where(is_given, self.top - self.log_prob[:, None], 0.0))
@@ -120,7 +120,7 @@ class ReplayServer(Protocol):
     name: str
 
     def replay(self, prompt_ids: Sequence[int], token_ids: Sequence[int], *, top: int) -> KnownTokens:
-        """Return the log-probabilities of tokens that follow a prompt, and the ``top`` likeliest at each position.
+        """Request the log-probabilities of tokens that follow a prompt, and the ``top`` likeliest at each position.
 
         Raises
         ------
@@ -152,7 +152,7 @@ class VllmServer:
         self._model = model
 
     def replay(self, prompt_ids: Sequence[int], token_ids: Sequence[int], *, top: int) -> KnownTokens:
-        """Return the log-probabilities of the tokens; see :class:`ReplayServer`."""
+        """Request the log-probabilities of the tokens; see :class:`ReplayServer`."""
         body = {
             "model": self._model,
             "prompt": [*prompt_ids, *token_ids],
@@ -188,12 +188,12 @@ class SglangServer:
         self._connection = connection
 
     def replay(self, prompt_ids: Sequence[int], token_ids: Sequence[int], *, top: int) -> KnownTokens:
-        """Return the log-probabilities of the tokens; see :class:`ReplayServer`."""
+        """Request the log-probabilities of the tokens; see :class:`ReplayServer`."""
         body = {
             "input_ids": [*prompt_ids, *token_ids],
             "sampling_params": {"max_new_tokens": 1, "temperature": 0},
             "return_logprob": True,
-            "logprob_start_len": len(prompt_ids) - 1,  # the first of those told has no log-probability
+            "logprob_start_len": len(prompt_ids) - 1,  # the first one reported has no log-probability
             "top_logprobs_num": top,
         }
         answer = self._connection.post("/generate", body)

@@ -21,13 +21,13 @@ _LOADING = Lock()
 
 
 def generic_verifier() -> Verifier:
-    """Return the bundled verifier ``generic`` on the CPU, which the first call loads and all others share."""
+    """Load the bundled verifier ``generic`` on the CPU; the first call loads it, and all others share it."""
     with _LOADING:
         return _loaded()
 
 
 def verifier_or_generic(verifier: Verifier | None) -> Verifier:
-    """Return the verifier that was passed, or the bundled one for None; refuse anything else with a WrongTypeError."""
+    """Take the verifier that was passed, or the bundled one for None; refuse anything else with a WrongTypeError."""
     if verifier is None:
         return generic_verifier()
     require_verifier(verifier)

@@ -51,7 +51,7 @@ class FaithfulnessCheck(Runnable):  # type: ignore[misc]
         config: RunnableConfig | None = None,
         **kwargs: Any,
     ) -> dict[str, Any]:
-        """Return the input with a ``report``.
+        """Score the answer in the input, and add the ``report``.
 
         A missing ``answer`` or ``context`` raises InputError; other types than strings and LangChain's messages and
         documents raise WrongTypeError.

@@ -100,7 +100,7 @@ class SupportPostprocessor(BaseNodePostprocessor):  # type: ignore[misc]
     def _postprocess_nodes(
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
     ) -> list[NodeWithScore]:
-        nodes = [node for node in nodes if _text_of(node).strip()]  # a prompt leaves blank passages out
+        nodes = [node for node in nodes if _text_of(node).strip()]  # a prompt leaves out blank passages
         if not nodes:
             return []
         question = query_bundle.query_str if query_bundle is not None else ""
@@ -119,5 +119,5 @@ def _scored(verifier: Verifier | None, question: str, nodes: Sequence[NodeWithSc
 
 
 def _text_of(node: NodeWithScore) -> str:
-    """Return the text of a node as the answering model saw it."""
+    """Read the text of a node as the answering model saw it."""
     return str(node.node.get_content(metadata_mode=MetadataMode.LLM))

@@ -236,7 +236,7 @@ def _unlabelled(record: Record, stem: str) -> LabelledResponse:
 
 
 def _sentence_texts(record: Record) -> tuple[str, ...]:
-    """Return the texts of a record's sentences, which may be objects as `syncheck score` and `generate` write them."""
+    """Read the texts of a record's sentences, which may be objects as `syncheck score` and `generate` write them."""
     values = record.get("sentences", list)
     if values and all(isinstance(value, dict) for value in values):
         return tuple(sentence.get("text", str) for sentence in record.objects("sentences"))

@@ -51,7 +51,7 @@ class Bm25:
     """Ranking of passages for a query by BM25, with the package ``bm25s``.
 
     The form is Lucene's with k1 = 1.5 and b = 0.75, the defaults of ``bm25s``; the paper names neither. Title and text
-    are searched together. No word is left out, since "X" and "I" can belong to names.
+    are searched together. No word is ignored, since "X" and "I" can belong to names.
     """
 
     def __init__(self, passages: Sequence[Passage]) -> None:

@@ -199,7 +199,7 @@ class Spoiler:
     def _exchanged(
         self, rng: random.Random, answer: LabelledResponse, other: LabelledResponse
     ) -> LabelledResponse | None:
-        if answer.prompt_with_context is not None:  # its passages stand in a text that is not ours
+        if answer.prompt_with_context is not None:  # its passages are part of a text that is not ours
             return None
         made = replace(answer, id=f"{answer.id}/exchanged-passages", passages=other.passages, task=EXCHANGED)
         scores = self._judge(made)

@@ -106,7 +106,7 @@ def response_from_json(text: str) -> LabelledResponse:
 
 
 def query_of(record: LabelledResponse) -> Query:
-    """Return the question and the passages of a record, which is all that a verifier reads of its prompts."""
+    """Read the question and the passages of a record; a verifier reads nothing else of its prompts."""
     return Query(record.question, tuple(record.passages))
 
 

@@ -59,7 +59,7 @@ class SpanReport:
     """Records that could not be searched, with the reasons."""
 
     def to_html(self, *, title: str = "Which words are wrong") -> str:
-        """Return a complete HTML page that needs no other file; see :func:`syncheck.report.render_spans`."""
+        """Draw a complete HTML page that needs no other file; see :func:`syncheck.report.render_spans`."""
         return render_spans(self.answers, method=self.method, title=title, refused=self.refused)
 
     def _repr_html_(self) -> str:
@@ -87,7 +87,7 @@ class SpanView:
 
 
 def span_view(answer: SpanAnswer, number: int, *, method: str, prefix: str) -> SpanView:
-    """Return the view of an answer; ``prefix`` keeps the anchors of several pages in one document apart."""
+    """Lay out an answer; ``prefix`` keeps the anchors of several pages in one document apart."""
     item = answer.item
     labelled = [_labels_view(method, item.response, answer.labels)]
     if item.labels is not None:
@@ -202,7 +202,7 @@ def render_page(body: str, *, script: str, **values: object) -> str:
 
 
 def _prefix_of(page: str) -> str:
-    """Return a prefix that keeps the anchors of several fragments in one notebook apart."""
+    """Derive a prefix that keeps the anchors of several fragments in one notebook apart."""
     return f"r{zlib.crc32(page.encode(errors='backslashreplace')):08x}-"
 
 

@@ -49,7 +49,7 @@ _NO_ANSWER: Mapping[str | None, str] = {
 }
 
 _SUPPORTS = 0.5
-"""Support from which a passage is said to support a sentence, in [0, 1]."""
+"""Support from which a passage counts as supporting a sentence, in [0, 1]."""
 
 _DIRECTIONS = {1: "higher is more faithful", -1: "higher is less faithful", 0: "either way"}
 
@@ -65,7 +65,7 @@ class FeatureLabel:
 
 
 def feature_label(name: str) -> FeatureLabel:
-    """Return the words for a feature of any released schema."""
+    """Look up the words for a feature of any released schema."""
     if (known := feature_of(name)) is None:
         return FeatureLabel(name)
     meaning = known.meaning.replace("block k", f"block {name.removeprefix(LID.format(k=''))}")
@@ -73,7 +73,7 @@ def feature_label(name: str) -> FeatureLabel:
 
 
 def feature_value(name: str, value: float | None) -> str:
-    """Return a value with its unit, or ``not measured`` for None."""
+    """Format a value with its unit, or as ``not measured`` for None."""
     if value is None:
         return "not measured"
     unit = feature_label(name).unit.partition(",")[0]
@@ -84,14 +84,14 @@ def feature_value(name: str, value: float | None) -> str:
 
 
 def decimal(value: float | None, digits: int = 2) -> str:
-    """Return a number with so many decimals, or a dash for None."""
+    """Format a number with this many decimals, or as a dash for None."""
     if value is None or math.isnan(value):
         return "–"
     return f"{value:.{digits}f}".replace("-", "−")
 
 
 def verdict(sentence: SentenceScore) -> str:
-    """Return the verdict on a sentence, or the reason why there is none, with the remarks."""
+    """Word the verdict on a sentence, or the reason why there is none, with the remarks."""
     words = sentence.verdict or STATUS_WORDS[sentence.status]
     if sentence.verdict is not None:
         words = "; ".join([words, *(REMARKS[remark] for remark in sentence.remarks)])
@@ -103,7 +103,7 @@ ALIGNER_CONTRADICTS = "the aligner takes it for contradicted"
 
 
 def is_contradicted_by_aligner(sentence: SentenceScore) -> bool:
-    """Return True if a sentence is called contradicted without a contrast: by the aligner's probability alone."""
+    """Tell whether a sentence is called contradicted without a contrast: by the aligner's probability alone."""
     return sentence.verdict == "contradicted" and not sentence.contrasts
 
 
@@ -111,7 +111,7 @@ def why(sentence: SentenceScore) -> str:
     """Describe how the best evidence relates to a sentence; empty for a sentence without a score.
 
     A sentence may be below the threshold although a passage supports it, since the other signals count too. Evidence
-    is said to contradict the sentence only if it has the words of a contrast.
+    counts as contradicting the sentence only if it has the words of a contrast.
     """
     if sentence.verdict is None:
         return ""
@@ -139,7 +139,7 @@ def _is_in(evidence: Evidence, found: Contrast) -> bool:
 
 
 def contrast_lines(sentence: SentenceScore) -> tuple[str, ...]:
-    """Describe the contrasts of a sentence in words, those of two kinds that have the same words once."""
+    """Describe the contrasts of a sentence in words; two kinds with the same words are described once."""
     return tuple(dict.fromkeys(map(_contrast_words, sentence.contrasts)))
 
 
@@ -153,7 +153,7 @@ def _contrast_words(found: Contrast) -> str:
 
 
 def notes(sentence: SentenceScore) -> tuple[str, ...]:
-    """Describe what a line of text has no room for: remarks and contrasts, or why there is no score."""
+    """Describe what does not fit into a line of text: remarks and contrasts, or why there is no score."""
     if sentence.verdict is None:
         found = () if sentence.status == "no_aggregator" else (verdict(sentence),)
     else:
@@ -173,7 +173,7 @@ def no_answer(stop: str | None) -> str:
 
 
 def answer_facts(answer: Answer) -> tuple[str, ...]:
-    """Return the size of an answer, its time and why it stopped, each in a few words."""
+    """List the size of an answer, its time and why it stopped, each in a few words."""
     report, seconds = answer.report, answer.wall_seconds
     return (
         counted(len(report.sentences), "sentence"),
@@ -212,7 +212,7 @@ class Tint:
 
 
 def tint(score: float, verdict: Verdict | None = None) -> Tint:
-    """Return the background of a score in [0, 1], within the band of its verdict if it has one.
+    """Choose the background of a score in [0, 1], within the band of its verdict if it has one.
 
     Text stays readable on all of them.
     """

@@ -132,14 +132,14 @@ class CaseView:
 
 
 def case_view(case: Case, number: int, *, prefix: str) -> CaseView:
-    """Return the view of a case; ``prefix`` keeps the anchors of several pages in one document apart."""
+    """Lay out a case; ``prefix`` keeps the anchors of several pages in one document apart."""
     anchor = f"{prefix}q{number}"
     answers = tuple(_answer_view(a, f"{anchor}a{i}") for i, a in enumerate(case.answers, 1))
     return CaseView(anchor, case.question, answers, _passages(case, answers))
 
 
 def legend(cases: Iterable[Case]) -> tuple[VerdictView, ...]:
-    """Return the verdicts that the legend explains, worst first.
+    """List the verdicts that the legend explains, worst first.
 
     A monitor whose two thresholds are equal calls no sentence doubtful: the word is there only if a sentence has it.
     """
@@ -150,7 +150,7 @@ def legend(cases: Iterable[Case]) -> tuple[VerdictView, ...]:
 
 
 def glossary(cases: Iterable[Case]) -> tuple[FeatureLabel, ...]:
-    """Return the labels of all features on the page, each once, in the order of their first sentence."""
+    """List the labels of all features on the page, each once, in the order of their first sentence."""
     sentences = (s for case in cases for answer in case.answers for s in answer.report.sentences)
     return tuple(feature_label(name) for name in dict.fromkeys(name for s in sentences for name in s.features))
 
@@ -211,14 +211,14 @@ def _answer_view(answer: Answer, anchor: str) -> AnswerView:
 
 
 def _shades(report: Report, sentence: SentenceScore) -> tuple[ShadeView, ...]:
-    """Return the shades of a sentence's characters by the report's span labels; none if it is supported."""
+    """Cut a sentence's characters into shades by the report's span labels; none if it is supported."""
     if report.spans is None or sentence.verdict == "supported" or sentence.start == sentence.end:
         return ()
     return shades_of(report.response, report.spans, start=sentence.start, stop=sentence.end)
 
 
 def _tokens(report: Report, sentence: SentenceScore) -> tuple[TokenView, ...]:
-    """Return the tokens of a sentence; none if no language model was run."""
+    """Lay out the tokens of a sentence; none if no language model was run."""
     start, stop = sentence.token_start, sentence.token_end
     if start is None or stop is None or np.isnan(report.tokens.log_prob[start:stop]).all():
         return ()
@@ -226,7 +226,7 @@ def _tokens(report: Report, sentence: SentenceScore) -> tuple[TokenView, ...]:
 
 
 def _weightiest(sentence: SentenceScore) -> tuple[str, ...]:
-    """Return the features that change the score most; all features if no change is known."""
+    """Find the features that change the score most; all features if no change is known."""
     if not sentence.attribution:
         return tuple(sentence.features)
     return tuple(sorted(sentence.features, key=lambda name: -abs(sentence.attribution.get(name, 0.0)))[:_WEIGHTIEST])

@@ -50,7 +50,7 @@ _STANDS_OUT = 0.75
 _UNSCORED = 2.0
 """Rank of answers and sentences without a score, which come after all others."""
 _MOST_AFTER_END = 200
-"""Most characters of the text after the end of an answer."""
+"""Largest number of characters shown of the text after the end of an answer."""
 _DETAILS = ((2000, 400, 5), (1000, 200, 3), (500, 120, 0))
 """Limits on an answer's details, from generous to strict: characters of a sentence, of its evidence, and signals."""
 
@@ -145,7 +145,7 @@ class Overview:
         return self.kinds.total()
 
     def labelled(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        """Return (N,) scores and (N,) labels, 1 faithful, of the sentences that have both."""
+        """Collect (N,) scores and (N,) labels, 1 faithful, of the sentences that have both."""
         scores = np.array([score for score, _ in self._labels], dtype=np.float64)
         return scores, np.array([label for _, label in self._labels], dtype=np.int64)
 
@@ -156,7 +156,7 @@ class Overview:
         curves: LabelCurves | None = None,
         refused: Sequence[RefusedRecord] = (),
     ) -> str:
-        """Return a complete HTML page that needs no other file and no network.
+        """Draw a complete HTML page that needs no other file and no network.
 
         Figures and plots are drawn here; a script in the page lists, filters and searches the answers. All text is data
         or escaped, and no other script runs.
@@ -206,7 +206,7 @@ def _rounded(score: float) -> float:
 
 
 def _bin(score: float) -> int:
-    """Return the bin of a score, as the page's script finds it from the digits that the page has."""
+    """Find the bin of a score, as the page's script finds it from the digits that the page has."""
     return min(int(_rounded(score) * BINS), BINS - 1)
 
 
@@ -223,7 +223,7 @@ class _Data:
         return Markup("[") + Markup(",\n").join(self._answer(answer) for answer in self._listed) + Markup("]")
 
     def _answer(self, answer: ScoredAnswer) -> Markup:
-        """Return an answer with as many details as there is room for; the worst sentences keep theirs longest."""
+        """Write an answer with as many details as there is room for; the worst sentences keep theirs longest."""
         most = len(answer.sentences)
         for text, evidence, signals in _DETAILS:
             found = self._encoded(answer, range(most), text, evidence, signals)
@@ -303,7 +303,7 @@ class _Standing:
         self._sorted = {name: np.sort(values) for name, values in columns.items()}
 
     def worst(self, sentence: SentenceScore) -> list[tuple[str, float]]:
-        """Return the signals that are less faithful than most, each with the share of sentences that are better."""
+        """Find the signals that are less faithful than most, each with the share of sentences that are better."""
         shares = []
         for name, value in sentence.features.items():
             if value is None or not _direction(name):
@@ -323,5 +323,5 @@ def _cut(text: str, most: int) -> str:
 
 
 def _safe(value: object) -> Markup:
-    """Return JSON that is safe inside a script element: no character of it begins a tag, a comment or an entity."""
+    """Write JSON that is safe inside a script element: no character of it begins a tag, a comment or an entity."""
     return htmlsafe_json_dumps(value, dumps=partial(json.dumps, ensure_ascii=False, separators=(",", ":")))

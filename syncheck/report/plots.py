@@ -156,12 +156,12 @@ def save_reliability_diagram(path: str | Path, bins: Mapping[str, Sequence[Relia
 
 
 def wrapped(text: str, characters: int) -> str:
-    """Return a text in lines of at most so many characters, with dollar signs escaped so that none begins a formula."""
+    """Wrap a text in lines of at most this many characters; dollar signs are escaped so that none begins a formula."""
     return "\n".join(textwrap.wrap(text, characters)).replace("$", r"\$")
 
 
 def _rows(panel: IntervalPanel) -> float:
-    """Return the height of a panel in rows of one line; each row takes as many lines as the longest name."""
+    """Compute the height of a panel in rows of one line; each row takes as many lines as the longest name."""
     name_breaks = max(wrapped(name, _NAME_CHARACTERS).count("\n") for name in panel.names)
     title_breaks = wrapped(panel.title, _PANEL_TITLE_CHARACTERS).count("\n")
     return len(panel.names) * (1 + _LINE_ROWS * name_breaks) + 1 + _LINE_ROWS * title_breaks
@@ -173,7 +173,7 @@ def _width_inches(names: Sequence[str]) -> float:
 
 
 def _figure(width: float, height: float, path: str | Path) -> Figure:
-    """Return an empty figure that can be written to a path."""
+    """Make an empty figure that can be written to a path."""
     with MissingExtraError.unless("matplotlib", "plots"):
         from matplotlib.figure import Figure
         from matplotlib.layout_engine import ConstrainedLayoutEngine

@@ -36,7 +36,7 @@ class ScoredAnswer:
 
 
 def answer_of(row: JsonDict) -> ScoredAnswer:
-    """Return the answer in a line of output."""
+    """Read the answer in a line of output."""
     if "sentences" not in row:
         raise InputError(
             "expected a line that `syncheck score` wrote, with 'sentences'; "

@@ -44,7 +44,7 @@ _COLOURS = {
 
 
 def wants_colour(stream: IO[str]) -> bool:
-    """Return True if ``stream`` is a terminal whose user has not set ``NO_COLOR`` (https://no-color.org)."""
+    """Tell whether ``stream`` is a terminal whose user has not set ``NO_COLOR`` (https://no-color.org)."""
     return stream.isatty() and not os.environ.get("NO_COLOR")
 
 

@@ -19,17 +19,17 @@ _DEEPEST_COUNTS = 3
 
 
 def is_name(value: object) -> bool:
-    """Return True for one word without white space, such as an identifier or the name of a model."""
+    """Tell whether a value is one word without white space, such as an identifier or the name of a model."""
     return isinstance(value, str) and _NAME.fullmatch(value) is not None
 
 
 def is_number(value: object) -> bool:
-    """Return True for a number of ordinary size."""
+    """Tell whether a value is a number of ordinary size."""
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 2**63
 
 
 def is_counts(value: object, depth: int = _DEEPEST_COUNTS) -> bool:
-    """Return True for numbers by name, such as those of tokens; they may be grouped."""
+    """Tell whether a value holds only numbers by name, such as those of tokens; they may be grouped."""
     if value is None or isinstance(value, bool) or is_number(value):
         return True
     return (
@@ -74,7 +74,7 @@ class Allowed:
         self._tools = frozenset(_tools(body))
 
     def answer(self, values: Mapping[str, Any]) -> tuple[dict[str, Any], Withheld]:
-        """Return an answer or a chunk without what must not pass, and the names of what is not checked."""
+        """Keep what may pass of an answer or a chunk, and name what is not checked."""
         passed, withheld = self._passed(values, _ANSWER)
         if passed.pop("syncheck", None) is not None:  # the field for our own results
             withheld.add("syncheck")
@@ -126,7 +126,7 @@ class Allowed:
         return passed, withheld
 
     def _calls(self, values: object) -> list[dict[str, Any]] | None:
-        """Return calls of the request's tools, or None if they are in another form, or of other tools."""
+        """Keep calls of the request's tools; None if they are in another form, or of other tools."""
         if not isinstance(values, list):
             return None
         calls = []
@@ -200,14 +200,14 @@ class Logprobs:
                 self._withhold([each])
 
     def due(self, shown: int) -> dict[str, Any] | None:
-        """Return those of the first ``shown`` bytes of the text that have not been returned; None if there are none."""
+        """Take those of the first ``shown`` bytes of the text that have not been taken; None if there are none."""
         content = []
         while self._ready and self._ready[0][0] <= shown:
             content.append(self._ready.popleft()[1])
         return {"content": content} if content else None
 
     def close(self) -> None:
-        """End the answer: what waits for text does not pass."""
+        """End the answer: tokens that still wait for text do not pass."""
         self._withhold([*self._waiting, *self._ready])
         self._waiting.clear()
         self._ready.clear()
@@ -236,7 +236,7 @@ class Logprobs:
 
 
 def invalid(why: str) -> ServiceError:
-    """Return the error of an answer that is in no form of this interface."""
+    """Make the error of an answer that is in no form of this interface."""
     return ServiceError(502, "upstream_invalid", f"the upstream's answer is none of this interface: {why}")
 
 
@@ -250,7 +250,7 @@ def _tools(body: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _written(entry: object) -> bytes | None:
-    """Return what a token writes; None if its entry does not say."""
+    """Read what a token writes; None if its entry does not say."""
     if not isinstance(entry, dict) or not isinstance(entry.get("token"), str):
         return None
     given = entry.get("bytes")

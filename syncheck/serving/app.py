@@ -131,7 +131,7 @@ class AnswerSource(Protocol):
 
 
 def create_app(source: AnswerSource, config: ServerConfig | None = None) -> Starlette:
-    """Return the application for any ASGI server; None takes the default limits."""
+    """Build the application for any ASGI server; None takes the default limits."""
     service = _Service(source, config or ServerConfig())
 
     @asynccontextmanager
@@ -193,7 +193,7 @@ class _Service:
         return _Reading(self, self.kept.begin(partial(self._write, chat, key)), after=None)
 
     async def answer(self, request: Request) -> _Reading:
-        """Return the events of a resumable answer that come after ``Last-Event-ID``."""
+        """Send the events of a resumable answer that come after ``Last-Event-ID``."""
         self._admit(request)
         last = request.headers.get("last-event-id", "0")
         if not (last.isascii() and last.isdigit() and len(last) <= _MOST_DIGITS):
@@ -244,7 +244,7 @@ class _Service:
         return json_response({"status": "ok", "monitor": monitor.name, "schema": monitor.schema.version})
 
     async def page(self, request: Request) -> Response:
-        """Return the options that the page at / offers."""
+        """Send the options that the page at / offers."""
         examples = [{"question": one.question, "passages": one.passages} for one in demo_questions()]
         return json_response(
             {
@@ -260,7 +260,7 @@ class _Service:
         return Response(generate_latest(self.measured.registry), media_type=CONTENT_TYPE_LATEST)
 
     def deadline(self) -> Deadline:
-        """Return the deadline of a request that begins now."""
+        """Set the deadline of a request that begins now."""
         return Deadline(self.config.timeout)
 
     @asynccontextmanager
@@ -318,7 +318,7 @@ class _Service:
             )
 
     def _passed_key(self, request: Request) -> str | None:
-        """Return the client's key for the upstream server, unless it is the key of this server."""
+        """Find the client's key for the upstream server; None if it is the key of this server."""
         key = None if self.config.api_key is not None else request.headers.get("authorization")
         if key is not None and not (key.isascii() and key.isprintable()):
             raise ServiceError(400, "invalid_request", "the header Authorization must be printable ASCII")
@@ -432,7 +432,7 @@ def _from_json(body: bytearray) -> Any:  # noqa: ANN401 - whatever the client se
 
 
 def _hostname(request: Request) -> str | None:
-    """Return the host that a request addresses; None if it names none that an address can have."""
+    """Find the host that a request addresses; None if it names none that an address can have."""
     found = _HOST.fullmatch(request.headers.get("host", ""))
     return None if found is None else (found[1] or found[2]).lower()
 

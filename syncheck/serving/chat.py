@@ -31,7 +31,7 @@ _GIVEN = ("question", "context", "response")
 _OPTIONS = frozenset({"reveal", "resumable", "stop_after", "stop_below"})
 _MOST_CHOICES = 128
 EACH = 100
-"""Number of characters that each passage counts more, for the work that it makes besides."""
+"""Number of characters that each passage counts in addition, for the extra work that it makes."""
 
 
 class ServiceError(Exception):
@@ -57,7 +57,7 @@ class ServiceError(Exception):
         return printable(" ".join(super().__str__().split()))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the body of the answer."""
+        """Write the body of the answer."""
         kind = "invalid_request_error" if self.status < 500 else "server_error"
         return {"error": {"message": str(self), "type": kind, "code": self.code, "param": None}}
 
@@ -110,7 +110,7 @@ def read_chat(
 
 
 def read_given(values: object, *, most: float = math.inf) -> tuple[str, tuple[str, ...], str]:
-    """Read the body of a request to score a given answer; return question, passages and response.
+    """Read the body of a request to score a given answer: question, passages and response.
 
     ``context`` has the forms that it has in a chat, and ``most`` is as there. A request that cannot be used raises
     ServiceError.
@@ -186,7 +186,7 @@ def _require_known_forms(values: Mapping[str, Any]) -> None:
 
 
 def _options(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options in the field ``syncheck``."""
+    """Read the options in the field ``syncheck``."""
     options = values.get("syncheck") or {}
     if not isinstance(options, dict) or not options.keys() <= _OPTIONS:
         found = sorted(options.keys() - _OPTIONS) if isinstance(options, dict) else type(options).__name__
@@ -200,7 +200,7 @@ def _options(values: Mapping[str, Any]) -> dict[str, Any]:
 def _passages(
     values: Mapping[str, Any], messages: Sequence[Mapping[str, Any]], most: float
 ) -> tuple[tuple[str, ...], tuple[str, ...] | None, str]:
-    """Return passages, their names and the question."""
+    """Find passages, their names and the question."""
     last = next((text_of(m) for m in reversed(messages) if m.get("role") == "user"), "")
     question, inside = _taken_out(last)
     question = question or last.strip()
@@ -248,7 +248,7 @@ def _listed(given: object, field: str) -> tuple[tuple[str, ...], tuple[str, ...]
 
 
 def text_of(message: Mapping[str, Any]) -> str:
-    """Return the text of a message, which may be divided into parts."""
+    """Read the text of a message, which may be divided into parts."""
     content = message.get("content")
     if isinstance(content, list):
         content = "\n".join(p["text"] for p in content if isinstance(p, dict) and isinstance(p.get("text"), str))
@@ -259,7 +259,7 @@ def text_of(message: Mapping[str, Any]) -> str:
 
 
 def _taken_out(text: str) -> tuple[str, list[str]]:
-    """Return a text without the passages in it, and the passages."""
+    """Split a text into what is left without the passages in it, and the passages."""
     found: list[str] = []
     rest, end = [], 0
     opened: list[re.Match[str]] = []

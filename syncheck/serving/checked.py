@@ -59,7 +59,7 @@ class Outcome:
     """Number of its sentences without a score, those that claim nothing included."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the attributes by name."""
+        """Collect the attributes by name."""
         return asdict(self)
 
 
@@ -191,7 +191,7 @@ class CheckedText:
         return list(events)
 
     def _ended_early(self) -> list[ProtocolEvent]:
-        """Return the last events if the watch accepts no more text: it stopped, or found the end of the answer."""
+        """End the answer if the watch accepts no more text: it stopped, or found the end; return the last events."""
         watch = self._watch
         assert watch is not None
         if not watch.is_over:
@@ -219,13 +219,13 @@ class CheckedText:
         return self._noticed(f"Not checked: {why}")
 
     def _noticed(self, text: str) -> list[ProtocolEvent]:
-        """Return a notice, and the events that show the text which was held back."""
+        """Collect a notice, and the events that show the text which was held back."""
         notice = Notice(len(self.events) + 1, text, "warning")
         self.events.append(notice)
         return [notice, *self._passed_on()]
 
     def _passed_on(self) -> list[ProtocolEvent]:
-        """Return the events that show text which was not checked."""
+        """List the events that show text which was not checked."""
         text = self._received[self._shown :]
         if not text:
             return []
@@ -234,7 +234,7 @@ class CheckedText:
         return self.events[-1:]
 
     def _final(self) -> Final:
-        """Return the final event of an answer whose check was given up; its report has the sentences before that."""
+        """Make the final event of an answer whose check was given up; its report has the sentences before that."""
         known = len(fold(self.events).sentences)
         report: dict[str, Any] = {
             "question": self._request.question,
@@ -254,21 +254,21 @@ class CheckedText:
 
 
 def watch_over(monitor: Monitor | Verifier, *, question: str, passages: Sequence[str], **options: Any) -> TextWatch:
-    """Return the watch over an answer; ``options`` are those of :class:`syncheck.watching.TextWatch`."""
+    """Begin the watch over an answer; ``options`` are those of :class:`syncheck.watching.TextWatch`."""
     if isinstance(monitor, Verifier):
         return monitor.watch_text(question=question, passages=passages, **options)
     return monitor.watch_text(monitor.prompt(question=question, context=passages), **options)
 
 
 def is_checked(sentence: Verified | SentenceScore) -> bool:
-    """Return True for a sentence with a score, and for one that makes no claim."""
+    """Tell whether a sentence has a score or makes no claim."""
     return sentence.status == "scored" or sentence.status in WITHOUT_CLAIM
 
 
 def outcome_of(
     events: Sequence[ProtocolEvent], *, stop_below: float | None, stopped: bool, reason: str | None
 ) -> Outcome:
-    """Return the outcome of the check of an answer; ``reason`` says why it is unverified, if it is."""
+    """Sum up the check of an answer; ``reason`` says why it is unverified, if it is."""
     answer = fold(events)
     scores = [sentence.score for sentence in answer.sentences if sentence.score is not None]
     mean, lowest = (math.fsum(scores) / len(scores), min(scores)) if scores else (None, None)
@@ -288,12 +288,12 @@ def outcome_of(
 
 
 def shown_text(events: Sequence[ProtocolEvent]) -> str:
-    """Return the text that events append."""
+    """Join the text that events append."""
     return "".join(event.text for event in events if isinstance(event, Append))
 
 
 def whole_answer(events: Sequence[ProtocolEvent], outcome: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """Return the text of an answer, and its outcome with that of each sentence."""
+    """Collect the text of an answer, and its outcome with that of each sentence."""
     answer = fold(events)
     sentences = []
     for sentence in answer.sentences:

@@ -1,4 +1,4 @@
-"""Connections of clients, which have to send their requests in time."""
+"""Connections of clients, which must send their requests in time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ HEADER_SECONDS = 10.0
 class PromptConnection(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
     """Connection that is closed if the headers of a request are not complete in time.
 
-    Uvicorn waits for them without a limit; its keep-alive time ends with the first byte of the next request.
+    Uvicorn waits for headers without a limit; its keep-alive time ends with the first byte of the next request.
     """
 
     _timer: asyncio.TimerHandle | None = None
@@ -31,7 +31,7 @@ class PromptConnection(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
         self._end_watch()
 
     def _watch(self) -> None:
-        """Begin to wait for the next request, or end that if its headers are there."""
+        """Start waiting for the next request, or stop waiting if its headers are there."""
         if self.cycle is not None and not self.cycle.response_complete:
             self._end_watch()
         elif self._timer is None:

@@ -70,12 +70,12 @@ class Gateway:
         await self._upstream.close()
 
     async def models(self, authorization: str | None) -> dict[str, Any]:
-        """Return the upstream server's list of models."""
+        """Ask for the upstream server's list of models."""
         async with self._upstream.asked("GET", "/models", None, authorization) as asked:
             return await asked.object()
 
     async def complete(self, request: ChatRequest, authorization: str | None, deadline: Deadline) -> dict[str, Any]:
-        """Return a whole answer, in which each choice has its outcome as ``syncheck``."""
+        """Fetch a whole answer, in which each choice has its outcome as ``syncheck``."""
         self.require_usable(request)
         async with deadline.waiting():
             async with self._upstream.asked("POST", "/chat/completions", request.body, authorization) as asked:
@@ -116,15 +116,15 @@ class Gateway:
             stream.leave()
 
     def check(self, request: ChatRequest) -> CheckedText:
-        """Return a new check of the text of one choice."""
+        """Make a new check of the text of one choice."""
         return CheckedText(self.monitor, request, failing=self.failing)
 
     def allowed(self, request: ChatRequest) -> Allowed:
-        """Return what may pass beside the text that is checked."""
+        """Say what may pass beside the text that is checked."""
         return Allowed(request.body, is_open=self.failing == "open")
 
     def withholds(self, request: ChatRequest) -> bool:
-        """Return True if some text of the answer may be withheld."""
+        """Tell whether some text of the answer may be withheld."""
         return self.failing == "closed" or request.stop_below is not None
 
     def require_usable(self, request: ChatRequest) -> None:
@@ -196,7 +196,7 @@ class _Stream:
     async def chunks(self, source: AsyncIterator[dict[str, Any]]) -> AsyncIterator[dict[str, Any]]:
         """Yield the chunks of a whole answer.
 
-        After all choices were ended early, only the numbers of tokens are read, if the client asked for them.
+        After all choices have been ended early, only the numbers of tokens are read, if the client asked for them.
         """
         ended: float | None = None
         try:
@@ -244,7 +244,7 @@ class _Stream:
         self._unchecked |= unchecked
         usage = chunk.pop("usage", None)
         self._usage = usage or self._usage
-        for name in _SAME.intersection(chunk):  # or else each chunk could bring the next word of what is withheld
+        for name in _SAME.intersection(chunk):  # otherwise each chunk could bring the next word of what is withheld
             chunk[name] = self._same.setdefault(name, chunk[name])
         self._last = chunk
         taken = [choice for each in choices if (choice := await self._taken(each)) is not None]
@@ -256,7 +256,7 @@ class _Stream:
             yield self._with(told, **({"usage": usage} if "usage" in values else {}))
 
     async def _taken(self, values: dict[str, Any]) -> dict[str, Any] | None:
-        """Return a choice of a chunk in the form in which it is passed on; None if it is over already."""
+        """Convert a choice of a chunk to the form in which it is passed on; None if it is over already."""
         passed, unchecked = self._allowed.choice(values, part="delta")
         index = passed["index"] = _require_index(values, self._request)
         if index not in self._choices:
@@ -293,7 +293,7 @@ class _Choice:
         self._opening = await in_thread(self.checked.open)
 
     async def take(self, passed: dict[str, Any], unchecked: set[str], values: dict[str, Any]) -> dict[str, Any]:
-        """Return a choice of a chunk in the form in which it is passed on."""
+        """Convert a choice of a chunk to the form in which it is passed on."""
         delta, text, beside = self._allowed.message(values.get("delta"))
         self._unchecked |= unchecked | beside
         self._beside = self._beside or bool(beside)
@@ -314,7 +314,7 @@ class _Choice:
         return self._passed({**passed, "delta": self._with_calls(delta)}, events)
 
     async def broken(self, index: int, why: str) -> dict[str, Any]:
-        """Return the last part of a choice that is not complete."""
+        """Make the last part of a choice that is not complete."""
         self.finished = True
         opening, self._opening = self._opening, []
         events = opening + await in_thread(self.checked.break_off, why)
@@ -364,13 +364,13 @@ class _Choice:
 
 
 def _finish_reason(reason: str | None, *, is_stopped: bool, is_empty: bool, is_withheld: bool) -> str | None:
-    """Return why an answer ended: because of the filter, too, if nothing is left beside what is withheld."""
+    """Say why an answer ended; the filter counts as the reason, too, if nothing is left beside what is withheld."""
     is_done = reason in ("stop", "tool_calls", "function_call")
     return "content_filter" if is_stopped or (is_done and is_empty and is_withheld) else reason
 
 
 def _joined(delta: Mapping[str, Any], name: str, value: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the call of a function in one piece."""
+    """Join the call of a function into one piece."""
     known = delta.get(name) or {}
     arguments = {"arguments": (known.get("arguments") or "") + (value.get("arguments") or "")}
     return {**known, **{k: v for k, v in value.items() if v}, **arguments}
@@ -384,7 +384,7 @@ def _choices(values: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _require_index(choice: Mapping[str, Any], request: ChatRequest) -> int:
-    """Return the index of a choice, which must be below the number that was asked for."""
+    """Read the index of a choice, which must be below the number that was asked for."""
     index, wanted = choice.get("index", 0), request.body.get("n") or 1
     if not 0 <= index < wanted:
         raise invalid(f"it has a choice with the index {index}, and n is {wanted}")
@@ -403,5 +403,5 @@ def _named(unchecked: set[str]) -> dict[str, Any]:
 
 
 def _own(unchecked: set[str]) -> dict[str, Any]:
-    """Return our field of an answer or a chunk, which is there if one of its fields is not checked."""
+    """Make our own field of an answer or a chunk, which is there only if a field is not checked."""
     return {"syncheck": {"v": VERSION, **_named(unchecked)}} if unchecked else {}

@@ -54,7 +54,7 @@ class Guardrail:
         self._characters = 0
 
     async def apply(self, values: object) -> dict[str, Any]:
-        """Return LiteLLM's ``action`` for a request or an answer: ``NONE``, or ``BLOCKED`` and the reason."""
+        """Choose LiteLLM's ``action`` for a request or an answer: ``NONE``, or ``BLOCKED`` and the reason."""
         if not isinstance(values, dict) or values.get("input_type") not in ("request", "response"):
             raise ServiceError(400, "invalid_request", "expected an object with input_type request or response")
         call, options = values.get("litellm_call_id"), values.get("additional_provider_specific_params") or {}
@@ -94,7 +94,7 @@ class Guardrail:
         return [*map(_words, below), *([unread] if unread else [])]
 
     def _request(self, values: Mapping[str, Any], options: Mapping[str, Any]) -> ChatRequest | None:
-        """Return question and passages, if LiteLLM sends the messages."""
+        """Read question and passages, if LiteLLM sends the messages."""
         messages = values.get("structured_messages")
         if not messages:
             return None

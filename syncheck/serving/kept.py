@@ -47,7 +47,7 @@ class KeptAnswer:
 
     @property
     def is_refused(self) -> bool:
-        """True if the answer ended with an error before its first chunk, so that there is nothing to come back to."""
+        """True if it ended with an error before its first chunk, so that a reader has nothing to come back to."""
         return self._error is not None and not self._chunks
 
     async def chunks(self) -> AsyncIterator[Mapping[str, Any]]:
@@ -80,7 +80,7 @@ class KeptAnswer:
 class KeptAnswers:
     """Answers that readers may come back to.
 
-    Each keeps its place until it has had no reader for some seconds, whatever other clients ask for; an answer that was
+    Each keeps its place until it has had no reader for some seconds, whatever other clients request; an answer that was
     refused keeps none.
 
     Parameters
@@ -118,7 +118,7 @@ class KeptAnswers:
         return answer
 
     def find(self, token: str) -> KeptAnswer:
-        """Return the answer with this name; ServiceError with the status 404 if there is none."""
+        """Find the answer with this name; ServiceError with the status 404 if there is none."""
         if token not in self._tasks:
             raise ServiceError(
                 404, "unknown_answer", "there is no such answer, or it expired because no client read it"

@@ -26,7 +26,7 @@ from syncheck.verifier import Verifier
 _ROOM = 32
 """Work of a round, in sentences with short passages: a fraction of a second."""
 _SLICE = 8
-"""Work of one response in a round, of which there are more while others wait."""
+"""Work of one slice of a response, in the same unit; a round takes slices of several responses."""
 _TOKENS_OF_SENTENCE = 64
 """Number of tokens that a language model reads in the time of such a sentence."""
 _CHARACTERS_OF_SENTENCE = 20_000
@@ -36,7 +36,7 @@ _READ_AT_ONCE = 8_192
 
 
 class Deadline:
-    """Time at which an answer has to be complete, ``seconds`` after this is made."""
+    """Time by which an answer has to be complete: ``seconds`` after this object is made."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
@@ -93,7 +93,7 @@ class Queue:
 
 
 def too_many() -> ServiceError:
-    """Return the refusal of a request that may not wait."""
+    """Make the refusal of a request that may not wait."""
     return ServiceError(
         429, "too_many_requests", "too many requests are waiting; try again", headers={"Retry-After": "1"}
     )
@@ -115,7 +115,7 @@ class _Job:
     sentences: list[SentenceScore] = field(default_factory=list)
     """Its sentences as scored so far."""
     after: float = field(default_factory=time.monotonic)
-    """Time since which the job waits, and so much later as it has been worked on already."""
+    """Time since which the job has waited, moved later by the time for which it has been worked on."""
     seconds: float = 0.0
     """Time for which it has been worked on."""
     has_begun: bool = False
@@ -158,7 +158,7 @@ class ScoreBatches:
         self._work: asyncio.Task[None] | None = None
 
     async def score(self, question: str, context: Sequence[str], response: str) -> Report:
-        """Return the report of a response."""
+        """Wait for the report of a response."""
         if self._entered >= self._most:
             raise too_many()
         self._entered += 1
@@ -200,7 +200,7 @@ class ScoreBatches:
         return _Job(response, spans, scorer, None, report, weight)
 
     def _scorer_of(self, query: Query) -> SentenceScorer | None:
-        """Return the scorer of a job with the same query, so that their sentences are scored together."""
+        """Find the scorer of a job with the same query, so that their sentences are scored together."""
         scorers = (job.scorer for job in self._jobs if job.scorer is not None)
         return next((scorer for scorer in scorers if scorer.query == query), None)
 
@@ -232,7 +232,7 @@ class ScoreBatches:
             self._work = None
 
     def _round(self) -> list[_Job]:
-        """Return the jobs of the next round: those that come first, as many as it has room for."""
+        """Choose the jobs of the next round: the first in line, as many as it has room for."""
         jobs: list[_Job] = []
         room = float(_ROOM)
         for job in sorted(self._jobs, key=lambda job: job.after):

@@ -98,11 +98,11 @@ class OwnModel:
         """Do nothing; the model stays with its owner."""
 
     async def models(self, authorization: str | None) -> dict[str, Any]:
-        """Return the list with the one model."""
+        """List the one model."""
         return {"object": "list", "data": [{"id": self._name, "object": "model", "owned_by": "syncheck"}]}
 
     async def complete(self, request: ChatRequest, authorization: str | None, deadline: Deadline) -> dict[str, Any]:
-        """Return a whole answer, with its outcome as ``syncheck``."""
+        """Write a whole answer, with its outcome as ``syncheck``."""
         writing = _Writing(self, request)
         async for _ in writing.told(deadline):
             pass
@@ -131,13 +131,13 @@ class OwnModel:
             yield {**opening, "choices": [], "usage": writing.usage}
 
     def require_usable(self, request: ChatRequest) -> None:
-        """Refuse, with a ServiceError, a request that needs no model to be refused."""
+        """Refuse, with a ServiceError, a request that can be refused without the model."""
         if self.failing == "closed" and not request.passages:
             raise ServiceError(400, "no_passages", NO_PASSAGES)
         self._asked(request)
 
     def begin(self, request: ChatRequest) -> tuple[RagPrompt, Iterator[Event]]:
-        """Return the prompt of a request and the iterator of its events, which has not been started."""
+        """Build the prompt of a request and the iterator of its events, which has not been started."""
         self.require_usable(request)
         try:
             decoder, options = self._asked(request)
@@ -147,7 +147,7 @@ class OwnModel:
             raise ServiceError(400, "invalid_request", str(error)) from error
 
     def check(self, events: Sequence[ProtocolEvent | SentenceScore]) -> str | None:
-        """Return why a sentence among events was not checked, if one was not; failing closed, raise ServiceError."""
+        """Say why a sentence among events was not checked, if one was not; failing closed, raise ServiceError."""
         for event in events:
             if isinstance(event, Verified | SentenceScore) and not is_checked(event):
                 why = f"a sentence was not checked: {event.reason or event.status}"
@@ -157,7 +157,7 @@ class OwnModel:
         return None
 
     def why_empty(self, event: EndEvent) -> str | None:
-        """Return why a decoder kept no sentence; None if it kept one, or wrote none.
+        """Say why a decoder kept no sentence; None if it kept one, or wrote none.
 
         Failing closed, ServiceError is raised if the sentences that it tried last could not be checked.
         """
@@ -179,7 +179,7 @@ class OwnModel:
         return {"id": f"chatcmpl-{uuid.uuid4().hex}", "object": kind, "created": int(time.time()), "model": self._name}
 
     def _asked(self, request: ChatRequest) -> tuple[str, dict[str, Any]]:
-        """Return decoder and options of a request; refuse options that would be ignored."""
+        """Choose decoder and options of a request; refuse options that would be ignored."""
         body = request.body
         for name, neutral in _NEUTRAL.items():
             if body.get(name) is not None and body[name] not in neutral:
@@ -264,7 +264,7 @@ class _Writing:
                     self._why_empty = self._source.why_empty(event) if request.passages else None
                 if new:
                     yield new
-        except InputError as error:  # of a prompt that is too long, which shows when the first event is asked for
+        except InputError as error:  # the prompt is too long, which shows when the first event is requested
             raise ServiceError(400, "invalid_request", str(error)) from error
         finally:
             close = getattr(events, "close", None)
@@ -272,7 +272,7 @@ class _Writing:
                 await in_thread(close)
 
     def _write(self, event: Event) -> None:
-        """Write an event, but for the sentence before which the answer ends."""
+        """Write an event, except for the sentence before which the answer ends."""
         threshold = None if self._request.stop_after else self._request.stop_below
         if isinstance(event, SentenceEvent) and threshold is not None and falls_below(event.sentence, threshold):
             self._withheld = event.sentence
@@ -320,7 +320,7 @@ class _Writing:
 
 
 def _sampling(body: Mapping[str, Any]) -> dict[str, float]:
-    """Return temperature and top_p as far as a request has them."""
+    """Read temperature and top_p, as far as a request has them."""
     found = {name: body[name] for name in ("temperature", "top_p") if body.get(name) is not None}
     if any(type(value) not in (int, float) for value in found.values()):
         raise ServiceError(400, "invalid_request", "temperature and top_p must be numbers")

@@ -109,7 +109,7 @@ class Reply:
 
 
 def json_response(values: Mapping[str, Any], status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    """Return a response in JSON, written in ASCII, so that it can hold half a character of somebody else."""
+    """Build a response in JSON, written in ASCII, so that it can contain half a character of somebody else's text."""
     return Response(json.dumps(values, allow_nan=False), status, headers, "application/json")
 
 
@@ -125,7 +125,7 @@ def _status_of(answer: Mapping[str, Any]) -> str:
 
 
 def file_handler(name: str, kind: str) -> Callable[[Request], Awaitable[Response]]:
-    """Return the handler of a file of the page."""
+    """Make the handler of a file of the page."""
     text = files("syncheck.serving").joinpath(name).read_bytes()
 
     async def send(request: Request) -> Response:

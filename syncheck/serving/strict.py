@@ -1,4 +1,4 @@
-"""JSON exactly as its standard has it."""
+"""JSON exactly as the standard defines it."""
 
 from __future__ import annotations
 

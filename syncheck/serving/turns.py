@@ -24,8 +24,8 @@ _EACH_SENTENCE = 2**14
 class Turns:
     """Threads that requests use in turn.
 
-    The slice that has waited longest comes first, but a request waits so much longer as it has used the threads
-    already: a small request passes a large one, and neither waits for ever.
+    The slice that has waited longest comes first, but the time for which a request has used the threads is deducted
+    from its wait: a small request passes a large one, and neither waits for ever.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ class Turns:
 
     @asynccontextmanager
     async def turn(self, used: float) -> AsyncIterator[None]:
-        """Wait for a turn of a request that has used the threads for so many seconds, and hold it."""
+        """Wait for a turn of a request that has used the threads for so many seconds, and keep it."""
         if self._free:
             self._free -= 1
         else:
@@ -87,7 +87,7 @@ _share: contextvars.ContextVar[_Share | None] = contextvars.ContextVar("syncheck
 async def in_thread(function: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
     """Run a function in a thread when it is the request's turn; see :class:`Turns`.
 
-    The function is one slice of work: its end is awaited even when cancelled, so that no resource is released in use.
+    The function is one slice of work: its end is awaited even when cancelled, so that no resource in use is released.
     """
     share = _share.get()
     call = partial(contextvars.copy_context().run, function, *args, **kwargs)
@@ -111,9 +111,9 @@ async def _ended(call: Callable[[], _T], executor: ThreadPoolExecutor | None) ->
 
 
 def slices(text: str, passages: int) -> Iterator[str]:
-    """Yield a text in slices that take a fraction of a second to check against so many characters of passages.
+    """Yield a text in slices that take a fraction of a second to check against this many characters of passages.
 
-    A slice is the shorter the more there is to read for each sentence; all of it may be sentences of two characters.
+    The more there is to read for each sentence, the shorter a slice; the whole text may be sentences of two characters.
     """
     size = max(16, _SLICE // (_EACH_SENTENCE + passages))
     for start in range(0, len(text), size):

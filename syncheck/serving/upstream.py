@@ -1,4 +1,4 @@
-"""Upstream server: requests to it, and its answers, which are limited, and whose failures are told in our own words."""
+"""Upstream server: requests to it, and its answers, which are limited, and whose failures are put in our own words."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Upstream:
         self._client = httpx.AsyncClient(
             timeout=httpx.Timeout(timeout, connect=min(timeout, _CONNECT_SECONDS)),
             limits=httpx.Limits(max_connections=None, max_keepalive_connections=20),
-            headers={"Accept-Encoding": "identity"},  # what is packed can be a thousand times as large
+            headers={"Accept-Encoding": "identity"},  # compressed data can expand a thousandfold
             transport=transport,
         )
 
@@ -72,7 +72,7 @@ class Upstream:
         await self._client.aclose()
 
     def asked(self, method: str, path: str, body: Mapping[str, Any] | None, authorization: str | None) -> Asked:
-        """Return a request that is sent on entering it; a body that cannot be sent raises ServiceError."""
+        """Prepare a request that is sent on entering it; a body that cannot be sent raises ServiceError."""
         key = f"Bearer {self._api_key}" if self._api_key is not None else authorization
         headers = {} if key is None else {"Authorization": key}
         content = None
@@ -127,7 +127,7 @@ class Asked:
         return self._checked(data)
 
     async def chunks(self, deadline: Deadline) -> AsyncGenerator[dict[str, Any]]:
-        """Yield the JSON objects of a stream of events up to ``[DONE]``; none after the deadline is awaited."""
+        """Yield the JSON objects of a stream of events up to ``[DONE]``; none is awaited after the deadline."""
         if "text/event-stream" not in self._response.headers.get("content-type", ""):
             raise ServiceError(502, "upstream_invalid", "the upstream did not answer with an event stream")
         async for data in server_sent_data(self._pieces(deadline)):
@@ -183,7 +183,7 @@ class Asked:
             raise incomplete(self._what_happened(error)) from error
 
     def _checked(self, data: bytes) -> dict[str, Any]:
-        """Return an object that is no error, without the key."""
+        """Parse an object that is no error, and remove the key from it."""
         data = self._without_key(data)
         try:
             values = read_json(data)
@@ -199,7 +199,7 @@ class Asked:
         return values
 
     def _refusal(self, data: bytes) -> str:
-        """Return in words why the upstream refused."""
+        """Say in words why the upstream refused."""
         data = self._without_key(data)
         try:
             error = read_json(data)["error"]
@@ -209,18 +209,18 @@ class Asked:
         except (ValueError, KeyError, TypeError, IndexError):
             pass
         told = one_line(data.decode(errors="replace"))
-        if self._response.status_code == 404:  # not the model is unknown: of that a server tells in OpenAI's format
+        if self._response.status_code == 404:  # not an unknown model: a server reports that in OpenAI's format
             told += "; --upstream must be the address before /chat/completions, such as http://localhost:8000/v1"
         return told
 
     def _without_key(self, data: bytes) -> bytes:
-        """Return what the upstream sent without the key, in case it quotes the request."""
+        """Remove the key from what the upstream sent, in case it quotes the request."""
         for secret in self._secrets:
             data = data.replace(secret, b"[key]")
         return data
 
     def _what_happened(self, error: httpx.HTTPError) -> str:
-        """Return in words why a connection to the upstream server failed; no header is quoted."""
+        """Say in words why a connection to the upstream server failed; no header is quoted."""
         if isinstance(error, httpx.TimeoutException):
             return _how_late(error)
         if isinstance(error, httpx.ProtocolError):
@@ -249,7 +249,7 @@ async def server_sent_data(source: AsyncIterator[bytes]) -> AsyncGenerator[bytes
 
 
 def incomplete(why: str) -> ServiceError:
-    """Return the error of an answer that broke off."""
+    """Make the error of an answer that broke off."""
     return ServiceError(502, "upstream_incomplete", f"the upstream's answer broke off: {why}")
 
 

@@ -99,7 +99,7 @@ class SpanRegressor:
         seed
             Seed of the trees, and of the draw of ``max_words`` words.
         max_words
-            For ``svr``: if there are more words, so many are drawn at random without replacement.
+            For ``svr``: if there are more words, this many are drawn at random without replacement.
         sources
             Sources of further columns; see :class:`~syncheck.spans.WordSource`.
         measured

@@ -122,7 +122,7 @@ class ChunkRetriever:
 
 
 def _spelled(text: str) -> str:
-    """Write every word in hexadecimal: the index takes runs of letters for words, and would cut Hindi at vowels."""
+    """Write every word in hexadecimal: the index takes runs of letters as words, and would cut Hindi at vowels."""
     return " ".join(normalised(word.text).encode("utf-8", "surrogatepass").hex() for word in words_of(text))
 
 

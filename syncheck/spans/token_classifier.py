@@ -1,6 +1,6 @@
 """Checkpoints that mark words themselves: token classifiers, such as the shared task's XLM-R baseline, and FAVA.
 
-FAVA (Mishra et al., 2024) edits the response by the references, and the words that it removes are wrong.
+FAVA (Mishra et al., 2024) edits the response according to the references; the words that it removes are wrong.
 """
 
 from __future__ import annotations

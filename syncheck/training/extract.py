@@ -48,7 +48,7 @@ def measure(
 ) -> MeasuredSentences:
     """Replay labelled responses and measure their sentences.
 
-    Labelled sentences are measured as they are, also where the monitor would cut the response otherwise, which the log
+    Labelled sentences are measured as they are, even where the monitor would cut the response otherwise, as the log
     says once, unless ``carry_labels`` is set.
 
     Parameters
@@ -118,7 +118,7 @@ def check_sentences(monitor: ModelMonitor | Verifier, records: Iterable[Labelled
 
 
 def bounds_of(monitor: ModelMonitor | Verifier, record: LabelledResponse) -> list[tuple[int, int]]:
-    """Return the characters of the sentences into which a monitor cuts a response."""
+    """Find the characters of the sentences into which a monitor cuts a response."""
     spans: Sequence[SentenceSpan]
     if isinstance(monitor, Verifier):
         spans = monitor.cut(record.response)

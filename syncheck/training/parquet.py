@@ -194,7 +194,7 @@ def _responses(table: pa.Table, facts: Mapping[str, Any]) -> tuple[LabelledRespo
 
 def _activations(table: pa.Table) -> dict[int, np.ndarray]:
     names = [name for name in table.column_names if name.startswith(_ACTIVATION)]
-    if not len(table):  # no sentence to say how wide they are
+    if not len(table):  # no sentence to tell how wide they are
         return {}
     return {int(name.removeprefix(_ACTIVATION)): _states(table[name], name) for name in names}
 

@@ -46,7 +46,7 @@ def instrument_of(monitor: ModelMonitor | Verifier | UnloadedMonitor) -> dict[st
 
 
 def model_of(provenance: Mapping[str, str]) -> dict[str, Any] | None:
-    """Return the fingerprint of the model that a provenance names; None if it names none."""
+    """Read the fingerprint of the model that a provenance names; None if it names none."""
     if "model" not in provenance:
         return None
     return {**json.loads(provenance["model"]), "weights_sha256": provenance.get("weights sha256")}

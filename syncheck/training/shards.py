@@ -218,7 +218,7 @@ def measure_to_parquet(
         write_parquet(whole, output)
     if shard.count == 1:
         store.remove()
-        for path in output.parent.glob(f"{escape(output.name)}{UNFINISHED}*"):  # that killed processes left
+        for path in output.parent.glob(f"{escape(output.name)}{UNFINISHED}*"):  # left behind by killed processes
             path.unlink(missing_ok=True)
     check_any(whole)
     return whole

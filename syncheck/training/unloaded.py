@@ -34,7 +34,7 @@ class UnloadedMonitor:
         return feature_schema(self.config.schema, self.config.layers or ())
 
     def replaced(self, *, trained_on: Iterable[str], name: None, **parts: Any) -> Self:  # noqa: ANN401, ARG002
-        """Return a copy of this monitor with other parts; only a bundled one has a name."""
+        """Copy this monitor with other parts; only a bundled one has a name."""
         return replace(self, trained_on=frozenset(trained_on), **parts)
 
     def save_pretrained(self, directory: str | Path) -> None:

@@ -48,10 +48,10 @@ class GrowingAnswer(Protocol):
         """Score the complete sentences, and add them to :attr:`sentences`; ``since`` is when they were complete."""
 
     def cut(self, sentences: int) -> None:
-        """End the answer after so many of its sentences."""
+        """End the answer after this many of its sentences."""
 
     def report(self, *, stop: str | None, seconds: float) -> Report:
-        """Return the report of the answer as scored so far."""
+        """Build the report of the answer as scored so far."""
 
 
 class WholeCharacters:
@@ -61,7 +61,7 @@ class WholeCharacters:
         self._half = ""
 
     def add(self, piece: str) -> str:
-        """Return the whole characters of a piece, with the half that was held back before it."""
+        """Join a piece to the half of a character that was held back before it; return the whole characters."""
         piece, self._half = self._half + piece, ""
         if piece and "\ud800" <= piece[-1] <= "\udbff":
             piece, self._half = piece[:-1], piece[-1]
@@ -72,12 +72,12 @@ class WholeCharacters:
         return joined
 
     def finish(self) -> None:
-        """Refuse, with an InputError, half a character that nothing has completed."""
+        """Refuse, with an InputError, half a character that was never completed."""
         check_text(self._half, "the last piece")
 
 
 class GrowingText:
-    """A growing answer of which text alone is read; see :class:`GrowingAnswer`.
+    """A growing answer that is read as text alone; see :class:`GrowingAnswer`.
 
     Parameters
     ----------
@@ -127,12 +127,12 @@ class GrowingText:
         self.sentences += self._scorer.claims([claims], earlier=[self.sentences], since=since)[0]
 
     def cut(self, sentences: int) -> None:
-        """End the answer after so many of its sentences."""
+        """End the answer after this many of its sentences."""
         del self.sentences[sentences:]
         self._stop = self.sentences[-1].end if self.sentences else 0
 
     def report(self, *, stop: str | None, seconds: float) -> Report:
-        """Return the report of the answer as scored so far."""
+        """Build the report of the answer as scored so far."""
         return report_of(self._scorer, self.text[: self._stop], self.sentences, stop=stop, seconds=seconds)
 
     def _complete(self, spans: Sequence[SentenceSpan]) -> int:

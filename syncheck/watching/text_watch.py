@@ -222,7 +222,7 @@ class TextWatch:
         return self.events[known:]
 
     def _wanted(self, *, may_wait: bool) -> int:
-        """Return the number of complete sentences that are scored now."""
+        """Count the complete sentences that are scored now."""
         if self._at_once is not None:
             return self._at_once
         return MOST_TOGETHER if may_wait and self._pace.is_quick else 1
@@ -403,7 +403,7 @@ def _piece(piece: Any) -> tuple[str, Sequence[GeneratorToken]]:  # noqa: ANN401 
 
 
 def _kind(piece: object) -> str:
-    """Return the type of what is no piece, for a message."""
+    """Name the type of something that is no piece, for a message."""
     advice = ". Decode them first, as with codecs.iterdecode(stream, 'utf-8'), which joins the bytes of a character"
     return type(piece).__name__ + (advice if isinstance(piece, bytes) else "")
 
