@@ -45,7 +45,7 @@ def _read() -> _Lists:
 
 
 def _forms(words: Sequence[str], word_class: str) -> frozenset[str]:
-    """Return words with all their forms, if their class is given; a month that is a verb too is one word."""
+    """Collect words with all their forms, if their class is given; a month that is a verb too is one word."""
     if not word_class:
         return frozenset(word.replace("_", " ") for word in words)
     return frozenset().union(*(forms_of(word, cast(WordClass, word_class)) for word in words))
