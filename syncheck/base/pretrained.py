@@ -164,7 +164,7 @@ def load_tokenizer(name: str | Path, **options: Any) -> PreTrainedTokenizerBase:
 
 
 def _knows_words(tokenizer: PreTrainedTokenizerBase) -> bool:
-    if len(tokenizer) <= len(set(tokenizer.all_special_tokens)):  # of which some cannot even be asked
+    if len(tokenizer) <= len(set(tokenizer.all_special_tokens)):  # some of these tokenizers cannot even be called
         return False
     ids = tokenizer(WORDS, add_special_tokens=False)["input_ids"]
     return bool(tokenizer.decode(ids, skip_special_tokens=True).strip())
