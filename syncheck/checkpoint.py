@@ -152,7 +152,7 @@ def write(
 ) -> None:
     """Write a verifier or a monitor to a folder; its LID references, if any, are there already.
 
-    The digests come last, so that a half-written folder is not taken for a whole one. ``model`` is the fingerprint of
+    The digests come last, so that a half-written folder never passes for a whole one. ``model`` is the fingerprint of
     the model whose signals the aggregator needs; None for text alone.
     """
     directory.mkdir(parents=True, exist_ok=True)
@@ -181,7 +181,7 @@ def read(directory: Path) -> Stored:
 
 
 def check_saved(directory: Path) -> None:
-    """Refuse, with a CheckpointError, a folder that holds no monitor that scores, without loading its models."""
+    """Refuse, with a CheckpointError, a folder without a monitor that scores, without loading its models."""
     if read(directory).aggregator() is None:
         raise CheckpointError(f"the monitor in {directory} has no aggregator, so it scores nothing; train one")
 

@@ -226,7 +226,7 @@ def _batches_of_like_length(
 def _tokenized(monitor: MonitorParts, prompt: RagPrompt, text: str) -> GivenResponse:
     """Tokenise a text up to an end-of-text token that is written in it.
 
-    What is behind it is kept as ``after_end`` of the transcript.
+    What follows it is kept as ``after_end`` of the transcript.
     """
     model, tokens = monitor.model, TextTokens(monitor.tokenizer, prompt.with_context_ids)
     every, places = tokens(text, tokens.skipped(text))
@@ -234,7 +234,7 @@ def _tokenized(monitor: MonitorParts, prompt: RagPrompt, text: str) -> GivenResp
     check_window(model, len(prompt.with_context_ids) + len(token_ids))
     if len(token_ids) < len(every):
         first, last = places[len(token_ids)]
-        text = text[:first] if first < last else text  # some tokenizers put the token behind every text
+        text = text[:first] if first < last else text  # some tokenizers put the token after every text
     segmenter = IncrementalSegmenter(monitor.config.segmenter)
     spans, end = [], 0
     for token_id, stop in zip(token_ids, ends_of(places[: len(token_ids)], start=0), strict=True):

@@ -62,7 +62,7 @@ class Verifier:
     MismatchError
         If the aggregator expects features other than those of the config's schema, or another order.
     WrongTypeError
-        If the aligner is none.
+        If ``aligner`` is not an aligner.
 
     Notes
     -----
@@ -138,7 +138,7 @@ class Verifier:
         InputError
             If neither or both of ``answer`` and ``sentences`` are given, or a text has a lone surrogate.
         WrongTypeError
-            If an argument is no text.
+            If an argument is not a text.
         """
         return self.answer(self.query(question=question, passages=passages), answer, sentences=sentences)
 
@@ -378,7 +378,7 @@ class Verifier:
         CheckpointError
             If a file is missing or damaged, or a repository cannot be fetched.
         InputError
-            If the folder holds a monitor that needs a language model's signals, or a revision is given for a folder.
+            If the folder contains a monitor that needs a language model's signals, or a revision is given for a folder.
         MismatchError
             If it was trained with another aligner.
         UntrustedTypesError

@@ -34,7 +34,7 @@ _LAYERS = re.compile("(^|_)(layers?|blocks)$")
 
 
 def require_tokenizer(tokenizer: object) -> None:
-    """Refuse, with a WrongTypeError, what is no tokenizer, such as its name."""
+    """Refuse, with a WrongTypeError, anything that is not a tokenizer, such as its name."""
     if not callable(tokenizer) or not hasattr(tokenizer, "decode"):
         found = repr(tokenizer) if isinstance(tokenizer, str) else type(tokenizer).__name__
         raise WrongTypeError(

@@ -62,7 +62,7 @@ class Quantity:
     change: bool = False
     """True if it says how much two others differ: "rose by 5", "5 minutes longer than"."""
     date: tuple[int, int, int] = (0, 0, 0)
-    """Year, month and day; 0 where it is not given."""
+    """Year, month and day; 0 where one is not given."""
 
 
 def quantities_in(text: str, tokens: Sequence[Token]) -> Iterator[Quantity]:

@@ -16,7 +16,7 @@ from syncheck.text.notation import GROUPED, levelled, number_of
 from syncheck.text.words import NUMBER_WORDS, content_words, packaged_names, packaged_rarity, stem, words
 
 LONG = 4
-"""Number of letters from which a word is no abbreviation."""
+"""Number of letters from which a word is not an abbreviation."""
 LONG_TITLES = frozenset("Prof Capt Messrs Supt".split())
 """Those that are abbreviations nevertheless."""
 HALVES_OF_DAY = {"a.m": "am", "p.m": "pm"}
@@ -25,7 +25,7 @@ _NUMBER = rf"(?:(?<![\d.,]){GROUPED}|\d+(?:[.,:]\d+)*)(?:st|nd|rd|th)?(?![^\W\d_
 _TOKEN = re.compile(rf"{_NUMBER}|\d+|[%$€£]|\b[AaPp]\.[Mm]\b|[^\W\d_]+(?:'[^\W\d_]+)*")
 _YEAR = re.compile(r"1[0-9]{3}|20[0-9]{2}")
 _FORMULA = re.compile(r"\$(\d+(?:[.,]\d+)*)\$")
-"""A number between the marks of a formula, which are no dollars."""
+"""A number between the dollar signs of a formula, which mean no money."""
 _STOP = re.compile(r"[.!?;:\n](?=\s)|\n")
 
 

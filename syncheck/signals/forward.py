@@ -83,7 +83,7 @@ class ForwardArguments:
 
 
 def require_watchable(model: PreTrainedModel) -> None:
-    """Refuse, with an UnsupportedModelError, a model that cannot be monitored; with a WrongTypeError, what is no model.
+    """Refuse, with an UnsupportedModelError, a model that cannot be monitored; with a WrongTypeError, a non-model.
 
     Such a model is compiled, wrapped by PEFT, has an encoder, or has torch's dynamic int8 layers, with which the
     signals of a token depend on the other tokens of the forward pass.

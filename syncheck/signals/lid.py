@@ -60,7 +60,7 @@ class ReferenceStack:
 
     def _by_products(self, which: slice, queries: Tensor) -> Tensor:
         # |q - x|^2 = |q - m|^2 + |x - m|^2 + 2 (q - m) m - 2 (q - m) x, with m the mean of the references: what all
-        # activations have in common is taken off the query alone, so that the references need not be kept twice.
+        # activations have in common is subtracted from the query alone, so that the references need not be kept twice.
         references, means = self.activations[which], self._means[which]
         centred = queries - means
         squares = centred.square().sum(-1, keepdim=True)  # (L, N, 1)

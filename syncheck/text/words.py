@@ -162,7 +162,7 @@ def content_words(text: str) -> list[str]:
 
 
 def without_stop_words(read: Iterable[str]) -> list[str]:
-    """List the normalised words that are no stop words, in order."""
+    """List the normalised words that are not stop words, in order."""
     return [word for word in read if word not in _STOP_WORDS]
 
 

