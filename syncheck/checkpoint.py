@@ -93,12 +93,12 @@ class Stored:
 
 
 def packaged_monitor(name: str) -> Path:
-    """Return the folder of a monitor that ships with the package."""
+    """Locate the folder of a monitor that ships with the package."""
     return Path(str(files("syncheck"))) / "assets" / f"monitor-{name}"
 
 
 def best_generic() -> str:
-    """Return the name of the best form of ``generic`` on this machine; warn once if that is not the reader's."""
+    """Name the best form of ``generic`` on this machine; warn once if that is not the reader's."""
     if can_read():
         return GENERIC_READER
     _warn_of_words()
@@ -118,7 +118,7 @@ def _warn_of_words() -> None:
 
 
 def generic_name(aligner: Aligner | None) -> str | None:
-    """Return the name of the form of ``generic`` that was trained with this aligner; None if none was.
+    """Name the form of ``generic`` that was trained with this aligner; None if none was.
 
     Without an aligner, it is the best one.
     """
@@ -152,7 +152,7 @@ def write(
 ) -> None:
     """Write a verifier or a monitor to a folder; its LID references, if any, are there already.
 
-    The digests come last, so that a half-written folder is not taken for a whole one. ``model`` is the fingerprint of
+    The digests come last, so that a half-written folder never passes for a whole one. ``model`` is the fingerprint of
     the model whose signals the aggregator needs; None for text alone.
     """
     directory.mkdir(parents=True, exist_ok=True)
@@ -181,7 +181,7 @@ def read(directory: Path) -> Stored:
 
 
 def check_saved(directory: Path) -> None:
-    """Refuse, with a CheckpointError, a folder that holds no monitor that scores, without loading its models."""
+    """Refuse, with a CheckpointError, a folder without a monitor that scores, without loading its models."""
     if read(directory).aggregator() is None:
         raise CheckpointError(f"the monitor in {directory} has no aggregator, so it scores nothing; train one")
 
@@ -241,7 +241,7 @@ def _read_config(directory: Path) -> dict[str, Any]:
 
 
 def _parts(config: dict[str, Any]) -> list[str]:
-    """Return the names of the files that belong to a monitor."""
+    """Name the files that belong to a monitor."""
     aggregator = [] if config["aggregator"] is None else file_names(config["aggregator"])
     return [CONFIG, *aggregator, *([REFERENCES] if config["lid_references"] else [])]
 
@@ -271,7 +271,7 @@ def fetched(
     cache_dir: str | Path | None = None,
     local_files_only: bool = False,
 ) -> Path:
-    """Return a monitor's folder: the one named, or that of a repository ``owner/name`` in the Hub's cache.
+    """Find a monitor's folder: the one named, or that of a repository ``owner/name`` in the Hub's cache.
 
     A string is taken for a repository only if neither it nor its first part is a folder. A revision of a folder raises
     InputError; a repository that cannot be fetched raises CheckpointError.
@@ -306,7 +306,7 @@ def fetched(
 
 
 def is_repository(name: str | Path) -> bool:
-    """Return True if a name is taken for a repository ``owner/name``: neither it nor its first part exists here."""
+    """Tell whether a name is taken for a repository ``owner/name``: neither it nor its first part exists here."""
     if not isinstance(name, str) or _REPOSITORY.fullmatch(name) is None:
         return False
     return not Path(name).exists() and not Path(name).parent.exists()

@@ -439,5 +439,5 @@ class ModelMonitor(StoredMonitor):
         response_token_ids: Sequence[int] | None = None,
         sentences: Sequence[str] | None = None,
     ) -> GivenResponse:
-        """Return the tokens and sentences of a given response, before the model runs; arguments as in :meth:`score`."""
+        """Read the tokens and sentences of a given response, before the model runs; arguments as in :meth:`score`."""
         return replay.read_response(self, prompt, response, response_token_ids=response_token_ids, sentences=sentences)

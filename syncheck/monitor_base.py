@@ -35,7 +35,7 @@ _MODEL_SIGNALS = ("log_prob", "log_prob_without_context", "entropy", "kl")
 
 
 class MonitorParts:
-    """Base of :class:`syncheck.Monitor`, which describes the arguments: holds all that measures and scores sentences.
+    """Base of :class:`syncheck.Monitor`, which describes the arguments: has all parts that measure and score sentences.
 
     Code that stores a monitor, replays responses, checks text or labels sentences takes any object of this class.
     """
@@ -76,13 +76,13 @@ class MonitorParts:
         return summary(self, f"{model}, {self.schema.version}, {aggregator} aggregator, {aligner}")
 
     def with_prior(self, prior: float) -> Self:
-        """Return this monitor for text with another share of faithful sentences; see :meth:`Verifier.with_prior`."""
+        """Copy this monitor for text with another share of faithful sentences; see :meth:`Verifier.with_prior`."""
         if self.aggregator is None:
             raise InputError("a prior shifts scores, and this monitor has none; train it first")
         return self.replaced(aggregator=replace(self.aggregator, prior=prior))
 
     def replaced(self, **parts: Any) -> Self:  # noqa: ANN401
-        """Return a copy of this monitor with other parts, given as keyword arguments of the class."""
+        """Copy this monitor with other parts, given as keyword arguments of the class."""
         own = ("config", "aggregator", "lid_references", "aligner", "trained_on", "name")
         return type(self)(self.model, self.tokenizer, **{name: getattr(self, name) for name in own} | parts)
 
@@ -168,27 +168,27 @@ class MonitorParts:
         return PromptBatch(rows_of(batch))
 
     def session(self, prompts: RagPrompt | Sequence[RagPrompt]) -> ScoredSession:
-        """Return a session for a decoder of your own, with one row for each prompt; a context manager.
+        """Make a session for a decoder of your own, with one row for each prompt; a context manager.
 
         Raises
         ------
         PromptError
             If a prompt does not fit the model's window.
         InputError
-            If there are no prompts, or the model encodes some of them in another way, because they are longer.
+            If there are no prompts, or the model encodes some of them differently because they are longer.
         """
         rows = self._fitting(prompts)
         scorers = self._scorers(rows)
         return ScoredSession(SearchSession(self.model, self.tokenizer, rows, **self._measuring), scorers)
 
     def given_session(self, prompts: RagPrompt | Sequence[RagPrompt]) -> ScoredGiven:
-        """Return a session that reads given responses to these prompts; errors as of :meth:`session`."""
+        """Make a session that reads given responses to these prompts; errors as in :meth:`session`."""
         rows = self._fitting(prompts)
         scorers = self._scorers(rows)
         return ScoredGiven(GivenSession(self.model, self.tokenizer, rows, **self._measuring), scorers)
 
     def scorer(self, prompt: RagPrompt) -> SentenceScorer:
-        """Return the scorer for sentences of answers to one prompt."""
+        """Make the scorer for sentences of answers to one prompt."""
         return SentenceScorer(
             prompt,
             schema=self.schema,
@@ -219,11 +219,11 @@ class MonitorParts:
         return self._asks_model(False)
 
     def _asks_model(self, signals: bool) -> bool:
-        """Return True if the model has to read a given text: its signals are wanted, or there are no scores without."""
+        """Tell whether the model has to read a given text: its signals are wanted, or there are no scores without."""
         return signals or self.aggregator is None or needs_signals(self.config.schema)
 
     def _sources(self, prompt: RagPrompt) -> dict[str, str]:
-        """Return the source of each signal of a text that the model reads."""
+        """Name the source of each signal of a text that the model reads."""
         found = dict.fromkeys(_MODEL_SIGNALS, MONITORED)
         if not prompt.has_context:
             found |= dict.fromkeys(("log_prob_without_context", "kl"), NOT_MEASURED)
@@ -236,13 +236,13 @@ class MonitorParts:
         return {"layers": self.layers, "lid_references": self.lid_references, "segmenter": self.config.segmenter}
 
     def _fitting(self, prompts: RagPrompt | Sequence[RagPrompt]) -> list[RagPrompt]:
-        """Return the prompt of each row, after checking that it fits the window and before its passages are read."""
+        """List the prompt of each row, after checking that it fits the window and before its passages are read."""
         rows = rows_of(prompts)
         check_window(self.model, max(len(prompt.with_context_ids) for prompt in rows) + 1)
         return rows
 
     def _scorers(self, rows: Sequence[RagPrompt]) -> list[SentenceScorer]:
-        """Return the scorer of each row; rows with the same prompt share one."""
+        """Make the scorer of each row; rows with the same prompt share one."""
         scorers = {prompt: self.scorer(prompt) for prompt in rows}
         return [scorers[prompt] for prompt in rows]
 
@@ -254,7 +254,7 @@ def require_prompt(prompt: object) -> None:
 
 
 def rows_of(prompts: RagPrompt | Sequence[RagPrompt]) -> list[RagPrompt]:
-    """Return one or several prompts as a list, which must not be empty."""
+    """Convert one or several prompts to a list, which must not be empty."""
     rows = [prompts] if isinstance(prompts, RagPrompt) or not isinstance(prompts, Sequence) else list(prompts)
     if not rows:
         raise InputError("expected at least one prompt; found an empty list")

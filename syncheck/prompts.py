@@ -55,7 +55,7 @@ def ragtruth_summary_prompt(instruction: str, article: str) -> str:
 
 
 def first_sentence(text: str) -> str:
-    """Return the first sentence of a text, by untrained Punkt; a blank text gives ``""``.
+    """Find the first sentence of a text, by untrained Punkt; a blank text gives ``""``.
 
     The published code uses NLTK's English model, which has to be downloaded; untrained Punkt, unlike that model, may
     end the sentence at an abbreviation.
@@ -105,7 +105,7 @@ _WRITERS: Mapping[str, Callable[[str, Sequence[str]], str]] = {
 
 
 def passages_of(context: str | Sequence[str]) -> tuple[str, ...]:
-    """Return the passages of a context as a tuple; a string is one passage, and blank passages are left out.
+    """Collect the passages of a context in a tuple; a string is one passage, and blank passages are left out.
 
     A lone surrogate raises InputError; a context that is neither a string nor a sequence of strings raises
     WrongTypeError.
@@ -154,7 +154,7 @@ def build_prompt(
     ------
     InputError
         If the template is unknown, ``chat`` is requested without a chat template, the chat template fails or takes no
-        system prompt, or a text holds a lone surrogate.
+        system prompt, or a text has a lone surrogate.
     PromptError
         If the question is blank.
     WrongTypeError
@@ -202,7 +202,7 @@ def prompt_from_texts(
     Raises
     ------
     InputError
-        If a text holds a lone surrogate, or the chat template fails.
+        If a text has a lone surrogate, or the chat template fails.
     PromptError
         If a prompt is empty, or the two are equal although there is a context.
     WrongTypeError
@@ -238,7 +238,7 @@ def prompt_from_messages(
         The passages that sentences are checked against.
     without
         The chat without the passages. None removes them from ``messages`` where they occur word for word, with lines
-        and bullets that held nothing else, and leaves out a message of which nothing remains; headings such as
+        and bullets that contained nothing else, and leaves out a message if nothing of it remains; headings such as
         ``Passage 1:`` stay. A sentence that quotes a passage, such as the question, stays whole if the passage is also
         found outside of it.
     question
@@ -248,7 +248,7 @@ def prompt_from_messages(
     Raises
     ------
     InputError
-        If there is no chat template, or it refuses the messages, or a text holds a lone surrogate.
+        If there is no chat template, or it refuses the messages, or a text has a lone surrogate.
     PromptError
         If there are no messages, a passage is not found in them or only inside a sentence that says nothing without
         it, nothing but passages is, there is no question, or the two prompts are equal although there is a context.
@@ -274,7 +274,7 @@ def prompt_from_messages(
 
 
 def _question_in(content: str) -> str:
-    """Return the question of a message without passages: what follows the label of one, else all of it."""
+    """Find the question of a message without passages: what follows the label of one, else all of it."""
     found = [*_QUESTION.finditer(content)]
     return content[found[-1].end() if found else 0 :].removesuffix("Answer:").strip()
 
@@ -297,7 +297,7 @@ def _checked_messages(messages: Sequence[Mapping[str, str]], name: str) -> list[
 
 
 def _without_passages(messages: Sequence[dict[str, str]], passages: Sequence[str]) -> list[dict[str, str]]:
-    """Remove the passages from the messages, and messages that held nothing else."""
+    """Remove the passages from the messages, and messages that contained nothing else."""
     contents = without_passages([message["content"] for message in messages], passages)
     left = [
         message | {"content": content}

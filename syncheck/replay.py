@@ -209,7 +209,7 @@ def _batches_of_like_length(
     batch: list[int] = []
     for i in order:
         together = [*batch, i]
-        longest = max(len(given[k].token_ids) for k in together)  # what the others are filled up to
+        longest = max(len(given[k].token_ids) for k in together)  # the others are padded to this
         pairs = [(len(prompts[k].with_context_ids), len(prompts[k].without_context_ids)) for k in together]
         alike = all(
             len({encoding_of(switches, n) for n in (*branch, max(branch) + longest)}) == 1
@@ -226,7 +226,7 @@ def _batches_of_like_length(
 def _tokenized(monitor: MonitorParts, prompt: RagPrompt, text: str) -> GivenResponse:
     """Tokenise a text up to an end-of-text token that is written in it.
 
-    What is behind it is kept as ``after_end`` of the transcript.
+    What follows it is kept as ``after_end`` of the transcript.
     """
     model, tokens = monitor.model, TextTokens(monitor.tokenizer, prompt.with_context_ids)
     every, places = tokens(text, tokens.skipped(text))
@@ -234,7 +234,7 @@ def _tokenized(monitor: MonitorParts, prompt: RagPrompt, text: str) -> GivenResp
     check_window(model, len(prompt.with_context_ids) + len(token_ids))
     if len(token_ids) < len(every):
         first, last = places[len(token_ids)]
-        text = text[:first] if first < last else text  # some tokenizers put the token behind every text
+        text = text[:first] if first < last else text  # some tokenizers put the token after every text
     segmenter = IncrementalSegmenter(monitor.config.segmenter)
     spans, end = [], 0
     for token_id, stop in zip(token_ids, ends_of(places[: len(token_ids)], start=0), strict=True):
@@ -247,7 +247,7 @@ def _tokenized(monitor: MonitorParts, prompt: RagPrompt, text: str) -> GivenResp
 
 
 def _decoded(monitor: MonitorParts, prompt: RagPrompt, token_ids: list[int], behind: list[int]) -> GivenResponse:
-    """Return the text of token ids and its sentences, and the text of the tokens behind their end."""
+    """Decode token ids to text, cut it into sentences, and decode the tokens after their end."""
     detokenizer = Detokenizer(monitor.tokenizer, prompt.with_context_ids)
     segmenter = IncrementalSegmenter(monitor.config.segmenter)
     spans = [span for token_id in token_ids for span in segmenter.push(detokenizer.push(token_id))]
@@ -258,7 +258,7 @@ def _decoded(monitor: MonitorParts, prompt: RagPrompt, token_ids: list[int], beh
 
 
 def _cut(sentences: Sequence[str], length: int) -> list[str]:
-    """Return the sentences of a text that was cut off at ``length`` characters."""
+    """Cut the sentences to those of a text that was cut off at ``length`` characters."""
     starts = accumulate(map(len, sentences), initial=0)
     pairs = zip(sentences, starts, strict=False)
     return [s[: length - start] if start <= length < start + len(s) else s for s, start in pairs]
@@ -275,6 +275,6 @@ def _checked(model: PreTrainedModel, token_ids: Sequence[int]) -> list[int]:
 
 
 def _cut_at_end(token_ids: Sequence[int], end_tokens: Collection[int]) -> tuple[list[int], list[int]]:
-    """Return the tokens before the first end-of-text token, and those after it."""
+    """Split token ids at the first end-of-text token: those before it, and those after it."""
     before = list(takewhile(lambda token: token not in end_tokens, token_ids))
     return before, list(token_ids[len(before) + 1 :])

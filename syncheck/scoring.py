@@ -72,7 +72,7 @@ class _Judgement:
     verdict: Verdict | None = None
 
     def result(self, latency_ms: float | None) -> SentenceScore:
-        """Return the sentence with all that became known."""
+        """Build the scored sentence from all that became known."""
         span, has_tokens = self.claim.span, self.claim.signals is not None
         return SentenceScore(
             text=self.claim.text,
@@ -217,7 +217,7 @@ class SentenceScorer:
         ).values
 
     def _foreign(self, claim: Claim) -> str | None:
-        """Return the reason if the aligner does not read the language of the claim or the context, else None."""
+        """Explain why the aligner does not read the language of the claim or the context; None if it does."""
         if self._languages is None or not claim.is_checkable:
             return None
         name, language = "context", self._context.language
@@ -246,7 +246,7 @@ class SentenceScorer:
             before = before.followed_by(one.claim.text, None if one.support is None else one.support.score)
 
     def _status(self, one: _Judgement) -> tuple[Status, str | None]:
-        """Return the status of a claim, and the reason why there is no score."""
+        """Choose the status of a claim, and the reason why there is no score."""
         claim = one.claim
         broken = None if claim.signals is None else not_finite(claim.signals, has_context=self.query.has_context)
         nothing = None if self._needs_signals else claim.without_claim
@@ -289,7 +289,7 @@ class SentenceScorer:
         return "contradicted" if one.contrasts or told else "unsupported"
 
     def _contrasts_with(self, one: _Judgement) -> tuple[Contrast, ...]:
-        """Return the contrasts with the context, if the score depends on them or is below ``supported``."""
+        """Find the contrasts with the context, if the score depends on them or is below ``supported``."""
         sentence, score = one.claim.text, one.score
         if score is None or says_not_stated(sentence):
             return ()
@@ -317,7 +317,7 @@ def report_of(
     stop: str | None,
     seconds: float | None,
 ) -> Report:
-    """Return the report of an answer of which text alone was read; arguments as in :class:`syncheck.Report`."""
+    """Build the report of an answer whose text alone was read; arguments as in :class:`syncheck.Report`."""
     tokens = TokenSignals.concatenate([], text=response, char_spans=np.empty((0, 2)))
     return Report(scorer.query, response, tuple(sentences), tokens, stop, seconds, monitor=scorer.monitor)
 
@@ -332,21 +332,21 @@ def check_stop_below(stop_below: float | None, *, has_scores: bool) -> None:
 
 
 def falls_below(sentence: SentenceScore, threshold: float) -> bool:
-    """Return True if a sentence that makes a claim has a score below the threshold, or no score."""
+    """Tell whether a sentence that makes a claim has a score below the threshold, or no score."""
     if sentence.status in WITHOUT_CLAIM:
         return False
     return sentence.score is None or sentence.score < threshold
 
 
 def first_below(sentences: Sequence[SentenceScore], threshold: float | None) -> int | None:
-    """Return the index of the first sentence that falls below a threshold; None if none does."""
+    """Find the index of the first sentence that falls below a threshold; None if none does."""
     if threshold is None:
         return None
     return next((index for index, sentence in enumerate(sentences) if falls_below(sentence, threshold)), None)
 
 
 def _is_within(found: Difference, other: Difference) -> bool:
-    """Return True if another difference, such as exchanged names, has the words of this one and more on both sides."""
+    """Tell whether another difference, such as exchanged names, has the words of this one and more on both sides."""
     words, others = (set(f" {side.sentence} {side.evidence} ".split()) for side in (found, other))
     return words < others and found.sentence in other.sentence and found.evidence in other.evidence
 
@@ -359,7 +359,7 @@ def _log_odds(support: Support) -> float:
 
 
 def not_finite(sentence: SentenceSignals, *, has_context: bool) -> str | None:
-    """Return which of the model's outputs for a sentence are not finite, so that it gets no score; None if all are.
+    """Name which of the model's outputs for a sentence are not finite, so that it gets no score; None if all are.
 
     All are finite if each token was predicted by a row of logits that is a distribution, in both branches if there is a
     context, and the tapped hidden states have no NaN or infinity. A distribution has no NaN or +inf; -inf may exclude

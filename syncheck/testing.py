@@ -51,7 +51,7 @@ to the last bit."""
 def scripted_monitor(
     answers: Mapping[str, float] | str, *, supports: Mapping[str, float] | None = None, **probabilities: float
 ) -> Monitor:
-    """Return a monitor whose model writes given answers and whose sentences have given scores.
+    """Build a monitor whose model writes given answers and whose sentences have given scores.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ def scripted_monitor(
 
 
 def word_tokenizer(texts: Sequence[str]) -> PreTrainedTokenizerFast:
-    """Return a tokenizer with one token for each word of these texts, including the space before it.
+    """Build a tokenizer with one token for each word of these texts, including the space before it.
 
     Other text is encoded byte by byte, so that every text can be encoded and decoded again.
     """
@@ -206,7 +206,7 @@ class ScriptedModel(LlamaForCausalLM):  # type: ignore[misc]
         return output
 
     def next_logits(self, token_ids: Sequence[int]) -> list[float]:
-        """Return the log-probability of each of the V tokens after a text, in nats, below 0."""
+        """Compute the log-probability of each of the V tokens after a text, in nats, below 0."""
         expected = self._expected(tuple(token_ids))
         total = sum(expected.values())
         size = self.config.vocab_size
@@ -218,7 +218,7 @@ class ScriptedModel(LlamaForCausalLM):  # type: ignore[misc]
         return [log(probability) for probability in found]
 
     def _expected(self, ids: tuple[int, ...]) -> dict[int, float]:
-        """Return the next tokens of the answers, with their weights."""
+        """Find the next tokens of the answers, with their weights."""
         longest = max(len(script) for script, _ in self._scripts) - 1
         for length in range(min(longest, len(ids)), -1, -1):
             end = ids[len(ids) - length :]
@@ -232,7 +232,7 @@ class ScriptedModel(LlamaForCausalLM):  # type: ignore[misc]
 
 
 def _visible(mask: Tensor | None, row: int, query: int, last: int) -> Tensor:
-    """Return the indices of the columns that a token sees: up to its own, except those that the mask hides."""
+    """Find the indices of the columns that a token sees: up to its own, except those that the mask hides."""
     if mask is None:
         return torch.arange(last + 1)
     shown = mask[row, 0, query] if mask.ndim == 4 else mask[row]
@@ -250,7 +250,7 @@ class Script(LogitsProcessor):  # type: ignore[misc]
         self.token_ids = list(token_ids)
 
     def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
-        """Return scores (B, V): 0 for the wanted token and -inf for all others."""
+        """Compute scores (B, V): 0 for the wanted token and -inf for all others."""
         wanted = self.token_ids[input_ids.shape[1] - self.prompt_tokens]
         forced = torch.full_like(scores, -torch.inf)
         forced[:, wanted] = 0.0
@@ -287,7 +287,7 @@ class SentenceGrammar(LogitsProcessor):  # type: ignore[misc]
         self.least_sentences = least_sentences
 
     def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
-        """Return the scores (B, V), with -inf for tokens that the grammar excludes."""
+        """Compute the scores (B, V), with -inf for tokens that the grammar excludes."""
         allowed = torch.full_like(scores, -torch.inf)
         for row, ids in enumerate(input_ids.tolist()):
             columns = self._allowed(ids[len(ids) - ids[::-1].index(self.border) :])
@@ -310,16 +310,16 @@ class FormulaAggregator:
 
     schema: FeatureSchema
     formula: Callable[[dict[str, float]], float]
-    """Returns P(faithful) in [0, 1] from the features' values by name; NaN means not measured."""
+    """Computes P(faithful) in [0, 1] from the features' values by name; NaN means not measured."""
     kind: str = "lr"
     """Kind of aggregator that it stands for in reports."""
 
     def score(self, rows: ArrayLike) -> NDArray[np.float64]:
-        """Return the formula's value for each row of features (N, F), (N,) float64."""
+        """Compute the formula's value for each row of features (N, F), (N,) float64."""
         return np.array([self.formula(dict(zip(self.schema.names, row, strict=True))) for row in np.asarray(rows)])
 
     def attribution(self, row: ArrayLike) -> dict[str, float]:
-        """Return 0 for every feature."""
+        """Attribute 0 to every feature."""
         return dict.fromkeys(self.schema.names, 0.0)
 
 
@@ -329,7 +329,7 @@ class WordAligner:
     name = "words"
 
     def align(self, passages: Sequence[str], claims: Sequence[str]) -> list[Support]:
-        """Return the share of each claim, in [0, 1], with the first passage as evidence."""
+        """Compute the share of each claim, in [0, 1], with the first passage as evidence."""
         known = set(re.findall(r"\w+", " ".join(passages).lower()))
         found = [[word in known for word in re.findall(r"\w+", claim.lower())] for claim in claims]
         return [Support(sum(f) / len(f), Evidence(0, passages[0], sum(f) / len(f))) for f in found]
@@ -348,7 +348,7 @@ class ScriptedAligner(WordAligner):
     name = "scripted"
 
     def align(self, passages: Sequence[str], claims: Sequence[str]) -> list[Support]:
-        """Return the support of each claim, with the first passage as evidence."""
+        """Look up the support of each claim, with the first passage as evidence."""
         self.asked.append(tuple(claims))
         scores = [
             self.supports.get(claim, found.score)

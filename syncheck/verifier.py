@@ -62,7 +62,7 @@ class Verifier:
     MismatchError
         If the aggregator expects features other than those of the config's schema, or another order.
     WrongTypeError
-        If the aligner is none.
+        If ``aligner`` is not an aligner.
 
     Notes
     -----
@@ -136,9 +136,9 @@ class Verifier:
         Raises
         ------
         InputError
-            If neither or both of ``answer`` and ``sentences`` are given, or a text has half a character.
+            If neither or both of ``answer`` and ``sentences`` are given, or a text has a lone surrogate.
         WrongTypeError
-            If an argument is no text.
+            If an argument is not a text.
         """
         return self.answer(self.query(question=question, passages=passages), answer, sentences=sentences)
 
@@ -215,7 +215,7 @@ class Verifier:
         )
 
     def watched(self, query: Query, **options: Any) -> TextWatch:  # noqa: ANN401 - those of TextWatch
-        """Return the watch over an answer to a query; ``options`` are those of :class:`syncheck.watching.TextWatch`."""
+        """Make the watch over an answer to a query; ``options`` are those of :class:`syncheck.watching.TextWatch`."""
         aligner = source_of_support(self.aligner)
         answer = GrowingText(self.scorer(query), TextSegmenter(self.config.segmenter), aligner=aligner)
         return TextWatch(answer, query, has_scores=self.aggregator is not None, **options)
@@ -287,7 +287,7 @@ class Verifier:
         return replace(report, sentences=tuple(explained))
 
     def with_prior(self, prior: float) -> Self:
-        """Return this verifier for text with another share of faithful sentences.
+        """Copy this verifier for text with another share of faithful sentences.
 
         Parameters
         ----------
@@ -305,7 +305,7 @@ class Verifier:
         return self.replaced(aggregator=replace(self.aggregator, prior=prior))
 
     def replaced(self, **parts: Any) -> Self:
-        """Return a copy of this verifier with other parts, given as keyword arguments of the class."""
+        """Copy this verifier with other parts, given as keyword arguments of the class."""
         own = ("aligner", "config", "aggregator", "trained_on", "name")
         return type(self)(**{name: getattr(self, name) for name in own} | parts)
 
@@ -317,7 +317,7 @@ class Verifier:
         return Query(question, tuple(given))
 
     def scorer(self, query: Query) -> SentenceScorer:
-        """Return the scorer for sentences of answers to one query, which reads its passages once."""
+        """Make the scorer for sentences of answers to one query, which reads its passages once."""
         return SentenceScorer(
             query,
             schema=self.schema,
@@ -378,7 +378,7 @@ class Verifier:
         CheckpointError
             If a file is missing or damaged, or a repository cannot be fetched.
         InputError
-            If the folder holds a monitor that needs a language model's signals, or a revision is given for a folder.
+            If the folder contains a monitor that needs a language model's signals, or a revision is given for a folder.
         MismatchError
             If it was trained with another aligner.
         UntrustedTypesError
@@ -415,7 +415,7 @@ class Verifier:
 def _generic(
     aligner: Aligner | None, device: str | torch.device
 ) -> tuple[MonitorConfig, Aggregator, Aligner | None, str | None]:
-    """Return config, aggregator, aligner and name of the bundled verifier, in the form that fits an aligner."""
+    """Load config, aggregator, aligner and name of the bundled verifier, in the form that fits an aligner."""
     name = checkpoint.generic_name(aligner)
     if name is None:
         config = MonitorConfig(schema=ALIGNER_ALONE, backtrack_threshold=0.5, prune_threshold=0.5)

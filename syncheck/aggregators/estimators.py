@@ -151,7 +151,7 @@ def _skops() -> Any:
 
 
 def check_classifier(estimator: object) -> None:
-    """Refuse, with an InputError, what is no scikit-learn classifier with ``predict_proba``, such as a class."""
+    """Refuse, with an InputError, anything but a scikit-learn classifier with ``predict_proba``, such as a class."""
     if isinstance(estimator, type) or not all(hasattr(estimator, name) for name in ("fit", "predict_proba")):
         found = estimator if isinstance(estimator, type) else type(estimator)
         raise InputError(

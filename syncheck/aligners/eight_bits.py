@@ -197,7 +197,7 @@ def multiplies_integers() -> bool:
         and (able.get("avx512_vnni") or able.get("avx_vnni"))
     ):
         return False
-    # A library told to do without these instructions (ONEDNN_MAX_CPU_ISA) adds pairs of products in sixteen bits.
+    # A library configured to do without these instructions (ONEDNN_MAX_CPU_ISA) adds pairs of products in sixteen bits.
     largest = torch.full((1, 64), _LARGEST, dtype=torch.int8)
     product = times_packed(from_middle(largest.float()), MIDDLE, _packed(largest), torch.ones(1))
     return product[0].item() == largest.shape[1] * _LARGEST**2

@@ -127,7 +127,7 @@ _PLAIN: Mapping[str, Callable[[str | torch.device], Aligner | None]] = {
     "reader": lambda device: aligners.ReaderAligner.load(device=device),
     "none": lambda device: None,
 }
-"""Aligners that a name says all about."""
+"""Aligners that a name alone determines."""
 _NAMES = (*_PLAIN, AUTO, *dict.fromkeys(known.alias for known in _STRONGER))
 
 

@@ -42,7 +42,7 @@ REMEDY = "leave the system prompt out, use template='plain', or write prompts of
 
 
 def write_chat(tokenizer: PreTrainedTokenizerBase, turns: Sequence[Mapping[str, str]]) -> str:
-    """Return a chat as the tokenizer's template writes it, up to the beginning of the answer.
+    """Write a chat as the tokenizer's template does, up to the beginning of the answer.
 
     The text is that of ``apply_chat_template(turns, tokenize=False, add_generation_prompt=True)``. A template that
     refuses the turns or fails, takes more than 5 seconds or 2 GiB of memory (no memory limit on Windows), or writes
@@ -161,7 +161,7 @@ def _serve() -> None:
 
 
 def _written(request: dict[str, Any]) -> dict[str, Any]:
-    """Return a chat as ``text``, or the template's failure as ``error``."""
+    """Write a chat as ``text``, or the template's failure as ``error``."""
     from jinja2 import TemplateError
     from transformers.utils.chat_template_utils import render_jinja_template
 

@@ -72,7 +72,7 @@ def check_sequence(values: object, name: str, *, of: str) -> None:
 
 
 def real_numbers(values: ArrayLike, name: str) -> NDArray[Any]:
-    """Return values as an array of real numbers, with the dtype they have.
+    """Convert values to an array of real numbers, with the dtype they have.
 
     Values that form no array raise InputError; complex numbers, strings and other objects raise WrongTypeError.
     """
@@ -90,7 +90,7 @@ def real_numbers(values: ArrayLike, name: str) -> NDArray[Any]:
 
 
 def scores_with_labels(scores: ArrayLike, y: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Return P(faithful) of sentences, (N,) float64 in [0, 1], and their labels, (N,) int64, 1 for faithful.
+    """Check and convert P(faithful) of sentences, (N,) float64 in [0, 1], and labels, (N,) int64, 1 for faithful.
 
     Other shapes and values raise InputError.
     """
@@ -105,10 +105,10 @@ def scores_with_labels(scores: ArrayLike, y: ArrayLike) -> tuple[NDArray[np.floa
 
 
 def stripped_key(key: object, name: str) -> str:
-    """Return an API key without the white space around it, such as the line break that ends a file.
+    """Strip an API key of the white space around it, such as the line break that ends a file.
 
     Anything but a string raises WrongTypeError; an empty key, and one that no header can carry, InputError. The message
-    does not hold the key.
+    does not contain the key.
     """
     if not isinstance(key, str):
         raise WrongTypeError(f"{name} must be a string; found {type(key).__name__}")

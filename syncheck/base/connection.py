@@ -125,7 +125,7 @@ class Connection:
         return found
 
     def _shown(self, answer: bytes) -> str:
-        """Return the ``error.message`` of vLLM and SGLang, or else the beginning of the answer."""
+        """Extract the ``error.message`` of vLLM and SGLang, or else the beginning of the answer."""
         try:
             said = str(json.loads(answer)["error"]["message"])
         except (ValueError, LookupError, TypeError, RecursionError):
@@ -133,7 +133,7 @@ class Connection:
         return self._told(said)
 
     def _told(self, said: str) -> str:
-        """Return on one line what the server said, without the key, in case it quotes the request."""
+        """Put what the server said on one line, without the key, in case it quotes the request."""
         return one_line(said if self._key is None else said.replace(self._key, "[key]"), SHOWN_CHARACTERS)
 
 

@@ -170,14 +170,14 @@ _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Return True if the memory of the CPU or of an accelerator ran out."""
+    """Tell whether the memory of the CPU or of an accelerator ran out."""
     if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":  # torch's, without loading torch
         return True
     return isinstance(error, RuntimeError) and any(words in str(error).lower() for words in _NO_MEMORY)
 
 
 def describe_failure(error: BaseException) -> str:
-    """Return an error on one line: with its type if it is not this package's, and advice if memory or disk is full."""
+    """Describe an error on one line: its type if it is not this package's, and advice if memory or disk is full."""
     if isinstance(error, SyncheckError):
         return str(error)
     said = printable(" ".join(str(error).split()))

@@ -64,7 +64,7 @@ def require_regular(path: Path, *, most: int = MAX_BYTES) -> None:
 
 
 def read_bytes(path: Path, *, most: int = MAX_BYTES) -> bytes:
-    """Return the content of a file; see :func:`require_regular`."""
+    """Read the content of a file; see :func:`require_regular`."""
     require_regular(path, most=most)
     try:
         return path.read_bytes()
@@ -84,7 +84,7 @@ def parse_object(content: bytes, path: Path) -> dict[str, Any]:
 
 
 def read_object(path: Path) -> dict[str, Any]:
-    """Return the JSON object of a file; see :func:`parse_object`."""
+    """Read the JSON object of a file; see :func:`parse_object`."""
     return parse_object(read_bytes(path, most=MAX_JSON_BYTES), path)
 
 
@@ -140,7 +140,7 @@ def check_digests(directory: Path, names: Iterable[str]) -> None:
 
 
 def file_sha256(path: Path) -> str:
-    """Return the SHA-256 of a file, in hexadecimal digits."""
+    """Compute the SHA-256 of a file, in hexadecimal digits."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

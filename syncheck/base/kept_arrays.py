@@ -21,10 +21,10 @@ logger = logging.getLogger(__name__)
 
 
 def kept_arrays(name: str, sources: Sequence[str], make: Callable[[], dict[str, Tensor]]) -> dict[str, Tensor]:
-    """Return the arrays of this name from the cache, where the first call leaves what ``make`` returns.
+    """Load the arrays of this name from the cache, where the first call leaves what ``make`` returns.
 
     Their place depends on the ``sources``, such as the digests of the files that they are made of, and on the version
-    of this package, so that no others are taken for them. Where the cache cannot be written, they are made for this
+    of this package, so that no others are mistaken for them. Where the cache cannot be written, they are made for this
     process alone, and the log says so.
     """
     from safetensors.torch import load_file, save

@@ -3,8 +3,8 @@
 The content of a :class:`ModelFile` is known beforehand; that of a :class:`DerivedFile`, once it is made.
 
 The SHA-256 of the whole file is computed each time a process loads it: a quarter of a second for 438 MB where the
-processor has instructions for it. Size and time of change would be quicker, but a disk that rots leaves both as they
-are, and whoever alters a file can set them.
+processor has instructions for it. Size and time of change would be quicker to compare, but a failing
+disk leaves both as they are, and whoever alters a file can set them.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from syncheck.base.errors import CheckpointError, InputError
 from syncheck.base.files import UNFINISHED, check_digests, file_sha256, note_digests, replaced, require_regular
 
 Make = Callable[[BufferedRandom], None]
-"""Function that writes the content into an open, empty file. What it reads, it checks: any OSError that it raises is
-taken for one of the file that it writes."""
+"""Function that writes the content into an open, empty file. It checks what it reads: any OSError that it raises is
+attributed to the file that it writes."""
 
 logger = logging.getLogger(__name__)
 
@@ -55,7 +55,7 @@ class ModelFile:
         self._check_digest(found, path)
 
     def is_at(self, path: Path) -> bool:
-        """Return True if a path leads to the whole file."""
+        """Tell whether a path leads to the whole file."""
         try:
             self.check(path)
         except CheckpointError:
@@ -125,7 +125,7 @@ class DerivedFile:
     place: Path
 
     def is_whole(self) -> bool:
-        """Return True if the file is there as it was made."""
+        """Tell whether the file is there as it was made."""
         try:
             check_digests(self.place.parent, [self.place.name])
         except (CheckpointError, OSError):

@@ -16,7 +16,7 @@ _BULLET = r"(?:[-*+•‣▪–—]|\(?\d{1,3}[.)]|\[\d{1,3}\])"
 _HELD_PASSAGES = re.compile(
     rf"^{_BLANK}*+{_BULLET}?+[{_MARKS} \t]*+(?:{_GONE}[{_MARKS} \t]*+)++(?:\n|\Z)", re.MULTILINE
 )
-"""A line that held passages alone, with a bullet or without."""
+"""A line that contained only passages, with a bullet or without."""
 _BEFORE = re.compile(rf"[^\W\d_],?{_BLANK}+[{_MARKS}]?\Z")
 _AFTER = re.compile(rf"[{_MARKS}]?(?:['’]\w+|,)?{_BLANK}+[{_MARKS}]?([^\W\d_])")
 _QUESTION_MARK = re.compile(rf"[{_MARKS}]?{_BLANK}*[?？]")
@@ -40,7 +40,7 @@ class _Place:
 
 
 def without_passages(texts: Sequence[str], passages: Sequence[str]) -> list[str]:
-    """Return texts without the passages, and without lines and bullets that held nothing else.
+    """Remove the passages from texts, with lines and bullets that contained nothing else.
 
     Where a passage is a part of a longer sentence, it stays if it is also found elsewhere: the sentence quotes it.
     A passage of one word is not looked for inside other words.
@@ -74,13 +74,13 @@ def without_passages(texts: Sequence[str], passages: Sequence[str]) -> list[str]
 
 
 def _pattern(passage: str) -> re.Pattern[str]:
-    """Return a pattern of a passage, word for word; one without white space is not found inside a longer word."""
+    """Build a pattern of a passage, word for word; one without white space is not found inside a longer word."""
     before, after = (r"(?<!\w)", r"(?!\w)") if re.fullmatch(r"\w(\S*\w)?", passage, re.ASCII) else ("", "")
     return re.compile(before + re.escape(passage) + after, re.ASCII)
 
 
 def _places(text: str, passages: Sequence[str]) -> list[_Place]:
-    """Return where passages are, in order; of two that overlap, the longer one."""
+    """Find where passages are, in order; of two that overlap, the longer one."""
     spans: list[tuple[int, int, str]] = []
     for passage in sorted(dict.fromkeys(passages), key=len, reverse=True):
         spans += [(*match.span(), passage) for match in _pattern(passage).finditer(text)]
@@ -99,7 +99,7 @@ def _place(text: str, start: int, stop: int, passage: str) -> _Place:
 
 
 def _cut(text: str, places: Sequence[_Place]) -> str:
-    """Return a text without the passages at these places, which are in order, and what is left empty by that."""
+    """Cut the passages at these places, which are in order, from a text, and what is left empty by that."""
     pieces, end = [], 0
     for place in places:
         pieces += [text[end : place.start], _GONE]

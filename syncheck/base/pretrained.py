@@ -34,7 +34,7 @@ _LAYERS = re.compile("(^|_)(layers?|blocks)$")
 
 
 def require_tokenizer(tokenizer: object) -> None:
-    """Refuse, with a WrongTypeError, what is no tokenizer, such as its name."""
+    """Refuse, with a WrongTypeError, anything that is not a tokenizer, such as its name."""
     if not callable(tokenizer) or not hasattr(tokenizer, "decode"):
         found = repr(tokenizer) if isinstance(tokenizer, str) else type(tokenizer).__name__
         raise WrongTypeError(
@@ -164,7 +164,7 @@ def load_tokenizer(name: str | Path, **options: Any) -> PreTrainedTokenizerBase:
 
 
 def _knows_words(tokenizer: PreTrainedTokenizerBase) -> bool:
-    if len(tokenizer) <= len(set(tokenizer.all_special_tokens)):  # of which some cannot even be asked
+    if len(tokenizer) <= len(set(tokenizer.all_special_tokens)):  # some of these tokenizers cannot even be called
         return False
     ids = tokenizer(WORDS, add_special_tokens=False)["input_ids"]
     return bool(tokenizer.decode(ids, skip_special_tokens=True).strip())

@@ -31,7 +31,7 @@ _MOST_QUOTED = 50
 
 
 def quoted(text: str) -> str:
-    r"""Return the beginning of a text on one line and in quotation marks.
+    r"""Put the beginning of a text on one line and in quotation marks.
 
     Examples
     --------
@@ -45,22 +45,22 @@ def quoted(text: str) -> str:
 
 
 def shortened(text: str, most: int) -> str:
-    """Return a text or, if it is longer than ``most`` characters, its beginning with three dots."""
+    """Shorten a text of more than ``most`` characters to its beginning with three dots."""
     return text if len(text) <= most else f"{text[: most - 3]}..."
 
 
 def one_line(text: str, most: int = 400) -> str:
-    """Return text of somebody else for a message or a log: on one line, printable, at most ``most`` characters."""
+    """Prepare somebody else's text for a message or a log: on one line, printable, at most ``most`` characters."""
     return shortened(printable(" ".join(text[: 4 * most].split())), most)
 
 
 def counted(count: int, noun: str) -> str:
-    """Return ``1 token``, ``2 tokens``."""
+    """Write a count with its noun: ``1 token``, ``2 tokens``."""
     return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def summary(value: object, *parts: object) -> str:
-    """Return the one-line ``repr`` of an object: its class and these parts, without None and ``""``.
+    """Build the one-line ``repr`` of an object: its class and these parts, without None and ``""``.
 
     Examples
     --------

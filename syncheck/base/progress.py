@@ -27,7 +27,7 @@ class _Lines:
 
 
 def progress(given: Iterable[Any] | None = None, *, shown: bool | None = None, **options: Any) -> tqdm:  # noqa: ANN401
-    """Return a bar over ``given``, or to update by hand; the options are tqdm's.
+    """Make a bar over ``given``, or one to update by hand; the options are tqdm's.
 
     ``shown`` None draws it on standard error if that is a terminal, and otherwise writes a line a minute there; True
     always draws it, and False never shows it.

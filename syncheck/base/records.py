@@ -77,7 +77,7 @@ class RefusedRecord:
 
     @classmethod
     def of(cls, source: str, line: int, row: Mapping[str, Any], reason: str) -> RefusedRecord:
-        """Return the refusal of a row, without the place at which a RecordError begins its reason."""
+        """Make the refusal of a row, without the place at which a RecordError begins its reason."""
         shown = reason.removeprefix(f"{source}:{line}").lstrip(":, ")
         return cls(source, line, "" if row.get("id") is None else str(row["id"]), shown)
 
@@ -90,7 +90,7 @@ def record_lines(lines: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
 
 
 def field(record: JsonDict, name: str, kind: type | tuple[type, ...], *, default: Any = ...) -> Any:  # noqa: ANN401
-    """Return a field, or the default if it is absent or null; another type, or no default, raises InputError."""
+    """Read a field, or take the default if it is absent or null; another type, or no default, raises InputError."""
     value = record.get(name)
     if value is None:
         if default is ...:
@@ -103,7 +103,7 @@ def field(record: JsonDict, name: str, kind: type | tuple[type, ...], *, default
 
 
 def parsed_record(line: str | bytes, source: str, number: int) -> JsonDict:
-    """Return the object in a line of JSON Lines; anything else raises RecordError.
+    """Parse the object in a line of JSON Lines; anything else raises RecordError.
 
     ``source`` and ``number``, the line from 1, are for the message.
     """

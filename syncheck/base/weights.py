@@ -23,7 +23,7 @@ _DIGITS = 32
 
 
 def weights_sha256(model: nn.Module) -> str | None:
-    """Return a digest of the shapes and sampled values of a model's weights; None if some are not in memory ("meta").
+    """Compute a digest of the shapes and sampled values of a model's weights; None if some are not in memory ("meta").
 
     It is independent of the folder, the device, and the names of weights, which differ between versions of
     transformers. The first half is that of the values in bfloat16, the second in float16; see :func:`same_weights`. A
@@ -52,7 +52,7 @@ def _plain(value: object) -> Iterator[Tensor]:
 
 
 def same_weights(first: str, second: str) -> bool:
-    """Return True if two digests are of the same checkpoint, whatever floating-point types it was loaded in.
+    """Tell whether two digests are of the same checkpoint, whatever floating-point types it was loaded in.
 
     A checkpoint in half precision is recognised in every type. One in float32 is recognised if either digest is of
     float32, but not in bfloat16 against float16, which round it differently.
@@ -69,7 +69,7 @@ def _digest(weights: Sequence[Tensor], dtype: torch.dtype) -> str:
 
 
 def fingerprint(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> dict[str, Any]:
-    """Return the facts that identify a model and its tokenizer: architecture, sizes, vocabulary, digest of weights."""
+    """Collect the facts that identify a model and its tokenizer: architecture, sizes, vocabulary, digest of weights."""
     config = model.config.get_text_config()
     vocabulary = json.dumps(sorted(tokenizer.get_vocab().items()), ensure_ascii=True)
     return {

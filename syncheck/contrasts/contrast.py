@@ -13,7 +13,7 @@ from syncheck.contrasts.rules import ANSWERED, RULES, Difference
 AS_CLOSE = 0.7
 """Share of the greatest closeness from which chunks are compared."""
 PENALTY = 0.4
-"""What a difference takes from the closeness of a chunk where the one to compare with is chosen."""
+"""Reduction of a chunk's closeness by a difference, when the chunk to compare with is chosen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,13 +28,13 @@ class Contrasted:
     found: tuple[Difference, ...]
 
     def that_speak(self, log_odds: float | None) -> tuple[Difference, ...]:
-        """Return the differences that count beside log-odds of support by an aligner that reads, None without one."""
+        """Choose the differences that count beside log-odds of support by an aligner that reads, None without one."""
         band = None if log_odds is None else band_of(log_odds)
         return tuple(one for one in self.found if speaks(one.rule, band))
 
 
 def with_answers(chunks: Sequence[str], best: Sequence[int]) -> tuple[str, ...]:
-    """Return the best chunks of a context, each question with the chunk after it where that answers "Yes" or "No"."""
+    """Collect the best chunks of a context, each question with the chunk after it where that answers "Yes" or "No"."""
     found = []
     for number in best:
         joined = " ".join(chunks[number : number + 2])
@@ -64,14 +64,14 @@ def contrast_with(sentence: str, chunks: Sequence[str], *, read: Callable[[str],
 
 
 def _rules_for(claim: ParsedText, chunk: ParsedText) -> Collection[str]:
-    """Return the names of the rules that apply: none to questions, and its own to a question with its answer."""
+    """Name the rules that apply: none to questions, and its own to a question with its answer."""
     if any(side.text.rstrip().endswith("?") for side in (claim, chunk)):
         return ()
     return ("answers",) if ANSWERED.search(chunk.text) else RULES
 
 
 def _closeness(claim: ParsedText, chunk: ParsedText) -> float:
-    """Return the share of content stems that a chunk has plus half the share of words that it has in order."""
+    """Compute the share of content stems that a chunk has plus half the share of words that it has in order."""
     ours, theirs = ([token.stem for token in side.tokens] for side in (claim, chunk))
     blocks = SequenceMatcher(None, ours, theirs, autojunk=False).get_matching_blocks()
     return claim.held_by(chunk) + sum(block.size for block in blocks) / max(1, len(ours)) / 2

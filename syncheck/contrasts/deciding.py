@@ -9,7 +9,7 @@ from syncheck.contrasts.parsing import ParsedText, parse
 from syncheck.results.types import Contrast, Evidence, Support
 
 LEAST_DROP = 0.1
-"""Least fall of P(contradicted), without a word, by which it decides."""
+"""Smallest fall of P(contradicted), when a word is left out, that makes it a deciding word."""
 CONTRADICTS = 0.5
 """P(contradicted) from which the evidence alone contradicts a sentence."""
 
@@ -18,7 +18,7 @@ Ask = Callable[[Sequence[str], Sequence[str]], Sequence[Support]]
 
 
 def deciding_words(sentence: str, evidence: Evidence, passages: Sequence[str], ask: Ask) -> Contrast | None:
-    """Return the word of a sentence that decides, beside that of its evidence; None if no single one does.
+    """Find the word of a sentence that decides, beside that of its evidence; None if no single one does.
 
     Each name, number, negator and other content word is left out in turn, and P(contradicted) asked again: of the
     sentence's in one batch, and of those words of the evidence that the sentence lacks one by one.
@@ -37,7 +37,7 @@ def deciding_words(sentence: str, evidence: Evidence, passages: Sequence[str], a
 
 
 def _spans(side: ParsedText, known: AbstractSet[str] = frozenset()) -> Iterator[range]:
-    """Yield the places of each word that may decide, and whole names and quantities, but for those that are known."""
+    """Yield the places of each word that may decide, and whole names and quantities, except those that are known."""
     longer = [*side.name_spans, *(range(one.first, one.last + 1) for one in side.quantities)]
     inside = {place for span in longer for place in span}
     single = [

@@ -42,14 +42,14 @@ class Fact:
         return self.subject | self.relation
 
     def about(self, stems: frozenset[str]) -> float:
-        """Return how much a text with these stems is about the same."""
+        """Compute how much a text with these stems is about the same."""
         return len(stems & self.subject) + SHARED * len(stems & self.relation)
 
 
 def facts_of(side: ParsedText, values: Sequence[range], quantities: Sequence[Quantity] = ()) -> list[Fact]:
-    """Return the fact of each value, given by the places of its tokens; each other word belongs to the nearest value.
+    """Build the fact of each value, given by the places of its tokens; each other word belongs to the nearest value.
 
-    What comes before the first value of a clause belongs to the later ones too, but for as many words as these have in
+    What comes before the first value of a clause belongs to the later ones too, except as many words as these have in
     its place: "sells 400 loaves on weekdays and 650 on Saturdays", "adults pay 12 euros, students 8".
     """
     taken = {place for value in values for place in value}
@@ -88,5 +88,5 @@ def _distance(side: ParsedText, place: int, value: range) -> int:
 
 
 def quantity_facts(side: ParsedText, quantities: Sequence[Quantity]) -> list[Fact]:
-    """Return the facts whose values are some of the quantities; the others are what is said of these."""
+    """Build the facts whose values are some of the quantities; the others are what is said of these."""
     return facts_of(side, [range(one.first, one.last + 1) for one in quantities], quantities)

@@ -27,7 +27,7 @@ _SINGLE_SYLLABLE_CVC = re.compile(r"[^aeiou]*(?:qu)?[aeiou][^aeiouwxy]")
 
 
 def forms_of(word: str, word_class: WordClass) -> frozenset[str]:
-    """Return the forms of a word: of a verb, of a noun its plural, of an adjective its adverb."""
+    """Collect the forms of a word: those of a verb, the plural of a noun, the adverb of an adjective."""
     return frozenset({word, *_FORMS[word_class](word)})
 
 

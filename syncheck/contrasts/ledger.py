@@ -29,13 +29,13 @@ class Hits(NamedTuple):
 
     @property
     def share(self) -> float:
-        """Share of true ones, with one more of both."""
+        """Share of true hits, after adding one true and one false hit."""
         return (self.true + 1) / (self.true + self.false + 2)
 
 
 @lru_cache(maxsize=1)
 def packaged_ledger() -> Mapping[str, tuple[Hits, ...]]:
-    """Return the hits of each rule by band, from the lowest."""
+    """Read the hits of each rule by band, from the lowest."""
     return {
         rule: tuple(Hits(*map(int, band.split("/"))) for band in line.split())
         for rule, line in asset_lines("ledger.txt")
@@ -43,13 +43,13 @@ def packaged_ledger() -> Mapping[str, tuple[Hits, ...]]:
 
 
 def band_of(log_odds: float) -> int:
-    """Return the number of the band of a reader's log-odds, from the lowest."""
+    """Find the number of the band of a reader's log-odds, from the lowest."""
     return sum(log_odds > edge for edge in BANDS)
 
 
 @lru_cache(maxsize=256)
 def speaks(rule: str, band: int | None) -> bool:
-    """Return True if a rule was right beside the verdicts of a band; None is for aligners that do not read."""
+    """Tell whether a rule was right beside the verdicts of a band; None is for aligners that do not read."""
     hits = packaged_ledger()[rule]
     everywhere = Hits(sum(one.true for one in hits), sum(one.false for one in hits))
     if min(everywhere.share, hits[-1].share) >= SURE:

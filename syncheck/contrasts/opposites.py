@@ -45,7 +45,7 @@ def _read() -> _Lists:
 
 
 def _forms(words: Sequence[str], word_class: str) -> frozenset[str]:
-    """Return words with all their forms, if their class is given; a month that is a verb too is one word."""
+    """Collect words with all their forms, if their class is given; a month that is a verb too is one word."""
     if not word_class:
         return frozenset(word.replace("_", " ") for word in words)
     return frozenset().union(*(forms_of(word, cast(WordClass, word_class)) for word in words))
@@ -55,7 +55,7 @@ _LISTS = _read()
 OPPOSITES = _LISTS.opposites
 """Opposites of each word, by kind."""
 EXCLUSIVE = _LISTS.exclusive
-"""Those that are no opposites but other members of a class, such as colours: they do not say that the word is false."""
+"""Words that are not opposites but members of one class, such as colours: they do not say that the word is false."""
 CONVERSE = frozenset("win wins won winning lose loses lost losing before after".split())
 """Words whose opposite says the same from the other side: "A lost to B", "B won"; "A before B", "B after A"."""
 TRADE = _LISTS.converse

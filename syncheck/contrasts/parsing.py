@@ -56,7 +56,7 @@ class ParsedText:
         return frozenset(place for one in self.quantities for place in range(self.bound_start(one), one.last + 1))
 
     def bound_start(self, one: Quantity) -> int:
-        """Return the place where a quantity begins with the words of its bound, such as "at least"."""
+        """Find the place where a quantity begins with the words of its bound, such as "at least"."""
         words = CLASSES["more"] | CLASSES["less"] | CLASSES["bounding"]
         first = one.first
         while one.bound in ("lower", "upper") and 0 < first and self.tokens[first - 1].word in words:
@@ -104,20 +104,20 @@ class ParsedText:
 
     @cached_property
     def negators(self) -> tuple[int, ...]:
-        """Indices of the words that deny what follows, but for "no more than" and an answer's "No,"."""
+        """Indices of the words that deny what follows, except "no more than" and an answer's "No,"."""
         return tuple(place for place in range(len(self.tokens)) if self._denies(place))
 
     def denied(self, place: int) -> bool:
-        """Return True if any word of a token's part denies."""
+        """Tell whether any word of a token's part denies."""
         return any(self.part_of[n] == self.part_of[place] for n in self.negators)
 
     def held_by(self, other: ParsedText, without: AbstractSet[str] = frozenset()) -> float:
-        """Return the share of the content stems, but for some, that another text has; 0 if there are none."""
+        """Compute the share of the content stems, except some, that another text has; 0 if there are none."""
         content = self.content - without
         return len(content & other.stems) / len(content) if content else 0.0
 
     def with_names(self, names: AbstractSet[str], plain: AbstractSet[str]) -> ParsedText:
-        """Return the text with names that others write with a capital, and without those that they write without one.
+        """Build the text with names that others write with a capital, and without those that they write without one.
 
         Only the first word of a clause, which is written with a capital anyway, is changed.
         """
@@ -130,7 +130,7 @@ class ParsedText:
         return self if tuple(found) == self.tokens else ParsedText(self.text, tuple(found))
 
     def name_at(self, place: int) -> range:
-        """Return the places of the name, of one or more words, that a token belongs to."""
+        """Find the places of the name, of one or more words, that a token belongs to."""
         first = last = place
         while first > 0 and self.tokens[first - 1].name and self._is_beside(first - 1):
             first -= 1
@@ -139,11 +139,11 @@ class ParsedText:
         return range(first, last + 1)
 
     def written(self, first: int, last: int) -> str:
-        """Return the text from one token to another as it was written."""
+        """Quote the text from one token to another as it was written."""
         return self.text[self.tokens[first].start : self.tokens[last].end]
 
     def _is_beside(self, place: int) -> bool:
-        """Return True if only white space is between a token and the next one."""
+        """Tell whether only white space is between a token and the next one."""
         return not between(self.text, *self.tokens[place : place + 2])
 
     def _denies(self, place: int) -> bool:
@@ -163,7 +163,7 @@ def parse(text: str) -> ParsedText:
 
 
 def _begins_part(text: str, *around: Token) -> bool:
-    """Return True if the second of two or three tokens begins a part; "15, 1915" and "30 and 40" are one part."""
+    """Tell whether the second of two or three tokens begins a part; "15, 1915" and "30 and 40" are one part."""
     before, token, *after = around
     is_joined = token.word in CLASSES["joining"]
     following = after[0] if is_joined and after else token

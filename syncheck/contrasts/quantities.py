@@ -23,7 +23,7 @@ YEARS_ROUNDED = 5
 HALF_DAY = 720
 """Minutes."""
 EITHER = "either half of the day"
-"""In place of a unit of a time."""
+"""Stands in for the unit of a time."""
 
 _PLAIN = re.compile(r"\d+(?:\.\d+)?")
 _CLOCK = re.compile(r"(\d{1,2})[:.](\d\d)(?::\d\d)?|(\d{1,2})")
@@ -62,7 +62,7 @@ class Quantity:
     change: bool = False
     """True if it says how much two others differ: "rose by 5", "5 minutes longer than"."""
     date: tuple[int, int, int] = (0, 0, 0)
-    """Year, month and day; 0 where it is not told."""
+    """Year, month and day; 0 where one is not given."""
 
 
 def quantities_in(text: str, tokens: Sequence[Token]) -> Iterator[Quantity]:
@@ -89,12 +89,12 @@ def quantities_in(text: str, tokens: Sequence[Token]) -> Iterator[Quantity]:
 
 
 def _size(one: Quantity) -> float:
-    """Return the size of a unit in the basic one, 1 if it is not converted."""
+    """Look up the size of a unit in the basic one, 1 if it is not converted."""
     return (UNITS[one.unit].size if one.unit in UNITS else 0.0) or 1.0
 
 
 def _joined(text: str, tokens: Sequence[Token], one: Quantity, after: Quantity) -> str:
-    """Return "range" for "between 5 and 7" and "5 to 7 grams", "list" for "5 and 7 grams", "" for anything else."""
+    """Classify: "range" for "between 5 and 7" and "5 to 7 grams", "list" for "5 and 7 grams", "" for anything else."""
     if one.last + 1 == after.first:
         has_dash = between(text, tokens[one.last], tokens[after.first]) in ("-", "\u2013")
         return "range" if has_dash and (after.kind != "bare" or one.kind == "year") else ""
@@ -123,7 +123,7 @@ def _read(text: str, tokens: Sequence[Token]) -> Iterator[Quantity]:
 
 
 def _is_code(text: str, token: Token) -> bool:
-    """Return True for the number of a name such as "X2" or "A-4", of a citation, "[3]", or of a list, "1. "."""
+    """Tell whether a number is that of a name such as "X2" or "A-4", of a citation, "[3]", or of a list, "1. "."""
     before, after = text[: token.start], text[token.end :]
     is_mark = before.endswith("[") or (not before.strip() and re.match(r"[.)]?\s\s|[.)]\s", after))
     return bool(is_mark) or re.search(r"[^\W\d_]-?$", before[-2:]) is not None
@@ -248,7 +248,7 @@ def _measured(text: str, tokens: Sequence[Token], first: int, stop: int, value: 
 
 
 def _adjoining(text: str, tokens: Sequence[Token], stop: int) -> Sequence[Token]:
-    """Return up to three words after a number that nothing parts from it."""
+    """Collect up to three words after a number that nothing separates from it."""
     found: list[Token] = []
     for place in range(stop, min(stop + 3, len(tokens))):
         if between(text, tokens[place - 1], tokens[place]) not in ("", "-", "\u00b0", "/"):
@@ -260,7 +260,7 @@ def _adjoining(text: str, tokens: Sequence[Token], stop: int) -> Sequence[Token]
 
 
 def _rate(after: Sequence[Token]) -> str:
-    """Return the stem of the second of "per hour", "an hour"."""
+    """Find the stem of the second word of "per hour", "an hour"."""
     is_rate = len(after) > 1 and after[0].word in _PER and (after[1].word in UNITS or after[0].word == "per")
     return after[1].stem if is_rate else ""
 
@@ -298,7 +298,7 @@ def _bounded(text: str, tokens: Sequence[Token], one: Quantity) -> Quantity:
 
 
 def are_comparable(one: Quantity, other: Quantity) -> bool:
-    """Return True if two quantities measure the same, so that one may contradict the other."""
+    """Tell whether two quantities measure the same, so that one may contradict the other."""
     if one.change != other.change or (one.rate and other.rate and one.rate != other.rate):
         return False
     kinds = {one.kind, other.kind}
@@ -310,7 +310,7 @@ def are_comparable(one: Quantity, other: Quantity) -> bool:
 
 
 def agree(claim: Quantity, other: Quantity) -> bool:
-    """Return True if a quantity of a claim may be meant by one of the evidence, be it of another kind."""
+    """Tell whether a quantity of a claim may be meant by one of the evidence, even one of another kind."""
     if "date" in (claim.kind, other.kind):
         date, rest = (claim, other) if claim.kind == "date" else (other, claim)
         if rest.kind == "year":
@@ -331,7 +331,7 @@ def agree(claim: Quantity, other: Quantity) -> bool:
 
 
 def _within(claim: Quantity, other: Quantity, slack: float) -> bool:
-    """Return True if what a claim allows meets what the evidence allows."""
+    """Tell whether what a claim allows overlaps what the evidence allows."""
     bounds = {claim.bound, other.bound}
     if bounds == {"lower", "upper"}:
         lower, upper = (claim.low, other.high) if claim.bound == "lower" else (other.low, claim.high)
@@ -354,7 +354,7 @@ def _within(claim: Quantity, other: Quantity, slack: float) -> bool:
 
 
 def _rounds(rounded: float, exact: float) -> bool:
-    """Return True if one number is another with fewer digits, two at least: 2.5 million for 2,512,000."""
+    """Tell whether one number is another with fewer digits, two at least: 2.5 million for 2,512,000."""
     digits = len(f"{abs(rounded):.12g}".replace(".", "").strip("0"))
     exact_digits = len(f"{abs(exact):.12g}".replace(".", "").strip("0"))
     return 1 < digits < exact_digits and f"{exact:.{digits - 1}e}" == f"{rounded:.{digits - 1}e}"

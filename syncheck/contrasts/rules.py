@@ -90,12 +90,12 @@ def _compared(claim: ParsedText, chunk: ParsedText) -> Iterator[tuple[Fact, Quan
 
 
 def _is_closer(said: frozenset[str], rival: Fact, nearest: Fact) -> bool:
-    """Return True if a sentence has more of the words that one fact has alone than of another's."""
+    """Tell whether a sentence has more of the words that one fact has alone than of another's."""
     return len(said & (rival.subject - nearest.subject)) > len(said & (nearest.subject - rival.subject))
 
 
 def _repeated(claim: ParsedText, chunk: ParsedText) -> float:
-    """Return the share of a sentence's words, but for quantities, that a chunk has in the same order.
+    """Compute the share of a sentence's words, except quantities, that a chunk has in the same order.
 
     A pronoun that the chunk lacks is left out, since it stands for what the chunk names.
     """
@@ -112,7 +112,7 @@ def _repeated(claim: ParsedText, chunk: ParsedText) -> float:
 
 
 def _beside(side: ParsedText, fact: Fact) -> frozenset[tuple[int, str]]:
-    """Return the word before a value (-1) and that after it (1), "" at an end."""
+    """Find the word before a value (-1) and that after it (1), "" at an end."""
     around = ((-1, fact.first - 1), (1, fact.last + 1))
     return frozenset((step, side.tokens[n].stem if 0 <= n < len(side.tokens) else "") for step, n in around)
 
@@ -125,7 +125,7 @@ def _is_elsewhere(
 
 
 def _is_computed(claim: ParsedText, one: Quantity, chunk: ParsedText) -> bool:
-    """Return True if a number may follow from others: by a fraction or product, or in other words by a sum."""
+    """Tell whether a number may follow from others: by a fraction or product, or in other words by a sum."""
     others = {q.number for q in (*chunk.quantities, *claim.quantities) if q is not one}
     pairs = list(combinations(others, 2))
     made = [a * b for a, b in pairs if a * b <= MOST_COUNTED]
@@ -156,13 +156,13 @@ def _differ(claim: ParsedText, fact: Fact, chunk: ParsedText, rival: Fact) -> Di
 
 
 def _bound_of(side: ParsedText, one: Quantity) -> str:
-    """Return the words of a bound before a number, such as "at least"."""
+    """Quote the words of a bound before a number, such as "at least"."""
     first = side.bound_start(one)
     return side.written(first, one.first - 1) if first < one.first else ""
 
 
 def _unit_of(side: ParsedText, one: Quantity) -> str:
-    """Return the unit, the half of the day or the sign of a quantity."""
+    """Name the unit, the half of the day or the sign of a quantity."""
     if one.last >= one.stop:
         return side.written(one.stop, one.last)
     return side.tokens[one.first].text if side.tokens[one.first].text in SYMBOLS else ""
@@ -184,7 +184,7 @@ def opposites(claim: ParsedText, chunk: ParsedText, sides: Sequence[ParsedText])
 
 
 def _opposite(claim: ParsedText, place: int, chunk: ParsedText, others: frozenset[str]) -> Fact | None:
-    """Return the fact of a chunk that has the opposite of a word, said of the same, if there is one."""
+    """Find the fact of a chunk that has the opposite of a word, said of the same, if there is one."""
     token = claim.tokens[place]
     rest = claim.content - {token.stem}
     if _clouds(claim, chunk) or "than" in claim.words & chunk.words or len(rest) < 2:
@@ -211,13 +211,13 @@ def _opposite(claim: ParsedText, place: int, chunk: ParsedText, others: frozense
 
 
 def _is_relative(claim: ParsedText, place: int, chunk: ParsedText, rival: Fact) -> bool:
-    """Return True for "almost all", and for "may not" beside "must not", which do not exclude each other."""
+    """Detect "almost all", and "may not" beside "must not", which do not exclude each other."""
     before = {side.tokens[n - 1].word for side, n in ((claim, place), (chunk, rival.first)) if n}
     return rival.denied or not before.isdisjoint(("not", *CLASSES["about"]))
 
 
 def _clouds(claim: ParsedText, chunk: ParsedText) -> bool:
-    """Return True if one side has a condition, an exception or the like that the other lacks."""
+    """Tell whether one side has a condition, an exception or the like that the other lacks."""
     return bool((claim.words ^ chunk.words) & CLASSES["clouding"])
 
 
@@ -277,19 +277,19 @@ _Sides = tuple[frozenset[str], frozenset[str]]
 
 
 def _may_join(word: str) -> bool:
-    """Return True for words that look like a verb or a comparative with two sides."""
+    """Tell whether a word looks like a verb or a comparative with two sides."""
     return word not in CLASSES["symmetric"] and (word in IRREGULAR or word.endswith(("ed", "s", "er", "ing")))
 
 
 def _overlap(ours: _Sides, theirs: _Sides) -> bool:
-    """Return True if what tells the two sides apart is on the same sides of both."""
+    """Tell whether what distinguishes the two sides is on the same sides of both."""
     left, right = ours[0] - ours[1], ours[1] - ours[0]
     other_left, other_right = theirs[0] - theirs[1], theirs[1] - theirs[0]
     return bool(left & other_left) and bool(right & other_right)
 
 
 def _sides_of(side: ParsedText, place: int) -> _Sides:
-    """Return the stems of who acts and of what is acted on, beside a verb; none for a passive that names no agent."""
+    """Collect the stems of who acts and of what is acted on, beside a verb; none for a passive that names no agent."""
     before, after = (
         frozenset(side.tokens[n].stem for n in (*_run(side, place, step), *_names(side, place, step)))
         for step in (-1, 1)
@@ -302,12 +302,12 @@ def _sides_of(side: ParsedText, place: int) -> _Sides:
 
 
 def _names(side: ParsedText, place: int, step: int) -> Sequence[int]:
-    """Return the places of the names on one side of a verb in its part."""
+    """Find the places of the names on one side of a verb in its part."""
     return [n for n in side.parts[side.part_of[place]] if side.tokens[n].name and (n - place) * step > 0]
 
 
 def _run(side: ParsedText, place: int, step: int) -> Sequence[int]:
-    """Return the places of the content words that stand together on one side of a verb, in its part."""
+    """Find the places of the content words that stand together on one side of a verb, in its part."""
     found: list[int] = []
     for n in range(place + step, place + step * (2 * REACH), step):
         if side.part_of.get(n) != side.part_of[place]:
@@ -320,7 +320,7 @@ def _run(side: ParsedText, place: int, step: int) -> Sequence[int]:
 
 
 def _around(side: ParsedText, place: int) -> str:
-    """Return the text from who acts to what is acted on."""
+    """Quote the text from who acts to what is acted on."""
     places = [n for step in (-1, 1) for n in (*_run(side, place, step), *_names(side, place, step))]
     return side.written(min(places), max(places))
 

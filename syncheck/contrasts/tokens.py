@@ -16,7 +16,7 @@ from syncheck.text.notation import GROUPED, levelled, number_of
 from syncheck.text.words import NUMBER_WORDS, content_words, packaged_names, packaged_rarity, stem, words
 
 LONG = 4
-"""Number of letters from which a word is no abbreviation."""
+"""Number of letters from which a word is not an abbreviation."""
 LONG_TITLES = frozenset("Prof Capt Messrs Supt".split())
 """Those that are abbreviations nevertheless."""
 HALVES_OF_DAY = {"a.m": "am", "p.m": "pm"}
@@ -25,7 +25,7 @@ _NUMBER = rf"(?:(?<![\d.,]){GROUPED}|\d+(?:[.,:]\d+)*)(?:st|nd|rd|th)?(?![^\W\d_
 _TOKEN = re.compile(rf"{_NUMBER}|\d+|[%$€£]|\b[AaPp]\.[Mm]\b|[^\W\d_]+(?:'[^\W\d_]+)*")
 _YEAR = re.compile(r"1[0-9]{3}|20[0-9]{2}")
 _FORMULA = re.compile(r"\$(\d+(?:[.,]\d+)*)\$")
-"""A number between the marks of a formula, which are no dollars."""
+"""A number between the dollar signs of a formula, which mean no money."""
 _STOP = re.compile(r"[.!?;:\n](?=\s)|\n")
 
 
@@ -77,23 +77,23 @@ def tokens_of(text: str) -> Iterator[Token]:
 
 
 def is_year(token: Token) -> bool:
-    """Return True for a number from 1000 to 2099 in four figures."""
+    """Tell whether a token is a number from 1000 to 2099 in four figures."""
     return _YEAR.fullmatch(token.text) is not None
 
 
 def between(text: str, before: Token, after: Token) -> str:
-    """Return what stands between two tokens, without white space; any other text if they are in reversed order."""
+    """Quote what stands between two tokens, without white space; any other text if they are in reversed order."""
     return text[before.end : after.start].strip() if before.start < after.start else "<"
 
 
 def _is_abbreviated(word: str, following: str) -> bool:
-    """Return True if a full stop after a word ends no clause: after "Dr.", or after "p.m." before a small letter."""
+    """Tell whether a full stop after a word ends no clause: after "Dr.", or after "p.m." before a small letter."""
     is_title = word.istitle() and (len(word) < LONG or word in LONG_TITLES)
     return is_title or (word.lower() in HALVES_OF_DAY and following[0].islower())
 
 
 def _is_like_a_name(written: str, word: str) -> bool:
-    """Return True if the first word of a sentence is a name, or unknown: "Laudo founded it"."""
+    """Tell whether the first word of a sentence is a name, or unknown: "Laudo founded it"."""
     return (
         written.istitle()
         and len(written) >= LONG - 1
@@ -102,14 +102,14 @@ def _is_like_a_name(written: str, word: str) -> bool:
 
 
 def _is_month(before: str, following: re.Match[str] | None) -> bool:
-    """Return True if a "May" stands beside a number or after a word that dates have."""
+    """Tell whether a "May" stands beside a number or after a word that dates have."""
     beside = (before, "" if following is None else following.group())
     return before.lower() in CLASSES["before_months"] or any(word[:1].isdigit() for word in beside)
 
 
 @lru_cache(1 << 14)
 def _word_of(found: str) -> tuple[str, str, bool]:
-    """Return the normalised form of a word as written, its stem, and whether it is a content word."""
+    """Find the normalised form of a word as written, its stem, and whether it is a content word."""
     lower = found.lower()
     known = SYMBOLS.get(found) or HALVES_OF_DAY.get(lower) or NUMBER_WORDS.get(lower) or _figures(found)
     if lower in UNITS:
@@ -125,7 +125,7 @@ def _stemmed(word: str) -> str:
 
 
 def _figures(found: str) -> str:
-    """Return a number in figures without marks of thousands, a time of day without ":00"; "" for anything else."""
+    """Write a number in figures without marks of thousands, a time of day without ":00"; "" for anything else."""
     if not found[0].isdigit():
         return ""
     plain = found.rstrip("stndrh")

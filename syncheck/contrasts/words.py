@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 
 def asset_lines(name: str) -> Iterator[tuple[str, str]]:
-    """Yield name and words of each line of an asset; a line goes on in those that are indented, # begins a remark."""
+    """Yield name and words of each line of an asset; indented lines continue the one before, # begins a comment."""
     text = (files("syncheck") / "assets" / "contrasts" / name).read_text(encoding="utf-8")
     for line in re.sub(r"#.*", "", text).replace("\n    ", " ").splitlines():
         title, _, words = line.partition(": ")

@@ -262,7 +262,7 @@ _BY_NAME = {feature.name: feature for feature in FEATURES}
 
 
 def feature_of(column: str) -> Feature | None:
-    """Return the description of a column; None if no released schema has it."""
+    """Look up the description of a column; None if no released schema has it."""
     return _BY_NAME.get(LID if column.startswith(LID.format(k="")) else column)
 
 
@@ -326,7 +326,7 @@ For experiments, features can be added to a version by name: ``syncheck.v3+novel
 
 
 def feature_schema(version: str, layers: Sequence[int]) -> FeatureSchema:
-    """Return the feature schema of a version; raise InputError if there is none.
+    """Build the feature schema of a version; raise InputError if there is none.
 
     ``version`` is one of :data:`SCHEMAS`, such as ``"paper.v1"``, or one with features added by name:
     ``"syncheck.v3+novel_pairs"``. ``layers`` are decoder blocks, counted from 0, in the order of their LID features;
@@ -346,7 +346,7 @@ def feature_schema(version: str, layers: Sequence[int]) -> FeatureSchema:
 
 
 def signal_features(signals: SentenceSignals) -> dict[str, float]:
-    """Return the features with a formula of the model's signals, for a sentence of at least one token.
+    """Compute the features with a formula of the model's signals, for a sentence of at least one token.
 
     Each feature of entropy or KL is non-decreasing in every token's value, which bounds rely on.
     """
@@ -355,17 +355,17 @@ def signal_features(signals: SentenceSignals) -> dict[str, float]:
 
 
 def needs_signals(version: str) -> bool:
-    """Return True if a schema version has features of the language model's signals, which need a forward pass."""
+    """Tell whether a schema version has features of the language model's signals, which need a forward pass."""
     return not {feature.name for feature in FEATURES if not feature.of_model}.issuperset(_names_of(version))
 
 
 def needs_lid(version: str) -> bool:
-    """Return True if a schema version has LID features, and so needs reference activations."""
+    """Tell whether a schema version has LID features, and so needs reference activations."""
     return LID in _names_of(version)
 
 
 def beyond_endpoints(names: Sequence[str]) -> tuple[str, ...]:
-    """Return the columns that no inference server reports exactly: entropy, KL and LID."""
+    """List the columns that no inference server reports exactly: entropy, KL and LID."""
     return tuple(name for name in names if _belongs(name, _BEYOND_ENDPOINTS))
 
 

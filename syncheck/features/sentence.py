@@ -71,7 +71,7 @@ class Groundedness:
 
 
 def groundedness(sentence: str, chunks: ContextChunks, best: Sequence[int], *, rarity: Rarity) -> Groundedness:
-    """Return how much of a sentence occurs in the chunks; ``best`` has at most :data:`BEST_CHUNKS`, closest first."""
+    """Measure how much of a sentence occurs in the chunks; ``best`` has at most :data:`BEST_CHUNKS`, closest first."""
     read = words(sentence)
     stems = dict.fromkeys(stem(digits(word)) for word in read)
     content = dict.fromkeys(stem(digits(word)) for word in without_stop_words(read))
@@ -100,12 +100,12 @@ def groundedness(sentence: str, chunks: ContextChunks, best: Sequence[int], *, r
 
 
 def _covered(items: frozenset[_Item], known: Sequence[frozenset[_Item]]) -> float:
-    """Return the share of items that any of some sets has; NaN without items."""
+    """Compute the share of items that any of some sets has; NaN without items."""
     return (len(items) - len(items.difference(*known))) / len(items) if items else nan
 
 
 def _nearby(weights: Mapping[str, float], chunks: ContextChunks) -> float:
-    """Return the largest share of the weights that a chunk has together with its neighbours."""
+    """Compute the largest share of the weights that a chunk has together with its neighbours."""
     held = [0.0] * (len(chunks.texts) + 2)  # the last one is that of chunk -1
     for known, weight in weights.items():
         for number in chunks.near(known):
@@ -162,7 +162,7 @@ def sentence_features(
 
 
 def _earlier_features(of: SentenceText) -> dict[str, float]:
-    """Return features of earlier sentences: errors come in runs, and a sentence without a letter has no others."""
+    """Compute features of earlier sentences: errors come in runs, and a sentence without a letter has no others."""
     supports = [support for support in of.earlier.supports if not isnan(support)]
     shares = LexicalShares() if of.lexicon is None else lexical_shares(of.earlier.last, of.lexicon)
     previous = {
@@ -189,7 +189,7 @@ class TextFeatures:
 
 
 def read_log_odds(support: Support | None) -> float | None:
-    """Return the log-odds of an aligner that reads, which tells contradicted from not stated; None of others."""
+    """Look up the log-odds of an aligner that reads, which tells contradicted from not stated; None for others."""
     return None if support is None or support.contradicted is None else support.log_odds
 
 

@@ -91,7 +91,7 @@ class EarlierSentences:
         return cls(tuple(support for _, support in kept), kept[-1][0] if kept else "")
 
     def followed_by(self, text: str, support: float | None) -> EarlierSentences:
-        """Return these sentences and one more; a ``support`` of None means not measured."""
+        """Append one more sentence to a copy of these; a ``support`` of None means not measured."""
         if not has_letter(text):
             return self
         return EarlierSentences((*self.supports, nan if support is None else support), text)

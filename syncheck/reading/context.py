@@ -46,13 +46,13 @@ class ContextChunks:
         return cls(tuple(texts), stems, {known: tuple(found) for known, found in held_in.items()}, read)
 
     def wording(self, number: int) -> tuple[frozenset[str], frozenset[tuple[str, str]]]:
-        """Return the pieces and the pairs of neighbouring words of a chunk, which are read at first use."""
+        """Look up the pieces and the pairs of neighbouring words of a chunk, which are read at first use."""
         if number not in self._wordings:
             self._wordings[number] = pieces(self.texts[number]), bigrams(self._words[number])
         return self._wordings[number]
 
     def near(self, known: str) -> frozenset[int]:
-        """Return the chunks that have a stem and their neighbours, from -1 up to the number of chunks."""
+        """Find the chunks that have a stem and their neighbours, from -1 up to the number of chunks."""
         if known not in self._near:
             found = self.held_in.get(known, ())
             self._near[known] = frozenset(n for place in found for n in (place - 1, place, place + 1))
@@ -60,7 +60,7 @@ class ContextChunks:
 
 
 def digits(word: str) -> str:
-    """Return a number in words in digits, and any other word as it is."""
+    """Convert a number in words to digits, and leave any other word as it is."""
     return NUMBER_WORDS.get(word, word)
 
 
@@ -134,7 +134,7 @@ class Context:
         return frozenset(content_words(self.query.question))
 
     def view(self, key: Hashable, make: Callable[[], _View]) -> _View:
-        """Return the view that a reader of the passages keeps here under its key, made at the first call."""
+        """Look up the view that a reader of the passages keeps here under its key, made at the first call."""
         with self._making:
             if key not in self._views:
                 self._views[key] = make()

@@ -1,6 +1,6 @@
 """Evidence: the chunks of a context, and the few of them that matter for a claim.
 
-A chunk is a sentence of a passage (by untrained Punkt unless told otherwise, and by the full stops of Chinese
+A chunk is a sentence of a passage (by untrained Punkt by default, and by the full stops of Chinese
 and Japanese), or a piece of one that is longer than ``MAX_CHUNK_WORDS`` words or ``MAX_CHUNK_CHARACTERS`` characters;
 consecutive pieces share ``OVERLAP_WORDS`` words, so that no phrase is cut in all of them. Every character of the
 context that is not white space is in some chunk.
@@ -85,7 +85,7 @@ class EvidenceIndex:
 
     @classmethod
     def of_chunks(cls, chunks: Sequence[Chunk]) -> EvidenceIndex:
-        """Return the index of a context that is cut into chunks already."""
+        """Index a context that is cut into chunks already."""
         index = cls(())
         index._add(chunks)
         return index
@@ -96,7 +96,7 @@ class EvidenceIndex:
         return ContextLexicon.from_passages(self.passages)
 
     def best(self, claim: str, count: int) -> list[int]:
-        """Return the indices of the chunks that together have most of the claim's words, by weight.
+        """Find the indices of the chunks that together have most of the claim's words, by weight.
 
         The weight of a word is its inverse document frequency over the chunks of this context, ln(1 + N / n), reduced
         once a chosen chunk has it. Of equal chunks, the earlier is chosen.
@@ -129,7 +129,7 @@ class EvidenceIndex:
         return chosen or list(range(min(1, len(self.chunks))))
 
     def quoted(self, chunk: int) -> str:
-        """Return the text of a chunk, with the chunks around it that are the same sentence.
+        """Quote the text of a chunk, with the chunks around it that are the same sentence.
 
         Punkt cuts "from 4 p.m. to 10 p.m." after each "p.m.". A chunk that begins with a small letter, on the line of
         the one before it, continues its sentence.
@@ -149,7 +149,7 @@ class EvidenceIndex:
         return before.passage == own.passage and re.search(beside, self.passages[own.passage]) is not None
 
     def coverage(self, claim: str) -> float:
-        """Return the share of the claim's content words that occur in the context, in [0, 1]; 0 without any."""
+        """Compute the share of the claim's content words that occur in the context, in [0, 1]; 0 without any."""
         words = [word for word in distinct_words(claim) if word not in FUNCTION_WORDS]
         return sum(word in self._postings for word in words) / max(1, len(words))
 
@@ -162,7 +162,7 @@ class EvidenceIndex:
 
 
 def distinct_words(text: str) -> list[str]:
-    """Return the distinct words of a text in order, in lower case and without a plural or possessive s.
+    """List the distinct words of a text in order, in lower case and without a plural or possessive s.
 
     Each letter of a script without spaces is a word, as in :mod:`syncheck.text.words`.
     """

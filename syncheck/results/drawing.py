@@ -15,6 +15,6 @@ def register_renderer(name: str, place: str) -> None:
 
 
 def renderer(name: str) -> Callable[..., str]:
-    """Return the function that is registered under a name."""
+    """Look up the function that is registered under a name."""
     found: Any = resolve_name(_RENDERERS[name])
     return found  # type: ignore[no-any-return]

@@ -38,7 +38,7 @@ class SentenceEvent:
 
     @classmethod
     def of(cls, sentence: SentenceScore, token_ids: Sequence[int], text: str, *, marked: bool = False) -> SentenceEvent:
-        """Return the event of a sentence in a response with these tokens and this text."""
+        """Build the event of a sentence in a response with these tokens and this text."""
         before = text[: sentence.start]
         tokens = tuple(token_ids[sentence.token_start : sentence.token_end])
         return cls(sentence, tokens, marked, before[len(before.rstrip()) :])

@@ -216,7 +216,7 @@ def fold(events: Iterable[ProtocolEvent], answer: FoldedAnswer | None = None) ->
 
 
 def to_dict(event: ProtocolEvent) -> dict[str, Any]:
-    """Return an event as values that JSON can represent."""
+    """Convert an event to values that JSON can represent."""
     values = _values(event)
     if isinstance(event, Verified):
         values["evidence"] = [_values(cited) for cited in event.evidence]
@@ -226,7 +226,7 @@ def to_dict(event: ProtocolEvent) -> dict[str, Any]:
 
 
 def from_dict(values: Mapping[str, Any]) -> ProtocolEvent:
-    """Return the event in a dictionary that :func:`to_dict` wrote; unknown fields are ignored.
+    """Rebuild the event in a dictionary that :func:`to_dict` wrote; unknown fields are ignored.
 
     Raises
     ------
@@ -251,12 +251,12 @@ def from_dict(values: Mapping[str, Any]) -> ProtocolEvent:
 
 
 def to_json(event: ProtocolEvent) -> str:
-    """Return an event as one line of JSON, in ASCII."""
+    """Write an event as one line of JSON, in ASCII."""
     return json.dumps(to_dict(event), allow_nan=False)
 
 
 def from_json(line: str) -> ProtocolEvent:
-    """Return the event in a line that :func:`to_json` wrote; errors as in :func:`from_dict`."""
+    """Read the event in a line that :func:`to_json` wrote; errors as in :func:`from_dict`."""
     try:
         values = json.loads(line)
     except json.JSONDecodeError as error:
@@ -267,7 +267,7 @@ def from_json(line: str) -> ProtocolEvent:
 
 
 def to_sse(event: ProtocolEvent) -> str:
-    """Return an event as a server-sent event; on reconnection, a client sends its id as ``Last-Event-ID``."""
+    """Write an event as a server-sent event; on reconnection, a client sends its id as ``Last-Event-ID``."""
     return f"id: {event.id}\ndata: {to_json(event)}\n\n"
 
 

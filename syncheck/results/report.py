@@ -49,7 +49,7 @@ class TraceNode:
         return 1 + sum(child.size for child in self.children)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the tree as values that JSON can hold."""
+        """Convert the tree to values that JSON can represent."""
         children = [child.to_dict() for child in self.children]
         return {f.name: getattr(self, f.name) for f in fields(self)} | {"children": children}
 
@@ -136,7 +136,7 @@ class Report:
         return min(scored, key=lambda pair: pair[0])[1] if scored else None
 
     def with_spans(self, detector: SpanDetector, *, lang: str = "") -> Report:
-        """Return this report with span labels, which :meth:`to_html` and :meth:`to_dict` then show.
+        """Copy this report with span labels, which :meth:`to_html` and :meth:`to_dict` then show.
 
         Parameters
         ----------
@@ -149,12 +149,12 @@ class Report:
         return replace(self, spans=detector.detect(self.span_item(lang=lang)))
 
     def span_item(self, *, lang: str = "") -> SpanItem:
-        """Return the response with its question and passages in the form that a span detector takes."""
+        """Convert the response with its question and passages to the form that a span detector takes."""
         question, passages = self.prompt.question, self.prompt.passages
         return SpanItem(id="", lang=lang, question=question, response=self.response, passages=passages)
 
     def to_dict(self) -> JsonDict:
-        """Return the report as values that JSON can represent; None for values that were not measured."""
+        """Convert the report to values that JSON can represent; None for values that were not measured."""
         return {
             "question": self.prompt.question,
             "passages": list(self.prompt.passages),
@@ -173,11 +173,11 @@ class Report:
         }
 
     def to_json(self) -> str:
-        """Return :meth:`to_dict` as one line of JSON, in the response's own letters."""
+        """Write :meth:`to_dict` as one line of JSON, in the response's own letters."""
         return json.dumps(self.to_dict(), ensure_ascii=False, allow_nan=False)
 
     def to_df(self) -> pd.DataFrame:
-        """Return a data frame with one row per sentence and one column per feature; NaN for missing values.
+        """Build a data frame with one row per sentence and one column per feature; NaN for missing values.
 
         Raises
         ------
@@ -192,7 +192,7 @@ class Report:
         return frame.astype({name: "float64" for name in ("score", *names)})
 
     def to_html(self, *, title: str = "Faithfulness report") -> str:
-        """Return a complete HTML page that needs no other file; see :func:`syncheck.report.render_html`."""
+        """Build a complete HTML page that needs no other file; see :func:`syncheck.report.render_html`."""
         return renderer("page")([Case.of(self)], title=title)
 
     def _repr_html_(self) -> str:
@@ -251,12 +251,12 @@ class Case:
 
     @classmethod
     def of(cls, report: Report, *, label: str = "answer") -> Case:
-        """Return the case of one report alone."""
+        """Make the case of one report alone."""
         return cls(report.prompt.question, report.prompt.passages, (Answer(label, report),))
 
 
 def sentence_dict(sentence: SentenceScore) -> JsonDict:
-    """Return a sentence of :meth:`Report.to_dict`."""
+    """Convert a sentence to its form in :meth:`Report.to_dict`."""
     return {f.name: getattr(sentence, f.name) for f in fields(sentence)} | {
         "features": _plain(sentence.features),
         "attribution": _plain(sentence.attribution),

@@ -31,21 +31,21 @@ class SpanLabels:
     hard: tuple[tuple[int, int], ...]
 
     def marked(self, characters: int) -> NDArray[np.bool_]:
-        """Return (C,) bool: True for each character of the response that is in a hard label."""
+        """Mark, in (C,) bool, each character of the response that is in a hard label."""
         found = np.zeros(characters, dtype=np.bool_)
         for start, stop in self.hard:
             found[start:stop] = True
         return found
 
     def within(self, start: int, stop: int) -> Self:
-        """Return the labels within a part of the response, such as a sentence; offsets stay those of the response."""
+        """Cut the labels to a part of the response, such as a sentence; offsets stay those of the response."""
         soft = (SoftSpan(max(s.start, start), min(s.end, stop), s.prob) for s in self.soft)
         hard = ((max(a, start), min(b, stop)) for a, b in self.hard)
         return type(self)(tuple(s for s in soft if s.start < s.end), tuple((a, b) for a, b in hard if a < b))
 
 
 def hard_spans(soft: Sequence[SoftSpan]) -> tuple[tuple[int, int], ...]:
-    """Return the spans with a risk above one half, joined where they touch, as the organisers of the task do."""
+    """Find the spans with a risk above one half, joined where they touch, as the organisers of the task do."""
     found: list[tuple[int, int]] = []
     for span in sorted((s for s in soft if s.prob > 0.5), key=lambda s: (s.start, s.end)):
         if found and found[-1][1] == span.start:
@@ -59,7 +59,7 @@ _DECIMALS = 6
 
 
 def labels_of(risk: NDArray[np.float64], marked: NDArray[np.bool_]) -> SpanLabels:
-    """Return labels from the risk in [0, 1] of every character, and from marks of hallucinated ones, (C,) each.
+    """Build labels from the risk in [0, 1] of every character, and from marks of hallucinated ones, (C,) each.
 
     Risks are rounded to six decimals, and characters with risk 0 get no soft label. Other values raise InputError.
     """
@@ -72,14 +72,14 @@ def labels_of(risk: NDArray[np.float64], marked: NDArray[np.bool_]) -> SpanLabel
 
 
 def _runs(values: list[float]) -> list[tuple[int, int, float]]:
-    """Return the runs of equal values above 0."""
+    """Find the runs of equal values above 0."""
     lengths = [(value, len(list(members))) for value, members in groupby(values)]
     stops = np.cumsum([0, *(length for _, length in lengths)]).tolist()
     return [(a, b, value) for (a, b), (value, _) in zip(pairwise(stops), lengths, strict=True) if value > 0]
 
 
 def risk_of(soft: Sequence[SoftSpan], characters: int) -> NDArray[np.float64]:
-    """Return the risk of every character, (C,) float64: 0 outside spans, and that of the last of overlapping ones."""
+    """Compute the risk of every character, (C,) float64: 0 outside spans, and that of the last of overlapping ones."""
     risk = np.zeros(characters)
     for span in soft:
         if not 0 <= span.start <= span.end <= characters:
@@ -110,7 +110,7 @@ def likely_overlap(risk: NDArray[np.float64]) -> NDArray[np.bool_]:
 
 
 def label_dict(labels: SpanLabels) -> dict[str, Any]:
-    """Return labels as values that JSON can represent, under the names of the shared task."""
+    """Convert labels to values that JSON can represent, under the names of the shared task."""
     return {
         "soft_labels": [{"start": s.start, "prob": s.prob, "end": s.end} for s in labels.soft],
         "hard_labels": [list(span) for span in labels.hard],
@@ -129,7 +129,7 @@ class SpanItem:
     passages: tuple[str, ...] = ()
     """Retrieved texts; empty if nothing was found."""
     tokens: tuple[str, ...] | None = None
-    """Pieces of the generator's vocabulary of which the response consists."""
+    """Pieces of the generator's vocabulary that make up the response."""
     logits: tuple[float, ...] | None = None
     """Raw logits of these tokens. They are not normalised, so they cannot be compared between models, or even between
     steps of one, and are never taken for log-probabilities."""
@@ -158,4 +158,4 @@ class SpanDetector(Protocol):
         """Name of the detector in tables."""
 
     def detect(self, item: SpanItem) -> SpanLabels:
-        """Return the labels of a response; those that the item has are ignored."""
+        """Label a response; labels that the item already has are ignored."""

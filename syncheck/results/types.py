@@ -113,7 +113,7 @@ class RagPrompt(Query):
         return summary(self, quoted(self.question), given)
 
     def inputs(self, device: str | torch.device = "cpu") -> dict[str, torch.Tensor]:
-        """Return ``input_ids`` and ``attention_mask``, both (1, T) int64, of the prompt with the context."""
+        """Build ``input_ids`` and ``attention_mask``, both (1, T) int64, of the prompt with the context."""
         import torch
 
         ids = torch.tensor([self.with_context_ids], dtype=torch.long, device=device)
@@ -126,7 +126,7 @@ class PromptBatch(tuple[RagPrompt, ...]):
     __slots__ = ()
 
     def inputs(self, device: str | torch.device = "cpu") -> dict[str, torch.Tensor]:
-        """Return ``input_ids`` and ``attention_mask``, both (B, T) int64, of the prompts with the context.
+        """Build ``input_ids`` and ``attention_mask``, both (B, T) int64, of the prompts with the context.
 
         Shorter rows are padded on the left with their own first token, which the mask hides, so that the model needs
         no padding token.
@@ -271,7 +271,7 @@ class Bounds:
 
     @classmethod
     def exact(cls, values: ArrayLike) -> Bounds:
-        """Return the bounds of known values; NaN is ``missing``."""
+        """Make the bounds of known values; NaN is ``missing``."""
         found = np.asarray(values, np.float64)
         return cls(found, found)
 
@@ -308,7 +308,7 @@ class SentenceFeatures:
         return summary(self, f"{self.schema.version}, {measured} of {len(self.values)} measured")
 
     def to_dict(self) -> dict[str, float | None]:
-        """Return the values by name, with None for those that were not measured."""
+        """Convert to a dictionary of values by name, with None for those that were not measured."""
         return {n: None if isnan(v) else v for n, v in zip(self.schema.names, self.values.tolist(), strict=True)}
 
 
@@ -393,7 +393,7 @@ class SentenceScore:
         return summary(self, self.score, self.verdict or self.status, quoted(self.text))
 
     def moved(self, *, characters: int, tokens: int) -> SentenceScore:
-        """Return the sentence so many characters and tokens further on."""
+        """Shift a copy of the sentence by so many characters and tokens."""
         if self.token_start is None or self.token_end is None:
             return replace(self, start=self.start + characters, end=self.end + characters)
         return replace(

@@ -72,7 +72,7 @@ class EventWriter:
         self._starts: list[int] = []  # where each sentence begins, the white space before it included
 
     def since(self, last_id: int) -> list[ProtocolEvent]:
-        """Return the events after the one numbered ``last_id``; 0 returns all."""
+        """List the events after the one numbered ``last_id``; 0 lists all."""
         return self.events[max(last_id, 0) :]
 
     def write(self, event: Event) -> list[ProtocolEvent]:
@@ -213,7 +213,7 @@ def protocol_events(
 
 
 def why_stopped(sentence: SentenceScore, threshold: float, *, withheld: bool = False) -> str:
-    """Return the notice of a sentence that ended an answer, because it did not reach a threshold."""
+    """Write the notice of a sentence that ended an answer, because it did not reach a threshold."""
     missing = f"has no score ({sentence.reason or sentence.status})"
     shown = missing if sentence.score is None else f"scored {sentence.score:.2f}"
     which, end = ("the next", "; it is withheld") if withheld else ("this", "")
@@ -221,7 +221,7 @@ def why_stopped(sentence: SentenceScore, threshold: float, *, withheld: bool = F
 
 
 def citation(evidence: Evidence, passages: Sequence[str], passage_ids: Sequence[str] | None = None) -> Citation:
-    """Return the citation of a piece of evidence, located in its passage whatever white space the passage has."""
+    """Build the citation of a piece of evidence, located in its passage whatever white space the passage has."""
     known = evidence.passage < len(passages)
     place = _place(evidence.text, passages[evidence.passage]) if known else None
     start, end = place or (None, None)

@@ -9,7 +9,7 @@ from syncheck.base.errors import InputError
 from syncheck.results.types import Bounds, Floats
 
 _LOWEST = -600.0
-"""Least log-probability that is reckoned with, in nats; its exponential is not 0."""
+"""Least log-probability that is used, in nats; its exponential is not 0."""
 _PEAK = 1 / np.e
 """Value of p at which -p ln p is largest."""
 
@@ -17,7 +17,7 @@ _PEAK = 1 / np.e
 def entropy_bounds(
     log_probs: ArrayLike, vocab_size: int, *, largest_other: ArrayLike = 0.0, error: float = 1e-9
 ) -> Bounds:
-    """Bound the entropy of distributions of which some entries are known.
+    """Bound the entropy of distributions, some of whose entries are known.
 
     Parameters
     ----------
@@ -119,13 +119,13 @@ def _rows(log_probs: ArrayLike, error: float) -> Floats:
 
 
 def _tail(low: Floats, high: Floats, others: Floats) -> tuple[Floats, Floats]:
-    """Return the least and the largest mass of the entries that are not known; 0 if there are no others."""
+    """Compute the least and the largest mass of the entries that are not known; 0 if there are no others."""
     least, most = (np.clip(1.0 - np.nansum(side, axis=-1), 0.0, 1.0) for side in (high, low))
     return np.where(others > 0, least, 0.0), np.where(others > 0, most, 0.0)
 
 
 def _least_tail(low: Floats, high: Floats, cap: Floats) -> Floats:
-    """Return the least that a tail with a mass from low to high adds to the entropy, with no entry above the cap."""
+    """Compute the least that a tail with a mass from low to high adds to the entropy, with no entry above the cap."""
     together = np.minimum(_surprise(low), _surprise(high))  # concave: the least is at an end
     full = np.floor(low / cap)
     apart = full * _surprise(cap) + _surprise(np.clip(low - full * cap, 0.0, cap))  # rises with the mass below the peak
@@ -133,13 +133,13 @@ def _least_tail(low: Floats, high: Floats, cap: Floats) -> Floats:
 
 
 def _least_term(p_low: Floats, p_high: Floats, log_q_high: Floats) -> Floats:
-    """Return the least of p ln(p / q) over an interval of p and all q up to a largest one."""
+    """Compute the least of p ln(p / q) over an interval of p and all q up to a largest one."""
     p = np.clip(np.exp(log_q_high) * _PEAK, p_low, p_high)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(p == 0, 0.0, p * (np.log(p) - log_q_high))
 
 
 def _surprise(p: Floats) -> Floats:
-    """Return -p ln p, 0 at 0."""
+    """Compute -p ln p, 0 at 0."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(p == 0, 0.0, -p * np.log(p))

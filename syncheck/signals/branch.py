@@ -44,7 +44,7 @@ class Branch:
         self._layout: PaddedRows | TokenTree = PaddedRows(self._cache, list(map(len, unique)))
         ids = torch.tensor([[*[prompt[0]] * (width - len(prompt)), *prompt] for prompt in unique], device=model.device)
         self.next_logits = self._forward(ids, keep=1, is_first=True)[:, -1]
-        if len(unique) < len(prompts):  # whole answers are to come, of which a tree would hold all for each
+        if len(unique) < len(prompts):  # whole answers follow, and a tree would keep all of them for each row
             rows = [unique.index(tuple(prompt)) for prompt in prompts]
             self._layout.select(rows, [0] * len(rows))
             self.next_logits = self.next_logits[rows]
@@ -79,7 +79,7 @@ class Branch:
         return logits
 
     def fitting(self, draft: list[int], *, after: int) -> list[int]:
-        """Return what of a draft can be fed ``after`` so many tokens and taken back: none if the state is recurrent.
+        """Cut a draft to what can be fed ``after`` so many tokens and taken back: nothing if the state is recurrent.
 
         The rest would not fit the window, or the model would encode it in another way.
         """
@@ -295,7 +295,7 @@ class PaddedRows:
 
 
 def window_of(model: PreTrainedModel) -> int | None:
-    """Return the model's window in tokens, ``max_position_embeddings``; None if it states no limit."""
+    """Look up the model's window in tokens, ``max_position_embeddings``; None if it states no limit."""
     window: int | None = getattr(model.config.get_text_config(), "max_position_embeddings", None)
     return window
 

@@ -61,7 +61,7 @@ class GrowLayer(DynamicLayer):  # type: ignore[misc]
         return self.keys, self.values
 
     def get_seq_length(self) -> int:
-        """Return the number of columns in use."""
+        """Count the columns in use."""
         return self._used
 
     def crop(self, tokens_to_remove: int) -> None:
@@ -190,12 +190,12 @@ class RewindableCache(Cache):  # type: ignore[misc]
 
 
 def new_cache(model: PreTrainedModel) -> Cache:
-    """Return an empty cache; it can be rewound if the model's whole state is keys and values."""
+    """Make an empty cache; it can be rewound if the model's whole state is keys and values."""
     return RewindableCache() if is_rewindable(model) else DynamicCache(config=model.config)
 
 
 def is_rewindable(model: PreTrainedModel) -> bool:
-    """Return True if tokens can be taken back, because the model's whole state is keys and values."""
+    """Tell whether tokens can be taken back, because the model's whole state is keys and values."""
     return _reason_not_rewindable(model) is None
 
 

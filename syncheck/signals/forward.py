@@ -60,7 +60,7 @@ class ForwardArguments:
     def of(
         self, mask: Tensor | None, positions: Tensor, cache: object | None, keep: int, *, is_first: bool
     ) -> dict[str, Any]:
-        """Return the arguments of one forward pass.
+        """Build the arguments of one forward pass.
 
         ``mask`` is (B, columns in the cache and fed), or four-dimensional as attention takes it, or None if nothing is
         padded. ``positions`` (1 or B, n) are those of the tokens that are fed, ``keep`` is the number of last positions
@@ -83,7 +83,7 @@ class ForwardArguments:
 
 
 def require_watchable(model: PreTrainedModel) -> None:
-    """Refuse, with an UnsupportedModelError, a model that cannot be monitored; with a WrongTypeError, what is no model.
+    """Refuse, with an UnsupportedModelError, a model that cannot be monitored; with a WrongTypeError, a non-model.
 
     Such a model is compiled, wrapped by PEFT, has an encoder, or has torch's dynamic int8 layers, with which the
     signals of a token depend on the other tokens of the forward pass.
@@ -124,7 +124,7 @@ def _rounds_together(module: nn.Module) -> bool:
 
 
 def switches_of(model: PreTrainedModel) -> tuple[int, ...]:
-    """Return the lengths, in tokens, past which a model encodes every token again; empty for most models."""
+    """Find the lengths, in tokens, past which a model encodes every token again; empty for most models."""
     config = model.config.get_text_config()
     parameters = getattr(config, "rope_parameters", None) or {}
     by_layer = [found for found in parameters.values() if isinstance(found, dict)] or [parameters]
@@ -139,7 +139,7 @@ def switches_of(model: PreTrainedModel) -> tuple[int, ...]:
 
 
 def encoding_of(switches: Sequence[int], tokens: int) -> int:
-    """Return the index of the encoding that the model uses for a text of so many tokens."""
+    """Find the index of the encoding that the model uses for a text of so many tokens."""
     return sum(tokens > switch for switch in switches)
 
 
@@ -263,7 +263,7 @@ class Taps:
 
 
 def decoder_blocks(model: PreTrainedModel) -> nn.ModuleList:
-    """Return the decoder blocks of a causal language model, or raise UnsupportedModelError if none are found."""
+    """Find the decoder blocks of a causal language model, or raise UnsupportedModelError if there are none."""
     count = model.config.get_text_config().num_hidden_layers
     # A vision tower may have as many blocks, and come first.
     text_model = getattr(model, "get_decoder", lambda: model)()

@@ -36,7 +36,7 @@ class ReferenceStack:
         self._centred_squares = torch.stack(squares)[:, None]  # (L, 1, T)
 
     def squared_distances(self, layers: Sequence[int], queries: Tensor) -> Tensor:
-        """Return the squared distances (L, N, T) of N queries (L, N, H), float32 on the stack's device.
+        """Compute the squared distances (L, N, T) of N queries (L, N, H), float32 on the stack's device.
 
         ``layers`` are all layers of the stack, in its order, or one of them. The distance is exactly 0 for a query that
         equals a reference; otherwise its relative error is at most 2e-5, and usually 1e-6.
@@ -60,7 +60,7 @@ class ReferenceStack:
 
     def _by_products(self, which: slice, queries: Tensor) -> Tensor:
         # |q - x|^2 = |q - m|^2 + |x - m|^2 + 2 (q - m) m - 2 (q - m) x, with m the mean of the references: what all
-        # activations have in common is taken off the query alone, so that the references need not be kept twice.
+        # activations have in common is subtracted from the query alone, so that the references need not be kept twice.
         references, means = self.activations[which], self._means[which]
         centred = queries - means
         squares = centred.square().sum(-1, keepdim=True)  # (L, N, 1)
@@ -78,7 +78,7 @@ class ReferenceStack:
 
 
 def _moments(references: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Return the mean m (H,) of the references x, and |x| + |m| and |x - m|^2, (T,) each."""
+    """Compute the mean m (H,) of the references x, and |x| + |m| and |x - m|^2, (T,) each."""
     mean = references.mean(0)
     return mean, references.norm(dim=-1) + mean.norm(), (references - mean).square().sum(-1)
 
@@ -153,7 +153,7 @@ class LidReferences:
         return tuple(sorted(self.references))
 
     def to(self, device: str | torch.device) -> LidReferences:
-        """Return these references on a device; the same object if they are there already."""
+        """Copy these references to a device; the same object if they are there already."""
         if torch.empty(0, device=device).device == self._device:
             return self
         arrays = {layer: x.cpu().numpy() for layer, x in self.references.items()}
@@ -161,7 +161,7 @@ class LidReferences:
 
     @torch.no_grad()
     def lid_of_states(self, states: Mapping[int, Tensor]) -> Tensor:
-        """Return the LID of N sentences at L layers, computed together.
+        """Compute the LID of N sentences at L layers, all together.
 
         Parameters
         ----------
@@ -194,7 +194,7 @@ class LidReferences:
     def lid_of(
         self, layer: int, queries: NDArray[np.float32], *, excluded: NDArray[np.bool_] | None = None
     ) -> NDArray[np.float64]:
-        """Return the LID of N activations at one layer.
+        """Compute the LID of N activations at one layer.
 
         Parameters
         ----------
@@ -277,7 +277,7 @@ class LidReferences:
 
 
 def _estimates(squares: Tensor, excluded: Tensor | None, variant: LidVariant) -> Tensor:
-    """Return the LID (...) of squared distances (..., T), without the excluded ones."""
+    """Estimate the LID (...) from squared distances (..., T), without the excluded ones."""
     if not squares.shape[-1]:
         return squares.new_full(squares.shape[:-1], torch.nan)
     count = squares.shape[-1] if excluded is None else (~excluded).sum(-1)

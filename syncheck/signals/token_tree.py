@@ -1,4 +1,4 @@
-"""Token trees: continuations of one prompt that hold and read the tokens they share only once.
+"""Token trees: continuations of one prompt that store and read the tokens they share only once.
 
 The cache has one row. Each of its columns is a token of one or more continuations, and a mask says which tokens see it
 (the tree attention of speculative decoding: Miao et al., SpecInfer, 2024, section 4.2). A fork copies nothing, and S
@@ -48,7 +48,7 @@ class Forest:
         self._dtype, self._device = model.dtype, model.device
 
     def plant(self, length: int) -> TokenTree:
-        """Return the first tree, of the prompt in the cache, which has ``length`` tokens."""
+        """Make the first tree, of the prompt in the cache, which has ``length`` tokens."""
         self.trees.append(TokenTree(self, torch.ones((1, length), dtype=torch.bool, device=self._device)))
         return self.trees[0]
 
@@ -94,7 +94,7 @@ class Forest:
             tree.seen = tree.seen[:, kept]
 
     def _of_attention(self, seen: Tensor) -> Tensor:
-        """Return the mask as the model's attention takes it: True for what is seen, or values added to the scores."""
+        """Convert the mask to what the model's attention takes: True where it sees, or values added to the scores."""
         if not self._adds:
             return seen
         return torch.zeros_like(seen, dtype=self._dtype).masked_fill_(~seen, torch.finfo(self._dtype).min)
@@ -193,7 +193,7 @@ class TokenTree:
 
 
 def reads_less(model: PreTrainedModel, rows: int) -> bool:
-    """Return True if a tree of so many rows reads fewer keys and values than a batch of them.
+    """Tell whether a tree of so many rows reads fewer keys and values than a batch of them.
 
     Only grouped-query attention may read more: with a mask and several queries, transformers' ``sdpa`` writes a copy of
     keys and values for each query head and reads the copies; in a batch, with one query per row, it does not.
@@ -203,7 +203,7 @@ def reads_less(model: PreTrainedModel, rows: int) -> bool:
 
 
 def reads_weights_for_less(model: PreTrainedModel, cache: RewindableCache) -> bool:
-    """Return True if a mask over a prompt's keys and values costs less than reading the weights once more.
+    """Tell whether a mask over a prompt's keys and values costs less than reading the weights once more.
 
     Only grouped-query attention may cost more; see :func:`reads_less`.
     """
@@ -212,7 +212,7 @@ def reads_weights_for_less(model: PreTrainedModel, cache: RewindableCache) -> bo
 
 
 def _copies_for_mask(model: PreTrainedModel) -> int:
-    """Return how many copies of each key attention with a mask writes and reads; 0 if it reads keys in place."""
+    """Count the copies of each key that attention with a mask writes and reads; 0 if it reads keys in place."""
     config = model.config.get_text_config()
     heads: int = config.num_attention_heads
     groups = heads // (getattr(config, "num_key_value_heads", None) or heads)
@@ -221,7 +221,7 @@ def _copies_for_mask(model: PreTrainedModel) -> int:
 
 
 def takes_token_tree(model: PreTrainedModel) -> bool:
-    """Return True if a model can run over a tree: its attention is PyTorch's and heeds a mask of any shape.
+    """Tell whether a model can run over a tree: its attention is PyTorch's and heeds a mask of any shape.
 
     This is tried once for each model with a few forward passes, which hooks on the model see. Models whose attention
     slides, is cut into chunks or makes its own mask do not qualify: a mask for them would have to say more than which

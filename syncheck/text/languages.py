@@ -55,7 +55,7 @@ FUNCTION_WORDS: Mapping[str, frozenset[str]] = {
 }
 """Frequent function words, by language, that are rare in English."""
 IN_NAMES = frozenset("au con da de dei del della den der des di du el en la le van von".split())
-"""Those that names of people and places have inside them: they count only at the beginning of a sentence."""
+"""Those that occur inside names of people and places: they count only at the beginning of a sentence."""
 NO_LANGUAGE = frozenset({"ext", "zxx"})
 """Labels with which the identifier marks text in no language."""
 LONGEST_READ = 4000
@@ -91,19 +91,19 @@ def _unpacked(model: Path) -> dict[str, Tensor]:
 
 @lru_cache(maxsize=256)
 def _label(text: str) -> str:
-    """Return the likeliest label, which takes less time than :func:`_likelihoods` of all."""
+    """Find the likeliest label, which takes less time than :func:`_likelihoods` of all."""
     label: str = _identifier().classify(text)[0]
     return label
 
 
 @lru_cache(maxsize=256)
 def _likelihoods(text: str) -> dict[str, float]:
-    """Return the likelihood of each language; a sentence is asked about more than once."""
+    """Compute the likelihood of each language, cached since a sentence is asked about more than once."""
     return {code: p for code, p in _identifier().rank(text) if code not in NO_LANGUAGE}
 
 
 def foreign_language(text: str, covered: Collection[str]) -> str | None:
-    """Return the language code of a text in none of the covered languages; None if it is in one, or that is uncertain.
+    """Find the language code of a text in none of the covered languages; None if it is in one, or that is uncertain.
 
     Examples
     --------
@@ -123,7 +123,7 @@ def foreign_language(text: str, covered: Collection[str]) -> str | None:
 
 
 def _has_function_word(text: str) -> bool:
-    """Return True for a short text with a function word of another language than English that is in no name."""
+    """Tell whether a short text has a function word of a language other than English that is in no name."""
     words = _WORD.findall(text)
     if not 1 < len(words) <= SHORT:
         return False
@@ -139,9 +139,9 @@ def _likeliest(text: str) -> str:
 
 
 def readable(passages: Sequence[str], covered: Collection[str] | None) -> tuple[tuple[str, ...], str | None]:
-    """Return the passages, those in none of the covered languages as "", and the context's language if it is in none.
+    """Replace passages in none of the covered languages with "", and name the context's language if it is in none.
 
-    The context is in none if no passage is likely to be in a covered language, which short ones show together; then all
+    The context is in none if no passage is likely to be in a covered language, short ones judged together; then all
     passages are returned as they are. None covers all languages.
 
     Examples

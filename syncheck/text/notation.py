@@ -1,4 +1,4 @@
-"""Notation: one way to write what texts write in many, such as "16 181" and "$890M"; for the rules and the reader.
+"""Notation: one way to write what texts write in many ways, such as "16 181" and "$890M"; for the rules and the reader.
 
 :func:`levelled` keeps every character in its place, so that what is found in it can be quoted from the text itself.
 :func:`written_out` may change the length.
@@ -36,7 +36,7 @@ _SIGNS = (
 
 
 def levelled(text: str) -> str:
-    """Return a text with plain quotes, hyphens and spaces in the places of typographic ones.
+    """Replace typographic quotes, hyphens and spaces with plain ones, character by character.
 
     Examples
     --------
@@ -47,7 +47,7 @@ def levelled(text: str) -> str:
 
 
 def number_of(written: str) -> float:
-    """Return the value of a number in figures; thousands may be set apart in any way.
+    """Parse a number in figures; thousands may be set apart in any way.
 
     Examples
     --------
@@ -61,7 +61,7 @@ def number_of(written: str) -> float:
 
 
 def written_out(text: str) -> str:
-    """Return a text as the reader reads it: signs in words, thousands set apart by commas, magnitudes spelled out.
+    """Rewrite a text as the reader reads it: signs in words, thousands set apart by commas, magnitudes spelled out.
 
     Examples
     --------

@@ -2,7 +2,7 @@
 
 Sentences that state nothing are phrases of conversation ("I hope this helps!"), labels ("## Overview") and references
 ("Source: [1]"). Whether a word states something is an open question, so the words that a phrase or a label may have are
-listed. Anything else, such as a verb, a number or a name, makes a claim of it.
+listed. Anything else, such as a verb, a number or a name, makes the sentence a claim.
 """
 
 from __future__ import annotations
@@ -110,9 +110,9 @@ _POLITE = frozenset(
 
 @lru_cache(maxsize=256)
 def statement(sentence: str) -> str:
-    """Return a sentence without list numbers, citation marks and phrases such as "According to passage 2,".
+    """Strip a sentence of list numbers, citation marks and phrases such as "According to passage 2,".
 
-    A sentence that consists only of these is returned as it is. One is asked about more than once.
+    A sentence that consists only of these is returned as it is. Results are cached for repeated use.
 
     Examples
     --------
@@ -125,28 +125,28 @@ def statement(sentence: str) -> str:
 
 @lru_cache(maxsize=256)
 def says_not_stated(sentence: str) -> bool:
-    """Return True if an English sentence calls something not stated: "The passages do not mention a price.".
+    """Tell whether an English sentence calls something not stated: "The passages do not mention a price.".
 
-    A sentence is asked about more than once.
+    Results are cached, since a sentence is asked about more than once.
     """
     return bool(_NOT_STATED.search(sentence))
 
 
 def is_bare_answer(sentence: str) -> bool:
-    """Return True for "Yes.", "No." and the like, which say nothing without their question."""
+    """Tell whether a sentence is "Yes.", "No." or the like, which says nothing without its question."""
     return _ANSWERS.issuperset(words(sentence))
 
 
 def is_reference(sentence: str) -> bool:
-    """Return True if a sentence does no more than name passages: "(Source: passage 2)", "Sources: [1], [3]"."""
+    """Tell whether a sentence does no more than name passages: "(Source: passage 2)", "Sources: [1], [3]"."""
     first, *rest = words(sentence) or [""]
     return first in _CITING and bool(rest) and all(word.isdigit() or word in _CITED_PARTS for word in rest)
 
 
 def is_conversation(sentence: str) -> bool:
-    """Return True if an English sentence is no more than a phrase of conversation.
+    """Tell whether an English sentence is no more than a phrase of conversation.
 
-    Such a phrase has no number, nothing after it but punctuation, and no word that a label or a courtesy lacks.
+    Such a phrase has no number, nothing after it but punctuation, and only words that occur in labels or courtesies.
     """
     if _PHRASES.fullmatch(sentence.strip()) is None:
         return False
@@ -154,11 +154,11 @@ def is_conversation(sentence: str) -> bool:
 
 
 def is_label(sentence: str) -> bool:
-    """Return True for a short heading that says what follows it and states nothing.
+    """Tell whether a sentence is a short heading that says what follows it and states nothing.
 
     Headings are those of Markdown, lines in bold, and up to three words with a colon: "## Overview", "**Key points**",
-    "Side effects:". What may be a statement in short ("treatment useful"), or have a verb that looks like a plural
-    ("treatment causes symptoms"), is none.
+    "Side effects:". A text that may be a short statement ("treatment useful"), or have a verb that looks like a
+    plural ("treatment causes symptoms"), is not a heading.
     """
     found = _HEADING.fullmatch(sentence.strip())
     if found is None:
@@ -175,6 +175,6 @@ def is_label(sentence: str) -> bool:
 
 
 def _is_of_labels(word: str, *, also: frozenset[str] = frozenset()) -> bool:
-    """Return True for an adjective or a noun of labels, or another listed word, in the singular or the plural."""
+    """Tell whether a word is an adjective or noun of labels, or another listed word, in the singular or the plural."""
     singular = word[:-3] + "y" if word.endswith("ies") else word.removesuffix("s")
     return word in _QUALIFYING or not (_LABELS | also).isdisjoint((word, singular))

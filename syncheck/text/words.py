@@ -88,7 +88,7 @@ class LexicalShares:
 
 
 def lexical_shares(sentence: str, lexicon: ContextLexicon) -> LexicalShares:
-    """Return the shares of a sentence's content words, word pairs, numbers and names that occur in the context.
+    """Compute the shares of a sentence's content words, word pairs, numbers and names that occur in the context.
 
     Names are the capitalised words after the first word or number, except a lone "I" ("I'm" and "I've" count); the
     context may have them in any case. A word that occurs twice counts twice. ``pair_overlap`` is the share of pairs of
@@ -115,7 +115,7 @@ def lexical_shares(sentence: str, lexicon: ContextLexicon) -> LexicalShares:
 
 
 def novel_pairs(sentence: str, lexicon: ContextLexicon) -> float:
-    """Return ln(1 + number of pairs of neighbouring content words whose stems are near each other in no passage).
+    """Compute ln(1 + number of pairs of neighbouring content words whose stems are near each other in no passage).
 
     Unlike ``pair_overlap``, it does not depend on the sentence's length: a wrong pair counts as much in a long sentence
     as in a short one.
@@ -126,13 +126,13 @@ def novel_pairs(sentence: str, lexicon: ContextLexicon) -> float:
 
 @lru_cache(maxsize=1)
 def _word_pattern() -> re.Pattern[str]:
-    """Return the pattern of words and numbers, built at first use since it scans 130,000 characters."""
+    """Build the pattern of words and numbers, at first use since it scans 130,000 characters."""
     # Accents, vowel signs and the like, which Python's \w leaves out: they belong to the letter before them.
     marks = "".join(c for c in map(chr, range(0x300, 0x20000)) if unicodedata.category(c)[0] == "M")
     # What letters continue with; a zero-width (non-)joiner is inside a word, not at its end.
     more = rf"['\u2019][^\W\d_]+|[{marks}]+{_LETTER}*|[\u200c\u200d]+(?={_LETTER}|[{marks}]){_LETTER}*"
     return re.compile(
-        # Most words end before an ASCII character, which is quicker to see than that nothing continues.
+        # Most words end before an ASCII character, which is quicker to check than that nothing continues.
         rf"{_LETTER}+(?:(?![\0-&(-~])(?:{more})+)?"
         rf"|\d+(?:[.,]\d+)*|[{_CJK}]|[{_UNSPACED}](?<=[^\W\d_])[{marks}]*"
     )
@@ -144,7 +144,7 @@ def _raw_words(text: str) -> list[str]:
 
 
 def words(text: str) -> list[str]:
-    """Return the normalised words and numbers of a text, in order."""
+    """List the normalised words and numbers of a text, in order."""
     if text.isascii() and text.isalpha():  # a single word, which has nothing to be normalised but its case
         return [text.lower()]
     return list(_words(text))
@@ -152,32 +152,32 @@ def words(text: str) -> list[str]:
 
 @lru_cache(maxsize=64)
 def _words(text: str) -> tuple[str, ...]:
-    """Return the same; several features read one sentence."""
+    """Read and cache the words of a text; several features read one sentence."""
     return tuple(_normalised(word) for word in _raw_words(text))
 
 
 def content_words(text: str) -> list[str]:
-    """Return the normalised words and numbers of a text, without stop words, in order."""
+    """List the normalised words and numbers of a text, without stop words, in order."""
     return without_stop_words(words(text))
 
 
 def without_stop_words(read: Iterable[str]) -> list[str]:
-    """Return normalised words that are no stop words, in order."""
+    """List the normalised words that are not stop words, in order."""
     return [word for word in read if word not in _STOP_WORDS]
 
 
 def has_letter(text: str) -> bool:
-    """Return True if a text has a letter of any script; a sentence without one, such as a list number, has no claim."""
+    """Tell whether a text has a letter of any script; a sentence without one, such as a list number, has no claim."""
     return any(map(str.isalpha, text))
 
 
 def share(items: Collection[object], known: AbstractSet[object]) -> float:
-    """Return the share of items that are known; NaN when there are none."""
+    """Compute the share of items that are known; NaN when there are none."""
     return sum(item in known for item in items) / len(items) if items else nan
 
 
 def stem(word: str) -> str:
-    """Return the first five characters of a longer word that is not a number, which approximate its stem."""
+    """Cut a longer word that is not a number to its first five characters, which approximate its stem."""
     return word if _is_number(word) else word[:_STEM]
 
 
@@ -192,7 +192,7 @@ def _places(texts: Sequence[Sequence[str]]) -> dict[str, tuple[int, ...]]:
 
 
 def _held_pairs(stems: Sequence[str], lexicon: ContextLexicon) -> list[bool]:
-    """Return one flag for each pair of neighbours: True if they are near each other in a passage."""
+    """Flag each pair of neighbours: True if they are near each other in a passage."""
     return [_are_near(pair, lexicon) for pair in pairwise(stems)]
 
 
@@ -202,7 +202,7 @@ def _are_near(pair: tuple[str, str], lexicon: ContextLexicon) -> bool:
     while i < len(first) and j < len(second):
         if 0 < abs(first[i] - second[j]) <= _NEAR:
             return True
-        # Of two occurrences of one stem the same place is not a neighbour of itself.
+        # If both stems are the same, a place is not its own neighbour.
         if first[i] <= second[j]:
             i += 1
         else:
@@ -254,13 +254,13 @@ class Rarity:
     """Number of articles in which a stem (:func:`~syncheck.text.words.stem`) occurs; the rarest may be left out."""
 
     def __call__(self, stem: str) -> float:
-        """Return ln((N + 1) / (n + 1)), in nats, of a stem in n of N articles; n is 0 for an unknown stem."""
+        """Compute ln((N + 1) / (n + 1)), in nats, of a stem in n of N articles; n is 0 for an unknown stem."""
         return log((self.articles + 1) / (self.counts.get(stem, 0) + 1))
 
 
 @lru_cache(maxsize=1)
 def packaged_rarity() -> Rarity:
-    """Return the package's counts over 4,000 articles of the English Wikipedia, spring 2024."""
+    """Read the package's counts over 4,000 articles of the English Wikipedia, spring 2024."""
     text = (files("syncheck") / "assets" / "rarity" / TABLE).read_text(encoding="utf-8")
     first, *lines = text.splitlines()
     counts: dict[str, int] = {}
@@ -272,5 +272,5 @@ def packaged_rarity() -> Rarity:
 
 @lru_cache(maxsize=1)
 def packaged_names() -> frozenset[str]:
-    """Return words that the English Wikipedia mostly writes with a capital, in lower case."""
+    """Read the words that the English Wikipedia mostly writes with a capital, in lower case."""
     return frozenset((files("syncheck") / "assets" / "rarity" / NAMES).read_text(encoding="utf-8").split())

@@ -67,7 +67,7 @@ class EncoderLayer:
     Attributes
     ----------
     heads : sequence of int
-        Numbers of the attention heads that are left.
+        Numbers of the attention heads that remain.
     maps : mapping of str to Map
         By the names in :data:`MATRICES`.
     norms : tuple of LayerNorm

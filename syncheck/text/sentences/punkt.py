@@ -64,7 +64,7 @@ class Punkt:
         self._before_numbers = frozenset(before_numbers)
 
     def texts(self, text: str) -> list[str]:
-        """Return the sentences of a text."""
+        """Cut a text into its sentences."""
         return [text[start:stop] for start, stop in self.spans(text)]
 
     def spans(self, text: str) -> Iterator[tuple[int, int]]:
@@ -123,7 +123,7 @@ class Punkt:
 
 
 def _kind(word: str) -> str:
-    """Return a word in small letters, or one name for all numbers."""
+    """Convert a word to small letters, or any number to one common name."""
     lower = word.lower()
     return _NUMBER if _numeric().match(lower) else lower
 

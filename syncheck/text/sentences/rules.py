@@ -52,11 +52,11 @@ class SentenceCutter:
         self._longest = max(map(len, often_last), default=0) + 2  # with its full stop, and the character before it
 
     def texts(self, text: str) -> list[str]:
-        """Return the sentences of a text."""
+        """Cut a text into its sentences."""
         return [text[start:stop] for start, stop in self.spans(text)]
 
     def spans(self, text: str) -> list[tuple[int, int]]:
-        """Return the sentences of a text as characters, half-open."""
+        """Find the sentences of a text as characters, half-open."""
         found: list[tuple[int, int]] = []
         for start, stop in self._cut(text):
             if found and self._is_one(text, *found[-1], text[start]):
@@ -74,7 +74,7 @@ class SentenceCutter:
             yield start, stop
 
     def _is_one(self, text: str, start: int, stop: int, letter: str) -> bool:
-        """Return True if a sentence goes on with this letter."""
+        """Tell whether a sentence goes on with this letter."""
         if self._often_last is None or not letter.islower():
             return False
         return self._often_last.search(text[max(start, stop - self._longest) : stop]) is not None
@@ -90,7 +90,7 @@ _AFTER_STOP = CLOSERS | _STOPS | frozenset(_FULL_WIDTH_POINT + ".?!\u2026")
 
 
 def ends_cjk_sentence(text: str, start: int, stop: int, after: int) -> bool:
-    """Return True if a full stop ends a sentence at ``stop``, with its closing quotes and brackets.
+    """Tell whether a full stop ends a sentence at ``stop``, with its closing quotes and brackets.
 
     Text before ``start`` is ignored; ``after`` is the visible character that would start the next sentence, and only
     white space is between ``stop`` and ``after``.
@@ -117,7 +117,7 @@ _FULL_WIDTH_MARKS = frozenset("，；：")
 
 
 def ends_clause(text: str, start: int, stop: int, after: int) -> bool:
-    """Return True if a comma, semicolon or colon ends a clause; arguments as in :func:`ends_cjk_sentence`.
+    """Tell whether a comma, semicolon or colon ends a clause; arguments as in :func:`ends_cjk_sentence`.
 
     White space must follow, except after full-width marks. A mark between digits belongs to a number or a date
     ("1,000", "May 5, 2003"), and one after a full stop to an abbreviation ("e.g., this").
@@ -164,22 +164,22 @@ _HEADING_LINE = re.compile(rf"[ \t]*{_HEADING}[ \t]")
 
 
 def ends_line(text: str, start: int, stop: int, after: int) -> bool:
-    """Return True if a line ends at ``stop``; arguments as in :func:`ends_cjk_sentence`."""
+    """Tell whether a line ends at ``stop``; arguments as in :func:`ends_cjk_sentence`."""
     return "\n" in text[stop:after]
 
 
 def ends_paragraph(text: str, start: int, stop: int, after: int) -> bool:
-    """Return True if a blank line follows ``stop``."""
+    """Tell whether a blank line follows ``stop``."""
     return text.count("\n", stop, after) > 1
 
 
 def ends_heading(text: str, start: int, stop: int, after: int) -> bool:
-    """Return True if a Markdown heading, which is one line, ends at ``stop``."""
+    """Tell whether a Markdown heading, which is one line, ends at ``stop``."""
     return "\n" in text[stop:after] and _HEADING_LINE.match(text, text.rfind("\n", 0, stop) + 1) is not None
 
 
 def item_text_start(text: str, at: int, *, final: bool) -> int | None:
-    """Return where the text of a list item or heading begins, if its line begins ``at`` this visible character.
+    """Find where the text of a list item or heading begins, if its line begins ``at`` this visible character.
 
     Returns ``at`` if there is no mark, and None if that depends on later text, which may come unless ``final``.
     """
@@ -190,7 +190,7 @@ def item_text_start(text: str, at: int, *, final: bool) -> int | None:
 
 
 def begun_mark(text: str, at: int) -> tuple[int, int]:
-    """Return the last bullet from ``at`` on that only bullets come before, and the end of the white space after it.
+    """Find the last bullet from ``at`` on that only bullets precede, and the end of the white space after it.
 
     Whether there is a mark, and where its text begins, can be asked there as well as at ``at``. Without a bullet that
     white space follows, both are ``at``.

@@ -75,7 +75,7 @@ class IncrementalSegmenter:
         return closed
 
     def fork(self) -> IncrementalSegmenter:
-        """Return an independent copy that continues from here."""
+        """Make an independent copy that continues from here."""
         twin = object.__new__(IncrementalSegmenter)
         twin.__dict__.update(self.__dict__)
         twin._char_spans, twin._starts = self._char_spans.copy(), self._starts.copy()
@@ -83,7 +83,7 @@ class IncrementalSegmenter:
         return twin
 
     def rewound(self, tokens: int, *, sentences: int) -> IncrementalSegmenter:
-        """Return a copy that is taken back to a reported boundary, with so many tokens and sentences."""
+        """Make a copy rewound to a reported boundary, with so many tokens and sentences."""
         twin = self.fork()
         twin._char_spans = self._char_spans[:tokens]
         twin._text = self._text[: twin._char_spans[-1][1]] if tokens else ""
@@ -153,7 +153,7 @@ def segment_given(token_texts: Sequence[str], sentences: Sequence[str]) -> list[
 
 
 def is_checkable(text: str) -> bool:
-    """Return True if a sentence has a letter or digit of any script; otherwise it makes no claim."""
+    """Tell whether a sentence has a letter or digit of any script; one without makes no claim."""
     return any(char.isalnum() for char in text)
 
 
@@ -168,7 +168,7 @@ def _check_same(response: str, joined: str) -> None:
 
 
 class TextSegmenter:
-    """Cuts a growing text into sentences, wherever its pieces are divided.
+    """Cuts a growing text into sentences, regardless of how it is split into pieces.
 
     The sentences are those of :class:`~syncheck.text.sentences.IncrementalSegmenter`; only one that has not ended after
     ``max_characters`` is cut elsewhere: at its last white space before, if there is any.
@@ -193,7 +193,7 @@ class TextSegmenter:
         self.text += piece
         closed: list[SentenceSpan] = []
         while (limit := self._limit()) < len(self.text):
-            # What the limit cuts must not depend on how much of the text is known behind it.
+            # The cut at the limit must not depend on how much of the text after it is known.
             found = self._close_at(self._finder.find(self.text[: limit + 1]))
             closed += found or [self._cut(limit)]
         return closed + self._close_at(self._finder.find(self.text))
@@ -207,7 +207,7 @@ class TextSegmenter:
         return closed
 
     def _limit(self) -> int:
-        """Return the character after which the open sentence is cut; none while it is blank."""
+        """Find the character after which the open sentence is cut; none while it is blank."""
         start = self._start
         while start < len(self.text) and self.text[start].isspace():
             start += 1
@@ -240,7 +240,7 @@ class TextSegmenter:
 
 
 def spans_of(sentences: Sequence[str]) -> list[SentenceSpan]:
-    """Place given sentences, which are joined as they are, in their text."""
+    """Locate given sentences, which are joined as they are, in their text."""
     text = "".join(sentences)
     places = pairwise(accumulate(map(len, sentences), initial=0))
     return [SentenceSpan(index, *visible(text, start, stop), 0, 0) for index, (start, stop) in enumerate(places)]

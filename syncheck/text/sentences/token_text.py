@@ -29,7 +29,7 @@ class Detokenizer:
     """Decodes the text of a response token by token; the pieces, joined, are the text that the tokenizer decodes.
 
     At each step, a window of the last ids is decoded and compared with its earlier text, as in
-    ``tokenizers.decoders.DecodeStream``, which however raises on bytes that are not UTF-8 and works only with fast
+    ``tokenizers.decoders.DecodeStream``, which, however, raises on bytes that are not UTF-8 and works only with fast
     tokenizers. A character is held back while the text ends in U+FFFD, the mark of unfinished bytes. Special tokens
     have no text, unless ``special`` is true.
     """
@@ -41,17 +41,17 @@ class Detokenizer:
         self._prefix = self._decode(self._ids).rstrip(_UNFINISHED)  # their text
 
     def push(self, token_id: int) -> str:
-        """Return the text that this token completes; empty for unfinished characters, and mostly for special tokens."""
+        """Decode the text that this token completes; empty for unfinished characters, and mostly for special tokens."""
         self._ids.append(token_id)
         text = self._decode(self._ids)
         return "" if text.endswith(_UNFINISHED) else self._hand_out(text)
 
     def flush(self) -> str:
-        """Return the text of unfinished bytes at the end (U+FFFD); empty if there are none."""
+        """Release the text of unfinished bytes at the end (U+FFFD); empty if there are none."""
         return self._hand_out(self._decode(self._ids))
 
     def _seed(self, prompt_ids: Sequence[int]) -> list[int]:
-        """Return the last ids of the prompt, more of them if fewer would begin within a character."""
+        """Choose the last ids of the prompt, more of them if fewer would begin within a character."""
         count = SEED_TOKENS
         while count < len(prompt_ids) and _UNFINISHED in self._decode(list(prompt_ids[-count:])):
             count *= 2
@@ -83,7 +83,7 @@ CharSpan = tuple[int, int]
 
 
 def first_token_from(start: int, text: str, char_spans: Sequence[CharSpan], *, lowest: int) -> int:
-    """Return the first token of the sentence that starts at a character; it is not before the token ``lowest``.
+    """Find the first token of the sentence that starts at a character; it is not before the token ``lowest``.
 
     ``char_spans`` has the characters of each token in the text so far; the last one must reach ``start``.
     """
@@ -98,7 +98,7 @@ def first_token_from(start: int, text: str, char_spans: Sequence[CharSpan], *, l
 
 
 def last_text_token(span: SentenceSpan, char_spans: Sequence[CharSpan]) -> int:
-    """Return the index of the token whose text reaches the end of the sentence, and whose hidden state is measured.
+    """Find the index of the token whose text reaches the end of the sentence, and whose hidden state is measured.
 
     Trailing white space and special tokens come after it. For a sentence without tokens of its own, because one token
     has several sentences, it is that token.
@@ -109,6 +109,6 @@ def last_text_token(span: SentenceSpan, char_spans: Sequence[CharSpan]) -> int:
 
 
 def visible(text: str, start: int, stop: int) -> tuple[int, int]:
-    """Return the span without white space at its ends; empty, at ``start``, if it has only white space."""
+    """Trim white space from both ends of a span; empty, at ``start``, if it has only white space."""
     inner = text[start:stop].rstrip()
     return start + (len(inner) - len(inner.lstrip())), start + len(inner)
