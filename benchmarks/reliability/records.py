@@ -28,8 +28,8 @@ import torch
 import transformers
 
 from syncheck import __version__
+from syncheck.base import pretrained
 from syncheck.cli import main as syncheck
-from syncheck.cli import monitors
 
 MODEL = Path(__file__).parents[2] / "tests" / "golden" / "signals" / "llama"
 """A small random model: records are tried here, not scores."""
@@ -127,12 +127,12 @@ def hostile(record: dict[str, Any], rng: random.Random) -> bytes:
 @contextlib.contextmanager
 def models_loaded_once() -> Iterator[None]:
     """Let commands share one model, since loading it is not under test."""
-    load = monitors.load_model
-    monitors.load_model = cache(load)
+    load = pretrained.load_model
+    pretrained.load_model = cache(load)
     try:
         yield
     finally:
-        monitors.load_model = load
+        pretrained.load_model = load
 
 
 def run(*options: str) -> tuple[int | str, str]:
