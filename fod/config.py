@@ -121,8 +121,8 @@ class DecoderConfig:
     on_exhausted: OnExhausted = "stop"
     """Action when no continuation of a round passes; Algorithm 1 stops there."""
     message: str = ABSTENTION
-    """Text of an answer in which no sentence passed, and end of one that abstains from more; an empty string leaves
-    the answer as it is."""
+    """Text of an answer in which no sentence passed, and end of one that abstains from more; it is whole even
+    beyond ``max_new_tokens``. An empty string leaves the answer as it is."""
     max_retries: int = 4
     """How often one answer may ask a callable ``on_exhausted`` for another prompt."""
 

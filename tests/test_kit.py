@@ -113,8 +113,10 @@ def test_the_generic_monitor_tells_support_from_invention():
     question = demo_questions()[0]
     passage = max(question.passages, key=len)
     supported = passage.split(". ")[0] + "."
-    prompt = generic.prompt(question=question.question, context=question.passages)
-    good = generic.score(prompt, supported).sentences[0]
-    bad = generic.score(prompt, "The Emperor Otto bought 4711 elephants in Antwerp.").sentences[0]
+    invented = "The Emperor Otto bought 4711 elephants in Antwerp."
+    good, bad = (
+        generic.check(answer, question=question.question, passages=question.passages).sentences[0]
+        for answer in (supported, invented)
+    )
     assert good.score > bad.score
     assert good.evidence.text in passage

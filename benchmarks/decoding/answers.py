@@ -43,10 +43,10 @@ class DecodedAnswer:
 
     @classmethod
     def of(cls, decoder: str, report: Report, *, sampled_tokens: int, backtracked: bool = False) -> DecodedAnswer:
-        """Take an answer from its report."""
+        """Take an answer from its report; a refusal, which no sentence of the model is in, is an empty one."""
         return cls(
             decoder=decoder,
-            response=report.response,
+            response=report.response if report.stop != "abstained" or report.sentences else "",
             sentence_ends=tuple(sentence.end for sentence in report.sentences),
             scores=tuple(sentence.score for sentence in report.sentences),
             tokens=len(report.tokens),

@@ -107,10 +107,16 @@ class TestAll:
 
     def test_the_limit_of_tokens(self, monitor, prompt, name):
         for limit in (1, 7):
-            ids = generators(monitor)[name].generate(
-                prompt, max_new_tokens=limit, logits_processor=grammar(monitor, prompt)
+            out = generators(monitor)[name].generate(
+                prompt,
+                max_new_tokens=limit,
+                logits_processor=grammar(monitor, prompt),
+                return_dict_in_generate=True,
             )
-            assert len(response_of(prompt, ids)) <= limit
+            if out.report.stop == "abstained":  # a refusal is whole
+                assert out.report.response == out.message
+            else:
+                assert len(response_of(prompt, out.sequences)) <= limit
 
     def test_refusals(self, monitor, prompt, name):
         fod = generators(monitor)[name]

@@ -51,5 +51,7 @@ def test_a_special_token_cut_at_every_place(tokenizer, special):
     text = f"It is big.{special} The moon\u3002{special}Yes {special}"
     for place in range(len(text)):
         assert cuts.differences(monitor, text, cuts.cut(text, [place]), model_reads=False) == []
-    sentences = monitor.score(monitor.prompt(question=QUESTION, context=PASSAGES), text).sentences
-    assert [sentence.text for sentence in sentences][0] == f"It is big.{special}" or special == "<tool>"
+    reading = cuts.monitor_of(tokenizer, "all", 256, model_reads=True)
+    sentences = reading.score(reading.prompt(question=QUESTION, context=PASSAGES), text, signals=True).sentences
+    ends = {"<tool>": "", "</s>": "It is big."}  # a token within text, and the end of the answer
+    assert sentences[0].text.startswith(ends.get(special, f"It is big.{special}"))

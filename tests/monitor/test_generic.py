@@ -58,10 +58,10 @@ def test_it_reads_with_the_reader_where_its_encoder_is(with_the_reader, not_warn
     monitors = [load_kit("generic"), Monitor(generic.model, generic.tokenizer)]
     assert [monitor.name for monitor in monitors] == ["generic-reader"] * 2
     assert monitors[0].aligner is monitors[1].aligner  # a process holds it once
-    for monitor in monitors:
-        prompt = monitor.prompt(question=QUESTION, context=["The maximum dose is 4 g in 24 hours."])
+    for verifier in (monitors[0], monitors[1].verifier):
         sentences = ["Do not take more than 4 g a day. ", "You can take 8 g a day."]
-        right, wrong = monitor.score(prompt, sentences=sentences).sentences
+        dose = ["The maximum dose is 4 g in 24 hours."]
+        right, wrong = verifier.check(sentences=sentences, question=QUESTION, passages=dose).sentences
         assert right.score > 0.5 > wrong.score
     assert load_kit("generic-bundled").name == "generic-bundled"
     assert caplog.text == ""
