@@ -135,7 +135,8 @@ def why(sentence: SentenceScore) -> str:
 
 
 def _is_in(evidence: Evidence, found: Contrast) -> bool:
-    return found.passage == evidence.passage and found.evidence.casefold() in evidence.text.casefold()
+    is_there = found.passage == evidence.passage and found.evidence.casefold() in evidence.text.casefold()
+    return is_there and (bool(found.evidence) or found.kind != "reading")
 
 
 def contrast_lines(sentence: SentenceScore) -> tuple[str, ...]:
@@ -147,6 +148,8 @@ def _contrast_words(found: Contrast) -> str:
     passage = f"passage {found.passage + 1}"
     if not found.sentence:
         return f"{passage} says “{found.evidence}”, the sentence does not"
+    if not found.evidence and found.kind == "reading":  # the passage may have the word elsewhere
+        return f"the aligner decides by “{found.sentence}”"
     if not found.evidence:
         return f"{passage} does not say “{found.sentence}”"
     return f"{passage} says “{found.evidence}”, not “{found.sentence}”"

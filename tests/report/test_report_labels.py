@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from syncheck.base.errors import InputError
 from syncheck.features.schemas import SCHEMAS, feature_schema
-from syncheck.report.labels import ShadeView, feature_label, feature_value, shades_of, tint, why
+from syncheck.report.labels import ShadeView, contrast_lines, feature_label, feature_value, shades_of, tint, why
 from syncheck.results import SoftSpan, SpanLabels, labels_of
 from syncheck.results.types import Contrast, Evidence, SentenceScore
 
@@ -90,12 +90,27 @@ def test_why_says_what_the_evidence_says(verdict, support, words):
         (Contrast("negation", "not", "", 1), "No passage supports it, and passage 2 says otherwise:"),
         (Contrast("antonym", "closed", "Open", 0), "No passage supports it; nearest is passage 2:"),
         (Contrast("number", "4", "5", 1), "No passage supports it; nearest is passage 2:"),
+        (Contrast("reading", "closed", "", 1), "No passage supports it; nearest is passage 2:"),
     ],
-    ids=["in the quote", "only in the sentence", "in another passage", "elsewhere in the passage"],
+    ids=[
+        "in the quote",
+        "only in the sentence",
+        "in another passage",
+        "elsewhere in the passage",
+        "a word that decides",
+    ],
 )
 def test_evidence_says_otherwise_only_if_it_has_the_words_of_a_contrast(contrast, words):
     sentence = SentenceScore("It is closed.", 0, 13, 0, 2, 0.1, "scored", {}, verdict="contradicted")
     assert why(replace(sentence, evidence=Evidence(1, "It is open.", 0.2), contrasts=(contrast,))) == words
+
+
+def test_a_word_that_decides_alone_is_not_said_to_be_missing_from_the_passage():
+    sentence = SentenceScore("Dogs pay.", 0, 9, 0, 2, 0.1, "scored", {}, verdict="contradicted")
+    found = replace(
+        sentence, contrasts=(Contrast("reading", "Dogs", "", 0), Contrast("reading", "pay", "travel free", 0))
+    )
+    assert contrast_lines(found) == ("the aligner decides by “Dogs”", "passage 1 says “travel free”, not “pay”")
 
 
 def test_lid_is_named_after_its_block():
