@@ -190,14 +190,7 @@ class MonitorParts:
     def scorer(self, prompt: RagPrompt) -> SentenceScorer:
         """Make the scorer for sentences of answers to one prompt."""
         return SentenceScorer(
-            prompt,
-            schema=self.schema,
-            aggregator=self.aggregator,
-            aligner=self.aligner,
-            abbreviations=self.config.segmenter.abbreviations,
-            doubtful_below=self.config.prune_threshold,
-            unsupported_below=self.config.backtrack_threshold,
-            monitor=self.name,
+            prompt, config=self.config, aggregator=self.aggregator, aligner=self.aligner, monitor=self.name
         )
 
     @cached_property

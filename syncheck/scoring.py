@@ -14,11 +14,11 @@ from syncheck.aggregators import Aggregator
 from syncheck.aligners import Aligner, AskedAligner, Unaligned, languages_of
 from syncheck.base.checks import check_share
 from syncheck.base.errors import NotReadyError
-from syncheck.config import BACKTRACK_THRESHOLD, PRUNE_THRESHOLD
+from syncheck.config import MonitorConfig
 from syncheck.contrasts.contrast import contrast_with, with_answers
 from syncheck.contrasts.parsing import parse
 from syncheck.contrasts.rules import Difference
-from syncheck.features.schemas import TEXT_FEATURES, SentenceText, needs_signals
+from syncheck.features.schemas import TEXT_FEATURES, SentenceText, feature_schema, needs_signals
 from syncheck.features.sentence import read_log_odds, sentence_features, text_features
 from syncheck.reading import Claim, Context, EarlierSentences
 from syncheck.reading.context import BEST_CHUNKS
@@ -26,7 +26,6 @@ from syncheck.results import Report
 from syncheck.results.types import (
     WITHOUT_CLAIM,
     Contrast,
-    FeatureSchema,
     Query,
     RagPrompt,
     Remark,
@@ -85,7 +84,7 @@ class _Judgement:
             features=self.features.to_dict(),
             reason=self.reason,
             attribution=self.attribution,
-            evidence=self.support.evidence if self.support else None,
+            evidence=self.support.evidence if self.support and self.status != "not_a_claim" else None,
             latency_ms=latency_ms,
             truncated=span.truncated,
             verdict=self.verdict,
@@ -98,34 +97,30 @@ class SentenceScorer:
     """Scores the sentences of answers to one query.
 
     Without an aggregator, sentences get the status ``no_aggregator``; without an aligner, ``align_score`` is not
-    measured. ``abbreviations`` end no sentence of the passages, as in
-    :attr:`~syncheck.SegmenterConfig.abbreviations`. ``doubtful_below`` and ``unsupported_below`` are the thresholds of
-    verdicts, see :class:`~syncheck.results.types.SentenceScore`. ``monitor`` is the name of a bundled monitor, for the
-    report.
+    measured. ``config`` has the schema, the abbreviations, which end no sentence of the passages either, and the
+    thresholds of verdicts, see :class:`~syncheck.results.types.SentenceScore`. ``monitor`` is the name of a bundled
+    monitor, for the report.
     """
 
     def __init__(
         self,
         query: Query,
         *,
-        schema: FeatureSchema,
+        config: MonitorConfig,
         aggregator: Aggregator | None,
         aligner: Aligner | None,
-        abbreviations: Sequence[str] = (),
-        doubtful_below: float = PRUNE_THRESHOLD,
-        unsupported_below: float = BACKTRACK_THRESHOLD,
         monitor: str | None = None,
     ) -> None:
         self.query = query
         self.monitor = monitor
-        self._thresholds = (doubtful_below, unsupported_below)
-        self._schema = schema
-        self._needs_signals = needs_signals(schema.version)
+        self._thresholds = (config.prune_threshold, config.backtrack_threshold)
+        self._schema = feature_schema(config.schema, config.layers or ())
+        self._needs_signals = needs_signals(config.schema)
         self._aggregator = aggregator
         self._languages = None if aligner is None else languages_of(aligner)
-        self._context = Context(query, languages=self._languages, abbreviations=abbreviations)
+        self._context = Context(query, languages=self._languages, abbreviations=config.segmenter.abbreviations)
         self._aligner = None if aligner is None else AskedAligner(aligner, query.question, self._context.index)
-        self._reads_text = query.has_context and not _TEXT_ONLY.isdisjoint(schema.names)
+        self._reads_text = query.has_context and not _TEXT_ONLY.isdisjoint(self._schema.names)
         self._compare = lru_cache(TEXTS_KEPT)(partial(contrast_with, read=lru_cache(TEXTS_KEPT)(parse)))
 
     @property

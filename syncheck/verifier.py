@@ -319,14 +319,7 @@ class Verifier:
     def scorer(self, query: Query) -> SentenceScorer:
         """Make the scorer for sentences of answers to one query, which reads its passages once."""
         return SentenceScorer(
-            query,
-            schema=self.schema,
-            aggregator=self.aggregator,
-            aligner=self.aligner,
-            abbreviations=self.config.segmenter.abbreviations,
-            doubtful_below=self.config.prune_threshold,
-            unsupported_below=self.config.backtrack_threshold,
-            monitor=self.name,
+            query, config=self.config, aggregator=self.aggregator, aligner=self.aligner, monitor=self.name
         )
 
     def cut(self, text: str) -> list[SentenceSpan]:

@@ -7,7 +7,7 @@ from math import log, nan
 import numpy as np
 import pytest
 
-from syncheck import Monitor, MonitorConfig
+from syncheck import Monitor, MonitorConfig, Verifier, load_aligner
 from syncheck.aggregators import Aggregator
 from syncheck.base.errors import InputError, MismatchError
 from syncheck.features.schemas import feature_schema
@@ -291,3 +291,10 @@ def test_a_bare_answer_phrase_or_heading_has_no_score_from_text_alone(text, stat
     monitor = made(ScriptedAligner({text: 0.1}), FormulaAggregator(SCHEMA, lambda values: 0.1))
     (sentence,) = monitor.score(monitor.prompt(question=QUESTION, context=PASSAGES), text).sentences
     assert sentence.status == status
+
+
+def test_what_claims_nothing_has_no_evidence():
+    answer = "The Avon bridge opened in 1967. I hope this helps!"
+    aligner = load_aligner("bundled")
+    claim, phrase = Verifier(aligner=aligner).check(answer, question=QUESTION, passages=PASSAGES).sentences
+    assert claim.evidence is not None and (phrase.status, phrase.evidence) == ("not_a_claim", None)

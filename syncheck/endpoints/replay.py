@@ -192,13 +192,7 @@ class EndpointReplay:
         monitor = self.monitor
 
         def unaggregated(prompt: RagPrompt) -> SentenceScorer:
-            return SentenceScorer(
-                prompt,
-                schema=monitor.schema,
-                aggregator=None,
-                aligner=monitor.aligner,
-                abbreviations=monitor.config.segmenter.abbreviations,
-            )
+            return SentenceScorer(prompt, config=monitor.config, aggregator=None, aligner=monitor.aligner)
 
         answers = scored_answers(_scorers(prompts, unaggregated), low)
         found = [

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from syncheck import RagPrompt, feature_schema, load_aligner
+from syncheck import MonitorConfig, RagPrompt, SegmenterConfig, load_aligner
 from syncheck.results.types import SentenceSignals, SentenceSpan
 from syncheck.scoring import SentenceScorer
 from syncheck.testing import WordAligner
 
 PROMPT = RagPrompt("Who?", ("Ann met Bob.",), "with", "without", (1, 2), (2,))
-SCORER = SentenceScorer(PROMPT, schema=feature_schema("syncheck.v3", ()), aggregator=None, aligner=WordAligner())
+SCORER = SentenceScorer(PROMPT, config=MonitorConfig("syncheck.v3"), aggregator=None, aligner=WordAligner())
 
 
 def sentence(text):
@@ -59,10 +59,9 @@ def test_the_passages_are_cut_with_the_same_abbreviations_as_an_answer():
     for abbreviations in ((), ("Dr.",)):
         scorer = SentenceScorer(
             prompt,
-            schema=feature_schema("syncheck.v5", ()),
+            config=MonitorConfig("syncheck.v5", segmenter=SegmenterConfig(abbreviations=abbreviations)),
             aggregator=None,
             aligner=load_aligner("bundled"),
-            abbreviations=abbreviations,
         )
         quoted += [score.evidence.text for score in scorer([sentence("Lee met Bob.")])]
     assert quoted == ["Lee met Bob.", "Dr. Lee met Bob."]

@@ -19,6 +19,7 @@ from syncheck.cli import main
 from syncheck.results import FoldedAnswer, fold, from_dict
 from syncheck.serving.app import ServerConfig, create_app
 from syncheck.serving.gateway import Gateway
+from syncheck.serving.replies import headers_of
 
 DOCS = Path(__file__).parents[2] / "docs" / "serving.md"
 PIECES = ["Lyon is", " large. It", " is in Spain", "."]
@@ -580,3 +581,20 @@ def test_the_bundled_monitor_checks_more_than_its_model_could_read():
     right, wrong = folded(data_of(asyncio.run(send()))).sentences
     assert right.score > 0.5 > wrong.score
     assert right.evidence[0].passage == len(filler) and right.evidence[0].text == "Lyon has two rivers."
+
+
+@pytest.mark.parametrize(
+    ("statuses", "header"),
+    [
+        (("verified", "verified"), "verified"),
+        (("verified", "checked"), "checked"),
+        (("stopped", "checked"), "stopped"),
+        (("verified", "unverified", "stopped"), "unverified"),
+    ],
+)
+def test_the_header_of_several_choices_is_the_worst(statuses, header):
+    choices = [{"syncheck": {"status": status, "unscored": 2}} for status in statuses]
+    assert headers_of({"choices": choices}) == {
+        "X-Syncheck-Status": header,
+        "X-Syncheck-Unscored": str(2 * len(statuses)),
+    }
