@@ -15,7 +15,7 @@ from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
 from types import NoneType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from syncheck.aggregators import Aggregator
 from syncheck.aggregators.aggregator import check_folder, file_names
@@ -140,22 +140,32 @@ def generic_parts(
     return stored.config, aggregator, aligner or load_aligner(stored.values["aligner"], device=device)
 
 
+class Savable(Protocol):
+    """Something that a file of a checkpoint holds, such as LID references."""
+
+    def save(self, path: Path) -> None:
+        """Write it to a file."""
+
+
 def write(
-    directory: Path,
+    directory: str | Path,
     *,
     config: MonitorConfig,
     aggregator: Aggregator | None,
     aligner: Aligner | None,
     trained_on: Iterable[str],
     model: dict[str, Any] | None = None,
-    has_references: bool = False,
+    lid_references: Savable | None = None,
 ) -> None:
-    """Write a verifier or a monitor to a folder; its LID references, if any, are there already.
+    """Write a verifier or a monitor to a folder, which is made if needed.
 
     The digests come last, so that a half-written folder never passes for a whole one. ``model`` is the fingerprint of
     the model whose signals the aggregator needs; None for text alone.
     """
+    directory = Path(directory)
     directory.mkdir(parents=True, exist_ok=True)
+    if lid_references is not None:
+        lid_references.save(directory / REFERENCES)
     if aggregator is not None:
         aggregator.save(directory)
     values = {
@@ -165,7 +175,7 @@ def write(
         "aligner_options": {} if aligner is None else options_of(aligner),
         "aligner_weights_sha256": weights_of(aligner),
         "aggregator": None if aggregator is None else aggregator.kind,
-        "lid_references": has_references,
+        "lid_references": lid_references is not None,
         "model": model,
         "trained_on": sorted(trained_on),
         "versions": {name: version(name) for name in ("syncheck", *_LIBRARIES)},

@@ -151,19 +151,15 @@ class StoredMonitor(MonitorParts):
 
         The model and the aligner are named, not copied.
         """
-        folder = Path(directory)
-        folder.mkdir(parents=True, exist_ok=True)
-        if self.lid_references is not None:
-            self.lid_references.save(folder / checkpoint.REFERENCES)
         checkpoint.write(
-            folder,
+            directory,
             config=self.config,
             aggregator=self.aggregator,
             aligner=self.aligner,
             trained_on=self.trained_on,
             # One that reads text alone serves any model.
             model=fingerprint(self.model, self.tokenizer) if needs_signals(self.config.schema) else None,
-            has_references=self.lid_references is not None,
+            lid_references=self.lid_references,
         )
 
     def push_to_hub(

@@ -330,7 +330,7 @@ class Verifier:
     def save_pretrained(self, directory: str | Path) -> None:
         """Write the verifier to a folder, without pickle; :meth:`from_pretrained` reads it."""
         checkpoint.write(
-            Path(directory),
+            directory,
             config=self.config,
             aggregator=self.aggregator,
             aligner=self.aligner,

@@ -39,16 +39,12 @@ class UnloadedMonitor:
 
     def save_pretrained(self, directory: str | Path) -> None:
         """Write the files that :meth:`syncheck.Monitor.save_pretrained` writes."""
-        folder = Path(directory)
-        folder.mkdir(parents=True, exist_ok=True)
-        if self.lid_references is not None:
-            self.lid_references.save(folder / checkpoint.REFERENCES)
         checkpoint.write(
-            folder,
+            directory,
             config=self.config,
             aggregator=self.aggregator,
             aligner=self.aligner,
             trained_on=self.trained_on,
             model=dict(self.model),
-            has_references=self.lid_references is not None,
+            lid_references=self.lid_references,
         )
