@@ -154,7 +154,7 @@ class Fickle(RecordingScorer):
 
 class FickleMonitor(RecordingMonitor):
     def scorer(self, prompt):
-        return Fickle(prompt, schema=self.schema, aggregator=self.aggregator, aligner=self.aligner)
+        return Fickle(prompt, config=self.config, aggregator=self.aggregator, aligner=self.aligner)
 
 
 def test_an_answer_repaired_by_branching(any_family, prompt):

@@ -37,7 +37,7 @@ class RecordingMonitor(Monitor):
         return monitor
 
     def scorer(self, prompt: RagPrompt) -> RecordingScorer:
-        scorer = RecordingScorer(prompt, schema=self.schema, aggregator=self.aggregator, aligner=self.aligner)
+        scorer = RecordingScorer(prompt, config=self.config, aggregator=self.aggregator, aligner=self.aligner)
         self.scorers.append(scorer)
         return scorer
 
