@@ -35,26 +35,46 @@ from syncheck.reading.evidence import Chunk, EvidenceIndex, split_passages
 from syncheck.text.notation import written_out
 from syncheck.text.sentences import ENGLISH_ABBREVIATIONS, SentenceCutter
 
-BATCH_TOKENS, SMALL_BATCH_TOKENS, POOL_GROUPS = 24_576, 2_048, 160
-"""Tokens of a batch and of a small one, with padding, and groups that are sorted by length into batches together."""
-SEEN, JOINT, WIDE = (112, 128, 144), (48, 64, 80), 250
-"""Tokens of passages that a claim sees and that are read with it, drawn for each group, and that a reader of one text
-reads."""
+BATCH_TOKENS, LONG_BATCH_TOKENS, SMALL_BATCH_TOKENS, POOL_GROUPS = 24_576, 4_096, 2_048, 160
+"""Tokens of a batch, of one of a run on long contexts and of a small one, with padding, and groups that are sorted by
+length into batches together."""
+SEEN, JOINT, WIDE = (112, 128, 144), (48, 64, 80), (250,)
+"""Tokens of passages that a claim sees and that are read with it, and that a reader of one text reads; drawn for each
+group."""
+BEFORE_SHARE, BEFORE_TOKENS, LEANING_SHARE = 0.35, 64, 0.5
+"""How often a claim of a run on long contexts has sentences before it, their largest number of tokens, and how often
+its subject is then a pronoun, if one of them names it."""
 UNLABELLED = -1
 """Label of a claim that was changed, or whose passages were, so that only another reader's verdict is known."""
 CHANGED_PASSAGES_SHARE, CHANGED_CLAIM_SHARE = 0.35, 0.25
 """How often passages are changed, and a changed claim is added."""
-MOST_CLAIMS = 12
-"""Most claims of a group that are drawn at once."""
+MOST_CLAIMS, MOST_OF_LONG = 12, 6
+"""Most claims of a group that are drawn at once, and in a run on long contexts."""
 FOREIGN_SHARE, BESIDE_SHARE = 0.15, 0.3
 """How often a group that was not written gets a claim about another context, and a group other passages."""
-BESIDE_SOURCES = (*WRITTEN_SOURCES, "edits", "made")
+BESIDE_SOURCES = (*WRITTEN_SOURCES, "edits", "made", "infoboxes", "tables")
 BESIDE_TOTALS = (250, 250, 450)
 """Tokens of the passages with others beside them, one of which is drawn."""
+
+
+class Reach(NamedTuple):
+    """What is drawn for each group: tokens as for ``SEEN``, ``JOINT`` and ``WIDE``, and those of passages beside it."""
+
+    seen: Sequence[int]
+    joint: Sequence[int]
+    wide: Sequence[int]
+    beside_share: float = BESIDE_SHARE
+    beside_totals: Sequence[int] = BESIDE_TOTALS
+
+
+SHORT = Reach(SEEN, JOINT, WIDE)
+LONG = Reach((112, 128, 192), (64, 96), (0,), 0.7, (250, 450, 800))
+LONG_WHOLE = Reach((0,), (0,), (192, 256, 352), 0.7, (250, 450, 800))
+"""The same in a run on long contexts, for a reader that reads passages once, and for one of one text."""
 SHARES = {
     "matched": 0.36, "written": 0.15, "answers": 0.05, "snli": 0.06, "counterfactual-nli": 0.06, "conjnli": 0.03,
     "med": 0.02, "fever-symmetric": 0.02, "fool-me-twice": 0.05, "defacto": 0.05, "bump": 0.01, "summedits": 0.02,
-    "frank": 0.02, "edits": 0.10, "made": 0.05,
+    "frank": 0.02, "edits": 0.10, "made": 0.05, "infoboxes": 0.25, "tables": 0.06,
 }  # fmt: skip
 """Part of the groups that comes from each source, in proportion to those of the sources that there are."""
 CONTRAST_SOURCES = ("conjnli", "counterfactual-nli", "fever-symmetric", "fool-me-twice", "med", "snli")
@@ -70,6 +90,8 @@ class Row:
     ----------
     seen, joint, wide : sequence of Part
         What it sees, what is read with it, and what a reader of one text reads.
+    before : sequence of int
+        The sentences before the claim, as token ids; mostly none.
     context : int
         Number of the context.
     """
@@ -82,9 +104,20 @@ class Row:
     label: int
     kind: str
     context: int
+    before: Sequence[int] = ()
+
+    @property
+    def own(self) -> list[int]:
+        """The claim and what is before it, each between two END."""
+        return [*([END, *self.before] if self.before else []), END, *self.claim, END]
+
+    @property
+    def lead(self) -> int:
+        """Where in :attr:`own` the END before the claim is."""
+        return len(self.before) + 1 if self.before else 0
 
     def __len__(self) -> int:
-        return tokens_of(self.seen) + len(self.claim) + 2
+        return max(tokens_of(self.seen), tokens_of(self.wide)) + len(self.own)
 
 
 def tokens_of(parts: Sequence[Part]) -> int:
@@ -100,7 +133,7 @@ class Places(NamedTuple):
     tokens : ndarray of shape (C, L), int64
         The places of its tokens among those of all windows and then all claims of the batch.
     first, ends : ndarray of shape (C,), int64
-        Where in the text its claim is, from the END before it up to but without ``ends``.
+        Where in the text the claim and what is before it are, from the first END up to but without ``ends``.
     """
 
     tokens: NDArray[np.int64]
@@ -114,8 +147,9 @@ class Batch(NamedTuple):
     Attributes
     ----------
     windows, claims : ndarray of shape (W, V) and (C, T), int64
-        Token ids: BEGIN and a window, and a claim between two END, padded to multiples of eight, which suits GPUs.
-    window_lengths, claim_lengths, labels, contexts : ndarray of shape (W,), or (C,), int64
+        Token ids: BEGIN and a window, and :attr:`Row.own`, padded to multiples of eight, which suits GPUs.
+    window_lengths, claim_lengths, leads, labels, contexts : ndarray of shape (W,), or (C,), int64
+        ``claim_lengths`` count the claim and the END before and after it.
     seen, joint, wide : Places
         See :class:`Row`.
     """
@@ -124,6 +158,7 @@ class Batch(NamedTuple):
     window_lengths: NDArray[np.int64]
     claims: NDArray[np.int64]
     claim_lengths: NDArray[np.int64]
+    leads: NDArray[np.int64]
     labels: NDArray[np.int64]
     contexts: NDArray[np.int64]
     seen: Places
@@ -135,7 +170,9 @@ def collated(rows: Sequence[Row]) -> Batch:
     """Bring the rows of a batch together, each window once."""
     used = {(id(row.windows), part.window): row.windows for row in rows for part in (*row.seen, *row.wide)}
     windows, window_lengths = _padded([[BEGIN, *of.ids[number]] for (_, number), of in used.items()])
-    claims, claim_lengths = _padded([[END, *row.claim, END] for row in rows])
+    claims, _ = _padded([row.own for row in rows])
+    leads = np.array([row.lead for row in rows])
+    claim_lengths = np.array([len(row.claim) + 2 for row in rows])
     begins = {window: place * windows.shape[1] for place, window in enumerate(used)}
 
     def places(of: Callable[[Row], Sequence[Part]]) -> Places:
@@ -147,12 +184,12 @@ def collated(rows: Sequence[Row]) -> Batch:
                 text += range(begin + part.begin, begin + part.end)
             first.append(len(text))
             own = windows.size + number * claims.shape[1]
-            texts.append([*text, *range(own, own + len(row.claim) + 2)])
+            texts.append([*text, *range(own, own + len(row.own))])
         return Places(_padded(texts)[0], np.array(first), np.array([len(text) for text in texts]))
 
     labels, contexts = np.array([row.label for row in rows]), np.array([row.context for row in rows])
     seen, joint, wide = (places(of) for of in (lambda row: row.seen, lambda row: row.joint, lambda row: row.wide))
-    return Batch(windows, window_lengths, claims, claim_lengths, labels, contexts, seen, joint, wide)
+    return Batch(windows, window_lengths, claims, claim_lengths, leads, labels, contexts, seen, joint, wide)
 
 
 def _padded(texts: Sequence[Sequence[int]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -191,11 +228,11 @@ class Context:
         """Number of tokens of all chunks."""
         return sum(self.windows.lengths)
 
-    def parts(self, claim: str, seen: int, joint: int) -> tuple[list[Part], list[Part], list[Part]]:
+    def parts(self, claim: str, seen: int, joint: int, wide: int) -> tuple[list[Part], list[Part], list[Part]]:
         """Return what a claim sees, what is read with it, and what a reader of one text reads."""
-        wide = closest_chunks(self.index, claim, self.windows.lengths, WIDE)
-        parts = chosen_parts(self.windows, self.index, claim, seen=seen, joint=joint)
-        return *parts, self.windows.parts(wide, WIDE)
+        parts = chosen_parts(self.windows, self.index, claim, seen=seen, joint=joint) if seen else ([], [])
+        chunks = closest_chunks(self.index, claim, self.windows.lengths, wide) if wide else []
+        return *parts, self.windows.parts(chunks, wide) if wide else []
 
 
 class Encoder:
@@ -224,11 +261,21 @@ class Encoder:
         return Context(EvidenceIndex.of_chunks(chunks), PassageWindows([self.ids(chunk.text) for chunk in chunks]))
 
     def row(
-        self, context: Context, claim: Claim, number: int, *, seen: int = SEEN_TOKENS, joint: int = JOINT_TOKENS
+        self,
+        context: Context,
+        claim: Claim,
+        number: int,
+        *,
+        seen: int = SEEN_TOKENS,
+        joint: int = JOINT_TOKENS,
+        wide: int = WIDE[0],
+        before: str = "",
     ) -> Row:
         """Encode a claim about a context, of which it sees so many tokens, and is read with so many."""
-        parts = context.parts(claim.text, seen, joint)
-        return Row(context.windows, *parts, self.ids(claim.text)[:CLAIM_TOKENS], claim.label, claim.kind, number)
+        parts = context.parts(f"{before} {claim.text}", seen, joint, wide)
+        own = self.ids(claim.text)[:CLAIM_TOKENS]
+        lead = self.ids(before)[-BEFORE_TOKENS:]
+        return Row(context.windows, *parts, own, claim.label, claim.kind, number, lead)
 
     def rows(self, group: ContrastGroup, number: int) -> list[Row]:
         """Encode all claims of a group."""
@@ -254,18 +301,27 @@ class Pools(Dataset[list[Batch]]):
         Of what is drawn.
     unlabelled
         Draw changed passages and claims, which are :data:`UNLABELLED`, too.
+    long
+        What is drawn in a run on long contexts, in which claims have sentences before them.
     """
 
     def __init__(
-        self, groups: Mapping[str, Sequence[ContrastGroup]], encoder: Encoder, seed: int, *, unlabelled: bool = False
+        self,
+        groups: Mapping[str, Sequence[ContrastGroup]],
+        encoder: Encoder,
+        seed: int,
+        *,
+        unlabelled: bool = False,
+        long: Reach | None = None,
     ) -> None:
         self.groups = {source: groups[source] for source in sorted(groups) if groups[source]}
-        self.encoder, self.seed, self.unlabelled = encoder, seed, unlabelled
+        self.encoder, self.seed, self.unlabelled, self.long = encoder, seed, unlabelled, long
         self._others = [self.groups[source] for source in ("matched", "written") if source in self.groups]
 
     def __getitem__(self, number: int) -> list[Batch]:
         rng = random.Random(f"{self.seed}-{number}")
-        return [collated(batch) for batch in batches_of(rng, self.contexts(rng))]
+        most = LONG_BATCH_TOKENS if self.long else BATCH_TOKENS
+        return [collated(batch) for batch in batches_of(rng, self.contexts(rng), most)]
 
     def small_batches(self, number: int) -> Iterator[Batch]:
         """Yield so many batches of at most ``SMALL_BATCH_TOKENS``."""
@@ -280,9 +336,11 @@ class Pools(Dataset[list[Batch]]):
 
     def drawn(self, rng: random.Random, source: str, group: ContrastGroup, number: int) -> list[Row]:
         """Draw some claims of a group, and mostly one about another context, sometimes between other passages."""
-        seen, joint = rng.choice(SEEN), rng.choice(JOINT)
+        reach = self.long or SHORT
+        seen, joint, wide = (rng.choice(sizes) for sizes in (reach.seen, reach.joint, reach.wide))
         chunks = self.encoder.chunks(group.passages)
-        claims = some_claims(rng, group, [chunk.text for chunk in chunks])
+        most = MOST_OF_LONG if self.long else MOST_CLAIMS
+        claims = some_claims(rng, group, [chunk.text for chunk in chunks], most)
         if self._others and (group.source in WRITTEN_SOURCES or rng.random() < FOREIGN_SHARE):
             other = self._other(rng)
             if other.passages != group.passages:
@@ -290,14 +348,18 @@ class Pools(Dataset[list[Batch]]):
         if self.unlabelled and len(chunks) > 1 and rng.random() < CHANGED_PASSAGES_SHARE:
             chunks = self._changed(rng, chunks)
             claims = [replace(claim, label=UNLABELLED) for claim in claims]
-        if self._others and source in BESIDE_SOURCES and rng.random() < BESIDE_SHARE:
+        if self._others and source in BESIDE_SOURCES and rng.random() < reach.beside_share:
             chunks = self._beside(rng, chunks, group)
         context = self.encoder.of_chunks(chunks)
         if self.unlabelled:
             texts = [chunk.text for chunk in chunks]
             swapped = [swapped_word(rng, c.text, texts) for c in claims if rng.random() < CHANGED_CLAIM_SHARE]
             claims += [Claim(text, UNLABELLED, "swapped") for text in swapped if text is not None]
-        return [self.encoder.row(context, claim, number, seen=seen, joint=joint) for claim in claims]
+        told = [led(rng, claim, group.claims) if self.long else (claim, "") for claim in claims]
+        return [
+            self.encoder.row(context, claim, number, seen=seen, joint=joint, wide=wide, before=before)
+            for claim, before in told
+        ]
 
     def _other(self, rng: random.Random) -> ContrastGroup:
         return rng.choice(rng.choice(self._others))
@@ -315,9 +377,9 @@ class Pools(Dataset[list[Batch]]):
 
     def _beside(self, rng: random.Random, chunks: Sequence[Chunk], group: ContrastGroup) -> list[Chunk]:
         """Put chunks of other passages around those of a group, as far as there is room."""
-        room = rng.choice(BESIDE_TOTALS) - sum(len(self.encoder.ids(chunk.text)) for chunk in chunks)
+        room = rng.choice((self.long or SHORT).beside_totals) - sum(len(self.encoder.ids(chunk.text)) for chunk in chunks)
         beside = []
-        for _ in range(1 if room < WIDE else 3):
+        for _ in range(1 if room < WIDE[0] else 6 if self.long else 3):
             other = self._other(rng)
             for chunk in self.encoder.chunks(other.passages) if other.passages != group.passages else ():
                 length = len(self.encoder.ids(chunk.text))
@@ -354,16 +416,68 @@ def _sort(word: str) -> str:
     return "number" if word[:1].isdigit() else "name" if word[:1].isupper() else "word" if len(word) > 3 else ""
 
 
-def some_claims(rng: random.Random, group: ContrastGroup, sentences: Sequence[str]) -> list[Claim]:
-    """Draw at most ``MOST_CLAIMS`` claims; of a written group neighbouring pairs, and what a passage says nearly."""
+def led(rng: random.Random, claim: Claim, others: Sequence[Claim]) -> tuple[Claim, str]:
+    """Draw sentences before a claim from the others of its group, which may be false; mostly none.
+
+    If one names the claim's subject, the claim's own may become a pronoun.
+    """
+    own = subject_of(claim.text)
+    spoken = [other.text for other in others if not _is_twin(other.text, claim.text)]
+    if len(spoken) < 2 or rng.random() >= BEFORE_SHARE:
+        return claim, ""
+    before = rng.sample(spoken, rng.randint(1, 2))
+    pronoun = own and pronoun_of(own, claim.text)
+    if pronoun and rng.random() < LEANING_SHARE:
+        named = [text for text in spoken if subject_of(text) == own]
+        if named:
+            before[-1] = rng.choice(named)
+            claim = replace(claim, text=pronoun + claim.text[len(own) :])
+    return claim, " ".join(before)
+
+
+def _is_twin(one: str, other: str) -> bool:
+    """Whether two claims differ in one or two words."""
+    a, b = one.lower().split(), other.lower().split()
+    return len(set(a) ^ set(b)) <= max(3, len(a) // 3)
+
+
+_VERBS = frozenset(
+    "is was has had does did can cannot could may must will would should are were have do needs takes costs gets lets"
+    " goes runs opens closes makes gives works lives leaves lasts holds uses offers pays".split()
+)
+
+
+def subject_of(text: str) -> str:
+    """The words before the first common verb, if they are at most five."""
+    words = text.split()
+    for place, word in enumerate(words[1:6], 1):
+        if word in _VERBS:
+            return " ".join(words[:place])
+    return ""
+
+
+def pronoun_of(subject: str, text: str) -> str:
+    """The pronoun for a subject of things, by the number of its verb; persons and what begins otherwise have none."""
+    verb = text[len(subject) :].split()[0]
+    if not subject.startswith(("The ", "This ", "That ", "A ", "An ", "These ")):
+        return ""
+    if verb in ("are", "were", "have", "do"):
+        return "They"
+    return "It" if verb.endswith("s") or verb in ("can", "cannot", "may", "must", "will") else ""
+
+
+def some_claims(
+    rng: random.Random, group: ContrastGroup, sentences: Sequence[str], most: int = MOST_CLAIMS
+) -> list[Claim]:
+    """Draw at most ``most`` claims; of a written group neighbouring pairs, and what a passage says nearly."""
     claims = list(group.claims)
     if group.source not in WRITTEN_SOURCES:
-        first = rng.randint(0, max(0, len(claims) - MOST_CLAIMS))
-        return claims[first : first + MOST_CLAIMS]
+        first = rng.randint(0, max(0, len(claims) - most))
+        return claims[first : first + most]
     pairs = [claims[start : start + 2] for start in range(0, len(claims), 2)]
     rng.shuffle(pairs)  # neighbours mostly are a pair that differs in one thing
     near = Claim(near_copy(rng, sentences), SUPPORTED, "copy")
-    return [*[claim for pair in pairs for claim in pair][:MOST_CLAIMS], near]
+    return [*[claim for pair in pairs for claim in pair][:most], near]
 
 
 def grouped(pairs: Sequence[tuple[tuple[str, ...], str, int]], source: str) -> list[ContrastGroup]:
@@ -393,6 +507,22 @@ def load_support(folder: Path, source: str) -> list[ContrastGroup]:
     return grouped([(p.passages, p.claim, SUPPORTED if p.label else UNSUPPORTED) for p in pairs], source)
 
 
+def load_tables(folder: Path) -> dict[str, list[ContrastGroup]]:
+    """Read the training part of claims about infoboxes, and claims about tables, a row of which tells its header."""
+    infoboxes = load_contrast(folder, "infotabs-train")
+    raw = load_contrast(folder, "tabfact-validation")
+    told = [replace(group, passages=(with_header(group.passages[0]),)) for group in raw]
+    return {"infoboxes": infoboxes, "tables": [*raw, *told]}
+
+
+def with_header(table: str) -> str:
+    """A table of rows whose cells are between bars, with its title, as a title and rows that name each cell's column."""
+    title, header, *rows = table.split("\n")
+    names = [name.strip() for name in header.split("|")]
+    lines = ["; ".join(f"{n}: {c.strip()}" for n, c in zip(names, row.split("|"), strict=False)) for row in rows]
+    return "\n".join([title, *lines])
+
+
 def load_training(args: argparse.Namespace, written: Sequence[ContrastGroup]) -> dict[str, list[ContrastGroup]]:
     """Return the groups of each source; ``written`` are those that are not held out."""
     groups: dict[str, list[ContrastGroup]] = {source: [] for source in WRITTEN_SOURCES}
@@ -401,5 +531,7 @@ def load_training(args: argparse.Namespace, written: Sequence[ContrastGroup]) ->
     groups |= {source: load_contrast(args.contrast, source) for source in CONTRAST_SOURCES}
     groups |= {source: load_support(args.pairs, source) for source in SUPPORT_SOURCES}
     groups["edits"] = list(edited_groups(tqdm(written, desc="edits", unit=" contexts", mininterval=5), args.seed))
+    if args.tables:
+        groups |= load_tables(args.tables)
     groups["made"] = [group for path in args.made for group in load_groups(path)]
     return groups

