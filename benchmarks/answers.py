@@ -1,6 +1,6 @@
 """Gates for whole answers: the scale of answers, and what thresholds for sentences and for answers fail and catch.
 
-    python benchmarks/answers.py --ragtruth ragtruth-qa --output runs/answers --plot answers.png
+    python benchmarks/answers.py --ragtruth ragtruth-qa --output runs/answers
 
 Two sources: RAGTruth's answers, unfaithful if a span is marked; and answers made of the claims of
 ``examples/starter_kit/claims/unseen``, of which half have one unsupported claim. One half of the questions of each
@@ -77,7 +77,12 @@ FORMS: dict[str, Callable[[Sequence[float]], list[float]]] = {
 def scored(verifier: Verifier, ragtruth: Path) -> Iterator[Scored]:
     """Score the answers of both sources; those with a sentence that could not be checked are left out."""
     given = [
-        ("ragtruth", record.group, not record.spans, {"answer": record.response, "passages": record.passages})
+        (
+            "ragtruth",
+            record.group,
+            not record.spans,
+            {"answer": record.response, "passages": record.passages, "question": record.question},
+        )
         for record in load_ragtruth(ragtruth)
     ]
     draw = random.Random(0)
@@ -151,6 +156,17 @@ def gate_table(answers: Sequence[Scored], judged: dict[str, np.ndarray], seed: i
         yield f"| {threshold:g} | {' | '.join(cells)} |"
 
 
+def orders(answers: Sequence[Scored], judged: dict[str, np.ndarray], seed: int) -> Iterator[str]:
+    """Yield the AUROC of each gate, and the difference of the second from the first."""
+    draws = BootstrapSamples.of(np.array([answer.group for answer in answers]), draws=RESAMPLES, seed=seed)
+    labels = np.array([int(answer.faithful) for answer in answers])
+    found = {name: draws.auroc(values[None], labels, labels >= 0) for name, values in judged.items()}
+    for name, (value, drawn) in found.items():
+        yield f"AUROC of the {name}: {with_interval(value, *bootstrap_interval(drawn))}"
+    (first, firsts), (second, seconds) = found.values()
+    yield f"difference: {with_interval(second - first, *bootstrap_interval(seconds - firsts))}"
+
+
 def reliability(answers: Sequence[Scored], values: np.ndarray) -> Iterator[str]:
     """Yield a line for each band of scores: mean score and share of faithful answers."""
     faithful = np.array([answer.faithful for answer in answers])
@@ -160,29 +176,12 @@ def reliability(answers: Sequence[Scored], values: np.ndarray) -> Iterator[str]:
             yield f"| {low:g} to {high:g} | {band.sum()} | {values[band].mean():.2f} | {faithful[band].mean():.2f} |"
 
 
-def plot(answers: Sequence[Scored], judged: dict[str, np.ndarray], file: Path) -> None:
-    """Draw, for each gate, the share of bad answers caught against that of clean ones failed."""
-    import matplotlib.pyplot as plt
-
-    figure, axes = plt.subplots(figsize=(5, 4), layout="constrained")
-    faithful = np.array([answer.faithful for answer in answers])
-    for name, values in judged.items():
-        cuts = [*np.sort(values), np.inf]
-        failed, caught = ([(values[chosen] < cut).mean() for cut in cuts] for chosen in (faithful, ~faithful))
-        axes.plot(failed, caught, label=name)
-    axes.set(xlabel="clean answers failed", ylabel="bad answers caught", xlim=(0, 1), ylim=(0, 1))
-    axes.grid(alpha=0.3)
-    axes.legend(loc="lower right")
-    figure.savefig(file, dpi=110)
-
-
 def main(words: Sequence[str] | None = None) -> None:
     """Score, fit, print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--ragtruth", type=Path, required=True, metavar="DIR")
     parser.add_argument("--monitor", choices=tuple(ANSWER_SCALES), default="generic-reader", help="(%(default)s)")
     parser.add_argument("--output", type=Path, required=True, metavar="DIR", help="where scores are kept")
-    parser.add_argument("--plot", type=Path, metavar="FILE", help="of RAGTruth's answers")
     parser.add_argument("--seed", type=int, default=0, help="of the bootstrap (%(default)s)")
     args = parser.parse_args(words)
     verifier = load_kit(args.monitor)
@@ -208,10 +207,9 @@ def main(words: Sequence[str] | None = None) -> None:
         print("| threshold |" + "".join(f" {name}: fails clean | catches bad |" for name in judged))
         print("| ---: |" + " --- |" * 2 * len(judged))
         print(*gate_table(chosen, judged, args.seed), sep="\n")
+        print("", *orders(chosen, judged, args.seed), sep="\n")
         print("\n| score of the answer | answers | mean | faithful |\n| --- | ---: | ---: | ---: |")
         print(*reliability(chosen, judged["whole answer"]), sep="\n")
-        if args.plot is not None and source == "ragtruth":
-            plot(chosen, judged, args.plot)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """The score of a whole answer: a probability that falls with each low score and with each further sentence."""
 
+import asyncio
 import math
 from dataclasses import replace
 
@@ -7,12 +8,15 @@ import pytest
 from command_runs import read, write
 from test_model import small
 
-from syncheck import load_kit
+from fod import FODGenerator
+from syncheck import Monitor, load_kit
 from syncheck.base.errors import InputError
 from syncheck.cli import main
 from syncheck.results import AnswerScale
 from syncheck.results.protocol import Final
+from syncheck.serving.chat import ServiceError
 from syncheck.serving.checked import outcome_of
+from syncheck.serving.guardrail import Guardrail
 
 SCALE = AnswerScale(0.5, 0.6)
 PASSAGE = "The Avon bridge opened in 1967. It has two lanes."
@@ -119,3 +123,36 @@ def test_a_gate_for_answers_needs_a_scale(tmp_path, capsys, monkeypatch, verifie
     monkeypatch.setattr("syncheck.cli.score.scoring_monitor", lambda args, purpose: verifier.replaced(name=None))
     assert main(["score", "--input", write(tmp_path / "in.jsonl"), "--fail-answers-under", "0.5"]) == 2
     assert "measured for generic-reader and generic-bundled alone" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("failing", ["closed", "open"])
+def test_the_guardrail_blocks_an_answer_by_its_score_as_a_whole(verifier, failing):
+    def blocked(answer, at_least, scorer=verifier):
+        async def score(question, passages, text):
+            return scorer.check(text, passages=passages, question=question)
+
+        options = {"at_least": 0, "answer_at_least": at_least, "context": [PASSAGE]}
+        call = {"input_type": "response", "texts": [answer], "additional_provider_specific_params": options}
+        call["structured_messages"] = [{"role": "user", "content": "When did it open?"}]
+        return asyncio.run(Guardrail(score, at_least=0.5, failing=failing).apply(call)).get("blocked_reason")
+
+    whole = verifier.check(f"{TRUE} {FALSE}", passages=PASSAGE).answer_score()
+    assert blocked(f"{TRUE} {FALSE}", whole - 0.01) is None
+    assert f"the whole answer ({whole:.2f})" in blocked(f"{TRUE} {FALSE}", whole + 0.01)
+    assert blocked("I hope this helps!", 0.5) is None
+    with pytest.raises(ServiceError, match="answer_at_least needs scores of whole answers"):
+        blocked(TRUE, 0.5, verifier.replaced(name=None))
+    with pytest.raises(ServiceError, match="answer_at_least must be in"):
+        blocked(TRUE, 1.5)
+
+
+def test_a_monitor_that_reads_as_the_bundled_one_does_has_it_for_what_it_writes(llama, verifier):
+    monitor = Monitor(llama.model, llama.tokenizer, aligner=verifier.aligner)
+    prompt = monitor.prompt(question="When did it open?", context=[PASSAGE])
+    fod = FODGenerator(llama.model, llama.tokenizer, monitor)
+    written = fod.generate(prompt, max_new_tokens=24, return_dict_in_generate=True).report
+    given = monitor.score(prompt, f"{TRUE} {FALSE}")
+    for report in (written, monitor.generate(prompt, max_new_tokens=24)):
+        assert report.answer_scale == given.answer_scale is not None
+    same = verifier.check(f"{TRUE} {FALSE}", question="When did it open?", passages=PASSAGE)
+    assert given.answer_score() == same.answer_score()
