@@ -47,7 +47,7 @@ right about 85 % of held-out claims, and above 0.5 about 78 %."""
 SMALLEST_SUPPORT = 1e-6
 """Least distance from 0 and 1 of a support that is turned into log-odds, for aligners that report none."""
 ANSWER_SCALES = {"generic-reader": (0.813, 0.638), "generic-bundled": (0.771, 0.476)}
-"""Offset and slope of the scale of answers by bundled monitor; a new monitor needs those of ``benchmarks/answers.py``."""
+"""Offset and slope of the scale of answers by bundled monitor; ``benchmarks/answers.py`` fits those of a new one."""
 TEXTS_KEPT = 256
 """Number of sentences and chunks of a context that are cached in the form that the rules read, and compared."""
 _TEXT_ONLY = frozenset(TEXT_FEATURES) - {shares.name for shares in fields(LexicalShares)}
