@@ -586,11 +586,11 @@ def main() -> None:
     pools = Pools(groups, encoder, args.seed, unlabelled=teacher is not None, long=reach)
     train(run, pools, logged, save_minutes=args.save_minutes, workers=args.workers)
     run.model.load_state_dict(run.average, strict=False)
-    print(*map(json.dumps, report(judged(run.model, [row for rows in heldout for row in rows]))), sep="\n")
     if args.packed:
         args.packed.mkdir(parents=True, exist_ok=True)
         (args.packed / "tokenizer.json").write_text(tokenizer, encoding="utf-8")
         pack(run, args.packed, pools)
+    print(*map(json.dumps, report(judged(run.model, [row for rows in heldout for row in rows]))), sep="\n")
 
 
 def whole(args: argparse.Namespace) -> tuple[TrainedReader, None]:

@@ -64,7 +64,7 @@ def test_passages_are_read_without_the_claim_in_the_lower_layers_and_the_closest
     tiny_mpnet, tiny_reader, monkeypatch, read_once, joint
 ):
     monkeypatch.setattr(tiny_reader._model, "read_once", read_once)
-    monkeypatch.setattr(reader, "JOINT_TOKENS", joint)
+    monkeypatch.setattr(tiny_reader._texts, "_joint", joint)
     for claim, support in zip(CLAIMS, tiny_reader.align(PASSAGES, CLAIMS), strict=True):
         found = by_transformers(tiny_mpnet, tiny_reader, claim, read_once)
         contradicted, supported, not_stated = found.exp().tolist()
@@ -104,15 +104,15 @@ def recorded(tiny_reader):
 def test_nothing_of_a_prompt_is_kept_longer_than_its_index(tiny_reader):
     index = EvidenceIndex(PASSAGES)
     tiny_reader.align_indexed(index, CLAIMS)
-    assert len(tiny_reader._known) == 1
+    assert len(tiny_reader._texts._known) == 1
     del index
-    assert len(tiny_reader._known) == 0
+    assert len(tiny_reader._texts._known) == 0
 
 
 def test_of_a_long_context_what_is_closest_to_the_claim_is_read_with_it(recorded):
     passages = [f"Room {i} has {i} chairs and a blue door." for i in range(40)]  # of one token a character
     index, claim = EvidenceIndex(passages), "Room 7 has 7 chairs."
-    ids = [recorded._ids(chunk.text) for chunk in index.chunks]
+    ids = [recorded._texts._ids(chunk.text) for chunk in index.chunks]
     chosen = closest_chunks(index, claim, list(map(len, ids)), reader.SEEN_TOKENS)
     assert 7 in chosen and 1 < len(chosen) < 40
     closest = closest_of(chosen, index, claim, list(map(len, ids)), reader.JOINT_TOKENS)
@@ -121,7 +121,7 @@ def test_of_a_long_context_what_is_closest_to_the_claim_is_read_with_it(recorded
     (((seen, joint, asked),),) = recorded._model.texts
     assert seen == [BEGIN, *(token for number in chosen for token in ids[number])]
     assert joint == [BEGIN, *(token for number in closest for token in ids[number])]
-    assert asked == recorded._ids(claim)
+    assert asked == recorded._texts._ids(claim)
     assert (support.evidence.passage, support.evidence.text) == (7, passages[7])
 
 
@@ -130,7 +130,7 @@ def test_windows_are_read_when_they_are_needed_and_not_kept(recorded, monkeypatc
     monkeypatch.setattr(reader, "KEPT_WINDOWS", kept)
     passages = [f"Room {i} has {i} chairs and a blue door." for i in range(40)]
     index = EvidenceIndex(passages)
-    windows = PassageWindows([recorded._ids(text) for text in passages]).ids
+    windows = PassageWindows([recorded._texts._ids(text) for text in passages]).ids
     asked = [f"Room {i} has {i} chairs." for i in (0, 1, 39, 20, 0)]
     for claim in asked:
         recorded.align_indexed(index, [claim])
@@ -148,7 +148,7 @@ def test_what_is_kept_of_all_contexts_together_is_bounded(recorded, monkeypatch)
     for index in (*indices, indices[5], indices[0], indices[5]):
         recorded.align_indexed(index, ["It is blue."])
     assert len(recorded._model.windows) == 8 + 1
-    assert [number for number, index in enumerate(indices) if recorded._known[index].read] == [0, 5, 7]
+    assert [number for number, index in enumerate(indices) if recorded._texts._known[index].read] == [0, 5, 7]
 
 
 def test_threads_may_share_it(tiny_reader, monkeypatch):
@@ -210,7 +210,7 @@ def test_of_what_a_claim_sees_the_best_and_what_fits_beside_it_is_read_with_it(l
 def test_a_sentence_that_is_longer_than_what_is_read_is_cut_and_the_log_says_so(recorded, letters, caplog):
     recorded.align([letters * "a"], ["b"])
     (((seen, joint, _),),) = recorded._model.texts
-    assert seen == joint == [BEGIN, *recorded._ids(reader.SEEN_TOKENS * "a")]
+    assert seen == joint == [BEGIN, *recorded._texts._ids(reader.SEEN_TOKENS * "a")]
     assert list(map(len, recorded._model.windows[0])) == [min(letters, WINDOW_TOKENS)]
     assert ("chunks that are too long: 1" in caplog.text) == (letters > WINDOW_TOKENS)
 
@@ -240,7 +240,7 @@ def test_no_text_is_longer_than_what_is_read_at_once(recorded, length):
     ],
 )
 def test_signs_of_degrees_are_read_as_words(recorded, sign, words):
-    assert recorded._ids(sign) == recorded._ids(words)
+    assert recorded._texts._ids(sign) == recorded._texts._ids(words)
 
 
 @pytest.mark.slow

@@ -6,7 +6,7 @@ The network is :class:`~syncheck.aligners.reader.network.ReaderNetwork`.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
@@ -114,7 +114,7 @@ class ReaderAligner(OfNetwork):
         self._model = network
         self._tokenizer = tokenizer
         self._second = second
-        self._texts = _NetworkOnTexts(network, self._ids, seen=SEEN_TOKENS, joint=JOINT_TOKENS)
+        self._texts = _NetworkOnTexts(network, tokenizer, seen=SEEN_TOKENS, joint=JOINT_TOKENS)
 
     @classmethod
     def load(cls, path: Path | None = None, *, device: str | torch.device = "cpu") -> ReaderAligner:
@@ -221,17 +221,19 @@ class ReaderAligner(OfNetwork):
         is_open = (verdicts[:, SUPPORTED] - others).abs() < (DOUBT if self.effort == "balanced" else torch.inf)
         rows = is_open.nonzero()[:, 0].tolist()
         if rows:
-            texts = self._second.on_texts(self._model, self._ids)
+            texts = self._second.on_texts(self._model, self._tokenizer)
             second = texts.verdicts(index, [asked[row] for row in rows])
             verdicts[rows] = ((verdicts[rows] + second) / 2).log_softmax(dim=-1)
         return verdicts
 
     def _is_short(self, claim: str) -> bool:
-        return len(self._ids(claim)) <= CLAIM_TOKENS
+        return len(token_ids(self._tokenizer, claim)) <= CLAIM_TOKENS
 
-    def _ids(self, text: str) -> list[int]:
-        ids: list[int] = self._tokenizer.encode(written_out(text), add_special_tokens=False).ids
-        return ids
+
+def token_ids(tokenizer: Tokenizer, text: str) -> list[int]:
+    """Encode a text as the networks read it, without special tokens."""
+    ids: list[int] = tokenizer.encode(written_out(text), add_special_tokens=False).ids
+    return ids
 
 
 class SecondNetwork:
@@ -247,20 +249,20 @@ class SecondNetwork:
         """Digest of the file that holds what was trained."""
         return sha256(self._folder.joinpath(SECOND_WEIGHTS).read_bytes()).hexdigest()
 
-    def on_texts(self, first: ReaderNetwork, ids: Callable[[str], list[int]]) -> _NetworkOnTexts:
+    def on_texts(self, first: ReaderNetwork, tokenizer: Tokenizer) -> _NetworkOnTexts:
         """Load the network, which takes its embeddings from the first one, and the texts that it reads."""
         with self._loading:
             if self._texts is None:
                 network = read_second(self._folder, first, is_kept=self._is_kept).to(self._device)
-                self._texts = _NetworkOnTexts(network, ids, seen=WHOLE_TOKENS, joint=WHOLE_TOKENS)
+                self._texts = _NetworkOnTexts(network, tokenizer, seen=WHOLE_TOKENS, joint=WHOLE_TOKENS)
             return self._texts
 
 
 class _NetworkOnTexts:
     """A network and what it reads: contexts in windows, some of which are kept, and claims with parts of them."""
 
-    def __init__(self, network: ReaderNetwork, ids: Callable[[str], list[int]], *, seen: int, joint: int) -> None:
-        self._network, self._ids, self._seen, self._joint = network, ids, seen, joint
+    def __init__(self, network: ReaderNetwork, tokenizer: Tokenizer, *, seen: int, joint: int) -> None:
+        self._network, self._tokenizer, self._seen, self._joint = network, tokenizer, seen, joint
         self._known: WeakKeyDictionary[EvidenceIndex, _Context] = WeakKeyDictionary()
         self._last: OrderedDict[tuple[int, int], ReferenceType[_Context]] = OrderedDict()
 
@@ -305,6 +307,9 @@ class _NetworkOnTexts:
         wanted = f"{before} {claim}" if before else claim
         seen, joint = chosen_parts(windows, index, wanted, seen=self._seen, joint=self._joint)
         return _Asked(seen, joint, self._ids(claim), self._ids(before)[-BEFORE_TOKENS:] if before else [])
+
+    def _ids(self, text: str) -> list[int]:
+        return token_ids(self._tokenizer, text)
 
 
 class _Context:
