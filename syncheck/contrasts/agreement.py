@@ -26,7 +26,7 @@ def are_comparable(one: Quantity, other: Quantity) -> bool:
         return False
     kinds = {one.kind, other.kind}
     if kinds == {"date", "year"}:
-        return True
+        return "range" not in (one.bound, other.bound)
     if kinds == {"ordinal"}:
         return not (one.counted and other.counted) or not one.counted.isdisjoint(other.counted)
     if kinds <= {"bare", "count"}:

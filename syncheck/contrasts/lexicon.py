@@ -28,7 +28,7 @@ class Unit(NamedTuple):
 
 def _units() -> Iterator[tuple[str, Unit]]:
     for quantity, line in asset_lines("units.txt"):
-        for entry in line.split("/"):
+        for entry in line.split(" / "):
             size, *names = entry.split()
             yield from ((name, Unit(quantity, float(size), names[0])) for name in names)
 

@@ -32,7 +32,8 @@ _MONTHS = (
     *("july", "august", "september", "october", "november", "december"),
 )
 _PER = frozenset("per a an each every".split())
-_SHARES = {"half": 2, "third": 3, "quarter": 4, "fifth": 5, "sixth": 6, "eighth": 8, "tenth": 10}
+_PARTS = {"a": 1, "one": 1} | {str(number): number for number in range(1, 10)}
+_SHARES = {"third": 3, "quarter": 4, "fifth": 5, "sixth": 6, "eighth": 8, "tenth": 10}
 _SUMMED = frozenset({"time", "length", "mass", "money"})
 """What is measured in more than one unit at once, as in "2 hours 30 minutes"."""
 _THOUSANDFOLD = re.compile(r"[1-9]\d{0,2}\.\d{3}")
@@ -223,32 +224,29 @@ def _noon(tokens: Sequence[Token], place: int) -> Quantity | None:
 
 def _share(text: str, tokens: Sequence[Token], place: int) -> Quantity | None:
     """Read "half of", "two thirds of", "2/3 of" and "one in four" in percent."""
-    words = [token.word for token in tokens[place : place + 4]]
-    part, last = words[0], place + 1
-    if part == "half" and words[1:2] in (["of"], ["the"]):
-        top, bottom, last = 1.0, 2, place
-    elif part in ("a", "one", "1", "2", "3", "4") and words[1:2] and words[1].removesuffix("s") in _SHARES:
-        top, bottom = 1.0 if part in ("a", "one") else float(part), _SHARES[words[1].removesuffix("s")]
-        if words[2:3] != ["of"]:
-            return None
-    elif (
-        part in ("one", "1")
-        and words[1:2] == ["in"]
-        and words[2:3]
-        and words[2].isdigit()
-        and 1 < int(words[2]) <= MOST
-    ):
-        top, bottom, last = 1.0, int(words[2]), place + 2
-    elif part.isdigit() and words[2:3] == ["of"] and between(text, *tokens[place : place + 2]) == "/":
-        if not words[1].isdigit() or int(words[1]) <= int(part):
-            return None
-        top, bottom = float(part), int(words[1])
+    part, name, *rest = [*(token.word for token in tokens[place : place + 3]), "", ""]
+    parts, last = _PARTS.get(part, 0), place + 1
+    if part == "half" and (name in ("of", "the") or _ends_clause(text, tokens, place)):
+        parts, shares, last = 1, 2, place
+    elif parts and name.removesuffix("s") in _SHARES and (rest[0] == "of" or _ends_clause(text, tokens, last)):
+        shares = _SHARES[name.removesuffix("s")]
+    elif part in ("one", "1") and name == "in" and rest[0].isdigit():
+        shares, last = int(rest[0]), place + 2
+    elif parts and name.isdigit() and rest[0] == "of" and between(text, *tokens[place : place + 2]) == "/":
+        shares = int(name)
     else:
         return None
-    value = 100 * top / bottom
+    if not parts < shares <= MOST:
+        return None
+    value = 100 * parts / shares
     room = 0.0 if value.is_integer() else NEARLY
     found = Quantity(place, last, last + 1, value, value - room, value + room, "share", unit="percent")
     return _bounded(text, tokens, found)
+
+
+def _ends_clause(text: str, tokens: Sequence[Token], place: int) -> bool:
+    """Tell whether a token is the last before a stop or comma, as in "members pay half"."""
+    return place < len(tokens) and re.match(r"\s*(?:[.,;:!?]|$)", text[tokens[place].end :]) is not None
 
 
 def _ordinal(text: str, tokens: Sequence[Token], place: int) -> Quantity | None:
@@ -298,7 +296,7 @@ def _measured(text: str, tokens: Sequence[Token], first: int, stop: int, value: 
     is_in_year = before is not None and before.word in _IN_YEAR
     if is_alone and (not after or not after[0].content or (is_in_year and after[0].word not in UNITS)):
         return replace(plain, kind="year")
-    is_coded = before is not None and before.word in CLASSES["codes"] and before.content
+    is_coded = before is not None and before.word in CLASSES["codes"] and before.word != "no"
     if before is not None and is_coded and (not after or after[0].word not in UNITS):
         return replace(plain, kind="code", unit=before.stem)
     if not after:

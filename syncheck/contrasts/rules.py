@@ -56,7 +56,9 @@ def numbers(claim: ParsedText, chunk: ParsedText, sides: Sequence[ParsedText]) -
         return
     for fact, one, same, rivals in _compared(claim, chunk):
         own = {claim.tokens[place].stem for place in fact.span}
-        near = [rival for rival in rivals if _beside(claim, fact) & _beside(chunk, rival)]
+        near = [
+            rival for rival in rivals if rival.denied == fact.denied and _beside(claim, fact) & _beside(chunk, rival)
+        ]
         if not near or same or _is_elsewhere(claim, one, own, chunk, sides) or _is_computed(claim, one, chunk):
             continue
         yield _differ(claim, fact, chunk, max(near, key=lambda rival: rival.about(fact.stems)))
@@ -114,9 +116,11 @@ def _repeated(claim: ParsedText, chunk: ParsedText) -> float:
 
 
 def _beside(side: ParsedText, fact: Fact) -> frozenset[tuple[int, str]]:
-    """Find the word before a value (-1) and that after it (1), "" at an end."""
+    """Find the word before a value (-1), or before its preposition, and that after it (1), "" at an end."""
     value = fact.span if fact.quantity is None else side.bounded(fact.quantity)
-    around = ((-1, value[0] - 1), (1, value[-1] + 1))
+    before = value[0] - 1
+    before -= before > 0 and side.tokens[before].word in CLASSES["leading"]
+    around = ((-1, before), (1, value[-1] + 1))
     return frozenset((step, side.tokens[n].stem if 0 <= n < len(side.tokens) else "") for step, n in around)
 
 
