@@ -56,9 +56,7 @@ def numbers(claim: ParsedText, chunk: ParsedText, sides: Sequence[ParsedText]) -
         return
     for fact, one, same, rivals in _compared(claim, chunk):
         own = {claim.tokens[place].stem for place in fact.span}
-        near = [
-            rival for rival in rivals if rival.denied == fact.denied and _beside(claim, fact) & _beside(chunk, rival)
-        ]
+        near = [rival for rival in rivals if _are_rivals(claim, fact, chunk, rival)]
         if not near or same or _is_elsewhere(claim, one, own, chunk, sides) or _is_computed(claim, one, chunk):
             continue
         yield _differ(claim, fact, chunk, max(near, key=lambda rival: rival.about(fact.stems)))
@@ -115,12 +113,25 @@ def _repeated(claim: ParsedText, chunk: ParsedText) -> float:
     return sum(block.size for block in blocks) / len(ours) if ours else 0.0
 
 
+def _are_rivals(claim: ParsedText, fact: Fact, chunk: ParsedText, rival: Fact) -> bool:
+    """Tell whether two quantities stand in the same place, so that one excludes the other.
+
+    Where one is at least and the other at most a value, the chunk must say the rest in the same clause: "heavier ones
+    need a licence" may follow "drones under 250 grams may fly freely".
+    """
+    if rival.denied != fact.denied or not _beside(claim, fact) & _beside(chunk, rival):
+        return False
+    bounds = {fact.quantity.bound if fact.quantity else "", rival.quantity.bound if rival.quantity else ""}
+    is_opposite = "lower" in bounds and bool(bounds & {"upper", "up to"})
+    return not is_opposite or len(fact.stems & rival.stems) >= HELD * len(fact.stems)
+
+
 def _beside(side: ParsedText, fact: Fact) -> frozenset[tuple[int, str]]:
-    """Find the word before a value (-1), or before its preposition, and that after it (1), "" at an end."""
+    """Find the words before a value (-1), one or a preposition and one, and that after it (1), "" at an end."""
     value = fact.span if fact.quantity is None else side.bounded(fact.quantity)
     before = value[0] - 1
-    before -= before > 0 and side.tokens[before].word in CLASSES["leading"]
-    around = ((-1, before), (1, value[-1] + 1))
+    has_preposition = before > 0 and side.tokens[before].word in CLASSES["leading"]
+    around = ((-1, before), (-1, before - has_preposition), (1, value[-1] + 1))
     return frozenset((step, side.tokens[n].stem if 0 <= n < len(side.tokens) else "") for step, n in around)
 
 
@@ -279,7 +290,7 @@ def answers(claim: ParsedText, chunk: ParsedText, sides: Sequence[ParsedText]) -
     denied_in_it = any(chunk.tokens[place] in asked for place in chunk.negators)
     is_turned = bool(claim.negators) != denied_in_it
     if is_told and is_turned == (found[1] == "Yes") and not _clouds(claim, chunk):
-        yield Difference("negation", claim.written(*claim.negators * 2) if claim.negators else "", found[1])
+        yield Difference("negation", claim.written(*claim.negators[:1] * 2) if claim.negators else "", found[1])
 
 
 def exchanged(claim: ParsedText, chunk: ParsedText, sides: Sequence[ParsedText]) -> Iterator[Difference]:

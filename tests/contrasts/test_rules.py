@@ -202,6 +202,7 @@ LIBRARY = [
         ),
         ("Parking is free.", "Is parking free? No.", "negation", ("", "No")),
         ("Pets are not allowed.", "Are pets allowed? Yes, always.", "negation", ("not", "Yes")),
+        ("No pets are never allowed.", "Are pets allowed? Yes.", "negation", ("No", "Yes")),
     ],
 )
 def test_the_words_that_differ_stand_side_by_side(sentence, evidence, kind, words):
