@@ -133,12 +133,11 @@ def _spoken(token: str) -> str:
         return token[1:-1]
 
 
-def json_leaves(text: str, start: int) -> tuple[list[Leaf], int] | None:
-    """Read the JSON that begins at a character: its leaves, and where it ends; None if it is none.
+def json_leaves(text: str, start: int) -> tuple[list[Leaf] | None, int]:
+    """Read the JSON that begins at a character: its leaves, and where it ends; or None, and where it breaks off.
 
     A path is the keys joined by spaces. Positions in a list count, from 1, only where the list has several objects or
-    lists; plain values of a list are one leaf, joined by ``; ``. Of several objects in a row, a line each, the first
-    alone is read.
+    lists; plain values of a list are one leaf, joined by ``; ``.
 
     Examples
     --------
@@ -149,9 +148,8 @@ def json_leaves(text: str, start: int) -> tuple[list[Leaf], int] | None:
     try:
         value = parser.value()
     except _NotJsonError:
-        return None
-    leaves = list(_leaves(value, (), value.start))
-    return (leaves, parser.at) if leaves else None
+        return None, parser.at
+    return list(_leaves(value, (), value.start)) or None, parser.at
 
 
 def _leaves(value: _Value, path: tuple[str, ...], start: int) -> Iterator[Leaf]:

@@ -62,15 +62,17 @@ def _units_of(text: str, cut: Cut, offset: int = 0) -> Iterator[Unit]:
     lines, number, after = _lines_of(text), 0, 0
     first = len(text) - len(text.lstrip())
     not_before: dict[_Recogniser, int] = {}
+    no_record_before = 0
     while number < len(lines):
         line = lines[number]
         if line.end <= after:
             number += 1
             continue
         begin = max(line.start, after)
-        record = _records_in(text, begin, line.end, is_whole=begin <= first)
-        if record is not None:
-            leaves, start, stop = record
+        leaves, start, stop = _records_in(text, max(begin, no_record_before), line.end, is_whole=begin <= first)
+        if leaves is None:
+            no_record_before = stop
+        else:
             if text[begin:start].strip():
                 yield Unit(text[begin:start], begin + offset, start + offset, is_prose=True)
             yield from _worded(leaves, cut, offset)
@@ -117,30 +119,34 @@ _BRACKET = re.compile(r"[{\[]")
 _RECORD = re.compile(r"""\{\s*(?:"|'[^'\n]*'\s*:)|\[\s*\{\s*["']|\[\s*\[\s*["'\d]""")
 
 
-def _records_in(text: str, start: int, end: int, *, is_whole: bool) -> tuple[list[Leaf], int, int] | None:
+def _records_in(text: str, start: int, end: int, *, is_whole: bool) -> tuple[list[Leaf] | None, int, int]:
     """Find the JSON that begins on a line: its leaves, where it begins, and where it ends.
 
-    Objects that follow each other are counted like those of a list. A list of plain values is JSON only if it is the
-    whole passage.
+    Without any, the leaves are None, and there is none before the end. Objects that follow each other are counted like
+    those of a list. A list of plain values is JSON only if it is the whole passage.
     """
     begun = next((m.start() for m in _BRACKET.finditer(text, start, end) if _RECORD.match(text, m.start())), None)
     if begun is None:
         begun = start + len(text[start:end]) - len(text[start:end].lstrip())
-        read = json_leaves(text, begun) if is_whole and text[begun : begun + 1] == "[" else None
-        return None if read is None or text[read[1] :].strip() else (read[0], begun, read[1])
-    found, stop = [], begun
-    while (read := json_leaves(text, stop)) is not None:
-        found.append(read[0])
-        stop = read[1]
+        leaves, stop = json_leaves(text, begun) if is_whole and text[begun : begun + 1] == "[" else (None, start)
+        return (None, start, start) if leaves is None or text[stop:].strip() else (leaves, begun, stop)
+    found: list[list[Leaf]] = []
+    stop = begun
+    while True:
+        leaves, after = json_leaves(text, stop)
+        if leaves is None:
+            break
+        found.append(leaves)
+        stop = after
         following = re.compile(r"\s*,?\s*(?=\{)").match(text, stop)
         if following is None or _RECORD.match(text, following.end()) is None:
             break
         stop = following.end()
     if not found:
-        return None
+        return None, begun, after
     if len(found) > 1:
-        found = [[leaf.within(str(place)) for leaf in leaves] for place, leaves in enumerate(found, 1)]
-    return [leaf for leaves in found for leaf in leaves], begun, stop
+        found = [[leaf.within(str(place)) for leaf in of] for place, of in enumerate(found, 1)]
+    return [leaf for of in found for leaf in of], begun, stop
 
 
 def _worded(leaves: Iterable[Leaf], cut: Cut, offset: int = 0) -> Iterator[Unit]:
@@ -234,10 +240,16 @@ def _inner_list(lines: Sequence[Line], number: int, cut: Cut) -> Part:
 
 
 _MARKED = r"\s*(?:(?:Q|Question|FAQ)\s*\d*\s*[:.)]\s*|(?:[-*\u2022#>]+|\d+[.)])\s+|\*\*)"
-_QUESTION = re.compile(rf"(?:{_MARKED})?\*{{0,2}}[^\W_][^?]*\?\*{{0,2}}")
+_QUESTION = re.compile(
+    rf"(?:{_MARKED})?\*{{0,2}}(?:am|are|can|could|did|do|does|has|have|how|is|may|must|shall|should|was|were|what|when|where|"
+    r"which|who|whom|whose|why|will|would)\b[^?]{1,160}\?\*{0,2}",
+    re.IGNORECASE,
+)
 _BY_MARK = re.compile(_MARKED)
 _ANSWER = re.compile(r"\s*(?:A|Answer)\s*\d*\s*[:.)]\s")
-_YES_NO = re.compile(r"(?:yes|no|not|never|only|sure|sorry)\b", re.IGNORECASE)
+_YES_NO = re.compile(r"(?:yes|no)(?!\s\w)\b", re.IGNORECASE)
+SHORT_ANSWER_WORDS = 25
+"""Largest number of words of an answer that nothing but its place marks as one; half as many on a line of its own."""
 
 
 def _asked(lines: Sequence[Line], number: int, cut: Cut) -> Part:
@@ -248,8 +260,8 @@ def _asked(lines: Sequence[Line], number: int, cut: Cut) -> Part:
     sentences = [sentence.strip() for sentence in cut(line.text)]
     asks = [_QUESTION.fullmatch(sentence) is not None for sentence in sentences]
     if len(sentences) > 1 or not any(asks):
-        found = _with_answers(line, sentences, asks)
-        return (None, number + 1) if len(found) == len(sentences) else (found, number + 1)
+        found = _with_answers(line, sentences, asks) if any(asks) else []
+        return found if 0 < len(found) < len(sentences) else None, number + 1
     after = number + 1
     while after < min(len(lines), number + 3) and not lines[after].text.strip():
         after += 1
@@ -259,7 +271,9 @@ def _asked(lines: Sequence[Line], number: int, cut: Cut) -> Part:
     is_marked = bool(_BY_MARK.match(line.text) or _ANSWER.match(answer))
     if "?" in answer or answer[0] in "#|<{[`" or (_BY_MARK.match(answer) and not _ANSWER.match(answer)):
         return none
-    if not is_marked and (after > number + 1 or number_of_words(answer) > LONG_WORDS):
+    is_short = number_of_words(answer) * 2 <= SHORT_ANSWER_WORDS and answer[-1] in ".!"
+    is_short = is_short or _YES_NO.match(answer) is not None
+    if not is_marked and (after > number + 1 or not is_short):
         return none
     parts = [answer] if number_of_words(answer) <= LONG_WORDS else [piece.strip() for piece in cut(answer)]
     joined = Unit(f"{sentences[0]} {parts[0]}", line.start, lines[after].end)
@@ -277,7 +291,8 @@ def _with_answers(line: Line, sentences: Sequence[str], asks: Sequence[bool]) ->
         stop = number + 1
         if asks[number] and stop < len(sentences):
             last = next((n for n in range(stop, len(sentences)) if asks[n]), len(sentences))
-            if asks[0] and number_of_words(" ".join(sentences[number:last])) <= LONG_WORDS:
+            answer = " ".join(sentences[stop:last])
+            if asks[0] and number_of_words(answer) <= SHORT_ANSWER_WORDS and answer[:1] not in ("[", "-", "|"):
                 stop = last
             elif _YES_NO.match(sentences[stop]):
                 stop += 1
