@@ -59,6 +59,13 @@ class Chunk:
     place: tuple[int, int] | None = None
     """The characters of the passage, half-open, that it was read from; None for prose, which is read as it stands."""
 
+    def quoted_from(self, passages: Sequence[str]) -> str:
+        """Quote it as its passage has it; a piece that stands in the passage is quoted alone."""
+        if self.place is None:
+            return self.text
+        quote = passages[self.passage][slice(*self.place)].strip()
+        return self.text if self.text in quote else quote
+
 
 def split_passages(passages: Sequence[str], *, cut: Cut | None = None) -> list[Chunk]:
     """Cut passages into sentences and units of structure, in order; those too long into overlapping pieces."""
@@ -138,9 +145,8 @@ class EvidenceIndex:
         Punkt cuts "from 4 p.m. to 10 p.m." after each "p.m.". A chunk that begins with a small letter, on the line of
         the one before it, continues its sentence.
         """
-        place = self.chunks[chunk].place
-        if place is not None and self.passages:
-            return self.passages[self.chunks[chunk].passage][slice(*place)].strip()
+        if self.chunks[chunk].place is not None:
+            return self.chunks[chunk].quoted_from(self.passages)
         first = last = chunk
         while self._continues(first):
             first -= 1
