@@ -169,7 +169,10 @@ class SentenceScorer:
         since
             Value of ``time.perf_counter()`` when the claims were known to be complete; None for given responses.
         """
-        judged = [[_Judgement(claim, self._foreign(claim)) for claim in answer] for answer in answers]
+        judged = [
+            [_Judgement(claim, self._foreign(claim)) for claim in _in_order(answer, scored)]
+            for answer, scored in zip(answers, earlier, strict=True)
+        ]
         every = [one for answer in judged for one in answer]
         if not every:
             return [[] for _ in answers]
@@ -187,7 +190,7 @@ class SentenceScorer:
     def features(self, claim: Claim, support: Support | None, earlier: EarlierSentences) -> SentenceFeatures:
         """Compute the features of one claim."""
         text = SentenceText(
-            claim.text,
+            claim.read,
             None if claim.signals is None else len(claim.signals.token_ids),
             self._context.question_words,
             self._context.lexicon,
@@ -201,7 +204,7 @@ class SentenceScorer:
         if not self._reads_text or context.wordings is None or context.lexicon is None:
             return None
         return text_features(
-            claim.text,
+            claim.read,
             logit=None if support is None else _log_odds(support),
             read=read_log_odds(support),
             chunks=context.wordings,
@@ -226,7 +229,7 @@ class SentenceScorer:
         wanted = [one for one in judged if one.claim.is_checkable and one.foreign is None]
         if self._aligner is None or not self.query.has_context or not wanted:
             return
-        found = self._aligner(self._context.passages, [one.claim.text for one in wanted])
+        found = self._aligner(self._context.passages, [one.claim.read for one in wanted])
         for one, support in zip(wanted, found, strict=True):
             if isinstance(support, Unaligned):
                 one.unaligned = support.reason
@@ -285,7 +288,7 @@ class SentenceScorer:
 
     def _contrasts_with(self, one: _Judgement) -> tuple[Contrast, ...]:
         """Find the contrasts with the context, if the score depends on them or is below ``supported``."""
-        sentence, score = one.claim.text, one.score
+        sentence, score = one.claim.read, one.score
         if score is None or says_not_stated(sentence):
             return ()
         if score >= max(self._thresholds) and "contrasts" not in self._schema.names:
@@ -302,6 +305,12 @@ class SentenceScorer:
             for words in spoken
             if not any(_is_within(words, other) for other in spoken)
         )
+
+
+def _in_order(claims: Sequence[Claim], scored: Sequence[SentenceScore]) -> list[Claim]:
+    """Read each claim after the sentences of its answer that come before it."""
+    texts = [*(sentence.text for sentence in scored), *(claim.text for claim in claims)]
+    return [claim.after(texts[: len(scored) + number]) for number, claim in enumerate(claims)]
 
 
 def report_of(

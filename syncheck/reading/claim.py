@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from math import nan
 
 from syncheck.reading.context import Context
+from syncheck.reading.structure import in_structure
 from syncheck.results.types import Remark, SentenceSignals, SentenceSpan, Status
 from syncheck.text.sentences import is_checkable
 from syncheck.text.statements import (
@@ -30,16 +31,28 @@ class Claim:
     """Its characters in the answer, and its tokens if a language model's tokenizer has read it."""
     signals: SentenceSignals | None = None
     """What was measured of its tokens; None for text alone."""
+    reading: str | None = None
+    """What is read in place of the text of a row or a value, with its column or path; "" if it has nothing to read, as
+    a header. None for prose, which is read as it is."""
 
     @classmethod
     def measured(cls, signals: SentenceSignals) -> Claim:
         """Take a sentence with the signals of its tokens."""
         return cls(signals.text, signals.span, signals)
 
+    def after(self, earlier: Sequence[str]) -> Claim:
+        """Take it as the part of a table or of JSON that it is after the sentences before it."""
+        return replace(self, reading=in_structure(self.text, earlier))
+
+    @property
+    def read(self) -> str:
+        """What is read of it; see :attr:`reading`."""
+        return self.reading or self.text
+
     @property
     def statement(self) -> str:
         """The sentence without list numbers, citation marks and phrases such as "According to passage 2,"."""
-        return statement(self.text)
+        return statement(self.read)
 
     @property
     def is_checkable(self) -> bool:
@@ -63,6 +76,8 @@ class Claim:
     @property
     def without_claim(self) -> tuple[Status, str] | None:
         """Status and reason if it claims nothing, as far as its text alone tells; else None."""
+        if self.reading == "":
+            return "not_a_claim", "a header, a key or a mark of code, which claims nothing"
         if is_bare_answer(self.text):
             return "not_checkable", "a bare yes or no, which says nothing without its question"
         if is_reference(self.text):

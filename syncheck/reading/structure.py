@@ -24,8 +24,11 @@ from syncheck.reading.tables import (
     Unit,
     aligned_table,
     bar_table,
+    cells_of,
     comma_separated,
+    is_rule,
     number_of_words,
+    row_as_text,
 )
 
 LONG_WORDS = 40
@@ -83,17 +86,7 @@ def _units_of(text: str, cut: Cut, offset: int = 0) -> Iterator[Unit]:
                 yield Unit(text[after : line.end], after + offset, line.end + offset, is_prose=True)
             number += 1
             continue
-        for recognise in (
-            _code,
-            bar_table,
-            aligned_table,
-            comma_separated,
-            _yaml,
-            _asked,
-            _key_values,
-            _inner_list,
-            _heading,
-        ):
+        for recognise in _RECOGNISERS:
             if number < not_before.get(recognise, 0):
                 continue
             part, stop = recognise(lines, number, cut)
@@ -309,5 +302,55 @@ def _heading(lines: Sequence[Line], number: int, cut: Cut) -> Part:
     return [line.as_unit(line.text.strip())] if _HEADING.match(line.text) else None, number + 1
 
 
+_KEY = re.compile(r'[\s\[\]{},]*"(?:[^"\\\n]|\\.)*"\s*:')
+
+
+def in_structure(sentence: str, earlier: Sequence[str]) -> str | None:
+    """Word a sentence of an answer that is a row of a table, or a value of JSON with its key, after those before it.
+
+    None stands for prose, and "" for a header, a key without a value, or a mark of code. The first row of a table with
+    bars on the left is its header.
+
+    Examples
+    --------
+    >>> in_structure("| Basic | 10 GB |", ["| Plan | Storage |", "|---|---|"])
+    'Plan: Basic; Storage: 10 GB'
+    >>> in_structure('"first": "Ann",', ['{"name": "Mill",', '"owner": {'])
+    'owner first: Ann'
+    """
+    sentence = sentence.strip()
+    if sentence.startswith("|"):
+        if is_rule(sentence):
+            return None
+        first = len(earlier)
+        while first and earlier[first - 1].lstrip().startswith("|"):
+            first -= 1
+        return row_as_text(cells_of(earlier[first]), cells_of(sentence)) if first < len(earlier) else ""
+    if _FENCE.fullmatch(sentence):
+        return "" if any(char.isalnum() for char in sentence) else None
+    return _value_in(sentence, earlier) if _KEY.match(sentence) else None
+
+
+def _value_in(sentence: str, earlier: Sequence[str]) -> str | None:
+    first = len(earlier)
+    while first and _KEY.match(earlier[first - 1]):
+        first -= 1
+    before = "\n".join(earlier[first:])
+    text = f"{before}\n{sentence}".strip().rstrip("`")
+    added = "" if text.startswith(("{", "[")) else "{"
+    leaves, stop = json_leaves(added + text, 0)
+    if leaves is None or (added + text)[stop:].strip():
+        return None
+    if sentence.endswith(("{", "[")):
+        return ""
+    own = [leaf for leaf in leaves if leaf.end > len(added + before)]
+    return "; ".join(unit.text for unit in _worded(own, lambda value: [value]))
+
+
 _HEADING = re.compile(r"\s*#{1,6}\s")
 _Recogniser = Callable[[Sequence[Line], int, Cut], Part]
+_RECOGNISERS: tuple[_Recogniser, ...] = (
+    *(_code, bar_table, aligned_table, comma_separated, _yaml),
+    *(_asked, _key_values, _inner_list, _heading),
+)
+"""In the order in which they are asked."""

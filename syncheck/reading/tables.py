@@ -54,7 +54,7 @@ def number_of_words(text: str) -> int:
 _RULES = frozenset("|+:-= \t") | {chr(code) for code in range(0x2500, 0x2580)}
 
 
-def _is_rule(line: str) -> bool:
+def is_rule(line: str) -> bool:
     """Tell whether a line only rules off: ``|---|:-:|``, ``+----+``, ``=====  ====``."""
     marks = set(line)
     return marks <= _RULES and any(pair in line for pair in ("--", "==", "\u2500\u2500", "\u2550\u2550"))
@@ -121,11 +121,11 @@ def bar_table(lines: Sequence[Line], number: int, cut: Cut) -> Part:
     stop, is_ruled = number, False
     while stop < len(lines) and _is_row(lines[stop].text):
         line = lines[stop]
-        if _is_rule(line.text):
+        if is_rule(line.text):
             is_ruled = is_ruled or len(read) == 1
         else:
             cells = cells_of(line.text)
-            begins_other = not is_ruled and read and stop + 1 < len(lines) and _is_rule(lines[stop + 1].text)
+            begins_other = not is_ruled and read and stop + 1 < len(lines) and is_rule(lines[stop + 1].text)
             if read and not is_ruled and (len(cells) != len(read[0][1]) or begins_other):
                 break
             read.append((line, cells))
@@ -136,7 +136,7 @@ def bar_table(lines: Sequence[Line], number: int, cut: Cut) -> Part:
 
 
 def _is_row(line: str) -> bool:
-    return "|" in line or (line.startswith("+") and _is_rule(line)) or ("-+-" in line and _is_rule(line))
+    return "|" in line or (line.startswith("+") and is_rule(line)) or ("-+-" in line and is_rule(line))
 
 
 _LONGEST_LINE = 20_000
@@ -154,7 +154,7 @@ def aligned_table(lines: Sequence[Line], number: int, cut: Cut) -> Part:
     stop, is_ruled = number, False
     while stop < len(lines) and lines[stop].text.strip():
         line = lines[stop]
-        if _is_rule(line.text):
+        if is_rule(line.text):
             is_ruled = is_ruled or stop == number + 1
         elif tabs:
             if line.text.count("\t") != tabs:
