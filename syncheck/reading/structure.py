@@ -341,9 +341,8 @@ def _value_in(sentence: str, earlier: Sequence[str]) -> str | None:
     leaves, stop = json_leaves(added + text, 0)
     if leaves is None or (added + text)[stop:].strip():
         return None
-    if sentence.endswith(("{", "[")):
-        return ""
     own = [leaf for leaf in leaves if leaf.end > len(added + before)]
+    own = own[:-1] if sentence.endswith(("{", "[")) else own  # what it opens is still empty
     return "; ".join(unit.text for unit in _worded(own, lambda value: [value]))
 
 
