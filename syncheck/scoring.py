@@ -15,6 +15,7 @@ from syncheck.aligners import Aligner, AskedAligner, Unaligned, languages_of
 from syncheck.base.checks import check_share
 from syncheck.base.errors import NotReadyError
 from syncheck.config import MonitorConfig
+from syncheck.contrasts.agreement import in_notation_of
 from syncheck.contrasts.contrast import contrast_with, with_answers
 from syncheck.contrasts.parsing import parse
 from syncheck.contrasts.rules import Difference
@@ -58,6 +59,8 @@ class _Judgement:
     """What becomes known of a claim, step by step."""
 
     claim: Claim
+    read: str
+    """The claim with its quantities written as in the passages that have the same ones."""
     foreign: str | None = None
     """Why the aligner does not read it: its language, or that of the passages."""
     support: Support | None = None
@@ -124,7 +127,8 @@ class SentenceScorer:
         self._context = Context(query, languages=self._languages, abbreviations=config.segmenter.abbreviations)
         self._aligner = None if aligner is None else AskedAligner(aligner, query.question, self._context.index)
         self._reads_text = query.has_context and not _TEXT_ONLY.isdisjoint(self._schema.names)
-        self._compare = lru_cache(TEXTS_KEPT)(partial(contrast_with, read=lru_cache(TEXTS_KEPT)(parse)))
+        self._parse = lru_cache(TEXTS_KEPT)(parse)
+        self._compare = lru_cache(TEXTS_KEPT)(partial(contrast_with, read=self._parse))
 
     @property
     def prompt(self) -> RagPrompt:
@@ -172,7 +176,10 @@ class SentenceScorer:
         since
             Value of ``time.perf_counter()`` when the claims were known to be complete; None for given responses.
         """
-        judged = [[_Judgement(claim, self._foreign(claim)) for claim in answer] for answer in answers]
+        judged = [
+            [_Judgement(claim, self._read(claim), self._foreign(claim)) for claim in _in_order(answer, scored)]
+            for answer, scored in zip(answers, earlier, strict=True)
+        ]
         every = [one for answer in judged for one in answer]
         if not every:
             return [[] for _ in answers]
@@ -187,10 +194,17 @@ class SentenceScorer:
         latency_ms = None if since is None else (time.perf_counter() - since) * 1e3
         return [[one.result(latency_ms) for one in answer] for answer in judged]
 
+    def _read(self, claim: Claim) -> str:
+        """Write a claim's quantities as the closest passages do, in English."""
+        if not claim.is_checkable or not self.query.has_context or foreign_language(claim.text, {"en"}):
+            return claim.read
+        chunks = [self._context.chunks[n].text for n in self._context.index.best(claim.statement, BEST_CHUNKS)]
+        return in_notation_of(self._parse(claim.read), [self._parse(chunk) for chunk in chunks])
+
     def features(self, claim: Claim, support: Support | None, earlier: EarlierSentences) -> SentenceFeatures:
         """Compute the features of one claim."""
         text = SentenceText(
-            claim.text,
+            claim.read,
             None if claim.signals is None else len(claim.signals.token_ids),
             self._context.question_words,
             self._context.lexicon,
@@ -204,7 +218,7 @@ class SentenceScorer:
         if not self._reads_text or context.wordings is None or context.lexicon is None:
             return None
         return text_features(
-            claim.text,
+            claim.read,
             logit=None if support is None else _log_odds(support),
             read=read_log_odds(support),
             chunks=context.wordings,
@@ -229,7 +243,7 @@ class SentenceScorer:
         wanted = [one for one in judged if one.claim.is_checkable and one.foreign is None]
         if self._aligner is None or not self.query.has_context or not wanted:
             return
-        found = self._aligner(self._context.passages, [one.claim.text for one in wanted])
+        found = self._aligner(self._context.passages, [one.read for one in wanted])
         for one, support in zip(wanted, found, strict=True):
             if isinstance(support, Unaligned):
                 one.unaligned = support.reason
@@ -288,7 +302,7 @@ class SentenceScorer:
 
     def _contrasts_with(self, one: _Judgement) -> tuple[Contrast, ...]:
         """Find the contrasts with the context, if the score depends on them or is below ``supported``."""
-        sentence, score = one.claim.text, one.score
+        sentence, score = one.claim.read, one.score
         if score is None or says_not_stated(sentence):
             return ()
         if score >= max(self._thresholds) and "contrasts" not in self._schema.names:
@@ -305,6 +319,12 @@ class SentenceScorer:
             for words in spoken
             if not any(_is_within(words, other) for other in spoken)
         )
+
+
+def _in_order(claims: Sequence[Claim], scored: Sequence[SentenceScore]) -> list[Claim]:
+    """Read each claim after the sentences of its answer that come before it."""
+    texts = [*(sentence.text for sentence in scored), *(claim.text for claim in claims)]
+    return [claim.after(texts[: len(scored) + number]) for number, claim in enumerate(claims)]
 
 
 def report_of(
