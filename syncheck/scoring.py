@@ -243,9 +243,7 @@ class SentenceScorer:
         wanted = [one for one in judged if one.claim.is_checkable and one.foreign is None]
         if self._aligner is None or not self.query.has_context or not wanted:
             return
-        found = self._aligner(
-            self._context.passages, [one.read for one in wanted], [one.claim.before for one in wanted]
-        )
+        found = self._aligner(self._context.passages, [one.read for one in wanted])
         for one, support in zip(wanted, found, strict=True):
             if isinstance(support, Unaligned):
                 one.unaligned = support.reason

@@ -41,9 +41,6 @@ length into batches together."""
 SEEN, JOINT, WIDE = (112, 128, 144), (48, 64, 80), (250,)
 """Tokens of passages that a claim sees and that are read with it, and that a reader of one text reads; drawn for each
 group."""
-BEFORE_SHARE, BEFORE_TOKENS, LEANING_SHARE = 0.35, 64, 0.5
-"""How often a claim of a run on long contexts has sentences before it, their largest number of tokens, and how often
-its subject is then a pronoun, if one of them names it."""
 UNLABELLED = -1
 """Label of a claim that was changed, or whose passages were, so that only another reader's verdict is known."""
 CHANGED_PASSAGES_SHARE, CHANGED_CLAIM_SHARE = 0.35, 0.25
@@ -90,8 +87,6 @@ class Row:
     ----------
     seen, joint, wide : sequence of Part
         What it sees, what is read with it, and what a reader of one text reads.
-    before : sequence of int
-        The sentences before the claim, as token ids; mostly none.
     context : int
         Number of the context.
     """
@@ -104,20 +99,9 @@ class Row:
     label: int
     kind: str
     context: int
-    before: Sequence[int] = ()
-
-    @property
-    def own(self) -> list[int]:
-        """The claim and what is before it, each between two END."""
-        return [*([END, *self.before] if self.before else []), END, *self.claim, END]
-
-    @property
-    def lead(self) -> int:
-        """Where in :attr:`own` the END before the claim is."""
-        return len(self.before) + 1 if self.before else 0
 
     def __len__(self) -> int:
-        return max(tokens_of(self.seen), tokens_of(self.wide)) + len(self.own)
+        return max(tokens_of(self.seen), tokens_of(self.wide)) + len(self.claim) + 2
 
 
 def tokens_of(parts: Sequence[Part]) -> int:
@@ -133,7 +117,7 @@ class Places(NamedTuple):
     tokens : ndarray of shape (C, L), int64
         The places of its tokens among those of all windows and then all claims of the batch.
     first, ends : ndarray of shape (C,), int64
-        Where in the text the claim and what is before it are, from the first END up to but without ``ends``.
+        Where in the text its claim is, from the END before it up to but without ``ends``.
     """
 
     tokens: NDArray[np.int64]
@@ -147,9 +131,8 @@ class Batch(NamedTuple):
     Attributes
     ----------
     windows, claims : ndarray of shape (W, V) and (C, T), int64
-        Token ids: BEGIN and a window, and :attr:`Row.own`, padded to multiples of eight, which suits GPUs.
-    window_lengths, claim_lengths, leads, labels, contexts : ndarray of shape (W,), or (C,), int64
-        ``claim_lengths`` count the claim and the END before and after it.
+        Token ids: BEGIN and a window, and a claim between two END, padded to multiples of eight, which suits GPUs.
+    window_lengths, claim_lengths, labels, contexts : ndarray of shape (W,), or (C,), int64
     seen, joint, wide : Places
         See :class:`Row`.
     """
@@ -158,7 +141,6 @@ class Batch(NamedTuple):
     window_lengths: NDArray[np.int64]
     claims: NDArray[np.int64]
     claim_lengths: NDArray[np.int64]
-    leads: NDArray[np.int64]
     labels: NDArray[np.int64]
     contexts: NDArray[np.int64]
     seen: Places
@@ -170,9 +152,7 @@ def collated(rows: Sequence[Row]) -> Batch:
     """Bring the rows of a batch together, each window once."""
     used = {(id(row.windows), part.window): row.windows for row in rows for part in (*row.seen, *row.wide)}
     windows, window_lengths = _padded([[BEGIN, *of.ids[number]] for (_, number), of in used.items()])
-    claims, _ = _padded([row.own for row in rows])
-    leads = np.array([row.lead for row in rows])
-    claim_lengths = np.array([len(row.claim) + 2 for row in rows])
+    claims, claim_lengths = _padded([[END, *row.claim, END] for row in rows])
     begins = {window: place * windows.shape[1] for place, window in enumerate(used)}
 
     def places(of: Callable[[Row], Sequence[Part]]) -> Places:
@@ -184,12 +164,12 @@ def collated(rows: Sequence[Row]) -> Batch:
                 text += range(begin + part.begin, begin + part.end)
             first.append(len(text))
             own = windows.size + number * claims.shape[1]
-            texts.append([*text, *range(own, own + len(row.own))])
+            texts.append([*text, *range(own, own + len(row.claim) + 2)])
         return Places(_padded(texts)[0], np.array(first), np.array([len(text) for text in texts]))
 
     labels, contexts = np.array([row.label for row in rows]), np.array([row.context for row in rows])
     seen, joint, wide = (places(of) for of in (lambda row: row.seen, lambda row: row.joint, lambda row: row.wide))
-    return Batch(windows, window_lengths, claims, claim_lengths, leads, labels, contexts, seen, joint, wide)
+    return Batch(windows, window_lengths, claims, claim_lengths, labels, contexts, seen, joint, wide)
 
 
 def _padded(texts: Sequence[Sequence[int]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -269,13 +249,10 @@ class Encoder:
         seen: int = SEEN_TOKENS,
         joint: int = JOINT_TOKENS,
         wide: int = WIDE[0],
-        before: str = "",
     ) -> Row:
         """Encode a claim about a context, of which it sees so many tokens, and is read with so many."""
-        parts = context.parts(f"{before} {claim.text}", seen, joint, wide)
-        own = self.ids(claim.text)[:CLAIM_TOKENS]
-        lead = self.ids(before)[-BEFORE_TOKENS:]
-        return Row(context.windows, *parts, own, claim.label, claim.kind, number, lead)
+        parts = context.parts(claim.text, seen, joint, wide)
+        return Row(context.windows, *parts, self.ids(claim.text)[:CLAIM_TOKENS], claim.label, claim.kind, number)
 
     def rows(self, group: ContrastGroup, number: int) -> list[Row]:
         """Encode all claims of a group."""
@@ -302,7 +279,7 @@ class Pools(Dataset[list[Batch]]):
     unlabelled
         Draw changed passages and claims, which are :data:`UNLABELLED`, too.
     long
-        What is drawn in a run on long contexts, in which claims have sentences before them.
+        What is drawn in a run on long contexts.
     """
 
     def __init__(
@@ -355,11 +332,7 @@ class Pools(Dataset[list[Batch]]):
             texts = [chunk.text for chunk in chunks]
             swapped = [swapped_word(rng, c.text, texts) for c in claims if rng.random() < CHANGED_CLAIM_SHARE]
             claims += [Claim(text, UNLABELLED, "swapped") for text in swapped if text is not None]
-        told = [led(rng, claim, group.claims) if self.long else (claim, "") for claim in claims]
-        return [
-            self.encoder.row(context, claim, number, seen=seen, joint=joint, wide=wide, before=before)
-            for claim, before in told
-        ]
+        return [self.encoder.row(context, claim, number, seen=seen, joint=joint, wide=wide) for claim in claims]
 
     def _other(self, rng: random.Random) -> ContrastGroup:
         return rng.choice(rng.choice(self._others))
@@ -377,7 +350,9 @@ class Pools(Dataset[list[Batch]]):
 
     def _beside(self, rng: random.Random, chunks: Sequence[Chunk], group: ContrastGroup) -> list[Chunk]:
         """Put chunks of other passages around those of a group, as far as there is room."""
-        room = rng.choice((self.long or SHORT).beside_totals) - sum(len(self.encoder.ids(chunk.text)) for chunk in chunks)
+        room = rng.choice((self.long or SHORT).beside_totals) - sum(
+            len(self.encoder.ids(chunk.text)) for chunk in chunks
+        )
         beside = []
         for _ in range(1 if room < WIDE[0] else 6 if self.long else 3):
             other = self._other(rng)
@@ -414,56 +389,6 @@ def swapped_word(rng: random.Random, claim: str, sentences: Sequence[str]) -> st
 def _sort(word: str) -> str:
     """Tell numbers, capitalised and other words apart; short ones are of no sort."""
     return "number" if word[:1].isdigit() else "name" if word[:1].isupper() else "word" if len(word) > 3 else ""
-
-
-def led(rng: random.Random, claim: Claim, others: Sequence[Claim]) -> tuple[Claim, str]:
-    """Draw sentences before a claim from the others of its group, which may be false; mostly none.
-
-    If one names the claim's subject, the claim's own may become a pronoun.
-    """
-    own = subject_of(claim.text)
-    spoken = [other.text for other in others if not _is_twin(other.text, claim.text)]
-    if len(spoken) < 2 or rng.random() >= BEFORE_SHARE:
-        return claim, ""
-    before = rng.sample(spoken, rng.randint(1, 2))
-    pronoun = own and pronoun_of(own, claim.text)
-    if pronoun and rng.random() < LEANING_SHARE:
-        named = [text for text in spoken if subject_of(text) == own]
-        if named:
-            before[-1] = rng.choice(named)
-            claim = replace(claim, text=pronoun + claim.text[len(own) :])
-    return claim, " ".join(before)
-
-
-def _is_twin(one: str, other: str) -> bool:
-    """Whether two claims differ in one or two words."""
-    a, b = one.lower().split(), other.lower().split()
-    return len(set(a) ^ set(b)) <= max(3, len(a) // 3)
-
-
-_VERBS = frozenset(
-    "is was has had does did can cannot could may must will would should are were have do needs takes costs gets lets"
-    " goes runs opens closes makes gives works lives leaves lasts holds uses offers pays".split()
-)
-
-
-def subject_of(text: str) -> str:
-    """The words before the first common verb, if they are at most five."""
-    words = text.split()
-    for place, word in enumerate(words[1:6], 1):
-        if word in _VERBS:
-            return " ".join(words[:place])
-    return ""
-
-
-def pronoun_of(subject: str, text: str) -> str:
-    """The pronoun for a subject of things, by the number of its verb; persons and what begins otherwise have none."""
-    verb = text[len(subject) :].split()[0]
-    if not subject.startswith(("The ", "This ", "That ", "A ", "An ", "These ")):
-        return ""
-    if verb in ("are", "were", "have", "do"):
-        return "They"
-    return "It" if verb.endswith("s") or verb in ("can", "cannot", "may", "must", "will") else ""
 
 
 def some_claims(
@@ -516,7 +441,7 @@ def load_tables(folder: Path) -> dict[str, list[ContrastGroup]]:
 
 
 def with_header(table: str) -> str:
-    """A table of rows whose cells are between bars, with its title, as a title and rows that name each cell's column."""
+    """Write a table, whose cells are between bars, as its title and rows that name each cell's column."""
     title, header, *rows = table.split("\n")
     names = [name.strip() for name in header.split("|")]
     lines = ["; ".join(f"{n}: {c.strip()}" for n, c in zip(names, row.split("|"), strict=False)) for row in rows]

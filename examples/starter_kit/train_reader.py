@@ -154,8 +154,8 @@ class TrainedReader(nn.Module):
     def forward(self, batch: Batch) -> Tensor:
         """Return the logits (C, 3): the head sees the END before a claim, and the mean over it and the END after it."""
         seen, joint = (batch.seen, batch.joint) if self.read_once else (batch.wide, batch.wide)
-        windows, sizes, claims, claim_sizes, leads = self._on_device(
-            batch.windows, batch.window_lengths, batch.claims, batch.claim_lengths, batch.leads
+        windows, sizes, claims, claim_sizes = self._on_device(
+            batch.windows, batch.window_lengths, batch.claims, batch.claim_lengths
         )
         tokens, first, ends = self._on_device(*seen)
         within = torch.arange(claims.shape[1], device=claims.device)
@@ -176,7 +176,7 @@ class TrainedReader(nn.Module):
             text = after_attention(layer, text, *mapped(layer, text), everywhere[:, heads])
         last, heads = layers[-1]
         _, keys, values = mapped(last, text)
-        rows = (first + leads)[:, None] + within
+        rows = first[:, None] + within
         places = rows.clamp_max(tokens.shape[1] - 1)[..., None].expand(-1, -1, text.shape[2])
         own = text.gather(1, places)
         towards = self._towards(rows, ends, tokens.shape[1])[:, heads]
@@ -611,9 +611,7 @@ def further(args: argparse.Namespace) -> TrainedReader:
         matrix = place.removesuffix(DOWN).removesuffix(UP)
         value = arrays[place].float() * arrays[place.replace(".int8", ".step")]
         learnt[f"encoder.encoder.{matrix}.{factor}"] = value
-    model = trainable(
-        encoder_on(args.device), args.seed, layers=spec["layers"], read_once=spec["read_once"], kept=kept
-    )
+    model = trainable(encoder_on(args.device), args.seed, layers=spec["layers"], read_once=spec["read_once"], kept=kept)
     missing = set(model.trained) - set(learnt)
     if missing:
         raise ValueError(f"{args.further}: expected updates of every matrix; {sorted(missing)[:3]} are missing")

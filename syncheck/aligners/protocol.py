@@ -62,20 +62,6 @@ class IndexedAligner(Aligner, Protocol):
 
 
 @runtime_checkable
-class AnswerAligner(IndexedAligner, Protocol):
-    """Protocol of an aligner that reads a claim with the sentences of its answer before it.
-
-    A monitor then calls :meth:`align_in_answers` instead of :meth:`IndexedAligner.align_indexed`.
-    """
-
-    def align_in_answers(self, index: EvidenceIndex, claims: Sequence[str], before: Sequence[str]) -> list[Support]:
-        """Score each claim against indexed passages; ``before`` has the text before each, "" for none.
-
-        What is before a claim tells what its words refer to; it is not judged with it.
-        """
-
-
-@runtime_checkable
 class ConfiguredAligner(Aligner, Protocol):
     """Protocol of an aligner whose scores depend on options besides the checkpoint that it is named after."""
 
@@ -167,8 +153,8 @@ class AskedAligner:
     breaks the protocol becomes the reason why claims have no support. Only ``KeyboardInterrupt`` and ``SystemExit``
     propagate.
 
-    The aligner gets the question, the indexed passages and what is before each claim if it takes them: see
-    :class:`QuestionAligner`, :class:`IndexedAligner` and :class:`AnswerAligner`.
+    The aligner gets the question and the indexed passages if it takes them: see :class:`QuestionAligner` and
+    :class:`IndexedAligner`.
     """
 
     def __init__(self, aligner: Aligner, question: str, index: EvidenceIndex) -> None:
@@ -177,17 +163,15 @@ class AskedAligner:
         self._index = index
         self._told: Aligner | None = None
 
-    def __call__(
-        self, passages: Sequence[str], claims: Sequence[str], before: Sequence[str] | None = None
-    ) -> list[Support | Unaligned]:
-        """Score each claim, or say why there is no score; ``before`` has the text of its answer before each, if any.
+    def __call__(self, passages: Sequence[str], claims: Sequence[str]) -> list[Support | Unaligned]:
+        """Score each claim, or say why there is no score.
 
         If there is no result, or not one for each claim, all claims get this reason; an invalid result is the reason
         only for its own claim.
         """
         name = getattr(self._aligner, "name", type(self._aligner).__name__)
         try:
-            found = list(islice(self._supports(passages, list(claims), before or [""] * len(claims)), len(claims) + 1))
+            found = list(islice(self._supports(passages, list(claims)), len(claims) + 1))
         except (KeyboardInterrupt, SystemExit):
             raise
         except BaseException as error:  # a panic of compiled code, for example, is not an Exception
@@ -200,12 +184,10 @@ class AskedAligner:
             return [Unaligned(reason)] * len(claims)
         return [self._named(name, _checked(result, len(passages))) for result in found]
 
-    def _supports(self, passages: Sequence[str], claims: list[str], before: Sequence[str]) -> list[Support]:
+    def _supports(self, passages: Sequence[str], claims: list[str]) -> list[Support]:
         if self._told is None:
             aligner = self._aligner
             self._told = aligner.about(self._question) if isinstance(aligner, QuestionAligner) else aligner
-        if isinstance(self._told, AnswerAligner):
-            return self._told.align_in_answers(self._index, claims, before)
         if isinstance(self._told, IndexedAligner):
             return self._told.align_indexed(self._index, claims)
         return self._told.align(passages, claims)

@@ -19,11 +19,8 @@ from syncheck.text.claimless import (
     repeats_sentence,
 )
 from syncheck.text.sentences import is_checkable
-from syncheck.text.statements import leans, says_not_stated, statement
+from syncheck.text.statements import says_not_stated, statement
 from syncheck.text.words import content_words, has_letter, stem
-
-SENTENCES_BEFORE = 2
-"""Number of sentences before a claim that are read with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,22 +37,18 @@ class Claim:
     """What is read in place of the text of a row or a value, with its column or path; "" if it has nothing to read, as
     a header. None for prose, which is read as it is."""
 
-    repeats: bool = False
-    """True if it repeats a word, or sentences before it, as text of a model that loops does."""
-    before: str = ""
-    """The last sentences before it in its answer, which tell what its words refer to."""
-
     @classmethod
     def measured(cls, signals: SentenceSignals) -> Claim:
         """Take a sentence with the signals of its tokens."""
         return cls(signals.text, signals.span, signals)
 
+    repeats: bool = False
+    """True if it repeats a word, or sentences before it, as text of a model that loops does."""
+
     def after(self, earlier: Sequence[str]) -> Claim:
         """Read it after the sentences before it: as part of a table or of JSON, or as a repetition."""
         repeats = is_degenerate(self.text) or repeats_sentence(self.text, earlier)
-        reading = in_structure(self.text, earlier)
-        before = " ".join(earlier[-SENTENCES_BEFORE:]) if reading is None and leans(self.text) else ""
-        return replace(self, reading=reading, repeats=repeats, before=before)
+        return replace(self, reading=in_structure(self.text, earlier), repeats=repeats)
 
     @property
     def read(self) -> str:

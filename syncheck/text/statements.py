@@ -26,17 +26,6 @@ _NOT_STATED = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 
-_LEANING = re.compile(
-    r"""
-    \b(?:it|its|they|them|their|theirs|he|him|his|she|her|hers|latter|former|whichever|likewise|otherwise|either|neither)\b
-    | ^\W*(?:(?:and|but|so|yet|also|then|thus|hence|still|however|therefore|moreover|instead)\b,?\s*)?
-      (?:this|these|those|that|both|one|another|there|then|such|here|same|as\s+(?:a\s+result|such)|the\s+(?:same|other|others|
-      rest|two|three|four|first|second|third|last)|in\s+(?:that|this|both|each|these|those|such)|for\s+(?:this|that|both|
-      the|all)|at\s+(?:that|this)|by\s+(?:then|that|this)|of\s+(?:these|those|the|that|which)|unlike|compared|after\s+that)\b
-    """,
-    re.IGNORECASE | re.VERBOSE,
-)
-"""What refers to earlier sentences: third-person pronouns anywhere, and words such as "the same" at the beginning."""
 _NUMBERS = r"(?:\s+#?\d+(?:\s*(?:,|and|&|-)\s*(?:passage\s+)?\d+)*)?"
 _CITED = (
     r"(?:the\s+|these\s+|this\s+)?(?:(?:given|provided|above|available|following|supplied|relevant)\s+)*"
@@ -64,11 +53,6 @@ def statement(sentence: str) -> str:
     """
     rest = " ".join(ASIDE.sub(" ", sentence).split())
     return rest if re.search(r"\w", rest) else sentence
-
-
-def leans(sentence: str) -> bool:
-    """Tell whether words of an English sentence may refer to the sentences before it: "It opened in 1967."."""
-    return _LEANING.search(sentence) is not None
 
 
 @lru_cache(maxsize=256)

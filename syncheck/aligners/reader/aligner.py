@@ -51,8 +51,6 @@ SEEN_TOKENS, JOINT_TOKENS, CLAIM_TOKENS = 128, 64, 100
 upper ones (unless the closest chunk alone has more), and of a claim."""
 WHOLE_TOKENS = 256
 """Largest number of tokens of the passages that the second network reads with a claim as one text."""
-BEFORE_TOKENS = 64
-"""Largest number of tokens of the sentences before a claim; of more, the last are read."""
 DOUBT = 2.0
 """Log-odds, in absolute value, below which a balanced reader asks the second network."""
 KEPT_WINDOWS = 32
@@ -193,28 +191,16 @@ class ReaderAligner(OfNetwork):
 
     def align_indexed(self, index: EvidenceIndex, claims: Sequence[str]) -> list[Support]:
         """Score each claim against passages that are indexed; see :meth:`align`."""
-        return self.align_in_answers(index, claims, [""] * len(claims))
-
-    def align_in_answers(self, index: EvidenceIndex, claims: Sequence[str], before: Sequence[str]) -> list[Support]:
-        """Score each claim as :meth:`align_indexed` does, read with the text that is ``before`` it in its answer.
-
-        What is before a claim tells what its words refer to; it is not judged with it.
-        """
         if not index.chunks or not claims:
             return [Support(0.0, None) for _ in claims]
         parts = [split_to_fit(" ".join(claim.split()), self._is_short) for claim in claims]
-        asked = [
-            (part, " ".join([text, *of_claim[:place]]) if text else "")
-            for of_claim, text in zip(parts, before, strict=True)
-            for place, part in enumerate(of_claim)
-        ]
-        verdicts = self._verdicts(index, asked)
-        judged = iter(zip((part for part, _ in asked), verdicts, strict=True))
+        asked = [part for of_claim in parts for part in of_claim]
+        judged = iter(zip(asked, self._verdicts(index, asked), strict=True))
         return [_support(index, [next(judged) for _ in of_claim]) for of_claim in parts]
 
-    def _verdicts(self, index: EvidenceIndex, asked: Sequence[tuple[str, str]]) -> Tensor:
-        """Compute the log-probabilities (claims, 3), float32 on the CPU, of claims, each with the text before it."""
-        verdicts = self._texts.verdicts(index, asked)
+    def _verdicts(self, index: EvidenceIndex, claims: Sequence[str]) -> Tensor:
+        """Compute the log-probabilities (claims, 3), float32 on the CPU."""
+        verdicts = self._texts.verdicts(index, claims)
         if self.effort == "fast" or self._second is None:
             return verdicts
         others = verdicts[:, [CONTRADICTED, NOT_STATED]].logsumexp(1)
@@ -222,7 +208,7 @@ class ReaderAligner(OfNetwork):
         rows = is_open.nonzero()[:, 0].tolist()
         if rows:
             texts = self._second.on_texts(self._model, self._tokenizer)
-            second = texts.verdicts(index, [asked[row] for row in rows])
+            second = texts.verdicts(index, [claims[row] for row in rows])
             verdicts[rows] = ((verdicts[rows] + second) / 2).log_softmax(dim=-1)
         return verdicts
 
@@ -266,12 +252,12 @@ class _NetworkOnTexts:
         self._known: WeakKeyDictionary[EvidenceIndex, _Context] = WeakKeyDictionary()
         self._last: OrderedDict[tuple[int, int], ReferenceType[_Context]] = OrderedDict()
 
-    def verdicts(self, index: EvidenceIndex, claims: Sequence[tuple[str, str]]) -> Tensor:
-        """Compute the log-probabilities (claims, 3), float32 on the CPU, of claims, each with the text before it."""
+    def verdicts(self, index: EvidenceIndex, claims: Sequence[str]) -> Tensor:
+        """Compute the log-probabilities (claims, 3), float32 on the CPU."""
         if index not in self._known:
             self._known[index] = _Context([self._ids(chunk.text) for chunk in index.chunks])
         context = self._known[index]
-        asked = [self._asked(context.windows, index, claim, before) for claim, before in claims]
+        asked = [self._asked(context.windows, index, claim) for claim in claims]
         is_on_cpu = self._network.verdict.weight.device.type == "cpu"
         room = CPU_BATCH_TOKENS if is_on_cpu else BATCH_TOKENS
         judged = []
@@ -303,10 +289,9 @@ class _NetworkOnTexts:
             if forgetting is not None:
                 forgetting.read.pop(number, None)
 
-    def _asked(self, windows: PassageWindows, index: EvidenceIndex, claim: str, before: str) -> _Asked:
-        wanted = f"{before} {claim}" if before else claim
-        seen, joint = chosen_parts(windows, index, wanted, seen=self._seen, joint=self._joint)
-        return _Asked(seen, joint, self._ids(claim), self._ids(before)[-BEFORE_TOKENS:] if before else [])
+    def _asked(self, windows: PassageWindows, index: EvidenceIndex, claim: str) -> _Asked:
+        seen, joint = chosen_parts(windows, index, claim, seen=self._seen, joint=self._joint)
+        return _Asked(seen, joint, self._ids(claim))
 
     def _ids(self, text: str) -> list[int]:
         return token_ids(self._tokenizer, text)
@@ -328,20 +313,19 @@ class _Context:
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """A claim and what is before it as token ids, the parts of the passages that it sees, and those read with it."""
+    """A claim as token ids, the parts of the passages that it sees, and those that are read with it."""
 
     seen: Sequence[Part]
     joint: Sequence[Part]
     claim: Sequence[int]
-    before: Sequence[int]
 
     def __len__(self) -> int:
-        return sum(part.end - part.begin for part in self.joint) + len(self.before) + len(self.claim) + 3
+        return sum(part.end - part.begin for part in self.joint) + len(self.claim) + 2
 
     def read_in(self, windows: Mapping[int, ReadWindow]) -> ReadText:
         """Assemble what the network reads, given the windows."""
         seen, joint = ([(windows[part.window], part.begin, part.end) for part in of] for of in (self.seen, self.joint))
-        return ReadText(seen, joint, self.claim, self.before)
+        return ReadText(seen, joint, self.claim)
 
 
 def _batches(sizes: Sequence[int], room: int) -> Iterator[slice]:

@@ -106,26 +106,20 @@ class ReadWindow:
 
 @dataclass(frozen=True, slots=True)
 class ReadText:
-    """A claim, what is before it, and the parts of windows it is read with, each a window and its begin and end.
+    """A claim and the parts of windows that it is read with, each a window and where it begins and ends, in order.
 
     Attributes
     ----------
     seen, joint : sequence of (ReadWindow, int, int)
         What the claim sees in the layers that read the passages without it, and what is read with it as one text in the
         others.
-    claim, before : sequence of int
-        Token ids, without special tokens, of the claim and of the sentences of its answer before it, if any are read.
+    claim : sequence of int
+        Token ids, without special tokens.
     """
 
     seen: Sequence[tuple[ReadWindow, int, int]]
     joint: Sequence[tuple[ReadWindow, int, int]]
     claim: Sequence[int]
-    before: Sequence[int] = ()
-
-    @property
-    def own(self) -> list[int]:
-        """Token ids of the claim and of what is before it, each between two END."""
-        return [*([END, *self.before] if self.before else []), END, *self.claim, END]
 
 
 def _tokens(parts: Sequence[tuple[ReadWindow, int, int]]) -> int:
@@ -238,9 +232,8 @@ class ReaderNetwork(nn.Module):
 
     def _claims(self, texts: Sequence[ReadText]) -> list[Tensor]:
         """Compute the last hidden states (n, H) of each claim, of the token before it and of the one after it."""
-        claims = [text.own for text in texts]
+        claims = [[END, *text.claim, END] for text in texts]
         own = [len(ids) for ids in claims]
-        leads = [size - len(text.claim) - 2 for size, text in zip(own, texts, strict=True)]
         seen, joint = [_tokens(text.seen) for text in texts], [_tokens(text.joint) for text in texts]
         layers = self._layers([max(sees, reads) + size for sees, reads, size in zip(seen, joint, own, strict=True)])
         hidden = self._embedded(claims, seen)
@@ -261,9 +254,7 @@ class ReaderNetwork(nn.Module):
         *between, (last, nearest) = layers[self.read_once :]
         for layer, biases in between:
             hidden = layer(hidden, lengths, biases)
-        first = [begin + lead for begin, lead in zip(joint, leads, strict=True)]
-        read = last(hidden, lengths, nearest, first=first)
-        return list(torch.split(read, [size - lead for size, lead in zip(own, leads, strict=True)]))
+        return list(torch.split(last(hidden, lengths, nearest, first=joint), own))
 
     def _embedded(self, texts: Sequence[Sequence[int]], places: Sequence[int]) -> Tensor:
         """Embed texts that begin at a given position, one after the other: (tokens, H)."""
