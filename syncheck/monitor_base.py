@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Self, overload
 from syncheck.aggregators import Aggregator
 from syncheck.aggregators.aggregator import check_schema
 from syncheck.aligners import Aligner
+from syncheck.aligners.protocol import Effort, at_effort
 from syncheck.base.errors import InputError, WrongTypeError
 from syncheck.base.printable import summary
 from syncheck.config import MonitorConfig
@@ -74,6 +75,10 @@ class MonitorParts:
         aligner = "no aligner" if self.aligner is None else type(self.aligner).__name__
         model = type(self.model).__name__
         return summary(self, f"{model}, {self.schema.version}, {aggregator} aggregator, {aligner}")
+
+    def with_effort(self, effort: Effort) -> Self:
+        """Copy this monitor with another effort of its aligner; see :meth:`Verifier.with_effort`."""
+        return self.replaced(aligner=at_effort(self.aligner, effort))
 
     def with_prior(self, prior: float) -> Self:
         """Copy this monitor for text with another share of faithful sentences; see :meth:`Verifier.with_prior`."""

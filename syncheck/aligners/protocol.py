@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import islice
 from math import isfinite
 from numbers import Integral, Real
-from typing import Any, Protocol, Self, runtime_checkable
+from typing import Any, Literal, Protocol, Self, get_args, runtime_checkable
 
 from syncheck.base.checks import check_texts
 from syncheck.base.errors import InputError
@@ -69,12 +69,42 @@ class ConfiguredAligner(Aligner, Protocol):
     """Keyword arguments of :func:`~syncheck.aligners.load_aligner`, stored with a monitor and compared on loading."""
 
 
+Effort = Literal["fast", "balanced", "thorough"]
+EFFORTS: tuple[Effort, ...] = get_args(Effort)
+
+
+@runtime_checkable
+class EffortAligner(Aligner, Protocol):
+    """Protocol of an aligner that can read more or less of the passages for a claim."""
+
+    effort: Effort
+
+    def at(self, effort: Effort) -> Self:
+        """Make an aligner of another effort, which shares the weights of this one; InputError if it has no such."""
+
+
 @runtime_checkable
 class KnowsLanguages(Protocol):
     """Protocol of an aligner that reads only some languages."""
 
     languages: frozenset[str]
     """ISO 639-1 codes. Sentences in other languages get the status ``unsupported_language``."""
+
+
+def at_effort(aligner: Aligner | None, effort: Effort | None) -> Aligner | None:
+    """Take an aligner at an effort; None leaves it as it is.
+
+    Raises
+    ------
+    InputError
+        If there is no aligner of several efforts.
+    """
+    if effort is None:
+        return aligner
+    if isinstance(aligner, EffortAligner):
+        return aligner.at(effort)
+    name = "no aligner" if aligner is None else f"the aligner {aligner.name!r}"
+    raise InputError(f"an effort is for the reader; found {name}, which has only one. Leave out the effort")
 
 
 def languages_of(aligner: Aligner) -> frozenset[str] | None:

@@ -90,6 +90,8 @@ def scoring_monitor(args: argparse.Namespace, purpose: KitPurpose) -> syncheck.M
     if sentences := sentence_options(args):
         config = replace(scorer.config, segmenter=replace(scorer.config.segmenter, **sentences))
         scorer = scorer.replaced(config=config)
+    if (effort := getattr(args, "effort", None)) is not None:
+        scorer = scorer.with_effort(effort)
     prior = getattr(args, "prior", None)
     return scorer if prior is None else scorer.with_prior(prior)
 

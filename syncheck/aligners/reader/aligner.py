@@ -14,13 +14,13 @@ from hashlib import sha256
 from importlib.resources import files
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, Self
 from weakref import ReferenceType, WeakKeyDictionary, WeakValueDictionary, ref
 
 import torch
 from torch import Tensor
 
-from syncheck.aligners.protocol import OfNetwork, check_asked
+from syncheck.aligners.protocol import EFFORTS, Effort, OfNetwork, check_asked
 from syncheck.aligners.reader.network import (
     CONTRADICTED,
     NOT_STATED,
@@ -44,8 +44,6 @@ if TYPE_CHECKING:
 
     from tokenizers import Tokenizer
 
-Effort = Literal["fast", "balanced", "thorough"]
-EFFORTS: tuple[Effort, ...] = ("fast", "balanced", "thorough")
 SEEN_TOKENS, JOINT_TOKENS, CLAIM_TOKENS = 128, 64, 100
 """Largest number of tokens of the passages that a claim sees in the lower layers, of those that are read with it in the
 upper ones (unless the closest chunk alone has more), and of a claim."""
