@@ -88,7 +88,7 @@ class _Judgement:
             features=self.features.to_dict(),
             reason=self.reason,
             attribution=self.attribution,
-            evidence=self._evidence() if self.status != "not_a_claim" else None,
+            evidence=None if self.status in ("not_a_claim", "degenerate") else self._evidence(),
             latency_ms=latency_ms,
             truncated=span.truncated,
             verdict=self.verdict,
