@@ -15,6 +15,7 @@ from syncheck.aligners.absence import Presence, logit, look_for
 from syncheck.base.checks import check_share
 from syncheck.base.errors import NotReadyError
 from syncheck.config import MonitorConfig
+from syncheck.contrasts.agreement import in_notation_of
 from syncheck.contrasts.contrast import contrast_with, with_answers
 from syncheck.contrasts.parsing import parse
 from syncheck.contrasts.rules import Difference
@@ -22,7 +23,7 @@ from syncheck.features.schemas import TEXT_FEATURES, SentenceText, feature_schem
 from syncheck.features.sentence import read_log_odds, sentence_features, text_features
 from syncheck.reading import Claim, Context, EarlierSentences
 from syncheck.reading.context import BEST_CHUNKS
-from syncheck.results import Report
+from syncheck.results import AnswerScale, Report
 from syncheck.results.types import (
     WITHOUT_CLAIM,
     Contrast,
@@ -46,6 +47,8 @@ from syncheck.text.words import LexicalShares, packaged_rarity
 CONTRADICTED_ABOVE = 0.8
 """P(contradicted) above which a sentence below both thresholds gets the verdict ``contradicted``; the reader is then
 right about 85 % of held-out claims, and above 0.5 about 78 %."""
+ANSWER_SCALES = {"generic-reader": (0.813, 0.638), "generic-bundled": (0.771, 0.476)}
+"""Offset and slope of the scale of answers by bundled monitor; ``benchmarks/answers.py`` fits those of a new one."""
 TEXTS_KEPT = 256
 """Number of sentences and chunks of a context that are cached in the form that the rules read, and compared."""
 _TEXT_ONLY = frozenset(TEXT_FEATURES) - {shares.name for shares in fields(LexicalShares)}
@@ -56,6 +59,8 @@ class _Judgement:
     """What becomes known of a claim, step by step."""
 
     claim: Claim
+    read: str
+    """The claim with its quantities written as in the passages that have the same ones."""
     foreign: str | None = None
     """Why the aligner does not read it: its language, or that of the passages."""
     support: Support | None = None
@@ -121,6 +126,7 @@ class SentenceScorer:
     ) -> None:
         self.query = query
         self.monitor = monitor
+        self.answer_scale = answer_scale_of(monitor, aggregator)
         self._thresholds = (config.prune_threshold, config.backtrack_threshold)
         self._schema = feature_schema(config.schema, config.layers or ())
         self._needs_signals = needs_signals(config.schema)
@@ -129,7 +135,8 @@ class SentenceScorer:
         self._context = Context(query, languages=self._languages, abbreviations=config.segmenter.abbreviations)
         self._aligner = None if aligner is None else AskedAligner(aligner, query.question, self._context.index)
         self._reads_text = query.has_context and not _TEXT_ONLY.isdisjoint(self._schema.names)
-        self._compare = lru_cache(TEXTS_KEPT)(partial(contrast_with, read=lru_cache(TEXTS_KEPT)(parse)))
+        self._parse = lru_cache(TEXTS_KEPT)(parse)
+        self._compare = lru_cache(TEXTS_KEPT)(partial(contrast_with, read=self._parse))
 
     @property
     def prompt(self) -> RagPrompt:
@@ -196,6 +203,13 @@ class SentenceScorer:
         latency_ms = None if since is None else (time.perf_counter() - since) * 1e3
         return [[one.result(latency_ms) for one in answer] for answer in judged]
 
+    def _read(self, claim: Claim) -> str:
+        """Write a claim's quantities as the closest passages do, in English."""
+        if not claim.is_checkable or not self.query.has_context or foreign_language(claim.text, {"en"}):
+            return claim.read
+        chunks = [self._context.chunks[n].text for n in self._context.index.best(claim.statement, BEST_CHUNKS)]
+        return in_notation_of(self._parse(claim.read), [self._parse(chunk) for chunk in chunks])
+
     def features(self, claim: Claim, support: Support | None, earlier: EarlierSentences) -> SentenceFeatures:
         """Compute the features of one claim."""
         text = SentenceText(
@@ -240,7 +254,7 @@ class SentenceScorer:
             absence = absence_in(claim.text, self.query.question)
         if absence and absence.rest:
             claim = replace(claim, reading=absence.rest)
-        return _Judgement(claim, self._foreign(claim), absence=absence)
+        return _Judgement(claim, self._read(claim), self._foreign(claim), absence=absence)
 
     def _look_for_absent(self, judged: Sequence[_Judgement]) -> None:
         """Find whether the passages tell what claims call absent."""
@@ -255,7 +269,7 @@ class SentenceScorer:
         wanted = [one for one in judged if one.claim.is_checkable and one.foreign is None]
         if self._aligner is None or not self.query.has_context or not wanted:
             return
-        found = self._aligner(self._context.passages, [one.claim.read for one in wanted])
+        found = self._aligner(self._context.passages, [one.read for one in wanted])
         for one, support in zip(wanted, found, strict=True):
             if isinstance(support, Unaligned):
                 one.unaligned = support.reason
@@ -353,7 +367,24 @@ def report_of(
 ) -> Report:
     """Build the report of an answer whose text alone was read; arguments as in :class:`syncheck.Report`."""
     tokens = TokenSignals.concatenate([], text=response, char_spans=np.empty((0, 2)))
-    return Report(scorer.query, response, tuple(sentences), tokens, stop, seconds, monitor=scorer.monitor)
+    return Report(
+        scorer.query,
+        response,
+        tuple(sentences),
+        tokens,
+        stop,
+        seconds,
+        monitor=scorer.monitor,
+        answer_scale=scorer.answer_scale,
+    )
+
+
+def answer_scale_of(monitor: str | None, aggregator: Aggregator | None) -> AnswerScale | None:
+    """Take the scale of answers of a bundled monitor, at the prior of its scores; None for any other monitor."""
+    scale = None if monitor is None else ANSWER_SCALES.get(monitor)
+    if scale is None or aggregator is None or aggregator.base_rate is None:
+        return None
+    return AnswerScale(*scale, prior=aggregator.prior or aggregator.base_rate)
 
 
 def check_stop_below(stop_below: float | None, *, has_scores: bool) -> None:
