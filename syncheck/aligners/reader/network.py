@@ -326,7 +326,8 @@ def has_second(folder: Traversable) -> bool:
 def read_second(folder: Traversable, first: ReaderNetwork, *, is_kept: bool = False) -> ReaderNetwork:
     """Read the second network of a reader's folder; its embeddings are those of the first. See :func:`read_reader`."""
     arrays, _ = _read(folder, "reader-second", SECOND_FILES, is_kept=is_kept)
-    return ReaderNetwork.restored(arrays | {name: first.state_dict()[name] for name in EMBEDDINGS})
+    shared = first.state_dict()
+    return ReaderNetwork.restored({**arrays, **{name: shared[name] for name in EMBEDDINGS}})
 
 
 def _read(
