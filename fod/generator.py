@@ -7,11 +7,9 @@ from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from fod.config import REPAIR, SEARCH, FODConfig, RepairConfig, RetryRequest, Threshold
-from fod.draft import Writing
+from fod.config import REPAIR, SEARCH, FODConfig, RepairConfig, RetryRequest, Threshold, decoder_thresholds
+from fod.draft import ImmediateReveal, Reveal, VerifiedReveal, Writing
 from fod.drop_in import AnswerGenerator, GeneratorOutput
-from fod.reveals import ImmediateReveal, Reveal, VerifiedReveal
-from fod.thresholds import decoder_thresholds
 from fod.types import SearchResult
 from syncheck import Event, Monitor, NoticeEvent, RagPrompt, Report
 from syncheck.base.errors import InputError, NotReadyError, WrongTypeError

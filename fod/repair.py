@@ -8,9 +8,8 @@ from collections.abc import Generator
 from difflib import SequenceMatcher
 from typing import Protocol
 
-from fod.config import RepairConfig
+from fod.config import RepairConfig, Thresholds
 from fod.search import may_stay, passes
-from fod.thresholds import Thresholds
 from fod.types import Beam, Candidate, Progress, Round, SearchResult
 from syncheck import SentenceScore
 from syncheck.results import TraceNode

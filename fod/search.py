@@ -6,10 +6,8 @@ from collections import defaultdict
 from collections.abc import Generator, Sequence
 from typing import Protocol
 
-from fod.config import FODConfig
-from fod.returning import drain
-from fod.thresholds import Thresholds
-from fod.types import Beam, Candidate, Handle, Progress, Round, SearchResult, StopReason
+from fod.config import FODConfig, Thresholds
+from fod.types import Beam, Candidate, Handle, Progress, Round, SearchResult, StopReason, drain
 from syncheck import SentenceScore
 from syncheck.results import TraceNode
 from syncheck.results.types import WITHOUT_CLAIM

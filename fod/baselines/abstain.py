@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from fod.config import ABSTENTION, Threshold
+from fod.config import ABSTENTION, Threshold, single_threshold
 from fod.drop_in import AnswerGenerator, GeneratorOutput, event_of, ids_of
 from fod.search import passes
-from fod.thresholds import single_threshold
 from syncheck import Event, Monitor, NoticeEvent, RagPrompt, SentenceScore
 from syncheck.base.errors import NotReadyError
 from syncheck.decoding import GenerationSetup, ScoredAnswer, ScoredSession, Transcript, seeded_generator
