@@ -1,4 +1,4 @@
-"""Files of models in the cache: looked up, and large ones checked whole and made there once.
+"""Files of models in the cache: looked up, and large ones checked whole and made there once, as kept arrays are.
 
 The content of a :class:`ModelFile` is known beforehand; that of a :class:`DerivedFile`, once it is made.
 
@@ -12,16 +12,23 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from glob import escape
+from importlib.metadata import version
 from io import BufferedRandom
 from pathlib import Path
 from tempfile import TemporaryFile, gettempdir
+from typing import TYPE_CHECKING
+
+from huggingface_hub import constants
 
 from syncheck.base.errors import CheckpointError, InputError
 from syncheck.base.files import UNFINISHED, check_digests, file_sha256, note_digests, replaced, require_regular
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 Make = Callable[[BufferedRandom], None]
 """Function that writes the content into an open, empty file. It checks what it reads: any OSError that it raises is
@@ -182,3 +189,32 @@ def cached_file(repository: str, file: str, revision: str | None = None) -> Path
 
     found = try_to_load_from_cache(repository, file, revision=revision)
     return Path(found) if isinstance(found, str) else None
+
+
+def kept_arrays(name: str, sources: Sequence[str], make: Callable[[], dict[str, Tensor]]) -> dict[str, Tensor]:
+    """Load the arrays of this name from the cache, where the first call leaves what ``make`` returns.
+
+    Their place depends on the ``sources``, such as the digests of the files that they are made of, and on the version
+    of this package, so that no others are mistaken for them. Where the cache cannot be written, they are made for this
+    process alone, and the log says so.
+    """
+    from safetensors.torch import load_file, save
+
+    key = hashlib.sha256("\n".join((*sources, version("syncheck"))).encode()).hexdigest()[:32]
+    kept = DerivedFile(Path(constants.HF_ASSETS_CACHE) / "syncheck" / name / key / "arrays.safetensors")
+    made: dict[str, Tensor] = {}
+
+    def content() -> bytes:
+        made.update(make())
+        file: bytes = save(made)
+        return file
+
+    if not kept.is_whole():
+        try:
+            kept.make_once(content)
+        except (InputError, OSError) as error:
+            reason = error if isinstance(error, InputError) else f"{kept.place}: {error.strerror}"
+            logger.warning("%s. Until then it is made again by each process that needs it", reason)
+            return made or make()
+    arrays: dict[str, Tensor] = load_file(kept.place)
+    return arrays

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from syncheck.base.checks import check_choice
 from syncheck.base.errors import InputError, PromptError
-from syncheck.base.weights import fingerprint
+from syncheck.base.pretrained import fingerprint
 from syncheck.config import MonitorConfig
 from syncheck.model_monitor import ModelMonitor
 from syncheck.prompts import prompt_from_texts

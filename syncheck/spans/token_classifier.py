@@ -17,8 +17,7 @@ from transformers import AutoModelForTokenClassification, AutoTokenizer
 
 from syncheck.aligners.evaluators import TextGenerator
 from syncheck.base.errors import CheckpointError, InputError, TextGeneratorError
-from syncheck.base.pretrained import load_pretrained
-from syncheck.base.weights import fingerprint
+from syncheck.base.pretrained import fingerprint, load_pretrained
 from syncheck.results.spans import SpanItem, SpanLabels, labels_of
 from syncheck.results.types import Floats
 from syncheck.spans.words import Word, words_of
