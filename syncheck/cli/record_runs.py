@@ -29,9 +29,9 @@ from syncheck.base.records import JsonDict, RefusedRecord
 from syncheck.cli.options import option, positive
 from syncheck.cli.outputs import check_file, write_json
 from syncheck.corpus import Line, Store, Worker, answer, answer_corpus, corpus_lines, count_lines, run_locally
-from syncheck.corpus.engines import PART_SIZE, Engine
 from syncheck.corpus.plan import BUNDLED_RATES, estimate, load_rates
 from syncheck.corpus.records import Work
+from syncheck.corpus.store import PART_SIZE, Engine
 from syncheck.report import wants_colour
 from syncheck.report.rows import answer_of
 from syncheck.report.terminal import render_sentences

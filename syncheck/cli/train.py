@@ -35,11 +35,11 @@ from syncheck.cli.options import add_engine, add_length, add_model, open_share, 
 from syncheck.cli.outputs import check_file, check_folder
 from syncheck.cli.record_runs import engine_of
 from syncheck.config import DEFAULT_SCHEMA
-from syncheck.corpus.engines import PART_SIZE
+from syncheck.corpus.store import PART_SIZE
 from syncheck.report.plots import plot_curve, plot_intervals, save_reliability_diagram
 
 if TYPE_CHECKING:
-    from syncheck.training.unloaded import UnloadedMonitor
+    from syncheck.training.provenance import UnloadedMonitor
 
 BATCH_SIZES = {"cpu": 1, "cuda": 16}
 """Number of responses replayed at once: on a CPU, padding costs more than a larger batch saves."""
@@ -204,8 +204,8 @@ def _measured(
     args: argparse.Namespace, path: Path
 ) -> tuple[syncheck.Monitor | syncheck.Verifier | UnloadedMonitor, training.MeasuredSentences]:
     """Measure labelled responses, or read a file of features, with the monitor that they are of."""
+    from syncheck.training.provenance import UnloadedMonitor
     from syncheck.training.sets import MORE_LABELS, check_questions
-    from syncheck.training.unloaded import UnloadedMonitor
 
     check = partial(check_questions, remedy=MORE_LABELS)
     if path.suffix != ".parquet":

@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from syncheck.base.errors import InputError, MissingExtraError
 from syncheck.base.pretrained import load_model
-from syncheck.corpus.engines import Part
 from syncheck.corpus.records import Line, Worker, row_content
 from syncheck.corpus.scoring import RecordScorer
-from syncheck.corpus.store import table_of
+from syncheck.corpus.store import Part, table_of
 from syncheck.model_monitor import ModelMonitor
 from syncheck.verifier import Verifier
 
@@ -31,7 +30,7 @@ _COLUMNS = ("number", "key", "source", "line", "content")
 def run_on_ray(
     parts: Iterator[Part], make_worker: Callable[[], Worker], *, workers: int = 1, gpus: float = 0
 ) -> Iterator[tuple[int, pa.Table]]:
-    """Answer parts with Ray actors, each with its own worker; an :data:`~syncheck.corpus.engines.Engine`.
+    """Answer parts with Ray actors, each with its own worker; an :data:`~syncheck.corpus.store.Engine`.
 
     Connects to the cluster at ``RAY_ADDRESS``, or starts one on this machine. Records pass through Ray's object store,
     so that machines need not share a file system; the model must have the same name on each. An actor that dies is

@@ -26,9 +26,8 @@ from syncheck.labelling.responses import LabelledResponse
 from syncheck.model_monitor import ModelMonitor
 from syncheck.training.extract import measure
 from syncheck.training.measured import MeasuredSentences, check_measured_by, left_out_lines
-from syncheck.training.provenance import model_of, question_digests
+from syncheck.training.provenance import UnloadedMonitor, model_of, question_digests
 from syncheck.training.sets import HELD_OUT_FOLDS, MORE_LABELS, LabelledSet, check_enough, check_questions
-from syncheck.training.unloaded import UnloadedMonitor
 from syncheck.verifier import Verifier
 
 if TYPE_CHECKING:

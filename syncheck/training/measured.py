@@ -20,8 +20,7 @@ from syncheck.signals import LidReferences
 from syncheck.text.sentences import is_checkable
 from syncheck.text.sentences.config import SegmenterConfig
 from syncheck.text.words import has_letter
-from syncheck.training.provenance import check_same_instrument, instrument_of
-from syncheck.training.unloaded import UnloadedMonitor
+from syncheck.training.provenance import UnloadedMonitor, check_same_instrument, instrument_of
 from syncheck.verifier import Verifier
 
 if TYPE_CHECKING:

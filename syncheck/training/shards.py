@@ -22,7 +22,7 @@ from syncheck.base.errors import (
 )
 from syncheck.base.files import UNFINISHED
 from syncheck.corpus import Line, Store, Worker, answer_corpus, run_locally
-from syncheck.corpus.engines import PART_SIZE, Engine
+from syncheck.corpus.store import PART_SIZE, Engine
 from syncheck.labelling.datasets import labelled_responses
 from syncheck.labelling.responses import LabelledResponse, response_from_json, response_to_json
 from syncheck.model_monitor import ModelMonitor
