@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from syncheck.base.errors import NotReadyError
-from syncheck.decoding.columns import Head
+from syncheck.decoding.measuring import Head
 from syncheck.decoding.rows import Sequences
 from syncheck.decoding.session import RoundSession
 from syncheck.signals import Branch

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 from torch import Tensor
 
 from syncheck.base.errors import NotReadyError
-from syncheck.decoding.columns import Columns, Head
-from syncheck.decoding.measuring import Transcript, measure_tokens, tokenless
+from syncheck.decoding.measuring import Columns, Head, Transcript, measure_tokens, tokenless
 from syncheck.decoding.rows import Row, Scoped
 from syncheck.results.types import RagPrompt, SentenceSignals, SentenceSpan
 from syncheck.signals import Branch, LidReferences, Taps, check_same_encoding, check_window, window_of
