@@ -28,11 +28,11 @@ from syncheck.kit import demo_questions
 from syncheck.monitor import Monitor
 from syncheck.results import Report
 from syncheck.results.protocol import Reveal
-from syncheck.serving.chat import ChatRequest, ServiceError, read_chat, read_given
+from syncheck.serving.chat import ChatRequest, ServiceError, read_chat, read_given, read_json
 from syncheck.serving.checked import Failing
 from syncheck.serving.guardrail import Guardrail
 from syncheck.serving.kept import KeptAnswer, KeptAnswers, events_of
-from syncheck.serving.limits import Deadline, Metrics, Queue, ScoreBatches
+from syncheck.serving.limits import Deadline, Metrics, Queue, ScoreBatches, Turns, in_thread
 from syncheck.serving.replies import (
     FILES,
     Reply,
@@ -43,8 +43,6 @@ from syncheck.serving.replies import (
     json_response,
     while_there,
 )
-from syncheck.serving.strict import read_json
-from syncheck.serving.turns import Turns, in_thread
 from syncheck.verifier import Verifier
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from syncheck.results.protocol import (
 from syncheck.results.report import sentence_dict
 from syncheck.results.types import WITHOUT_CLAIM, SentenceScore
 from syncheck.serving.chat import ChatRequest, ServiceError
-from syncheck.serving.turns import in_thread, slices
+from syncheck.serving.limits import in_thread, slices
 from syncheck.verifier import Verifier
 from syncheck.watching.text_watch import TextWatch
 

@@ -12,8 +12,7 @@ from syncheck.results.protocol import VERSION, FoldedAnswer, ProtocolEvent, fold
 from syncheck.serving.allowed import Allowed, Logprobs, invalid
 from syncheck.serving.chat import ChatRequest, ServiceError
 from syncheck.serving.checked import NO_PASSAGES, CheckedText, Failing, Outcome, shown_text, whole_answer
-from syncheck.serving.limits import Deadline
-from syncheck.serving.turns import in_thread
+from syncheck.serving.limits import Deadline, in_thread
 from syncheck.serving.upstream import Upstream, incomplete
 from syncheck.verifier import Verifier
 

@@ -15,7 +15,7 @@ from syncheck.results.types import SentenceScore
 from syncheck.scoring import falls_below
 from syncheck.serving.chat import ChatRequest, ServiceError, read_chat
 from syncheck.serving.checked import NO_PASSAGES, Failing
-from syncheck.serving.turns import in_thread
+from syncheck.serving.limits import in_thread
 
 _MOST_CHARACTERS = 2**25
 """Number of characters of the newest requests that are remembered."""

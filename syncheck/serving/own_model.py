@@ -26,8 +26,7 @@ from syncheck.serving.checked import (
     shown_text,
     whole_answer,
 )
-from syncheck.serving.limits import Deadline
-from syncheck.serving.turns import in_thread
+from syncheck.serving.limits import Deadline, in_thread
 
 _NEUTRAL: Mapping[str, tuple[Any, ...]] = {
     "n": (1,),

@@ -12,9 +12,8 @@ import httpx
 from syncheck.base.checks import stripped_key
 from syncheck.base.errors import InputError
 from syncheck.base.printable import one_line
-from syncheck.serving.chat import ServiceError
+from syncheck.serving.chat import ServiceError, read_json
 from syncheck.serving.limits import Deadline
-from syncheck.serving.strict import read_json
 
 MOST_BODY = 16 * 2**20
 """Largest body, and longest line of a stream, in bytes."""
