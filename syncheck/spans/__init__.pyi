@@ -25,7 +25,7 @@ from .hallurag import (
     listed_spans as listed_spans,
     unlikely_words as unlikely_words,
 )
-from .kernel_machine import (
+from .mikani import (
     KernelMachine as KernelMachine,
 )
 from .mikani import (
