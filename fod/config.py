@@ -84,15 +84,7 @@ def _number(value: object, name: str) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecoderConfig:
-    """Parameters that the search and repair share.
-
-    Raises
-    ------
-    InputError
-        If a value is outside its range.
-    WrongTypeError
-        If a value is not a number where one is expected.
-    """
+    """Parameters that the search and repair share; InputError or WrongTypeError for a value that cannot be used."""
 
     backtrack_threshold: Threshold | None = None
     """tau_1 in [0, 1]: a greedy sentence that scores lower is taken back. None takes the monitor's own,

@@ -83,18 +83,9 @@ def prompt_of(report: Report) -> RagPrompt:
 
 
 def padded(outputs: Sequence[GeneratorOutput], *, pad_token: int, prompts: Tensor | None = None) -> Tensor:
-    """Pad the ids of several answers as ``generate`` pads those of a batch.
+    """Pad the ids of several answers as ``generate`` pads those of a batch, (B, W + response) int64.
 
-    Parameters
-    ----------
-    pad_token
-        Fills short prompts on the left and short responses on the right.
-    prompts
-        The padded ids (B, W) of the prompts as they were given; None pads them here.
-
-    Returns
-    -------
-    Tensor of shape (B, W + response), int64
+    ``prompts`` are the padded ids (B, W) of the prompts as they were given; None pads them here.
     """
     device = outputs[0].sequences.device
     if prompts is None:

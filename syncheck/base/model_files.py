@@ -76,11 +76,7 @@ class ModelFile:
         A lock lets one process make it while others wait. What a killed process left is removed, and a file with
         another content is replaced, as the log says. Where ``place`` cannot be written, because the disk is full, for
         example, the log says so too, and the file is made for this block alone and has no name that could outlast it.
-
-        Raises
-        ------
-        CheckpointError
-            If what was made has another content, or there is no room for it anywhere.
+        If what was made has another content, or there is no room for it anywhere, CheckpointError is raised.
         """
         if self.is_at(place):
             yield place
@@ -142,10 +138,7 @@ class DerivedFile:
     def make_once(self, make: Callable[[], bytes]) -> None:
         """Write what ``make`` returns, unless another process is first; see :meth:`ModelFile.made_once`.
 
-        Raises
-        ------
-        InputError, OSError
-            If the file cannot be written, because the disk is full, for example.
+        If the file cannot be written, because the disk is full, for example, InputError or OSError is raised.
         """
 
         def fill(file: BufferedRandom) -> None:

@@ -58,14 +58,9 @@ _listening: ContextVar[tuple[OverheardStops, ...]] = ContextVar("_listening", de
 class OverheardStops:
     """Records where ``model.generate`` considers each row over; it does not observe a loop written by hand.
 
-    Attributes
-    ----------
-    end_tokens : tuple of int or None
-        Token ids that end a row; None until ``generate`` has begun.
-    over : list of int or None
-        For each row, its length in columns, prompt and padding included, when it was over; None until then.
-    limit : int or None
-        Length in columns at which every row ends; None without a limit.
+    ``end_tokens`` end a row and are None until ``generate`` has begun; ``over`` has for each row its length in columns,
+    prompt and padding included, when it was over, None until then; ``limit`` is the length in columns at which every
+    row ends.
     """
 
     def __init__(self, model: PreTrainedModel, rows: int) -> None:

@@ -85,20 +85,10 @@ R = TypeVar("R", bound=RoundSession)
 
 
 class ScoredRows(Scoped, Generic[S]):
-    """A session whose sentences are scored; the base of those below, and a context manager.
+    """A session whose sentences are scored, and a context manager; the base of those below.
 
-    Parameters
-    ----------
-    scorers
-        One for each row. Rows with the same prompt should share one: their sentences are then scored together.
-
-    Attributes
-    ----------
-    decoding : Session
-    answers : list of ScoredAnswer
-        One for each row that the session began with.
-    stops : sequence of str or None
-        Why each row is over, as far as the session knows.
+    There is one of ``scorers`` for each row. Rows with the same prompt should share one: their sentences are then
+    scored together. ``stops`` say why each row is over, as far as the session knows.
     """
 
     def __init__(self, decoding: S, scorers: Sequence[SentenceScorer]) -> None:

@@ -120,27 +120,13 @@ def auroc_table(
 ) -> EvaluationTable:
     """Compare systems by AUROC and other metrics, on all sentences and on subsets of them.
 
-    Parameters
-    ----------
-    scores : mapping of str to ndarray of shape (R, N), float64
-        Scores by name of the system, one row for each repeat. Each metric is computed in each repeat and averaged.
-    y, groups : array-like of shape (N,)
-        Labels (1 faithful, 0 unfaithful) and units of the bootstrap.
-    by
-        Criteria of the subsets, such as ``{"generator": [...]}`` with N names.
-    folds : ndarray of shape (R, N), int64, or None
-        From :func:`~syncheck.evaluation.crossval.fold_numbers`, to choose the threshold of the balanced accuracy on the
-        other folds; see :func:`~syncheck.evaluation.metrics.held_out_thresholds`.
-    thresholds
-        Thresholds by name of the system, if they are chosen already: one, or one for each repeat, (R,).
-    draws, seed
-        Number of bootstrap resamples, and their seed. Resamples in which a subset lacks a label do not enter its
-        interval.
+    ``scores`` are (R, N) by name of the system, one row for each repeat: each metric is computed in each repeat and
+    averaged. ``by`` has criteria of the subsets, such as ``{"generator": [...]}`` with N names. With ``folds``, from
+    :func:`~syncheck.evaluation.crossval.fold_numbers`, the threshold of the balanced accuracy is chosen on the other
+    folds; ``thresholds`` have one by name, or one for each repeat, if they are chosen already. Groups are resampled;
+    resamples in which a subset lacks a label do not enter its interval.
 
-    Raises
-    ------
-    InputError
-        If a label is missing, a score is NaN, or the shapes do not fit.
+    If a label is missing, a score is NaN, or the shapes do not fit, InputError is raised.
     """
     labels = real_numbers(y, "labels")
     check_both_labels(labels, "a comparison of systems needs sentences")

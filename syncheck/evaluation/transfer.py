@@ -116,30 +116,11 @@ def transfer_matrix(
     separately, so that a small one is in every fold. For corpora that may have the same question in different groups,
     see :func:`~syncheck.training.grouped_by_question`.
 
-    Parameters
-    ----------
-    X, y, groups, aggregator, folding
-        As in :func:`~syncheck.evaluation.crossval.cross_validate`. The defaults are the paper's three runs, which
-        differ in their seeds.
-    parts
-        Part of each sentence: its generator, task or file.
-    without
-        Parts that are neither trained nor tested on.
-    draws
-        Number of bootstrap resamples of the groups, for the intervals.
-    feature_names
-        Names of the F features, for kinds that take directions from them.
-
-    Returns
-    -------
-    AurocMatrix
-        Rows are the parts trained on, columns those tested on, both sorted; with more than two parts, the last row is
-        :data:`OTHERS`.
-
-    Raises
-    ------
-    InputError
-        If there are fewer than two parts, or one has too few sentences of a label to train on.
+    Data and folds are as in :func:`~syncheck.evaluation.crossval.cross_validate`, by default the paper's three runs,
+    which differ in their seeds; ``parts`` has the generator, task or file of each sentence, and those in ``without``
+    are neither trained nor tested on. Rows are the parts trained on, columns those tested on, both sorted; with more
+    than two parts, the last row is :data:`OTHERS`. If there are fewer than two parts, or one has too few sentences of a
+    label to train on, InputError is raised.
     """
     labels, names, questions = np.asarray(y), np.asarray(parts), np.asarray(groups)
     columns = _columns(names, len(labels), without)
@@ -253,22 +234,9 @@ def left_out_matrix(
 ) -> AurocMatrix:
     """Compute the AUROC of scores on each source, and the mean over the sources.
 
-    Parameters
-    ----------
-    systems
-        Scores (N,) by name, higher for more faithful; from :func:`left_out_scores`, or signals as they are.
-    y, sources
-        As in :func:`left_out_scores`.
-    groups
-        Units of the bootstrap: the question or context of each row. Groups with the same name in two sources count as
-        two.
-    draws, seed
-        Number of bootstrap resamples, and their seed.
-
-    Raises
-    ------
-    InputError
-        If the shapes differ, or a score is NaN.
+    ``systems`` have scores (N,) by name, higher for more faithful: from :func:`left_out_scores`, or signals as they
+    are. ``groups`` are the units of the bootstrap; those with the same name in two sources count as two. If the shapes
+    differ, or a score is NaN, InputError is raised.
     """
     labels, names = np.asarray(y).astype(np.int64), np.asarray(sources)
     resamples = {

@@ -59,25 +59,11 @@ class LabelSheet:
         most: int | None = None,
         seed: int = 0,
     ) -> LabelSheet:
-        """Score responses and order their sentences.
+        """Score responses, from :func:`~syncheck.labelling.load_unlabelled`, and order their sentences.
 
-        Parameters
-        ----------
-        monitor
-            The monitor that cuts and scores the responses; ``nearest`` refers to its lower threshold.
-        responses
-            Responses from :func:`~syncheck.labelling.load_unlabelled`.
-        kept
-            Responses with earlier labels, which are kept.
-        most
-            Number of responses drawn at random, including those with labels; None takes all.
-        seed
-            Seed of the draw and of the random order.
-
-        Raises
-        ------
-        InputError
-            If a response was labelled earlier with another text, passages or segmentation, or no sentence is left.
+        ``nearest`` refers to the monitor's lower threshold. The responses in ``kept`` have earlier labels. ``most``
+        responses are drawn at random, including those with labels; None takes all. A response that was labelled earlier
+        with another text, passages or segmentation, and a sheet without sentences, raise InputError.
         """
         known = {response.id: response for response in kept}
         rng = random.Random(seed)

@@ -61,12 +61,8 @@ _FUNCTION: Fields = {"name": is_name, "arguments": lambda value: isinstance(valu
 class Allowed:
     """The fields of answers to one request that may pass.
 
-    Parameters
-    ----------
-    body
-        The request: calls of the tools in it may pass.
-    is_open
-        True if what is not checked passes and is named; otherwise it is withheld and named.
+    Calls of the tools in its ``body`` may pass. What is not checked is named; it passes if ``is_open``, and is withheld
+    otherwise.
     """
 
     def __init__(self, body: Mapping[str, Any], *, is_open: bool) -> None:

@@ -36,17 +36,7 @@ EACH = 100
 
 
 class ServiceError(Exception):
-    """Error that answers a request, in OpenAI's format.
-
-    Attributes
-    ----------
-    status : int
-        HTTP status.
-    code : str
-        Code for programs.
-    headers : mapping of str to str
-        Headers of the answer.
-    """
+    """Error that answers a request, in OpenAI's format: HTTP status, code for programs, headers of the answer."""
 
     def __init__(self, status: int, code: str, message: str, *, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(message)
@@ -294,11 +284,8 @@ for _bracket, _step in zip(b"[]{}", (1, -1, 1, -1), strict=True):
 def read_json(data: bytes) -> Any:  # noqa: ANN401 - whatever it holds
     """Read JSON that can be written again.
 
-    Raises
-    ------
-    ValueError
-        If it is not JSON in UTF-8, has NaN or a number beyond the range of a float, or is nested deeper than
-        ``MOST_DEPTH``.
+    What is no JSON in UTF-8, has NaN or a number beyond the range of a float, or is nested deeper than ``MOST_DEPTH``
+    raises ValueError.
     """
     text = data.decode("utf-8-sig")
     if _is_deep(data):

@@ -66,21 +66,7 @@ class Outcome:
 class CheckedText:
     """Checks the text of one answer piece by piece, between :meth:`open` and :meth:`leave`.
 
-    Parameters
-    ----------
-    monitor
-        The monitor that scores the sentences.
-    request
-        The request whose passages the answer is checked against.
-    failing
-        Treatment of text that cannot be checked.
-
-    Attributes
-    ----------
-    events : list of ProtocolEvent
-        All events so far.
-    is_over : bool
-        True if no more text is accepted.
+    ``events`` are all so far; ``is_over`` is True if no more text is accepted.
     """
 
     def __init__(self, monitor: Monitor | Verifier, request: ChatRequest, *, failing: Failing) -> None:

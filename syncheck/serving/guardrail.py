@@ -26,16 +26,9 @@ _NAMED = 3
 class Guardrail:
     """Guardrail for LiteLLM, which sends it each request before the model gets it, and then the answer.
 
-    Parameters
-    ----------
-    score
-        Function of question, passages and response that returns the report.
-    at_least
-        Score in [0, 1] that each sentence must reach, if LiteLLM's ``additional_provider_specific_params`` do not say.
-    failing
-        Treatment of answers without passages, and of sentences that cannot be checked.
-    most
-        Largest size of question and passages, as for :func:`syncheck.serving.chat.read_chat`.
+    ``score`` makes the report for question, passages and response. Each sentence must reach ``at_least``, if LiteLLM's
+    ``additional_provider_specific_params`` do not say otherwise. ``most`` is the largest size of question and passages,
+    as for :func:`syncheck.serving.chat.read_chat`.
     """
 
     def __init__(

@@ -18,12 +18,7 @@ _MOST_CHARACTERS = 2**26
 class KeptAnswer:
     """One answer in chunks, which any number of readers may follow.
 
-    Attributes
-    ----------
-    token : str
-        Name of the answer, which cannot be guessed.
-    size : int
-        Number of characters of its chunks, as JSON.
+    Its ``token`` is a name that cannot be guessed, its ``size`` the number of characters of its chunks, as JSON.
     """
 
     def __init__(self) -> None:
@@ -78,17 +73,10 @@ class KeptAnswer:
 
 
 class KeptAnswers:
-    """Answers that readers may come back to.
+    """Answers that readers may come back to, at most ``most`` of them.
 
-    Each keeps its place until it has had no reader for some seconds, whatever other clients request; an answer that was
-    refused keeps none.
-
-    Parameters
-    ----------
-    seconds
-        Time after which an answer without a reader is given up or, if it is complete, forgotten.
-    most
-        Largest number of answers; beyond it, no more begin.
+    Each keeps its place until it has had no reader for some seconds, whatever other clients request, and is then given
+    up or, if it is complete, forgotten; an answer that was refused keeps none.
     """
 
     def __init__(self, seconds: float, most: int) -> None:

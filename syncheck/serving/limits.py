@@ -39,11 +39,6 @@ class Turns:
 
     The slice that has waited longest comes first, but the time for which a request has used the threads is deducted
     from its wait: a small request passes a large one, and neither waits for ever.
-
-    Parameters
-    ----------
-    threads
-        Number of slices at a time.
     """
 
     def __init__(self, threads: int) -> None:
@@ -247,16 +242,8 @@ class _Job:
 class ScoreBatches:
     """Scores given responses of all clients in rounds: some sentences of each, so that a short one is soon complete.
 
-    Responses that a language model reads are read whole, as many in a batch as a round has room for.
-
-    Parameters
-    ----------
-    monitor
-        The monitor or verifier that scores.
-    most
-        Largest number of responses at a time; further ones get the status 429.
-    measured
-        Counters of the application.
+    Responses that a language model reads are read whole, as many in a batch as a round has room for. Beyond ``most``
+    responses at a time, further ones get the status 429.
     """
 
     def __init__(self, monitor: Monitor | Verifier, most: int, measured: Metrics) -> None:

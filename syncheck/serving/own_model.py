@@ -57,22 +57,11 @@ class Decoder(Protocol):
 
 
 class OwnModel:
-    """Source of answers by the monitored model.
+    """Source of answers by the monitored model, whose monitor has an aggregator.
 
-    Parameters
-    ----------
-    monitor
-        A monitor with an aggregator.
-    decoders
-        Decoders by the name that a request gives; only ``sample`` takes ``temperature`` and ``top_p``.
-    default
-        Decoder for requests that name none; a request with a ``temperature`` above 0 is sampled.
-    name
-        Name of the model.
-    failing
-        Treatment of sentences that cannot be checked, and of requests without passages.
-    max_new_tokens
-        Length of answers, in tokens, for requests that give none, and the limit for all.
+    Of the ``decoders``, by the name that a request gives, only ``sample`` takes ``temperature`` and ``top_p``. Requests
+    that name none get the ``default``, or, with a ``temperature`` above 0, are sampled. ``max_new_tokens`` is the
+    length of answers for requests that give none, and the limit for all.
     """
 
     def __init__(

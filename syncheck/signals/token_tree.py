@@ -32,13 +32,9 @@ _found: WeakKeyDictionary[PreTrainedModel, dict[str, bool]] = WeakKeyDictionary(
 
 
 class Forest:
-    """A cache with one row, in whose columns trees grow; see :func:`takes_token_tree`.
+    """A cache with one row, in whose columns ``trees`` grow, one for each prompt; see :func:`takes_token_tree`.
 
-    Attributes
-    ----------
-    cache : RewindableCache
-    trees : list of TokenTree
-        One for each prompt; no row sees a column of another tree.
+    No row sees a column of another tree.
     """
 
     def __init__(self, model: PreTrainedModel, cache: RewindableCache) -> None:
@@ -103,13 +99,8 @@ class Forest:
 class TokenTree:
     """Continuations of one prompt, in the columns of a forest.
 
-    Attributes
-    ----------
-    forest : Forest
-    seen : Tensor of shape (rows, columns of the forest), bool
-        The columns that each row sees.
-    fed_index : Tensor of shape (rows that are fed,)
-        Indices of the rows that are fed, in their order.
+    ``seen``, (rows, columns of the forest) bool, has the columns that each row sees; ``fed_index`` the rows that are
+    fed, in order.
     """
 
     def __init__(self, forest: Forest, seen: Tensor) -> None:

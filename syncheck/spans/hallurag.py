@@ -55,29 +55,13 @@ Spans = list[tuple[int, int]]
 
 
 class HalluRagDetector:
-    """Detector that marks the union of the spans from up to three systems.
+    """Detector that marks the union of the spans from up to three systems; None omits one, but not all.
 
-    Parameters
-    ----------
-    measure
-        Function that returns the signals of an item's tokens, such as :class:`~syncheck.spans.TokenReplay`; None omits
-        unlikely words.
-    encoder
-        Encoder of texts; None omits far sentences.
-    asked
-        Instruct model that lists spans; None omits them.
-
-    Raises
-    ------
-    InputError
-        If all three are None.
-
-    Notes
-    -----
-    The paper prompts Llama 3 and computes probabilities with it, embeds with MPNet, and first summarises whole pages;
-    here the knowledge is the item's passages as they are. The soft label of a character is the share of systems that
-    mark it, among those that could read the item: if the item does not fit the measuring model's window and there is
-    another system, unlikely words do not count.
+    ``measure`` finds unlikely words, ``encoder`` far sentences, and the instruct model ``asked`` lists spans. The soft
+    label of a character is the share of systems that mark it, among those that could read the item: if the item does
+    not fit the measuring model's window and there is another system, unlikely words do not count. The paper prompts
+    Llama 3 and computes probabilities with it, embeds with MPNet, and first summarises whole pages; here the knowledge
+    is the item's passages as they are.
     """
 
     def __init__(

@@ -173,29 +173,11 @@ class SpanRegressor:
 
         The target is the mean soft label of a word's characters, that is the share of annotators who marked it. Trees
         give each response the same weight, as the metric does, divided among words by their characters; support vector
-        regression weighs words as MiKaNi does.
+        regression (``svr``, with C = 10) weighs words as MiKaNi does, and is fitted on ``max_words`` words drawn at
+        random if there are more.
 
-        Parameters
-        ----------
-        items
-            Responses, all with labels.
-        schema
-            Schema of the text features; see :mod:`syncheck.spans.word_features`.
-        kind
-            ``xgb``: gradient-boosted trees. ``svr``: MiKaNi's regression, with C = 10.
-        seed
-            Seed of the trees, and of the draw of ``max_words`` words.
-        max_words
-            For ``svr``: if there are more words, this many are drawn at random without replacement.
-        sources
-            Sources of further columns; see :class:`~syncheck.spans.WordSource`.
-        measured
-            The :func:`~syncheck.spans.regression_features` of each item, if they are known already.
-
-        Raises
-        ------
-        InputError
-            If an item has no labels, there is no word, or two sources have the same name.
+        ``measured`` are the :func:`~syncheck.spans.regression_features` of each item, if they are known already. If an
+        item has no labels, there is no word, or two sources have the same name, InputError is raised.
         """
         check_choice(kind, "kind", RegressorKind)
         if max_words < 1:
@@ -279,20 +261,11 @@ def merged_risk(
 ) -> Floats:
     """Compute the risk of every character, (C,) float64, from that of words, with the gaps between words filled.
 
-    Parameters
-    ----------
-    starts, stops, risks
-        W words in order, as half-open spans, each with a risk in [0, 1].
-    characters
-        Length C of the response.
-    rule
-        ``lower``: every gap gets the lower risk of the words around it. ``mikani``: a gap of fewer than three
-        characters between words whose risks differ by at most 0.15 gets the higher risk, and every other gap 0.
-
-    Notes
-    -----
-    MiKaNi also gives the words of a merged span the highest risk in it. Here words keep their own risks under both
-    rules, since a chain of merges would flatten their ranking. ``lower`` is better on Mu-SHROOM's validation sets.
+    The words are half-open spans in order, each with a risk in [0, 1]. ``lower``: every gap gets the lower risk of the
+    words around it, which is better on Mu-SHROOM's validation sets. ``mikani``: a gap of fewer than three characters
+    between words whose risks differ by at most 0.15 gets the higher risk, and every other gap 0. MiKaNi also gives the
+    words of a merged span the highest risk in it; here words keep their own, since a chain of merges would flatten
+    their ranking.
     """
     filled = np.zeros(characters)
     for start, stop, risk in zip(starts, stops, risks, strict=True):
@@ -325,24 +298,12 @@ def reads_signals(path: str | Path) -> bool:
 
 
 def load_span_regressor(path: str | Path = "bundled", *, sources: Sequence[WordSource] = ()) -> SpanRegressor:
-    """Load a trained regression.
+    """Load a trained regression from a folder that :meth:`SpanRegressor.save` wrote, or a bundled one.
 
-    Parameters
-    ----------
-    path
-        A folder that :meth:`SpanRegressor.save` wrote; ``bundled`` for the one trained on Mu-SHROOM's validation sets;
-        ``bundled-rarity`` for the one that also uses how rare words are, through ``wordfreq``.
-    sources
-        The sources that it was fitted with, in any order.
-
-    Raises
-    ------
-    CheckpointError
-        If a file is missing, damaged, of an unknown format, or does not belong to the other file.
-    MismatchError
-        If a source has the name, but not the fingerprint, of one that the regression was fitted with.
-    InputError
-        If a source is missing, or the regression was not fitted with it.
+    ``bundled`` was trained on Mu-SHROOM's validation sets; ``bundled-rarity`` also uses how rare words are, through
+    ``wordfreq``. ``sources`` are those that it was fitted with, in any order. A file that is missing, damaged, of an
+    unknown format, or does not belong to the other one raises CheckpointError, a source with another fingerprint
+    MismatchError, and other sources InputError.
     """
     folder = _BUNDLED.get(str(path), Path(path))
     place = folder / _CONFIG

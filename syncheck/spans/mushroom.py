@@ -245,23 +245,10 @@ def score_spans(
     draws: int = 1000,
     seed: int = 0,
 ) -> SpanScores:
-    """Score predicted labels against those of the items.
+    """Score predicted labels, by id, against those of the items, in these languages or, for None, all.
 
-    Parameters
-    ----------
-    items
-        Responses, all with labels.
-    predicted
-        Predicted labels by id, for each item in these languages.
-    languages
-        Codes of languages in upper or lower case; None takes all.
-    draws, seed
-        Number of bootstrap resamples of items within their language, and their seed.
-
-    Raises
-    ------
-    InputError
-        If an item has no labels or no prediction, or a language has no item.
+    ``draws`` is the number of bootstrap resamples of items within their language. If an item has no labels or no
+    prediction, or a language has no item, InputError is raised.
     """
     wanted = None if languages is None else {code.upper() for code in languages}
     by_language: dict[str, list[tuple[float, float]]] = {}
@@ -370,16 +357,8 @@ def held_out_labels(
 ) -> dict[str, SpanLabels]:
     """Label each item, by id, with a regression that was trained without its fold.
 
-    Parameters
-    ----------
-    items
-        Responses, all with labels.
-    by, folds, seed
-        As in :func:`held_out_folds`; the seed is used for the trees too.
-    schema, kind, max_words, sources
-        As in :meth:`SpanRegressor.fit`; every item is measured once.
-    on_fold
-        Called after each fold, for a progress bar.
+    Folds are those of :func:`held_out_folds`; the seed is used for the trees too. The other options are those of
+    :meth:`SpanRegressor.fit`; every item is measured once. ``on_fold`` is called after each fold, for a progress bar.
     """
     options: dict[str, Any] = {"schema": schema, "kind": kind, "seed": seed, "max_words": max_words}
     measured = [regression_features(item, schema, sources) for item in items]

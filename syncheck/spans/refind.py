@@ -64,13 +64,8 @@ TooLong = Literal["refuse", "leave_out"]
 class TokenReplay:
     """Measures responses of any model with a causal language model and REFIND's prompts; texts are never cut.
 
-    Parameters
-    ----------
-    model, tokenizer
-        A model that :class:`~syncheck.Monitor` accepts, and its tokenizer.
-    too_long
-        ``refuse``: an item that does not fit the window is an error. ``leave_out``: the passages that fit are read, in
-        order, and :meth:`left_out` returns the others. Another value raises InputError.
+    An item that does not fit the window is an error with ``too_long="refuse"``. With ``leave_out``, the passages that
+    fit are read, in order, and :meth:`left_out` returns the others.
     """
 
     def __init__(
@@ -170,21 +165,10 @@ _FLOOR = 1e-8
 class RefindDetector:
     """Detector that marks the characters of tokens whose context sensitivity ratio (CSR) reaches a threshold.
 
-    Parameters
-    ----------
-    measure
-        Function that returns the signals of an item's tokens, such as :class:`~syncheck.spans.TokenReplay`.
-    thresholds
-        Thresholds by language, given or from :func:`choose_thresholds`; None takes the default for all.
-    form
-        ``replay``: both log-probabilities are those of the measuring model. ``mixed``, as in the paper: the one without
-        references is that of the model that wrote the response, from :func:`given_log_prob`. Another value raises
-        InputError.
-
-    Notes
-    -----
-    The soft label of a token is CSR / (1 + CSR), which keeps the order. Without passages, the ratio is 1, and every
-    token is marked with the usual thresholds.
+    With the form ``replay``, both log-probabilities are those of the measuring model. With ``mixed``, as in the paper,
+    the one without references is that of the model that wrote the response, from :func:`given_log_prob`. The soft label
+    of a token is CSR / (1 + CSR), which keeps the order. Without passages, the ratio is 1, and every token is marked
+    with the usual thresholds.
     """
 
     def __init__(self, measure: Measure, *, thresholds: Thresholds | None = None, form: RefindForm = "replay") -> None:

@@ -84,21 +84,10 @@ KEPT = 5
 class ChunkRetriever:
     """Retriever of sentences for a question.
 
-    Parameters
-    ----------
-    texts
-        Texts of any length and in any script. They are cut into sentences, and long ones into overlapping pieces of at
-        most 60 words. Words are those of :func:`~syncheck.spans.words_of`, so that Chinese is searched by ideographs.
-    encoder
-        Encoder that orders the results of BM25; None keeps their order. :func:`cached_reranker` returns
-        multilingual-e5-large, if it is on this machine.
-
-    Raises
-    ------
-    InputError
-        If no text has a word.
-    MissingExtraError
-        If ``bm25s`` is not installed.
+    The texts, of any length and in any script, are cut into sentences, and long ones into overlapping pieces of at most
+    60 words. Words are those of :func:`~syncheck.spans.words_of`, so that Chinese is searched by ideographs. The
+    encoder, such as that of :func:`cached_reranker`, orders the results of BM25; None keeps their order. Texts without
+    a word raise InputError; without ``bm25s``, MissingExtraError is raised.
     """
 
     def __init__(self, texts: Sequence[str], *, encoder: SentenceEncoder | None = None) -> None:

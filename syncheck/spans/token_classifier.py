@@ -26,22 +26,10 @@ from syncheck.spans.words import Word, words_of
 class TokenClassifierDetector:
     """Detector that marks the characters of tokens with a risk above one half.
 
-    Parameters
-    ----------
-    name
-        Folder or name of a token-classification checkpoint with a fast tokenizer.
-    wrong
-        Index of its class for hallucinated tokens; 1 in the organisers' baseline.
-
-    Raises
-    ------
-    CheckpointError
-        If it cannot be loaded, or has no such class.
-
-    Notes
-    -----
-    The response is classified without question and passages, as by the organisers. A response longer than the window is
-    classified in windows that share half of their tokens, and a token gets the mean of its risks.
+    The checkpoint has a fast tokenizer; ``wrong`` is the index of its class for hallucinated tokens, 1 in the
+    organisers' baseline. If it cannot be loaded, or has no such class, CheckpointError is raised. The response is
+    classified without question and passages, as by the organisers. A response longer than the window is classified in
+    windows that share half of their tokens, and a token gets the mean of its risks.
     """
 
     def __init__(self, name: str, *, wrong: int = 1, device: str = "cpu") -> None:

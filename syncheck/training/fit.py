@@ -187,26 +187,11 @@ def monitor_of(
 ) -> ModelMonitor | Verifier | UnloadedMonitor:
     """Make the untrained monitor that measured sentences are of: schema, segmentation and template are theirs.
 
-    Parameters
-    ----------
-    measured
-        The sentences, in practice of a file of features.
-    aligner
-        The aligner that measured them.
-    model
-        The model that measured them, with its tokenizer. Without it, features of text alone make a verifier, and other
-        features a monitor that is not loaded: it can be trained and saved, with the fingerprint in the provenance.
-    source
-        Name of the sentences in messages.
-    kind
-        Class of the monitor, if there is a model.
-
-    Raises
-    ------
-    InputError
-        If a model is needed, and neither given nor named by the sentences.
-    MismatchError
-        If they were measured with another model or aligner.
+    Given the model that measured them, with its tokenizer, the monitor is of class ``kind``. Without it, features of
+    text alone make a verifier, and other features a monitor that is not loaded: it can be trained and saved, with the
+    fingerprint in the provenance. ``source`` names the sentences in messages. If a model is needed, and neither given
+    nor named by the sentences, InputError is raised; if they were measured with another model or aligner,
+    MismatchError.
     """
     lid = [name.rpartition("_")[2] for name in measured.schema.names if name.startswith("lid_layer_")]
     config = MonitorConfig(
@@ -243,25 +228,11 @@ def fit_measured(
 ) -> ModelMonitor | Verifier | UnloadedMonitor:
     """Train the aggregator of a monitor or a verifier on sentences that it has measured; see :func:`fit_monitor`.
 
-    Parameters
-    ----------
-    untrained
-        The monitor that measured them; its aggregator and references, if it has any, are not used. See
-        :func:`monitor_of` for a file of features.
-    measured
-        The sentences, with at least as many groups, and sentences of either label, as folds.
-    aggregator, rule, seed
-        As in :func:`fit_monitor`.
-    held_out : ndarray of shape (N,), float64, or None
-        Out-of-fold P(faithful) of the N labelled sentences that get a score, by an aggregator of this kind, on which
-        the thresholds are chosen; :func:`syncheck.evaluation.best_aggregator` returns them. None computes them.
-
-    Raises
-    ------
-    InputError
-        If the sentences cannot be used, or ``held_out`` does not fit them.
-    MismatchError
-        If they were measured with another model, aligner or configuration.
+    The aggregator and references of ``untrained``, if it has any, are not used; see :func:`monitor_of` for a file of
+    features. ``held_out`` are out-of-fold P(faithful) (N,) of the N labelled sentences that get a score, by an
+    aggregator of this kind, on which the thresholds are chosen, as :func:`syncheck.evaluation.best_aggregator` returns
+    them; None computes them. Sentences that cannot be used raise InputError, those of another model, aligner or
+    configuration MismatchError.
     """
     check_measured_by(measured, untrained)
     chosen = LabelledSet.scored(measured, rule=rule)

@@ -109,26 +109,11 @@ def surrogate_matrix(
 ) -> AurocMatrix:
     """Compare models as surrogates on the same labelled responses, measured with each of them.
 
-    Parameters
-    ----------
-    measured
-        Sets by name of the surrogate. A response that one surrogate could not measure counts for none.
-    trained_on
-        Generator on whose sentences the aggregators are trained, as the paper trains on those of the surrogate itself;
-        None trains on all. Folds are over groups either way, so that no question is on both sides.
-    aggregator, draws, folding
-        As in :func:`~syncheck.evaluation.transfer_matrix`.
-
-    Returns
-    -------
-    AurocMatrix
-        Rows are surrogates in the given order; columns are generators, sorted, and all together.
-
-    Raises
-    ------
-    InputError
-        If the sets have no response in common, or different ones under the same id, or no sentence is by
-        ``trained_on``.
+    ``measured`` has sets by name of the surrogate; a response that one of them could not measure counts for none.
+    Aggregators are trained on the sentences of the generator ``trained_on``, as the paper trains on those of the
+    surrogate itself, or on all; folds are over groups either way, so that no question is on both sides. Rows are
+    surrogates in the given order; columns are generators, sorted, and all together. If the sets have no response in
+    common, or different ones under the same id, or no sentence is by ``trained_on``, InputError is raised.
     """
     folding = PAPER_RUNS | folding
     _check_same(measured)

@@ -228,13 +228,7 @@ class TextWatch:
         return MOST_TOGETHER if may_wait and self._pace.is_quick else 1
 
     def close(self) -> list[ProtocolEvent]:
-        """End the answer and return the last events for a reader, including the final one.
-
-        Raises
-        ------
-        NotReadyError
-            Outside the ``with`` block.
-        """
+        """End the answer and return the last events for a reader; NotReadyError outside the ``with`` block."""
         if self.report is not None:
             return []
         if self._scope is None:
