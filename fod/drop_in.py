@@ -77,7 +77,7 @@ class GeneratorOutput(ModelOutput):  # type: ignore[misc]
 
 
 def prompt_of(report: Report) -> RagPrompt:
-    """Return the prompt that a model answered."""
+    """Look up the prompt that a model answered."""
     assert isinstance(report.prompt, RagPrompt)  # an answer that a decoder wrote has one
     return report.prompt
 
@@ -363,8 +363,8 @@ def prompts_of(prompts: RagPrompt | Sequence[RagPrompt]) -> list[RagPrompt]:
 def check_ids(input_ids: Tensor, attention_mask: Tensor | None, prompts: Sequence[RagPrompt]) -> None:
     """Refuse, with an InputError, ids that are not those of the prompts, padding aside."""
     mask = torch.ones_like(input_ids) if attention_mask is None else attention_mask
-    found = [ids[kept.bool()].tolist() for ids, kept in zip(input_ids, mask, strict=True)]
-    if found != [list(prompt.with_context_ids) for prompt in prompts]:
+    given = [ids[kept.bool()].tolist() for ids, kept in zip(input_ids, mask, strict=True)]
+    if given != [list(prompt.with_context_ids) for prompt in prompts]:
         raise InputError("input_ids are not those of the prompt; pass **prompt.inputs()")
 
 

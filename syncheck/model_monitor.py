@@ -373,8 +373,8 @@ class ModelMonitor(StoredMonitor):
                 for prompt, text, ids, cut in columns
             ]
         given = replay.read_responses(self, prompts, responses, response_token_ids, sentences)
-        found = replay.replay_batches(self, prompts, given, batch_size=batch_size)
-        reports = {i: answer.report(given[i].transcript, stop=None, seconds=seconds) for i, answer, seconds in found}
+        answers = replay.replay_batches(self, prompts, given, batch_size=batch_size)
+        reports = {i: answer.report(given[i].transcript, stop=None, seconds=seconds) for i, answer, seconds in answers}
         return [reports[i] for i in range(len(given))]
 
     def replay(
@@ -428,8 +428,8 @@ class ModelMonitor(StoredMonitor):
         ...     print(responses[index], [signals.kl.mean() for signals in answer.signals])
         """
         given = replay.read_responses(self, prompts, responses, response_token_ids, sentences)
-        found = replay.replay_batches(self, prompts, given, batch_size=batch_size, on_failure=on_failure)
-        return ((place, answer) for place, answer, _ in found)
+        answers = replay.replay_batches(self, prompts, given, batch_size=batch_size, on_failure=on_failure)
+        return ((place, answer) for place, answer, _ in answers)
 
     def read(
         self,

@@ -217,11 +217,11 @@ class MonitorParts:
 
     def _sources(self, prompt: RagPrompt) -> dict[str, str]:
         """Name the source of each signal of a text that the model reads."""
-        found = dict.fromkeys(_MODEL_SIGNALS, MONITORED)
+        sources = dict.fromkeys(_MODEL_SIGNALS, MONITORED)
         if not prompt.has_context:
-            found |= dict.fromkeys(("log_prob_without_context", "kl"), NOT_MEASURED)
-        found["lid"] = NOT_MEASURED if self.lid_references is None else MONITORED
-        return found | {"align_score": source_of_support(self.aligner)}
+            sources |= dict.fromkeys(("log_prob_without_context", "kl"), NOT_MEASURED)
+        sources["lid"] = NOT_MEASURED if self.lid_references is None else MONITORED
+        return sources | {"align_score": source_of_support(self.aligner)}
 
     @property
     def _measuring(self) -> dict[str, Any]:

@@ -275,8 +275,8 @@ def prompt_from_messages(
 
 def _question_in(content: str) -> str:
     """Find the question of a message without passages: what follows the label of one, else all of it."""
-    found = [*_QUESTION.finditer(content)]
-    return content[found[-1].end() if found else 0 :].removesuffix("Answer:").strip()
+    questions = [*_QUESTION.finditer(content)]
+    return content[questions[-1].end() if questions else 0 :].removesuffix("Answer:").strip()
 
 
 def _checked_messages(messages: Sequence[Mapping[str, str]], name: str) -> list[dict[str, str]]:

@@ -107,8 +107,8 @@ def _tables(evaluation: Mapping[str, Any] | str | Path) -> list[str]:
             f"evaluation must be the JSON of `syncheck evaluate`, or its file; found {type(evaluation).__name__}"
         )
     tables = []
-    for name, found in evaluation.items():
-        rows = found.get("rows") if isinstance(found, Mapping) else None
+    for name, table in evaluation.items():
+        rows = table.get("rows") if isinstance(table, Mapping) else None
         if not rows:
             continue
         try:

@@ -190,8 +190,8 @@ def _likelihood(report: Report) -> float | None:
 
 
 def _support(report: Report) -> float | None:
-    found = [s.features.get("align_score") for s in report.sentences]
-    supports = [support for support in found if support is not None]
+    values = [s.features.get("align_score") for s in report.sentences]
+    supports = [support for support in values if support is not None]
     return sum(supports) / len(supports) if supports else None
 
 

@@ -56,10 +56,10 @@ class ModelFile:
         """Refuse, with a CheckpointError, a file that is missing, cannot be read, or has another content."""
         require_regular(path)
         try:
-            found = file_sha256(path)
+            sha256 = file_sha256(path)
         except OSError as error:
             raise CheckpointError(f"{path} cannot be read ({error.strerror}); {self.remedy}") from error
-        self._check_digest(found, path)
+        self._check_digest(sha256, path)
 
     def is_at(self, path: Path) -> bool:
         """Tell whether a path leads to the whole file."""
@@ -110,10 +110,10 @@ class ModelFile:
         file.seek(0)
         self._check_digest(hashlib.file_digest(file, "sha256").hexdigest(), place)
 
-    def _check_digest(self, found: str, place: Path) -> None:
-        if found != self.sha256:
+    def _check_digest(self, sha256: str, place: Path) -> None:
+        if sha256 != self.sha256:
             raise CheckpointError(
-                f"{place} is not the file that was published, or was cut off or altered: its SHA-256 is {found}, "
+                f"{place} is not the file that was published, or was cut off or altered: its SHA-256 is {sha256}, "
                 f"expected {self.sha256}; {self.remedy}"
             )
 
@@ -180,8 +180,8 @@ def cached_file(repository: str, file: str, revision: str | None = None) -> Path
     """Find a file of a repository in the cache of Hugging Face; None where it is missing."""
     from huggingface_hub import try_to_load_from_cache
 
-    found = try_to_load_from_cache(repository, file, revision=revision)
-    return Path(found) if isinstance(found, str) else None
+    path = try_to_load_from_cache(repository, file, revision=revision)
+    return Path(path) if isinstance(path, str) else None
 
 
 def kept_arrays(name: str, sources: Sequence[str], make: Callable[[], dict[str, Tensor]]) -> dict[str, Tensor]:

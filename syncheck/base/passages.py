@@ -52,9 +52,9 @@ def without_passages(texts: Sequence[str], passages: Sequence[str]) -> list[str]
                 f"passage {number}, {passage[:60]!r}..., is not in the messages word for word; pass the "
                 "passages exactly as they appear there, or pass without=[...], the messages without them"
             )
-    found = [_places(text, passages) for text in texts]
-    apart = {place.passage for places in found for place in places if not place.is_inside}
-    for text, places in zip(texts, found, strict=True):
+    by_text = [_places(text, passages) for text in texts]
+    apart = {place.passage for places in by_text for place in places if not place.is_inside}
+    for text, places in zip(texts, by_text, strict=True):
         for place in places:
             if place.is_needed and place.passage not in apart:
                 around = text[max(0, place.start - _LONGEST_BEFORE) : place.stop + _LONGEST_BEFORE]
@@ -65,7 +65,7 @@ def without_passages(texts: Sequence[str], passages: Sequence[str]) -> list[str]
                 )
     return [
         _cut(text, [place for place in places if not (place.is_inside and place.passage in apart)])
-        for text, places in zip(texts, found, strict=True)
+        for text, places in zip(texts, by_text, strict=True)
     ]
 
 

@@ -40,9 +40,9 @@ _LAYERS = re.compile("(^|_)(layers?|blocks)$")
 def require_tokenizer(tokenizer: object) -> None:
     """Refuse, with a WrongTypeError, anything that is not a tokenizer, such as its name."""
     if not callable(tokenizer) or not hasattr(tokenizer, "decode"):
-        found = repr(tokenizer) if isinstance(tokenizer, str) else type(tokenizer).__name__
+        shown = repr(tokenizer) if isinstance(tokenizer, str) else type(tokenizer).__name__
         raise WrongTypeError(
-            f"tokenizer must be the model's tokenizer, as AutoTokenizer.from_pretrained(...) returns; found {found}"
+            f"tokenizer must be the model's tokenizer, as AutoTokenizer.from_pretrained(...) returns; found {shown}"
         )
 
 

@@ -212,14 +212,14 @@ def _whole(tables: Iterator[pa.Table], left: dict[int, int]) -> Iterator[tuple[i
     import pyarrow as pa
     import pyarrow.compute as compute
 
-    found: dict[int, list[Any]] = {}
+    columns: dict[int, list[Any]] = {}
     for table in tables:
         for number in table["number"].unique().to_pylist():
             rows = table.filter(compute.equal(table["number"], number)).drop_columns(["number"])
-            found.setdefault(number, []).append(rows)
+            columns.setdefault(number, []).append(rows)
             left[number] -= len(rows)
             if not left[number]:
-                yield number, pa.concat_tables(found.pop(number)).combine_chunks()
+                yield number, pa.concat_tables(columns.pop(number)).combine_chunks()
 
 
 def _ray() -> tuple[Any, Any]:

@@ -240,10 +240,10 @@ def _read(path: Path, run: str, *columns: str) -> list[list[str]]:
         if not path.stem.endswith(f"-{_checksum(run, content)}"):
             raise _DamagedError(f"{path} is damaged, or of another run: its checksum is not the one in its name")
         table = _parquet().read_table(pa.BufferReader(content), columns=list(columns))
-        found = [table[name] for name in columns]
-        if any(column.type != pa.string() or column.null_count for column in found):
+        columns_read = [table[name] for name in columns]
+        if any(column.type != pa.string() or column.null_count for column in columns_read):
             raise _DamagedError(f"{path} is not a part of a store")
-        return [column.to_pylist() for column in found]
+        return [column.to_pylist() for column in columns_read]
     except (OSError, KeyError, ValueError, pa.ArrowException) as error:
         raise _DamagedError(f"{path} cannot be read ({error})") from error
 
@@ -288,10 +288,10 @@ def _enter_run(note: Path, facts: Mapping[str, str]) -> None:
     try:
         if not note.is_file():
             raise ValueError("it is not a regular file")
-        found = dict(json.loads(note.read_text(encoding="utf-8")))
+        noted = dict(json.loads(note.read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError, RecursionError) as error:
         raise CheckpointError(f"{note} is damaged ({error}); delete {folder} and start again") from error
-    if changed := [name for name in {**facts, **found} if found.get(name) != facts.get(name)]:
+    if changed := [name for name in {**facts, **noted} if noted.get(name) != facts.get(name)]:
         raise MismatchError(
             f"{folder} holds parts of another run: {', '.join(changed)} changed. Continue "
             "with the original values, delete the folder to start again, or pass another output"

@@ -69,10 +69,10 @@ class GivenSession(Session):
             self._is_stacked = self._contrast is not None and self._main.stack(self._contrast)
         for _ in self._fed([list(token_ids)]):
             pass
-        found = self._measure(0, spans, transcript, self._firsts[0])
+        measured = self._measure(0, spans, transcript, self._firsts[0])
         self._columns.drop(len(token_ids))
         self._firsts[0] += len(token_ids)
-        return found
+        return measured
 
     def _fed(self, token_ids: Sequence[Sequence[int]]) -> Iterator[None]:
         """Feed the next tokens (B, n) to both branches, and pause after every few."""

@@ -56,7 +56,7 @@ class LiveSession(RoundSession):
         return self._window - self._own.width - (len(self._columns.ids) - self._columns.fed)
 
     def sequences(self, row: int | None = None) -> Tensor:
-        """Return the ids so far, prompt included, as a view that must not be written to.
+        """View the ids so far, prompt included, which must not be written to.
 
         Parameters
         ----------

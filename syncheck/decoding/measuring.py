@@ -66,15 +66,15 @@ def measure_tokens(
     )  # (N, L)
     table, kept, measured = _transferred(values, list(states.values()), lids)
     ids = np.asarray(tokens.ids.tolist(), np.int64)
-    found = []
+    sentences = []
     for i, span in enumerate(spans):
         activations, lid = {}, {}
         if i in owning:
             row = owning.index(i)
             activations = {layer: block[row] for layer, block in zip(layers, kept, strict=True)}
             lid = dict(zip(referenced, measured[0][row].tolist(), strict=True)) if measured else {}
-        found.append(_sentence(span, transcript, ids, table, activations, lid, tokens.start))
-    return found
+        sentences.append(_sentence(span, transcript, ids, table, activations, lid, tokens.start))
+    return sentences
 
 
 def _transferred(

@@ -193,13 +193,13 @@ def _rows(
 ) -> Iterator[EvaluationRow]:
     reference: tuple[float, Floats] | None = None
     for system, values in scores.items():
-        found, resampled = resamples.auroc(values, y, chosen)
-        reference = reference or (found, resampled)
+        value, resampled = resamples.auroc(values, y, chosen)
+        reference = reference or (value, resampled)
         cut = cuts[system]
         accuracy = (np.nan, np.empty(0)) if cut is None else balanced_accuracy(resamples, values, cut, y, chosen)
         low, high = bootstrap_interval(resampled)
-        figures = {"auroc": found, "low": low, "high": high, "deviation": deviation(values[:, chosen], y[chosen])}
-        figures |= _named("gain", (found - reference[0], resampled - reference[1]))
+        figures = {"auroc": value, "low": low, "high": high, "deviation": deviation(values[:, chosen], y[chosen])}
+        figures |= _named("gain", (value - reference[0], resampled - reference[1]))
         figures |= _named("auprc", auprc(resamples, values, y, chosen))
         figures |= _named("balanced_accuracy", accuracy)
         figures |= _named("ece", calibration_error(resamples, values, y, chosen))
@@ -207,9 +207,9 @@ def _rows(
         yield EvaluationRow(system, subset, sentences=sentences, unfaithful=unfaithful, **figures)
 
 
-def _named(name: str, found: tuple[float, Floats]) -> dict[str, float]:
-    low, high = bootstrap_interval(found[1])
-    return {name: found[0], f"{name}_low": low, f"{name}_high": high}
+def _named(name: str, figure: tuple[float, Floats]) -> dict[str, float]:
+    low, high = bootstrap_interval(figure[1])
+    return {name: figure[0], f"{name}_low": low, f"{name}_high": high}
 
 
 def _subsets(size: int, by: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, NDArray[np.bool_]]]:

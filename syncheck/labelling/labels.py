@@ -129,13 +129,13 @@ def check_cut(record: LabelledResponse, bounds: Bounds) -> None:
     spans or with ``carry_labels`` may be cut in any way. Otherwise a difference raises RecordError if the record was
     read from a file, else InputError.
     """
-    found = None if record.carry_labels else _cut_otherwise(record, bounds)
-    if found is not None:
-        raise _error(record, f"expected each labelled sentence to be measured as one, but {found}; {REMEDY}")
+    difference = None if record.carry_labels else _cut_otherwise(record, bounds)
+    if difference is not None:
+        raise _error(record, f"expected each labelled sentence to be measured as one, but {difference}; {REMEDY}")
 
 
-def _error(record: LabelledResponse, found: str) -> InputError:
-    message = f"record {record.id!r}: {found}"
+def _error(record: LabelledResponse, fault: str) -> InputError:
+    message = f"record {record.id!r}: {fault}"
     if record.source is None or record.line is None:
         return InputError(message)
     return RecordError(message, source=record.source, line=record.line, field="sentences")

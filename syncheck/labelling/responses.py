@@ -186,12 +186,12 @@ class Selection:
         """Tell whether a response with these facts is selected; an unknown fact (None) matches no criterion."""
         return all(getattr(self, name) is None or facts[of] in self._asked(name) for name, of in _FIELDS.items())
 
-    def check_names(self, found: Iterable[Mapping[str, str | None]], *, source: object) -> None:
+    def check_names(self, facts: Iterable[Mapping[str, str | None]], *, source: object) -> None:
         """Refuse, with an InputError, names that no response of ``source`` has, alone or together.
 
         ``found`` has the facts of the responses.
         """
-        responses = list(found)
+        responses = list(facts)
         there = {name: {response[of] for response in responses} for name, of in _FIELDS.items()}
         asked = {name: self._asked(name) for name in _FIELDS}
         unknown = {
@@ -218,9 +218,9 @@ class Selection:
 
     def kept(self, responses: Sequence[LabelledResponse], source: object) -> list[int]:
         """List the indices of the selected responses."""
-        found = [{of: getattr(response, of) for of in _FIELDS.values()} for response in responses]
-        self.check_names(found, source=source)
-        return [index for index, response in enumerate(found) if self.wants(response)]
+        facts = [{of: getattr(response, of) for of in _FIELDS.values()} for response in responses]
+        self.check_names(facts, source=source)
+        return [index for index, response in enumerate(facts) if self.wants(response)]
 
     def _asked(self, name: str) -> list[str]:
         asked = getattr(self, name)

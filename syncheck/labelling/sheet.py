@@ -72,14 +72,14 @@ class LabelSheet:
         rng.shuffle(drawn)
         if most is not None:
             drawn = drawn[: max(most - len(again), 0)]
-        found: list[LabelledResponse] = []
+        answered: list[LabelledResponse] = []
         scored: list[Sequence[SentenceScore]] = []
         left_out: dict[str, str] = {}
         for response, sentences in _scored(monitor, [*again, *drawn], left_out):
-            found.append(_with_labels(response, sentences, known.pop(response.id, None)))
+            answered.append(_with_labels(response, sentences, known.pop(response.id, None)))
             scored.append(sentences)
-        found += known.values()
-        sheet = cls(found, _ordered(found, scored, order, monitor.config.backtrack_threshold), order)
+        answered += known.values()
+        sheet = cls(answered, _ordered(answered, scored, order, monitor.config.backtrack_threshold), order)
         sheet.left_out = left_out
         if not sheet.open and not kept:
             raise InputError(f"found no sentence that could be labelled; left out: {left_out}")

@@ -182,9 +182,9 @@ class Logprobs:
         """Take a whole text, which ends what the tokens write, save for those that end it."""
         entries, wanted = list(self._entries(logprobs)), _bytes(text)
         written = b"".join(each for each, _ in entries)
-        found = written[::-1].find(wanted[::-1])  # find is linear, rfind is not
-        first = len(written) - found - len(wanted)
-        if found < 0:
+        behind = written[::-1].find(wanted[::-1])  # find is linear, rfind is not
+        first = len(written) - behind - len(wanted)
+        if behind < 0:
             self._withhold(entries)
             return
         end = 0

@@ -431,8 +431,8 @@ def _from_json(body: bytearray) -> Any:  # noqa: ANN401 - whatever the client se
 
 def _hostname(request: Request) -> str | None:
     """Find the host that a request addresses; None if it names none that an address can have."""
-    found = _HOST.fullmatch(request.headers.get("host", ""))
-    return None if found is None else (found[1] or found[2]).lower()
+    host = _HOST.fullmatch(request.headers.get("host", ""))
+    return None if host is None else (host[1] or host[2]).lower()
 
 
 async def _on_service_error(request: Request, error: ServiceError) -> Response:

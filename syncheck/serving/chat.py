@@ -107,9 +107,9 @@ def read_given(values: object, *, most: float = math.inf) -> tuple[str, tuple[st
     ServiceError.
     """
     if not isinstance(values, dict) or not values.keys() >= set(_GIVEN):
-        found = sorted(values) if isinstance(values, dict) else type(values).__name__
+        shown = sorted(values) if isinstance(values, dict) else type(values).__name__
         raise ServiceError(
-            400, "invalid_request", f"expected an object with question, context and response; found {found}"
+            400, "invalid_request", f"expected an object with question, context and response; found {shown}"
         )
     try:
         for name in ("question", "response"):
@@ -180,8 +180,8 @@ def _options(values: Mapping[str, Any]) -> dict[str, Any]:
     """Read the options in the field ``syncheck``."""
     options = values.get("syncheck") or {}
     if not isinstance(options, dict) or not options.keys() <= _OPTIONS:
-        found = sorted(options.keys() - _OPTIONS) if isinstance(options, dict) else type(options).__name__
-        raise InputError(f"syncheck must be an object with fields in {sorted(_OPTIONS)}; found {found}")
+        shown = sorted(options.keys() - _OPTIONS) if isinstance(options, dict) else type(options).__name__
+        raise InputError(f"syncheck must be an object with fields in {sorted(_OPTIONS)}; found {shown}")
     if outside := sorted(_OPTIONS & values.keys()):
         moved = json.dumps({"syncheck": {name: values[name] for name in outside}})
         raise InputError(f"{', '.join(outside)} must be inside the field syncheck; send {moved[1:-1]}")
@@ -207,7 +207,10 @@ def _passages(
             return passages, names, question
     tools = [text_of(m) for m in messages if m.get("role") in ("tool", "function")]
     before = [
-        found for m in messages if m.get("role") in ("system", "developer") for found in _taken_out(text_of(m))[1]
+        passage_before
+        for m in messages
+        if m.get("role") in ("system", "developer")
+        for passage_before in _taken_out(text_of(m))[1]
     ]
     return tuple(text for text in [*tools, *before, *inside] if text.strip()), None, question
 
@@ -224,7 +227,7 @@ def _listed(given: object, field: str) -> tuple[tuple[str, ...], tuple[str, ...]
         if isinstance(entry, dict):
             data = entry["data"] if isinstance(entry.get("data"), dict) else entry
             text = next((data[key] for key in _TEXTS if key in data), None)
-            name = next((str(found[key]) for found in (entry, data) for key in _NAMES if key in found), name)
+            name = next((str(owner[key]) for owner in (entry, data) for key in _NAMES if key in owner), name)
         if not isinstance(text, str):
             raise InputError(
                 f"{place} must be a string, or an object with its text as one of {', '.join(_TEXTS)}; found "
@@ -251,7 +254,7 @@ def text_of(message: Mapping[str, Any]) -> str:
 
 def _taken_out(text: str) -> tuple[str, list[str]]:
     """Split a text into what is left without the passages in it, and the passages."""
-    found: list[str] = []
+    passages: list[str] = []
     rest, end = [], 0
     opened: list[re.Match[str]] = []
     for tag in _TAG.finditer(text):
@@ -263,12 +266,12 @@ def _taken_out(text: str) -> tuple[str, list[str]]:
         elif opened:
             begun = opened.pop()
             if begun.end() >= end:  # no element inside of it
-                found.append(text[begun.end() : tag.start()].strip())
+                passages.append(text[begun.end() : tag.start()].strip())
             end = tag.end()
     rest.append(text[end:])
-    if not found:
-        found, rest = [match[1].strip() for match in _NUMBERED.finditer(text)], [_NUMBERED.sub("", text)]
-    return _LABELS.sub("", "".join(rest).strip()).strip(), found
+    if not passages:
+        passages, rest = [match[1].strip() for match in _NUMBERED.finditer(text)], [_NUMBERED.sub("", text)]
+    return _LABELS.sub("", "".join(rest).strip()).strip(), passages
 
 
 MOST_DEPTH = 64

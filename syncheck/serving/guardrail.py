@@ -73,11 +73,11 @@ class Guardrail:
         except SyncheckError as error:
             raise ServiceError(400, "invalid_request", str(error)) from error
         reports = [await self._score(request.question, list(request.passages), text) for text in texts]
-        found = [reason for report in reports for reason in self._reasons(report, at_least)]
-        if not found:
+        reasons = [reason for report in reports for reason in self._reasons(report, at_least)]
+        if not reasons:
             return {"action": "NONE"}
-        more = [f"and {len(found) - _NAMED} more"] * (len(found) > _NAMED)
-        return self._blocked("not faithful to the passages: " + "; ".join([*found[:_NAMED], *more]))
+        more = [f"and {len(reasons) - _NAMED} more"] * (len(reasons) > _NAMED)
+        return self._blocked("not faithful to the passages: " + "; ".join([*reasons[:_NAMED], *more]))
 
     def _reasons(self, report: Report, at_least: float) -> list[str]:
         """Quote what does not pass, each part with the reason."""

@@ -137,8 +137,8 @@ class KeptAnswers:
         self._readers.pop(token, None)
         if (timer := self._left.pop(token, None)) is not None:
             timer.cancel()
-        if (found := self._tasks.pop(token, None)) is not None:
-            found[1].cancel()
+        if (kept := self._tasks.pop(token, None)) is not None:
+            kept[1].cancel()
 
     async def close(self) -> None:
         """Give up all answers."""

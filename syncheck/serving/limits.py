@@ -311,11 +311,11 @@ class ScoreBatches:
                 for job in jobs:
                     job.has_begun = True
                 try:
-                    found = await in_thread(_advanced, self._monitor, jobs)
+                    reports = await in_thread(_advanced, self._monitor, jobs)
                 finally:
                     self._measured.running.dec()
                 seconds = time.monotonic() - started
-                for job, report in zip(jobs, found, strict=True):
+                for job, report in zip(jobs, reports, strict=True):
                     job.seconds += seconds / len(jobs)
                     job.after = time.monotonic() + job.seconds
                     if report is None or job.report.done():  # not complete, or its client has left
@@ -350,23 +350,23 @@ def _advanced(monitor: Monitor | Verifier, jobs: Sequence[_Job]) -> list[Report 
     try:
         reports = _scored(monitor, jobs)
     except Exception as error:
-        return [error] if len(jobs) == 1 else [found for job in jobs for found in _advanced(monitor, [job])]
+        return [error] if len(jobs) == 1 else [reached for job in jobs for reached in _advanced(monitor, [job])]
     seconds = time.monotonic() - started
-    found: list[Report | Exception | None] = []
+    reached: list[Report | Exception | None] = []
     for job, report, known in zip(jobs, reports, before, strict=True):
         sentences = job.sentences[known:] if report is None else report.sentences
         if len(jobs) > 1 and any(sentence.status == "failed" for sentence in sentences):
             del job.sentences[known:]
-            found += _advanced(monitor, [job])
+            reached += _advanced(monitor, [job])
         elif report is not None:
-            found.append(report)
+            reached.append(report)
         elif len(job.sentences) < len(job.spans):
-            found.append(None)
+            reached.append(None)
         else:
             assert job.scorer is not None
             whole = report_of(job.scorer, job.response, job.sentences, stop=None, seconds=job.seconds + seconds)
-            found.append(whole)
-    return found
+            reached.append(whole)
+    return reached
 
 
 def _scored(monitor: Monitor | Verifier, jobs: Sequence[_Job]) -> list[Report | None]:

@@ -291,13 +291,13 @@ class _Writing:
         """Outcome of the answer and of its check."""
         stop = None if self._report is None else self._report.stop
         reason = self._reason or (self._why_empty if self.writer.text else None)
-        found = outcome_of(
+        checked = outcome_of(
             self.writer.events,
             stop_below=self._request.stop_below,
             stopped=stop == "below_threshold",
             reason=reason,
         ).to_dict()
-        return found | {"reason": found["reason"] or self._why_empty, "stop": stop}
+        return checked | {"reason": checked["reason"] or self._why_empty, "stop": stop}
 
     @property
     def usage(self) -> dict[str, int]:
@@ -309,16 +309,16 @@ class _Writing:
 
 def _sampling(body: Mapping[str, Any]) -> dict[str, float]:
     """Read temperature and top_p, as far as a request has them."""
-    found = {name: body[name] for name in ("temperature", "top_p") if body.get(name) is not None}
-    if any(type(value) not in (int, float) for value in found.values()):
+    options = {name: body[name] for name in ("temperature", "top_p") if body.get(name) is not None}
+    if any(type(value) not in (int, float) for value in options.values()):
         raise ServiceError(400, "invalid_request", "temperature and top_p must be numbers")
-    temperature, top_p = found.get("temperature", 0), found.get("top_p", 1)
+    temperature, top_p = options.get("temperature", 0), options.get("top_p", 1)
     if temperature != 0 and not _LEAST_TEMPERATURE <= temperature <= _MOST_TEMPERATURE:
         least, most = _LEAST_TEMPERATURE, _MOST_TEMPERATURE
         raise ServiceError(400, "invalid_request", f"temperature must be 0, or from {least:g} to {most:g}")
     if not 0 < top_p <= 1:
         raise ServiceError(400, "invalid_request", "top_p must be above 0, and at most 1")
-    return found
+    return options
 
 
 def _whole(body: Mapping[str, Any], name: str, default: int, *, least: int = 0) -> int:
@@ -326,8 +326,8 @@ def _whole(body: Mapping[str, Any], name: str, default: int, *, least: int = 0) 
     if value is None:
         return default
     if not isinstance(value, int) or isinstance(value, bool) or not least <= value < 2**63:
-        found = shortened(repr(value), 40)
+        shown = shortened(repr(value), 40)
         raise ServiceError(
-            400, "invalid_request", f"{name} must be a whole number from {least} to 2^63 - 1; found {found}"
+            400, "invalid_request", f"{name} must be a whole number from {least} to 2^63 - 1; found {shown}"
         )
     return value

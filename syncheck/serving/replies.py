@@ -120,8 +120,10 @@ def headers_of(answer: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _status_of(answer: Mapping[str, Any]) -> str:
-    found = {choice["syncheck"]["status"] for choice in answer["choices"]}
-    return next((status for status in ("unverified", "stopped", "checked", "verified") if status in found), "no_text")
+    statuses = {choice["syncheck"]["status"] for choice in answer["choices"]}
+    return next(
+        (status for status in ("unverified", "stopped", "checked", "verified") if status in statuses), "no_text"
+    )
 
 
 def file_handler(name: str, kind: str) -> Callable[[Request], Awaitable[Response]]:

@@ -82,22 +82,22 @@ class HalluRagDetector:
         It raises TextGeneratorError as :func:`asked_spans` does and, if unlikely words are the only system, PromptError
         as :class:`~syncheck.spans.TokenReplay` does.
         """
-        found: list[Spans] = []
+        systems: list[Spans] = []
         if self._measure is not None:
             try:
-                found.append(unlikely_words(item.response, self._measure(item)))
+                systems.append(unlikely_words(item.response, self._measure(item)))
             except PromptError:
                 if self._encoder is None and self._asked is None:
                     raise
         if self._encoder is not None:
-            found.append(far_sentences(item.response, item.passages, self._encoder))
+            systems.append(far_sentences(item.response, item.passages, self._encoder))
         if self._asked is not None:
-            found.append(asked_spans(item, self._asked))
+            systems.append(asked_spans(item, self._asked))
         votes = np.zeros(len(item.response))
-        for spans in found:
+        for spans in systems:
             for start, stop in joined_spans(spans, item.response):
                 votes[start:stop] += 1
-        return labels_of(votes / len(found), votes > 0)
+        return labels_of(votes / len(systems), votes > 0)
 
 
 def unlikely_words(response: str, signals: TokenSignals) -> Spans:
@@ -133,14 +133,14 @@ def asked_spans(item: SpanItem, asked: TextGenerator) -> Spans:
     """
     spans = listed_spans(asked(PROMPT.format(text=item.response, knowledge="\n".join(item.passages))))
     patterns = [re.escape(span.strip()) for span in spans if span.strip()]
-    return [found.span() for pattern in patterns for found in re.finditer(pattern, item.response)]
+    return [match.span() for pattern in patterns for match in re.finditer(pattern, item.response)]
 
 
 def listed_spans(answer: str) -> list[str]:
     """Read the first JSON list of strings in an answer, or raise TextGeneratorError."""
-    for found in re.finditer(r"\[.*?\]", answer, re.DOTALL):
+    for match in re.finditer(r"\[.*?\]", answer, re.DOTALL):
         try:
-            spans = json.loads(found[0])
+            spans = json.loads(match[0])
         except ValueError:
             continue
         if all(isinstance(span, str) for span in spans):

@@ -96,11 +96,11 @@ class KernelMachine:
             raise CheckpointError(
                 f"expected the float64 arrays {sorted(names)}; found {sorted(arrays)}. Train it again"
             )
-        if fault := _fault(found := cls(**arrays)):
+        if fault := _fault(machine := cls(**arrays)):
             raise CheckpointError(
                 f"the arrays do not form a kernel machine: {fault}; copy the file again or train it again"
             )
-        return found
+        return machine
 
 
 def _fault(machine: KernelMachine) -> str | None:
@@ -373,13 +373,13 @@ def _matched_sources(
             "the sources that it was fitted with as sources= (syncheck spans: --model, --classifier, --tagger, --llm)"
         )
     for record in saved:
-        found = _source_record(given[record["name"]])
-        keys = dict.fromkeys([*record["fingerprint"], *found["fingerprint"]])
-        different = [key for key in keys if record["fingerprint"].get(key) != found["fingerprint"].get(key)]
-        different += ["columns"] if record["columns"] != found["columns"] else []
+        own = _source_record(given[record["name"]])
+        keys = dict.fromkeys([*record["fingerprint"], *own["fingerprint"]])
+        different = [key for key in keys if record["fingerprint"].get(key) != own["fingerprint"].get(key)]
+        different += ["columns"] if record["columns"] != own["columns"] else []
         if different:
             raise MismatchError(
-                f"{owner} was fitted with another word source {found['name']!r}, which differs in "
+                f"{owner} was fitted with another word source {own['name']!r}, which differs in "
                 f"{', '.join(different)}; pass that one, or fit the regressor again"
             )
     return tuple(given[name] for name in wanted)

@@ -56,16 +56,16 @@ def load_predictions(
     """
     place = Path(path)
     lengths = {item.id: len(item.response) for item in items}
-    found: list[tuple[str, SpanLabels]] = []
+    predictions: list[tuple[str, SpanLabels]] = []
     for record in _records(place):
         name = record.get("id", str)
         if name not in lengths:
             raise record.error(f"expected the id of an item of the reference, found {name!r}", "id")
-        found.append((name, _predicted(record, lengths[name], refused)))
-    _check_ids((name for name, _ in found), place)
-    if missing := [name for name in lengths if name not in dict(found)]:
+        predictions.append((name, _predicted(record, lengths[name], refused)))
+    _check_ids((name for name, _ in predictions), place)
+    if missing := [name for name in lengths if name not in dict(predictions)]:
         raise InputError(f"{path} has no prediction for {len(missing)} items of the reference, {missing[0]!r} first")
-    return dict(found)
+    return dict(predictions)
 
 
 def refused_predictions(path: str | Path) -> tuple[str, ...]:
@@ -178,8 +178,8 @@ def _check_ids(ids: Iterable[str], place: Path) -> None:
 
 def span_iou(reference: Sequence[tuple[int, int]], predicted: Sequence[tuple[int, int]]) -> float:
     """Compute the intersection over union of the characters in two lists of spans, in [0, 1]; 1 if both are empty."""
-    wanted, found = ({place for span in spans for place in range(*span)} for spans in (reference, predicted))
-    return len(wanted & found) / len(wanted | found) if wanted or found else 1.0
+    wanted, marked = ({place for span in spans for place in range(*span)} for spans in (reference, predicted))
+    return len(wanted & marked) / len(wanted | marked) if wanted or marked else 1.0
 
 
 _DECIMALS = 8
@@ -274,9 +274,9 @@ def _score(item: SpanItem, predicted: Mapping[str, SpanLabels]) -> tuple[float, 
         raise InputError(f"item {item.id!r} has no labels to score against; pass a reference with labels")
     if item.id not in predicted:
         raise InputError(f"item {item.id!r} has no prediction")
-    found = predicted[item.id]
-    correlation = span_correlation(item.labels.soft, found.soft, characters=len(item.response))
-    return span_iou(item.labels.hard, found.hard), correlation
+    labels = predicted[item.id]
+    correlation = span_correlation(item.labels.soft, labels.soft, characters=len(item.response))
+    return span_iou(item.labels.hard, labels.hard), correlation
 
 
 def _row(lang: str, items: int, means: NDArray[np.float64], resampled: NDArray[np.float64]) -> LanguageScore:
@@ -336,11 +336,11 @@ def held_out_folds(
     parts = np.unique(part)
     if len(parts) < 2:
         raise InputError(f"expected two or more parts by {by} to hold one out; found {len(parts)}")
-    found = []
+    pairs = []
     for number in parts:
         held = np.flatnonzero(part == number)
-        found.append((np.flatnonzero((part != number) & ~np.isin(questions, questions[held])), held))
-    return found
+        pairs.append((np.flatnonzero((part != number) & ~np.isin(questions, questions[held])), held))
+    return pairs
 
 
 def held_out_labels(
@@ -362,9 +362,9 @@ def held_out_labels(
     """
     options: dict[str, Any] = {"schema": schema, "kind": kind, "seed": seed, "max_words": max_words}
     measured = [regression_features(item, schema, sources) for item in items]
-    found: dict[str, SpanLabels] = {}
+    labels: dict[str, SpanLabels] = {}
     for train, held in held_out_folds(items, by=by, folds=folds, seed=seed):
         fitted = SpanRegressor.fit([items[i] for i in train], measured=[measured[i] for i in train], **options)
-        found |= {items[i].id: fitted.detect(items[i], measured=measured[i]) for i in held}
+        labels |= {items[i].id: fitted.detect(items[i], measured=measured[i]) for i in held}
         on_fold()
-    return found
+    return labels

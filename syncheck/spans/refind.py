@@ -191,11 +191,11 @@ class RefindDetector:
         with_context = signals.log_prob.astype(np.float64)
         known = np.isfinite(with_context) & np.isfinite(without)
         ratio = np.divide(with_context, without + _FLOOR, out=np.ones(len(signals)), where=known & (without != -_FLOOR))
-        found = np.zeros(len(item.response))
+        highest = np.zeros(len(item.response))
         for (start, stop), value in zip(signals.char_spans, ratio, strict=True):
             # The floor turns the sign of a log-probability that is nearly 0.
-            found[start:stop] = np.maximum(found[start:stop], max(value, 0.0))
-        return found
+            highest[start:stop] = np.maximum(highest[start:stop], max(value, 0.0))
+        return highest
 
 
 def given_log_prob(item: SpanItem) -> Floats:
@@ -212,10 +212,10 @@ def given_log_prob(item: SpanItem) -> Floats:
         )
     spans = token_char_spans(item.response, item.tokens)
     logits = np.array(item.logits[: len(item.tokens)])
-    found = np.zeros(len(item.response))
+    log_probs = np.zeros(len(item.response))
     for (start, stop), value in zip(spans, logits - logits.max(initial=-np.inf), strict=True):
-        found[start:stop] += value / max(1, stop - start)
-    return found
+        log_probs[start:stop] += value / max(1, stop - start)
+    return log_probs
 
 
 def _sums(characters: Floats, spans: NDArray[np.int64]) -> Floats:
@@ -241,10 +241,10 @@ def choose_thresholds(items: Sequence[SpanItem], ratios: Mapping[str, Floats]) -
         raise InputError("expected labelled items to choose thresholds on; found none")
     pooled = np.concatenate([ratios[item.id] for item in items])
     deltas = np.unique([0.0, *np.quantile(pooled, np.linspace(0, 1, _CANDIDATES))])  # (K,)
-    found: dict[str, list[Floats]] = {}
+    overlaps: dict[str, list[Floats]] = {}
     for item in items:
-        found.setdefault(item.lang.upper(), []).append(_overlaps(item, ratios[item.id], deltas))
-    means = {lang: np.mean(values, axis=0) for lang, values in found.items()}  # (K,) each
+        overlaps.setdefault(item.lang.upper(), []).append(_overlaps(item, ratios[item.id], deltas))
+    means = {lang: np.mean(values, axis=0) for lang, values in overlaps.items()}  # (K,) each
     default = float(deltas[np.argmax(np.mean(list(means.values()), axis=0))])
     return Thresholds(default, {lang: float(deltas[np.argmax(values)]) for lang, values in means.items()})
 

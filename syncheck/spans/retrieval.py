@@ -103,11 +103,11 @@ class ChunkRetriever:
         """
         if not 1 <= count <= candidates:
             raise InputError(f"count must be 1 to {candidates}, the number of candidates; found {count}")
-        found = [self._pieces[passage.text] for passage in self._index.best(_spelled(question), candidates)]
-        if self._encoder is not None and found:
-            vectors = self._encoder([question, *found])  # (1 + K, D)
-            found = [found[i] for i in np.argsort(-(vectors[1:] @ vectors[0]), kind="stable")]
-        return tuple(found[:count])
+        pieces = [self._pieces[passage.text] for passage in self._index.best(_spelled(question), candidates)]
+        if self._encoder is not None and pieces:
+            vectors = self._encoder([question, *pieces])  # (1 + K, D)
+            pieces = [pieces[i] for i in np.argsort(-(vectors[1:] @ vectors[0]), kind="stable")]
+        return tuple(pieces[:count])
 
 
 def _spelled(text: str) -> str:
@@ -124,7 +124,7 @@ def cached_reranker(*, device: str = "cpu") -> CheckpointEncoder | None:
 
     Nothing is downloaded, and no server is queried for a newer version.
     """
-    found = [cached_file(DEFAULT_RERANKER, name) for name in _RERANKER_FILES]
-    if found[0] is None or None in found:
+    paths = [cached_file(DEFAULT_RERANKER, name) for name in _RERANKER_FILES]
+    if paths[0] is None or None in paths:
         return None
-    return CheckpointEncoder(str(found[0].parent), prefix="query: ", device=device)
+    return CheckpointEncoder(str(paths[0].parent), prefix="query: ", device=device)

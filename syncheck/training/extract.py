@@ -243,8 +243,8 @@ def _measured(
 
 def _stacked(activations: Sequence[Mapping[int, NDArray[np.float32]]]) -> dict[int, NDArray[np.float32]]:
     """By layer (N, H); NaN for a sentence without its own token."""
-    found = next((a for a in activations if a), {})
+    examples = next((a for a in activations if a), {})
     return {
         layer: np.stack([a.get(layer, np.full_like(example, np.nan)) for a in activations])
-        for layer, example in found.items()
+        for layer, example in examples.items()
     }

@@ -86,8 +86,8 @@ class MeasuredSentences:
     @property
     def labelled(self) -> NDArray[np.bool_]:
         """True for sentences with a label, (N,): all but those that the record's own labels leave out."""
-        found: NDArray[np.bool_] = self.labels() != UNLABELLED
-        return found
+        has_label: NDArray[np.bool_] = self.labels() != UNLABELLED
+        return has_label
 
     @property
     def with_context(self) -> NDArray[np.bool_]:
@@ -103,8 +103,8 @@ class MeasuredSentences:
                 labels[own] = label_sentences(bounds, record.spans, rule=rule, implicit_true=implicit_true)
             else:
                 check_cut(record, bounds)
-                found = [_given_label(record, start, end) for start, end in bounds]
-                labels[own] = [UNLABELLED if label is None else label for label in found]
+                given = [_given_label(record, start, end) for start, end in bounds]
+                labels[own] = [UNLABELLED if label is None else label for label in given]
         return labels
 
     def references(self, labels: NDArray[np.int64], train: NDArray[np.int64]) -> NDArray[np.int64]:

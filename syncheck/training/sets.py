@@ -117,15 +117,15 @@ def surrogate_matrix(
     """
     folding = PAPER_RUNS | folding
     _check_same(measured)
-    common = set.intersection(*(found.ids for found in measured.values())) if measured else set()
+    common = set.intersection(*(own.ids for own in measured.values())) if measured else set()
     if not common:
         raise InputError(f"expected files of the same responses; found no id that all have of {_listed(measured)}")
     cells: dict[tuple[str, str], Cell] = {}
     columns: set[str] = set()
     for name, everything in measured.items():
-        found = everything.of(common)
-        features, y, groups = found.data
-        generators = found.generators
+        own = everything.of(common)
+        features, y, groups = own.data
+        generators = own.generators
         train_on = None if trained_on is None else generators == trained_on
         if train_on is not None and not train_on.any():
             raise InputError(f"no sentence is by {trained_on!r}; the generators are {_listed(generators)}")
@@ -148,8 +148,8 @@ def surrogate_matrix(
 
 def _check_same(measured: Mapping[str, LabelledSet]) -> None:
     seen: dict[str, tuple[str, object]] = {}
-    for name, found in measured.items():
-        for record in found.measured.records:
+    for name, own in measured.items():
+        for record in own.measured.records:
             first, other = seen.setdefault(record.id, (name, record))
             if other != record:
                 raise InputError(
@@ -174,11 +174,11 @@ _WHY = f"because the thresholds are chosen by cross-validation with {HELD_OUT_FO
 def check_questions(records: Sequence[LabelledResponse], *, remedy: str) -> None:
     """Refuse, with an InputError that ends in ``remedy``, records with a context of fewer questions than folds."""
     groups = [record.group for record in records if record.has_context]
-    if (found := len(set(groups))) < HELD_OUT_FOLDS:
+    if (count := len(set(groups))) < HELD_OUT_FOLDS:
         one = "Records of one group are one question; without groups, so are those with the same question and a passage"
         raise InputError(
-            f"training needs at least {HELD_OUT_FOLDS} questions with a context, {_WHY}; found {found} in "
-            f"{len(records)} records. {remedy}{f'. {one} in common' if found < len(groups) else ''}"
+            f"training needs at least {HELD_OUT_FOLDS} questions with a context, {_WHY}; found {count} in "
+            f"{len(records)} records. {remedy}{f'. {one} in common' if count < len(groups) else ''}"
         )
 
 
