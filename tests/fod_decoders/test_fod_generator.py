@@ -316,6 +316,6 @@ class TestErrors:
 def test_thresholds_default_to_those_the_monitor_was_saved_with(llama, make_monitor):
     monitor = make_monitor(llama, formula=wavy, backtrack_threshold=0.11, prune_threshold=0.22)
     fod = FODGenerator(llama.model, llama.tokenizer, monitor)
-    assert (fod.config.backtrack, fod.config.prune) == (0.11, 0.22)
+    assert (fod.thresholds.backtrack, fod.thresholds.prune) == (0.11, 0.22)
     fod = FODGenerator(llama.model, llama.tokenizer, monitor, backtrack_threshold=0.0)
-    assert (fod.config.backtrack, fod.config.prune) == (0.0, 0.22)
+    assert (fod.thresholds.backtrack, fod.thresholds.prune) == (0.0, 0.22)

@@ -63,14 +63,14 @@ class TestChoice:
     )
     def test_of_fod(self, guaranteeing, guaranteed, backtrack, prune, expected):
         fod = FODGenerator(*models(guaranteeing(guaranteed)), backtrack_threshold=backtrack, prune_threshold=prune)
-        assert fod.config == Thresholds(*expected, guarantee(guaranteed))
+        assert fod.thresholds == Thresholds(*expected, guarantee(guaranteed))
 
     def test_a_keyword_overrides_the_config(self, guaranteeing):
         config = FODConfig(backtrack_threshold=0.3, prune_threshold=0.4, beam_size=3, until="all")
         given = {"prune_threshold": "calibrated", "samples_per_step": 4}
         fod = FODGenerator(*models(guaranteeing(0.2)), config=config, **given)
         assert fod.config == replace(config, **given)
-        assert fod.config == Thresholds(0.3, 0.2, guarantee(0.2))
+        assert fod.thresholds == Thresholds(0.3, 0.2, guarantee(0.2))
 
     def test_a_keyword_names_the_default_config(self, guaranteeing):
         given = models(guaranteeing(0.2))
