@@ -7,7 +7,6 @@ import sys
 from collections import Counter
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import syncheck
 from syncheck import corpus, spans
@@ -20,9 +19,6 @@ from syncheck.cli.record_runs import answer_records, is_store
 from syncheck.config import GENERIC, GENERIC_BUNDLED, GENERIC_READER
 from syncheck.results import Answer, Case, Report, label_dict
 from syncheck.results.types import WITHOUT_CLAIM
-
-if TYPE_CHECKING:
-    pass
 
 BATCH_TOKENS = 16384
 """Number of tokens in a forward pass on an accelerator; on a CPU, padding costs more than a larger batch saves."""

@@ -22,13 +22,12 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from syncheck.base.checks import stripped_key
-from syncheck.base.errors import SyncheckError
 from syncheck.base.printable import shortened
 from syncheck.kit import demo_questions
 from syncheck.monitor import Monitor
 from syncheck.results import Report
 from syncheck.results.protocol import Reveal
-from syncheck.serving.chat import ChatRequest, ServiceError, read_chat, read_given, read_json
+from syncheck.serving.chat import ChatRequest, ServiceError, read_chat, read_given, read_json, refusing
 from syncheck.serving.checked import Failing
 from syncheck.serving.guardrail import Guardrail
 from syncheck.serving.kept import KeptAnswer, KeptAnswers, events_of
@@ -226,11 +225,9 @@ class _Service:
 
     async def scored(self, question: str, context: Sequence[str], response: str) -> Report:
         """Score a given response, in rounds with those of all clients that wait."""
-        try:
+        with refusing():
             async with self.deadline().waiting():
                 return await self.batches.score(question, context, response)
-        except SyncheckError as error:
-            raise ServiceError(400, "invalid_request", str(error)) from error
 
     async def models(self, request: Request) -> Response:
         self._admit(request)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, get_args
@@ -53,6 +54,15 @@ class ServiceError(Exception):
         return {"error": {"message": str(self), "type": kind, "code": self.code, "param": None}}
 
 
+@contextmanager
+def refusing() -> Iterator[None]:
+    """Turn an error about what a client sent into one that answers its request."""
+    try:
+        yield
+    except SyncheckError as error:
+        raise ServiceError(400, "invalid_request", str(error)) from error
+
+
 @dataclass(frozen=True, slots=True)
 class ChatRequest:
     """A request for an answer."""
@@ -78,6 +88,7 @@ class ChatRequest:
     """True if the answer ends after the sentence below ``stop_below``, False if before it."""
 
 
+@refusing()
 def read_chat(
     values: object,
     *,
@@ -94,45 +105,6 @@ def read_chat(
     ``<source>`` elements, and paragraphs that begin with ``Passage 1:``. The question is the last message of the user,
     without passages. A request that cannot be used raises ServiceError.
     """
-    try:
-        return _read(values, reveal=reveal, stop_below=stop_below, stop_after=stop_after, most=most)
-    except SyncheckError as error:
-        raise ServiceError(400, "invalid_request", str(error)) from error
-
-
-def read_given(values: object, *, most: float = math.inf) -> tuple[str, tuple[str, ...], str]:
-    """Read the body of a request to score a given answer: question, passages and response.
-
-    ``context`` has the forms that it has in a chat, and ``most`` is as there. A request that cannot be used raises
-    ServiceError.
-    """
-    if not isinstance(values, dict) or not values.keys() >= set(_GIVEN):
-        shown = sorted(values) if isinstance(values, dict) else type(values).__name__
-        raise ServiceError(
-            400, "invalid_request", f"expected an object with question, context and response; found {shown}"
-        )
-    try:
-        for name in ("question", "response"):
-            check_text(values[name], name)
-        passages = _listed(values["context"], "context")[0]
-        _require_size(values["question"], passages, most)
-        return values["question"], passages, values["response"]
-    except SyncheckError as error:
-        raise ServiceError(400, "invalid_request", str(error)) from error
-
-
-def _require_size(question: str, passages: Sequence[str], most: float) -> None:
-    size = len(question) + sum(map(len, passages)) + EACH * len(passages)
-    if size > most:
-        raise ServiceError(
-            413,
-            "context_too_large",
-            f"question and passages have {size} characters, of which {most:g} are allowed (each passage counts {EACH} "
-            "more); send the passages that the answer rests on",
-        )
-
-
-def _read(values: object, *, reveal: Reveal, stop_below: float | None, stop_after: bool, most: float) -> ChatRequest:
     if not isinstance(values, dict):
         raise InputError(f"expected a JSON object; found {type(values).__name__}")
     messages = values.get("messages")
@@ -161,6 +133,36 @@ def _read(values: object, *, reveal: Reveal, stop_below: float | None, stop_afte
     return ChatRequest(
         body, asked, passages, names, stream, reveal, stop_below, values.get("decoder"), resumable, stop_after
     )
+
+
+@refusing()
+def read_given(values: object, *, most: float = math.inf) -> tuple[str, tuple[str, ...], str]:
+    """Read the body of a request to score a given answer: question, passages and response.
+
+    ``context`` has the forms that it has in a chat, and ``most`` is as there. A request that cannot be used raises
+    ServiceError.
+    """
+    if not isinstance(values, dict) or not values.keys() >= set(_GIVEN):
+        shown = sorted(values) if isinstance(values, dict) else type(values).__name__
+        raise ServiceError(
+            400, "invalid_request", f"expected an object with question, context and response; found {shown}"
+        )
+    for name in ("question", "response"):
+        check_text(values[name], name)
+    passages = _listed(values["context"], "context")[0]
+    _require_size(values["question"], passages, most)
+    return values["question"], passages, values["response"]
+
+
+def _require_size(question: str, passages: Sequence[str], most: float) -> None:
+    size = len(question) + sum(map(len, passages)) + EACH * len(passages)
+    if size > most:
+        raise ServiceError(
+            413,
+            "context_too_large",
+            f"question and passages have {size} characters, of which {most:g} are allowed (each passage counts {EACH} "
+            "more); send the passages that the answer rests on",
+        )
 
 
 def _require_known_forms(values: Mapping[str, Any]) -> None:

@@ -162,12 +162,8 @@ class CheckedText:
     def _taken(self, events: Sequence[ProtocolEvent]) -> list[ProtocolEvent]:
         """Keep events; failing closed, refuse a sentence that was not checked before its text is sent."""
         withheld = None if self._watch is None else self._watch.withheld
-        for event in [*events, *([withheld] if withheld is not None else [])]:
-            if isinstance(event, Verified | SentenceScore) and not is_checked(event):
-                why = f"a sentence was not checked: {event.reason or event.status}"
-                if self._failing == "closed":
-                    raise ServiceError(502, "verification_failed", why)
-                self._reason = self._reason or why
+        unchecked = why_unchecked([*events, *([withheld] if withheld is not None else [])], self._failing)
+        self._reason = self._reason or unchecked
         for event in events:
             if isinstance(event, Append):
                 self._shown += len(event.text)
@@ -249,6 +245,17 @@ def watch_over(monitor: Monitor | Verifier, *, question: str, passages: Sequence
 def is_checked(sentence: Verified | SentenceScore) -> bool:
     """Tell whether a sentence has a score or makes no claim."""
     return sentence.status == "scored" or sentence.status in WITHOUT_CLAIM
+
+
+def why_unchecked(events: Sequence[ProtocolEvent | SentenceScore], failing: Failing) -> str | None:
+    """Say why a sentence among events was not checked, if one was not; failing closed, raise ServiceError."""
+    for event in events:
+        if isinstance(event, Verified | SentenceScore) and not is_checked(event):
+            why = f"a sentence was not checked: {event.reason or event.status}"
+            if failing == "closed":
+                raise ServiceError(502, "verification_failed", why)
+            return why
+    return None
 
 
 def outcome_of(

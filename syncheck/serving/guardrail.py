@@ -8,12 +8,11 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from syncheck.base.checks import check_share, check_texts
-from syncheck.base.errors import SyncheckError
 from syncheck.report.labels import after_end_words, contrast_lines
 from syncheck.results import Report
 from syncheck.results.types import SentenceScore
 from syncheck.scoring import falls_below
-from syncheck.serving.chat import ChatRequest, ServiceError, read_chat
+from syncheck.serving.chat import ChatRequest, ServiceError, read_chat, refusing
 from syncheck.serving.checked import NO_PASSAGES, Failing
 from syncheck.serving.limits import in_thread
 
@@ -65,13 +64,11 @@ class Guardrail:
         request = request or self._requests.get(str(call))
         if request is None or not request.passages:
             return self._blocked(NO_PASSAGES) if self._failing == "closed" else {"action": "NONE"}
-        try:
+        with refusing():
             at_least = options.get("at_least", self._at_least)
             check_share(at_least, "at_least")
             texts = values.get("texts") or []
             check_texts(texts, "texts")
-        except SyncheckError as error:
-            raise ServiceError(400, "invalid_request", str(error)) from error
         reports = [await self._score(request.question, list(request.passages), text) for text in texts]
         reasons = [reason for report in reports for reason in self._reasons(report, at_least)]
         if not reasons:

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Protocol
 
-from syncheck.base.errors import InputError, SyncheckError
+from syncheck.base.errors import InputError
 from syncheck.base.printable import shortened
 from syncheck.monitor import Monitor
 from syncheck.results import Report
 from syncheck.results.events import EndEvent, Event, SentenceEvent
-from syncheck.results.protocol import VERSION, ProtocolEvent, Reveal, Verified, to_dict
+from syncheck.results.protocol import VERSION, ProtocolEvent, Reveal, to_dict
 from syncheck.results.types import RagPrompt, SentenceScore
 from syncheck.results.writer import EventWriter, why_stopped
 from syncheck.scoring import falls_below
-from syncheck.serving.chat import ChatRequest, ServiceError, text_of
+from syncheck.serving.chat import ChatRequest, ServiceError, refusing, text_of
 from syncheck.serving.checked import (
     NO_PASSAGES,
     Failing,
@@ -25,6 +25,7 @@ from syncheck.serving.checked import (
     outcome_of,
     shown_text,
     whole_answer,
+    why_unchecked,
 )
 from syncheck.serving.limits import Deadline, in_thread
 
@@ -127,22 +128,10 @@ class OwnModel:
     def begin(self, request: ChatRequest) -> tuple[RagPrompt, Iterator[Event]]:
         """Build the prompt of a request and the iterator of its events, which has not been started."""
         self.require_usable(request)
-        try:
+        with refusing():
             decoder, options = self._asked(request)
             prompt = self._prompt(request)
             return prompt, self._decoders[decoder](prompt, reveal=request.reveal, **options)
-        except SyncheckError as error:
-            raise ServiceError(400, "invalid_request", str(error)) from error
-
-    def check(self, events: Sequence[ProtocolEvent | SentenceScore]) -> str | None:
-        """Say why a sentence among events was not checked, if one was not; failing closed, raise ServiceError."""
-        for event in events:
-            if isinstance(event, Verified | SentenceScore) and not is_checked(event):
-                why = f"a sentence was not checked: {event.reason or event.status}"
-                if self.failing == "closed":
-                    raise ServiceError(502, "verification_failed", why)
-                return why
-        return None
 
     def why_empty(self, event: EndEvent) -> str | None:
         """Say why a decoder kept no sentence; None if it kept one, or wrote none.
@@ -246,7 +235,7 @@ class _Writing:
                 new, told = self.writer.events[told:], len(self.writer.events)
                 if request.passages:
                     withheld = [] if self._withheld is None else [self._withheld]
-                    self._reason = self._source.check([*new, *withheld]) or self._reason
+                    self._reason = why_unchecked([*new, *withheld], self._source.failing) or self._reason
                 if isinstance(event, EndEvent):
                     self._report = event.report
                     self._why_empty = self._source.why_empty(event) if request.passages else None

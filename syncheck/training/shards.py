@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, replace
 from glob import escape
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from tqdm import tqdm
@@ -31,9 +31,6 @@ from syncheck.training.measured import MeasuredSentences, joined
 from syncheck.training.parquet import provenance_of, read_parquet, write_parquet
 from syncheck.training.provenance import instrument_of
 from syncheck.verifier import Verifier
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass(frozen=True, slots=True)
