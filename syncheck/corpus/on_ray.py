@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import astuple
 from functools import partial
 from pathlib import Path
@@ -174,7 +174,7 @@ class _Parts:
         if made > 1 + RETRIES:
             raise InputError(f"part {columns['number'][0]}: its worker died {made - 1} times")
         lines = [Line(*values) for values in zip(*(columns[name] for name in _COLUMNS[2:]), strict=True)]
-        return _answered(self._worker, lines, columns["key"]).append_column("number", table["number"])
+        return table_of(lines, self._worker(lines), columns["key"]).append_column("number", table["number"])
 
 
 class _Rows:
@@ -185,11 +185,7 @@ class _Rows:
 
     def __call__(self, table: pa.Table) -> pa.Table:
         lines = [Line("dataset", i, row_content(row)) for i, row in enumerate(table.to_pylist(), 1)]
-        return _answered(self._worker, lines, [""] * len(lines)).select(["id", "error", "lowest_score", "row"])
-
-
-def _answered(worker: Worker, lines: Sequence[Line], keys: Sequence[str]) -> pa.Table:
-    return table_of(lines, worker(lines), keys)
+        return table_of(lines, self._worker(lines), [""] * len(lines)).select(["id", "error", "lowest_score", "row"])
 
 
 def _scorer(monitor_dir: str | None, model: str | None, device: str, batch_tokens: int | None) -> RecordScorer:

@@ -98,12 +98,12 @@ def deviation(scores: Floats, y: NDArray[np.int64]) -> float:
     return float(np.std([auroc(row, y) for row in scores], ddof=1)) if len(scores) > 1 else float("nan")
 
 
-def bootstrap_interval(resampled: Floats, confidence: float = 0.95) -> tuple[float, float]:
-    """Compute the percentile interval of resampled values, without those that are NaN."""
+def bootstrap_interval(resampled: Floats) -> tuple[float, float]:
+    """Compute the 95 % percentile interval of resampled values, without those that are NaN."""
     values = resampled[~np.isnan(resampled)]
     if not len(values):
         return float("nan"), float("nan")
-    low, high = np.quantile(values, [(1 - confidence) / 2, (1 + confidence) / 2])
+    low, high = np.quantile(values, [(1 - 0.95) / 2, (1 + 0.95) / 2])
     return float(low), float(high)
 
 

@@ -47,20 +47,18 @@ def labelled_sentences(
     response: str,
     spans: Sequence[UnfaithfulSpan],
     *,
-    rule: Rule = "overlap",
     implicit_true: bool = True,
     with_letter: bool = True,
 ) -> tuple[LabelledSentence, ...]:
     """Cut a response with NLTK's untrained Punkt, as the paper does, and label each sentence.
 
     ``with_letter`` leaves out sentences without a letter, such as the number of a list item or a row of dashes;
-    ``rule`` and ``implicit_true`` are as in :func:`label_sentences`. The defaults give the strict benchmark set;
-    ``rule="paper", implicit_true=False, with_letter=False`` gives the set that the paper measures.
+    ``implicit_true`` is as in :func:`label_sentences`. The defaults give the strict benchmark set.
     """
     bounds = [
         (start, end) for start, end in Punkt().spans(response) if not with_letter or has_letter(response[start:end])
     ]
-    labels = label_sentences(bounds, spans, rule=rule, implicit_true=implicit_true)
+    labels = label_sentences(bounds, spans, implicit_true=implicit_true)
     return tuple(LabelledSentence(s, e, bool(label)) for (s, e), label in zip(bounds, labels, strict=True))
 
 

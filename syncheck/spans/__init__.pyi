@@ -43,7 +43,6 @@ from .mushroom import (
     prediction_record as prediction_record,
     refused_predictions as refused_predictions,
     span_item as span_item,
-    write_predictions as write_predictions,
 )
 from .refind import (
     RefindDetector as RefindDetector,

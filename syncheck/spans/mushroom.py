@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import json
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -76,12 +75,6 @@ def refused_predictions(path: str | Path) -> tuple[str, ...]:
 def prediction_record(item: SpanItem, labels: SpanLabels) -> dict[str, Any]:
     """Write a record in the format of the task: ``id``, ``lang``, ``soft_labels``, ``hard_labels``."""
     return {"id": item.id, "lang": item.lang, **label_dict(labels)}
-
-
-def write_predictions(path: str | Path, items: Iterable[SpanItem], labels: Mapping[str, SpanLabels]) -> None:
-    """Write the labels of these items, in their order, as JSON Lines."""
-    lines = (json.dumps(prediction_record(item, labels[item.id]), ensure_ascii=False) for item in items)
-    Path(path).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
 
 def span_item(record: Record) -> SpanItem:

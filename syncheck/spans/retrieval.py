@@ -95,15 +95,14 @@ class ChunkRetriever:
         self._index = Bm25([Passage("", spelled) for spelled in self._pieces])
         self._encoder = encoder
 
-    def best(self, question: str, *, count: int = KEPT, candidates: int = CANDIDATES) -> tuple[str, ...]:
+    def best(self, question: str, *, count: int = KEPT) -> tuple[str, ...]:
         """Find the best ``count`` pieces, best first; fewer if fewer share a word with the question.
 
-        The encoder orders the first ``candidates`` results of BM25; a count that is not from 1 to ``candidates`` raises
-        InputError.
+        The encoder orders the first ten results of BM25; a count that is not from 1 to 10 raises InputError.
         """
-        if not 1 <= count <= candidates:
-            raise InputError(f"count must be 1 to {candidates}, the number of candidates; found {count}")
-        pieces = [self._pieces[passage.text] for passage in self._index.best(_spelled(question), candidates)]
+        if not 1 <= count <= CANDIDATES:
+            raise InputError(f"count must be 1 to {CANDIDATES}, the number of candidates; found {count}")
+        pieces = [self._pieces[passage.text] for passage in self._index.best(_spelled(question), CANDIDATES)]
         if self._encoder is not None and pieces:
             vectors = self._encoder([question, *pieces])  # (1 + K, D)
             pieces = [pieces[i] for i in np.argsort(-(vectors[1:] @ vectors[0]), kind="stable")]

@@ -93,7 +93,6 @@ def fit_monitor(
     aggregator: AggregatorKind | ProbabilisticClassifier | Literal["best"] = "best",
     config: MonitorConfig | None = None,
     aligner: Aligner | None | Literal["bundled"] = "bundled",
-    rule: Rule = "overlap",
     seed: int = 0,
     show_progress: bool | None = None,
     kind: type[ModelMonitor] = ModelMonitor,
@@ -114,8 +113,6 @@ def fit_monitor(
         Measurements of the monitor; None takes the schema ``syncheck.v3`` with the model's default layers.
     aligner
         Aligner of the monitor; None leaves ``align_score`` unmeasured.
-    rule
-        How spans become sentence labels; see :func:`syncheck.labelling.label_sentences`.
     seed
         Seed of the aggregator, and of the folds on which the thresholds are chosen.
     show_progress
@@ -150,7 +147,7 @@ def fit_monitor(
     measured = measure(untrained, given, show_progress=show_progress)
     if lines := left_out_lines(measured):
         warnings.warn("not all responses are trained on\n" + "\n".join(lines), LeftOutWarning, stacklevel=2)
-    trained = fit_measured(untrained, measured, aggregator=aggregator, rule=rule, seed=seed)
+    trained = fit_measured(untrained, measured, aggregator=aggregator, seed=seed)
     assert isinstance(trained, ModelMonitor)
     return trained
 
