@@ -95,6 +95,7 @@ class Draft:
             stop=stop,
             seconds=seconds,
             monitor=self._parts[0].monitor if self._parts else None,
+            answer_scale=self._parts[0].answer_scale if self._parts else None,
             hidden=tuple(span for part in self._parts for span in part.hidden),
         )
 

@@ -22,7 +22,7 @@ from syncheck.features.schemas import TEXT_FEATURES, SentenceText, feature_schem
 from syncheck.features.sentence import read_log_odds, sentence_features, text_features
 from syncheck.reading import Claim, Context, EarlierSentences
 from syncheck.reading.context import BEST_CHUNKS
-from syncheck.results import Report
+from syncheck.results import AnswerScale, Report
 from syncheck.results.types import (
     WITHOUT_CLAIM,
     Contrast,
@@ -46,6 +46,8 @@ CONTRADICTED_ABOVE = 0.8
 right about 85 % of held-out claims, and above 0.5 about 78 %."""
 SMALLEST_SUPPORT = 1e-6
 """Least distance from 0 and 1 of a support that is turned into log-odds, for aligners that report none."""
+ANSWER_SCALES = {"generic-reader": (0.813, 0.638), "generic-bundled": (0.771, 0.476)}
+"""Offset and slope of the scale of answers by bundled monitor; ``benchmarks/answers.py`` fits those of a new one."""
 TEXTS_KEPT = 256
 """Number of sentences and chunks of a context that are cached in the form that the rules read, and compared."""
 _TEXT_ONLY = frozenset(TEXT_FEATURES) - {shares.name for shares in fields(LexicalShares)}
@@ -113,6 +115,7 @@ class SentenceScorer:
     ) -> None:
         self.query = query
         self.monitor = monitor
+        self.answer_scale = answer_scale_of(monitor, aggregator)
         self._thresholds = (config.prune_threshold, config.backtrack_threshold)
         self._schema = feature_schema(config.schema, config.layers or ())
         self._needs_signals = needs_signals(config.schema)
@@ -314,7 +317,24 @@ def report_of(
 ) -> Report:
     """Build the report of an answer whose text alone was read; arguments as in :class:`syncheck.Report`."""
     tokens = TokenSignals.concatenate([], text=response, char_spans=np.empty((0, 2)))
-    return Report(scorer.query, response, tuple(sentences), tokens, stop, seconds, monitor=scorer.monitor)
+    return Report(
+        scorer.query,
+        response,
+        tuple(sentences),
+        tokens,
+        stop,
+        seconds,
+        monitor=scorer.monitor,
+        answer_scale=scorer.answer_scale,
+    )
+
+
+def answer_scale_of(monitor: str | None, aggregator: Aggregator | None) -> AnswerScale | None:
+    """Take the scale of answers of a bundled monitor, at the prior of its scores; None for any other monitor."""
+    scale = None if monitor is None else ANSWER_SCALES.get(monitor)
+    if scale is None or aggregator is None or aggregator.base_rate is None:
+        return None
+    return AnswerScale(*scale, prior=aggregator.prior or aggregator.base_rate)
 
 
 def check_stop_below(stop_below: float | None, *, has_scores: bool) -> None:

@@ -1,7 +1,8 @@
 """Command line ``syncheck``: parses arguments, runs a command, and turns errors into exit codes.
 
-Exit codes: 0 done, 1 ``--fail-under`` missed, 2 wrong usage or input or any other failure, 130 interrupted with Ctrl-C,
-141 the reader of the output left (``| head``); the last two are those that a shell reports for any program.
+Exit codes: 0 done, 1 a threshold such as that of ``--fail-under`` missed, 2 wrong usage or input or any other failure,
+130 interrupted with Ctrl-C, 141 the reader of the output left (``| head``); the last two are those that a shell reports
+for any program.
 """
 
 from __future__ import annotations

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import Counter
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -14,11 +15,13 @@ from syncheck.base.errors import InputError
 from syncheck.base.printable import counted
 from syncheck.base.records import JsonDict, field
 from syncheck.cli.monitors import models_of, scoring_monitor
-from syncheck.cli.options import add_files, add_model, add_prior, option
+from syncheck.cli.options import add_files, add_model, add_prior, open_share, option
 from syncheck.cli.record_runs import answer_records, is_store
 from syncheck.config import GENERIC, GENERIC_BUNDLED, GENERIC_READER
 from syncheck.results import Answer, Case, Report, label_dict
+from syncheck.results.report import ANSWER_PRIOR
 from syncheck.results.types import WITHOUT_CLAIM
+from syncheck.scoring import ANSWER_SCALES, answer_scale_of
 
 BATCH_TOKENS = 16384
 """Number of tokens in a forward pass on an accelerator; on a CPU, padding costs more than a larger batch saves."""
@@ -62,7 +65,19 @@ def score_options(parser: argparse.ArgumentParser) -> None:
         "exit with 1 if a sentence scores below SCORE (0 to 1) or if something could not be checked: a sentence "
         "that claims something but has no score, an empty response or context, an empty input (never)",
     )
-    option(parser, "--allow-unscored", "with --fail-under: do not fail on what could not be checked (it fails)")
+    option(
+        parser,
+        "--fail-answers-under SCORE",
+        "exit with 1 if the probability that a whole answer is faithful, answer_score in the output, is below SCORE "
+        "(0 to 1), or if something could not be checked; with a bundled monitor that reads text alone (never)",
+    )
+    option(
+        parser,
+        "--answer-prior SHARE",
+        f"with --fail-answers-under: expected share of faithful answers, which shifts their scores ({ANSWER_PRIOR})",
+        type=open_share,
+    )
+    option(parser, "--allow-unscored", "with these gates: do not fail on what could not be checked (it fails)")
 
 
 def score(args: argparse.Namespace) -> int:
@@ -71,23 +86,43 @@ def score(args: argparse.Namespace) -> int:
     monitor = scoring_monitor(args, "generic")
     if args.fail_under is not None and monitor.aggregator is None:
         raise InputError("--fail-under needs scores, and --model has none without a trained --monitor DIR")
-    gate = None if args.fail_under is None else _Gate(args.fail_under)
+    gates = _gates(args, monitor)
     cases: list[Case] = []
     scorer = _scorer(args, monitor, cases)
     # Another process loads its own monitor.
     make_worker = partial(_worker, args) if args.engine == "ray" else lambda: scorer
-    seen = (lambda row: None) if gate is None else gate.add
+
+    def seen(row: JsonDict) -> None:
+        for gate in gates:
+            gate.add(row)
+
     refused = answer_records(args, monitor, scorer.one, make_worker, seen=seen)
     if args.html is not None:
         from syncheck.report import render_html
 
         Path(args.html).write_text(render_html(cases, refused=refused), encoding="utf-8")
-    missed = None if gate is None else gate.missed(allow_unscored=args.allow_unscored)
-    unchecked = None if gate is None else gate.unchecked(allow_unscored=args.allow_unscored)
-    for said in (missed, unchecked):
-        if said is not None:
-            sys.stderr.write(f"syncheck score: {said}\n")
-    return 2 if refused else int(missed is not None)
+    missed = [gate.missed(allow_unscored=args.allow_unscored) for gate in gates]
+    unchecked = [gate.unchecked(allow_unscored=args.allow_unscored) for gate in gates]
+    for said in filter(None, (*missed, *unchecked)):
+        sys.stderr.write(f"syncheck score: {said}\n")
+    return 2 if refused else int(any(missed))
+
+
+def _gates(args: argparse.Namespace, monitor: syncheck.Monitor | syncheck.Verifier) -> list[_Gate]:
+    """Make the gates that were asked for, for sentences and for whole answers."""
+    gates = []
+    if args.fail_under is not None:
+        gates.append(_Gate("--fail-under", args.fail_under))
+    if args.fail_answers_under is not None:
+        scale = answer_scale_of(monitor.name, monitor.aggregator)
+        if scale is None:
+            raise InputError(
+                "--fail-answers-under needs the scale of whole answers, which was measured for "
+                f"{' and '.join(ANSWER_SCALES)} alone; leave --monitor and --model out, or use --fail-under"
+            )
+        prior = ANSWER_PRIOR if args.answer_prior is None else args.answer_prior
+        gates.append(_Gate("--fail-answers-under", args.fail_answers_under, partial(scale.probability, prior=prior)))
+    return gates
 
 
 def _worker(args: argparse.Namespace) -> corpus.RecordScorer:
@@ -126,8 +161,15 @@ def _scorer(
 def _check(args: argparse.Namespace) -> None:
     if args.tokens and args.model is None and args.monitor in (None, GENERIC, GENERIC_BUNDLED, GENERIC_READER):
         raise InputError("--tokens writes a language model's signals, and none was named; pass --model DIR")
-    if args.allow_unscored and args.fail_under is None:
-        raise InputError("--allow-unscored would have no effect without --fail-under SCORE; add it, or leave it out")
+    if args.allow_unscored and args.fail_under is None and args.fail_answers_under is None:
+        raise InputError(
+            "--allow-unscored would have no effect without --fail-under SCORE or --fail-answers-under SCORE; add one, "
+            "or leave it out"
+        )
+    if args.answer_prior is not None and args.fail_answers_under is None:
+        raise InputError(
+            "--answer-prior would have no effect without --fail-answers-under SCORE; add it, or leave it out"
+        )
     if args.resume and args.html is not None:
         raise InputError(
             "--html shows the answers of one run, but with --resume some come from an earlier one; leave one out"
@@ -155,15 +197,19 @@ def _opener(
 
 
 class _Gate:
-    """Counter of sentences and records in the output that miss the threshold of ``--fail-under``.
+    """Counter of what misses the threshold of an option: sentences, or whole answers if ``of_answer`` scores them.
 
     A sentence that claims nothing, such as a bullet or a label, cannot be wrong and does not miss it, but is counted.
     Any other sentence without a score does, and so does a record with an error, with text after its end or without a
     scored sentence: an empty response is as unchecked as one whose aligner failed.
     """
 
-    def __init__(self, threshold: float) -> None:
+    def __init__(
+        self, option: str, threshold: float, of_answer: Callable[[Sequence[float]], float] | None = None
+    ) -> None:
+        self.option = option
         self.threshold = threshold
+        self.of_answer = of_answer
         self.below = 0
         self.scored = 0
         self.unscored: Counter[tuple[str, str]] = Counter()
@@ -178,7 +224,8 @@ class _Gate:
         unscored = [s["status"] for s in row["sentences"] if s["score"] is None]
         missing = [status for status in unscored if status not in WITHOUT_CLAIM]
         self.without_claim.update(status for status in unscored if status in WITHOUT_CLAIM)
-        self.below += sum(not score >= self.threshold for score in scores)
+        judged = scores if self.of_answer is None else [self.of_answer(scores)] if scores else []
+        self.below += sum(not score >= self.threshold for score in judged)
         self.scored += bool(scores)
         self.unscored.update(("sentence", f"with status {status}") for status in missing)
         if row.get("after_end"):
@@ -188,11 +235,12 @@ class _Gate:
 
     def missed(self, *, allow_unscored: bool) -> str | None:
         """Describe what missed the threshold; None if nothing did. A run without records is a miss too."""
-        missed = f"--fail-under {self.threshold:g} missed: "
+        missed = f"{self.option} {self.threshold:g} missed: "
         unscored = {} if allow_unscored else dict(self.unscored)
         if not allow_unscored and not self.scored and not unscored:
             return f"{missed}the input has no records, so there was nothing to score; --allow-unscored lets that pass"
-        counts = ({("sentence", f"below {self.threshold:g}"): self.below} if self.below else {}) | unscored
+        judged = "sentence" if self.of_answer is None else "answer"
+        counts = ({(judged, f"below {self.threshold:g}"): self.below} if self.below else {}) | unscored
         if not counts:
             return None
         listed = ", ".join(f"{counted(count, noun)} {what}" for (noun, what), count in counts.items())
@@ -208,4 +256,4 @@ class _Gate:
             return None
         total = counted(sum(let_pass.values()), "sentence")
         listed = ", ".join(f"{count} {what}" for what, count in let_pass.items())
-        return f"--fail-under {self.threshold:g} did not check {total}: {listed}"
+        return f"{self.option} {self.threshold:g} did not check {total}: {listed}"

@@ -31,7 +31,8 @@ def sentence_dicts(report: Report) -> list[JsonDict]:
 
 def score_row(record: JsonDict, report: Report) -> JsonDict:
     """Make the row of a scored record."""
-    row = {"id": record.get("id"), "monitor": report.monitor, "sentences": sentence_dicts(report)}
+    row = {"id": record.get("id"), "monitor": report.monitor, "answer_score": report.answer_score()}
+    row["sentences"] = sentence_dicts(report)
     return row | ({"after_end": report.after_end} if report.after_end else {})
 
 

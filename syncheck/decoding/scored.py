@@ -67,6 +67,7 @@ class ScoredAnswer:
             stop=stop,
             seconds=seconds,
             monitor=self.scorer.monitor,
+            answer_scale=self.scorer.answer_scale,
             after_end=transcript.after_end,
         )
 

@@ -176,9 +176,10 @@ def no_answer(stop: str | None) -> str:
 
 
 def answer_facts(answer: Answer) -> tuple[str, ...]:
-    """List the size of an answer, its time and why it stopped, each in a few words."""
-    report, seconds = answer.report, answer.wall_seconds
+    """List the score of an answer as a whole, its size, its time and why it stopped, each in a few words."""
+    report, seconds, whole = answer.report, answer.wall_seconds, answer.report.answer_score()
     return (
+        *([] if whole is None else [f"whole answer {whole:.2f}"]),
         counted(len(report.sentences), "sentence"),
         *([f"{report.unscored} without a score"] if report.unscored else []),
         counted(len(report.tokens), "token"),

@@ -16,7 +16,14 @@ from .protocol import (
     to_json as to_json,
     to_sse as to_sse,
 )
-from .report import Answer as Answer, Case as Case, HiddenSpan as HiddenSpan, Report as Report, TraceNode as TraceNode
+from .report import (
+    Answer as Answer,
+    AnswerScale as AnswerScale,
+    Case as Case,
+    HiddenSpan as HiddenSpan,
+    Report as Report,
+    TraceNode as TraceNode,
+)
 from .spans import (
     SoftSpan as SoftSpan,
     SpanDetector as SpanDetector,

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from syncheck.base.errors import MissingExtraError
+from syncheck.base.checks import check_share
+from syncheck.base.errors import InputError, MissingExtraError
 from syncheck.base.printable import counted, quoted, summary
 from syncheck.base.records import JsonDict
 from syncheck.results.drawing import renderer
 from syncheck.results.spans import SpanDetector, SpanItem, SpanLabels, label_dict
-from syncheck.results.types import GeneratorToken, Query, SentenceScore, TokenSignals
+from syncheck.results.types import WITHOUT_CLAIM, GeneratorToken, Query, SentenceScore, TokenSignals
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -70,6 +71,63 @@ class HiddenSpan:
         return summary(self, f"before character {self.start},", quoted(self.text))
 
 
+ANSWER_PRIOR = 0.8
+"""Share of faithful answers that an answer's score assumes unless another one is given; in RAGTruth's answers to
+questions it is 0.825."""
+_NEAREST = 1e-6
+"""Least distance from 0 and 1 of a sentence's score when its odds are taken."""
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerScale:
+    """Turns the scores of an answer's sentences into the probability that the whole answer is faithful.
+
+    At even odds, the odds against an answer are ``exp(-offset) * sum((1 - p) / p) ** slope`` over the scores p of its
+    sentences, also at even odds. They fall with each score and rise with each further sentence.
+
+    Raises
+    ------
+    InputError
+        If a value is not finite, the slope is not above 0, or the prior is not between 0 and 1.
+    """
+
+    offset: float
+    """In nats of log-odds."""
+    slope: float
+    """Above 0; below 1 where a low score tells less of an answer than of a sentence, or errors come together."""
+    prior: float = 0.5
+    """Share of faithful sentences that the scores assume, in (0, 1)."""
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.offset) and 0 < self.slope < math.inf and 0 < self.prior < 1):
+            raise InputError(
+                "the scale of answers needs a finite offset, a finite slope above 0 and a prior between 0 and 1; "
+                f"found {self.offset}, {self.slope} and {self.prior}"
+            )
+
+    def probability(self, scores: Iterable[float], *, prior: float = ANSWER_PRIOR) -> float:
+        """Compute P(the whole answer is faithful), in (0, 1), from one score in [0, 1] or more.
+
+        ``prior`` is the share of faithful answers that is expected, in (0, 1).
+
+        Raises
+        ------
+        InputError
+            If there is no score, or a score or the prior is outside its range.
+        """
+        given = list(scores)
+        for value in given:
+            check_share(value, "a score")
+        check_share(prior, "prior")
+        if not given or prior in (0, 1):
+            raise InputError(
+                f"expected at least one score, and a prior between 0 and 1; found {len(given)} scores and {prior}"
+            )
+        clipped = (min(max(p, _NEAREST), 1 - _NEAREST) for p in given)
+        against = math.fsum((1 - p) / p for p in clipped) * self.prior / (1 - self.prior)
+        return 1 / (1 + math.exp(self.slope * math.log(against) - self.offset) * (1 - prior) / prior)
+
+
 _COLUMNS = tuple("text start end token_start token_end status verdict reason truncated latency_ms".split())
 
 
@@ -103,6 +161,8 @@ class Report:
     after_end: str = ""
     """What a given response had after an end-of-text token, without the white space around it: not part of
     ``response``, and not checked."""
+    answer_scale: AnswerScale | None = None
+    """Scale of :meth:`answer_score`; None for a monitor of your own, for which it was not measured."""
 
     def __repr__(self) -> str:
         lowest = None if self.lowest is None else f"lowest {self.lowest.score:.2f},"
@@ -118,6 +178,33 @@ class Report:
         """Mean score of the scored sentences, in [0, 1]; None if no sentence has a score."""
         scores = [s.score for s in self.sentences if s.score is not None]
         return math.fsum(scores) / len(scores) if scores else None
+
+    def answer_score(self, *, prior: float = ANSWER_PRIOR, allow_unscored: bool = False) -> float | None:
+        """Compute P(the whole answer is faithful) from the scores and the number of its sentences.
+
+        Parameters
+        ----------
+        prior
+            Share of faithful answers that is expected, in (0, 1).
+        allow_unscored
+            True leaves out sentences that could not be checked. Those that claim nothing are always left out.
+
+        Returns
+        -------
+        float or None
+            In (0, 1), see :class:`AnswerScale`. None without a scale, without a scored sentence, and if a sentence that
+            claims something has no score.
+
+        Raises
+        ------
+        InputError
+            If the prior is not between 0 and 1.
+        """
+        unchecked = any(s.score is None and s.status not in WITHOUT_CLAIM for s in self.sentences)
+        scores = [s.score for s in self.sentences if s.score is not None]
+        if self.answer_scale is None or not scores or (unchecked and not allow_unscored):
+            return None
+        return self.answer_scale.probability(scores, prior=prior)
 
     @property
     def written_token_ids(self) -> tuple[int, ...]:
@@ -160,6 +247,7 @@ class Report:
             "passages": list(self.prompt.passages),
             "response": self.response,
             "faithfulness": self.faithfulness,
+            "answer_score": self.answer_score(),
             "stop": self.stop,
             "seconds": self.seconds,
             "monitor": self.monitor,

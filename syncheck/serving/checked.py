@@ -57,6 +57,9 @@ class Outcome:
     """Mean and lowest score of its sentences, in [0, 1]; None if none has a score."""
     unscored: int = 0
     """Number of its sentences without a score, those that claim nothing included."""
+    answer_score: float | None = None
+    """P(the whole answer is faithful), as :meth:`syncheck.Report.answer_score`; None if that is None, and for an answer
+    of which some text was not checked."""
 
     def to_dict(self) -> dict[str, Any]:
         """Collect the attributes by name."""
@@ -222,6 +225,7 @@ class CheckedText:
             "question": self._request.question,
             "response": self._received,
             "faithfulness": self.outcome.faithfulness,
+            "answer_score": None,
             "stop": None,
             "seconds": None,
             "monitor": self._monitor.name,
@@ -266,10 +270,12 @@ def outcome_of(
     scores = [sentence.score for sentence in answer.sentences if sentence.score is not None]
     mean, lowest = (math.fsum(scores) / len(scores), min(scores)) if scores else (None, None)
     unscored = len(answer.sentences) - len(scores)
+    answer_score = None if answer.report is None else answer.report["answer_score"]
     if not (reason or stopped or scores) and answer.text.strip():
         reason = NOTHING_CLAIMED
     if reason or stopped:
-        return Outcome("unverified" if reason else "stopped", reason, mean, lowest, unscored)
+        whole = None if reason else answer_score
+        return Outcome("unverified" if reason else "stopped", reason, mean, lowest, unscored, whole)
     if not scores:
         return Outcome("no_text", None, mean, lowest, unscored)
     passed = all(
@@ -277,7 +283,7 @@ def outcome_of(
         for s in answer.sentences
         if s.score is not None
     )
-    return Outcome("verified" if passed else "checked", None, mean, lowest, unscored)
+    return Outcome("verified" if passed else "checked", None, mean, lowest, unscored, answer_score)
 
 
 def shown_text(events: Sequence[ProtocolEvent]) -> str:

@@ -67,10 +67,13 @@ class Guardrail:
         with refusing():
             at_least = options.get("at_least", self._at_least)
             check_share(at_least, "at_least")
+            answer_at_least = options.get("answer_at_least", 0.0)
+            check_share(answer_at_least, "answer_at_least")
             texts = values.get("texts") or []
             check_texts(texts, "texts")
         reports = [await self._score(request.question, list(request.passages), text) for text in texts]
         reasons = [reason for report in reports for reason in self._reasons(report, at_least)]
+        reasons += [reason for report in reports for reason in self._whole_answer(report, answer_at_least)]
         if not reasons:
             return {"action": "NONE"}
         more = [f"and {len(reasons) - _NAMED} more"] * (len(reasons) > _NAMED)
@@ -82,6 +85,16 @@ class Guardrail:
         below = [s for s in report.sentences if falls_below(s, at_least) and (closed or s.score is not None)]
         unread = after_end_words(report.after_end) if closed else ""
         return [*map(_words, below), *([unread] if unread else [])]
+
+    def _whole_answer(self, report: Report, at_least: float) -> list[str]:
+        """Say that an answer as a whole does not pass; one without such a score is judged by its sentences alone."""
+        if not at_least:
+            return []
+        if report.answer_scale is None:
+            why = "answer_at_least needs scores of whole answers, which the server's monitor lacks; leave it out"
+            raise ServiceError(400, "unsupported", why)
+        score = report.answer_score(allow_unscored=self._failing == "open")
+        return [] if score is None or score >= at_least else [f"the whole answer ({score:.2f})"]
 
     def _request(self, values: Mapping[str, Any], options: Mapping[str, Any]) -> ChatRequest | None:
         """Read question and passages, if LiteLLM sends the messages."""

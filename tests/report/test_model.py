@@ -58,6 +58,7 @@ def test_to_dict_holds_exactly_the_documented_keys_and_values():
         "passages": ["Because."],
         "response": "Yes. ?",
         "faithfulness": 0.5,
+        "answer_score": None,
         "stop": "eos",
         "spans": None,
         "monitor": None,
