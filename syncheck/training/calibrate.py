@@ -406,9 +406,7 @@ def _refusal(
             f"expected held-out {unit}, found none; {guarantee} needs {needed} at least", more_needed=needed
         )
     drawn = "" if unit == "sentences" else ", one of each question"
-    observed = (
-        f"of the {released} sentences with the highest scores, out of {count}{drawn}, {unfaithful} are unfaithful"
-    )
+    above = f"of the {released} sentences with the highest scores, out of {count}{drawn}, {unfaithful} are unfaithful"
     more = _more_needed(count, released, unfaithful, risk, confidence)
     supported = _supported_risk(values, labels, above=risk, confidence=confidence)
     higher = "" if supported is None else f"allow a higher risk (these labels support {supported:.2f}), or "
@@ -422,9 +420,7 @@ def _refusal(
             f"; at this rate about {more} more held-out {unit} are needed. Label more, {higher or 'or '}take a lower "
             "confidence"
         )
-    return InsufficientDataError(
-        f"no threshold keeps the guarantee of {guarantee}: {observed}{advice}", more_needed=more
-    )
+    return InsufficientDataError(f"no threshold keeps the guarantee of {guarantee}: {above}{advice}", more_needed=more)
 
 
 def _supported_risk(values: Floats, labels: NDArray[np.int64], *, above: float, confidence: float) -> float | None:
