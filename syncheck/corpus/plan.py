@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 
@@ -76,11 +75,6 @@ def load_rates(path: str | Path) -> Rates:
             f"{path}: expected rates as benchmarks/scale.py writes them; found {type(error).__name__}: {error}"
         ) from error
     return rates
-
-
-def save_rates(rates: Rates, path: str | Path) -> None:
-    """Write rates as JSON."""
-    Path(path).write_text(json.dumps({"format": FORMAT, **asdict(rates)}, indent=1) + "\n", encoding="utf-8")
 
 
 def estimate(
