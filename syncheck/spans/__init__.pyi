@@ -1,5 +1,4 @@
 from .mushroom import (
-    LanguageScore as LanguageScore,
     MarkAll as MarkAll,
     MarkNone as MarkNone,
     SpanScores as SpanScores,
@@ -15,18 +14,13 @@ from .token_classifier import (
 from .hallurag import (
     AskedSource as AskedSource,
     HalluRagDetector as HalluRagDetector,
-    asked_spans as asked_spans,
     far_sentences as far_sentences,
     joined_spans as joined_spans,
     listed_spans as listed_spans,
     unlikely_words as unlikely_words,
 )
 from .mikani import (
-    KernelMachine as KernelMachine,
-)
-from .mikani import (
     MAX_WORDS as MAX_WORDS,
-    MergeRule as MergeRule,
     RegressorKind as RegressorKind,
     SpanRegressor as SpanRegressor,
     load_span_regressor as load_span_regressor,
@@ -42,10 +36,8 @@ from .mushroom import (
 )
 from .refind import (
     RefindDetector as RefindDetector,
-    RefindForm as RefindForm,
     Thresholds as Thresholds,
     TokenReplay as TokenReplay,
-    TooLong as TooLong,
     choose_thresholds as choose_thresholds,
     given_log_prob as given_log_prob,
     marked_from as marked_from,
@@ -56,7 +48,6 @@ from .retrieval import (
     CheckpointEncoder as CheckpointEncoder,
     ChunkRetriever as ChunkRetriever,
     LetterEncoder as LetterEncoder,
-    SentenceEncoder as SentenceEncoder,
     cached_reranker as cached_reranker,
 )
 from .token_classifier import (
@@ -74,7 +65,6 @@ from .word_sources import (
     Measure as Measure,
     SignalSource as SignalSource,
     TagSource as TagSource,
-    Tagger as Tagger,
     WordSource as WordSource,
     nltk_tags as nltk_tags,
     regression_features as regression_features,
@@ -83,7 +73,6 @@ from .word_sources import (
     spacy_tagger as spacy_tagger,
 )
 from .words import (
-    Direction as Direction,
     Word as Word,
     cluster_borders as cluster_borders,
     normalised as normalised,
