@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from fod.baselines.abstain import AbstainGenerator
-from fod.baselines.best_of_n import BestOfNGenerator, BestOfNOutput, RerankGenerator
-from fod.baselines.cad import CADGenerator
-from fod.baselines.flare import FLAREGenerator, FLAREOutput, FLAREQuery, PassageIndex, Retrieval
+from fod.baselines import AbstainGenerator, BestOfNGenerator, BestOfNOutput, CADGenerator, RerankGenerator
 from fod.branch_proposer import BranchProposer
 from fod.config import FODConfig, OnExhausted, RepairConfig, RetryRequest, Threshold, Thresholds
 from fod.draft import ImmediateReveal, VerifiedReveal
 from fod.drop_in import AnswerGenerator, GeneratorOutput
 from fod.exported import custom_generate, export_generate
+from fod.flare import FLAREGenerator, FLAREOutput, FLAREQuery, PassageIndex, Retrieval
 from fod.generator import BacktrackGenerator, FODGenerator, FODOutput
 from fod.proposers import SentenceProposer
 from fod.repair import ProposeBranches, is_near_repeat, repair, repair_trace_of
