@@ -16,7 +16,7 @@ from .propositioners import (
     SupportJudge as SupportJudge,
     load_judge as load_judge,
 )
-from .labels import (
+from .responses import (
     carried_line as carried_line,
     label_sentences as label_sentences,
     labelled_sentences as labelled_sentences,

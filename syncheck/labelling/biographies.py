@@ -15,9 +15,8 @@ from syncheck.base.checks import check_choice
 from syncheck.base.errors import CheckpointError, InputError, RecordError, TextGeneratorError
 from syncheck.base.progress import progress
 from syncheck.base.records import Record, read_records
-from syncheck.labelling.labels import labelled_sentences
 from syncheck.labelling.passages import Passage, words_of
-from syncheck.labelling.responses import LabelledResponse, LabelledSentence, PromptSource, found_in
+from syncheck.labelling.responses import LabelledResponse, LabelledSentence, PromptSource, found_in, labelled_sentences
 from syncheck.prompts import biography_prompt
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from syncheck.aggregators import Aggregator, CalibrationMethod, RiskControlledTh
 from syncheck.base.checks import check_choice, scores_with_labels
 from syncheck.base.errors import InputError, InsufficientDataError
 from syncheck.evaluation.metrics import cross_fitted_calibration, expected_calibration_error
-from syncheck.labelling.labels import Rule
+from syncheck.labelling.responses import Rule
 from syncheck.model_monitor import ModelMonitor
 from syncheck.results.types import Floats
 from syncheck.training.fit import choose_thresholds

@@ -21,8 +21,7 @@ from syncheck.base.errors import (
 )
 from syncheck.base.progress import progress
 from syncheck.labelling.datasets import labelled_responses
-from syncheck.labelling.labels import own_sentences
-from syncheck.labelling.responses import LabelledResponse, prompt_of, query_of
+from syncheck.labelling.responses import LabelledResponse, own_sentences, prompt_of, query_of
 from syncheck.model_monitor import ModelMonitor
 from syncheck.replay import GivenResponse
 from syncheck.results.types import RagPrompt, SentenceScore, SentenceSpan

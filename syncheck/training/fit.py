@@ -21,8 +21,7 @@ from syncheck.evaluation.crossval import Folding, cross_validate
 from syncheck.evaluation.systems import best_aggregator
 from syncheck.features.schemas import needs_signals
 from syncheck.labelling.datasets import labelled_responses
-from syncheck.labelling.labels import Rule
-from syncheck.labelling.responses import LabelledResponse
+from syncheck.labelling.responses import LabelledResponse, Rule
 from syncheck.model_monitor import ModelMonitor
 from syncheck.training.extract import measure
 from syncheck.training.measured import MeasuredSentences, check_measured_by, left_out_lines

@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from syncheck.base.errors import InputError, MismatchError
 from syncheck.base.printable import shortened
 from syncheck.config import LID_REFERENCES
-from syncheck.labelling.labels import Rule, check_cut, label_sentences
-from syncheck.labelling.responses import LabelledResponse, Selection
+from syncheck.labelling.responses import LabelledResponse, Rule, Selection, check_cut, label_sentences
 from syncheck.results.types import FeatureSchema
 from syncheck.signals import LidReferences
 from syncheck.text.sentences import is_checkable

@@ -15,8 +15,7 @@ from syncheck.base.errors import InputError
 from syncheck.evaluation.crossval import FoldFeatures, Folding, cross_validate
 from syncheck.evaluation.metrics import BootstrapSamples
 from syncheck.evaluation.transfer import PAPER_RUNS, AurocMatrix, Cell, cell
-from syncheck.labelling.labels import Rule
-from syncheck.labelling.responses import LabelledResponse
+from syncheck.labelling.responses import LabelledResponse, Rule
 from syncheck.training.measured import MeasuredSentences
 
 SetName = Literal["strict", "paper"]
