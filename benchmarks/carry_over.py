@@ -14,8 +14,9 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 
@@ -28,6 +29,8 @@ from tqdm import tqdm
 from syncheck.aggregators.kinds import prior_weight
 from syncheck.aggregators.monotone import MonotoneLogisticRegression
 from syncheck.aligners import Aligner, IndexedAligner, load_aligner, weights_of
+from syncheck.contrasts.agreement import in_notation_of
+from syncheck.contrasts.parsing import parse
 from syncheck.evaluation import OVERLAPS, left_out_matrix, left_out_scores, single_scores
 from syncheck.features.schemas import feature_schema
 from syncheck.features.sentence import text_features
@@ -59,14 +62,20 @@ def load_sources(ragtruth: Path, attribution: Path, support: Path) -> list[Suppo
 
 
 def supports_of(pairs: Sequence[SupportPair], aligner: Aligner, cache: Path | None) -> Floats:
-    """Return the aligner's scores and log-odds of support, (N, 2); all claims about one context are asked at once."""
+    """Return the aligner's scores and log-odds of support, (N, 2); all claims about one context are asked at once.
+
+    As when an answer is scored, claims are asked in the notation of their passages.
+    """
     known: dict[str, list[float | None]] = json.loads(cache.read_text()) if cache is not None and cache.exists() else {}
     own = str(weights_of(aligner))
-    keys = [sha256("\0".join([own, *pair.passages, pair.claim]).encode()).hexdigest() for pair in pairs]
+    read = list(as_read(pairs))
+    keys = [
+        sha256("\0".join([own, *p.passages, claim]).encode()).hexdigest() for p, claim in zip(pairs, read, strict=True)
+    ]
     missing: dict[tuple[str, ...], dict[str, str]] = {}
-    for pair, key in zip(pairs, keys, strict=True):
+    for pair, claim, key in zip(pairs, read, keys, strict=True):
         if key not in known:
-            missing.setdefault(pair.passages, {})[key] = pair.claim
+            missing.setdefault(pair.passages, {})[key] = claim
     for passages, claims in tqdm(missing.items(), desc="aligner", mininterval=5):
         asked = list(claims.values())
         if isinstance(aligner, IndexedAligner):
@@ -77,6 +86,16 @@ def supports_of(pairs: Sequence[SupportPair], aligner: Aligner, cache: Path | No
     if cache is not None:
         cache.write_text(json.dumps(known))
     return np.array([known[key] for key in keys], np.float64)
+
+
+def as_read(pairs: Sequence[SupportPair]) -> Iterator[str]:
+    """Yield each claim with its quantities written as its passages write them."""
+    index, reading, passages = None, parse, ()
+    for pair in pairs:
+        if index is None or pair.passages != passages:
+            index, reading, passages = index_of(pair.passages), lru_cache(parse), pair.passages
+        best = index.best(statement(pair.claim), BEST_CHUNKS)
+        yield in_notation_of(reading(pair.claim), [reading(index.chunks[n].text) for n in best])
 
 
 def index_of(passages: Sequence[str]) -> EvidenceIndex:

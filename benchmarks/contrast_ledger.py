@@ -31,8 +31,7 @@ from tqdm import tqdm
 from written_claims import UNSEEN, load_written
 
 from syncheck.aligners import load_aligner
-from syncheck.contrasts.contrast import contrast_with, with_answers
-from syncheck.contrasts.ledger import BANDS, band_of
+from syncheck.contrasts.contrast import BANDS, band_of, contrast_with, with_answers
 from syncheck.contrasts.parsing import parse
 from syncheck.contrasts.rules import RULES, Difference
 from syncheck.evaluation.tables import aligned

@@ -15,6 +15,7 @@ from syncheck.aligners import Aligner, AskedAligner, Unaligned, languages_of
 from syncheck.base.checks import check_share
 from syncheck.base.errors import NotReadyError
 from syncheck.config import MonitorConfig
+from syncheck.contrasts.agreement import in_notation_of
 from syncheck.contrasts.contrast import contrast_with, with_answers
 from syncheck.contrasts.parsing import parse
 from syncheck.contrasts.rules import Difference
@@ -58,6 +59,8 @@ class _Judgement:
     """What becomes known of a claim, step by step."""
 
     claim: Claim
+    read: str
+    """The claim with its quantities written as in the passages that have the same ones."""
     foreign: str | None = None
     """Why the aligner does not read it: its language, or that of the passages."""
     support: Support | None = None
@@ -124,7 +127,8 @@ class SentenceScorer:
         self._context = Context(query, languages=self._languages, abbreviations=config.segmenter.abbreviations)
         self._aligner = None if aligner is None else AskedAligner(aligner, query.question, self._context.index)
         self._reads_text = query.has_context and not _TEXT_ONLY.isdisjoint(self._schema.names)
-        self._compare = lru_cache(TEXTS_KEPT)(partial(contrast_with, read=lru_cache(TEXTS_KEPT)(parse)))
+        self._parse = lru_cache(TEXTS_KEPT)(parse)
+        self._compare = lru_cache(TEXTS_KEPT)(partial(contrast_with, read=self._parse))
 
     @property
     def prompt(self) -> RagPrompt:
@@ -172,7 +176,9 @@ class SentenceScorer:
         since
             Value of ``time.perf_counter()`` when the claims were known to be complete; None for given responses.
         """
-        judged = [[_Judgement(claim, self._foreign(claim)) for claim in answer] for answer in answers]
+        judged = [
+            [_Judgement(claim, self._read(claim), self._foreign(claim)) for claim in answer] for answer in answers
+        ]
         every = [one for answer in judged for one in answer]
         if not every:
             return [[] for _ in answers]
@@ -186,6 +192,13 @@ class SentenceScorer:
             self._describe(one)
         latency_ms = None if since is None else (time.perf_counter() - since) * 1e3
         return [[one.result(latency_ms) for one in answer] for answer in judged]
+
+    def _read(self, claim: Claim) -> str:
+        """Write a claim's quantities as the closest passages do, in English."""
+        if not claim.is_checkable or not self.query.has_context or foreign_language(claim.text, {"en"}):
+            return claim.text
+        chunks = [self._context.chunks[n].text for n in self._context.index.best(claim.statement, BEST_CHUNKS)]
+        return in_notation_of(self._parse(claim.text), [self._parse(chunk) for chunk in chunks])
 
     def features(self, claim: Claim, support: Support | None, earlier: EarlierSentences) -> SentenceFeatures:
         """Compute the features of one claim."""
@@ -229,7 +242,7 @@ class SentenceScorer:
         wanted = [one for one in judged if one.claim.is_checkable and one.foreign is None]
         if self._aligner is None or not self.query.has_context or not wanted:
             return
-        found = self._aligner(self._context.passages, [one.claim.text for one in wanted])
+        found = self._aligner(self._context.passages, [one.read for one in wanted])
         for one, support in zip(wanted, found, strict=True):
             if isinstance(support, Unaligned):
                 one.unaligned = support.reason

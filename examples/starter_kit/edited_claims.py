@@ -17,8 +17,7 @@ from itertools import combinations
 from contrast_pairs import SUPPORTED, UNSUPPORTED, Claim, ContrastGroup
 
 from syncheck.contrasts import parsing
-from syncheck.contrasts.opposites import OPPOSITES
-from syncheck.contrasts.words import CALENDAR
+from syncheck.contrasts.lexicon import CALENDAR, OPPOSITES
 from syncheck.reading.evidence import split_passages
 
 __all__ = ["changed_claims", "edited_groups", "with_changed_claims", "with_changed_passages"]

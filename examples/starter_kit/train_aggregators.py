@@ -43,7 +43,7 @@ from syncheck.aggregators.kinds import AggregatorKind, prior_weight
 from syncheck.aggregators.monotone import MonotoneLogisticRegression
 from syncheck.base.records import read_records
 from syncheck.config import DEFAULT_SCHEMA, GENERIC_BUNDLED, GENERIC_READER, default_layers
-from syncheck.contrasts.ledger import packaged_ledger, speaks
+from syncheck.contrasts.contrast import packaged_ledger, speaks
 from syncheck.evaluation import EvaluationTable, auroc_table, benchmark_systems, best_aggregator, out_of_fold_scores
 from syncheck.evaluation.tables import with_interval
 from syncheck.features.schemas import needs_lid

@@ -1,4 +1,4 @@
-"""Quantities of a text: its numbers with what they measure, how they are bounded, and whether two of them agree."""
+"""Quantities of a text: its numbers with what they measure and how they are bounded."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from syncheck.contrasts.tokens import Token, between, is_year
-from syncheck.contrasts.words import CALENDAR, CLASSES, MAY, SCALES, SYMBOLS, UNITS
-from syncheck.text.notation import MAGNITUDES
+from syncheck.contrasts.lexicon import CALENDAR, CLASSES, MAY, SCALES, SYMBOLS, UNITS
+from syncheck.contrasts.tokens import Token, between, is_year, ordinal_of
 
-Bound = Literal["", "lower", "upper", "about", "range"]
-
-ROUNDED = 0.15
-"""Largest relative difference of a number that is called approximate."""
-EXACT, CONVERTED = 1e-9, 0.02
-"""The same of others, and of those in different units."""
+Bound = Literal["", "lower", "upper", "up to", "about", "range"]
+BOUNDED = frozenset({"lower", "upper", "up to"})
+"""Bounds that words beside a number express."""
 YEARS_ROUNDED = 5
-"""The same of years, in years."""
+"""Largest difference of a year that is called approximate."""
 HALF_DAY = 720
 """Minutes."""
+MOST = 100
+"""Largest number of "one in ten" and the like."""
+NEARLY = 1.0
+"""Percentage points by which a third and other shares without a whole number of percent may be rounded."""
 EITHER = "either half of the day"
 """Stands in for the unit of a time."""
 
@@ -32,7 +32,15 @@ _MONTHS = (
     *("july", "august", "september", "october", "november", "december"),
 )
 _PER = frozenset("per a an each every".split())
-_DEGREES = {"c": "celsius", "celsius": "celsius", "f": "fahrenheit", "fahrenheit": "fahrenheit"}
+_PARTS = {"a": 1, "one": 1} | {str(number): number for number in range(1, 10)}
+_SHARES = {"third": 3, "quarter": 4, "fifth": 5, "sixth": 6, "eighth": 8, "tenth": 10}
+_SUMMED = frozenset({"time", "length", "mass", "money"})
+"""What is measured in more than one unit at once, as in "2 hours 30 minutes"."""
+_THOUSANDFOLD = re.compile(r"[1-9]\d{0,2}\.\d{3}")
+_NO_RANGE = ("from", "by", "rose", "fell")
+NOON = ("noon", "midnight")
+UNIT_KINDS = frozenset(unit.quantity for unit in UNITS.values()) | {"temperature"}
+"""What units measure."""
 _IN_YEAR = frozenset("in since of from until by to circa year about around and or between during after before".split())
 
 
@@ -63,11 +71,13 @@ class Quantity:
     """True if it says how much two others differ: "rose by 5", "5 minutes longer than"."""
     date: tuple[int, int, int] = (0, 0, 0)
     """Year, month and day; 0 where one is not given."""
+    loosely: float = math.nan
+    """What it may mean as well, in the basic unit: 16181 for "16.181", 8 minutes for "8 minutes 20 seconds"."""
 
 
 def quantities_in(text: str, tokens: Sequence[Token]) -> Iterator[Quantity]:
     """Yield the quantities in order; one without unit takes that of the next, as in "5 and 7 grams"."""
-    found = list(_read(text, tokens))
+    found = list(_summed(text, tokens, _read(text, tokens)))
     place = 0
     while place < len(found):
         one, after = found[place], found[place + 1] if place + 1 < len(found) else None
@@ -78,7 +88,7 @@ def quantities_in(text: str, tokens: Sequence[Token]) -> Iterator[Quantity]:
             and one.kind in ("bare", "year")
             and after.kind not in ("year", "date", "clock")
         ):
-            size = _size(after)
+            size = size_of(after)
             one = replace(one, kind=after.kind, unit=after.unit, rate=after.rate, counted=after.counted)
             one = replace(one, low=one.low * size, high=one.high * size)
         if after is not None and joined == "range" and one.kind == after.kind and one.high <= after.low:
@@ -88,8 +98,30 @@ def quantities_in(text: str, tokens: Sequence[Token]) -> Iterator[Quantity]:
         place += 1
 
 
-def _size(one: Quantity) -> float:
-    """Look up the size of a unit in the basic one, 1 if it is not converted."""
+def _summed(text: str, tokens: Sequence[Token], read: Iterator[Quantity]) -> Iterator[Quantity]:
+    """Add up "2 hours 30 minutes" and "2 dollars and 50 cents"."""
+    one = next(read, None)
+    for after in read:
+        if one is not None and _is_part(text, tokens, one, after):
+            total = one.low + after.low
+            one = replace(one, last=after.last, stop=after.stop, low=total, high=total, loosely=one.low)
+            one = replace(one, number=total / size_of(one))
+            continue
+        if one is not None:
+            yield one
+        one = after
+    if one is not None:
+        yield one
+
+
+def _is_part(text: str, tokens: Sequence[Token], one: Quantity, after: Quantity) -> bool:
+    """Tell whether a quantity is what another has beyond whole units, as the 30 minutes of "2 hours and 30 minutes"."""
+    is_smaller = one.kind == after.kind in _SUMMED and one.last >= one.stop and size_of(one) > size_of(after)
+    return is_smaller and between(text, tokens[one.last], tokens[after.first]) in ("", ",", "and")
+
+
+def size_of(one: Quantity) -> float:
+    """Look up the size of a quantity's unit in the basic one, 1 if it is not converted."""
     return (UNITS[one.unit].size if one.unit in UNITS else 0.0) or 1.0
 
 
@@ -100,7 +132,8 @@ def _joined(text: str, tokens: Sequence[Token], one: Quantity, after: Quantity) 
         return "range" if has_dash and (after.kind != "bare" or one.kind == "year") else ""
     word = tokens[one.last + 1].word if one.last + 2 == after.first else ""
     before = tokens[one.first - 1].word if one.first else ""
-    if (word == "and" and before == "between") or (word == "to" and before not in ("from", "by", "rose", "fell")):
+    is_span = before == "from" and (one.kind == after.kind or one.kind == "bare") and after.kind in UNIT_KINDS
+    if (word == "and" and before == "between") or (word == "to" and (is_span or before not in _NO_RANGE)):
         return "range"
     return "list" if word in ("and", "or", "to") else ""
 
@@ -112,7 +145,11 @@ def _read(text: str, tokens: Sequence[Token]) -> Iterator[Quantity]:
         is_month = token.word in _MONTHS and token.text[0].isupper()
         if token.word == "twice":
             yield Quantity(place, place, place + 1, 2.0, 2.0, 2.0, "count", counted=frozenset({"time"}))
-        if (token.number and not _is_code(text, token)) or is_month:
+        other = _noon(tokens, place) or _share(text, tokens, place) or _ordinal(text, tokens, place)
+        if other is not None:
+            yield other
+            place = other.last
+        elif (token.number and not _is_code(text, token)) or is_month:
             found = _date(text, tokens, place) or (
                 None if is_month else _clock(tokens, place) or _amount(text, tokens, place)
             )
@@ -130,29 +167,29 @@ def _is_code(text: str, token: Token) -> bool:
 
 
 def _date(text: str, tokens: Sequence[Token], place: int) -> Quantity | None:
-    """Read "3 March 2020", "March 3, 2020", "March 2020" and "2020-03-03"."""
+    """Read "3 March 2020", "March 3, 2020" and "March 2020"; of "03/05/2020", which may be either, the year alone."""
     after = tokens[place + 1 : place + 3]
-    if len(after) == 2 and is_year(tokens[place]) and all(t.number and len(t.text) == 2 for t in after):
-        if re.match(r"-\d\d-\d\d(?!\d)", text[tokens[place].end :]):
-            year, month, day = (int(token.text) for token in tokens[place : place + 3])
-            return _dated(place, place + 2, year, month, day)
-    is_day_first = tokens[place].number and bool(after) and after[0].word in _MONTHS
+    if len(after) == 2 and is_year(after[1]) and re.match(r"(\d\d?[-/]){2}\d{4}", text[tokens[place].start :]):
+        return _dated(place, place + 2, int(after[1].text), 0, 0)
+    is_day_first = _day(tokens[place]) > 0 and bool(after) and after[0].word in _MONTHS
     month_place = place + 1 if is_day_first else place
-    if tokens[month_place].word not in _MONTHS or (is_day_first and not _is_day(tokens[place])):
+    if tokens[month_place].word not in _MONTHS:
         return None
     month, last, day, year = _MONTHS.index(tokens[month_place].word) + 1, month_place, 0, 0
     if is_day_first:
-        day = int(tokens[place].word)
-    elif after and _is_day(after[0]) and not is_year(after[0]):
-        day, last = int(after[0].word), place + 1
+        day = _day(tokens[place])
+    elif after and _day(after[0]):
+        day, last = _day(after[0]), place + 1
     if last + 1 < len(tokens) and is_year(tokens[last + 1]):
         if between(text, tokens[last], tokens[last + 1]) in ("", ","):
             year, last = int(tokens[last + 1].word), last + 1
     return _dated(place, last, year, month, day) if day or year else None
 
 
-def _is_day(token: Token) -> bool:
-    return token.number and token.word.isdigit() and 0 < int(token.word) <= 31
+def _day(token: Token) -> int:
+    """Look up the day of the month that a number such as "3" or "3rd" may be; 0 for anything else."""
+    number = int(token.word) if token.word.isdigit() else ordinal_of(token) or 0
+    return number if number <= 31 and token.text[0].isdigit() else 0
 
 
 def _dated(first: int, last: int, year: int, month: int, day: int) -> Quantity:
@@ -163,7 +200,7 @@ def _dated(first: int, last: int, year: int, month: int, day: int) -> Quantity:
 def _clock(tokens: Sequence[Token], place: int) -> Quantity | None:
     """Read a time of day in minutes; without "am" and "pm" it may be of either half."""
     token, after = tokens[place], tokens[place + 1 : place + 2]
-    half = after[0].word if after and after[0].word in ("am", "pm") else ""
+    half = after[0].word if after and after[0].word in ("am", "pm", *NOON) else ""
     found = _CLOCK.fullmatch(token.text)
     before = tokens[place - 1].word if place else ""
     is_time = half or ":" in token.text or ("." in token.text and before in ("at", "until", "till"))
@@ -171,36 +208,72 @@ def _clock(tokens: Sequence[Token], place: int) -> Quantity | None:
         return None
     minutes = 60.0 * int(found[1] or found[3]) + int(found[2] or 0)
     if half:
-        minutes = minutes % HALF_DAY + HALF_DAY * (half == "pm")
+        minutes = minutes % HALF_DAY + HALF_DAY * (half in ("pm", "noon"))
     unit = "" if half or minutes >= HALF_DAY + 60 else EITHER
     number = 60.0 * int(found[1] or found[3]) + int(found[2] or 0)
     return Quantity(place, place + bool(half), place + 1, number, minutes, minutes, "clock", unit=unit)
 
 
+def _noon(tokens: Sequence[Token], place: int) -> Quantity | None:
+    """Read "noon" and "midnight"."""
+    if tokens[place].word not in NOON:
+        return None
+    minutes = float(HALF_DAY * (tokens[place].word == "noon"))
+    return Quantity(place, place, place + 1, minutes, minutes, minutes, "clock")
+
+
+def _share(text: str, tokens: Sequence[Token], place: int) -> Quantity | None:
+    """Read "half of", "two thirds of", "2/3 of" and "one in four" in percent."""
+    part, name, *rest = [*(token.word for token in tokens[place : place + 3]), "", ""]
+    parts, last = _PARTS.get(part, 0), place + 1
+    if part == "half" and (name in ("of", "the") or _ends_clause(text, tokens, place)):
+        parts, shares, last = 1, 2, place
+    elif parts and name.removesuffix("s") in _SHARES and (rest[0] == "of" or _ends_clause(text, tokens, last)):
+        shares = _SHARES[name.removesuffix("s")]
+    elif part in ("one", "1") and name == "in" and rest[0].isdigit():
+        shares, last = int(rest[0]), place + 2
+    elif parts and name.isdigit() and rest[0] == "of" and between(text, *tokens[place : place + 2]) == "/":
+        shares = int(name)
+    else:
+        return None
+    if not parts < shares <= MOST:
+        return None
+    value = 100 * parts / shares
+    room = 0.0 if value.is_integer() else NEARLY
+    found = Quantity(place, last, last + 1, value, value - room, value + room, "share", unit="percent")
+    return _bounded(text, tokens, found)
+
+
+def _ends_clause(text: str, tokens: Sequence[Token], place: int) -> bool:
+    """Tell whether a token is the last before a stop or comma, as in "members pay half"."""
+    return place < len(tokens) and re.match(r"\s*(?:[.,;:!?]|$)", text[tokens[place].end :]) is not None
+
+
+def _ordinal(text: str, tokens: Sequence[Token], place: int) -> Quantity | None:
+    """Read an ordinal, but not "a second"."""
+    number, before = ordinal_of(tokens[place]), tokens[place - 1] if place else None
+    is_unit = tokens[place].word == "second" and before is not None and (before.number or before.word in _PER)
+    if number is None or is_unit:
+        return None
+    counted = frozenset(token.stem for token in _adjoining(text, tokens, place + 1)[:1] if token.content)
+    return Quantity(place, place, place + 1, number, number, number, "ordinal", counted=counted)
+
+
 def _amount(text: str, tokens: Sequence[Token], first: int) -> Quantity | None:
-    """Read a number in figures or words, such as "45", "45 thousand" or "forty-five thousand", with its unit."""
+    """Read a number, such as "45" or "45 thousand", with its unit."""
     if not _PLAIN.fullmatch(tokens[first].word) and tokens[first].word != "one":
         return None
-    total, part, stop = 0.0, _value(tokens[first]), first + 1
-    while stop < len(tokens) and between(text, tokens[stop - 1], tokens[stop]) in ("", "-"):
-        token, after = tokens[stop], tokens[stop + 1 : stop + 2]
-        magnitude = MAGNITUDES.get(token.text.lower(), "") if token.start == tokens[stop - 1].end else ""
-        if magnitude and (len(token.text) > 1 or (first and tokens[first - 1].text in SYMBOLS)):
-            part *= SCALES[magnitude]
-        elif token.word == "hundred":
-            part *= 100
-        elif token.word in SCALES:
-            total, part = total + part * SCALES[token.word], 0.0
-        elif _is_spelled(token) and tokens[first].text.isalpha():
-            part += _value(token)
-        elif not (token.word == "and" and tokens[stop - 1].word in SCALES and any(map(_is_spelled, after))):
+    value, stop, before = _value(tokens[first]), first + 1, tokens[first - 1] if first else None
+    while stop < len(tokens) and tokens[stop].word in SCALES:
+        if between(text, tokens[stop - 1], tokens[stop]) not in ("", "-"):
             break
-        stop += 1
-    return _bounded(text, tokens, _measured(text, tokens, first, stop, total + part))
-
-
-def _is_spelled(token: Token) -> bool:
-    return token.text.isalpha() and (token.number or token.word == "one")
+        value, stop = value * SCALES[tokens[stop].word], stop + 1
+    if tokens[first].text.isupper() and before is not None:  # a Roman numeral
+        return Quantity(first, first, stop, value, value, value, "code", unit=before.stem)
+    measured = _measured(text, tokens, first, stop, value)
+    if stop == first + 1 and _THOUSANDFOLD.fullmatch(tokens[first].text):
+        measured = replace(measured, loosely=1000 * measured.low)
+    return _bounded(text, tokens, measured)
 
 
 def _value(token: Token) -> float:
@@ -211,7 +284,7 @@ def _measured(text: str, tokens: Sequence[Token], first: int, stop: int, value: 
     """Add what is measured, by the words after a number and the sign before it."""
     start, before = tokens[first].start, tokens[first - 1] if first else None
     plain = Quantity(first, stop - 1, stop, value, value, value, "bare")
-    if re.search(r"(?:^|[\s(])[-\u2212]$", text[:start]) or (before is not None and before.word == "minus"):
+    if re.search(r"(?:^|[\s(])-$", text[:start]) or (before is not None and before.word == "minus"):
         plain = replace(plain, low=-value, high=-value)
     after = _adjoining(text, tokens, stop)
     rate = _rate(after[1:])
@@ -219,30 +292,24 @@ def _measured(text: str, tokens: Sequence[Token], first: int, stop: int, value: 
         return replace(plain, first=first - 1, kind="money", unit=UNITS[before.word].name, rate=_rate(after))
     is_alone = is_year(tokens[first]) and stop == first + 1
     if is_alone and after and after[0].text == "s" and after[0].start == tokens[first].end:
-        return replace(plain, last=stop, kind="year", high=value + 9, bound="range")
+        return replace(plain, last=stop, stop=stop + 1, kind="year", high=value + 9, bound="range")
     is_in_year = before is not None and before.word in _IN_YEAR
     if is_alone and (not after or not after[0].content or (is_in_year and after[0].word not in UNITS)):
         return replace(plain, kind="year")
-    if (
-        before is not None
-        and before.word in CLASSES["codes"]
-        and before.content
-        and (not after or after[0].word not in UNITS)
-    ):
+    is_coded = before is not None and before.word in CLASSES["codes"] and before.word != "no"
+    if before is not None and is_coded and (not after or after[0].word not in UNITS):
         return replace(plain, kind="code", unit=before.stem)
     if not after:
         return plain
     word = after[0].word
-    if word in ("degree", "degrees") or (word in _DEGREES and "\u00b0" in text[start : after[0].start]):
-        scale = next((_DEGREES[t.word] for t in after[:2] if t.word in _DEGREES), "")
-        return replace(
-            plain, last=stop + (len(after) > 1 and after[1].word in _DEGREES), kind="temperature", unit=scale
-        )
+    if word in ("degree", "degrees"):
+        scale = [t.word for t in after[1:2] if t.word in ("celsius", "fahrenheit")]
+        return replace(plain, last=stop + len(scale), kind="temperature", unit="".join(scale))
     if word in ("square", "cubic") and len(after) > 1:
         return replace(plain, last=stop + 1, kind=word, unit=after[1].stem)
     if word in UNITS:
         plain = replace(plain, last=stop, kind=UNITS[word].quantity, unit=UNITS[word].name, rate=rate)
-        return replace(plain, low=plain.low * _size(plain), high=plain.high * _size(plain))
+        return replace(plain, low=plain.low * size_of(plain), high=plain.high * size_of(plain))
     counted = frozenset(t.stem for t in after[:2] if t.content)
     return replace(plain, kind="count", counted=counted) if after[0].content else plain
 
@@ -251,7 +318,7 @@ def _adjoining(text: str, tokens: Sequence[Token], stop: int) -> Sequence[Token]
     """Collect up to three words after a number that nothing separates from it."""
     found: list[Token] = []
     for place in range(stop, min(stop + 3, len(tokens))):
-        if between(text, tokens[place - 1], tokens[place]) not in ("", "-", "\u00b0", "/"):
+        if between(text, tokens[place - 1], tokens[place]) not in ("", "-", "/"):
             break
         if tokens[place].number or tokens[place].word in CALENDAR:
             break
@@ -278,7 +345,7 @@ def _bounded(text: str, tokens: Sequence[Token], one: Quantity) -> Quantity:
     if compared or (before[-1:] and before[-1] in CLASSES["changes"]):
         one = replace(one, change=True)
     if before[-2:] == ["up", "to"]:
-        return replace(one, low=-math.inf, bound="upper")
+        return replace(one, low=-math.inf, bound="up to")
     word, rest = (before[-1], before[:-1]) if before else ("", [])
     if word in ("than", "of", "to") and rest:
         word, rest = (rest[-1], rest[:-1]) if word != "to" else (word, rest)
@@ -293,68 +360,7 @@ def _bounded(text: str, tokens: Sequence[Token], one: Quantity) -> Quantity:
     if is_lower or text[end : end + 1] == "+":
         return replace(one, high=math.inf, bound="lower")
     if is_upper:
-        return replace(one, low=-math.inf, bound="upper")
+        is_below = before[-1:] and before[-1] in ("than", "under", "below") and before[-3:-2] not in (["no"], ["not"])
+        is_below = is_below and one.kind in ("bare", "count") and one.high.is_integer()
+        return replace(one, low=-math.inf, high=one.high - bool(is_below), bound="upper")
     return replace(one, bound="about") if word in CLASSES["about"] else one
-
-
-def are_comparable(one: Quantity, other: Quantity) -> bool:
-    """Tell whether two quantities measure the same, so that one may contradict the other."""
-    if one.change != other.change or (one.rate and other.rate and one.rate != other.rate):
-        return False
-    kinds = {one.kind, other.kind}
-    if kinds == {"date", "year"}:
-        return True
-    if kinds <= {"bare", "count"}:
-        return len(kinds) == 2 or "bare" in kinds or not one.counted.isdisjoint(other.counted)
-    return len(kinds) == 1 and (one.kind not in ("code", "square", "cubic") or one.unit == other.unit)
-
-
-def agree(claim: Quantity, other: Quantity) -> bool:
-    """Tell whether a quantity of a claim may be meant by one of the evidence, even one of another kind."""
-    if "date" in (claim.kind, other.kind):
-        date, rest = (claim, other) if claim.kind == "date" else (other, claim)
-        if rest.kind == "year":
-            return not date.date[0] or rest.low <= date.date[0] <= rest.high
-        if rest.kind != "date":
-            return rest.low in date.date
-        both = [(a, b) for a, b in zip(date.date, rest.date, strict=True) if a and b]
-        return bool(both) and all(a == b for a, b in both)
-    if claim.kind == other.kind == "clock":
-        step = HALF_DAY if EITHER in (claim.unit, other.unit) else 2 * HALF_DAY
-        return (claim.low - other.low) % step == 0
-    if claim.kind != other.kind and {claim.kind, other.kind} & {"bare", "count", "code"}:
-        claim, other = (replace(q, low=q.low / _size(q), high=q.high / _size(q), unit="") for q in (claim, other))
-    is_other_unit = claim.kind == other.kind and claim.unit and other.unit and claim.unit != other.unit
-    if is_other_unit and not all(one.unit in UNITS and UNITS[one.unit].size for one in (claim, other)):
-        return False
-    return _within(claim, other, CONVERTED if is_other_unit else EXACT)
-
-
-def _within(claim: Quantity, other: Quantity, slack: float) -> bool:
-    """Tell whether what a claim allows overlaps what the evidence allows."""
-    bounds = {claim.bound, other.bound}
-    if bounds == {"lower", "upper"}:
-        lower, upper = (claim.low, other.high) if claim.bound == "lower" else (other.low, claim.high)
-        return lower < upper
-    if claim.bound == other.bound == "lower":
-        return claim.low <= other.low * (1 + EXACT)
-    if claim.bound == other.bound == "upper":
-        return claim.high >= other.high * (1 - EXACT)
-    if claim.bound == other.bound == "range":
-        return claim.low <= other.low * (1 + EXACT) and claim.high >= other.high * (1 - EXACT)
-    slack = ROUNDED if "about" in bounds else slack
-    room = slack * max(abs(v) for one in (claim, other) for v in (one.low, one.high) if math.isfinite(v))
-    if claim.low <= other.high + room and claim.high >= other.low - room:
-        return True
-    return (
-        claim.kind != "year"
-        and not (bounds - {""})
-        and (_rounds(claim.low, other.low) or _rounds(other.low, claim.low))
-    )
-
-
-def _rounds(rounded: float, exact: float) -> bool:
-    """Tell whether one number is another with fewer digits, two at least: 2.5 million for 2,512,000."""
-    digits = len(f"{abs(rounded):.12g}".replace(".", "").strip("0"))
-    exact_digits = len(f"{abs(exact):.12g}".replace(".", "").strip("0"))
-    return 1 < digits < exact_digits and f"{exact:.{digits - 1}e}" == f"{rounded:.{digits - 1}e}"

@@ -14,12 +14,10 @@ from difflib import SequenceMatcher
 from itertools import combinations, pairwise
 from math import isclose
 
-from syncheck.contrasts.facts import Fact, facts_of, quantity_facts
-from syncheck.contrasts.inflection import IRREGULAR
-from syncheck.contrasts.opposites import CONVERSE, EXCLUSIVE, OPPOSITES, TRADE
-from syncheck.contrasts.parsing import ParsedText
-from syncheck.contrasts.quantities import Quantity, agree, are_comparable
-from syncheck.contrasts.words import CLASSES, SYMBOLS
+from syncheck.contrasts.agreement import agree, are_comparable
+from syncheck.contrasts.lexicon import CLASSES, CONVERSE, EXCLUSIVE, IRREGULAR, OPPOSITES, SYMBOLS, TRADE
+from syncheck.contrasts.parsing import Fact, ParsedText, facts_of, quantity_facts
+from syncheck.contrasts.quantities import BOUNDED, NOON, Quantity
 from syncheck.results.types import ContrastKind
 
 HELD = 0.6
@@ -58,7 +56,7 @@ def numbers(claim: ParsedText, chunk: ParsedText, sides: Sequence[ParsedText]) -
         return
     for fact, one, same, rivals in _compared(claim, chunk):
         own = {claim.tokens[place].stem for place in fact.span}
-        near = [rival for rival in rivals if _beside(claim, fact) & _beside(chunk, rival)]
+        near = [rival for rival in rivals if _are_rivals(claim, fact, chunk, rival)]
         if not near or same or _is_elsewhere(claim, one, own, chunk, sides) or _is_computed(claim, one, chunk):
             continue
         yield _differ(claim, fact, chunk, max(near, key=lambda rival: rival.about(fact.stems)))
@@ -97,13 +95,17 @@ def _is_closer(said: frozenset[str], rival: Fact, nearest: Fact) -> bool:
 def _repeated(claim: ParsedText, chunk: ParsedText) -> float:
     """Compute the share of a sentence's words, except quantities, that a chunk has in the same order.
 
-    A pronoun that the chunk lacks is left out, since it stands for what the chunk names.
+    A pronoun that the chunk lacks is left out, since it stands for what the chunk names; so are words such as "of" and
+    "between" before a quantity.
     """
+    pronouns = CLASSES["pronouns"] - chunk.words
     ours, theirs = (
         [
             token.stem
             for place, token in enumerate(side.tokens)
-            if place not in side.quantity_places and token.word not in CLASSES["pronouns"] - chunk.words
+            if place not in side.quantity_places
+            and token.word not in pronouns
+            and not (token.word in CLASSES["leading"] and place + 1 in side.quantity_places)
         ]
         for side in (claim, chunk)
     )
@@ -111,9 +113,25 @@ def _repeated(claim: ParsedText, chunk: ParsedText) -> float:
     return sum(block.size for block in blocks) / len(ours) if ours else 0.0
 
 
+def _are_rivals(claim: ParsedText, fact: Fact, chunk: ParsedText, rival: Fact) -> bool:
+    """Tell whether two quantities stand in the same place, so that one excludes the other.
+
+    Where one is at least and the other at most a value, the chunk must say the rest in the same clause: "heavier ones
+    need a licence" may follow "drones under 250 grams may fly freely".
+    """
+    if rival.denied != fact.denied or not _beside(claim, fact) & _beside(chunk, rival):
+        return False
+    bounds = {fact.quantity.bound if fact.quantity else "", rival.quantity.bound if rival.quantity else ""}
+    is_opposite = "lower" in bounds and bool(bounds & {"upper", "up to"})
+    return not is_opposite or len(fact.stems & rival.stems) >= HELD * len(fact.stems)
+
+
 def _beside(side: ParsedText, fact: Fact) -> frozenset[tuple[int, str]]:
-    """Find the word before a value (-1) and that after it (1), "" at an end."""
-    around = ((-1, fact.first - 1), (1, fact.last + 1))
+    """Find the words before a value (-1), one or a preposition and one, and that after it (1), "" at an end."""
+    value = fact.span if fact.quantity is None else side.bounded(fact.quantity)
+    before = value[0] - 1
+    has_preposition = before > 0 and side.tokens[before].word in CLASSES["leading"]
+    around = ((-1, before), (-1, before - has_preposition), (1, value[-1] + 1))
     return frozenset((step, side.tokens[n].stem if 0 <= n < len(side.tokens) else "") for step, n in around)
 
 
@@ -126,11 +144,19 @@ def _is_elsewhere(
 
 def _is_computed(claim: ParsedText, one: Quantity, chunk: ParsedText) -> bool:
     """Tell whether a number may follow from others: by a fraction or product, or in other words by a sum."""
-    others = {q.number for q in (*chunk.quantities, *claim.quantities) if q is not one}
+    stated = [q for q in (*chunk.quantities, *claim.quantities) if q is not one and q.kind not in ("ordinal", "code")]
+    others = {q.number for q in stated}
+    loose = {
+        token.word
+        for side in (claim, chunk)
+        for place, token in enumerate(side.tokens)
+        if not any(place in range(q.first, q.last + 1) for q in side.quantities if q.kind in ("share", "ordinal"))
+    }
     pairs = list(combinations(others, 2))
     made = [a * b for a, b in pairs if a * b <= MOST_COUNTED]
-    if not CLASSES["fractions"].isdisjoint(chunk.words | claim.words):
+    if not CLASSES["fractions"].isdisjoint(loose):
         made += [value * share for value in others for share in (1 / 2, 1 / 3, 2 / 3, 1 / 4, 3 / 4, 2)]
+    if any(q.kind == "share" for q in stated):
         made += [a * b / 100 for a, b in pairs]
     if not claim.content - {claim.tokens[place].stem for place in range(one.first, one.last + 1)} <= chunk.stems:
         made += [m for a, b in pairs for m in (a + b, abs(a - b), a * b)]
@@ -144,28 +170,40 @@ def _differ(claim: ParsedText, fact: Fact, chunk: ParsedText, rival: Fact) -> Di
     ours, theirs = fact.quantity, rival.quantity
     if ours is None or theirs is None:
         raise TypeError("expected facts with quantities; found one without")
-    both = claim.written(ours.first, ours.stop - 1), chunk.written(theirs.first, theirs.stop - 1)
+    both = _number_of(claim, ours), _number_of(chunk, theirs)
     bounds, units = ((of(claim, ours), of(chunk, theirs)) for of in (_bound_of, _unit_of))
     if ours.number == theirs.number and all(bounds) and bounds[0] != bounds[1]:
         return Difference("comparison", *bounds)
     if ours.number == theirs.number and all(units) and units[0] != units[1]:
         return Difference("unit", *units)
-    if "date" in (ours.kind, theirs.kind):
+    if "date" in (ours.kind, theirs.kind) or not {
+        claim.tokens[ours.first].word,
+        chunk.tokens[theirs.first].word,
+    }.isdisjoint(NOON):
         both = claim.written(ours.first, ours.last), chunk.written(theirs.first, theirs.last)
     return Difference("number", *both)
 
 
 def _bound_of(side: ParsedText, one: Quantity) -> str:
     """Quote the words of a bound before a number, such as "at least"."""
-    first = side.bound_start(one)
-    return side.written(first, one.first - 1) if first < one.first else ""
+    places = side.bounded(one)
+    if places[0] < one.first:
+        return side.written(places[0], one.first - 1)
+    return side.written(one.last + 1, places[-1]) if one.last < places[-1] else ""
+
+
+def _number_of(side: ParsedText, one: Quantity) -> str:
+    """Quote a number, with its sign."""
+    written = side.written(one.first, one.stop - 1)
+    signed = side.notation.quoted(max(0, side.tokens[one.first].start - 1), side.tokens[one.stop - 1].end)
+    return signed if one.low < 0 and one.bound not in BOUNDED and len(signed) > len(written) else written
 
 
 def _unit_of(side: ParsedText, one: Quantity) -> str:
     """Name the unit, the half of the day or the sign of a quantity."""
     if one.last >= one.stop:
         return side.written(one.stop, one.last)
-    return side.tokens[one.first].text if side.tokens[one.first].text in SYMBOLS else ""
+    return side.written(one.first, one.first) if side.tokens[one.first].text in SYMBOLS else ""
 
 
 def opposites(claim: ParsedText, chunk: ParsedText, sides: Sequence[ParsedText]) -> Iterator[Difference]:
@@ -179,7 +217,7 @@ def opposites(claim: ParsedText, chunk: ParsedText, sides: Sequence[ParsedText])
                 continue
             rival = _opposite(claim, place, chunk, others)
             if rival is not None and not (kind == "quantifier" and _is_relative(claim, place, chunk, rival)):
-                yield Difference(kind, token.text, chunk.tokens[rival.first].text)
+                yield Difference(kind, claim.written(place, place), chunk.written(rival.first, rival.last))
                 break
 
 
@@ -236,7 +274,7 @@ def negations(claim: ParsedText, chunk: ParsedText, sides: Sequence[ParsedText])
     is_counted_alike = {q.low for q in claim.quantities} <= {q.low for q in chunk.quantities}
     turned = (pair for token in denier.tokens for _, pair in OPPOSITES.get(token.word, ()))
     if len(claim.content) > 1 and is_counted_alike and all(pair.isdisjoint(other.words) for pair in turned):
-        words = denier.tokens[place].text
+        words = denier.written(place, place)
         yield Difference("negation", words if ours else "", "" if ours else words)
 
 
@@ -252,7 +290,7 @@ def answers(claim: ParsedText, chunk: ParsedText, sides: Sequence[ParsedText]) -
     denied_in_it = any(chunk.tokens[place] in asked for place in chunk.negators)
     is_turned = bool(claim.negators) != denied_in_it
     if is_told and is_turned == (found[1] == "Yes") and not _clouds(claim, chunk):
-        yield Difference("negation", claim.tokens[claim.negators[0]].text if claim.negators else "", found[1])
+        yield Difference("negation", claim.written(*claim.negators[:1] * 2) if claim.negators else "", found[1])
 
 
 def exchanged(claim: ParsedText, chunk: ParsedText, sides: Sequence[ParsedText]) -> Iterator[Difference]:

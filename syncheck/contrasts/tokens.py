@@ -10,10 +10,17 @@ from itertools import zip_longest
 
 import snowballstemmer
 
-from syncheck.contrasts.inflection import IRREGULAR
-from syncheck.contrasts.words import CLASSES, MAY, SCALES, SYMBOLS, UNITS
-from syncheck.text.notation import GROUPED, levelled, number_of
-from syncheck.text.words import NUMBER_WORDS, content_words, packaged_names, packaged_rarity, stem, words
+from syncheck.contrasts.lexicon import CLASSES, IRREGULAR, MAY, SCALES, SYMBOLS, UNITS
+from syncheck.text.numerals import ORDINALS, number_of, roman_value
+from syncheck.text.words import (
+    NUMBER_WORDS,
+    content_words,
+    packaged_names,
+    packaged_rarity,
+    stem,
+    word_pattern,
+    words,
+)
 
 LONG = 4
 """Number of letters from which a word is not an abbreviation."""
@@ -21,11 +28,12 @@ LONG_TITLES = frozenset("Prof Capt Messrs Supt".split())
 """Those that are abbreviations nevertheless."""
 HALVES_OF_DAY = {"a.m": "am", "p.m": "pm"}
 
-_NUMBER = rf"(?:(?<![\d.,]){GROUPED}|\d+(?:[.,:]\d+)*)(?:st|nd|rd|th)?(?![^\W\d_]*\d)"
-_TOKEN = re.compile(rf"{_NUMBER}|\d+|[%$€£]|\b[AaPp]\.[Mm]\b|[^\W\d_]+(?:'[^\W\d_]+)*")
+_SIGNS = r"[%$€£¥]|\b[AaPp]\.[Mm]\b|\b(?:km/h|m/s)\b|"
+_NUMBER = r"\d+(?:[.,:]\d+)*(?:st|nd|rd|th)?(?![^\W\d_]*\d)|\d+"
+_ORDINALS = {f"{n}{ {1: 'st', 2: 'nd', 3: 'rd'}.get(n, 'th') }": word for word, n in ORDINALS.items()}
+_ORDINAL = re.compile(r"(\d+)(?:st|nd|rd|th)")
+_KNOWN = {**HALVES_OF_DAY, **NUMBER_WORDS, **_ORDINALS}
 _YEAR = re.compile(r"1[0-9]{3}|20[0-9]{2}")
-_FORMULA = re.compile(r"\$(\d+(?:[.,]\d+)*)\$")
-"""A number between the dollar signs of a formula, which mean no money."""
 _STOP = re.compile(r"[.!?;:\n](?=\s)|\n")
 
 
@@ -51,9 +59,11 @@ class Token:
 
 
 def tokens_of(text: str) -> Iterator[Token]:
-    """Read the words and numbers; a full stop after "Dr.", or "p.m." before a small letter, ends no clause."""
-    marked = _FORMULA.sub(r" \1 ", levelled(text))
-    found, start, clause, end, last = list(_TOKEN.finditer(marked)), True, 0, 0, ""
+    """Read the words and numbers of a text that is written out (:class:`~syncheck.text.notation.WrittenOut`).
+
+    A full stop after "Dr.", or "p.m." before a small letter, ends no clause.
+    """
+    found, start, clause, end, last = list(word_pattern(_SIGNS, _NUMBER).finditer(text)), True, 0, 0, ""
     for match, following in zip_longest(found, found[1:]):
         written = match.group()
         stop = None if text[end : match.start()] in ("", " ") else _STOP.search(text, end, match.start() + 1)
@@ -63,6 +73,9 @@ def tokens_of(text: str) -> Iterator[Token]:
         if written == "May" and _is_month("" if start else last, following):
             word, root, content = MAY, MAY, True
         after = "" if following is None else following.group().lower()
+        numeral = _roman(written, last)
+        if numeral:
+            word, root, content = numeral, numeral, True
         if written.lower() == "one" and after not in UNITS and after not in SCALES:
             word = "one"
         begins_name = start and following is not None and following.group()[0].isupper()
@@ -70,15 +83,19 @@ def tokens_of(text: str) -> Iterator[Token]:
         name = (
             written[0].isupper() and content and (begins_name or speaks or not start or _is_like_a_name(written, word))
         )
-        yield Token(
-            text[match.start() : match.end()], word, root, content, name, match.start(), clause, word[0].isdigit()
-        )
+        yield Token(written, word, root, content, name, match.start(), clause, word[0].isdigit())
         start, end, last = False, match.end(), written
 
 
 def is_year(token: Token) -> bool:
     """Tell whether a token is a number from 1000 to 2099 in four figures."""
     return _YEAR.fullmatch(token.text) is not None
+
+
+def ordinal_of(token: Token) -> int | None:
+    """Look up the number of an ordinal, such as "3rd" or "third"; None for any other word."""
+    figures = _ORDINAL.fullmatch(token.word)
+    return int(figures[1]) if figures else ORDINALS.get(token.word)
 
 
 def between(text: str, before: Token, after: Token) -> str:
@@ -101,6 +118,13 @@ def _is_like_a_name(written: str, word: str) -> bool:
     )
 
 
+def _roman(written: str, before: str) -> str:
+    """Write the Roman numeral after a name in figures, as in "Louis XIV" and "World War I"; "" for anything else."""
+    is_numeral = before.istitle() and (len(written) > 1 or before == "War" or written in "VX")
+    value = roman_value(written) if is_numeral else None
+    return "" if value is None else str(value)
+
+
 def _is_month(before: str, following: re.Match[str] | None) -> bool:
     """Tell whether a "May" stands beside a number or after a word that dates have."""
     beside = (before, "" if following is None else following.group())
@@ -111,7 +135,7 @@ def _is_month(before: str, following: re.Match[str] | None) -> bool:
 def _word_of(found: str) -> tuple[str, str, bool]:
     """Find the normalised form of a word as written, its stem, and whether it is a content word."""
     lower = found.lower()
-    known = SYMBOLS.get(found) or HALVES_OF_DAY.get(lower) or NUMBER_WORDS.get(lower) or _figures(found)
+    known = SYMBOLS.get(found) or _KNOWN.get(lower) or _figures(found)
     if lower in UNITS:
         known = lower
     word = known or next(iter(words(found)), found)
@@ -128,10 +152,9 @@ def _figures(found: str) -> str:
     """Write a number in figures without marks of thousands, a time of day without ":00"; "" for anything else."""
     if not found[0].isdigit():
         return ""
-    plain = found.rstrip("stndrh")
-    if ":" in plain:
-        return plain.lstrip("0").removesuffix(":00") or "0"
+    if ":" in found:
+        return found.lstrip("0").removesuffix(":00") or "0"
     try:
-        return f"{number_of(plain):.12g}"
-    except ValueError:  # an address or a date, such as 1.2.3 or 12,5,7
-        return plain
+        return f"{number_of(found):.12g}"
+    except ValueError:  # an ordinal, an address or a date, such as 1st, 1.2.3 or 12,5,7
+        return found

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from syncheck.base.errors import PromptError
-from syncheck.contrasts.opposites import OPPOSITES
+from syncheck.contrasts.lexicon import OPPOSITES
 from syncheck.labelling.responses import LabelledResponse, LabelledSentence
 from syncheck.text.words import content_words, stem
 

@@ -124,22 +124,25 @@ def novel_pairs(sentence: str, lexicon: ContextLexicon) -> float:
     return log1p(len(pairs) - sum(pairs))
 
 
-@lru_cache(maxsize=1)
-def _word_pattern() -> re.Pattern[str]:
-    """Build the pattern of words and numbers, at first use since it scans 130,000 characters."""
+@lru_cache(maxsize=4)
+def word_pattern(first: str = "", number: str = r"\d+(?:[.,]\d+)*") -> re.Pattern[str]:
+    """Build the pattern of words and numbers, at first use since it scans 130,000 characters.
+
+    ``first`` is an alternative that is tried before words, and ``number`` another pattern of numbers.
+    """
     # Accents, vowel signs and the like, which Python's \w leaves out: they belong to the letter before them.
     marks = "".join(c for c in map(chr, range(0x300, 0x20000)) if unicodedata.category(c)[0] == "M")
     # What letters continue with; a zero-width (non-)joiner is inside a word, not at its end.
     more = rf"['\u2019][^\W\d_]+|[{marks}]+{_LETTER}*|[\u200c\u200d]+(?={_LETTER}|[{marks}]){_LETTER}*"
     return re.compile(
         # Most words end before an ASCII character, which is quicker to check than that nothing continues.
-        rf"{_LETTER}+(?:(?![\0-&(-~])(?:{more})+)?"
-        rf"|\d+(?:[.,]\d+)*|[{_CJK}]|[{_UNSPACED}](?<=[^\W\d_])[{marks}]*"
+        rf"{first}{_LETTER}+(?:(?![\0-&(-~])(?:{more})+)?"
+        rf"|{number}|[{_CJK}]|[{_UNSPACED}](?<=[^\W\d_])[{marks}]*"
     )
 
 
 def _raw_words(text: str) -> list[str]:
-    found: list[str] = _word_pattern().findall(unicodedata.normalize("NFKC", text))
+    found: list[str] = word_pattern().findall(unicodedata.normalize("NFKC", text))
     return found
 
 

@@ -2,8 +2,7 @@
 
 import pytest
 
-from syncheck.contrasts.contrast import contrast_with
-from syncheck.contrasts.ledger import Hits, band_of, packaged_ledger, speaks
+from syncheck.contrasts.contrast import Hits, band_of, contrast_with, packaged_ledger, speaks
 from syncheck.contrasts.rules import RULES
 
 
@@ -30,7 +29,7 @@ def test_bands_end_at_their_edges(log_odds, band):
     ],
 )
 def test_a_rule_speaks_where_it_was_right(monkeypatch, bands, spoken):
-    monkeypatch.setattr("syncheck.contrasts.ledger.packaged_ledger", lambda: {"new": [Hits(*band) for band in bands]})
+    monkeypatch.setattr("syncheck.contrasts.contrast.packaged_ledger", lambda: {"new": [Hits(*band) for band in bands]})
     speaks.cache_clear()
     assert [speaks("new", band) for band in (None, 0, 1, 2)] == spoken
     speaks.cache_clear()

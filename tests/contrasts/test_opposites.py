@@ -3,8 +3,7 @@
 import pytest
 
 from syncheck.contrasts.contrast import contrast_with
-from syncheck.contrasts.inflection import forms_of
-from syncheck.contrasts.opposites import OPPOSITES
+from syncheck.contrasts.lexicon import OPPOSITES, forms_of
 
 
 def found(sentence, *evidence):

@@ -1,8 +1,17 @@
 """One way to write numbers and signs."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from syncheck.text.notation import levelled, number_of, written_out
+from syncheck.text.notation import WrittenOut, levelled, written_out
+from syncheck.text.numerals import counted, number_of, roman_value
+
+PIECES = (
+    "the a half an hour and quarter past to two twenty five twenty-five hundred thousand dozen of May 3rd third 5 16 "
+    "181 16,181 1.234 .5 ½ 2021-05-03 13/05/2021 Sept. pm 2.30 5pm $890M €1.2bn 12k 5 USD CHF °C ≥ µg m² kph per cent "
+    "Chapter IV Type II XIV o'clock – - ’ “ million"
+).split()
 
 
 @pytest.mark.parametrize(
@@ -13,6 +22,7 @@ from syncheck.text.notation import levelled, number_of, written_out
         ("16'181", 16181),
         ("1.234.567", 1234567),
         ("1,234.5", 1234.5),
+        ("1.234,5", 1234.5),
         ("0.05", 0.05),
         ("2,5", 2.5),
         ("42", 42),
@@ -20,6 +30,28 @@ from syncheck.text.notation import levelled, number_of, written_out
 )
 def test_a_number_has_its_value_however_its_thousands_are_set_apart(written, value):
     assert number_of(written) == value
+
+
+@pytest.mark.parametrize(
+    ("words", "value"),
+    [
+        ("twenty-five", 25),
+        ("a hundred and two", 102),
+        ("three hundred and fifty thousand", 350_000),
+        ("one thousand two hundred", 1200),
+        ("nineteen eighty-four", None),  # a year, in two numbers
+        ("twenty thirty", None),
+        ("five and twenty", None),
+        ("two and", None),
+    ],
+)
+def test_a_number_in_words_has_its_value(words, value):
+    assert counted(words) == value
+
+
+@pytest.mark.parametrize(("numeral", "value"), [("IV", 4), ("XIV", 14), ("XC", 90), ("IIX", None), ("MIX", None)])
+def test_a_roman_numeral_has_its_value(numeral, value):
+    assert roman_value(numeral) == value
 
 
 def test_typographic_signs_keep_their_places():
@@ -32,10 +64,43 @@ def test_typographic_signs_keep_their_places():
     [
         ("16 181 or 16'181 people", "16,181 or 16,181 people"),
         ("$890M, 2bn and 5 m", "$890 million, 2 billion and 5 m"),
+        ("12k, $1.2k, 1.2M", "12,000, $1200, 1.2 million"),
+        ("USD 5 or US$5", "$5 or $5"),
         ("≥ 5 at 8 °C", "at least 5 at 8 degrees Celsius"),
-        ("5 \u03bcg", "5 micrograms"),
+        ("5 \u03bcg or 5 mcg of it", "5 micrograms or 5 micrograms of it"),
+        ("25 m² at 90 kph, 4 per cent", "25 square metres at 90 km/h, 4 percent"),
         ("in 2020 100 came", "in 2020 100 came"),
+        (".5 or 2½", "0.5 or 2.5"),
+        ("at \u20135 or 2\u20138", "at -5 or 2\u20138"),
+        ("on 2021-05-03, 13/05/2021 or 05/13/2021", "on 3 May 2021, 13 May 2021 or 13 May 2021"),
+        ("on 03/05/2021", "on 03/05/2021"),  # May or March
+        ("3 Sept. 2021, the third of May", "3 September 2021, 3 May"),
+        ("at 2.30 pm, 5pm, half past two, a quarter to one", "at 2:30 pm, 5 pm, 2:30, 12:45"),
+        ("nine o'clock", "9:00"),
+        ("an hour and a half, half a day, half an hour", "1.5 hours, 0.5 day, 30 minutes"),
+        ("twenty-five of a hundred, half a dozen", "25 of 100, 6"),
+        ("half a million, two and a half", "500,000, 2.5"),
+        ("the twenty-first of nineteen eighty-four", "the 21st of nineteen eighty-four"),
+        ("Chapter IV and type II, said I", "Chapter 4 and type 2, said I"),
+        ("Louis XIV may march on", "Louis XIV may march on"),
+        ("between five and ten people, one or two", "between five and ten people, one or two"),
     ],
 )
 def test_the_reader_reads_one_notation(text, read):
     assert written_out(text).strip() == read
+
+
+def test_a_piece_is_quoted_as_it_was_written():
+    written = WrittenOut.of("It paid $890M at half past two.")
+    start = written.text.index("$890 million")
+    assert written.quoted(start, start + len("$890 million")) == "$890M"
+    start = written.text.index("2:30")
+    assert written.quoted(start, start + len("2:30")) == "half past two"
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=10).map(" ".join))
+def test_each_character_comes_from_the_source_in_order(text):
+    written = WrittenOut.of(text)
+    assert written.quoted(0, len(written.text)) == text.strip() if written.text else not text
+    spans = written.spans or ()
+    assert len(spans) in (0, len(written.text)) and list(spans) == sorted(spans)

@@ -1,0 +1,38 @@
+"""Sentences in the notation of the texts beside them."""
+
+import pytest
+
+from syncheck.contrasts.agreement import in_notation_of
+from syncheck.contrasts.parsing import parse
+
+
+@pytest.mark.parametrize(
+    ("sentence", "text", "read"),
+    [
+        ("It starts at half past two.", "Doors open at 14:30.", "It starts at 14:30."),
+        ("It takes 90 minutes.", "Allow 1.5 h for the way.", "It takes 1.5 h."),
+        ("50 percent voted.", "Half of the members voted.", "Half voted."),
+        ("It was signed on May 3rd, 2021.", "Signed: 2021-05-03.", "It was signed on 3 May 2021."),
+        ("It reaches 85 km/h.", "Its speed is between 80 and 90 km/h.", "It reaches between 80 and 90 km/h."),
+        ("It paid 1.2 million euros.", "The fund paid 1,204,000 euros.", "It paid 1,204,000 euros."),
+        ("Keep it at minus 5 degrees Celsius.", "Store at −5 °C.", "Keep it at -5 degrees Celsius."),
+    ],
+)
+def test_quantities_are_written_as_the_text_writes_them(sentence, text, read):
+    assert in_notation_of(parse(sentence), [parse(text)]) == read
+
+
+@pytest.mark.parametrize(
+    ("sentence", "text"),
+    [
+        ("It takes “90” minutes.", "It takes 90 minutes."),  # the same writing: left as it is, quotation marks too
+        ("It takes 80 minutes.", "Allow 1.5 h for the way."),
+        ("It costs 100 euros.", "It costs 80 to 120 euros."),  # a price may not be any within a range
+        ("At least 18 came.", "18 came."),
+        ("Passage 2 says so.", "Two passages say so."),
+        ("It is 25 miles long.", "It is 40 km long."),  # nearly the same only
+        ("It starts at 2 pm.", "It starts at 2 am."),
+    ],
+)
+def test_what_no_text_says_stays_as_it_is(sentence, text):
+    assert in_notation_of(parse(sentence), [parse(text)]) == sentence
