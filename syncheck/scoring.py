@@ -177,7 +177,8 @@ class SentenceScorer:
             Value of ``time.perf_counter()`` when the claims were known to be complete; None for given responses.
         """
         judged = [
-            [_Judgement(claim, self._read(claim), self._foreign(claim)) for claim in answer] for answer in answers
+            [_Judgement(claim, self._read(claim), self._foreign(claim)) for claim in _in_order(answer, scored)]
+            for answer, scored in zip(answers, earlier, strict=True)
         ]
         every = [one for answer in judged for one in answer]
         if not every:
@@ -196,14 +197,14 @@ class SentenceScorer:
     def _read(self, claim: Claim) -> str:
         """Write a claim's quantities as the closest passages do, in English."""
         if not claim.is_checkable or not self.query.has_context or foreign_language(claim.text, {"en"}):
-            return claim.text
+            return claim.read
         chunks = [self._context.chunks[n].text for n in self._context.index.best(claim.statement, BEST_CHUNKS)]
-        return in_notation_of(self._parse(claim.text), [self._parse(chunk) for chunk in chunks])
+        return in_notation_of(self._parse(claim.read), [self._parse(chunk) for chunk in chunks])
 
     def features(self, claim: Claim, support: Support | None, earlier: EarlierSentences) -> SentenceFeatures:
         """Compute the features of one claim."""
         text = SentenceText(
-            claim.text,
+            claim.read,
             None if claim.signals is None else len(claim.signals.token_ids),
             self._context.question_words,
             self._context.lexicon,
@@ -217,7 +218,7 @@ class SentenceScorer:
         if not self._reads_text or context.wordings is None or context.lexicon is None:
             return None
         return text_features(
-            claim.text,
+            claim.read,
             logit=None if support is None else _log_odds(support),
             read=read_log_odds(support),
             chunks=context.wordings,
@@ -301,7 +302,7 @@ class SentenceScorer:
 
     def _contrasts_with(self, one: _Judgement) -> tuple[Contrast, ...]:
         """Find the contrasts with the context, if the score depends on them or is below ``supported``."""
-        sentence, score = one.claim.text, one.score
+        sentence, score = one.claim.read, one.score
         if score is None or says_not_stated(sentence):
             return ()
         if score >= max(self._thresholds) and "contrasts" not in self._schema.names:
@@ -318,6 +319,12 @@ class SentenceScorer:
             for words in spoken
             if not any(_is_within(words, other) for other in spoken)
         )
+
+
+def _in_order(claims: Sequence[Claim], scored: Sequence[SentenceScore]) -> list[Claim]:
+    """Read each claim after the sentences of its answer that come before it."""
+    texts = [*(sentence.text for sentence in scored), *(claim.text for claim in claims)]
+    return [claim.after(texts[: len(scored) + number]) for number, claim in enumerate(claims)]
 
 
 def report_of(

@@ -274,7 +274,7 @@ def test_what_no_passage_touches_is_not_contradicted_by_the_aligner(text, verdic
         ("Let me know if ibuprofen cures cancer.", "scored"),
         ("I can help cure cancer.", "scored"),
         ("I hope this answers why ibuprofen cures cancer.", "scored"),
-        ("## Lanes and traffic", "scored"),
+        ("## Lanes and traffic", "not_a_claim"),
         ("## The moon is cheese", "scored"),
         ("**No refunds**", "scored"),
         ("## Made in 5 days", "scored"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
@@ -91,7 +91,7 @@ class ClassifierAligner:
         for (i, part, premise), score in zip(rows, scores, strict=True):
             if part not in best[i] or score > best[i][part][0]:
                 best[i][part] = (score, premise)
-        return [_support(found) for found in best]
+        return [_support(passages, found) for found in best]
 
     def weights_sha256(self) -> str | None:
         """Compute a digest that identifies the weights; see :class:`~syncheck.aligners.protocol.KnowsWeights`."""
@@ -110,7 +110,7 @@ class ClassifierAligner:
                 continue
             if pending:
                 yield pending
-            *whole, pending = (_Premise.of(Chunk(chunk.passage, text)) for text in split_to_fit(chunk.text, fits))
+            *whole, pending = (_Premise.of(replace(chunk, text=text)) for text in split_to_fit(chunk.text, fits))
             yield from whole
         if pending:
             yield pending
@@ -126,9 +126,9 @@ class ClassifierAligner:
         return scores
 
 
-def _support(found: Mapping[str, tuple[float, _Premise]]) -> Support:
+def _support(passages: Sequence[str], found: Mapping[str, tuple[float, _Premise]]) -> Support:
     """Take the lowest score over the parts of a claim, and the chunk that shares the most words with that part."""
     part, (score, premise) = min(found.items(), key=lambda item: item[1][0])
     (best,) = EvidenceIndex.of_chunks(premise.chunks).best(part, 1)
     chunk = premise.chunks[best]
-    return Support(score, Evidence(chunk.passage, chunk.text, score))
+    return Support(score, Evidence(chunk.passage, chunk.quoted_from(passages), score))

@@ -201,7 +201,8 @@ class _Gate:
 
     A sentence that claims nothing, such as a bullet or a label, cannot be wrong and does not miss it, but is counted.
     Any other sentence without a score does, and so does a record with an error, with text after its end or without a
-    scored sentence: an empty response is as unchecked as one whose aligner failed.
+    scored sentence: an empty response is as unchecked as one whose aligner failed. One that repeats itself misses it
+    whatever may be unscored.
     """
 
     def __init__(
@@ -210,7 +211,7 @@ class _Gate:
         self.option = option
         self.threshold = threshold
         self.of_answer = of_answer
-        self.below = 0
+        self.below = self.degenerate = 0
         self.scored = 0
         self.unscored: Counter[tuple[str, str]] = Counter()
         self.without_claim: Counter[str] = Counter()
@@ -221,7 +222,9 @@ class _Gate:
             self.unscored["record", "with an error"] += 1
             return
         scores = [s["score"] for s in row["sentences"] if s["score"] is not None]
-        unscored = [s["status"] for s in row["sentences"] if s["score"] is None]
+        unscored = [s["status"] for s in row["sentences"] if s["score"] is None and s["status"] != "degenerate"]
+        degenerate = sum(s["status"] == "degenerate" for s in row["sentences"])
+        self.degenerate += degenerate
         missing = [status for status in unscored if status not in WITHOUT_CLAIM]
         self.without_claim.update(status for status in unscored if status in WITHOUT_CLAIM)
         judged = scores if self.of_answer is None else [self.of_answer(scores)] if scores else []
@@ -230,17 +233,18 @@ class _Gate:
         self.unscored.update(("sentence", f"with status {status}") for status in missing)
         if row.get("after_end"):
             self.unscored["record", "with text after an end-of-text token"] += 1
-        elif not scores and not missing:
+        elif not scores and not missing and not degenerate:
             self.unscored["record", "without a sentence to check"] += 1
 
     def missed(self, *, allow_unscored: bool) -> str | None:
         """Describe what missed the threshold; None if nothing did. A run without records is a miss too."""
         missed = f"{self.option} {self.threshold:g} missed: "
         unscored = {} if allow_unscored else dict(self.unscored)
-        if not allow_unscored and not self.scored and not unscored:
+        if not allow_unscored and not self.scored and not self.degenerate and not unscored:
             return f"{missed}the input has no records, so there was nothing to score; --allow-unscored lets that pass"
         judged = "sentence" if self.of_answer is None else "answer"
-        counts = ({(judged, f"below {self.threshold:g}"): self.below} if self.below else {}) | unscored
+        failed = {(judged, f"below {self.threshold:g}"): self.below, ("sentence", "repeated"): self.degenerate}
+        counts = {what: count for what, count in failed.items() if count} | unscored
         if not counts:
             return None
         listed = ", ".join(f"{counted(count, noun)} {what}" for (noun, what), count in counts.items())

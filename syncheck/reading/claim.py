@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from math import nan
 
 from syncheck.reading.context import Context
+from syncheck.reading.structure import in_structure
 from syncheck.results.types import Remark, SentenceSignals, SentenceSpan, Status
-from syncheck.text.sentences import is_checkable
-from syncheck.text.statements import (
+from syncheck.text.claimless import (
     is_bare_answer,
     is_conversation,
+    is_degenerate,
     is_label,
+    is_question,
     is_reference,
-    says_not_stated,
-    statement,
+    repeats_sentence,
 )
+from syncheck.text.sentences import is_checkable
+from syncheck.text.statements import says_not_stated, statement
 from syncheck.text.words import content_words, has_letter, stem
 
 
@@ -30,16 +33,32 @@ class Claim:
     """Its characters in the answer, and its tokens if a language model's tokenizer has read it."""
     signals: SentenceSignals | None = None
     """What was measured of its tokens; None for text alone."""
+    reading: str | None = None
+    """What is read in place of the text of a row or a value, with its column or path; "" if it has nothing to read, as
+    a header. None for prose, which is read as it is."""
 
     @classmethod
     def measured(cls, signals: SentenceSignals) -> Claim:
         """Take a sentence with the signals of its tokens."""
         return cls(signals.text, signals.span, signals)
 
+    repeats: bool = False
+    """True if it repeats a word, or sentences before it, as text of a model that loops does."""
+
+    def after(self, earlier: Sequence[str]) -> Claim:
+        """Read it after the sentences before it: as part of a table or of JSON, or as a repetition."""
+        repeats = is_degenerate(self.text) or repeats_sentence(self.text, earlier)
+        return replace(self, reading=in_structure(self.text, earlier), repeats=repeats)
+
+    @property
+    def read(self) -> str:
+        """What is read of it; see :attr:`reading`."""
+        return self.reading or self.text
+
     @property
     def statement(self) -> str:
         """The sentence without list numbers, citation marks and phrases such as "According to passage 2,"."""
-        return statement(self.text)
+        return statement(self.read)
 
     @property
     def is_checkable(self) -> bool:
@@ -63,14 +82,22 @@ class Claim:
     @property
     def without_claim(self) -> tuple[Status, str] | None:
         """Status and reason if it claims nothing, as far as its text alone tells; else None."""
-        if is_bare_answer(self.text):
+        if self.repeats:
+            return "degenerate", "it repeats a word or a sentence, as a model does that loops"
+        if self.reading == "":
+            return "not_a_claim", "a header, a key or a mark of code, which claims nothing"
+        if is_bare_answer(self.text) and not is_conversation(self.text):
             return "not_checkable", "a bare yes or no, which says nothing without its question"
+        if self.reading is not None:
+            return None
         if is_reference(self.text):
             return "not_a_claim", "a reference to passages, which claims nothing"
+        if is_question(self.text):
+            return "not_a_claim", "a question, which claims nothing"
         if is_conversation(self.text):
             return "not_a_claim", "a phrase of conversation, which claims nothing"
         if is_label(self.text):
-            return "not_a_claim", "a label, which claims nothing"
+            return "not_a_claim", "a heading or label, which claims nothing"
         return None
 
 

@@ -2,8 +2,9 @@
 
 A chunk is a sentence of a passage (by untrained Punkt by default, and by the full stops of Chinese
 and Japanese), or a piece of one that is longer than ``MAX_CHUNK_WORDS`` words or ``MAX_CHUNK_CHARACTERS`` characters;
-consecutive pieces share ``OVERLAP_WORDS`` words, so that no phrase is cut in all of them. Every character of the
-context that is not white space is in some chunk.
+consecutive pieces share ``OVERLAP_WORDS`` words, so that no phrase is cut in all of them. Rows of tables, records and
+the like are chunks in words of their own (:mod:`syncheck.reading.structure`), which are quoted as the passage has them.
+Every word of the context is in some chunk.
 """
 
 from __future__ import annotations
@@ -12,12 +13,14 @@ import math
 import re
 import unicodedata
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import regex
 
+from syncheck.reading.structure import units
+from syncheck.reading.tables import Cut
 from syncheck.text.sentences.punkt import Punkt
 from syncheck.text.words import ContextLexicon
 
@@ -53,21 +56,29 @@ class Chunk:
 
     passage: int
     text: str
+    place: tuple[int, int] | None = None
+    """The characters of the passage, half-open, that it was read from; None for prose, which is read as it stands."""
 
-
-Cut = Callable[[str], Iterable[str]]
-"""Function that cuts a line of a passage into sentences."""
+    def quoted_from(self, passages: Sequence[str]) -> str:
+        """Quote it as its passage has it; a piece that stands in the passage is quoted alone."""
+        if self.place is None:
+            return self.text
+        quote = passages[self.passage][slice(*self.place)].strip()
+        return self.text if self.text in quote else quote
 
 
 def split_passages(passages: Sequence[str], *, cut: Cut | None = None) -> list[Chunk]:
-    """Cut passages into sentences, in order, and sentences that are too long into overlapping pieces."""
-    cut = cut or Punkt().texts
+    """Cut passages into sentences and units of structure, in order; those too long into overlapping pieces."""
+    by_space = cut or Punkt().texts
+
+    def sentences(line: str) -> list[str]:
+        return [sentence for spaced in by_space(line) for sentence in _CJK_SENTENCE.findall(spaced)]
+
     return [
-        Chunk(index, piece)
+        Chunk(index, piece, None if unit.is_prose else (unit.start, unit.end))
         for index, passage in enumerate(passages)
-        for line in passage.splitlines()
-        for spaced in cut(line)
-        for sentence in _CJK_SENTENCE.findall(spaced)
+        for unit in units(passage, sentences)
+        for sentence in (sentences(unit.text) if unit.is_prose else [unit.text])
         for piece in _pieces(sentence.strip())
         if piece
     ]
@@ -129,11 +140,13 @@ class EvidenceIndex:
         return chosen or list(range(min(1, len(self.chunks))))
 
     def quoted(self, chunk: int) -> str:
-        """Quote the text of a chunk, with the chunks around it that are the same sentence.
+        """Quote a chunk as its passage has it, with the chunks around it that are the same sentence.
 
         Punkt cuts "from 4 p.m. to 10 p.m." after each "p.m.". A chunk that begins with a small letter, on the line of
         the one before it, continues its sentence.
         """
+        if self.chunks[chunk].place is not None:
+            return self.chunks[chunk].quoted_from(self.passages)
         first = last = chunk
         while self._continues(first):
             first -= 1
@@ -145,6 +158,8 @@ class EvidenceIndex:
         if not 0 < chunk < len(self.chunks) or not self.chunks[chunk].text[0].islower():
             return False
         before, own = self.chunks[chunk - 1 : chunk + 1]
+        if before.place is not None or own.place is not None:
+            return False
         beside = re.escape(before.text) + r"[^\S\r\n]+" + re.escape(own.text)  # pieces of one sentence overlap
         return before.passage == own.passage and re.search(beside, self.passages[own.passage]) is not None
 

@@ -31,6 +31,7 @@ STATUS_WORDS: dict[Status, str] = {
     "no_context": "no context",
     "not_checkable": "nothing to check",
     "not_a_claim": "not a claim",
+    "degenerate": "repeats itself",
     "unsupported_language": "language not supported",
     "failed": "failed",
 }

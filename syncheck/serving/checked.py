@@ -247,8 +247,8 @@ def watch_over(monitor: Monitor | Verifier, *, question: str, passages: Sequence
 
 
 def is_checked(sentence: Verified | SentenceScore) -> bool:
-    """Tell whether a sentence has a score or makes no claim."""
-    return sentence.status == "scored" or sentence.status in WITHOUT_CLAIM
+    """Tell whether a sentence has a score, makes no claim, or repeats itself, which needs no score to fail."""
+    return sentence.status in ("scored", "degenerate") or sentence.status in WITHOUT_CLAIM
 
 
 def why_unchecked(events: Sequence[ProtocolEvent | SentenceScore], failing: Failing) -> str | None:
@@ -271,14 +271,15 @@ def outcome_of(
     mean, lowest = (math.fsum(scores) / len(scores), min(scores)) if scores else (None, None)
     unscored = len(answer.sentences) - len(scores)
     answer_score = None if answer.report is None else answer.report["answer_score"]
-    if not (reason or stopped or scores) and answer.text.strip():
+    repeats = any(sentence.status == "degenerate" for sentence in answer.sentences)
+    if not (reason or stopped or scores or repeats) and answer.text.strip():
         reason = NOTHING_CLAIMED
     if reason or stopped:
         whole = None if reason else answer_score
         return Outcome("unverified" if reason else "stopped", reason, mean, lowest, unscored, whole)
-    if not scores:
+    if not (scores or repeats):
         return Outcome("no_text", None, mean, lowest, unscored)
-    passed = all(
+    passed = not repeats and all(
         s.verdict == "supported" if stop_below is None else s.score >= stop_below
         for s in answer.sentences
         if s.score is not None

@@ -13,7 +13,7 @@ from syncheck.results import Report
 from syncheck.results.types import SentenceScore
 from syncheck.scoring import falls_below
 from syncheck.serving.chat import ChatRequest, ServiceError, read_chat, refusing
-from syncheck.serving.checked import NO_PASSAGES, Failing
+from syncheck.serving.checked import NO_PASSAGES, Failing, is_checked
 from syncheck.serving.limits import in_thread
 
 _MOST_CHARACTERS = 2**25
@@ -82,7 +82,7 @@ class Guardrail:
     def _reasons(self, report: Report, at_least: float) -> list[str]:
         """Quote what does not pass, each part with the reason."""
         closed = self._failing == "closed"
-        below = [s for s in report.sentences if falls_below(s, at_least) and (closed or s.score is not None)]
+        below = [s for s in report.sentences if falls_below(s, at_least) and (closed or is_checked(s))]
         unread = after_end_words(report.after_end) if closed else ""
         return [*map(_words, below), *([unread] if unread else [])]
 

@@ -95,6 +95,15 @@ def test_a_claim_in_bold_misses_and_labels_are_counted(tmp_path, capsys):
     assert code == 1 and "1 record without a sentence to check" in said
 
 
+@pytest.mark.parametrize("options", [[], ["--allow-unscored"]])
+@pytest.mark.parametrize("looping", ["phone phone phone phone", "the " * 40, "It has two lanes. It has two lanes."])
+def test_text_that_repeats_itself_misses_whatever_may_be_unscored(tmp_path, capsys, options, looping):
+    bridge = {"id": 1, "question": "How wide is it?", "context": "The Avon bridge has two lanes."}
+    source = write(tmp_path / "in.jsonl", bridge | {"response": f"The Avon bridge has two lanes. {looping}"})
+    code = main(["score", "--output", str(tmp_path / "out.jsonl"), "--fail-under", "0.1", *options, "--input", source])
+    assert code == 1 and "missed: 1 sentence repeated" in capsys.readouterr().err
+
+
 def test_a_record_with_an_error_misses_and_is_bad_input(run, capsys):
     assert run(record(0), "nonsense") == 2
     assert "missed: 1 record with an error;" in capsys.readouterr().err

@@ -54,6 +54,11 @@ def test_a_phrase_of_conversation_claims_nothing():
         assert_faithful("I hope this helps!", PASSAGES, verifier=verifier)
 
 
+def test_what_repeats_itself_fails():
+    with pytest.raises(AssertionError, match="degenerate"):
+        assert_faithful("The Avon bridge opened in 1967. Lanes lanes lanes lanes.", PASSAGES, verifier=Verifier())
+
+
 def test_it_is_loaded_by_the_first_call_and_once(counted):
     assert counted == []
     first = score(PASSAGES[0], ["It opened in 1967."])

@@ -16,8 +16,9 @@ from upstreams import ANSWER, PASSAGES, Upstream, asked, chunk, chunks_of, runni
 
 from syncheck import load_kit
 from syncheck.cli import main
-from syncheck.results import FoldedAnswer, fold, from_dict
+from syncheck.results import Append, FoldedAnswer, Verified, fold, from_dict
 from syncheck.serving.app import ServerConfig, create_app
+from syncheck.serving.checked import outcome_of
 from syncheck.serving.gateway import Gateway
 from syncheck.serving.replies import headers_of
 
@@ -333,6 +334,14 @@ def test_the_header_says_verified_only_if_every_sentence_passed(posted, least, s
     assert response.headers["x-syncheck-status"] == response.json()["choices"][0]["syncheck"]["status"] == status
     supported = posted(Upstream(answer=whole("Lyon is large.")), asked())
     assert supported.headers["x-syncheck-status"] == "verified"
+
+
+@pytest.mark.parametrize("scored", [True, False])
+def test_an_answer_that_repeats_itself_is_checked_and_not_verified(scored):
+    text = "Lyon is large. " * scored + "Lyon lyon lyon lyon."
+    events = [Append(1, text), Verified(2, 0, 14, 0.99, "scored", "supported")][: 1 + scored]
+    events.append(Verified(len(events) + 1, len(text) - 20, len(text), None, "degenerate"))
+    assert outcome_of(events, stop_below=None, stopped=False, reason=None).status == "checked"
 
 
 @pytest.mark.parametrize("told", [True, False])

@@ -44,13 +44,19 @@ _CJK = re.compile(rf"(?:[。！？]|(?<![0-9A-Za-z])．)(?:[。！？．.?!]|{_C
 _CLAUSE = re.compile(rf"(?<!\.)(?:[,;:](?={_CLOSERS}*\s)|，){_CLOSERS}*+\s*+(?=\S)")
 
 
+_KEY_VALUE = re.compile(r"[ \t]*(?:\*\*|__)?[^\W_][^:.?!|\n]{0,40}:(?:\*\*|__)?[ \t]+\S")
+_JSON_VALUE = re.compile(r'[\s\[\]{},]*"(?:[^"\\\n]|\\.){1,80}"\s*:')
+_NEVER_LAST = re.compile(r"[(\[](?!(?:yes|no|ok)\.)[a-z]{1,6}\.$", re.IGNORECASE)
+_INITIAL = re.compile(r"(?<!\w)[A-Z]\.(\)?)$")
+
+
 def reference(text, **options):
     """Where the sentences of a whole text are, as characters without the white space around them."""
     if not text.strip():
         return []
     boundaries = []
     has_items = options.get("line_breaks") in ("lists", "lines")
-    starts = [0, *sorted(_breaks(text, options)), len(text)]
+    starts = _with_values(text, [0, *sorted(_breaks(text, options)), len(text)], options)
     inner = 0  # behind the mark of an item
     for start, stop in pairwise(starts):
         visible = start + len(text[start:stop]) - len(text[start:stop].lstrip())
@@ -58,13 +64,14 @@ def reference(text, **options):
         inner = _word(text, item.end() if item else visible) if item or text[:start].strip() else inner
         if text[inner:stop].strip():
             block = text[inner:stop].rstrip() + " Next" if stop < len(text) else text[inner:]
-            spans = list(_punkt(options).span_tokenize(block))
+            is_row = has_items and text[inner:].lstrip().startswith("|")
+            spans = [] if is_row else list(_punkt(options).span_tokenize(block))
             boundaries += [
                 (inner + a, inner + b)
                 for (_, a), (b, _) in pairwise(spans)
-                if block[b:] != "Next" and not (block[b].islower() and _ends_in(block[:a], options))
+                if block[b:] != "Next" and not _goes_on(block, a, b, options)
             ]
-            if options.get("abbreviations"):
+            if options.get("abbreviations") and not is_row:
                 boundaries += [
                     (inner + m.start(), inner + m.end())
                     for m in _AFTER_UNIT.finditer(block)
@@ -90,6 +97,8 @@ def _breaks(text, options):
         lines = gap[0].count("\n")
         least = {"none": len(text), "paragraphs": 2, "lists": 2, "lines": 1}[mode]
         after_heading = lines and any(gap.start() <= end <= gap.end() for end in headings)
+        if mode == "lists" and lines and _ends_row(text, gap):
+            yield gap.end()
         if lines >= least or (mode == "lists" and lines and (after_heading or _ITEM.match(text, gap.end()))):
             yield gap.end()
     if options.get("cjk_stops"):
@@ -98,6 +107,44 @@ def _breaks(text, options):
         for clause in _CLAUSE.finditer(text):
             if not (text[max(clause.start() - 1, 0)].isdigit() and text[clause.end()].isdigit()):
                 yield clause.end()
+
+
+def _ends_row(text, gap):
+    line, following = text[: gap.start()].rpartition("\n")[2], text[gap.end()]
+    if following in "|{" or (following == "`" and line.endswith((":", ".", "}"))):
+        return True
+    if line.lstrip().startswith(("|", "```", "~~~")):
+        return True
+    return bool(_KEY_VALUE.match(line)) and not following.islower()
+
+
+def _with_values(text, starts, options):
+    """The starts of blocks, with those of values of JSON."""
+    if options.get("line_breaks") != "lists":
+        return sorted({*starts})
+    for quote in (m.start() for m in re.finditer('"', text)):
+        block = max((start for start in starts if start < quote), default=0)
+        item = _ITEM.match(text, block) if _starts_line(text, block) else None
+        value = text[item.end() if item else block : quote].rstrip()
+        if value.endswith((",", "{")) and _JSON_VALUE.match(value) and text[quote - 1 : quote] in (*",{", *" \n\t"):
+            brackets = re.sub(r'"(?:[^"\\]|\\.)*"', "", value)
+            while brackets != (brackets := re.sub(r"[^\[\]{}]|\[[\]}]|\{[\]}]", "", brackets)):
+                pass
+            if not brackets.endswith("["):
+                starts = sorted({*starts, quote})
+    return sorted({*starts})
+
+
+def _goes_on(block, stop, start, options):
+    """Whether a sentence goes on where Punkt ends it."""
+    if not options.get("abbreviations"):
+        return False
+    initial = _INITIAL.search(block[:stop])
+    if _NEVER_LAST.search(block[:stop]) or (
+        initial and (block[start] == "(" if initial[1] else block[start].isupper())
+    ):
+        return True
+    return block[start].islower() and _ends_in(block[:stop], options)
 
 
 def _word(text, at):
@@ -163,6 +210,7 @@ configs = st.sampled_from([*OPTIONS])
 widths_of_tokens = st.lists(st.integers(0, 7), min_size=1, max_size=12).filter(any)
 _PIECES = (
     *" .?!\"')(\u201d-\n,;:*#、",
+    *("| ", "\n|", "\n{", '"k": ', '", "', "\nKey: ", "\n```", "(max. ", "[", "]", "}"),
     *(". ", ", ", "...", ": ", "\n\n", "\n- ", "\n1. ", "\n# ", "(a) ", "\n2、", "--"),
     *(
         "\u00a0",

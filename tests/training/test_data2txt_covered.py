@@ -2,7 +2,6 @@
 
 import json
 
-import numpy as np
 import pytest
 
 from syncheck.aligners import ClassifierAligner
@@ -45,14 +44,20 @@ def record(tmp_path):
     return found
 
 
-def covered(text, pieces):
-    """Whether each character lies in a piece, white space aside; pieces may overlap, and each is in the text once."""
-    text = "".join(text.split())
-    reached = np.zeros(len(text), bool)
-    for piece in ("".join(piece.split()) for piece in pieces):
-        start = text.index(piece)
-        reached[start : start + len(piece)] = True
-    return bool(reached.all())
+def covered(passage, pieces):
+    """Whether the pieces have all characters of each value, in order and white space aside; pieces may overlap."""
+    held = "".join("".join(piece.split()) for piece in pieces)
+    return all(
+        all(character in rest for character in "".join(value.split()))
+        for value in values(passage)
+        for rest in [iter(held)]
+    )
+
+
+def values(found):
+    if isinstance(found, dict | list):
+        return [leaf for inner in (found.values() if isinstance(found, dict) else found) for leaf in values(inner)]
+    return [found if isinstance(found, str) else json.dumps(found)]
 
 
 def test_the_reviews_are_in_one_prompt_and_not_in_the_other(record):
@@ -71,7 +76,7 @@ def test_every_character_of_the_record_is_in_a_passage(record):
 def test_every_character_is_in_a_chunk_that_can_be_evidence(record):
     chunks = split_passages(record.passages)
     for index, passage in enumerate(record.passages):
-        assert covered(passage, [chunk.text for chunk in chunks if chunk.passage == index])
+        assert covered(json.loads(passage), [chunk.text for chunk in chunks if chunk.passage == index])
     evidence = EvidenceIndex(record.passages)
     for name in ("k000", "k107", "k214", "attribute19"):
         (best,) = evidence.best(f"The record has {name}.", 1)
@@ -86,4 +91,4 @@ def test_every_character_is_in_a_premise_of_a_classifier(record):
     assert max(map(len, scorer.premises)) <= scorer.window
     again = CharacterScorer()
     ClassifierAligner(again).align(record.passages, claims[:1])
-    assert covered("".join(record.passages), again.premises)
+    assert all(covered(json.loads(passage), again.premises) for passage in record.passages)

@@ -11,12 +11,14 @@ from typing import NamedTuple
 from syncheck.text.sentences.config import SegmenterConfig
 from syncheck.text.sentences.rules import (
     SentenceCutter,
+    begins_row,
     begun_mark,
     ends_cjk_sentence,
     ends_clause,
     ends_heading,
     ends_line,
     ends_paragraph,
+    ends_row,
     item_text_start,
 )
 
@@ -28,7 +30,7 @@ It takes the text, the first character to look at, the end of the sentence and t
 _LINE_BREAKS: dict[str, tuple[Break, ...]] = {
     "none": (),
     "paragraphs": (ends_paragraph,),
-    "lists": (ends_paragraph, ends_heading),
+    "lists": (ends_paragraph, ends_heading, ends_row),
     "lines": (ends_line,),
 }
 _WITH_ITEMS = frozenset({"lists", "lines"})
@@ -207,6 +209,8 @@ class BoundaryFinder:
 
         To Punkt, a word is the text between ASCII white space; white space that begins a text belongs to it too.
         """
+        if self._has_items and begins_row(text, self._block):
+            return []
         offset = self._unsettled if self._unsettled > self._tail else self._start(text, seen)
         spans = self._cutter.spans(text[offset:seen] + after)
         found: list[Boundary] = []

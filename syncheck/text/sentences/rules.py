@@ -9,14 +9,18 @@ from collections.abc import Iterable, Iterator
 from syncheck.text.sentences.punkt import Punkt
 
 _TITLES = "Mr. Mrs. Ms. Messrs. Dr. Prof. Rev. Fr. Hon. Gov. Sen. Rep. Gen. Col. Maj. Capt. Lt. Sgt. Cpl. St. Mt. Ft."
-_LATIN = "e.g. i.e. cf. viz. vs. v. ca. al. approx. resp."
+_LATIN = "e.g. i.e. cf. viz. vs. v. ca. al. approx. resp. incl. excl. feat. prod. tel."
 _NAMES = "U.S. U.K. U.N. E.U. D.C. Inc. Ltd. Corp. Co. Bros. Dept. Univ. Assn."
 _FIGURES = "Fig. Figs. Eq. Eqs. Ref. Refs."
 _NUMBERED = (
     "No.# Nos.# Vol.# Ch.# Sec.# Art.# Para.# Ex.# p.# pp.# c.# "
+    "max.# min.# temp.# ext.# tab.# est.# nr.# "
     "Jan.# Feb.# Mar.# Apr.# Jun.# Jul.# Aug.# Sep.# Sept.# Oct.# Nov.# Dec.#"
 )
-_OFTEN_LAST = "a.m.~ p.m.~ etc.~ Jr.~ Sr.~ B.C.~ A.D.~ Esq.~"
+_OFTEN_LAST = (
+    "a.m.~ p.m.~ etc.~ Jr.~ Sr.~ B.C.~ A.D.~ Esq.~ No.~ max.~ min.~ mins.~ hr.~ hrs.~ sec.~ oz.~ lb.~ lbs.~ "
+    "tsp.~ tbsp.~ deg.~ Mon.~ Tue.~ Tues.~ Wed.~ Thu.~ Thur.~ Thurs.~ Fri.~ Sat.~ Sun.~"
+)
 
 ENGLISH_ABBREVIATIONS = tuple(f"{_TITLES} {_LATIN} {_NAMES} {_FIGURES} {_NUMBERED} {_OFTEN_LAST}".split())
 """English abbreviations.
@@ -28,11 +32,18 @@ sentence, count only before a small letter: "At 5 p.m. he left", but "It is 5 p.
 _AFTER_UNIT = re.compile(rf"(?<=\d\s[a-z]\.)[{string.whitespace}]+(?=[^\W\d_])")
 """White space after a number and a letter with a full stop, as in "4 g. Then"."""
 
+_AFTER_BRACKET = re.compile(r"[(\[](?!(?:yes|no|ok)\.)[a-z]{1,6}\.\Z", re.IGNORECASE)
+"""A short word with a full stop that begins a bracket, as in "(dir. J. Doe)"."""
+_INITIAL = re.compile(r"(?<!\w)[A-Z]\.(?P<closed>\))?\Z")
+_LONGEST_IN_BRACKETS = 8
+
 
 class SentenceCutter:
     """Untrained Punkt with abbreviations, which :class:`syncheck.SegmenterConfig` has checked.
 
     With abbreviations, a unit of one letter ("4 g.") ends a sentence before a capital; Punkt takes it for an initial.
+    A short word with a full stop that begins a bracket ends none, and brackets that follow each other after an initial
+    are of one sentence: "(Feat. L. D.) (Prod. by J. Doe)".
     """
 
     def __init__(self, abbreviations: Iterable[str]) -> None:
@@ -47,7 +58,7 @@ class SentenceCutter:
                 always.add(word)
         self._punkt = Punkt(always, before_numbers)
         words = "|".join(often_last)
-        self._cuts_after_units = bool(always or before_numbers or often_last)
+        self._has_abbreviations = bool(always or before_numbers or often_last)
         self._often_last = re.compile(rf"(?<!\w)(?:{words})\.\Z", re.IGNORECASE) if often_last else None
         self._longest = max(map(len, often_last), default=0) + 2  # with its full stop, and the character before it
 
@@ -66,7 +77,7 @@ class SentenceCutter:
 
     def _cut(self, text: str) -> Iterator[tuple[int, int]]:
         for start, stop in self._punkt.spans(text):
-            if self._cuts_after_units:
+            if self._has_abbreviations:
                 for space in _AFTER_UNIT.finditer(text, start, stop):
                     if text[space.end()].isupper():
                         yield start, space.start()
@@ -75,6 +86,12 @@ class SentenceCutter:
 
     def _is_one(self, text: str, start: int, stop: int, letter: str) -> bool:
         """Tell whether a sentence goes on with this letter."""
+        if not self._has_abbreviations:
+            return False
+        last = text[max(start, stop - _LONGEST_IN_BRACKETS) : stop]
+        initial = _INITIAL.search(last)
+        if _AFTER_BRACKET.search(last) or (initial and (letter == "(" if initial["closed"] else letter.isupper())):
+            return True
         if self._often_last is None or not letter.islower():
             return False
         return self._often_last.search(text[max(start, stop - self._longest) : stop]) is not None
@@ -176,6 +193,43 @@ def ends_paragraph(text: str, start: int, stop: int, after: int) -> bool:
 def ends_heading(text: str, start: int, stop: int, after: int) -> bool:
     """Tell whether a Markdown heading, which is one line, ends at ``stop``."""
     return "\n" in text[stop:after] and _HEADING_LINE.match(text, text.rfind("\n", 0, stop) + 1) is not None
+
+
+_FENCE = ("```", "~~~")
+_KEY_VALUE_LINE = re.compile(r"[ \t]*(?:\*\*|__)?[^\W_][^:.?!|\n]{0,40}:(?:\*\*|__)?[ \t]+\S")
+_JSON_VALUE = re.compile(r"[\s\[\]{},]*\"(?:[^\"\\\n]|\\.){1,80}\"\s*:")
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
+
+
+_ROW = re.compile(r"\s*\|")
+
+
+def begins_row(text: str, start: int) -> bool:
+    """Tell whether a row of a table begins at a block, which is then one sentence."""
+    return _ROW.match(text, start) is not None
+
+
+def ends_row(text: str, start: int, stop: int, after: int) -> bool:
+    """Tell whether a row of a table, a line ``Key: value``, a mark of code or a value of JSON ends at ``stop``."""
+    if "\n" in text[stop:after]:
+        line = text[text.rfind("\n", 0, stop) + 1 : stop]
+        if text[after] in "|{" or (text[after] == "`" and line.endswith((":", ".", "}"))):
+            return True
+        if line.lstrip().startswith(("|", *_FENCE)):
+            return True
+        if _KEY_VALUE_LINE.match(line) and not text[after].islower():
+            return True
+    return text[after] == '"' and ends_json_value(text, start, stop)
+
+
+def ends_json_value(text: str, start: int, stop: int) -> bool:
+    """Tell whether text that a key of JSON follows, if a string does, is a value with its own key."""
+    if text[stop - 1 : stop] not in (",", "{") or _JSON_VALUE.match(text, start, stop) is None:
+        return False
+    open_ = ""
+    for mark in re.findall(r"[\[\]{}]", _STRING.sub("", text[start:stop])):
+        open_ = open_ + mark if mark in "[{" else open_[:-1]
+    return not open_.endswith("[")
 
 
 def item_text_start(text: str, at: int, *, final: bool) -> int | None:

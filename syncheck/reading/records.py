@@ -1,0 +1,261 @@
+"""Records: JSON and YAML as their leaves, each with its path and its place; broken and cut-off JSON is read too."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+DEEPEST = 40
+"""Number of levels from which brackets within brackets are no record."""
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """A value of a record: its path, the value, and its characters in the text, with its key."""
+
+    path: str
+    value: str
+    start: int
+    end: int
+
+    def within(self, name: str) -> Leaf:
+        """Put its path within an outer one."""
+        return replace(self, path=f"{name} {self.path}".strip())
+
+
+class _Token(NamedTuple):
+    kind: str
+    value: str
+    start: int
+    end: int
+
+    def is_mark(self, *marks: str) -> bool:
+        return self.kind == "mark" and self.value in marks
+
+
+_TOKEN = re.compile(
+    r"""\s*(?:
+        (?P<text>"(?:[^"\\]|\\.)*"|'(?:[^'\\\n]|\\.)*')
+      | (?P<plain>-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null|True|False|None|NaN)\b
+      | (?P<mark>[{}\[\],:])
+    )""",
+    re.VERBOSE | re.DOTALL,
+)
+
+
+_CUT_OFF = re.compile(r"""\s*(?:["'](?P<text>[^\n]*))?\Z""")
+"""The end of the text, perhaps in a string."""
+
+
+class _NotJsonError(ValueError):
+    pass
+
+
+@dataclass(slots=True)
+class _Value:
+    """A value as it is parsed: plain, or the named and unnamed values of brackets."""
+
+    start: int
+    end: int
+    plain: str | None = None
+    inner: list[tuple[str, int, _Value]] | None = None
+    is_object: bool = False
+
+
+class _Parser:
+    """Parser of JSON and Python literals, with commas too many, and brackets that the end of the text leaves open."""
+
+    def __init__(self, text: str, start: int) -> None:
+        self._text, self.at = text, start
+
+    def value(self, depth: int = 0) -> _Value:
+        token = self._next()
+        if token.kind in ("text", "plain"):
+            return _Value(token.start, token.end, token.value)
+        if token.kind == "end" or token.value not in ("{", "[") or depth > DEEPEST:
+            raise _NotJsonError
+        is_object = token.value == "{"
+        inner: list[tuple[str, int, _Value]] = []
+        while (after := self._peek()).kind != "end" and not after.is_mark("}" if is_object else "]"):
+            if inner and after.is_mark(","):
+                self._next()
+                continue
+            key = self._key() if is_object else ""
+            inner.append((key, after.start, self._inner(depth + 1)))
+            then = self._peek()
+            if then.kind != "end" and not then.is_mark(",", "]", "}"):
+                raise _NotJsonError
+        self._next()
+        return _Value(token.start, after.end, None, inner, is_object)
+
+    def _key(self) -> str:
+        named = self._next()
+        if named.kind not in ("text", "plain"):
+            raise _NotJsonError
+        if self._peek().kind == "mark" and not self._next().is_mark(":"):
+            raise _NotJsonError
+        return named.value
+
+    def _inner(self, depth: int) -> _Value:
+        then = self._peek()
+        return _Value(then.start, then.end, "") if then.kind == "end" else self.value(depth)
+
+    def _next(self) -> _Token:
+        token = self._peek()
+        self.at = token.end
+        return token
+
+    def _peek(self) -> _Token:
+        found = _TOKEN.match(self._text, self.at)
+        if found is not None and found.lastgroup is not None:
+            value = found[found.lastgroup]
+            start = found.start(found.lastgroup)
+            return _Token(found.lastgroup, _spoken(value), start, found.end())
+        rest = _CUT_OFF.match(self._text, self.at)
+        if rest is None:
+            raise _NotJsonError
+        if rest["text"]:
+            return _Token("text", rest["text"].rstrip(), rest.start("text") - 1, len(self._text))
+        return _Token("end", "", len(self._text), len(self._text))
+
+
+def _spoken(token: str) -> str:
+    """Read what a quoted string says; anything else is returned as it is."""
+    if token[0] not in "\"'":
+        return token
+    inner = token[1:-1] if token[0] == '"' else token[1:-1].replace(r"\'", "'").replace('"', r"\"")
+    try:
+        return str(json.loads(f'"{inner}"', strict=False))
+    except ValueError:  # an escape that JSON does not know
+        return token[1:-1]
+
+
+def json_leaves(text: str, start: int) -> tuple[list[Leaf] | None, int]:
+    """Read the JSON that begins at a character: its leaves, and where it ends; or None, and where it breaks off.
+
+    A path is the keys joined by spaces. Positions in a list count, from 1, only where the list has several objects or
+    lists; plain values of a list are one leaf, joined by ``; ``.
+
+    Examples
+    --------
+    >>> [(leaf.path, leaf.value) for leaf in json_leaves('{"title": ["In Rainbows"], "Label": ["XL", "TBD"]}', 0)[0]]
+    [('title', 'In Rainbows'), ('Label', 'XL; TBD')]
+    """
+    parser = _Parser(text, start)
+    try:
+        value = parser.value()
+    except _NotJsonError:
+        return None, parser.at
+    return list(_leaves(value, (), value.start)) or None, parser.at
+
+
+def _leaves(value: _Value, path: tuple[str, ...], start: int) -> Iterator[Leaf]:
+    name = " ".join(path)
+    if value.inner is None:
+        yield Leaf(name, value.plain or "", start, value.end)
+        return
+    if not value.inner:
+        if path:
+            yield Leaf(name, "{}" if value.is_object else "[]", start, value.end)
+        return
+    if value.is_object:
+        for key, at, inner in value.inner:
+            yield from _leaves(inner, (*path, key) if key else path, at)
+        return
+    plain = [inner for _, _, inner in value.inner if inner.inner is None]
+    if plain:
+        is_all = len(plain) == len(value.inner)
+        begin, end = (start, value.end) if is_all else (plain[0].start, plain[-1].end)
+        yield Leaf(name, "; ".join(inner.plain or "" for inner in plain), begin, end)
+    nested = [inner for _, _, inner in value.inner if inner.inner is not None]
+    for place, inner in enumerate(nested, 1):
+        yield from _leaves(inner, (*path, str(place)) if len(nested) > 1 else path, inner.start)
+
+
+_ENTRY = re.compile(r"(?P<indent> *)(?P<dash>- +)?(?P<key>[\w./-]+|\"[^\"]+\"):(?:\s+(?P<value>\S.*))?")
+_LISTED = re.compile(r"(?P<indent> *)- +(?P<value>\S.*)")
+_LONGEST_PLAIN = 12
+
+
+def yaml_leaves(lines: Iterable[tuple[str, int]]) -> tuple[list[Leaf] | None, int]:
+    """Read the YAML that begins with the first of some lines, given with their places, and count its lines.
+
+    Only what nests is YAML: at least two keys, and one with values on lines of their own. The leaves of other lines
+    are None.
+    """
+    entries: list[tuple[int, str | None, str, int, int, bool]] = []  # indent, key, value, its place, opens an item
+    stop = 0
+    for text, start in lines:
+        text = text.rstrip()
+        if not stop and text == "---":
+            stop += 1
+            continue
+        if text.lstrip().startswith("#") and entries:
+            break
+        entry, listed = _ENTRY.fullmatch(text), _LISTED.fullmatch(text)
+        if entry is not None:
+            indent = len(entry["indent"]) + len(entry["dash"] or "")
+            value = (entry["value"] or "").strip("\"'|>")
+            entries.append((indent, entry["key"].strip('"'), value, start, start + len(text), bool(entry["dash"])))
+        elif listed is not None and entries and len(listed["value"].split()) <= _LONGEST_PLAIN:
+            entries.append((len(listed["indent"]), None, listed["value"], start, start + len(text), False))
+        else:
+            break
+        stop += 1
+    keys = [entry for entry in entries if entry[1] is not None]
+    opens = any(
+        not one[2] and (other[0] > one[0] or other[1] is None) for one, other in zip(entries, entries[1:], strict=False)
+    )
+    if len(keys) < 2 or not opens or not any(entry[2] for entry in keys) or entries[0][5]:
+        return None, stop
+    return _paths(entries), stop
+
+
+def _paths(entries: Sequence[tuple[int, str | None, str, int, int, bool]]) -> list[Leaf]:
+    found: list[Leaf] = []
+    above: list[tuple[int, str]] = []
+    counts: dict[tuple[str, ...], int] = {}
+    for number, (indent, key, value, start, end, is_first) in enumerate(entries):
+        while above and (above[-1][0] > indent or (above[-1][0] == indent and key is not None)):
+            above.pop()
+        if is_first:
+            while above and above[-1][0] >= indent:
+                above.pop()
+            outer = tuple(name for _, name in above if not name.isdigit())
+            above = [one for one in above if not (one[1].isdigit() and one[0] == indent - 1)]
+            counts[outer] = counts.get(outer, 0) + 1
+            several = _is_several(entries, number)
+            if several:
+                above.append((indent - 1, str(counts[outer])))
+        path = " ".join(name for _, name in above)
+        if key is None:
+            if found and found[-1].path == path and entries[number - 1][1] is None:
+                last = found.pop()
+                found.append(Leaf(path, f"{last.value}; {value}", last.start, end))
+            else:
+                found.append(Leaf(path, value.strip("\"'"), start, end))
+        elif value:
+            found.append(Leaf(f"{path} {key}".strip(), value, start, end))
+        else:
+            is_empty = number + 1 == len(entries) or (
+                entries[number + 1][0] <= indent and entries[number + 1][1] is not None and not entries[number + 1][5]
+            )
+            if is_empty:
+                found.append(Leaf(f"{path} {key}".strip(), "null", start, end))
+            above.append((indent, key))
+    return found
+
+
+def _is_several(entries: Sequence[tuple[int, str | None, str, int, int, bool]], number: int) -> bool:
+    """Tell whether the list that an item belongs to has other items that are objects."""
+    indent = entries[number][0]
+    for step in (1, -1):
+        at = number + step
+        while 0 <= at < len(entries) and entries[at][0] >= indent:
+            if entries[at][0] == indent and entries[at][5]:
+                return True
+            at += step
+    return False

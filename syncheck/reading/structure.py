@@ -1,0 +1,355 @@
+"""Structure: tables, records, lists, code and markup of a passage, worded so that each part can be read by itself.
+
+A row of a table becomes ``column: cell; column: cell``, a value of JSON or YAML ``path: value``, an item of an inner
+list ``outer item: item``, and a question one text with its answer. Headings, lines ``Key: value`` and lines of code
+stay as they are, uncut. Everything else is prose, which is left to the caller to cut. No word is left out, except the
+names of tags and their attributes.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import pairwise
+
+from syncheck.reading.markup import without_markup
+from syncheck.reading.records import Leaf, json_leaves, yaml_leaves
+from syncheck.reading.tables import (
+    OUTER_WORDS,
+    Cut,
+    Line,
+    Part,
+    Unit,
+    aligned_table,
+    bar_table,
+    cells_of,
+    comma_separated,
+    is_rule,
+    number_of_words,
+    row_as_text,
+)
+
+LONG_WORDS = 40
+"""Number of words from which a value or an answer is cut into its sentences."""
+KEY_VALUE_WORDS = 20
+"""Largest number of words of the value in a line ``Key: value``; a longer one is prose."""
+
+
+def units(passage: str, cut: Cut) -> Iterator[Unit]:
+    """Divide a passage into units, in order.
+
+    Parameters
+    ----------
+    passage
+        The passage as it was given.
+    cut
+        Cuts long values and answers into sentences; prose is not cut.
+    """
+    text, places = without_markup(passage)
+    for unit in _units_of(text, cut):
+        if places is None:
+            yield unit
+            continue
+        at = unit.start
+        for sentence in cut(unit.text) if unit.is_prose else ():
+            at = text.index(sentence, at) + len(sentence)
+            yield Unit(sentence, *places.of(at - len(sentence), at))
+        if not unit.is_prose:
+            yield replace(unit, start=places.of(unit.start, unit.end)[0], end=places.of(unit.start, unit.end)[1])
+
+
+def _units_of(text: str, cut: Cut, offset: int = 0) -> Iterator[Unit]:
+    """Divide a text without markup, which begins at a character of the passage, into units."""
+    lines, number, after = _lines_of(text), 0, 0
+    first = len(text) - len(text.lstrip())
+    not_before: dict[_Recogniser, int] = {}
+    no_record_before = 0
+    while number < len(lines):
+        line = lines[number]
+        if line.end <= after:
+            number += 1
+            continue
+        begin = max(line.start, after)
+        leaves, start, stop = _records_in(text, max(begin, no_record_before), line.end, is_whole=begin <= first)
+        if leaves is None:
+            no_record_before = stop
+        else:
+            if text[begin:start].strip():
+                yield Unit(text[begin:start], begin + offset, start + offset, is_prose=True)
+            yield from _worded(leaves, cut, offset)
+            after = stop
+            continue
+        if after > line.start:
+            if text[after : line.end].strip(" \t,;]}"):
+                yield Unit(text[after : line.end], after + offset, line.end + offset, is_prose=True)
+            number += 1
+            continue
+        for recognise in _RECOGNISERS:
+            if number < not_before.get(recognise, 0):
+                continue
+            part, stop = recognise(lines, number, cut)
+            if part is not None:
+                yield from (replace(unit, start=unit.start + offset, end=unit.end + offset) for unit in part)
+                number = stop
+                break
+            not_before[recognise] = stop
+        else:
+            yield Unit(line.text, line.start + offset, line.end + offset, is_prose=True)
+            number += 1
+
+
+def _lines_of(text: str, start: int = 0) -> list[Line]:
+    found = []
+    for line in text.splitlines(keepends=True):
+        found.append(Line(line.splitlines()[0], start))
+        start += len(line)
+    return found
+
+
+_BRACKET = re.compile(r"[{\[]")
+_RECORD = re.compile(r"""\{\s*(?:"|'[^'\n]*'\s*:)|\[\s*\{\s*["']|\[\s*\[\s*["'\d]""")
+
+
+def _records_in(text: str, start: int, end: int, *, is_whole: bool) -> tuple[list[Leaf] | None, int, int]:
+    """Find the JSON that begins on a line: its leaves, where it begins, and where it ends.
+
+    Without any, the leaves are None, and there is none before the end. Objects that follow each other are counted like
+    those of a list. A list of plain values is JSON only if it is the whole passage.
+    """
+    begun = next((m.start() for m in _BRACKET.finditer(text, start, end) if _RECORD.match(text, m.start())), None)
+    if begun is None:
+        begun = start + len(text[start:end]) - len(text[start:end].lstrip())
+        leaves, stop = json_leaves(text, begun) if is_whole and text[begun : begun + 1] == "[" else (None, start)
+        return (None, start, start) if leaves is None or text[stop:].strip() else (leaves, begun, stop)
+    found: list[list[Leaf]] = []
+    stop = begun
+    while True:
+        leaves, after = json_leaves(text, stop)
+        if leaves is None:
+            break
+        found.append(leaves)
+        stop = after
+        following = re.compile(r"\s*,?\s*(?=\{)").match(text, stop)
+        if following is None or _RECORD.match(text, following.end()) is None:
+            break
+        stop = following.end()
+    if not found:
+        return None, begun, after
+    if len(found) > 1:
+        found = [[leaf.within(str(place)) for leaf in of] for place, of in enumerate(found, 1)]
+    return [leaf for of in found for leaf in of], begun, stop
+
+
+def _worded(leaves: Iterable[Leaf], cut: Cut, offset: int = 0) -> Iterator[Unit]:
+    """Word leaves as ``path: value``, a long value sentence by sentence."""
+    for leaf in leaves:
+        value = " ".join(leaf.value.split())
+        for part in cut(value) if number_of_words(value) > LONG_WORDS else [value]:
+            yield Unit(f"{leaf.path}: {part}" if leaf.path else part, leaf.start + offset, leaf.end + offset)
+
+
+_FENCE = re.compile(r"\s*(`{3,}|~{3,})[ \t]*([\w+#.-]*)[ \t]*")
+_DATA = frozenset("json jsonl yaml yml csv tsv".split())
+
+
+def _code(lines: Sequence[Line], number: int, cut: Cut) -> Part:
+    """Read the lines of a fenced block, uncut; records in it as records."""
+    opened = _FENCE.fullmatch(lines[number].text)
+    if opened is None:
+        return None, number + 1
+    closing = (n for n in range(number + 1, len(lines)) if lines[n].text.strip() == opened[1])
+    stop = next(closing, len(lines))
+    inside = lines[number + 1 : stop]
+    text = "\n".join(line.text for line in inside)
+    if inside and (opened[2].lower() in _DATA or text.lstrip()[:1] in ("{", "[")):
+        starts = [line.start for line in _lines_of(text)]  # line breaks may be longer than one character
+
+        def place(at: int) -> int:
+            row = bisect_right(starts, at) - 1
+            return inside[row].start + at - starts[row]
+
+        read = [replace(one, start=place(one.start), end=place(one.end)) for one in _units_of(text, cut)]
+        return [replace(one, is_prose=False) for one in read if one.text.strip()], stop + 1
+    named = [lines[number].as_unit(opened[2])] if opened[2] else []
+    return [*named, *(line.as_unit(line.text.strip()) for line in inside if line.text.strip())], stop + 1
+
+
+def _yaml(lines: Sequence[Line], number: int, cut: Cut) -> Part:
+    leaves, count = yaml_leaves((lines[n].text, lines[n].start) for n in range(number, len(lines)))
+    return None if leaves is None else list(_worded(leaves, cut)), number + max(1, count)
+
+
+_KEY_VALUE = re.compile(
+    r"(?:[-*\u2022]\s+)?(?:\*\*|__)?(?P<key>[^\W_][^:.?!|]{0,40}?)(?:\*\*|__)?:(?:\*\*|__)?\s+(?P<value>\S.*)"
+)
+
+
+def _key_values(lines: Sequence[Line], number: int, cut: Cut) -> Part:
+    """Read at least two lines ``Key: value`` with different keys; speakers, who come again, are not keys."""
+    stop, keys = number, set()
+    while stop < len(lines) and (pair := _KEY_VALUE.fullmatch(lines[stop].text.strip())) is not None:
+        if (
+            number_of_words(pair["key"]) > 5
+            or number_of_words(pair["value"]) > KEY_VALUE_WORDS
+            or pair["key"].lower() in keys
+        ):
+            break
+        if sum(number_of_words(sentence) > 3 for sentence in cut(pair["value"])) > 1:
+            break
+        keys.add(pair["key"].lower())
+        stop += 1
+    if stop - number < 2:
+        return None, number + 1
+    return [line.as_unit(line.text.strip()) for line in lines[number:stop]], stop
+
+
+_ITEM = re.compile(r"(?P<indent>[ \t]*)(?P<mark>[-*+\u2022\u25e6\u25aa]|\d{1,3}[.)]|[a-z][.)])[ \t]+(?P<item>\S.*)")
+
+
+def _inner_list(lines: Sequence[Line], number: int, cut: Cut) -> Part:
+    """Read the items of a list within a list, each with the short items that it is part of."""
+    items: list[tuple[Line, int, str]] = []
+    for n in range(number, len(lines)):
+        item = _ITEM.fullmatch(lines[n].text)
+        if item is None:
+            break
+        items.append((lines[n], len(item["indent"].expandtabs(4)), item["item"].strip()))
+    stop = number + max(1, len(items))
+    if all(own <= before for (_, before, _), (_, own, _) in pairwise(items)):
+        return None, stop
+    outer: list[tuple[int, str]] = []
+    found: list[Unit] = []
+    for line, indent, text in items:
+        while outer and outer[-1][0] >= indent:
+            outer.pop()
+        before = [name for _, name in outer if name]
+        sentences = cut(text if before else line.text.strip())
+        found += [line.as_unit(": ".join([*before, sentence])) for sentence in sentences]
+        name = text.rstrip(":").strip("*_ ").rstrip(":")
+        outer.append((indent, "" if number_of_words(name) > OUTER_WORDS or text[-1] in ".!?" else name))
+    return found, stop
+
+
+_MARKED = r"\s*(?:(?:Q|Question|FAQ)\s*\d*\s*[:.)]\s*|(?:[-*\u2022#>]+|\d+[.)])\s+|\*\*)"
+_QUESTION = re.compile(
+    rf"(?:{_MARKED})?\*{{0,2}}(?:am|are|can|could|did|do|does|has|have|how|is|may|must|shall|should|was|were|what|when|where|"
+    r"which|who|whom|whose|why|will|would)\b[^?]{1,160}\?\*{0,2}",
+    re.IGNORECASE,
+)
+_BY_MARK = re.compile(_MARKED)
+_ANSWER = re.compile(r"\s*(?:A|Answer)\s*\d*\s*[:.)]\s")
+_YES_NO = re.compile(r"(?:yes|no)(?!\s\w)\b", re.IGNORECASE)
+SHORT_ANSWER_WORDS = 25
+"""Largest number of words of an answer that nothing but its place marks as one; half as many on a line of its own."""
+
+
+def _asked(lines: Sequence[Line], number: int, cut: Cut) -> Part:
+    """Read questions with their answers, on one line or in the next one."""
+    line, none = lines[number], (None, number + 1)
+    if "?" not in line.text:
+        return none
+    sentences = [sentence.strip() for sentence in cut(line.text)]
+    asks = [_QUESTION.fullmatch(sentence) is not None for sentence in sentences]
+    if len(sentences) > 1 or not any(asks):
+        found = _with_answers(line, sentences, asks) if any(asks) else []
+        return found if 0 < len(found) < len(sentences) else None, number + 1
+    after = number + 1
+    while after < min(len(lines), number + 3) and not lines[after].text.strip():
+        after += 1
+    if after >= min(len(lines), number + 3):
+        return none
+    answer = lines[after].text.strip()
+    is_marked = bool(_BY_MARK.match(line.text) or _ANSWER.match(answer))
+    if "?" in answer or answer[0] in "#|<{[`" or (_BY_MARK.match(answer) and not _ANSWER.match(answer)):
+        return none
+    is_short = number_of_words(answer) * 2 <= SHORT_ANSWER_WORDS and answer[-1] in ".!"
+    is_short = is_short or _YES_NO.match(answer) is not None
+    if not is_marked and (after > number + 1 or not is_short):
+        return none
+    parts = [answer] if number_of_words(answer) <= LONG_WORDS else [piece.strip() for piece in cut(answer)]
+    joined = Unit(f"{sentences[0]} {parts[0]}", line.start, lines[after].end)
+    return [joined, *(lines[after].as_unit(piece) for piece in parts[1:])], after + 1
+
+
+def _with_answers(line: Line, sentences: Sequence[str], asks: Sequence[bool]) -> list[Unit]:
+    """Join each question of a line that begins with one with all up to the next question, if that is short.
+
+    Any other question is joined with a sentence that begins with yes or no.
+    """
+    found: list[Unit] = []
+    at = number = 0
+    while number < len(sentences):
+        stop = number + 1
+        if asks[number] and stop < len(sentences):
+            last = next((n for n in range(stop, len(sentences)) if asks[n]), len(sentences))
+            answer = " ".join(sentences[stop:last])
+            if asks[0] and number_of_words(answer) <= SHORT_ANSWER_WORDS and answer[:1] not in ("[", "-", "|"):
+                stop = last
+            elif _YES_NO.match(sentences[stop]):
+                stop += 1
+        start = line.text.index(sentences[number], at)
+        for sentence in sentences[number:stop]:
+            at = line.text.index(sentence, at) + len(sentence)
+        found.append(Unit(" ".join(sentences[number:stop]), line.start + start, line.start + at))
+        number = stop
+    return found
+
+
+def _heading(lines: Sequence[Line], number: int, cut: Cut) -> Part:
+    line = lines[number]
+    return [line.as_unit(line.text.strip())] if _HEADING.match(line.text) else None, number + 1
+
+
+_KEY = re.compile(r'[\s\[\]{},]*"(?:[^"\\\n]|\\.)*"\s*:')
+
+
+def in_structure(sentence: str, earlier: Sequence[str]) -> str | None:
+    """Word a sentence of an answer that is a row of a table, or a value of JSON with its key, after those before it.
+
+    None stands for prose, and "" for a header, a key without a value, or a mark of code. The first row of a table with
+    bars on the left is its header.
+
+    Examples
+    --------
+    >>> in_structure("| Basic | 10 GB |", ["| Plan | Storage |", "|---|---|"])
+    'Plan: Basic; Storage: 10 GB'
+    >>> in_structure('"first": "Ann",', ['{"name": "Mill",', '"owner": {'])
+    'owner first: Ann'
+    """
+    sentence = sentence.strip()
+    if sentence.startswith("|"):
+        if is_rule(sentence):
+            return None
+        first = len(earlier)
+        while first and earlier[first - 1].lstrip().startswith("|"):
+            first -= 1
+        return row_as_text(cells_of(earlier[first]), cells_of(sentence)) if first < len(earlier) else ""
+    if _FENCE.fullmatch(sentence):
+        return "" if any(char.isalnum() for char in sentence) else None
+    return _value_in(sentence, earlier) if _KEY.match(sentence) else None
+
+
+def _value_in(sentence: str, earlier: Sequence[str]) -> str | None:
+    first = len(earlier)
+    while first and _KEY.match(earlier[first - 1]):
+        first -= 1
+    before = "\n".join(earlier[first:])
+    text = f"{before}\n{sentence}".strip().rstrip("`")
+    added = "" if text.startswith(("{", "[")) else "{"
+    leaves, stop = json_leaves(added + text, 0)
+    if leaves is None or (added + text)[stop:].strip():
+        return None
+    own = [leaf for leaf in leaves if leaf.end > len(added + before)]
+    own = own[:-1] if sentence.endswith(("{", "[")) else own  # what it opens is still empty
+    return "; ".join(unit.text for unit in _worded(own, lambda value: [value]))
+
+
+_HEADING = re.compile(r"\s*#{1,6}\s")
+_Recogniser = Callable[[Sequence[Line], int, Cut], Part]
+_RECOGNISERS: tuple[_Recogniser, ...] = (
+    *(_code, bar_table, aligned_table, comma_separated, _yaml),
+    *(_asked, _key_values, _inner_list, _heading),
+)
+"""In the order in which they are asked."""

@@ -1,0 +1,216 @@
+"""Tables, records, lists, questions, code and markup of passages are worded anew to be read, and quoted as given."""
+
+from __future__ import annotations
+
+import re
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from syncheck.reading import EvidenceIndex, split_passages
+from syncheck.text.sentences import SentenceCutter
+
+
+def read(passage: str) -> list[str]:
+    return [chunk.text for chunk in split_passages([passage], cut=SentenceCutter(("Dr.", "p.m.~")).texts)]
+
+
+MARKDOWN = """Prices 2024
+
+| Plan | Storage | Price (EUR) |
+|:-----|--------:|:-----------:|
+| Basic | 10 GB | 2.50 |
+| **Pro** \\| Team | 1 TB |  |
+
+Plans renew every month. Cancel any time."""
+ALIGNED = """Name        Role            Office
+----------  --------------  ------
+Anna Beck   Head of sales   Oslo
+Jo Ruiz                     Bergen"""
+DICTIONARY = "{'name': \"Joe's\", 'attributes': {'WiFi': None},\n 'review': [{'stars': 4.0, 'text': 'cut off he"
+YAML = """server:
+  port: 8080
+  hosts:
+    - a.example
+    - b.example
+users:
+  - name: ann
+    age: 4
+  - name: bob
+    age: 5
+debug: false"""
+MARKUP = """<h2>Parking &amp; access</h2>
+<p>There are <b>40</b> spaces.<br>All free. See <a href="https://x.org/p">a plan</a>.</p>
+<table><tr><th>Day</th><th>Hours</th></tr><tr><td>Mon</td><td>9&ndash;5</td></tr></table>"""
+
+
+@pytest.mark.parametrize(
+    ("passage", "chunks"),
+    [
+        (
+            MARKDOWN,
+            [
+                "Prices 2024",
+                "Plan: Basic; Storage: 10 GB; Price (EUR): 2.50",
+                "Plan: **Pro** | Team; Storage: 1 TB",
+                "Plans renew every month.",
+                "Cancel any time.",
+            ],
+        ),
+        (ALIGNED, ["Name: Anna Beck; Role: Head of sales; Office: Oslo", "Name: Jo Ruiz; Office: Bergen"]),
+        (
+            "City | Zone | Fare\nOslo | 1 | 39\nMoss | 4 | 120",
+            ["City: Oslo; Zone: 1; Fare: 39", "City: Moss; Zone: 4; Fare: 120"],
+        ),
+        ("+----+----+\n| ID | kg |\n+====+====+\n| a7 | 3. |\n+----+----+", ["ID: a7; kg: 3."]),
+        ("Item\t2022\t2023\nRent\t5\t6\nFood\t\t7", ["Item: Rent; 2022: 5; 2023: 6", "Item: Food; 2023: 7"]),
+        (
+            "Monday     9.00 to 17.00\nTuesday    closed\nFriday     9.00 to 12.00",
+            ["Monday: 9.00 to 17.00", "Tuesday: closed", "Friday: 9.00 to 12.00"],
+        ),
+        (
+            'id,name,price\n1,"Kettle, steel",24.90\n2,Toaster,31.00',
+            ["id: 1; name: Kettle, steel; price: 24.90", "id: 2; name: Toaster; price: 31.00"],
+        ),
+        ('{"title": ["In Rainbows"], "Label": ["XL", "TBD"]}', ["title: In Rainbows", "Label: XL; TBD"]),
+        (
+            'It says: {"open": true, "at": [{"day": "Mon. 1", "h": []}, {"day": "Tue"}]} and no more.',
+            ["It says:", "open: true", "at 1 day: Mon. 1", "at 1 h: []", "at 2 day: Tue", "and no more."],
+        ),
+        (DICTIONARY, ["name: Joe's", "attributes WiFi: None", "review stars: 4.0", "review text: cut off he"]),
+        ('{"a": 1}\n{"a": "x. Y"}\n', ["1 a: 1", "2 a: x. Y"]),
+        ('["alpha", "beta", 3]', ["alpha; beta; 3"]),
+        (
+            YAML,
+            [
+                *("server port: 8080", "server hosts: a.example; b.example", "users 1 name: ann", "users 1 age: 4"),
+                *("users 2 name: bob", "users 2 age: 5", "debug: false"),
+            ],
+        ),
+        (
+            "Label: XL Recordings. TBD\n**Hours:** 9 a.m. to 5 p.m. Mon.",
+            ["Label: XL Recordings. TBD", "**Hours:** 9 a.m. to 5 p.m. Mon."],
+        ),
+        (
+            MARKUP,
+            [
+                "Parking & access",
+                "There are 40 spaces.",
+                "All free.",
+                "See a plan (https://x.org/p).",
+                "Day: Mon; Hours: 9–5",
+            ],
+        ),
+        (
+            "Is parking free? No. Is breakfast included? Yes, until 10.",
+            ["Is parking free? No.", "Is breakfast included? Yes, until 10."],
+        ),
+        ("Q: Can I pay by card?\nA: Only above 10 EUR.", ["Q: Can I pay by card? A: Only above 10 EUR."]),
+        ("## What is the deposit?\n\n200 EUR. It is paid back.", ["## What is the deposit? 200 EUR. It is paid back."]),
+        (
+            "We have 20 rooms. Is there a pool? No. It closed.",
+            ["We have 20 rooms.", "Is there a pool? No.", "It closed."],
+        ),
+        (
+            "- Rooms:\n  - Double: 80 EUR. For two.\n  - Single\n    * with bath: 60 EUR\n- Pool: closed",
+            [
+                "- Rooms:",
+                "Rooms: Double: 80 EUR.",
+                "Rooms: For two.",
+                "Rooms: Single",
+                "Rooms: Single: with bath: 60 EUR",
+                "- Pool: closed",
+            ],
+        ),
+        ("Run:\n```python\nx = foo. Bar()\n```\nDone. Over.", ["Run:", "python", "x = foo. Bar()", "Done.", "Over."]),
+        ('```json\n{"tls": {"on": true}}\n```', ["tls on: true"]),
+        ("### 3. Fees\nNone.", ["### 3. Fees", "None."]),
+    ],
+)
+def test_structure_is_worded_so_that_each_part_can_be_read_by_itself(passage, chunks):
+    assert read(passage) == chunks
+
+
+@pytest.mark.parametrize(
+    "passage",
+    [
+        "Use the <b> tag, or write <br> for breaks. 5 < 6 & 7 > 3.",
+        "He came, saw it,\nand left, quickly.\nThen, he, slept.",
+        "See [1] and [2]. {Braces} and [a list] are words. Set {x: 1}.",
+        "Anna: I will come to the station. Bring the wine and bread.\nBen: Fine by me, see you then. I will be there.",
+        "He left.  She stayed.\nNobody knew why.  It rained all day and night.",
+        "What is a ledger? " + "It is a book that holds every payment of a firm in order. " * 5,
+        "What now?\nNobody at the harbour office had an answer to that on the day of the storm",
+        "- one item. Two.\n- another item",
+        "Note: the pool is closed on Mondays. Children must be accompanied by adults.",
+        "A | B is a choice. So is B | C.",
+    ],
+)
+def test_prose_is_cut_as_before(passage):
+    cut = SentenceCutter(()).texts
+    expected = [sentence for line in passage.splitlines() for sentence in cut(line)]
+    chunks = split_passages([passage], cut=cut)
+    assert [chunk.text for chunk in chunks] == expected and {chunk.place for chunk in chunks} == {None}
+
+
+@pytest.mark.parametrize(
+    ("passage", "claim", "quote"),
+    [
+        (MARKDOWN, "Basic costs 2.50.", "| Basic | 10 GB | 2.50 |"),
+        (YAML, "Its hosts are a.example and b.example.", "- a.example\n    - b.example"),
+        (DICTIONARY, "WiFi: None", "'WiFi': None"),
+        (MARKUP, "There are 40 spaces.", "There are <b>40</b> spaces."),
+        ("Q: Can I pay by card?\r\nA: No cards.", "Pay by card", "Q: Can I pay by card?\r\nA: No cards."),
+        ('```json\r\n{"a": 1,\r\n "tls": true}\r\n```', "tls true", '"tls": true'),
+    ],
+)
+def test_evidence_is_quoted_as_the_passage_has_it(passage, claim, quote):
+    index = EvidenceIndex(["Elsewhere.", passage])
+    (best,) = index.best(claim, 1)
+    assert index.quoted(best) == quote and quote in passage
+
+
+@given(
+    st.lists(
+        st.sampled_from(
+            [*"\n:;-{}[]?\"'<>`# ", "\n- ", "\n  - ", "a", "b c", "Dd.", "7", "<p>", "&amp;", "No. ", "Is x? "]
+        ),
+        max_size=60,
+    )
+)
+def test_no_word_is_lost_and_every_place_is_in_its_passage(parts):
+    passage = "".join(parts)
+    chunks = split_passages([passage])
+    words = re.findall(r"\w+", passage.replace("<p>", " ").replace("&amp;", " ").replace(r"\"", " "))
+    assert set(words) - {"p", "json"} <= set(re.findall(r"\w+", " ".join(chunk.text for chunk in chunks)))
+    for chunk in chunks:
+        if chunk.place is not None:
+            assert 0 <= chunk.place[0] < chunk.place[1] <= len(passage)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"a":\n',
+        "[[1,\n",
+        "a: 1\n",
+        "a | b\nc | d | e\n",
+        "x, y\n",
+        "- a\n",
+        "<b>",
+        "<!-- ",
+        "a\tb\n",
+        "Is it? No. ",
+        "-" * 50 + "\n",
+        "k:\n  - v\n",
+        "&amp;",
+        "```\n",
+        '"x": [\n',
+    ],
+)
+def test_reading_time_grows_with_the_passage(line):
+    started = time.perf_counter()
+    split_passages([line * (40_000 // len(line))])
+    assert time.perf_counter() - started < 4
