@@ -30,12 +30,14 @@ from syncheck.results.protocol import Reveal
 from syncheck.serving.chat import ChatRequest, ServiceError, read_chat, read_given, read_json, refusing
 from syncheck.serving.checked import Failing
 from syncheck.serving.guardrail import Guardrail
-from syncheck.serving.kept import KeptAnswer, KeptAnswers, events_of
 from syncheck.serving.limits import Deadline, Metrics, Queue, ScoreBatches, Turns, in_thread
 from syncheck.serving.replies import (
     FILES,
+    KeptAnswer,
+    KeptAnswers,
     Reply,
     Working,
+    events_of,
     failure_of,
     file_handler,
     headers_of,
