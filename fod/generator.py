@@ -32,7 +32,7 @@ class FODOutput(GeneratorOutput):
     marked : tuple of int
         Indices of the report's sentences that were kept although they did not pass (``on_exhausted="annotate"``).
     trace : tuple of TraceNode
-        The search as a tree, for :class:`syncheck.report.Answer`; see :func:`fod.trace_of`.
+        The search as a tree, for :class:`syncheck.results.Answer`; see :func:`fod.trace_of`.
     """
 
     search: SearchResult = field(default=None)  # type: ignore[assignment]

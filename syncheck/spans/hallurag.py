@@ -77,7 +77,7 @@ class HalluRagDetector:
         self.name = "hallurag"
 
     def detect(self, item: SpanItem) -> SpanLabels:
-        """Label a response; see :class:`~syncheck.spans.SpanDetector`.
+        """Label a response; see :class:`~syncheck.results.SpanDetector`.
 
         It raises TextGeneratorError as :func:`asked_spans` does and, if unlikely words are the only system, PromptError
         as :class:`~syncheck.spans.TokenReplay` does.

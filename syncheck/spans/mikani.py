@@ -141,7 +141,7 @@ Mu-SHROOM's validation sets, with 32,000 words, all held-out fits take about two
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SpanRegressor:
-    """Trained regression with the schema of its features; marks spans by :func:`~syncheck.spans.likely_overlap`.
+    """Trained regression with the schema of its features; marks spans by :func:`~syncheck.results.likely_overlap`.
 
     The columns of ``sources`` come after those of the schema, in order.
     """

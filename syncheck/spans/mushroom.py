@@ -280,7 +280,7 @@ class MarkAll:
     name: str = "mark-all"
 
     def detect(self, item: SpanItem) -> SpanLabels:
-        """Mark one span over the whole response; see :class:`~syncheck.spans.SpanDetector`."""
+        """Mark one span over the whole response; see :class:`~syncheck.results.SpanDetector`."""
         size = len(item.response)
         return labels_of(np.ones(size), np.ones(size, dtype=np.bool_))
 
@@ -292,5 +292,5 @@ class MarkNone:
     name: str = "mark-none"
 
     def detect(self, item: SpanItem) -> SpanLabels:
-        """Mark no span; see :class:`~syncheck.spans.SpanDetector`."""
+        """Mark no span; see :class:`~syncheck.results.SpanDetector`."""
         return SpanLabels((), ())

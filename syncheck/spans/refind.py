@@ -179,7 +179,7 @@ class RefindDetector:
         self.name = f"refind-{form}"
 
     def detect(self, item: SpanItem) -> SpanLabels:
-        """Label a response; see :class:`~syncheck.spans.SpanDetector`."""
+        """Label a response; see :class:`~syncheck.results.SpanDetector`."""
         return marked_from(self.ratios(item), self._thresholds.of(item.lang))
 
     def ratios(self, item: SpanItem) -> Floats:

@@ -49,7 +49,7 @@ class TokenClassifierDetector:
         return fingerprint(self._model, self._tokenizer) | {"wrong": self._wrong}
 
     def detect(self, item: SpanItem) -> SpanLabels:
-        """Label a response; see :class:`~syncheck.spans.SpanDetector`.
+        """Label a response; see :class:`~syncheck.results.SpanDetector`.
 
         A window with room only for special tokens raises InputError.
         """
@@ -140,7 +140,7 @@ class FavaDetector:
         self.name = "fava"
 
     def detect(self, item: SpanItem) -> SpanLabels:
-        """Label a response, with risks 0 and 1; see :class:`~syncheck.spans.SpanDetector`.
+        """Label a response, with risks 0 and 1; see :class:`~syncheck.results.SpanDetector`.
 
         An answer without an edited text raises TextGeneratorError.
         """
