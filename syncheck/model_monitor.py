@@ -19,7 +19,7 @@ from syncheck.decoding import prepare_generation
 from syncheck.decoding.attach import BatchWatch, Watch
 from syncheck.decoding.growing import GrowingResponse, MeasuredText
 from syncheck.decoding.scored import ScoredAnswer
-from syncheck.monitor_base import require_prompt, rows_of
+from syncheck.monitor_base import require_prompt, rows_of, scorers_of
 from syncheck.replay import GivenResponse
 from syncheck.results import Report
 from syncheck.results.events import EndEvent, Event, SentenceEvent, TokenEvent
@@ -107,7 +107,7 @@ class ModelMonitor(StoredMonitor):
         """
         rows = self._fitting(prompts)
         kind = Watch if isinstance(prompts, RagPrompt) else BatchWatch
-        return kind(self.model, self.tokenizer, rows, scorers=self._scorers(rows), **self._measuring)
+        return kind(self.model, self.tokenizer, rows, scorers=scorers_of(rows, self.scorer), **self._measuring)
 
     @overload
     def generate(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -18,6 +18,7 @@ from syncheck.decoding import ScoredAnswer
 from syncheck.decoding.scored import scored_answers
 from syncheck.endpoints.servers import KnownTokens, ReplayServer
 from syncheck.features.schemas import LID, beyond_endpoints, needs_signals, signal_features
+from syncheck.monitor_base import scorers_of
 from syncheck.replay import GivenResponse, read_responses
 from syncheck.results import Report
 from syncheck.results.types import Bounds, Floats, RagPrompt, SentenceScore, SentenceSignals, Status
@@ -156,7 +157,7 @@ class EndpointReplay:
             _sentences(g, *(_chosen(branch, len(g.token_ids)) for branch in branches))
             for g, branches in zip(given, known, strict=True)
         ]
-        return scored_answers(_scorers(prompts, self.monitor.scorer), measured)
+        return scored_answers(scorers_of(prompts, self.monitor.scorer), measured)
 
     def certify(
         self, prompts: Sequence[RagPrompt], responses: Sequence[str | GivenResponse]
@@ -194,7 +195,7 @@ class EndpointReplay:
         def unaggregated(prompt: RagPrompt) -> SentenceScorer:
             return SentenceScorer(prompt, config=monitor.config, aggregator=None, aligner=monitor.aligner)
 
-        answers = scored_answers(_scorers(prompts, unaggregated), low)
+        answers = scored_answers(scorers_of(prompts, unaggregated), low)
         certified = [
             [(sentence, self._features(sentence, most)) for sentence, most in zip(answer.sentences, highs, strict=True)]
             for answer, highs in zip(answers, high, strict=True)
@@ -299,12 +300,6 @@ def _at(ids: NDArray[np.int64], other_ids: NDArray[np.int64], log_prob: Floats) 
         _, here, there = np.intersect1d(wanted, others[told], return_indices=True)
         values_at[row, here] = values[told][there]
     return values_at
-
-
-def _scorers(prompts: Sequence[RagPrompt], make: Callable[[RagPrompt], SentenceScorer]) -> list[SentenceScorer]:
-    """Make a scorer for each prompt; equal prompts share one."""
-    scorers = {prompt: make(prompt) for prompt in prompts}
-    return [scorers[prompt] for prompt in prompts]
 
 
 def _sentences(
