@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache, partial
-from math import log, log1p
 
 import numpy as np
 
 from syncheck.aggregators import Aggregator
 from syncheck.aligners import Aligner, AskedAligner, Unaligned, languages_of
+from syncheck.aligners.absence import Presence, logit, look_for
 from syncheck.base.checks import check_share
 from syncheck.base.errors import NotReadyError
 from syncheck.config import MonitorConfig
@@ -27,6 +27,7 @@ from syncheck.results import AnswerScale, Report
 from syncheck.results.types import (
     WITHOUT_CLAIM,
     Contrast,
+    Evidence,
     Query,
     RagPrompt,
     Remark,
@@ -38,6 +39,7 @@ from syncheck.results.types import (
     TokenSignals,
     Verdict,
 )
+from syncheck.text.absence import Absence, absence_in
 from syncheck.text.languages import foreign_language
 from syncheck.text.statements import says_not_stated
 from syncheck.text.words import LexicalShares, packaged_rarity
@@ -45,8 +47,6 @@ from syncheck.text.words import LexicalShares, packaged_rarity
 CONTRADICTED_ABOVE = 0.8
 """P(contradicted) above which a sentence below both thresholds gets the verdict ``contradicted``; the reader is then
 right about 85 % of held-out claims, and above 0.5 about 78 %."""
-SMALLEST_SUPPORT = 1e-6
-"""Least distance from 0 and 1 of a support that is turned into log-odds, for aligners that report none."""
 ANSWER_SCALES = {"generic-reader": (0.813, 0.638), "generic-bundled": (0.771, 0.476)}
 """Offset and slope of the scale of answers by bundled monitor; ``benchmarks/answers.py`` fits those of a new one."""
 TEXTS_KEPT = 256
@@ -66,6 +66,10 @@ class _Judgement:
     support: Support | None = None
     unaligned: str | None = None
     """Why the aligner found no support."""
+    absence: Absence | None = None
+    """What it says that the passages do not tell, if it says so."""
+    presence: Presence | None = None
+    """Whether the passages tell it, if an aligner that reads has looked for it."""
     features: SentenceFeatures = field(init=False)
     status: Status = "no_aggregator"
     reason: str | None = None
@@ -89,13 +93,17 @@ class _Judgement:
             features=self.features.to_dict(),
             reason=self.reason,
             attribution=self.attribution,
-            evidence=self.support.evidence if self.support and self.status != "not_a_claim" else None,
+            evidence=None if self.status in ("not_a_claim", "degenerate") else self._evidence(),
             latency_ms=latency_ms,
             truncated=span.truncated,
             verdict=self.verdict,
             remarks=self.remarks,
             contrasts=self.contrasts,
         )
+
+    def _evidence(self) -> Evidence | None:
+        told = None if self.presence is None else self.presence.evidence
+        return told or (None if self.support is None else self.support.evidence)
 
 
 class SentenceScorer:
@@ -177,13 +185,14 @@ class SentenceScorer:
             Value of ``time.perf_counter()`` when the claims were known to be complete; None for given responses.
         """
         judged = [
-            [_Judgement(claim, self._read(claim), self._foreign(claim)) for claim in _in_order(answer, scored)]
+            [self._begun(claim) for claim in _in_order(answer, scored)]
             for answer, scored in zip(answers, earlier, strict=True)
         ]
         every = [one for answer in judged for one in answer]
         if not every:
             return [[] for _ in answers]
         self._align(every)
+        self._look_for_absent([one for one in every if one.absence is not None and one.support is not None])
         for answer, scored in zip(judged, earlier, strict=True):
             self._measure(answer, scored)
         for one in every:
@@ -238,6 +247,23 @@ class SentenceScorer:
         read = ", ".join(sorted(self._languages))
         return None if language is None else f"the {name} is in {language!r}; the aligner reads {read}"
 
+    def _begun(self, claim: Claim) -> _Judgement:
+        """Begin to judge a claim; what it states beside an absence is read alone."""
+        absence = None
+        if not self._needs_signals and self.query.has_context and says_not_stated(claim.text):
+            absence = absence_in(claim.text, self.query.question)
+        if absence and absence.rest:
+            claim = replace(claim, reading=absence.rest)
+        return _Judgement(claim, self._read(claim), self._foreign(claim), absence=absence)
+
+    def _look_for_absent(self, judged: Sequence[_Judgement]) -> None:
+        """Find whether the passages tell what claims call absent."""
+        said = [(one.absence, one.support) for one in judged if one.absence is not None and one.support is not None]
+        if self._aligner is not None and said:
+            found = look_for(said, self._context.index, self.query.question, self._aligner)
+            for one, presence in zip(judged, found, strict=True):
+                one.presence = presence
+
     def _align(self, judged: Sequence[_Judgement]) -> None:
         """Find the support of each claim that can be checked, or the reason why the aligner found none."""
         wanted = [one for one in judged if one.claim.is_checkable and one.foreign is None]
@@ -281,6 +307,9 @@ class SentenceScorer:
         rows = np.stack([one.features.values for one in scored])
         for one, score in zip(scored, self._aggregator.score(rows), strict=True):
             one.score, one.attribution = float(score), self._aggregator.attribution(one.features.values)
+            if one.absence is not None and one.presence is not None:
+                absent = one.presence.absent
+                one.score, one.attribution = (min(one.score, absent) if one.absence.rest else absent), {}
 
     def _describe(self, one: _Judgement) -> None:
         """Add contrasts, remarks and the verdict of a claim whose score is known."""
@@ -297,6 +326,7 @@ class SentenceScorer:
         if one.score >= min(self._thresholds):
             return "supported" if one.score >= max(self._thresholds) else "doubtful"
         against = None if one.support is None else one.support.contradicted
+        against = against if one.presence is None else one.presence.told
         told = against is not None and against > CONTRADICTED_ABOVE and "no_passage_touches" not in one.remarks
         return "contradicted" if one.contrasts or told else "unsupported"
 
@@ -387,10 +417,7 @@ def _is_within(found: Difference, other: Difference) -> bool:
 
 
 def _log_odds(support: Support) -> float:
-    if support.log_odds is not None:
-        return support.log_odds
-    score = min(max(support.score, SMALLEST_SUPPORT), 1 - SMALLEST_SUPPORT)
-    return log(score) - log1p(-score)
+    return logit(support.score) if support.log_odds is None else support.log_odds
 
 
 def not_finite(sentence: SentenceSignals, *, has_context: bool) -> str | None:

@@ -298,3 +298,20 @@ def test_what_claims_nothing_has_no_evidence():
     aligner = load_aligner("bundled")
     claim, phrase = Verifier(aligner=aligner).check(answer, question=QUESTION, passages=PASSAGES).sentences
     assert claim.evidence is not None and (phrase.status, phrase.evidence) == ("not_a_claim", None)
+
+
+def test_a_table_of_an_answer_is_scored_row_by_row_against_that_of_a_passage_and_streams_alike():
+    table = "| Plan | Price |\n|---|---|\n| Basic | 2 EUR |\n| Pro | 9 EUR |"
+    answer = f"Here are the plans:\n\n{table}\n\n" + '{"opened": "1967", "lanes": {"in all": 2}}\n\nlanes lanes lanes'
+    asked = {"question": QUESTION, "passages": [*PASSAGES, table]}
+    verifier = Verifier(aligner=load_aligner("bundled"))
+    report = verifier.check(answer, **asked)
+    scored = [sentence.text for sentence in report.sentences if sentence.status == "scored"]
+    assert scored == ["| Basic | 2 EUR |", "| Pro | 9 EUR |", '{"opened": "1967",', '"in all": 2}}']
+    assert all(answer[sentence.start : sentence.end] == sentence.text for sentence in report.sentences)
+    assert report.sentences[3].evidence.text == "| Basic | 2 EUR |" and report.sentences[-1].status == "degenerate"
+    with verifier.watch_text(**asked) as watch:
+        for at in range(0, len(answer), 3):
+            watch.feed(answer[at : at + 3])
+        watch.close()
+    assert [replace(s, latency_ms=None) for s in watch.report.sentences] == list(report.sentences)

@@ -123,6 +123,7 @@ _VERBS = frozenset(
     "open closes close".split()
 )
 _HASHED = re.compile(r"\#{1,6}\s")
+_QUOTES = frozenset("\"'\u2018\u2019\u201c\u201d")
 _REPEATED_WORDS = 5
 """Number of times in a row from which a word is repeated as no writer does."""
 
@@ -178,7 +179,9 @@ def is_label(sentence: str) -> bool:
 
 def is_question(sentence: str) -> bool:
     """Tell whether a sentence asks; "Did you know that ..." does not."""
-    text = sentence.strip().rstrip("*_\"')\u201d\u2019 ")
+    text = sentence.strip(" *_)")
+    if text[-1:] in _QUOTES and text[:1] in _QUOTES:
+        text = text[1:-1]  # a question that is quoted at the end of a sentence does not make it one
     return text.endswith(("?", "\uff1f")) and not text.lower().startswith("did you know")
 
 

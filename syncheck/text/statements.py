@@ -7,7 +7,8 @@ from functools import lru_cache
 
 _SOURCE = r"(?:passages?|contexts?|texts?|sources?|documents?|articles?|excerpts?|information)"
 _TELLS = (
-    r"(?:mention|specif|provid|state|say|tell|contain|includ|indicat|address|discuss|describ|explain|clear|given|list)"
+    r"(?:mention|specif|provid|state|say|tell|contain|includ|indicat|address|discuss|describ|explain|clear|given|list|"
+    r"name)"
 )
 _NOT_STATED = re.compile(
     rf"""
@@ -15,6 +16,8 @@ _NOT_STATED = re.compile(
         \b(?:do(?:es)?|is|are|was|were|has|have|can)(?:\s+not|n['\u2019]t)\s+(?:\w+\s+){{0,2}}?{_TELLS}
     | \b{_SOURCE}\s+(?:\w+\s+){{0,2}}?did(?:\s+not|n['\u2019]t)\s+(?:\w+\s+){{0,2}}?{_TELLS}
     | \b(?:none\s+of|nothing\s+in)\s+(?:\w+\s+){{0,2}}?{_SOURCE}
+    | \b(?:not\s+enough|insufficient)\s+(?:\w+\s+)?(?:information|details?|evidence|data)\b
+    | \bsays?\s+nothing\s+(?:about|on|of)\b
     | \b{_SOURCE}\s+(?:\w+\s+)?(?:gives?|provides?|contains?|makes?|offers?)\s+no\b
     | \bI(?:\s+(?:do|can|could)\s*not|\s+(?:do|ca|could)n['\u2019]t)\s+(?:know|answer|help|find|tell|say|determine)
     | \bimpossible\s+to\s+(?:answer|determine|know|say|tell)

@@ -95,6 +95,7 @@ CLAIMS = [
     "I can help cure cancer.",
     "Here is a summary: the moon is cheese.",
     "The AI is an assistant.",
+    'The book is called "What is DNA?"',
     "No, no, no parking is allowed.",
     "Text: 5 lines",
     "Made on Mars by Tom:",
