@@ -186,12 +186,10 @@ class BranchProposer(SessionProposer[RepairConfig]):
                 0, tuple(sentences), ids, stop, handle, text, log_prob, altered, loose, cut, unfinished
             )
             if guards is not None:
-                candidate = replace(
-                    candidate,
-                    flaw=CUT_OFF if unfinished and not sentences else guards.flaw(sentences),
-                    absent=guards.absent(sentences),
-                    keeps_subject=guards.keeps_subject(sentences),
-                )
+                absent = guards.absent(sentences)
+                flaw = CUT_OFF if unfinished and not sentences else guards.flaw(sentences, absent=absent)
+                keeps_subject = guards.keeps_subject(sentences)
+                candidate = replace(candidate, flaw=flaw, absent=absent, keeps_subject=keeps_subject)
             candidates.append(candidate)
         return candidates
 

@@ -47,8 +47,11 @@ class Guards:
         self._replaced = {word for claim in claims for word in claim.content}
         self._subjects = {_subject(claim.statement) for claim in claims} - {""}
 
-    def flaw(self, sentences: Sequence[SentenceScore]) -> str:
-        """Say why sentences may not be released whatever their scores; empty if they may."""
+    def flaw(self, sentences: Sequence[SentenceScore], *, absent: float | None) -> str:
+        """Say why sentences may not be released whatever their scores; empty if they may.
+
+        ``absent`` is that of :meth:`absent`: a refusal that nothing judges may not replace an answer.
+        """
         texts, contents = list(self._earlier), list(self._contents)
         for sentence in sentences:
             claim = self._watched.claim(sentence.text, texts)
@@ -58,8 +61,8 @@ class Guards:
                 return claim.emptiness
             if claim.content and claim.content in contents:
                 return "it repeats a sentence of the answer"
-            is_refusal = self._replaces_claim and not self._replaces_refusal and self._is_refusal(sentence)
-            if is_refusal and self._watched.scorer.absent(sentence.text) is None:
+            replaces_answer = self._replaces_claim and not self._replaces_refusal
+            if replaces_answer and absent is None and self._is_refusal(sentence):
                 return "a refusal in place of an answer"
             texts.append(sentence.text)
             contents.append(claim.content)

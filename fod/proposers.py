@@ -157,8 +157,9 @@ class SentenceProposer(SessionProposer[FODConfig]):
             stop, altered = self._stops[row], self._altered(text)
             candidate = Candidate(parent, tuple(sentences), tokens, stop, handle, text, altered=altered)
             if guards is not None:
-                flaw = CUT_OFF if self._is_cut_off(row) else guards[parent].flaw(sentences)
-                candidate = replace(candidate, flaw=flaw, absent=guards[parent].absent(sentences))
+                absent = guards[parent].absent(sentences)
+                flaw = CUT_OFF if self._is_cut_off(row) else guards[parent].flaw(sentences, absent=absent)
+                candidate = replace(candidate, flaw=flaw, absent=absent)
             candidates.append(candidate)
         if samples is None:
             self._greedy = candidates[0]

@@ -62,11 +62,13 @@ def repair(
     A sentence passes if it reaches its threshold, has no altered name (``config.exact_names``), which the monitor's
     signals often miss, since most of the word is copied, and does not open with a pronoun whose noun is hidden
     (``config.clear_pronouns``). Branches have a threshold of their own, as samples have in the search: several are
-    tried, so a wrong one has more chances to pass. Of the branches that pass and do not nearly repeat a sentence of the
-    answer, the one with the highest probability given the context is taken; one that cuts the sentence short
-    (``config.cuts``) only if no other passes. If there is none, the greedy sentence is hidden: the model continues
-    after it, and the answer leaves it out. So is one whose tokens are less likely than ``config.repair_from``, without
-    a try. After ``config.max_skips`` hidden sentences, or if the text has ended with the failing one, the answer ends.
+    tried, so a wrong one has more chances to pass. They also have to pass the guards (``config.guards``), and must not
+    nearly repeat a sentence of the answer. Of those that pass, the ones that keep the subject of the greedy sentence
+    come first, since the same fact mended is worth more than another fact; then whole ones, before those that cut the
+    sentence short (``config.cuts``); then those with the higher probability given the context. If none passes, the
+    greedy sentence is hidden: the model continues after it, and the answer leaves it out. So is one whose tokens are
+    less likely than ``config.repair_from``, without a try. After ``config.max_skips`` hidden sentences, or if the text
+    has ended with the failing one, the answer ends. A sentence that the limit on tokens cuts off is left out.
     """
     beam, annotate = Beam(), config.on_exhausted == "annotate"
     tau_1 = thresholds.backtrack

@@ -148,7 +148,7 @@ class SearchResult:
     backtracked: bool
     """True if a greedy sentence was taken back."""
     dropped: tuple[SentenceScore, ...]
-    """Sentences that stage 1 took back; in repair, those that were replaced or hidden."""
+    """Sentences that stage 1 took back; in repair, those that were replaced, hidden or cut off."""
     rounds: tuple[Round, ...]
     """The rounds of stage 2, empty if it was not needed; in repair, one for each sentence."""
     greedy: Beam = Beam()
