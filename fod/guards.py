@@ -15,7 +15,7 @@ _PASSED_OVER = frozenset("a an the according after as at before by during for fr
 
 
 class Guards:
-    """Reads candidates that may replace a greedy sentence; see :class:`fod.DecoderConfig`.
+    """Reads candidates that may replace a greedy sentence; see ``guards`` of :class:`fod.RepairConfig`.
 
     Parameters
     ----------
