@@ -8,10 +8,9 @@ from collections.abc import Generator
 from difflib import SequenceMatcher
 from typing import Protocol
 
-from fod.config import RepairConfig
+from fod.config import RepairConfig, Thresholds
 from fod.guards import CUT_OFF
 from fod.search import may_stay, passes
-from fod.thresholds import Thresholds
 from fod.types import Beam, Candidate, Progress, Round, SearchResult
 from syncheck import SentenceScore
 from syncheck.results import TraceNode
@@ -84,9 +83,9 @@ def repair(
         else:
             is_low = not all(passes(s, tau_1) for s in written.sentences)
             yield Progress((beam,), beam.extended(written), "below the threshold" if is_low else written.fault)
-            found = [] if _is_guessed(written, config) else propose.branches(beam)
-            candidates += found
-            passed = [c for c in found if c.sentences and may_stay(c, tau_2) and not _repeats(c, beam)]
+            branches = [] if _is_guessed(written, config) else propose.branches(beam)
+            candidates += branches
+            passed = [c for c in branches if c.sentences and may_stay(c, tau_2) and not _repeats(c, beam)]
             if passed:
                 dropped += written.sentences
                 beam = beam.extended(max(passed, key=lambda c: (c.keeps_subject, not c.is_cut, c.log_prob)))

@@ -1,10 +1,10 @@
-"""Types that pass between the search and the proposers."""
+"""Types that pass between the search and the proposers, and generators that return a value."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Generator, Iterator
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Generic, Literal, TypeVar
 
 from syncheck import SentenceScore
 
@@ -153,3 +153,27 @@ class SearchResult:
     """The rounds of stage 2, empty if it was not needed; in repair, one for each sentence."""
     greedy: Beam = Beam()
     """The answer of stage 1, from which stage 2 began."""
+
+
+S = TypeVar("S")
+R = TypeVar("R")
+
+
+class Returning(Generic[S, R]):
+    """Iterator over a generator that keeps the generator's return value as ``value``."""
+
+    value: R
+
+    def __init__(self, steps: Generator[S, None, R]) -> None:
+        self._steps = steps
+
+    def __iter__(self) -> Iterator[S]:
+        self.value = yield from self._steps
+
+
+def drain(steps: Generator[object, None, R]) -> R:
+    """Run a generator to its end and return its return value."""
+    kept = Returning(steps)
+    for _ in kept:
+        pass
+    return kept.value

@@ -25,7 +25,7 @@ from syncheck.aligners.reader.network import INSTALL, can_read
 from syncheck.base.checks import check_choice
 from syncheck.base.errors import CheckpointError, InputError, MismatchError, describe_failure
 from syncheck.base.files import DIGESTS, check_digests, read_object, write_digests
-from syncheck.base.weights import same_weights
+from syncheck.base.pretrained import same_weights
 from syncheck.config import GENERIC_BUNDLED, GENERIC_READER, MonitorConfig, Template
 from syncheck.features.schemas import feature_schema
 from syncheck.results.types import FeatureSchema

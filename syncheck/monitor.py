@@ -89,7 +89,7 @@ class Monitor(ModelMonitor):
         """Train a monitor on labelled responses; see :func:`syncheck.training.fit_monitor`."""
         from syncheck.training import fit_monitor
 
-        found = fit_monitor(
+        monitor = fit_monitor(
             records,
             kind=cls,
             model=model,
@@ -99,8 +99,8 @@ class Monitor(ModelMonitor):
             aligner=aligner,
             seed=seed,
         )
-        assert isinstance(found, cls)
-        return found
+        assert isinstance(monitor, cls)
+        return monitor
 
     @classmethod
     def adapt(
@@ -115,6 +115,6 @@ class Monitor(ModelMonitor):
         """Train a monitor without labels, on questions with passages; see :func:`syncheck.training.adapt_monitor`."""
         from syncheck.training import adapt_monitor
 
-        found = adapt_monitor(prompts, kind=cls, model=model, tokenizer=tokenizer, teacher=teacher, **options).monitor
-        assert isinstance(found, cls)
-        return found
+        monitor = adapt_monitor(prompts, kind=cls, model=model, tokenizer=tokenizer, teacher=teacher, **options).monitor
+        assert isinstance(monitor, cls)
+        return monitor

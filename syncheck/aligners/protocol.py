@@ -12,7 +12,7 @@ from typing import Any, Protocol, Self, runtime_checkable
 
 from syncheck.base.checks import check_texts
 from syncheck.base.errors import InputError
-from syncheck.base.weights import same_weights, weights_sha256
+from syncheck.base.pretrained import same_weights, weights_sha256
 from syncheck.reading.evidence import EvidenceIndex
 from syncheck.results.types import Evidence, Support
 
@@ -108,7 +108,7 @@ class KnowsWeights(Protocol):
     """Protocol of an aligner, or a part of one, that has a digest of its weights."""
 
     def weights_sha256(self) -> str | None:
-        """Compute the digest of :func:`~syncheck.base.weights.weights_sha256`; None if the weights are elsewhere."""
+        """Compute the digest of :func:`~syncheck.base.pretrained.weights_sha256`; None if the weights are elsewhere."""
 
 
 class OfNetwork:

@@ -191,10 +191,10 @@ def aligner_for(args: argparse.Namespace) -> aligners.Aligner | None:
     """Load the aligner that ``--aligner`` and its options name; the bundled one without them. Says what ``auto`` is."""
     from syncheck.aligners.loading import AUTO
 
-    found = aligners.load_aligner(args.aligner or "bundled", **aligner_options(args), device=args.device)
-    if args.aligner == AUTO and found is not None:
-        sys.stderr.write(f"aligner {AUTO!r} is {found.name!r}\n")
-    return found
+    aligner = aligners.load_aligner(args.aligner or "bundled", **aligner_options(args), device=args.device)
+    if args.aligner == AUTO and aligner is not None:
+        sys.stderr.write(f"aligner {AUTO!r} is {aligner.name!r}\n")
+    return aligner
 
 
 def sentence_options(args: argparse.Namespace) -> dict[str, Any]:

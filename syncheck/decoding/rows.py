@@ -47,13 +47,6 @@ class Sequences:
 
     Padding repeats the row's own first token, so that a processor which counts tokens sees no new one. No row may be
     empty.
-
-    Parameters
-    ----------
-    rows
-        The first ids of each row.
-    device
-        Where the ids are kept.
     """
 
     def __init__(self, rows: Sequence[Sequence[int]], device: torch.device) -> None:

@@ -87,20 +87,10 @@ R = TypeVar("R", bound=RoundSession)
 
 
 class ScoredRows(Scoped, Generic[S]):
-    """A session whose sentences are scored; the base of those below, and a context manager.
+    """A session whose sentences are scored, and a context manager; the base of those below.
 
-    Parameters
-    ----------
-    scorers
-        One for each row. Rows with the same prompt should share one: their sentences are then scored together.
-
-    Attributes
-    ----------
-    decoding : Session
-    answers : list of ScoredAnswer
-        One for each row that the session began with.
-    stops : sequence of str or None
-        Why each row is over, as far as the session knows.
+    There is one of ``scorers`` for each row. Rows with the same prompt should share one: their sentences are then
+    scored together. ``stops`` say why each row is over, as far as the session knows.
     """
 
     def __init__(self, decoding: S, scorers: Sequence[SentenceScorer]) -> None:
@@ -144,10 +134,10 @@ class ScoredGiven(ScoredRows[GivenSession]):
         transcripts: Sequence[Transcript],
     ) -> None:
         """Measure and score a given response for each row; see :meth:`GivenSession.replay`."""
-        found: dict[int, list[SentenceSignals]] = {row: [] for row in range(len(token_ids))}
+        measured: dict[int, list[SentenceSignals]] = {row: [] for row in range(len(token_ids))}
         for row, sentences in self.decoding.replay(token_ids, spans, transcripts):
-            found[row] += sentences
-        _score(self.answers, dict(found), since=None)
+            measured[row] += sentences
+        _score(self.answers, dict(measured), since=None)
 
     def extend(
         self, token_ids: Sequence[int], spans: Sequence[SentenceSpan], transcript: Transcript, *, since: float
@@ -231,8 +221,8 @@ def _score(
     for scorer in dict.fromkeys(answer.scorer for answer in answers):
         rows = [row for row, answer in enumerate(answers) if answer.scorer is scorer]
         earlier = [answers[row].sentences for row in rows]
-        found = scorer.answers([measured[row] for row in rows], earlier=earlier, since=since)
-        for row, sentences in zip(rows, found, strict=True):
+        sentences_of_rows = scorer.answers([measured[row] for row in rows], earlier=earlier, since=since)
+        for row, sentences in zip(rows, sentences_of_rows, strict=True):
             scored[row] = sentences
             answers[row].keep(measured[row], sentences)
     return scored

@@ -12,7 +12,7 @@ import numpy as np
 import regex
 
 from syncheck.base.files import file_sha256
-from syncheck.base.kept_arrays import kept_arrays
+from syncheck.base.model_files import kept_arrays
 from syncheck.text.words import has_letter
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-from .adapt import Adapted as Adapted, Teacher as Teacher, adapt_monitor as adapt_monitor
+from .adapt import Teacher as Teacher, adapt_monitor as adapt_monitor
 from .calibrate import (
     Calibrated as Calibrated,
     calibrate_monitor as calibrate_monitor,
@@ -11,7 +11,6 @@ from .calibrate import (
 from .extract import measure as measure
 from .shards import SentenceMeasurer as SentenceMeasurer, Shard as Shard, measure_to_parquet as measure_to_parquet
 from .fit import (
-    Thresholds as Thresholds,
     choose_thresholds as choose_thresholds,
     fit_measured as fit_measured,
     fit_monitor as fit_monitor,

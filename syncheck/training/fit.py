@@ -21,14 +21,12 @@ from syncheck.evaluation.crossval import Folding, cross_validate
 from syncheck.evaluation.systems import best_aggregator
 from syncheck.features.schemas import needs_signals
 from syncheck.labelling.datasets import labelled_responses
-from syncheck.labelling.labels import Rule
-from syncheck.labelling.responses import LabelledResponse
+from syncheck.labelling.responses import LabelledResponse, Rule
 from syncheck.model_monitor import ModelMonitor
 from syncheck.training.extract import measure
 from syncheck.training.measured import MeasuredSentences, check_measured_by, left_out_lines
-from syncheck.training.provenance import model_of, question_digests
+from syncheck.training.provenance import UnloadedMonitor, model_of, question_digests
 from syncheck.training.sets import HELD_OUT_FOLDS, MORE_LABELS, LabelledSet, check_enough, check_questions
-from syncheck.training.unloaded import UnloadedMonitor
 from syncheck.verifier import Verifier
 
 if TYPE_CHECKING:
@@ -94,7 +92,6 @@ def fit_monitor(
     aggregator: AggregatorKind | ProbabilisticClassifier | Literal["best"] = "best",
     config: MonitorConfig | None = None,
     aligner: Aligner | None | Literal["bundled"] = "bundled",
-    rule: Rule = "overlap",
     seed: int = 0,
     show_progress: bool | None = None,
     kind: type[ModelMonitor] = ModelMonitor,
@@ -115,8 +112,6 @@ def fit_monitor(
         Measurements of the monitor; None takes the schema ``syncheck.v3`` with the model's default layers.
     aligner
         Aligner of the monitor; None leaves ``align_score`` unmeasured.
-    rule
-        How spans become sentence labels; see :func:`syncheck.labelling.label_sentences`.
     seed
         Seed of the aggregator, and of the folds on which the thresholds are chosen.
     show_progress
@@ -151,7 +146,7 @@ def fit_monitor(
     measured = measure(untrained, given, show_progress=show_progress)
     if lines := left_out_lines(measured):
         warnings.warn("not all responses are trained on\n" + "\n".join(lines), LeftOutWarning, stacklevel=2)
-    trained = fit_measured(untrained, measured, aggregator=aggregator, rule=rule, seed=seed)
+    trained = fit_measured(untrained, measured, aggregator=aggregator, seed=seed)
     assert isinstance(trained, ModelMonitor)
     return trained
 
@@ -188,26 +183,11 @@ def monitor_of(
 ) -> ModelMonitor | Verifier | UnloadedMonitor:
     """Make the untrained monitor that measured sentences are of: schema, segmentation and template are theirs.
 
-    Parameters
-    ----------
-    measured
-        The sentences, in practice of a file of features.
-    aligner
-        The aligner that measured them.
-    model
-        The model that measured them, with its tokenizer. Without it, features of text alone make a verifier, and other
-        features a monitor that is not loaded: it can be trained and saved, with the fingerprint in the provenance.
-    source
-        Name of the sentences in messages.
-    kind
-        Class of the monitor, if there is a model.
-
-    Raises
-    ------
-    InputError
-        If a model is needed, and neither given nor named by the sentences.
-    MismatchError
-        If they were measured with another model or aligner.
+    Given the model that measured them, with its tokenizer, the monitor is of class ``kind``. Without it, features of
+    text alone make a verifier, and other features a monitor that is not loaded: it can be trained and saved, with the
+    fingerprint in the provenance. ``source`` names the sentences in messages. If a model is needed, and neither given
+    nor named by the sentences, InputError is raised; if they were measured with another model or aligner,
+    MismatchError.
     """
     lid = [name.rpartition("_")[2] for name in measured.schema.names if name.startswith("lid_layer_")]
     config = MonitorConfig(
@@ -244,25 +224,11 @@ def fit_measured(
 ) -> ModelMonitor | Verifier | UnloadedMonitor:
     """Train the aggregator of a monitor or a verifier on sentences that it has measured; see :func:`fit_monitor`.
 
-    Parameters
-    ----------
-    untrained
-        The monitor that measured them; its aggregator and references, if it has any, are not used. See
-        :func:`monitor_of` for a file of features.
-    measured
-        The sentences, with at least as many groups, and sentences of either label, as folds.
-    aggregator, rule, seed
-        As in :func:`fit_monitor`.
-    held_out : ndarray of shape (N,), float64, or None
-        Out-of-fold P(faithful) of the N labelled sentences that get a score, by an aggregator of this kind, on which
-        the thresholds are chosen; :func:`syncheck.evaluation.best_aggregator` returns them. None computes them.
-
-    Raises
-    ------
-    InputError
-        If the sentences cannot be used, or ``held_out`` does not fit them.
-    MismatchError
-        If they were measured with another model, aligner or configuration.
+    The aggregator and references of ``untrained``, if it has any, are not used; see :func:`monitor_of` for a file of
+    features. ``held_out`` are out-of-fold P(faithful) (N,) of the N labelled sentences that get a score, by an
+    aggregator of this kind, on which the thresholds are chosen, as :func:`syncheck.evaluation.best_aggregator` returns
+    them; None computes them. Sentences that cannot be used raise InputError, those of another model, aligner or
+    configuration MismatchError.
     """
     check_measured_by(measured, untrained)
     chosen = LabelledSet.scored(measured, rule=rule)

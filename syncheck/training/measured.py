@@ -13,15 +13,13 @@ from numpy.typing import NDArray
 from syncheck.base.errors import InputError, MismatchError
 from syncheck.base.printable import shortened
 from syncheck.config import LID_REFERENCES
-from syncheck.labelling.labels import Rule, check_cut, label_sentences
-from syncheck.labelling.responses import LabelledResponse, Selection
+from syncheck.labelling.responses import LabelledResponse, Rule, Selection, check_cut, label_sentences
 from syncheck.results.types import FeatureSchema
 from syncheck.signals import LidReferences
 from syncheck.text.sentences import is_checkable
 from syncheck.text.sentences.config import SegmenterConfig
 from syncheck.text.words import has_letter
-from syncheck.training.provenance import check_same_instrument, instrument_of
-from syncheck.training.unloaded import UnloadedMonitor
+from syncheck.training.provenance import UnloadedMonitor, check_same_instrument, instrument_of
 from syncheck.verifier import Verifier
 
 if TYPE_CHECKING:
@@ -87,8 +85,8 @@ class MeasuredSentences:
     @property
     def labelled(self) -> NDArray[np.bool_]:
         """True for sentences with a label, (N,): all but those that the record's own labels leave out."""
-        found: NDArray[np.bool_] = self.labels() != UNLABELLED
-        return found
+        has_label: NDArray[np.bool_] = self.labels() != UNLABELLED
+        return has_label
 
     @property
     def with_context(self) -> NDArray[np.bool_]:
@@ -104,8 +102,8 @@ class MeasuredSentences:
                 labels[own] = label_sentences(bounds, record.spans, rule=rule, implicit_true=implicit_true)
             else:
                 check_cut(record, bounds)
-                found = [_given_label(record, start, end) for start, end in bounds]
-                labels[own] = [UNLABELLED if label is None else label for label in found]
+                given = [_given_label(record, start, end) for start, end in bounds]
+                labels[own] = [UNLABELLED if label is None else label for label in given]
         return labels
 
     def references(self, labels: NDArray[np.int64], train: NDArray[np.int64]) -> NDArray[np.int64]:

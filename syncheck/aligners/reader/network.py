@@ -37,9 +37,8 @@ from syncheck.aligners.reader.layers import (
 )
 from syncheck.base.errors import CheckpointError
 from syncheck.base.files import DAMAGED
-from syncheck.base.kept_arrays import kept_arrays
-from syncheck.base.model_files import ModelFile
-from syncheck.base.weights import weights_sha256
+from syncheck.base.model_files import ModelFile, kept_arrays
+from syncheck.base.pretrained import weights_sha256
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
