@@ -328,7 +328,7 @@ def test_an_effort_that_there_is_not_is_refused(of_two, tiny_reader):
 def test_a_thorough_verifier_reads_with_both_networks():
     quick = Verifier(load_aligner("reader"), effort="fast")
     thorough = quick.with_effort("thorough")
-    asked = {"passages": PASSAGES, "answer": "Tom Smith drew its plans. It was built in 1930."}
+    asked = {"passages": PASSAGES, "answer": "Tom Smith designed the bridge. It was built in 1930."}
     assert [s.verdict for s in thorough.check(**asked).sentences] == ["supported", "contradicted"]
     assert thorough.check(**asked).lowest.score != quick.check(**asked).lowest.score
     assert (
