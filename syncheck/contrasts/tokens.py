@@ -11,7 +11,7 @@ from itertools import zip_longest
 import snowballstemmer
 
 from syncheck.contrasts.lexicon import CLASSES, IRREGULAR, MAY, SCALES, SYMBOLS, UNITS
-from syncheck.text.numerals import ORDINALS, number_of, roman_value
+from syncheck.text.notation import ORDINALS, number_of, roman_value
 from syncheck.text.words import (
     NUMBER_WORDS,
     content_words,
