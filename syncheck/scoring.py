@@ -11,7 +11,7 @@ import numpy as np
 
 from syncheck.aggregators import Aggregator
 from syncheck.aligners import Aligner, AskedAligner, Unaligned, languages_of
-from syncheck.aligners.absence import Presence, logit, look_for
+from syncheck.aligners.absence import Absence, Presence, absence_in, logit, look_for
 from syncheck.base.checks import check_share
 from syncheck.base.errors import NotReadyError
 from syncheck.config import MonitorConfig
@@ -22,7 +22,7 @@ from syncheck.contrasts.rules import Difference
 from syncheck.features.schemas import TEXT_FEATURES, SentenceText, feature_schema, needs_signals
 from syncheck.features.sentence import read_log_odds, sentence_features, text_features
 from syncheck.reading import Claim, Context, EarlierSentences
-from syncheck.reading.context import BEST_CHUNKS
+from syncheck.reading.evidence import BEST_CHUNKS
 from syncheck.results import AnswerScale, Report
 from syncheck.results.types import (
     WITHOUT_CLAIM,
@@ -39,7 +39,6 @@ from syncheck.results.types import (
     TokenSignals,
     Verdict,
 )
-from syncheck.text.absence import Absence, absence_in
 from syncheck.text.languages import foreign_language
 from syncheck.text.statements import says_not_stated
 from syncheck.text.words import LexicalShares, packaged_rarity

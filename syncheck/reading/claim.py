@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import nan
 
-from syncheck.reading.context import Context
+from syncheck.reading.evidence import Context
 from syncheck.reading.structure import in_structure
 from syncheck.results.types import Remark, SentenceSignals, SentenceSpan, Status
 from syncheck.text.claimless import (

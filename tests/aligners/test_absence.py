@@ -3,8 +3,8 @@
 import pytest
 
 from syncheck import Verifier
+from syncheck.aligners.absence import absence_in, probes
 from syncheck.results.types import Evidence, Support
-from syncheck.text.absence import absence_in, probes
 
 
 @pytest.mark.parametrize(
