@@ -15,9 +15,8 @@ from syncheck.aligners.absence import Absence, Presence, absence_in, logit, look
 from syncheck.base.checks import check_share
 from syncheck.base.errors import NotReadyError
 from syncheck.config import MonitorConfig
-from syncheck.contrasts.agreement import in_notation_of
 from syncheck.contrasts.contrast import contrast_with, with_answers
-from syncheck.contrasts.parsing import parse
+from syncheck.contrasts.parsing import in_notation_of, parse
 from syncheck.contrasts.rules import Difference
 from syncheck.features.schemas import TEXT_FEATURES, SentenceText, feature_schema, needs_signals
 from syncheck.features.sentence import read_log_odds, sentence_features, text_features

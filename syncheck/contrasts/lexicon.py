@@ -5,8 +5,23 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from importlib.resources import files
+from itertools import zip_longest
 from typing import Literal, NamedTuple, cast
+
+import snowballstemmer
+
+from syncheck.text.notation import ORDINALS, number_of, roman_value
+from syncheck.text.words import (
+    NUMBER_WORDS,
+    content_words,
+    packaged_names,
+    packaged_rarity,
+    stem,
+    word_pattern,
+    words,
+)
 
 
 def asset_lines(name: str) -> Iterator[tuple[str, str]]:
@@ -123,9 +138,9 @@ OppositeKind = Literal["antonym", "comparison", "quantifier"]
 
 def _lines() -> Iterator[tuple[str, str, list[str]]]:
     """Yield the kind, word class and groups of each line of the packaged lists."""
-    for name, words in asset_lines("opposites.txt"):
+    for name, line in asset_lines("opposites.txt"):
         kind, _, word_class = name.partition(" ")
-        yield kind, word_class, words.split("/")
+        yield kind, word_class, line.split("/")
 
 
 @dataclass(frozen=True)
@@ -169,3 +184,140 @@ CONVERSE = frozenset("win wins won winning lose loses lost losing before after".
 """Words whose opposite says the same from the other side: "A lost to B", "B won"; "A before B", "B after A"."""
 TRADE = _OPPOSED.converse
 """Verbs of which one always implies the other: A lends to B, B borrows from A."""
+
+LONG = 4
+"""Number of letters from which a word is not an abbreviation."""
+LONG_TITLES = frozenset("Prof Capt Messrs Supt".split())
+"""Those that are abbreviations nevertheless."""
+HALVES_OF_DAY = {"a.m": "am", "p.m": "pm"}
+
+_SIGNS = r"[%$€£¥]|\b[AaPp]\.[Mm]\b|\b(?:km/h|m/s)\b|"
+_NUMBER = r"\d+(?:[.,:]\d+)*(?:st|nd|rd|th)?(?![^\W\d_]*\d)|\d+"
+_ORDINALS = {f"{n}{ {1: 'st', 2: 'nd', 3: 'rd'}.get(n, 'th') }": word for word, n in ORDINALS.items()}
+_ORDINAL = re.compile(r"(\d+)(?:st|nd|rd|th)")
+_KNOWN = {**HALVES_OF_DAY, **NUMBER_WORDS, **_ORDINALS}
+_YEAR = re.compile(r"1[0-9]{3}|20[0-9]{2}")
+_STOP = re.compile(r"[.!?;:\n](?=\s)|\n")
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A word or number as written, normalised and as a stem; ``content`` and ``name`` are flags of its kind."""
+
+    text: str
+    word: str
+    stem: str
+    content: bool
+    name: bool
+    start: int
+    clause: int
+    """Number of stops, colons and semicolons before it."""
+    number: bool
+    """True if it is a number, in figures or spelled out; "one" only before a unit, since it is often a pronoun."""
+
+    @property
+    def end(self) -> int:
+        """Where it ends."""
+        return self.start + len(self.text)
+
+
+def tokens_of(text: str) -> Iterator[Token]:
+    """Read the words and numbers of a text that is written out (:class:`~syncheck.text.notation.WrittenOut`).
+
+    A full stop after "Dr.", or "p.m." before a small letter, ends no clause.
+    """
+    found, start, clause, end, last = list(word_pattern(_SIGNS, _NUMBER).finditer(text)), True, 0, 0, ""
+    for match, following in zip_longest(found, found[1:]):
+        written = match.group()
+        stop = None if text[end : match.start()] in ("", " ") else _STOP.search(text, end, match.start() + 1)
+        if stop and not (stop.group() == "." and _is_abbreviated(last, written)):
+            clause, start = clause + 1, True
+        word, root, content = _word_of(written)
+        if written == "May" and _is_month("" if start else last, following):
+            word, root, content = MAY, MAY, True
+        after = "" if following is None else following.group().lower()
+        numeral = _roman(written, last)
+        if numeral:
+            word, root, content = numeral, numeral, True
+        if written.lower() == "one" and after not in UNITS and after not in SCALES:
+            word = "one"
+        begins_name = start and following is not None and following.group()[0].isupper()
+        speaks = start and text[match.end() : match.end() + 1] == ":"
+        name = (
+            written[0].isupper() and content and (begins_name or speaks or not start or _is_like_a_name(written, word))
+        )
+        yield Token(written, word, root, content, name, match.start(), clause, word[0].isdigit())
+        start, end, last = False, match.end(), written
+
+
+def is_year(token: Token) -> bool:
+    """Tell whether a token is a number from 1000 to 2099 in four figures."""
+    return _YEAR.fullmatch(token.text) is not None
+
+
+def ordinal_of(token: Token) -> int | None:
+    """Look up the number of an ordinal, such as "3rd" or "third"; None for any other word."""
+    figures = _ORDINAL.fullmatch(token.word)
+    return int(figures[1]) if figures else ORDINALS.get(token.word)
+
+
+def between(text: str, before: Token, after: Token) -> str:
+    """Quote what stands between two tokens, without white space; any other text if they are in reversed order."""
+    return text[before.end : after.start].strip() if before.start < after.start else "<"
+
+
+def _is_abbreviated(word: str, following: str) -> bool:
+    """Tell whether a full stop after a word ends no clause: after "Dr.", or after "p.m." before a small letter."""
+    is_title = word.istitle() and (len(word) < LONG or word in LONG_TITLES)
+    return is_title or (word.lower() in HALVES_OF_DAY and following[0].islower())
+
+
+def _is_like_a_name(written: str, word: str) -> bool:
+    """Tell whether the first word of a sentence is a name, or unknown: "Laudo founded it"."""
+    return (
+        written.istitle()
+        and len(written) >= LONG - 1
+        and (word in packaged_names() or not packaged_rarity().counts.get(stem(word)))
+    )
+
+
+def _roman(written: str, before: str) -> str:
+    """Write the Roman numeral after a name in figures, as in "Louis XIV" and "World War I"; "" for anything else."""
+    is_numeral = before.istitle() and (len(written) > 1 or before == "War" or written in "VX")
+    value = roman_value(written) if is_numeral else None
+    return "" if value is None else str(value)
+
+
+def _is_month(before: str, following: re.Match[str] | None) -> bool:
+    """Tell whether a "May" stands beside a number or after a word that dates have."""
+    beside = (before, "" if following is None else following.group())
+    return before.lower() in CLASSES["before_months"] or any(word[:1].isdigit() for word in beside)
+
+
+@lru_cache(1 << 14)
+def _word_of(found: str) -> tuple[str, str, bool]:
+    """Find the normalised form of a word as written, its stem, and whether it is a content word."""
+    lower = found.lower()
+    known = SYMBOLS.get(found) or _KNOWN.get(lower) or _figures(found)
+    if lower in UNITS:
+        known = lower
+    word = known or next(iter(words(found)), found)
+    root = word if word[0].isdigit() else _stemmed(IRREGULAR.get(word, word))
+    return word, root, bool(content_words(word)) and word not in CLASSES["negators"]
+
+
+def _stemmed(word: str) -> str:
+    stemmer = snowballstemmer.stemmer("english")  # made anew, since a stemmer is for one thread
+    return str(stemmer.stemWord(word))
+
+
+def _figures(found: str) -> str:
+    """Write a number in figures without marks of thousands, a time of day without ":00"; "" for anything else."""
+    if not found[0].isdigit():
+        return ""
+    if ":" in found:
+        return found.lstrip("0").removesuffix(":00") or "0"
+    try:
+        return f"{number_of(found):.12g}"
+    except ValueError:  # an ordinal, an address or a date, such as 1st, 1.2.3 or 12,5,7
+        return found

@@ -14,10 +14,9 @@ from difflib import SequenceMatcher
 from itertools import combinations, pairwise
 from math import isclose
 
-from syncheck.contrasts.agreement import agree, are_comparable
 from syncheck.contrasts.lexicon import CLASSES, CONVERSE, EXCLUSIVE, IRREGULAR, OPPOSITES, SYMBOLS, TRADE
 from syncheck.contrasts.parsing import Fact, ParsedText, facts_of, quantity_facts
-from syncheck.contrasts.quantities import BOUNDED, NOON, Quantity
+from syncheck.contrasts.quantities import BOUNDED, NOON, Quantity, agree, are_comparable
 from syncheck.results.types import ContrastKind
 
 HELD = 0.6
