@@ -41,27 +41,27 @@ class Contrasted:
     closeness: float
     """Share of the sentence's content stems that the chunk has, plus half the share of its words that the chunk has in
     the same order; higher is better."""
-    found: tuple[Difference, ...]
+    differences: tuple[Difference, ...]
 
     def that_speak(self, log_odds: float | None) -> tuple[Difference, ...]:
         """Choose the differences that count beside log-odds of support by an aligner that reads, None without one."""
         band = None if log_odds is None else band_of(log_odds)
-        return tuple(one for one in self.found if speaks(one.rule, band))
+        return tuple(one for one in self.differences if speaks(one.rule, band))
 
 
 def with_answers(chunks: Sequence[str], best: Sequence[int]) -> tuple[str, ...]:
     """Collect the best chunks of a context, each question with the chunk after it where that answers "Yes" or "No"."""
-    found = []
+    texts = []
     for number in best:
         joined = " ".join(chunks[number : number + 2])
-        found.append(joined if ANSWERED.match(joined, len(chunks[number]) - 1) else chunks[number])
-    return tuple(found)
+        texts.append(joined if ANSWERED.match(joined, len(chunks[number]) - 1) else chunks[number])
+    return tuple(texts)
 
 
 def contrast_with(sentence: str, chunks: Sequence[str], *, read: Callable[[str], ParsedText] = parse) -> Contrasted:
     """Compare a sentence with the few chunks that share most with it, best first.
 
-    Without chunks, the closeness is 0 and nothing is found; nor is anything in a question, which claims nothing.
+    Without chunks, the closeness is 0 and there are no differences, as in a question, which claims nothing.
     ``read`` may be a cached :func:`~syncheck.contrasts.parsing.parse`.
     """
     claim, sides = read(sentence), [read(chunk) for chunk in chunks]
@@ -74,9 +74,9 @@ def contrast_with(sentence: str, chunks: Sequence[str], *, read: Callable[[str],
     beside = []
     for place, (side, closeness) in enumerate(zip(sides, near, strict=True)):
         if closeness >= AS_CLOSE * max(near):
-            found = [replace(d, rule=name) for name in _rules_for(claim, side) for d in RULES[name](claim, side, sides)]
-            beside.append(Contrasted(place, closeness, tuple(dict.fromkeys(found))))
-    return max(beside, key=lambda one: (one.closeness - PENALTY * len(one.found), -one.chunk))
+            differences = (replace(d, rule=n) for n in _rules_for(claim, side) for d in RULES[n](claim, side, sides))
+            beside.append(Contrasted(place, closeness, tuple(dict.fromkeys(differences))))
+    return max(beside, key=lambda one: (one.closeness - PENALTY * len(one.differences), -one.chunk))
 
 
 def _rules_for(claim: ParsedText, chunk: ParsedText) -> Collection[str]:
@@ -174,11 +174,11 @@ def _left_out(side: ParsedText, span: range) -> str:
     return " ".join((side.text[: first.start] + side.text[last.end :]).split())
 
 
-def _against(found: Support) -> float:
-    return found.contradicted or 0.0
+def _against(support: Support) -> float:
+    return support.contradicted or 0.0
 
 
 def _largest_drop(whole: Support, spans: Sequence[range], without: Sequence[Support]) -> range | None:
-    drops = [_against(whole) - _against(found) for found in without]
+    drops = [_against(whole) - _against(support) for support in without]
     best = max(range(len(drops)), key=drops.__getitem__, default=None)
     return None if best is None or drops[best] < LEAST_DROP else spans[best]

@@ -1,4 +1,4 @@
-"""Word lists of the rules: closed classes, units, inflection, and opposites such as "open" and "closed"."""
+"""Words of an English text for the rules: the packaged lists, and tokens with their normal forms and clauses."""
 
 from __future__ import annotations
 
@@ -106,10 +106,6 @@ def _with_s(word: str) -> str:
     return word + ("es" if word.endswith(("s", "x", "z", "ch", "sh")) else "s")
 
 
-def _noun_forms(noun: str) -> tuple[str, ...]:
-    return (_with_s(noun),)
-
-
 def _adjective_forms(adjective: str) -> tuple[str, ...]:
     if adjective.endswith("ly") or (adjective.endswith("ed") and not adjective.endswith("ted")):
         return ()
@@ -128,44 +124,32 @@ def _ends_in_consonant_y(word: str) -> bool:
 
 _FORMS: Mapping[WordClass, Callable[[str], tuple[str, ...]]] = {
     "verb": _verb_forms,
-    "noun": _noun_forms,
+    "noun": lambda noun: (_with_s(noun),),
     "adjective": _adjective_forms,
 }
 
 
 OppositeKind = Literal["antonym", "comparison", "quantifier"]
+_Opposites = Mapping[str, tuple[tuple[OppositeKind, frozenset[str]], ...]]
 
 
-def _lines() -> Iterator[tuple[str, str, list[str]]]:
-    """Yield the kind, word class and groups of each line of the packaged lists."""
-    for name, line in asset_lines("opposites.txt"):
-        kind, _, word_class = name.partition(" ")
-        yield kind, word_class, line.split("/")
-
-
-@dataclass(frozen=True)
-class _Opposed:
-    opposites: Mapping[str, tuple[tuple[OppositeKind, frozenset[str]], ...]]
-    exclusive: frozenset[frozenset[str]]
-    converse: frozenset[str]
-
-
-def _read() -> _Opposed:
-    found: dict[str, list[tuple[OppositeKind, frozenset[str]]]] = {}
+def _opposed() -> tuple[_Opposites, frozenset[frozenset[str]], frozenset[str]]:
+    """Read the packaged opposites, those that exclude each other, and the converse verbs."""
+    opposites: dict[str, list[tuple[OppositeKind, frozenset[str]]]] = {}
     exclusive: set[frozenset[str]] = set()
     converse: set[str] = set()
-    for name, word_class, groups in _lines():
-        sides = [_forms(group.split(), word_class) for group in groups]
+    for title, line in asset_lines("opposites.txt"):
+        name, _, word_class = title.partition(" ")
+        sides = [_forms(group.split(), word_class) for group in line.split("/")]
         every = frozenset().union(*sides)
         kind = cast(OppositeKind, name if name in ("comparison", "quantifier") else "antonym")
         converse |= every if name == "converse" else frozenset()
         for side in sides:
             exclusive |= {every - side} if name == "exclusive" else set()
             for word in side:
-                found.setdefault(word, []).append((kind, every - side))
-    return _Opposed(
-        {word: tuple(dict.fromkeys(pairs)) for word, pairs in found.items()}, frozenset(exclusive), frozenset(converse)
-    )
+                opposites.setdefault(word, []).append((kind, every - side))
+    by_word = {word: tuple(dict.fromkeys(pairs)) for word, pairs in opposites.items()}
+    return by_word, frozenset(exclusive), frozenset(converse)
 
 
 def _forms(words: Sequence[str], word_class: str) -> frozenset[str]:
@@ -175,15 +159,11 @@ def _forms(words: Sequence[str], word_class: str) -> frozenset[str]:
     return frozenset().union(*(forms_of(word, cast(WordClass, word_class)) for word in words))
 
 
-_OPPOSED = _read()
-OPPOSITES = _OPPOSED.opposites
-"""Opposites of each word, by kind."""
-EXCLUSIVE = _OPPOSED.exclusive
-"""Words that are not opposites but members of one class, such as colours: they do not say that the word is false."""
+OPPOSITES, EXCLUSIVE, TRADE = _opposed()
+"""Opposites of each word, by kind; words that are members of one class rather than opposites, such as colours, so that
+one does not say that another is false; verbs of which one always implies the other: A lends to B, B borrows from A."""
 CONVERSE = frozenset("win wins won winning lose loses lost losing before after".split())
 """Words whose opposite says the same from the other side: "A lost to B", "B won"; "A before B", "B after A"."""
-TRADE = _OPPOSED.converse
-"""Verbs of which one always implies the other: A lends to B, B borrows from A."""
 
 LONG = 4
 """Number of letters from which a word is not an abbreviation."""
@@ -226,8 +206,8 @@ def tokens_of(text: str) -> Iterator[Token]:
 
     A full stop after "Dr.", or "p.m." before a small letter, ends no clause.
     """
-    found, start, clause, end, last = list(word_pattern(_SIGNS, _NUMBER).finditer(text)), True, 0, 0, ""
-    for match, following in zip_longest(found, found[1:]):
+    matches, start, clause, end, last = list(word_pattern(_SIGNS, _NUMBER).finditer(text)), True, 0, 0, ""
+    for match, following in zip_longest(matches, matches[1:]):
         written = match.group()
         stop = None if text[end : match.start()] in ("", " ") else _STOP.search(text, end, match.start() + 1)
         if stop and not (stop.group() == "." and _is_abbreviated(last, written)):
@@ -295,13 +275,13 @@ def _is_month(before: str, following: re.Match[str] | None) -> bool:
 
 
 @lru_cache(1 << 14)
-def _word_of(found: str) -> tuple[str, str, bool]:
+def _word_of(written: str) -> tuple[str, str, bool]:
     """Find the normalised form of a word as written, its stem, and whether it is a content word."""
-    lower = found.lower()
-    known = SYMBOLS.get(found) or _KNOWN.get(lower) or _figures(found)
+    lower = written.lower()
+    known = SYMBOLS.get(written) or _KNOWN.get(lower) or _figures(written)
     if lower in UNITS:
         known = lower
-    word = known or next(iter(words(found)), found)
+    word = known or next(iter(words(written)), written)
     root = word if word[0].isdigit() else _stemmed(IRREGULAR.get(word, word))
     return word, root, bool(content_words(word)) and word not in CLASSES["negators"]
 
@@ -311,13 +291,13 @@ def _stemmed(word: str) -> str:
     return str(stemmer.stemWord(word))
 
 
-def _figures(found: str) -> str:
+def _figures(written: str) -> str:
     """Write a number in figures without marks of thousands, a time of day without ":00"; "" for anything else."""
-    if not found[0].isdigit():
+    if not written[0].isdigit():
         return ""
-    if ":" in found:
-        return found.lstrip("0").removesuffix(":00") or "0"
+    if ":" in written:
+        return written.lstrip("0").removesuffix(":00") or "0"
     try:
-        return f"{number_of(found):.12g}"
+        return f"{number_of(written):.12g}"
     except ValueError:  # an ordinal, an address or a date, such as 1st, 1.2.3 or 12,5,7
-        return found
+        return written

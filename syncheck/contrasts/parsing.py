@@ -57,10 +57,10 @@ class ParsedText:
     @cached_property
     def places(self) -> Mapping[str, Sequence[int]]:
         """Indices of the tokens with each stem."""
-        found: dict[str, list[int]] = {}
+        places: dict[str, list[int]] = {}
         for place, token in enumerate(self.tokens):
-            found.setdefault(token.stem, []).append(place)
-        return found
+            places.setdefault(token.stem, []).append(place)
+        return places
 
     @cached_property
     def quantities(self) -> tuple[Quantity, ...]:
@@ -86,21 +86,21 @@ class ParsedText:
     @cached_property
     def name_spans(self) -> tuple[range, ...]:
         """Indices of the tokens of each name, of one or more words."""
-        found: list[range] = []
+        spans: list[range] = []
         for place, token in enumerate(self.tokens):
-            if token.name and not (found and place in found[-1]):
-                found.append(self.name_at(place))
-        return tuple(found)
+            if token.name and not (spans and place in spans[-1]):
+                spans.append(self.name_at(place))
+        return tuple(spans)
 
     @cached_property
     def parts(self) -> tuple[tuple[int, ...], ...]:
         """Indices of the tokens between commas and conjunctions."""
-        found: list[list[int]] = []
+        parts: list[list[int]] = []
         for place in range(len(self.tokens)):
-            if not found or _begins_part(self.text, *self.tokens[place - 1 : place + 2]):
-                found.append([])
-            found[-1].append(place)
-        return tuple(map(tuple, found))
+            if not parts or _begins_part(self.text, *self.tokens[place - 1 : place + 2]):
+                parts.append([])
+            parts[-1].append(place)
+        return tuple(map(tuple, parts))
 
     @cached_property
     def part_of(self) -> Mapping[int, int]:
@@ -141,13 +141,13 @@ class ParsedText:
 
         Only the first word of a clause, which is written with a capital anyway, is changed.
         """
-        found = []
+        tokens = []
         for place, token in enumerate(self.tokens):
             is_first = place == 0 or token.clause != self.tokens[place - 1].clause
             is_name = token.name if not is_first else token.text[0].isupper() and token.word not in plain
             is_name = is_name and (token.name or token.word in names)
-            found.append(token if is_name == token.name else replace(token, name=is_name))
-        return self if tuple(found) == self.tokens else ParsedText(self.notation, tuple(found))
+            tokens.append(token if is_name == token.name else replace(token, name=is_name))
+        return self if tuple(tokens) == self.tokens else ParsedText(self.notation, tuple(tokens))
 
     def name_at(self, place: int) -> range:
         """Find the places of the name, of one or more words, that a token belongs to."""
@@ -250,15 +250,15 @@ def facts_of(side: ParsedText, values: Sequence[range], quantities: Sequence[Qua
             owned[n] -= set(head)
             for m in mates:
                 shared[m] |= {side.tokens[place].stem for place in head}
-    found = []
+    facts = []
     for n, value in enumerate(values):
         stems = {side.tokens[place].stem for place in owned[n]}
         common = (stems & counted) if len(values) > 1 else set()
         others = {side.tokens[place].stem for m, places in enumerate(owned) if m != n for place in places}
         relation = frozenset(shared[n] | common | (counted & others))
         of = quantities[n] if quantities else None
-        found.append(Fact(value[0], value[-1], frozenset(stems - relation), relation, side.denied(value[0]), of))
-    return found
+        facts.append(Fact(value[0], value[-1], frozenset(stems - relation), relation, side.denied(value[0]), of))
+    return facts
 
 
 def _distance(side: ParsedText, place: int, value: range) -> int:

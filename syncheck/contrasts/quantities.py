@@ -439,9 +439,8 @@ def _within(claim: Quantity, other: Quantity, slack: float) -> bool:
     room = slack * max(abs(v) for one in (claim, other) for v in (one.low, one.high) if math.isfinite(v))
     if claim.low <= other.high + room and claim.high >= other.low - room:
         return True
-    return (
-        claim.kind != "year" and not (bounds - {""}) and (rounds(claim.low, other.low) or rounds(other.low, claim.low))
-    )
+    is_plain = claim.kind != "year" and bounds == {""}
+    return is_plain and (rounds(claim.low, other.low) or rounds(other.low, claim.low))
 
 
 def rounds(rounded: float, exact: float) -> bool:
