@@ -1,8 +1,8 @@
 """Kinds of aggregator, and how each is trained. scikit-learn and XGBoost are imported where they are used.
 
 A new kind is a :class:`~syncheck.aggregators.models.StoredModel` and an entry in :data:`KINDS`; those that are trained
-are named in :data:`AggregatorKind`. A classifier of the user's is saved with skops and never as a pickle: its file names
-the types that it consists of, and is read only if the caller names them too, since their code runs.
+are named in :data:`AggregatorKind`. A classifier of the user's is saved with skops and never as a pickle; its file
+names the types that it consists of, and is read only if the caller names them too, since their code runs.
 """
 
 from __future__ import annotations
