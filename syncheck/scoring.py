@@ -258,8 +258,8 @@ class SentenceScorer:
         """Find whether the passages tell what claims call absent."""
         said = [(one.absence, one.support) for one in judged if one.absence is not None and one.support is not None]
         if self._aligner is not None and said:
-            found = look_for(said, self._context.index, self.query.question, self._aligner)
-            for one, presence in zip(judged, found, strict=True):
+            presences = look_for(said, self._context.index, self.query.question, self._aligner)
+            for one, presence in zip(judged, presences, strict=True):
                 one.presence = presence
 
     def _align(self, judged: Sequence[_Judgement]) -> None:
@@ -267,8 +267,8 @@ class SentenceScorer:
         wanted = [one for one in judged if one.claim.is_checkable and one.foreign is None]
         if self._aligner is None or not self.query.has_context or not wanted:
             return
-        found = self._aligner(self._context.passages, [one.read for one in wanted])
-        for one, support in zip(wanted, found, strict=True):
+        supports = self._aligner(self._context.passages, [one.read for one in wanted])
+        for one, support in zip(wanted, supports, strict=True):
             if isinstance(support, Unaligned):
                 one.unaligned = support.reason
             else:
@@ -408,10 +408,10 @@ def first_below(sentences: Sequence[SentenceScore], threshold: float | None) -> 
     return next((index for index, sentence in enumerate(sentences) if falls_below(sentence, threshold)), None)
 
 
-def _is_within(found: Difference, other: Difference) -> bool:
+def _is_within(difference: Difference, other: Difference) -> bool:
     """Tell whether another difference, such as exchanged names, has the words of this one and more on both sides."""
-    words, others = (set(f" {side.sentence} {side.evidence} ".split()) for side in (found, other))
-    return words < others and found.sentence in other.sentence and found.evidence in other.evidence
+    words, others = (set(f" {side.sentence} {side.evidence} ".split()) for side in (difference, other))
+    return words < others and difference.sentence in other.sentence and difference.evidence in other.evidence
 
 
 def _log_odds(support: Support) -> float:

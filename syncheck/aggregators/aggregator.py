@@ -183,9 +183,9 @@ class Aggregator:
         check_folder(Path(directory), written_by="Aggregator.save")
         path = Path(directory) / CONFIG
         config = read_object(path)
-        if (found := config.get("format")) != FORMAT:
+        if (stated := config.get("format")) != FORMAT:
             raise CheckpointError(
-                f"{path} has format {found!r}, expected {FORMAT!r}; update syncheck or train the aggregator again"
+                f"{path} has format {stated!r}, expected {FORMAT!r}; update syncheck or train the aggregator again"
             )
         try:
             trained = _schema(config["schema"])

@@ -76,11 +76,11 @@ class FittedEstimator:
         if not len(X):
             return np.empty(0)
         try:
-            found = np.asarray(self.estimator.predict_proba(X), dtype=np.float64)
+            probabilities = np.asarray(self.estimator.predict_proba(X), dtype=np.float64)
         except ValueError as error:
             remedy = f"; {NEEDS_IMPUTER}" if np.isnan(X).any() else ""
             raise InputError(f"{type(self.estimator).__name__} fails ({describe_failure(error)}){remedy}") from error
-        faithful: Floats = found[:, list(self.estimator.classes_).index(1)]
+        faithful: Floats = probabilities[:, list(self.estimator.classes_).index(1)]
         if not ((faithful >= 0) & (faithful <= 1)).all():
             raise InputError(f"{type(self.estimator).__name__} must return probabilities in [0, 1]; found {faithful}")
         return faithful
@@ -110,11 +110,11 @@ class FittedEstimator:
     @classmethod
     def from_bytes(cls, data: bytes, trusted: Collection[str] = ()) -> Self:
         """Read what :meth:`to_bytes` wrote."""
-        found = types_of(data)
-        if missing := sorted(set(found) - set(trusted)):
+        types = types_of(data)
+        if missing := sorted(set(types) - set(trusted)):
             raise UntrustedTypesError(missing)
         try:
-            stored = _skops().loads(data, trusted=list(found))
+            stored = _skops().loads(data, trusted=list(types))
             estimator, features = stored["estimator"], stored["features"]
             if type(features) is not int or sorted(estimator.classes_) != [0, 1]:
                 raise ValueError(f"{features!r} features and classes {estimator.classes_}")
@@ -159,10 +159,10 @@ def _skops() -> Any:
 def check_classifier(estimator: object) -> None:
     """Refuse, with an InputError, anything but a scikit-learn classifier with ``predict_proba``, such as a class."""
     if isinstance(estimator, type) or not all(hasattr(estimator, name) for name in ("fit", "predict_proba")):
-        found = estimator if isinstance(estimator, type) else type(estimator)
+        given = estimator if isinstance(estimator, type) else type(estimator)
         raise InputError(
             "an aggregator is the name of a kind or a scikit-learn classifier, as an instance, with predict_proba; "
-            f"found {found.__name__}"
+            f"found {given.__name__}"
         )
 
 

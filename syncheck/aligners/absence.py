@@ -314,12 +314,12 @@ def look_for(
     tried = [_tried(absence, support, index, question) for absence, support in said]
     every = [probe for wanted in tried for probe in wanted or ()]
     judged = iter(ask(index.passages, every) if every else ())
-    found: list[Presence | None] = []
+    presences: list[Presence | None] = []
     for (absence, _), wanted in zip(said, tried, strict=True):
         supports = [support for support in (next(judged) for _ in wanted or ()) if isinstance(support, Support)]
         is_judged = wanted is not None and len(supports) == len(wanted)
-        found.append(_presence(absence, supports) if is_judged else None)
-    return found
+        presences.append(_presence(absence, supports) if is_judged else None)
+    return presences
 
 
 def logit(share: float) -> float:

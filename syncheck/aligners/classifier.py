@@ -114,14 +114,14 @@ def _encoder_decoder(path: Path | str, device: str | torch.device) -> PairScorer
 def _classifier(path: Path | str) -> PreTrainedModel:
     """Load a classifier that has all its weights: transformers would initialise a missing head at random."""
     model: PreTrainedModel
-    model, found = load_pretrained(
+    model, loading = load_pretrained(
         AutoModelForSequenceClassification,
         path,
         what="a sequence classifier",
         dtype=torch.float32,
         output_loading_info=True,
     )
-    if missing := sorted(found["missing_keys"]):
+    if missing := sorted(loading["missing_keys"]):
         raise CheckpointError(
             f"{str(path)!r} lacks {len(missing)} weights of a classifier, such as {missing[0]!r}; pass a checkpoint "
             "that was trained to judge pairs, such as an NLI model"

@@ -222,5 +222,5 @@ def text_features(
     return TextFeatures({name: values[name] for name in TEXT_FEATURES}, contrasted)
 
 
-def _by_name(found: LexicalShares | Groundedness) -> dict[str, float]:
-    return {field.name: getattr(found, field.name) for field in fields(found)}
+def _by_name(values: LexicalShares | Groundedness) -> dict[str, float]:
+    return {field.name: getattr(values, field.name) for field in fields(values)}

@@ -109,11 +109,11 @@ class _Parser:
         return token
 
     def _peek(self) -> _Token:
-        found = _TOKEN.match(self._text, self.at)
-        if found is not None and found.lastgroup is not None:
-            value = found[found.lastgroup]
-            start = found.start(found.lastgroup)
-            return _Token(found.lastgroup, _spoken(value), start, found.end())
+        matched = _TOKEN.match(self._text, self.at)
+        if matched is not None and matched.lastgroup is not None:
+            value = matched[matched.lastgroup]
+            start = matched.start(matched.lastgroup)
+            return _Token(matched.lastgroup, _spoken(value), start, matched.end())
         rest = _CUT_OFF.match(self._text, self.at)
         if rest is None:
             raise _NotJsonError
@@ -215,7 +215,7 @@ def yaml_leaves(lines: Iterable[tuple[str, int]]) -> tuple[list[Leaf] | None, in
 
 
 def _paths(entries: Sequence[tuple[int, str | None, str, int, int, bool]]) -> list[Leaf]:
-    found: list[Leaf] = []
+    leaves: list[Leaf] = []
     above: list[tuple[int, str]] = []
     counts: dict[tuple[str, ...], int] = {}
     for number, (indent, key, value, start, end, is_first) in enumerate(entries):
@@ -232,21 +232,21 @@ def _paths(entries: Sequence[tuple[int, str | None, str, int, int, bool]]) -> li
                 above.append((indent - 1, str(counts[outer])))
         path = " ".join(name for _, name in above)
         if key is None:
-            if found and found[-1].path == path and entries[number - 1][1] is None:
-                last = found.pop()
-                found.append(Leaf(path, f"{last.value}; {value}", last.start, end))
+            if leaves and leaves[-1].path == path and entries[number - 1][1] is None:
+                last = leaves.pop()
+                leaves.append(Leaf(path, f"{last.value}; {value}", last.start, end))
             else:
-                found.append(Leaf(path, value.strip("\"'"), start, end))
+                leaves.append(Leaf(path, value.strip("\"'"), start, end))
         elif value:
-            found.append(Leaf(f"{path} {key}".strip(), value, start, end))
+            leaves.append(Leaf(f"{path} {key}".strip(), value, start, end))
         else:
             is_empty = number + 1 == len(entries) or (
                 entries[number + 1][0] <= indent and entries[number + 1][1] is not None and not entries[number + 1][5]
             )
             if is_empty:
-                found.append(Leaf(f"{path} {key}".strip(), "null", start, end))
+                leaves.append(Leaf(f"{path} {key}".strip(), "null", start, end))
             above.append((indent, key))
-    return found
+    return leaves
 
 
 def _is_several(entries: Sequence[tuple[int, str | None, str, int, int, bool]], number: int) -> bool:

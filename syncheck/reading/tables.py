@@ -106,11 +106,11 @@ def _rows(numbered: Sequence[tuple[Line, Sequence[str]]], *, is_headed: bool) ->
     if is_headed:
         columns = numbered[0][1]
         return [line.as_unit(row_as_text(columns, cells)) for line, cells in numbered[1:] if any(cells)]
-    found = []
+    units = []
     for line, cells in numbered:
         pair = len(cells) == 2 and all(cells)
-        found.append(line.as_unit(f"{cells[0].rstrip(':')}: {cells[1]}" if pair else line.text.strip()))
-    return found
+        units.append(line.as_unit(f"{cells[0].rstrip(':')}: {cells[1]}" if pair else line.text.strip()))
+    return units
 
 
 def bar_table(lines: Sequence[Line], number: int, cut: Cut) -> Part:
@@ -175,13 +175,13 @@ def aligned_table(lines: Sequence[Line], number: int, cut: Cut) -> Part:
 
 def _placed(line: str) -> list[tuple[str, int, int]]:
     """Cut a line at its gaps into cells with their first and last columns."""
-    found, at = [], 0
+    cells, at = [], 0
     for gap in [*_GAP.finditer(line), None]:
         stop = len(line) if gap is None else gap.start()
         if line[at:stop].strip():
-            found.append((line[at:stop].strip(), at + (len(line[at:stop]) - len(line[at:stop].lstrip())), stop))
+            cells.append((line[at:stop].strip(), at + (len(line[at:stop]) - len(line[at:stop].lstrip())), stop))
         at = stop if gap is None else gap.end()
-    return found
+    return cells
 
 
 def _under(columns: Sequence[tuple[str, int, int]], cells: Sequence[tuple[str, int, int]]) -> list[str] | None:
