@@ -118,11 +118,6 @@ class ParsedText:
         return frozenset(token.word for token in self.tokens if token.text.islower())
 
     @cached_property
-    def clouded(self) -> bool:
-        """True if an exception, a condition or a word that denies in its own way makes polarity hard to tell."""
-        return not CLASSES["clouding"].isdisjoint(self.words)
-
-    @cached_property
     def negators(self) -> tuple[int, ...]:
         """Indices of the words that deny what follows, except "no more than" and an answer's "No,"."""
         return tuple(place for place in range(len(self.tokens)) if self._denies(place))

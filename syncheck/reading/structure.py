@@ -58,8 +58,8 @@ def units(passage: str, cut: Cut) -> Iterator[Unit]:
             yield replace(unit, start=places.of(unit.start, unit.end)[0], end=places.of(unit.start, unit.end)[1])
 
 
-def _units_of(text: str, cut: Cut, offset: int = 0) -> Iterator[Unit]:
-    """Divide a text without markup, which begins at a character of the passage, into units."""
+def _units_of(text: str, cut: Cut) -> Iterator[Unit]:
+    """Divide a text without markup into units."""
     lines, number, after = _lines_of(text), 0, 0
     first = len(text) - len(text.lstrip())
     not_before: dict[_Recogniser, int] = {}
@@ -75,13 +75,13 @@ def _units_of(text: str, cut: Cut, offset: int = 0) -> Iterator[Unit]:
             no_record_before = stop
         else:
             if text[begin:start].strip():
-                yield Unit(text[begin:start], begin + offset, start + offset, is_prose=True)
-            yield from worded(leaves, cut, offset)
+                yield Unit(text[begin:start], begin, start, is_prose=True)
+            yield from worded(leaves, cut)
             after = stop
             continue
         if after > line.start:
             if text[after : line.end].strip(" \t,;]}"):
-                yield Unit(text[after : line.end], after + offset, line.end + offset, is_prose=True)
+                yield Unit(text[after : line.end], after, line.end, is_prose=True)
             number += 1
             continue
         for recognise in _RECOGNISERS:
@@ -89,17 +89,17 @@ def _units_of(text: str, cut: Cut, offset: int = 0) -> Iterator[Unit]:
                 continue
             part, stop = recognise(lines, number, cut)
             if part is not None:
-                yield from (replace(unit, start=unit.start + offset, end=unit.end + offset) for unit in part)
+                yield from part
                 number = stop
                 break
             not_before[recognise] = stop
         else:
-            yield Unit(line.text, line.start + offset, line.end + offset, is_prose=True)
+            yield Unit(line.text, line.start, line.end, is_prose=True)
             number += 1
 
 
-def _lines_of(text: str, start: int = 0) -> list[Line]:
-    lines = []
+def _lines_of(text: str) -> list[Line]:
+    lines, start = list[Line](), 0
     for line in text.splitlines(keepends=True):
         lines.append(Line(line.splitlines()[0], start))
         start += len(line)
@@ -140,12 +140,12 @@ def _records_in(text: str, start: int, end: int, *, is_whole: bool) -> tuple[lis
     return [leaf for record in records for leaf in record], begun, stop
 
 
-def worded(leaves: Iterable[Leaf], cut: Cut, offset: int = 0) -> Iterator[Unit]:
+def worded(leaves: Iterable[Leaf], cut: Cut) -> Iterator[Unit]:
     """Word leaves as ``path: value``, a long value sentence by sentence."""
     for leaf in leaves:
         value = " ".join(leaf.value.split())
         for part in cut(value) if number_of_words(value) > LONG_WORDS else [value]:
-            yield Unit(f"{leaf.path}: {part}" if leaf.path else part, leaf.start + offset, leaf.end + offset)
+            yield Unit(f"{leaf.path}: {part}" if leaf.path else part, leaf.start, leaf.end)
 
 
 FENCE = re.compile(r"\s*(`{3,}|~{3,})[ \t]*([\w+#.-]*)[ \t]*")

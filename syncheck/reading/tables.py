@@ -37,9 +37,9 @@ class Line:
         """Where it ends."""
         return self.start + len(self.text)
 
-    def as_unit(self, text: str | None = None, *, is_prose: bool = False) -> Unit:
-        """Take it as one unit, in its own words unless others are given."""
-        return Unit(self.text if text is None else text, self.start, self.end, is_prose)
+    def as_unit(self, text: str) -> Unit:
+        """Take it as one unit, in these words."""
+        return Unit(text, self.start, self.end)
 
 
 Part = tuple[list[Unit] | None, int]
