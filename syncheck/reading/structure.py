@@ -16,17 +16,19 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from syncheck.reading.records import Leaf, json_leaves, yaml_leaves
-from syncheck.reading.tables import (
+from syncheck.reading.records import (
     OUTER_WORDS,
     Cut,
+    Leaf,
     Line,
     Part,
     Unit,
     aligned_table,
     bar_table,
     comma_separated,
+    json_leaves,
     number_of_words,
+    yaml_leaves,
 )
 
 LONG_WORDS = 40
@@ -136,7 +138,10 @@ def _records_in(text: str, start: int, end: int, *, is_whole: bool) -> tuple[lis
     if not records:
         return None, begun, after
     if len(records) > 1:
-        records = [[leaf.within(str(place)) for leaf in record] for place, record in enumerate(records, 1)]
+        records = [
+            [replace(leaf, path=f"{place} {leaf.path}".strip()) for leaf in record]
+            for place, record in enumerate(records, 1)
+        ]
     return [leaf for record in records for leaf in record], begun, stop
 
 
