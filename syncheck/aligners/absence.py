@@ -15,6 +15,7 @@ from typing import Literal
 from syncheck.aligners.protocol import Unaligned
 from syncheck.reading.evidence import EvidenceIndex
 from syncheck.results.types import Evidence, Support
+from syncheck.text.notation import MONTHS
 from syncheck.text.statements import says_not_stated, statement
 
 Wanted = Literal["time", "duration", "amount", "person", "place", "which", "reason", "manner", "truth", "thing"]
@@ -182,7 +183,7 @@ _NUMBER = (
     r"(?:\d[\d.,:]*|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|fifteen|twenty|thirty|forty|fifty|"
     r"sixty|hundred|thousand|half\s+an?)"
 )
-_MONTH = r"(?:January|February|March|April|May|June|July|August|September|October|November|December)"
+_MONTH = rf"(?:{'|'.join(MONTHS)})"
 _SPAN = r"(?:seconds?|minutes?|hours?|days?|weeks?|months?|years?)"
 _WHEN = r"(?:(?:in|on|at|since|from|until|by|before|after|within|during|for|every)\s+(?:the\s+)?)?"
 _NAME = r"[A-Z][\w'\u2019-]*(?:\s+(?:(?:of|de|the)\s+)?[A-Z0-9][\w'\u2019.-]*)*"

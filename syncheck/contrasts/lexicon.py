@@ -28,9 +28,9 @@ def asset_lines(name: str) -> Iterator[tuple[str, str]]:
     """Yield name and words of each line of an asset; indented lines continue the one before, # begins a comment."""
     text = (files("syncheck") / "assets" / "contrasts" / name).read_text(encoding="utf-8")
     for line in re.sub(r"#.*", "", text).replace("\n    ", " ").splitlines():
-        title, _, words = line.partition(": ")
-        if words:
-            yield title, words
+        title, _, listed = line.partition(": ")
+        if listed:
+            yield title, listed
 
 
 class Unit(NamedTuple):
