@@ -105,6 +105,11 @@ class DecoderConfig:
     exact_names: bool = False
     """True also rejects sentences with a name that is nearly, but not quite, a name of the passages; see
     :func:`fod.altered_names`. False in the search, since Algorithm 1 decides by scores alone; True in repair."""
+    guards: bool = False
+    """True also rejects sampled sentences and branches, whatever their score, that are cut off at the limit of tokens,
+    repeat the content of an earlier sentence, or, in place of a greedy sentence that claims something, claim nothing
+    or refuse to answer; a refusal passes if it is judged that the passages lack the answer. False in the search, since
+    Algorithm 1 decides by scores alone; True in repair, where an answer also ends with its last complete sentence."""
     lookup: int = 16
     """Largest number of tokens that are drafted from the passages and read in one forward pass; 0 turns this off. It
     saves time and does not change what is decoded; see :class:`syncheck.decoding.PromptLookup`."""
@@ -165,6 +170,8 @@ class RepairConfig(DecoderConfig):
     """
 
     exact_names: bool = True
+    """As in the search, but True."""
+    guards: bool = True
     """As in the search, but True."""
     alpha: float = 0.25
     """Strength, at least 0, with which the context's influence on tokens is amplified; 0 turns it off (Shi et al.,

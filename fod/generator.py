@@ -165,13 +165,13 @@ class FODGenerator(AnswerGenerator[FODOutput]):
             writing.prompt = reply
         ids, message = writing.response_ids, None
         stop = "handed_over" if callable(self.config.on_exhausted) and reply else "abstained"
-        if not reply and not report.response.strip() and result.stop in ("nothing_passed", "backtracked"):
+        if not reply and not report.response.strip() and result.stop != "not_finite":
             reply = self.config.message
         if reply:
             message = reply if not report.response else f" {reply.lstrip()}"
             report = replace(report, response=report.response + message, stop=stop)
             added = self.tokenizer(message, add_special_tokens=False)["input_ids"]
-            ids = [*ids, *added]
+            ids = [*writing.draft.token_ids, *added]  # without an end-of-text token before the message
             yield NoticeEvent(message, tuple(added))
         return FODOutput(
             sequences=self._sequences(prompt, ids),

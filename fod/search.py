@@ -163,12 +163,13 @@ def passes(sentence: SentenceScore, threshold: float) -> bool:
 
 
 def may_stay(candidate: Candidate, threshold: float) -> bool:
-    """Tell whether all sentences of a candidate may stay and its wording has no fault.
+    """Tell whether all sentences of a candidate may stay and it has no fault.
 
     A text that broke off because no token could be chosen may not stay, even without a sentence.
     """
     is_whole = candidate.stop != "not_finite" and not candidate.fault
-    return is_whole and all(passes(s, threshold) for s in candidate.sentences)
+    is_true = candidate.absent is None or candidate.absent >= threshold
+    return is_whole and is_true and all(passes(s, threshold) for s in candidate.sentences)
 
 
 def _greedy(

@@ -33,6 +33,7 @@ from syncheck.results.types import (
     SentenceFeatures,
     SentenceScore,
     SentenceSignals,
+    SentenceSpan,
     Status,
     Support,
     TokenSignals,
@@ -245,10 +246,11 @@ class SentenceScorer:
         read = ", ".join(sorted(self._languages))
         return None if language is None else f"the {name} is in {language!r}; the aligner reads {read}"
 
-    def _begun(self, claim: Claim) -> _Judgement:
+    def _begun(self, claim: Claim, *, in_any_schema: bool = False) -> _Judgement:
         """Begin to judge a claim; what it states beside an absence is read alone."""
         absence = None
-        if not self._needs_signals and self.query.has_context and says_not_stated(claim.text):
+        is_read = in_any_schema or not self._needs_signals
+        if is_read and self.query.has_context and says_not_stated(claim.text):
             absence = absence_in(claim.text, self.query.question)
         if absence and absence.rest:
             claim = replace(claim, reading=absence.rest)
@@ -261,6 +263,14 @@ class SentenceScorer:
             presences = look_for(said, self._context.index, self.query.question, self._aligner)
             for one, presence in zip(judged, presences, strict=True):
                 one.presence = presence
+
+    def absent(self, sentence: str) -> float | None:
+        """Judge P(faithful) of what a sentence calls absent; None if it calls nothing so, or nothing can judge it."""
+        one = self._begun(Claim(sentence, SentenceSpan(0, 0, len(sentence), 0, 0)), in_any_schema=True)
+        if one.absence is not None:
+            self._align([one])
+            self._look_for_absent([one] if one.support is not None else [])
+        return None if one.presence is None else one.presence.absent
 
     def _align(self, judged: Sequence[_Judgement]) -> None:
         """Find the support of each claim that can be checked, or the reason why the aligner found none."""

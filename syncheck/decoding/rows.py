@@ -140,6 +140,11 @@ class Row:
         """Number of tokens of the sentences closed since the session last advanced."""
         return self.closed[-1].token_end - self.start if self.closed else 0
 
+    @property
+    def breaks_off(self) -> bool:
+        """True if the continuation is over and its text ends before the end of its last sentence."""
+        return self.ended and self._segmenter.breaks_off
+
     def push(self, token_id: int) -> str:
         """Append a token and return the text that it completed."""
         text = self._detokenizer.push(token_id)

@@ -17,6 +17,7 @@ from syncheck.decoding.measuring import Transcript
 from syncheck.decoding.rows import Scoped
 from syncheck.decoding.search import SearchSession
 from syncheck.decoding.session import RoundSession, Session
+from syncheck.reading import Claim
 from syncheck.results import Report
 from syncheck.results.types import SentenceScore, SentenceSignals, SentenceSpan, TokenSignals
 from syncheck.scoring import SentenceScorer, first_below
@@ -102,6 +103,10 @@ class ScoredRows(Scoped, Generic[S]):
     def scorer(self) -> SentenceScorer:
         """Scorer of the first row; of all rows if they have the same prompt."""
         return self.answers[0].scorer
+
+    def claim(self, text: str, earlier: Sequence[str] = ()) -> Claim:
+        """Read a sentence of an answer after those before it, as far as its text alone tells."""
+        return Claim(text, SentenceSpan(len(earlier), 0, len(text), 0, 0)).after(earlier)
 
     def reports(self, *, stops: Sequence[str | None] | None = None, seconds: float | None) -> list[Report]:
         """Build the report of each row as scored so far; ``stops`` replaces what the session knows of them."""

@@ -22,7 +22,11 @@ from syncheck.text.claimless import (
 )
 from syncheck.text.sentences import is_checkable
 from syncheck.text.statements import says_not_stated, statement
-from syncheck.text.words import content_words, has_letter, stem
+from syncheck.text.words import NUMBER_WORDS, content_words, has_letter, stem, words
+
+_NEGATIONS = frozenset("cannot neither no none nor not never without".split())
+_LISTED = re.compile(r"\W*(?:step\s+#?\d+|\d+|[a-z])\s*[.):]\s+", re.IGNORECASE)
+"""Mark with which an item of a list begins."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +75,26 @@ class Claim:
     def is_tokenless(self) -> bool:
         """True if it lies within a token of another sentence, so that nothing could be measured."""
         return self.signals is not None and not len(self.signals.token_ids)
+
+    @property
+    def content(self) -> frozenset[str]:
+        """The stems of its content words and negations, and its numbers in digits, without the mark of a list."""
+        read = words(_LISTED.sub("", self.statement, count=1))
+        kept = {*content_words(" ".join(read)), *_NEGATIONS.intersection(read)}
+        return frozenset(stem(NUMBER_WORDS.get(word, word)) for word in kept)
+
+    @property
+    def emptiness(self) -> str | None:
+        """Why it claims nothing, whatever the monitor reads; None if it claims something.
+
+        Beyond what :attr:`without_claim` lists, a single word claims nothing.
+        """
+        if not self.is_checkable:
+            return "no letter or digit"
+        if self.without_claim is not None:
+            return self.without_claim[1]
+        is_fragment = self.reading is None and len(words(self.statement)) < 2
+        return "a single word, which claims nothing" if is_fragment else None
 
     def remarks(self, context: Context) -> tuple[Remark, ...]:
         """Remark on the sentence beside passages: it calls something not stated, or no passage has its words."""

@@ -178,6 +178,7 @@ def no_answer(stop: str | None) -> str:
 
 def answer_facts(answer: Answer) -> tuple[str, ...]:
     """List the score of an answer as a whole, its size, its time and why it stopped, each in a few words."""
+    repaired = sum(node.count("repaired") for node in answer.trace)
     report, seconds, whole = answer.report, answer.wall_seconds, answer.report.answer_score()
     return (
         *([] if whole is None else [f"whole answer {whole:.2f}"]),
@@ -185,6 +186,7 @@ def answer_facts(answer: Answer) -> tuple[str, ...]:
         *([f"{report.unscored} without a score"] if report.unscored else []),
         counted(len(report.tokens), "token"),
         *([f"{len(answer.dropped)} dropped"] if answer.dropped else []),
+        *([f"{repaired} repaired"] if repaired else []),
         *([] if seconds is None else [f"{seconds:.1f} s"]),
         *([] if report.stop is None else [f"stop: {report.stop}"]),
         *([] if report.monitor is None else [f"monitor: {report.monitor}"]),

@@ -278,7 +278,11 @@ class TestWays:
         ]
         repaired = answer(decoder({WRONG: 0.6, RIGHT: 0.4})).trace
         assert shape(repaired) == [
-            ("Lyon is large.", "answer", [("It is in Spain.", "taken_back", []), ("It is in France.", "answer", chain)])
+            (
+                "Lyon is large.",
+                "answer",
+                [("It is in Spain.", "taken_back", []), ("It is in France.", "repaired", chain)],
+            )
         ]
 
     def test_a_limit_on_tokens(self):
