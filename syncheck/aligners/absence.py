@@ -84,6 +84,11 @@ _FORMS = tuple(
         rf"\b(?:{_SOURCE}(?:\s+#?\d+)?|nothing|none\s+of\s+\w+\s+\w+|(?:it|they)(?=\s+do))\s+{_NOT}\s+{_ADVERB}{_TELL}\s+(?:us\s+)?"
         rf"(?:(?:anything|{_FACTS})\s+(?:{_ABOUT}\s+)?)?(?P<told>.+)",
         r"\bsays?\s+nothing\s+(?:about|on|of)\s+(?P<nothing>.+)",
+        rf"^nothing\s+(?:is|was)\s+{_TOLD}\s+(?:in\s+{_SOURCE}\s+)?(?:{_ABOUT}\s+(?P<silent>.+)|(?P<asks>{_ASKED}.+))",
+        rf"^there\s+is\s+nothing\s+(?:in\s+{_SOURCE}\s+)?(?:about|regarding|concerning)\s+(?P<missing>.+)",
+        r"^no\s+mention\s+is\s+made\s+of\s+(?P<made>.+)",
+        rf"\b{_SOURCE}\s+(?:is|are|remains?)\s+silent\s+(?:on|about|as\s+to)\s+(?P<kept>.+)",
+        rf"^(?P<nowhere>.+?)\s+(?:is|are|was|were)\s+nowhere\s+{_TOLD}\b.*$",
         rf"\bit\s+{_NOT}\s+{_ADVERB}{_TOLD}\s+(?:in\s+{_SOURCE}\s*,?\s*)?(?P<it>{_ASKED}.+)",
         rf"\b(?:unclear|unknown|unspecified)\s+(?:from\s+{_SOURCE}\s+)?(?P<unclear>{_ASKED}.+)",
         r"\bI\s+(?:do\s+not|don['\u2019]t|can\s*not|can['\u2019]t|could\s+not|couldn['\u2019]t)\s+(?:know|find|say|tell|determine|see)"
