@@ -35,14 +35,12 @@ from syncheck.aggregators import Aggregator
 from syncheck.aggregators.kinds import prior_weight
 from syncheck.aggregators.monotone import MonotoneLogisticRegression
 from syncheck.aligners import Aligner, IndexedAligner, load_aligner, weights_of
-from syncheck.contrasts.agreement import in_notation_of
-from syncheck.contrasts.parsing import parse
+from syncheck.contrasts.parsing import in_notation_of, parse
 from syncheck.evaluation import OVERLAPS, left_out_matrix, left_out_scores, single_scores
 from syncheck.evaluation.transfer import with_best
 from syncheck.features.schemas import feature_schema
 from syncheck.features.sentence import text_features
-from syncheck.reading.context import BEST_CHUNKS, ContextChunks
-from syncheck.reading.evidence import EvidenceIndex
+from syncheck.reading.evidence import BEST_CHUNKS, ContextChunks, EvidenceIndex
 from syncheck.text.sentences import ENGLISH_ABBREVIATIONS, SentenceCutter
 from syncheck.text.statements import statement
 from syncheck.text.words import ContextLexicon, packaged_rarity

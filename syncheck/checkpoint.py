@@ -206,10 +206,10 @@ def _aligner(
     if given is not None and given.name != name:
         raise MismatchError(f"{directory} was trained with aligner {name!r}; found {given.name!r}. Pass the same one")
     aligner = load_aligner(name, **_known(directory, stored), device=device) if given is None else given
-    found = {} if aligner is None else options_of(aligner)
-    if found != stored:
+    options = {} if aligner is None else options_of(aligner)
+    if options != stored:
         raise MismatchError(
-            f"{directory} was trained with aligner {name!r} and its options {stored}; found {name!r} with {found}. "
+            f"{directory} was trained with aligner {name!r} and its options {stored}; found {name!r} with {options}. "
             "Pass the same options, or train the monitor again"
         )
     expected, weights = config["aligner_weights_sha256"], weights_of(aligner)

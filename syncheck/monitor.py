@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-from syncheck.aggregators.estimators import ProbabilisticClassifier
-from syncheck.aggregators.kinds import AggregatorKind
+from syncheck.aggregators.kinds import AggregatorKind, ProbabilisticClassifier
 from syncheck.aligners import Aligner
 from syncheck.config import MonitorConfig
 from syncheck.model_monitor import ModelMonitor

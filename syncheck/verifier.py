@@ -17,7 +17,7 @@ from syncheck.base.errors import InputError, WrongTypeError
 from syncheck.base.printable import summary
 from syncheck.checkpoint import fetched
 from syncheck.config import MonitorConfig
-from syncheck.contrasts.deciding import deciding_words
+from syncheck.contrasts.contrast import deciding_words
 from syncheck.features.schemas import ALIGNER_ALONE, feature_schema, needs_signals
 from syncheck.reading import Claim
 from syncheck.results import Report

@@ -201,18 +201,18 @@ class AskedAligner:
         """
         name = getattr(self._aligner, "name", type(self._aligner).__name__)
         try:
-            found = list(islice(self._supports(passages, list(claims)), len(claims) + 1))
+            supports = list(islice(self._supports(passages, list(claims)), len(claims) + 1))
         except (KeyboardInterrupt, SystemExit):
             raise
         except BaseException as error:  # a panic of compiled code, for example, is not an Exception
             logger.exception("aligner %r failed; its sentences get the status 'failed'", name)
             return [Unaligned(f"aligner {name!r} failed: {type(error).__name__}: {error}")] * len(claims)
-        if len(found) != len(claims):
-            many = "more" if len(found) > len(claims) else str(len(found))
+        if len(supports) != len(claims):
+            many = "more" if len(supports) > len(claims) else str(len(supports))
             reason = f"aligner {name!r} misbehaved: expected {len(claims)} results; found {many}"
             logger.error("%s; its sentences get the status 'failed'", reason)
             return [Unaligned(reason)] * len(claims)
-        return [self._named(name, _checked(result, len(passages))) for result in found]
+        return [self._named(name, _checked(result, len(passages))) for result in supports]
 
     def _supports(self, passages: Sequence[str], claims: list[str]) -> list[Support]:
         if self._told is None:
@@ -244,17 +244,17 @@ def _checked(result: object, passages: int) -> Support | Unaligned:
     log_odds, contradicted = (
         None if value is None else float(value) for value in (result.log_odds, result.contradicted)
     )
-    found = result.evidence
-    if found is None:
+    quote = result.evidence
+    if quote is None:
         return Support(float(result.score), None, log_odds, contradicted)
-    if not isinstance(found, Evidence) or not isinstance(found.text, str):
-        return Unaligned(f"expected Evidence or None; found {_shown(found)}")
-    if not isinstance(found.passage, Integral) or not 0 <= found.passage < passages or not _is_share(found.score):
+    if not isinstance(quote, Evidence) or not isinstance(quote.text, str):
+        return Unaligned(f"expected Evidence or None; found {_shown(quote)}")
+    if not isinstance(quote.passage, Integral) or not 0 <= quote.passage < passages or not _is_share(quote.score):
         return Unaligned(
             f"expected evidence in one of {passages} passages with a score in [0, 1]; found passage "
-            f"{_shown(found.passage)}, score {_shown(found.score)}"
+            f"{_shown(quote.passage)}, score {_shown(quote.score)}"
         )
-    evidence = Evidence(int(found.passage), found.text, float(found.score))
+    evidence = Evidence(int(quote.passage), quote.text, float(quote.score))
     return Support(float(result.score), evidence, log_odds, contradicted)
 
 

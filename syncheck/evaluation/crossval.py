@@ -9,8 +9,7 @@ from typing import TypedDict, Unpack
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from syncheck.aggregators.estimators import ProbabilisticClassifier
-from syncheck.aggregators.kinds import AggregatorKind, fit_model
+from syncheck.aggregators.kinds import AggregatorKind, ProbabilisticClassifier, fit_model
 from syncheck.aggregators.models import StoredModel
 from syncheck.base.checks import check_both_labels, real_numbers
 from syncheck.base.errors import InputError

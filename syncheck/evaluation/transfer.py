@@ -10,8 +10,7 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from syncheck.aggregators.estimators import ProbabilisticClassifier
-from syncheck.aggregators.kinds import AggregatorKind
+from syncheck.aggregators.kinds import AggregatorKind, ProbabilisticClassifier
 from syncheck.base.checks import real_numbers
 from syncheck.base.errors import InputError
 from syncheck.evaluation.crossval import FoldFeatures, Folding, cross_validate, fold_numbers

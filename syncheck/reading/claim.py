@@ -7,8 +7,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import nan
 
-from syncheck.reading.context import Context
-from syncheck.reading.structure import in_structure
+from syncheck.reading.evidence import Context
+from syncheck.reading.records import cells_of, is_rule, json_leaves, row_as_text
+from syncheck.reading.structure import FENCE, worded
 from syncheck.results.types import Remark, SentenceSignals, SentenceSpan, Status
 from syncheck.text.claimless import (
     is_bare_answer,
@@ -147,3 +148,47 @@ class EarlierSentences:
         if not has_letter(text):
             return self
         return EarlierSentences((*self.supports, nan if support is None else support), text)
+
+
+_KEY = re.compile(r'[\s\[\]{},]*"(?:[^"\\\n]|\\.)*"\s*:')
+
+
+def in_structure(sentence: str, earlier: Sequence[str]) -> str | None:
+    """Word a sentence of an answer that is a row of a table, or a value of JSON with its key, after those before it.
+
+    None stands for prose, and "" for a header, a key without a value, or a mark of code. The first row of a table with
+    bars on the left is its header.
+
+    Examples
+    --------
+    >>> in_structure("| Basic | 10 GB |", ["| Plan | Storage |", "|---|---|"])
+    'Plan: Basic; Storage: 10 GB'
+    >>> in_structure('"first": "Ann",', ['{"name": "Mill",', '"owner": {'])
+    'owner first: Ann'
+    """
+    sentence = sentence.strip()
+    if sentence.startswith("|"):
+        if is_rule(sentence):
+            return None
+        first = len(earlier)
+        while first and earlier[first - 1].lstrip().startswith("|"):
+            first -= 1
+        return row_as_text(cells_of(earlier[first]), cells_of(sentence)) if first < len(earlier) else ""
+    if FENCE.fullmatch(sentence):
+        return "" if any(char.isalnum() for char in sentence) else None
+    return _value_in(sentence, earlier) if _KEY.match(sentence) else None
+
+
+def _value_in(sentence: str, earlier: Sequence[str]) -> str | None:
+    first = len(earlier)
+    while first and _KEY.match(earlier[first - 1]):
+        first -= 1
+    before = "\n".join(earlier[first:])
+    text = f"{before}\n{sentence}".strip().rstrip("`")
+    added = "" if text.startswith(("{", "[")) else "{"
+    leaves, stop = json_leaves(added + text, 0)
+    if leaves is None or (added + text)[stop:].strip():
+        return None
+    own = [leaf for leaf in leaves if leaf.end > len(added + before)]
+    own = own[:-1] if sentence.endswith(("{", "[")) else own  # what it opens is still empty
+    return "; ".join(unit.text for unit in worded(own, lambda value: [value]))

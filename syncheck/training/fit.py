@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from syncheck.aggregators import Aggregator
-from syncheck.aggregators.estimators import ProbabilisticClassifier, check_classifier
-from syncheck.aggregators.kinds import AggregatorKind
+from syncheck.aggregators.kinds import AggregatorKind, ProbabilisticClassifier, check_classifier
 from syncheck.aligners import Aligner, load_aligner
 from syncheck.base.checks import labels_found, real_numbers
 from syncheck.base.errors import InputError, LeftOutWarning
