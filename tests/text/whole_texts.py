@@ -91,7 +91,7 @@ def reference(text, **options):
             boundaries = sorted({*boundaries, (stop, stop)})
             inner = stop
     if options.get("line_breaks") == "lists":
-        boundaries = list(_behind_marks(text, boundaries))
+        boundaries = list(_behind_marks(text, boundaries, starts))
     boundaries = [(stop, after) for stop, after in boundaries if text[after:].strip()]
     size = options.get("sentences", 1)
     found, start = [], 0
@@ -124,11 +124,11 @@ def _breaks(text, options):
                 yield clause.end()
 
 
-def _behind_marks(text, boundaries):
+def _behind_marks(text, boundaries, blocks):
     """The boundaries, each behind the citation marks that follow it."""
     passed = 0
     for stop, after in boundaries:
-        if after > passed:
+        if after > passed and (after in blocks or not passed or re.search("[.?!]", text[passed:stop])):
             marks = _MARKS.match(text, len(text[:stop].rstrip()))
             if marks:
                 stop = marks.end()

@@ -96,7 +96,7 @@ class BoundaryFinder:
         self._has_items = config.line_breaks in _WITH_ITEMS
         self._keeps_marks = config.line_breaks == "lists"
         self._waiting: tuple[Boundary, ...] = ()  # for what follows, which may be citation marks
-        self._cited = 0  # the end of the last citation marks, and of the white space after them
+        self._cited = -1  # the end of the last citation marks, and of the white space after them
         self._tail = 0  # the last boundary
         self._block = 0  # nothing before it is looked at
         self._seen = 0  # characters looked at
@@ -114,7 +114,7 @@ class BoundaryFinder:
         self._tail = self._seen = self._unsettled = char
         self._block = block
         self._terminal, self._begun = -1, (0, 0)
-        self._waiting, self._cited = (), char
+        self._waiting, self._cited = (), -1
         self._clear()
 
     def fork(self) -> BoundaryFinder:
@@ -135,7 +135,7 @@ class BoundaryFinder:
         settled: list[Boundary] = []
         while self._waiting:
             boundary, *others = self._waiting
-            if boundary.after > self._cited:
+            if not self._is_within_marks(text, boundary):
                 end = end_of_marks(text, boundary.stop, seen=len(text), final=final)
                 if end is None:
                     break
@@ -154,6 +154,13 @@ class BoundaryFinder:
                     settled.append(boundary)
             self._waiting = tuple(others)
         return settled
+
+    def _is_within_marks(self, text: str, boundary: Boundary) -> bool:
+        """Tell whether a boundary lies within the last citation marks, or Punkt found it for a full stop of theirs."""
+        if self._cited < 0 or boundary.after <= self._cited:
+            return self._cited >= 0
+        terminals = (text.find(terminal, self._cited, boundary.stop) for terminal in _TERMINALS)
+        return boundary.block < boundary.stop and max(terminals) < 0
 
     def _find(self, text: str, *, final: bool) -> list[Boundary]:
         """Find the boundaries that have become certain, without regard to citation marks."""
