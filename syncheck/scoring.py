@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -14,6 +15,7 @@ from syncheck.aligners import Aligner, AskedAligner, Unaligned, languages_of
 from syncheck.aligners.absence import Presence, logit, look_for
 from syncheck.base.checks import check_share
 from syncheck.base.errors import NotReadyError
+from syncheck.base.passages import cited_names
 from syncheck.config import MonitorConfig
 from syncheck.contrasts.agreement import in_notation_of
 from syncheck.contrasts.contrast import contrast_with, with_answers
@@ -40,6 +42,7 @@ from syncheck.results.types import (
     Verdict,
 )
 from syncheck.text.absence import Absence, absence_in
+from syncheck.text.citations import marks_in
 from syncheck.text.languages import foreign_language
 from syncheck.text.statements import says_not_stated
 from syncheck.text.words import LexicalShares, packaged_rarity
@@ -112,7 +115,8 @@ class SentenceScorer:
     Without an aggregator, sentences get the status ``no_aggregator``; without an aligner, ``align_score`` is not
     measured. ``config`` has the schema, the abbreviations, which end no sentence of the passages either, and the
     thresholds of verdicts, see :class:`~syncheck.results.types.SentenceScore`. ``monitor`` is the name of a bundled
-    monitor, for the report.
+    monitor, for the report. ``citation`` is the pattern of citation marks, which are not read, if it is not one of the
+    known ones.
     """
 
     def __init__(
@@ -123,8 +127,10 @@ class SentenceScorer:
         aggregator: Aggregator | None,
         aligner: Aligner | None,
         monitor: str | None = None,
+        citation: re.Pattern[str] | None = None,
     ) -> None:
         self.query = query
+        self.citation, self._names = citation, cited_names(query.passages)
         self.monitor = monitor
         self.answer_scale = answer_scale_of(monitor, aggregator)
         self._thresholds = (config.prune_threshold, config.backtrack_threshold)
@@ -185,7 +191,7 @@ class SentenceScorer:
             Value of ``time.perf_counter()`` when the claims were known to be complete; None for given responses.
         """
         judged = [
-            [self._begun(claim) for claim in _in_order(answer, scored)]
+            [self._begun(claim) for claim in _in_order([self._marked(claim) for claim in answer], scored)]
             for answer, scored in zip(answers, earlier, strict=True)
         ]
         every = [one for answer in judged for one in answer]
@@ -202,6 +208,11 @@ class SentenceScorer:
             self._describe(one)
         latency_ms = None if since is None else (time.perf_counter() - since) * 1e3
         return [[one.result(latency_ms) for one in answer] for answer in judged]
+
+    def _marked(self, claim: Claim) -> Claim:
+        """Find the citation marks of a claim."""
+        marks = marks_in(claim.text, names=self._names, pattern=self.citation)
+        return replace(claim, marks=marks) if marks else claim
 
     def _read(self, claim: Claim) -> str:
         """Write a claim's quantities as the closest passages do, in English."""
@@ -250,8 +261,8 @@ class SentenceScorer:
     def _begun(self, claim: Claim) -> _Judgement:
         """Begin to judge a claim; what it states beside an absence is read alone."""
         absence = None
-        if not self._needs_signals and self.query.has_context and says_not_stated(claim.text):
-            absence = absence_in(claim.text, self.query.question)
+        if not self._needs_signals and self.query.has_context and says_not_stated(claim.prose):
+            absence = absence_in(claim.prose, self.query.question)
         if absence and absence.rest:
             claim = replace(claim, reading=absence.rest)
         return _Judgement(claim, self._read(claim), self._foreign(claim), absence=absence)
@@ -335,9 +346,8 @@ class SentenceScorer:
         sentence, score = one.claim.read, one.score
         if score is None or says_not_stated(sentence):
             return ()
-        if score >= max(self._thresholds) and "contrasts" not in self._schema.names:
-            return ()
-        if foreign_language(sentence, {"en"}):
+        unneeded = score >= max(self._thresholds) and "contrasts" not in self._schema.names
+        if unneeded or foreign_language(sentence, {"en"}):
             return ()
         stated, index = one.claim.statement, self._context.index
         best = index.best(stated, BEST_CHUNKS)

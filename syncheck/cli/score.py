@@ -18,8 +18,10 @@ from syncheck.cli.monitors import models_of, scoring_monitor
 from syncheck.cli.options import add_files, add_model, add_prior, open_share, option
 from syncheck.cli.record_runs import answer_records, is_store
 from syncheck.config import GENERIC, GENERIC_BUNDLED, GENERIC_READER
+from syncheck.report.labels import citation_facts
+from syncheck.report.rows import answer_of
 from syncheck.results import Answer, Case, Report, label_dict
-from syncheck.results.report import ANSWER_PRIOR
+from syncheck.results.report import ANSWER_PRIOR, CitationCounts
 from syncheck.results.types import WITHOUT_CLAIM
 from syncheck.scoring import ANSWER_SCALES, answer_scale_of
 
@@ -77,6 +79,19 @@ def score_options(parser: argparse.ArgumentParser) -> None:
         f"with --fail-answers-under: expected share of faithful answers, which shifts their scores ({ANSWER_PRIOR})",
         type=open_share,
     )
+    option(
+        parser,
+        "--citation PATTERN",
+        "regular expression of the citation marks, whose first group, if any, holds numbers or names of passages (the "
+        "usual forms: '[1]', links, '(Meyer, 2021)' and the like)",
+    )
+    option(
+        parser,
+        "--fail-under-citations SHARE",
+        "exit with 1 if, of all citations, or of all sentences that claim something, a smaller SHARE (0 to 1) is "
+        "supported by the cited passages, or if there are none (never)",
+        type=open_share,
+    )
     option(parser, "--allow-unscored", "with these gates: do not fail on what could not be checked (it fails)")
 
 
@@ -108,9 +123,11 @@ def score(args: argparse.Namespace) -> int:
     return 2 if refused else int(any(missed))
 
 
-def _gates(args: argparse.Namespace, monitor: syncheck.Monitor | syncheck.Verifier) -> list[_Gate]:
+def _gates(args: argparse.Namespace, monitor: syncheck.Monitor | syncheck.Verifier) -> list[_Gate | _CitationGate]:
     """Make the gates that were asked for, for sentences and for whole answers."""
-    gates = []
+    gates: list[_Gate | _CitationGate] = []
+    if args.fail_under_citations is not None:
+        gates.append(_CitationGate(args.fail_under_citations))
     if args.fail_under is not None:
         gates.append(_Gate("--fail-under", args.fail_under))
     if args.fail_answers_under is not None:
@@ -136,10 +153,12 @@ def _scorer(
     from syncheck.corpus.scoring import score_row
 
     opener, replay = _opener(args, monitor)
+    verifier = monitor if isinstance(monitor, syncheck.Verifier) else monitor.verifier
 
     def row(record: JsonDict, report: Report) -> JsonDict:
+        report = verifier.cited(report, citation=args.citation)
         if args.html is not None or args.format == "human":
-            report = (monitor if isinstance(monitor, syncheck.Verifier) else monitor.verifier).explain(report)
+            report = verifier.explain(report)
         output = score_row(record, report)
         if opener is not None:
             from syncheck.cli.spans import unread
@@ -194,6 +213,32 @@ def _opener(
     return spans.load_span_regressor(
         args.spans, sources=() if replay is None else (spans.SignalSource(replay),)
     ), replay
+
+
+class _CitationGate:
+    """Counter of citations and of sentences that should have one, which miss a share of both."""
+
+    def __init__(self, share: float) -> None:
+        self.share = share
+        self.counts = CitationCounts()
+
+    def add(self, row: JsonDict) -> None:
+        """Count a line of output."""
+        if "error" not in row:
+            self.counts += CitationCounts.of(answer_of(row).sentences)
+
+    def missed(self, *, allow_unscored: bool) -> str | None:
+        """Describe what missed the share; None if nothing did. Answers without citations miss it."""
+        shares = (self.counts.precision, self.counts.recall)
+        if all(share is not None and share >= self.share for share in shares):
+            return None
+        found = ", ".join(citation_facts(self.counts)) or "no citation was found"
+        return f"--fail-under-citations {self.share:g} missed: {found}"
+
+    def unchecked(self, *, allow_unscored: bool) -> str | None:
+        """Describe the citations that could not be checked; None if there are none."""
+        count = self.counts.statuses["unresolved"]
+        return f"--fail-under-citations {self.share:g} did not check {counted(count, 'citation')}" if count else None
 
 
 class _Gate:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
+from dataclasses import replace
 
 from syncheck.contrasts.parsing import ParsedText, parse
-from syncheck.results.types import Contrast, Evidence, Support
+from syncheck.results import Report
+from syncheck.results.types import Contrast, Evidence, SentenceScore, Support
 
 LEAST_DROP = 0.1
 """Smallest fall of P(contradicted), when a word is left out, that makes it a deciding word."""
@@ -15,6 +17,18 @@ CONTRADICTS = 0.5
 
 Ask = Callable[[Sequence[str], Sequence[str]], Sequence[Support]]
 """Function that asks an aligner which claims some passages support."""
+
+
+def explained(report: Report, ask: Ask) -> Report:
+    """Add the words that decide to those sentences of a report that an aligner alone calls contradicted."""
+
+    def one(sentence: SentenceScore) -> SentenceScore:
+        if sentence.verdict != "contradicted" or sentence.contrasts or sentence.evidence is None:
+            return sentence
+        words = deciding_words(sentence.text, sentence.evidence, report.prompt.passages, ask)
+        return sentence if words is None else replace(sentence, contrasts=(words,))
+
+    return replace(report, sentences=tuple(map(one, report.sentences)))
 
 
 def deciding_words(sentence: str, evidence: Evidence, passages: Sequence[str], ask: Ask) -> Contrast | None:

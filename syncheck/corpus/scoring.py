@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from syncheck.model_monitor import ModelMonitor
     from syncheck.replay import GivenResponse
 
-_SENTENCE_FIELDS = tuple(
-    "text start end token_start token_end score status verdict remarks features reason evidence contrasts".split()
+_SENTENCE_FIELDS = (
+    *("text", "start", "end", "token_start", "token_end", "score", "status", "verdict", "remarks", "features"),
+    *("reason", "evidence", "contrasts", "citations"),
 )
 
 

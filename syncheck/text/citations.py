@@ -60,10 +60,14 @@ def _mark() -> regex.Pattern[str]:
 
 @cache
 def _run(*, final: bool) -> regex.Pattern[str]:
-    """Build the pattern of marks that follow each other after a full stop, before what may start a sentence."""
+    """Build the pattern of marks that follow each other after a full stop, before what may start a sentence.
+
+    What is in brackets there may be a title, which is known later.
+    """
     end = r"|\Z" if final else ""
     source = rf"{_BEFORE_SOURCE}(?:{_LINKED}|[^\s.!?][^\n.!?]{{0,100}})(?:\.(?=\s{end})|(?=\n{end}))"
-    marks = rf"(?:(?:{_MARK}|\[[^\[\]\n]{{1,80}}\])+\.?|{source})"
+    title = r"\[[^\[\]\n]{1,80}\]|\((?![A-Za-z0-9]{1,3}\))[^().!?\n]{1,80}\)"
+    marks = rf"(?:(?:{_MARK}|{title})+\.?|{source})"
     after = rf"\s+(?:[^\s\p{{Ll}}]{end})|[\u3040-\u9fff]{end}"
     return regex.compile(rf"{marks}(?={after})", regex.VERBOSE)
 
@@ -117,12 +121,12 @@ def marks_in(text: str, *, names: Collection[str] = (), pattern: re.Pattern[str]
         In order, without overlaps.
     """
     if pattern is not None:
-        found = (Mark(*m.span(), tuple(_listed(m[1] if pattern.groups else m[0]))) for m in pattern.finditer(text))
-        return tuple(mark for mark in found if mark.start < mark.end)
+        found = ((m, m[1] if pattern.groups else m[0]) for m in pattern.finditer(text) if m[0])
+        return tuple(Mark(m.start(), m.end(), tuple(_listed(inner or ""))) for m, inner in found)
     if _MAY_BE.search(text) is None:
         return ()
     known = {name.casefold() for name in names}
-    marks = [_read(text, *m.span(), known) for m in _mark().finditer(text)]
+    marks = [_read(text, m.start(), m.end(), known) for m in _mark().finditer(text)]
     taken = [(mark.start, mark.end) for mark in marks]
     marks += (mark for mark in _named(text, known) if all(mark.end <= a or b <= mark.start for a, b in taken))
     return tuple(sorted(marks, key=lambda mark: mark.start))
@@ -171,10 +175,10 @@ def _named(text: str, known: Collection[str]) -> Iterator[Mark]:
         sources = tuple(_listed(match[1] or match[2]))
         whole = (match[1] or match[2]).strip()
         if match[2] or whole.casefold() in known:
-            yield Mark(*match.span(), ((whole,),) if whole.casefold() in known or match[2] else sources)
-        elif sources and all(name.casefold() in known for (name,) in sources):
-            yield Mark(*match.span(), sources)
+            yield Mark(match.start(), match.end(), ((whole,),) if whole.casefold() in known or match[2] else sources)
+        elif sources and all(name.casefold() in known for source in sources for name in source):
+            yield Mark(match.start(), match.end(), sources)
 
 
-def _listed(inner: str, *, between: str = ",;") -> Iterator[tuple[str]]:
+def _listed(inner: str, *, between: str = ",;") -> Iterator[tuple[str, ...]]:
     yield from ((name.strip(),) for name in re.split(f"[{between}]", inner) if name.strip())

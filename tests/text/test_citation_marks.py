@@ -26,6 +26,7 @@ FORMS = {
     "\u00b9\u00b2": [("12",)],
     "\u2020": [("\u2020",)],
     "[Atlas of France]": [("Atlas of France",)],
+    "(Atlas of France)": [("Atlas of France",)],
     "(Source: Atlas of France)": [("Atlas of France",)],
 }
 GLUED = ("\u00b9\u00b2", "\u2020")
