@@ -37,8 +37,8 @@ _OPENERS = _LAST - {"\u3011"} | frozenset("[(\u3010<hHsSrR")
 _CITES_ALONE = re.compile(
     rf"{_NUMBERS}|.*\b{_YEAR}|\S+\.[a-z]{{2,}}(?:/\S*)?|(?:sources?|links?|here|references?|ref)", re.IGNORECASE
 )
-_STUCK = re.compile(rf"[.!?][\"'\u2019\u201d)\]]*(?:{_LENTICULAR}|{_SIGN})+\Z")
-_LONGEST_STUCK = 200
+_UNSEEN = re.compile(rf"[.!?][\"'\u2019\u201d)\]]*(?:(?:{_LENTICULAR}|{_SIGN})+|[ \t\u00a0]+<?{_URL}>?)\Z")
+_LONGEST = 520
 _SUPERSCRIPTS = str.maketrans("\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079", "0123456789")
 
 
@@ -96,10 +96,12 @@ def end_of_marks(text: str, at: int, *, seen: int, final: bool) -> int | None:
 
 
 def ends_with_marks(text: str, start: int, stop: int, after: int) -> bool:
-    """Tell whether a sentence ends in marks that adjoin its full stop, so that no white space does."""
-    if stop == after or text[stop - 1] not in _LAST:
+    """Tell whether a sentence ends in marks that hide its full stop: they adjoin it, or begin with a small letter."""
+    if stop == after or text[after].islower():
         return False
-    return not text[after].islower() and _STUCK.search(text[max(start, stop - _LONGEST_STUCK) : stop]) is not None
+    if text[stop - 1] not in _LAST and text.rfind("://", max(start, stop - _LONGEST), stop) < 0:
+        return False
+    return _UNSEEN.search(text[max(start, stop - _LONGEST) : stop]) is not None
 
 
 def marks_in(text: str, *, names: Collection[str] = (), pattern: re.Pattern[str] | None = None) -> tuple[Mark, ...]:

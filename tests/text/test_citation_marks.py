@@ -47,6 +47,11 @@ def test_a_mark_stays_with_its_sentence_names_its_sources_and_is_no_claim(form, 
     assert without_marks(sentence, marks).rstrip(".") == "Lyon lies in France"
 
 
+def test_a_number_before_an_address_ends_its_sentence():
+    text = "It opened in 1967. https://x.org/a It is old."
+    assert whole_texts.sentences(text, line_breaks="lists") == ["It opened in 1967. https://x.org/a", "It is old."]
+
+
 def test_marks_in_a_row_and_the_source_after_a_sentence_stay_with_it():
     text = (
         "It lies in France. [1] [2] (Meyer, 2021) It is old. Source: Atlas of France. It has a port.\n[1] Meyer, Atlas."
