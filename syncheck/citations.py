@@ -64,6 +64,12 @@ def place_of(source: Sequence[str], passages: Sequence[str]) -> Place:
     return None, is_title and all(identity or title for identity, title, _ in named)
 
 
+def has_citations(report: Report) -> bool:
+    """Tell whether an answer has citation marks of a known form."""
+    names = cited_names(report.prompt.passages)
+    return any(marks_in(sentence.text, names=names) for sentence in report.sentences)
+
+
 def check_citations(report: Report, ask: Ask, *, threshold: float, pattern: re.Pattern[str] | None = None) -> Report:
     """Check the citations of a report's sentences; a report without any is returned as it is.
 

@@ -118,7 +118,7 @@ def passages_of(context: GivenPassages) -> tuple[str, ...]:
             "(pass context='' for a context that is known to be empty)"
         )
     for index, passage in enumerate(context):
-        if not isinstance(passage, str | Mapping):
+        if not (isinstance(passage, str) or (isinstance(passage, Mapping) and "text" in passage)):
             raise WrongTypeError(
                 f"context must be a string or a list of strings; found a {type(context).__name__} with "
                 f"{type(passage).__name__} (item {index}). Pass the text of each passage"

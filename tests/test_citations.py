@@ -8,6 +8,7 @@ import pytest
 from syncheck import Aggregator, Citation, MonitorConfig, Passage, SegmenterConfig, Verifier, feature_schema
 from syncheck.base.errors import InputError, WrongTypeError
 from syncheck.citations import place_of
+from syncheck.cli import main
 from syncheck.results.types import Evidence, Support
 from syncheck.testing import ScriptedAligner
 
@@ -186,3 +187,36 @@ def test_a_named_passage_is_its_text():
 def test_citations_move_with_their_sentence():
     (sentence,) = verifier().check("Lyon lies in France [1].", passages=PASSAGES).sentences
     assert sentence.moved(characters=5, tokens=0).citations == (Citation("[1]", 25, 28, 0, "supported"),)
+
+
+@pytest.mark.parametrize(
+    ("answers", "options", "code", "said"),
+    [
+        (["Lyon lies in France [1].", "The mill is old. [c]"], [], 0, "2 citations, precision 100%, recall 100%"),
+        (["Lyon lies in France [2]."], [], 1, "0.5 missed: 1 citation, precision 0%, recall 0%"),
+        (
+            ["Lyon lies in France [1]. It is old. It is grey."],
+            [],
+            1,
+            "0.5 missed: 1 citation, precision 100%, recall 33%",
+        ),
+        (["Lyon lies in France."], [], 1, "0.5 missed: no citation was found"),
+        (["Lyon lies in France (Li, 2021)."], [], 1, "did not check 1 citation"),
+        (["Lyon lies in France {1}."], ["--citation", r"\{(.)\}"], 0, "1 citation, precision 100%"),
+    ],
+)
+def test_the_command_line_counts_citations_and_fails_under_a_share(
+    tmp_path, capsys, monkeypatch, answers, options, code, said
+):
+    monkeypatch.setattr("syncheck.cli.score.scoring_monitor", lambda args, purpose: verifier())
+    context = [*PASSAGES[:2], {"text": PASSAGES[2], "id": "c"}]
+    lines = [json.dumps({"question": "", "context": context, "response": answer}) for answer in answers]
+    (tmp_path / "in.jsonl").write_text("\n".join(lines))
+    files = ["--input", str(tmp_path / "in.jsonl"), "--output", str(tmp_path / "out.jsonl")]
+    page = ["--html", str(tmp_path / "page.html")]
+    assert main(["score", *files, *page, "--fail-under-citations", "0.5", *options]) == code
+    assert said in capsys.readouterr().err
+    drawn = (tmp_path / "page.html").read_text()
+    assert ('<a class="cited supported" href="#q1p1">' in drawn) == ("France [1]" in answers[0] or "{1}" in answers[0])
+    rows = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+    assert all("citations" in sentence for row in rows for sentence in row["sentences"])

@@ -149,8 +149,8 @@ FORMATS: Mapping[str, Callable[[JsonDict, IO[str]], str]] = {
 
 _IDLE = frozenset(
     """
-    input output html resume format fail_under fail_answers_under answer_prior allow_unscored model aligner engine
-    workers part_size
+    input output html resume format fail_under fail_answers_under fail_under_citations answer_prior allow_unscored model
+    aligner engine workers part_size
     """.split()
 )
 """Options that change no line of the output, and those that :func:`instrument_of` identifies by weights."""

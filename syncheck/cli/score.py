@@ -14,6 +14,7 @@ from syncheck import corpus, spans
 from syncheck.base.errors import InputError
 from syncheck.base.printable import counted
 from syncheck.base.records import JsonDict, field
+from syncheck.citations import has_citations
 from syncheck.cli.monitors import models_of, scoring_monitor
 from syncheck.cli.options import add_files, add_model, add_prior, open_share, option
 from syncheck.cli.record_runs import answer_records, is_store
@@ -153,12 +154,12 @@ def _scorer(
     from syncheck.corpus.scoring import score_row
 
     opener, replay = _opener(args, monitor)
-    verifier = monitor if isinstance(monitor, syncheck.Verifier) else monitor.verifier
 
     def row(record: JsonDict, report: Report) -> JsonDict:
-        report = verifier.cited(report, citation=args.citation)
+        if not isinstance(monitor, syncheck.Verifier) and has_citations(report):
+            report = monitor.verifier.cited(report)
         if args.html is not None or args.format == "human":
-            report = verifier.explain(report)
+            report = (monitor if isinstance(monitor, syncheck.Verifier) else monitor.verifier).explain(report)
         output = score_row(record, report)
         if opener is not None:
             from syncheck.cli.spans import unread
@@ -173,7 +174,12 @@ def _scorer(
 
     batch_tokens = args.batch_tokens or (BATCH_TOKENS if args.device == "cuda" and is_store(args.output) else None)
     return corpus.RecordScorer(
-        monitor, given=args.sentences == "given", signals=args.tokens, row=row, batch_tokens=batch_tokens
+        monitor,
+        given=args.sentences == "given",
+        signals=args.tokens,
+        row=row,
+        batch_tokens=batch_tokens,
+        citation=args.citation,
     )
 
 

@@ -140,7 +140,7 @@ def without_marks(text: str, marks: Iterable[Mark]) -> str:
     for mark in marks:
         before = text[end : mark.start]
         rest += before + mark.kept if mark.kept else before.rstrip(" \t\u00a0")
-        end = mark.end
+        end = mark.end + (rest.endswith((".", "!", "?")) and text[mark.end : mark.end + 1] == ".")
     rest = (rest + text[end:]).strip()
     return rest if re.search(r"[^\W_]", rest) else text
 
@@ -174,12 +174,12 @@ def _numbers(inner: str) -> Iterator[int]:
 def _named(text: str, known: Collection[str]) -> Iterator[Mark]:
     """Find known names in brackets, and what "Source:" names at the end of a sentence."""
     for match in regex.finditer(rf"[\[(]([^()\[\]\n]{{1,200}})[\])]|\b{_BEFORE_SOURCE}([^\n]{{1,120}}?)[.\s]*\Z", text):
-        sources = tuple(_listed(match[1] or match[2]))
-        whole = (match[1] or match[2]).strip()
+        whole, end = (match[2] or match[1]).strip(), match.end() if match[2] is None else match.end(2)
+        sources = tuple(_listed(whole))
         if match[2] or whole.casefold() in known:
-            yield Mark(match.start(), match.end(), ((whole,),) if whole.casefold() in known or match[2] else sources)
+            yield Mark(match.start(), end, ((whole,),))
         elif sources and all(name.casefold() in known for source in sources for name in source):
-            yield Mark(match.start(), match.end(), sources)
+            yield Mark(match.start(), end, sources)
 
 
 def _listed(inner: str, *, between: str = ",;") -> Iterator[tuple[str, ...]]:
