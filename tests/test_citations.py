@@ -220,3 +220,14 @@ def test_the_command_line_counts_citations_and_fails_under_a_share(
     assert ('<a class="cited supported" href="#q1p1">' in drawn) == ("France [1]" in answers[0] or "{1}" in answers[0])
     rows = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
     assert all("citations" in sentence for row in rows for sentence in row["sentences"])
+
+
+def test_a_page_names_the_passages_and_marks_what_is_wrong():
+    passages = [Passage(PASSAGES[0], title="<Atlas>", url="https://x.org/lyon"), *PASSAGES[1:]]
+    page = verifier().check("Lyon lies in France [2][4]. The mill is old [3].", passages=passages).to_html()
+    assert "<cite>&lt;Atlas&gt; \u00b7 https://x.org/lyon</cite>" in page
+    assert (
+        'France <a class="cited misattributed" href="#q1p2">[2]</a><span class="cited fabricated">[4]</span>.' in page
+    )
+    assert "[2]: passage 2 does not support it, passage 1 does" in page
+    assert "[4]: its source does not exist, passage 1 does" in page
