@@ -10,7 +10,11 @@ from functools import cache
 import regex
 
 _NUMBER = r"\^?\#?[1-9]\d{0,2}"
-_NOUN = r"(?:(?:passage|source|document|doc|context|chunk|ref(?:erence)?|citation|(?:foot)?note)s?\.?\s*)"
+_NOUN = r"(?:(?i:passage|source|document|doc|context|chunk|ref(?:erence)?|citation|(?:foot)?note)s?\.?\s*)"
+_LEAD = (
+    r"(?i:(?:(?:as\s+)?(?:mentioned|described|stated|referenced|noted|given|shown)\s+in|according\s+to|from|in|see|cf\.)"
+    r"\s+)"
+)
 _NUMBERS = rf"{_NUMBER}(?:\s*(?:[,;&\u2013-]|and)\s*{_NOUN}?{_NUMBER})*"
 _URL = r"https?://(?:[^\s<>()\[\]\"\u2e80-\uffef]|\([^\s<>()]*\)){1,500}(?<![.,;:!?'\u2019\u201d])"
 _TARGET = r"(?:[^\s<>()]|\([^\s<>()]*\)){1,500}"
@@ -24,14 +28,16 @@ _AUTHORS = (
 _SIGN = r"[\u2020\u2021]+|[\u00b9\u00b2\u00b3\u2070\u2074-\u2079]+"
 _LENTICULAR = r"\u3010\d{1,3}(?::\d{1,3})?(?:\u2020[^\u3010\u3011\n]{0,80})?\u3011"
 _AFTER_WORD = r"(?<=[.,;:!?\"'\u2019\u201d)\]\u3011]|[^\W\d_]{4})"
-_BEFORE_SOURCE = r"(?i:sources?|references?)[ \t]*:[ \t]*"
+_BEFORE_SOURCE = r"(?i:sources?|references?|refs?\.?)[ \t]*:[ \t]*"
 _MARK = rf"""
     {_LINKED} | \({_LINKED}(?:\s*[,;]\s*{_LINKED})*\)
-  | \[{_NOUN}?{_NUMBERS}\](?![A-Za-z0-9]) | \((?:see\s+|cf\.\s+)?{_NOUN}{_NUMBERS}\)
+  | \[{_NOUN}?{_NUMBERS}\](?![A-Za-z0-9]) | \(\s*{_LEAD}?{_NOUN}{_NUMBERS}\)
   | {_LENTICULAR} | \({_AUTHORS}\) | \[{_AUTHORS}\] | {_AFTER_WORD}(?:{_SIGN})(?![^\W_])
   | \({_BEFORE_SOURCE}[^()\n]{{1,120}}\) | \[{_BEFORE_SOURCE}[^\[\]\n]{{1,120}}\]
 """
-_MAY_BE = re.compile(r"[\[(\u3010\u2020\u2021\u00b9\u00b2\u00b3\u2070\u2074-\u2079]|://|ources?\s*:|eferences?\s*:")
+_MAY_BE = re.compile(
+    r"[\[(\u3010\u2020\u2021\u00b9\u00b2\u00b3\u2070\u2074-\u2079]|://|(?:ources?|eferences?|efs?\.?)\s*:"
+)
 _LAST = frozenset("\u3011\u2020\u2021\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079")
 _OPENERS = _LAST - {"\u3011"} | frozenset("[(\u3010<hHsSrR")
 _CITES_ALONE = re.compile(
@@ -158,7 +164,7 @@ def _read(text: str, start: int, end: int, known: Collection[str]) -> Mark:
     inner = regex.sub(rf"\A[\[(\u3010\s]*(?:{_BEFORE_SOURCE}|(?:see|cf\.|e\.g\.,?)\s+)?|[\])\u3011\s]+\Z", "", marker)
     if marker[0] == "\u3010":
         return Mark(start, end, (tuple(inner.split("\u2020")),))
-    if regex.fullmatch(rf"{_NOUN}?{_NUMBERS}", inner):
+    if regex.fullmatch(rf"{_LEAD}?{_NOUN}?{_NUMBERS}", inner):
         return Mark(start, end, tuple((str(number),) for number in _numbers(inner)))
     if regex.fullmatch(_SIGN, marker):
         return Mark(start, end, ((marker.translate(_SUPERSCRIPTS),),))
