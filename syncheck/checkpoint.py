@@ -105,6 +105,12 @@ def best_generic() -> str:
     return GENERIC_BUNDLED
 
 
+def generic_aligner(device: str | torch.device = "cpu") -> Aligner | None:
+    """Load the aligner of the best form of ``generic`` on this machine, with the warning of :func:`best_generic`."""
+    name = next(aligner for aligner, form in _FORMS.items() if form == best_generic())
+    return load_aligner(name, device=device)
+
+
 @cache
 def _warn_of_words() -> None:
     logger.warning(

@@ -83,7 +83,7 @@ class Monitor(ModelMonitor):
         tokenizer: PreTrainedTokenizerBase,
         aggregator: AggregatorKind | ProbabilisticClassifier | Literal["best"] = "best",
         config: MonitorConfig | None = None,
-        aligner: Aligner | None | Literal["bundled"] = "bundled",
+        aligner: Aligner | None | Literal["generic"] = "generic",
         seed: int = 0,
     ) -> Self:
         """Train a monitor on labelled responses; see :func:`syncheck.training.fit_monitor`."""

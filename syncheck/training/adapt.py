@@ -151,7 +151,7 @@ def adapt_monitor(
     teacher: Teacher = "generic",
     aggregator: AggregatorKind = "monotone",
     config: MonitorConfig | None = None,
-    aligner: Aligner | None | Literal["bundled"] = "bundled",
+    aligner: Aligner | None | Literal["generic"] = "generic",
     samples: int = 1,
     max_new_tokens: int = 256,
     sure: float = 0.8,

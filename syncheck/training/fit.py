@@ -13,9 +13,10 @@ from numpy.typing import ArrayLike, NDArray
 from syncheck.aggregators import Aggregator
 from syncheck.aggregators.estimators import ProbabilisticClassifier, check_classifier
 from syncheck.aggregators.kinds import AggregatorKind
-from syncheck.aligners import Aligner, load_aligner
+from syncheck.aligners import Aligner
 from syncheck.base.checks import labels_found, real_numbers
 from syncheck.base.errors import InputError, LeftOutWarning
+from syncheck.checkpoint import generic_aligner
 from syncheck.config import MonitorConfig, Template
 from syncheck.evaluation.crossval import Folding, cross_validate
 from syncheck.evaluation.systems import best_aggregator
@@ -93,7 +94,7 @@ def fit_monitor(
     tokenizer: PreTrainedTokenizerBase,
     aggregator: AggregatorKind | ProbabilisticClassifier | Literal["best"] = "best",
     config: MonitorConfig | None = None,
-    aligner: Aligner | None | Literal["bundled"] = "bundled",
+    aligner: Aligner | None | Literal["generic"] = "generic",
     rule: Rule = "overlap",
     seed: int = 0,
     show_progress: bool | None = None,
@@ -114,7 +115,9 @@ def fit_monitor(
     config
         Measurements of the monitor; None takes the schema ``syncheck.v3`` with the model's default layers.
     aligner
-        Aligner of the monitor; None leaves ``align_score`` unmeasured.
+        Aligner of the monitor. ``"generic"`` takes that of the bundled verifier, as ``Verifier()`` does: the reader if
+        its encoder is installed or in the cache of Hugging Face, otherwise the bundled one, with a warning. None leaves
+        ``align_score`` unmeasured.
     rule
         How spans become sentence labels; see :func:`syncheck.labelling.label_sentences`.
     seed
@@ -169,12 +172,12 @@ def untrained_monitor(
     model: PreTrainedModel,
     tokenizer: PreTrainedTokenizerBase,
     config: MonitorConfig | None,
-    aligner: Aligner | None | Literal["bundled"],
+    aligner: Aligner | None | Literal["generic"],
     *,
     kind: type[Kind],
 ) -> Kind:
     """Make the monitor that measures the training data; parameters as in :func:`fit_monitor`."""
-    aligner = load_aligner(aligner, device=model.device) if aligner == "bundled" else aligner
+    aligner = generic_aligner(model.device) if aligner == "generic" else aligner
     return kind(model, tokenizer, config=config or MonitorConfig(), aligner=aligner)
 
 

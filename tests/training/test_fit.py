@@ -6,8 +6,10 @@ from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
-from syncheck import Monitor, MonitorConfig
+from syncheck import Monitor, MonitorConfig, checkpoint
 from syncheck.base.errors import InputError, UntrustedTypesError, WrongTypeError
+from syncheck.cli import parser
+from syncheck.cli.monitors import monitor_to_measure
 from syncheck.evaluation import cross_validate
 from syncheck.testing import WordAligner
 from syncheck.training import choose_thresholds, fit_monitor, measure, question_digests
@@ -106,6 +108,19 @@ def test_layers_default_to_the_middle_of_the_model(llama):
     )
     assert monitor.config.layers == (2, 3, 4) and monitor.config.schema == "syncheck.v3"
     assert monitor.aligner is None
+
+
+@pytest.mark.parametrize("reads", [False, True])
+def test_the_aligner_is_that_of_the_verifier(llama, monkeypatch, reads):
+    """By default, training measures with what ``Verifier()`` reads with, in Python and on the command line."""
+    loaded = {"reader": WordAligner(), "bundled": WordAligner()}
+    monkeypatch.setattr(checkpoint, "can_read", lambda: reads)
+    monkeypatch.setattr(checkpoint, "load_aligner", lambda name, device: loaded[name])
+    expected = loaded["reader" if reads else "bundled"]
+    config = MonitorConfig(schema="aligner.v1")
+    assert fitted(llama, config=config, aligner="generic").aligner is expected
+    args = parser().parse_args(["features", "--data", "x", "--output", "y", "--schema", "syncheck.v5"])
+    assert monitor_to_measure(args).aligner is expected
 
 
 def test_a_schema_without_lid(llama):
