@@ -26,7 +26,7 @@ from syncheck.base.checks import check_choice
 from syncheck.base.errors import CheckpointError, InputError, MismatchError, describe_failure
 from syncheck.base.files import DIGESTS, check_digests, read_object, write_digests
 from syncheck.base.weights import same_weights
-from syncheck.config import GENERIC_BUNDLED, GENERIC_READER, MonitorConfig, Template
+from syncheck.config import GENERIC_BUNDLED, GENERIC_READER, VERDICT_THRESHOLDS, MonitorConfig, Template
 from syncheck.features.schemas import feature_schema
 from syncheck.results.types import FeatureSchema
 from syncheck.text.sentences import SegmenterConfig
@@ -52,6 +52,7 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "lid_references": (bool,),
     "model": (dict, NoneType),
     "prune_threshold": (float, int),
+    **dict.fromkeys(VERDICT_THRESHOLDS, (float, int, NoneType)),
     "schema": (str,),
     "segmenter": (dict,),
     "template": (str,),
@@ -241,7 +242,7 @@ def _read_config(directory: Path) -> dict[str, Any]:
     path = directory / CONFIG
     if not path.exists():
         raise CheckpointError(f"{directory} holds no {CONFIG}; pass a folder written by save_pretrained")
-    config = read_object(path)
+    config = dict.fromkeys(VERDICT_THRESHOLDS) | read_object(path)  # folders of earlier versions do not have these
     if config.get("format") != FORMAT:
         raise CheckpointError(
             f"{path} has format {config.get('format')!r}; this version reads {FORMAT}. Upgrade syncheck, or train and "

@@ -10,6 +10,7 @@ from syncheck import Monitor, MonitorConfig, checkpoint
 from syncheck.base.errors import InputError, UntrustedTypesError, WrongTypeError
 from syncheck.cli import parser
 from syncheck.cli.monitors import monitor_to_measure
+from syncheck.config import DEFAULT_SCHEMA
 from syncheck.evaluation import cross_validate
 from syncheck.testing import WordAligner
 from syncheck.training import choose_thresholds, fit_monitor, measure, question_digests
@@ -106,7 +107,7 @@ def test_layers_default_to_the_middle_of_the_model(llama):
         aligner=None,
         show_progress=False,
     )
-    assert monitor.config.layers == (2, 3, 4) and monitor.config.schema == "syncheck.v3"
+    assert monitor.config.layers == (2, 3, 4) and monitor.config.schema == DEFAULT_SCHEMA
     assert monitor.aligner is None
 
 
@@ -149,7 +150,7 @@ def test_too_few_questions_are_refused_before_they_are_measured(llama, monkeypat
 @pytest.mark.parametrize(
     ("kind", "said"),
     [
-        ("svm", "must be one of 'best', 'lr'.*found 'svm'"),
+        ("svm", "must be one of 'best', 'shrunk', 'generic', 'lr'.*found 'svm'"),
         (LogisticRegression, "as an instance.*found LogisticRegression"),
         (None, "found NoneType"),
     ],
