@@ -81,9 +81,9 @@ def calibrate_monitor(
         A monitor with an aggregator; an existing calibration is replaced.
     measured
         Held-out sentences as this monitor measured them; LID is measured against the monitor's own references.
-        Sentences without a score do not count. If some have no label, the labelled ones may have been chosen by their
-        scores: the share of faithful sentences is then the one that the calibration expects over all, and no guarantee
-        is possible.
+        Sentences without a score, or labelled as claiming nothing, do not count. If some have no label, the labelled
+        ones may have been chosen by their scores: the share of faithful sentences is then the one that the calibration
+        expects over all, and no guarantee is possible.
     method
         See :func:`syncheck.aggregators.fit_calibration`.
     risk, confidence
@@ -127,7 +127,7 @@ def calibrate_monitor(
     check_measured_by(measured, monitor)
     measured = against_references(measured, monitor)
     check_choice(thresholds, "thresholds", Thresholding)
-    scored = np.flatnonzero(measured.checkable)
+    scored = np.flatnonzero(measured.checkable & ~measured.no_claim)
     labelled = measured.labelled[scored]
     used = scored[labelled]
     if (risk is not None or good_share is not None) and not labelled.all():
