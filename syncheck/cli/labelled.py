@@ -188,12 +188,14 @@ def measured_by(
 ) -> training.MeasuredSentences:
     """Measure the labelled responses that the options select, or read them from a file of ``syncheck features``.
 
-    Without a monitor, a file of features is taken as it is; ``check`` may refuse the records before measuring.
+    Without a monitor, a file of features is taken as it is, otherwise without those that the monitor does not have.
+    ``check`` may refuse the records before measuring.
     """
     if path.suffix == ".parquet":
         measured = _chosen_sentences(args, path)
         check(measured.records)
         if monitor is not None:
+            measured = training.narrowed(measured, monitor.schema)
             training.check_measured_by(measured, monitor, source=path, remedy=_same_options(args, measured))
     else:
         assert monitor is not None

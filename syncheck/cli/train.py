@@ -191,6 +191,11 @@ def train(args: argparse.Namespace) -> int:
     )
     how = "best by grouped cross-validation" if args.aggregator == "best" else "trained"
     sys.stdout.write(f"held-out sentences\n{trained.table.to_text()}\n{how}: {trained.kind}\n")
+    if trained.table.rows[0].system != "generic":
+        sys.stderr.write(
+            "no row for generic, which needs an aligner that it was trained with, the reader or the bundled one, and a "
+            f"schema with its features, such as {DEFAULT_SCHEMA}\n"
+        )
     if trained.doubt is not None:
         sys.stderr.write(f"{trained.doubt}\n")
     if args.plot is not None:

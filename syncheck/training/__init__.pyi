@@ -22,6 +22,7 @@ from .measured import (
     check_measured_by as check_measured_by,
     joined as joined,
     left_out_lines as left_out_lines,
+    narrowed as narrowed,
     select_sentences as select_sentences,
 )
 from .parquet import provenance_of as provenance_of, read_parquet as read_parquet, write_parquet as write_parquet

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from syncheck.base.errors import InputError, MismatchError
 from syncheck.base.printable import shortened
 from syncheck.config import LID_REFERENCES
+from syncheck.features.schemas import TEXT_FEATURES
 from syncheck.labelling.labels import Rule, check_cut, label_sentences
 from syncheck.labelling.responses import NO_CLAIM, Label, LabelledResponse, Selection
 from syncheck.results.types import FeatureSchema
@@ -262,6 +263,23 @@ def select_sentences(measured: MeasuredSentences, selection: Selection, *, sourc
         texts=tuple(measured.texts[index] for index in chosen),
         owners=np.searchsorted(kept, measured.owners[chosen]),
         records=tuple(selection.counted(measured.records[index]) for index in kept),
+    )
+
+
+def narrowed(measured: MeasuredSentences, schema: FeatureSchema) -> MeasuredSentences:
+    """Keep only the features of a schema that has those of text, if all were measured; otherwise change nothing.
+
+    Without the features of text, lexical ones are measured in another way.
+    """
+    names = measured.schema.names
+    if schema == measured.schema or not set(TEXT_FEATURES) <= set(schema.names) <= set(names):
+        return measured
+    layers = [layer for layer in measured.activations if f"lid_layer_{layer}" in schema.names]
+    return replace(
+        measured,
+        schema=schema,
+        values=measured.values[:, [names.index(name) for name in schema.names]],
+        activations={layer: measured.activations[layer] for layer in layers},
     )
 
 

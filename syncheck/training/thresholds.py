@@ -81,16 +81,17 @@ class VerdictThresholds:
 def choose_verdict_thresholds(scores: ArrayLike, y: ArrayLike, *, precision: float = PRECISION) -> VerdictThresholds:
     """Choose the thresholds of verdicts by the share of faithful sentences among those called supported.
 
-    ``supported`` is the lowest score such that of the sentences that reach it, which must be ten or more, at least the
-    share ``precision``, in (0, 1], is faithful. ``unsupported``, at most as high, is the score that leaves the fewest
-    faithful sentences below it and unfaithful ones above it; of equals, the lowest. ``scores`` and ``y`` are as in
-    :func:`choose_thresholds`, and so are the errors.
+    ``supported`` is the lowest threshold such that of the sentences that reach it, which must be ten or more, at least
+    the share ``precision``, in (0, 1], is faithful. ``unsupported``, at most as high, is the threshold that leaves the
+    fewest faithful sentences below it and unfaithful ones above it; of equals, the lowest. Thresholds lie midway
+    between two scores. ``scores`` and ``y`` are as in :func:`choose_thresholds`, and so are the errors.
     """
     if not 0 < precision <= 1:
         raise InputError(f"the precision must be above 0 and at most 1; found {precision}")
     values, labels = _scores_and_labels(scores, y)
     order = np.argsort(values, kind="stable")
-    thresholds, firsts = np.unique(values[order], return_index=True)
+    distinct, firsts = np.unique(values[order], return_index=True)
+    thresholds = np.append(distinct[0], distinct[:-1] + np.diff(distinct) / 2)  # midway, so that neither side is near
     below = np.append(0.0, np.cumsum(labels[order]))[firsts]  # faithful sentences below each threshold
     reach = len(values) - firsts
     good = labels.sum() - below

@@ -1,5 +1,7 @@
 """Training beside ``generic``: it is compared, pulled towards it, and given up where it is no better."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from measured_doubles import yes_and_no
@@ -9,7 +11,7 @@ from syncheck.aggregators.kinds import fit_model, shrunk_towards
 from syncheck.base.errors import InputError
 from syncheck.evaluation.metrics import auroc
 from syncheck.testing import WordAligner
-from syncheck.training import fit_measured, train_measured
+from syncheck.training import fit_measured, narrowed, train_measured
 
 SCHEMA = feature_schema("syncheck.v5", ())
 SUPPORT = SCHEMA.names.index("align_logit")
@@ -140,3 +142,16 @@ def test_probabilities_hold_at_the_share_of_the_labels_with_the_ceiling_of_a_con
     assert model.ceiling(contrasted).tolist() == pytest.approx([odds / (1 + odds)] * len(rows))
     aggregator = Aggregator.fit(rows, y, schema=SCHEMA, kind=towards(generic), allow_unmeasured=True)
     assert aggregator.kind == "monotone" and aggregator.base_rate == y.mean()
+
+
+def test_a_file_with_more_features_is_read_without_them(untrained):
+    """A monitor that keeps ``generic`` is evaluated and calibrated on the file that it was trained on."""
+    wide = feature_schema("syncheck.v6", (2, 3))
+    measured = yes_and_no(wide, np.random.default_rng(0).random((4, len(wide.names))))
+    measured = replace(measured, activations={2: np.ones((4, 3), np.float32), 3: np.ones((4, 3), np.float32)})
+    found = narrowed(measured, SCHEMA)
+    columns = [wide.names.index(name) for name in SCHEMA.names]
+    assert found.schema == SCHEMA and found.activations == {}
+    assert found.values.tolist() == measured.values[:, columns].tolist()
+    for other in (wide, feature_schema("paper.v1", (2, 3)), feature_schema("syncheck.v3", (2, 3))):
+        assert narrowed(measured, other) is measured  # lexical features of others are measured in another way

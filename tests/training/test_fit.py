@@ -1,3 +1,6 @@
+import re
+from inspect import signature
+
 import numpy as np
 import pytest
 from doubles import LAYERS
@@ -122,6 +125,11 @@ def test_the_aligner_is_that_of_the_verifier(llama, monkeypatch, reads):
     assert fitted(llama, config=config, aligner="generic").aligner is expected
     args = parser().parse_args(["features", "--data", "x", "--output", "y", "--schema", "syncheck.v5"])
     assert monitor_to_measure(args).aligner is expected
+
+
+def test_each_parameter_of_training_is_documented():
+    described = re.findall(r"^        (\w+(?:, \w+)*)$", Monitor.fit.__doc__, flags=re.M)
+    assert {name for line in described for name in line.split(", ")} >= set(signature(Monitor.fit).parameters)
 
 
 def test_a_schema_without_lid(llama):
