@@ -242,7 +242,10 @@ def _read_config(directory: Path) -> dict[str, Any]:
     path = directory / CONFIG
     if not path.exists():
         raise CheckpointError(f"{directory} holds no {CONFIG}; pass a folder written by save_pretrained")
-    config = dict.fromkeys(VERDICT_THRESHOLDS) | read_object(path)  # folders of earlier versions do not have these
+    config: dict[str, Any] = {
+        **dict.fromkeys(VERDICT_THRESHOLDS),
+        **read_object(path),
+    }  # folders of earlier versions do not have these
     if config.get("format") != FORMAT:
         raise CheckpointError(
             f"{path} has format {config.get('format')!r}; this version reads {FORMAT}. Upgrade syncheck, or train and "
