@@ -1,12 +1,17 @@
 """Features that separate supported from unsupported sentences on a source that took no part in training.
 
     python benchmarks/carry_over.py --ragtruth ragtruth-qa --attribution attribution-pairs --support support-pairs
+    python benchmarks/carry_over.py --ragtruth ragtruth-qa --attribution attribution-pairs --support support-pairs \
+        --aligner reader --tables table-pairs
 
 Leaves out RAGTruth QA, HAGRID, Stanford GenSearch, AttrScore, DeFacto and FRANK in turn, trains on the other five, and
 prints the AUROC on the one left out with 95 % bootstrap intervals over questions or contexts. ``syncheck evaluate
 --leave-one-source-out`` does the same for sentences of labelled responses; here a label is of a whole claim, and other
 sets of features are compared. Of DeFacto and FRANK only the contexts count that the bundled aligner was not trained on.
-The aligner's answers are kept in ``--cache``.
+With ``--tables``, claims that were not written by a model that copies count too: written claims (``claims/unseen``),
+those about infoboxes (InfoTabS alpha1) and the open half of ``long_contexts.jsonl``. Each source is then left out of a
+training in which all the others have the same weight, as in that of ``generic-reader``, beside the reader alone and the
+best of the features that only count words. The aligner's answers are kept in ``--cache``.
 """
 
 from __future__ import annotations
@@ -26,22 +31,26 @@ from machine import describe_machine
 from numpy.typing import NDArray
 from tqdm import tqdm
 
+from syncheck.aggregators import Aggregator
 from syncheck.aggregators.kinds import prior_weight
 from syncheck.aggregators.monotone import MonotoneLogisticRegression
 from syncheck.aligners import Aligner, IndexedAligner, load_aligner, weights_of
-from syncheck.contrasts.agreement import in_notation_of
-from syncheck.contrasts.parsing import parse
+from syncheck.contrasts.parsing import in_notation_of, parse
 from syncheck.evaluation import OVERLAPS, left_out_matrix, left_out_scores, single_scores
+from syncheck.evaluation.transfer import with_best
 from syncheck.features.schemas import feature_schema
 from syncheck.features.sentence import text_features
-from syncheck.reading.context import BEST_CHUNKS, ContextChunks
-from syncheck.reading.evidence import EvidenceIndex
+from syncheck.reading.evidence import BEST_CHUNKS, ContextChunks, EvidenceIndex
 from syncheck.text.sentences import ENGLISH_ABBREVIATIONS, SentenceCutter
 from syncheck.text.statements import statement
 from syncheck.text.words import ContextLexicon, packaged_rarity
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "examples" / "starter_kit"))
+from claim_files import WRITTEN, load_written  # noqa: E402
+from contrast_pairs import SUPPORTED  # noqa: E402
+from long_contexts import load_questions  # noqa: E402
 from support_pairs import SupportPair, load_pairs, part_of, ragtruth_pairs  # noqa: E402
+from train_aggregators import even_rows, reader_aggregator  # noqa: E402
 
 Floats = NDArray[np.float64]
 
@@ -59,6 +68,35 @@ def load_sources(ragtruth: Path, attribution: Path, support: Path) -> list[Suppo
     for source in HELD_OUT:
         pairs += [p for p in load_pairs(support, source) if part_of(p.passages[0]) != "train"]
     return pairs
+
+
+def load_written_sources(tables: Path) -> list[SupportPair]:
+    """Read the sources whose claims do not copy: written ones, those about infoboxes, and about long contexts."""
+    pairs = [
+        SupportPair(group.passages, claim.text, int(claim.label == SUPPORTED), "written", group.group)
+        for group in load_written(WRITTEN / "unseen")
+        for claim in group.claims
+    ]
+    pairs += [replace(pair, source="infoboxes") for pair in load_pairs(tables, "infotabs-alpha1")]
+    for asked in load_questions("open"):
+        passages = tuple(asked["passages"])
+        pairs += [
+            SupportPair(passages, statement(sentence["text"]), sentence["label"], "long contexts", asked["id"])
+            for sentence in asked["answer"]
+        ]
+    return pairs
+
+
+def even_scores(X: Floats, y: NDArray[np.int64], sources: Sequence[str]) -> Floats:
+    """Score each source by an aggregator in whose training all the others have the same weight, (N,)."""
+    schema, names = feature_schema("syncheck.v5", ()), np.asarray(sources)
+    scores = np.empty(len(y))
+    for source in np.unique(names):
+        others = np.flatnonzero(names != source)
+        rows = others[even_rows(y[others], names[others])]
+        fitted = Aggregator.fit(X[rows], y[rows], schema=schema, kind=reader_aggregator(schema))
+        scores[names == source] = fitted.score(X[names == source])
+    return scores
 
 
 def supports_of(pairs: Sequence[SupportPair], aligner: Aligner, cache: Path | None) -> Floats:
@@ -156,12 +194,15 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--ragtruth", type=Path, required=True, metavar="DIR")
     parser.add_argument("--attribution", type=Path, required=True, metavar="DIR")
     parser.add_argument("--support", type=Path, required=True, metavar="DIR")
+    parser.add_argument("--tables", type=Path, metavar="DIR", help="claims about infoboxes; see above")
     parser.add_argument("--aligner", default="bundled", metavar="NAME", help="(%(default)s)")
     parser.add_argument("--cache", type=Path, metavar="FILE", help="the aligner's answers by pair, read and written")
     parser.add_argument("--seed", type=int, default=0, help="of the bootstrap (%(default)s)")
     parser.add_argument("--resamples", type=int, default=1000, help="(%(default)s)")
     args = parser.parse_args(words)
     pairs = load_sources(args.ragtruth, args.attribution, args.support)
+    if args.tables is not None:
+        pairs += load_written_sources(args.tables)
     aligner = load_aligner(args.aligner)
     if aligner is None:
         parser.error("expected an aligner; found none")
@@ -172,9 +213,15 @@ def main(words: Sequence[str] | None = None) -> None:
     known = describe_machine("cpu", torch.get_num_threads(), "wall-clock")
     print(", ".join(known[name] for name in ("date", "chip", "threads", "versions")))
     print(f"{len(pairs)} pairs, {args.resamples} resamples, seed {args.seed}\n")
-    matrix = left_out_matrix(
-        systems_of(X, packaged, y, sources), y, groups, sources, draws=args.resamples, seed=args.seed
-    )
+    if args.tables is None:
+        systems = systems_of(X, packaged, y, sources)
+    else:
+        alone = single_scores(X, feature_schema("syncheck.v5", ()))
+        systems = {name: alone[name] for name in OVERLAPS if name in alone}
+        systems |= {"aligner, log-odds": alone["align_logit"], "trained on the others": even_scores(X, y, sources)}
+    matrix = left_out_matrix(systems, y, groups, sources, draws=args.resamples, seed=args.seed)
+    if args.tables is not None:
+        matrix = with_best(matrix, [name for name in OVERLAPS if name in systems], "best count of words")
     print(matrix.to_text())
 
 

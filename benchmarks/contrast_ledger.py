@@ -155,7 +155,7 @@ def hits_in(of: str, pairs: Sequence[SupportPair], log_odds: Sequence[float]) ->
         if index is None or pair.passages != passages:
             index, read, passages = index_of(pair.passages), lru_cache(parse), pair.passages
         chunks = with_answers([chunk.text for chunk in index.chunks], index.best(stated, BEST_CHUNKS))
-        for found in {found.rule: found for found in contrast_with(stated, chunks, read=read).found}.values():
+        for found in {found.rule: found for found in contrast_with(stated, chunks, read=read).differences}.values():
             yield Hit(found.rule, found.kind, of, band_of(odds), pair.label == 1, found, pair)
 
 

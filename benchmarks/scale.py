@@ -21,11 +21,12 @@ import statistics
 import subprocess
 import sys
 import time
+from dataclasses import asdict
 from pathlib import Path
 
 from machine import describe_machine
 
-from syncheck.corpus.plan import BUNDLED_RATES, Rate, Rates, save_rates
+from syncheck.corpus.plan import BUNDLED_RATES, FORMAT, Rate, Rates
 
 ROOT = Path(__file__).parents[1]
 CONTEXTS, ANSWERS = (250, 750, 1500), (50, 200)
@@ -140,6 +141,11 @@ def write_docs(path: Path) -> None:
     """Put what :func:`documented` returns between its marks in docs/scale.md."""
     before, rest = DOCS.read_text(encoding="utf-8").split(BEGIN)
     DOCS.write_text(before + BEGIN + documented(path) + END + rest.split(END)[1], encoding="utf-8")
+
+
+def save_rates(rates: Rates, path: str | Path) -> None:
+    """Write rates as JSON."""
+    Path(path).write_text(json.dumps({"format": FORMAT, **asdict(rates)}, indent=1) + "\n", encoding="utf-8")
 
 
 def main(argv: list[str] | None = None) -> int:

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from fod.baselines.abstain import AbstainGenerator
-from fod.baselines.best_of_n import BestOfNGenerator, BestOfNOutput, RerankGenerator
-from fod.baselines.cad import CADGenerator
-from fod.baselines.flare import FLAREGenerator, FLAREOutput, FLAREQuery, PassageIndex, Retrieval
+from fod.baselines import AbstainGenerator, BestOfNGenerator, BestOfNOutput, CADGenerator, RerankGenerator
 from fod.branch_proposer import BranchProposer
-from fod.config import FODConfig, OnExhausted, RepairConfig, RetryRequest, Threshold
+from fod.config import FODConfig, OnExhausted, RepairConfig, RetryRequest, Threshold, Thresholds
+from fod.draft import ImmediateReveal, VerifiedReveal
 from fod.drop_in import AnswerGenerator, GeneratorOutput
 from fod.exported import custom_generate, export_generate
+from fod.flare import FLAREGenerator, FLAREOutput, FLAREQuery, PassageIndex, Retrieval
 from fod.generator import BacktrackGenerator, FODGenerator, FODOutput
 from fod.proposers import SentenceProposer
 from fod.repair import ProposeBranches, is_near_repeat, repair, repair_trace_of
-from fod.reveals import ImmediateReveal, VerifiedReveal
 from fod.search import Propose, search, trace_of, walk
-from fod.thresholds import Thresholds
 from fod.token_choice import contrast_scores, nucleus, sample_nucleus
 from fod.types import Beam, Candidate, Progress, Round, SearchResult
 from fod.wording import altered_names, loose_pronoun

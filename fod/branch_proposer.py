@@ -12,11 +12,12 @@ import torch
 from torch import Tensor
 
 from fod.config import RepairConfig
+from fod.guards import CUT_OFF
 from fod.proposers import SessionProposer, Written
 from fod.token_choice import contrasted, likeliest
 from fod.types import Beam, Candidate
 from fod.wording import loose_pronoun
-from syncheck import Report
+from syncheck import Report, SentenceScore
 from syncheck.decoding import GenerationSetup, ScoredAnswer, ScoredSession, Transcript
 from syncheck.results import HiddenSpan
 from syncheck.results.types import SentenceSignals
@@ -64,7 +65,6 @@ class BranchProposer(SessionProposer[RepairConfig]):
         self._full_stop = full_stop
         self._is_forked = False
         self._looks: list[_Look] = []  # of each token since the round began
-        self._greedy: Candidate | None = None  # the last one
         self._cuts: set[int] = set()  # rows of branches that cut it short
 
     def greedy(self, beam: Beam) -> Candidate:
@@ -168,16 +168,29 @@ class BranchProposer(SessionProposer[RepairConfig]):
         scored = self._watched.scorer.answers(
             [written[row].signals for row in rows], earlier=[beam.sentences] * len(rows), since=since
         )
+        guards = None if self._greedy is None or not self._config.guards else self._guards(beam)
         candidates = []
         for row, sentences in zip(rows, scored, strict=True):
             handle = (self._round, row)
+            unfinished: tuple[SentenceScore, ...] = ()
+            if self._config.guards and sentences and self._is_cut_off(row):
+                written[row] = written[row].without_last()
+                unfinished = (replace(sentences.pop(), truncated=True),)
             self._written[handle] = written[row]
             log_prob = sum(float(signals.log_prob.sum()) for signals in written[row].signals)
             ids, text, stop = written[row].token_ids, written[row].transcript.text, self._stops[row]
             altered = self._altered(text)
             loose = self._loose_pronoun(text, beam) if self._config.clear_pronouns else None
             cut = row in self._cuts
-            candidates.append(Candidate(0, tuple(sentences), ids, stop, handle, text, log_prob, altered, loose, cut))
+            candidate = Candidate(
+                0, tuple(sentences), ids, stop, handle, text, log_prob, altered, loose, cut, unfinished
+            )
+            if guards is not None:
+                absent = guards.absent(sentences)
+                flaw = CUT_OFF if unfinished and not sentences else guards.flaw(sentences, absent=absent)
+                keeps_subject = guards.keeps_subject(sentences)
+                candidate = replace(candidate, flaw=flaw, absent=absent, keeps_subject=keeps_subject)
+            candidates.append(candidate)
         return candidates
 
     def _loose_pronoun(self, text: str, beam: Beam) -> str | None:

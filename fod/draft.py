@@ -1,23 +1,21 @@
-"""Drafts: an answer while it is written, in parts, and the search or repair that continues it."""
+"""Drafts: an answer while it is written, in parts, the search or repair that continues it, and what is shown of it."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import replace
+from itertools import takewhile
 
 import torch
 
 from fod.branch_proposer import BranchProposer, full_stop_of
-from fod.config import FODConfig, RepairConfig
+from fod.config import FODConfig, RepairConfig, Thresholds
 from fod.drop_in import plan_within
 from fod.proposers import SentenceProposer
 from fod.repair import repair, repair_trace_of
-from fod.returning import Returning
-from fod.reveals import Reveal
-from fod.search import trace_of, walk
-from fod.thresholds import Thresholds
-from fod.types import Progress, SearchResult
+from fod.search import best_of, trace_of, walk
+from fod.types import Beam, Progress, Returning, SearchResult
 from syncheck import Event, Monitor, RagPrompt, Report, RetractEvent, SentenceEvent, SentenceScore
 from syncheck.decoding import GenerationSetup, check_reach
 from syncheck.results import TraceNode
@@ -192,3 +190,60 @@ class Writing:
                 yield self.draft.placed_event(event, self.prompt)
             else:
                 yield replace(event, sentences=tuple(self.draft.placed(s, self.prompt) for s in event.sentences))
+
+
+Reveal = Callable[[Progress], list[SentenceEvent | RetractEvent]]
+"""Function that returns the events for a reader after a step of a search; a new one is created for each search."""
+
+
+class VerifiedReveal:
+    """Shows the sentences that all beams share, which are sure to be part of the answer.
+
+    Called with the :class:`fod.Progress` after each step of a search; returns events.
+    """
+
+    def __init__(self) -> None:
+        self._shown = 0
+
+    def __call__(self, progress: Progress) -> list[SentenceEvent | RetractEvent]:
+        """Make the events of the sentences that have become certain."""
+        first, *others = progress.beams
+        shared = min([_common(first.sentences, beam.sentences) for beam in others], default=len(first.sentences))
+        before, self._shown = self._shown, max(self._shown, shared)
+        return list(_events(first, before, shared))
+
+
+class ImmediateReveal:
+    """Shows the best answer so far after every step, and retracts sentences that are no longer part of it.
+
+    Called with the :class:`fod.Progress` after each step of a search; returns events.
+    """
+
+    def __init__(self) -> None:
+        self._shown: tuple[SentenceScore, ...] = ()
+        self._reason: str | None = None  # why the sentence shown is taken back, if it was only tried
+
+    def __call__(self, progress: Progress) -> list[SentenceEvent | RetractEvent]:
+        """Make the events that turn the answer that was shown into the best one."""
+        events: list[SentenceEvent | RetractEvent] = []
+        tried = () if progress.tried is None else (progress.tried,)
+        for beam in (*tried, best_of(progress.beams)):
+            kept = _common(self._shown, beam.sentences)
+            if self._shown[kept:]:
+                reason = self._reason or "another continuation has a higher score"
+                events.append(RetractEvent(self._shown[kept:], reason))
+            events += _events(beam, kept, len(beam.sentences))
+            self._shown, self._reason = beam.sentences, progress.reason if beam is progress.tried else None
+        return events
+
+
+def _events(beam: Beam, start: int, stop: int) -> list[SentenceEvent]:
+    return [
+        SentenceEvent.of(sentence, beam.token_ids, beam.text, marked=index in beam.marked)
+        for index, sentence in enumerate(beam.sentences[start:stop], start)
+    ]
+
+
+def _common(one: Sequence[SentenceScore], other: Sequence[SentenceScore]) -> int:
+    """Count the sentences that both begin with: the same objects, not only the same words."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] is pair[1], zip(one, other, strict=False)))

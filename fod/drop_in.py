@@ -26,8 +26,8 @@ from transformers.generation import (
 )
 from transformers.utils import ModelOutput
 
-from fod.returning import Returning
-from fod.thresholds import Thresholds
+from fod.config import Thresholds
+from fod.types import Returning
 from syncheck import EndEvent, Event, Monitor, NoticeEvent, RagPrompt, Report, SentenceEvent, SentenceScore
 from syncheck.base.errors import InputError, WrongTypeError
 from syncheck.decoding import GenerationSetup, Row, check_reach, generation_setup, prepare_generation
@@ -77,24 +77,15 @@ class GeneratorOutput(ModelOutput):  # type: ignore[misc]
 
 
 def prompt_of(report: Report) -> RagPrompt:
-    """Return the prompt that a model answered."""
+    """Look up the prompt that a model answered."""
     assert isinstance(report.prompt, RagPrompt)  # an answer that a decoder wrote has one
     return report.prompt
 
 
 def padded(outputs: Sequence[GeneratorOutput], *, pad_token: int, prompts: Tensor | None = None) -> Tensor:
-    """Pad the ids of several answers as ``generate`` pads those of a batch.
+    """Pad the ids of several answers as ``generate`` pads those of a batch, (B, W + response) int64.
 
-    Parameters
-    ----------
-    pad_token
-        Fills short prompts on the left and short responses on the right.
-    prompts
-        The padded ids (B, W) of the prompts as they were given; None pads them here.
-
-    Returns
-    -------
-    Tensor of shape (B, W + response), int64
+    ``prompts`` are the padded ids (B, W) of the prompts as they were given; None pads them here.
     """
     device = outputs[0].sequences.device
     if prompts is None:
@@ -372,8 +363,8 @@ def prompts_of(prompts: RagPrompt | Sequence[RagPrompt]) -> list[RagPrompt]:
 def check_ids(input_ids: Tensor, attention_mask: Tensor | None, prompts: Sequence[RagPrompt]) -> None:
     """Refuse, with an InputError, ids that are not those of the prompts, padding aside."""
     mask = torch.ones_like(input_ids) if attention_mask is None else attention_mask
-    found = [ids[kept.bool()].tolist() for ids, kept in zip(input_ids, mask, strict=True)]
-    if found != [list(prompt.with_context_ids) for prompt in prompts]:
+    given = [ids[kept.bool()].tolist() for ids, kept in zip(input_ids, mask, strict=True)]
+    if given != [list(prompt.with_context_ids) for prompt in prompts]:
         raise InputError("input_ids are not those of the prompt; pass **prompt.inputs()")
 
 

@@ -7,11 +7,9 @@ from collections.abc import Callable, Generator, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from fod.config import REPAIR, SEARCH, FODConfig, RepairConfig, RetryRequest, Threshold
-from fod.draft import Writing
+from fod.config import REPAIR, SEARCH, FODConfig, RepairConfig, RetryRequest, Threshold, decoder_thresholds
+from fod.draft import ImmediateReveal, Reveal, VerifiedReveal, Writing
 from fod.drop_in import AnswerGenerator, GeneratorOutput
-from fod.reveals import ImmediateReveal, Reveal, VerifiedReveal
-from fod.thresholds import decoder_thresholds
 from fod.types import SearchResult
 from syncheck import Event, Monitor, NoticeEvent, RagPrompt, Report
 from syncheck.base.errors import InputError, NotReadyError, WrongTypeError
@@ -34,7 +32,7 @@ class FODOutput(GeneratorOutput):
     marked : tuple of int
         Indices of the report's sentences that were kept although they did not pass (``on_exhausted="annotate"``).
     trace : tuple of TraceNode
-        The search as a tree, for :class:`syncheck.report.Answer`; see :func:`fod.trace_of`.
+        The search as a tree, for :class:`syncheck.results.Answer`; see :func:`fod.trace_of`.
     """
 
     search: SearchResult = field(default=None)  # type: ignore[assignment]
@@ -167,13 +165,13 @@ class FODGenerator(AnswerGenerator[FODOutput]):
             writing.prompt = reply
         ids, message = writing.response_ids, None
         stop = "handed_over" if callable(self.config.on_exhausted) and reply else "abstained"
-        if not reply and not report.response.strip() and result.stop in ("nothing_passed", "backtracked"):
+        if not reply and not report.response.strip() and result.stop != "not_finite":
             reply = self.config.message
         if reply:
             message = reply if not report.response else f" {reply.lstrip()}"
             report = replace(report, response=report.response + message, stop=stop)
             added = self.tokenizer(message, add_special_tokens=False)["input_ids"]
-            ids = [*ids, *added]
+            ids = [*writing.draft.token_ids, *added]  # without an end-of-text token before the message
             yield NoticeEvent(message, tuple(added))
         return FODOutput(
             sequences=self._sequences(prompt, ids),

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
 import torch
 from torch import Tensor
 
 from fod.config import DecoderConfig, FODConfig
+from fod.guards import CUT_OFF, Guards
 from fod.token_choice import likeliest, sample_nucleus
 from fod.types import Beam, Candidate, CandidateStop, Handle
 from fod.wording import altered_names
@@ -29,6 +30,13 @@ class Written:
     transcript: Transcript
     token_ids: tuple[int, ...]
     end_token: int | None
+
+    def without_last(self) -> Written:
+        """Copy it without its last sentence and the text after the one before."""
+        *signals, last = self.signals
+        spans = list(self.transcript.char_spans[: len(self.token_ids) - len(last.token_ids)])
+        text = self.transcript.text[: spans[-1][1] - spans[0][0]] if spans else ""
+        return Written(signals, Transcript(text, spans), self.token_ids[: len(spans)], self.end_token)
 
 
 class SessionProposer(Generic[C]):
@@ -52,6 +60,7 @@ class SessionProposer(Generic[C]):
         self._round = 0
         self._stops: list[CandidateStop | None] = []
         self._written: dict[Handle, Written] = {}
+        self._greedy: Candidate | None = None  # the last one
         self.sampled_tokens = 0
 
     def response_ids(self, beam: Beam) -> list[int]:
@@ -88,6 +97,17 @@ class SessionProposer(Generic[C]):
     def _new_tokens(self, index: int) -> tuple[int, ...]:
         row = self._decoding.rows[index]
         return tuple(row.token_ids[row.start : row.start + row.measured_tokens])
+
+    def _guards(self, beam: Beam) -> Guards:
+        """Read what comes before the candidates that replace the last greedy one."""
+        replaced = () if self._greedy is None else self._greedy.sentences
+        return Guards(self._watched, earlier=beam.sentences, replaced=replaced, refusal=self._config.message)
+
+    def _is_cut_off(self, index: int) -> bool:
+        """Tell whether the limit on tokens, or the model's window, has ended a row within a sentence."""
+        room, length = self._decoding.room, self._decoding.sequences(index).shape[1]
+        is_full = length >= self._plan.config.max_length or (room is not None and room <= 0)
+        return self._stops[index] == "length" and is_full and self._decoding.rows[index].breaks_off
 
     def _altered(self, text: str) -> tuple[str, ...]:
         return tuple(altered_names(text, self._sources)) if self._config.exact_names else ()
@@ -127,6 +147,7 @@ class SentenceProposer(SessionProposer[FODConfig]):
         scored = self._watched.scorer.answers(
             [measured[row] for row in rows], earlier=[beams[row // each].sentences for row in rows], since=since
         )
+        guards = None if samples is None or not self._config.guards else [self._guards(beam) for beam in beams]
         candidates = []
         for row, sentences in zip(rows, scored, strict=True):
             handle = (self._round, row)
@@ -134,7 +155,14 @@ class SentenceProposer(SessionProposer[FODConfig]):
             tokens, text = self._new_tokens(row), transcript.text[len(beams[parent].text) :]
             self._written[handle] = Written(measured[row], transcript, tokens, self._decoding.rows[row].end_token)
             stop, altered = self._stops[row], self._altered(text)
-            candidates.append(Candidate(parent, tuple(sentences), tokens, stop, handle, text, altered=altered))
+            candidate = Candidate(parent, tuple(sentences), tokens, stop, handle, text, altered=altered)
+            if guards is not None:
+                absent = guards[parent].absent(sentences)
+                flaw = CUT_OFF if self._is_cut_off(row) else guards[parent].flaw(sentences, absent=absent)
+                candidate = replace(candidate, flaw=flaw, absent=absent)
+            candidates.append(candidate)
+        if samples is None:
+            self._greedy = candidates[0]
         return candidates
 
     def report(self, beam: Beam, *, stop: str, seconds: float) -> Report:

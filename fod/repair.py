@@ -8,9 +8,9 @@ from collections.abc import Generator
 from difflib import SequenceMatcher
 from typing import Protocol
 
-from fod.config import RepairConfig
+from fod.config import RepairConfig, Thresholds
+from fod.guards import CUT_OFF
 from fod.search import may_stay, passes
-from fod.thresholds import Thresholds
 from fod.types import Beam, Candidate, Progress, Round, SearchResult
 from syncheck import SentenceScore
 from syncheck.results import TraceNode
@@ -61,11 +61,13 @@ def repair(
     A sentence passes if it reaches its threshold, has no altered name (``config.exact_names``), which the monitor's
     signals often miss, since most of the word is copied, and does not open with a pronoun whose noun is hidden
     (``config.clear_pronouns``). Branches have a threshold of their own, as samples have in the search: several are
-    tried, so a wrong one has more chances to pass. Of the branches that pass and do not nearly repeat a sentence of the
-    answer, the one with the highest probability given the context is taken; one that cuts the sentence short
-    (``config.cuts``) only if no other passes. If there is none, the greedy sentence is hidden: the model continues
-    after it, and the answer leaves it out. So is one whose tokens are less likely than ``config.repair_from``, without
-    a try. After ``config.max_skips`` hidden sentences, or if the text has ended with the failing one, the answer ends.
+    tried, so a wrong one has more chances to pass. They also have to pass the guards (``config.guards``), and must not
+    nearly repeat a sentence of the answer. Of those that pass, the ones that keep the subject of the greedy sentence
+    come first, since the same fact mended is worth more than another fact; then whole ones, before those that cut the
+    sentence short (``config.cuts``); then those with the higher probability given the context. If none passes, the
+    greedy sentence is hidden: the model continues after it, and the answer leaves it out. So is one whose tokens are
+    less likely than ``config.repair_from``, without a try. After ``config.max_skips`` hidden sentences, or if the text
+    has ended with the failing one, the answer ends. A sentence that the limit on tokens cuts off is left out.
     """
     beam, annotate = Beam(), config.on_exhausted == "annotate"
     tau_1 = thresholds.backtrack
@@ -81,12 +83,12 @@ def repair(
         else:
             is_low = not all(passes(s, tau_1) for s in written.sentences)
             yield Progress((beam,), beam.extended(written), "below the threshold" if is_low else written.fault)
-            found = [] if _is_guessed(written, config) else propose.branches(beam)
-            candidates += found
-            passed = [c for c in found if c.sentences and may_stay(c, tau_2) and not _repeats(c, beam)]
+            branches = [] if _is_guessed(written, config) else propose.branches(beam)
+            candidates += branches
+            passed = [c for c in branches if c.sentences and may_stay(c, tau_2) and not _repeats(c, beam)]
             if passed:
                 dropped += written.sentences
-                beam = beam.extended(max(passed, key=lambda c: (not c.is_cut, c.log_prob)))
+                beam = beam.extended(max(passed, key=lambda c: (c.keeps_subject, not c.is_cut, c.log_prob)))
             elif annotate and written.stop != "not_finite":
                 failing = [s for s in written.sentences if written.fault or not passes(s, tau_1)]
                 beam = beam.extended(written, failing=failing)
@@ -94,6 +96,7 @@ def repair(
                 dropped += written.sentences
                 is_over = written.stop is not None or len(beam.skipped) >= config.max_skips
                 beam = beam if is_over else beam.hiding(written)
+        dropped += written.unfinished
         rounds.append(Round(tuple(candidates), tuple(passed), (beam,)))
         yield Progress((beam,))
         if is_over or beam.stop is not None:
@@ -108,36 +111,56 @@ def repair_trace_of(result: SearchResult, thresholds: Thresholds) -> tuple[Trace
     """
     after: tuple[TraceNode, ...] = ()
     for step in reversed(result.rounds):
-        after = tuple(
-            _node(candidate, step, result, thresholds, place > 0, after)
-            for place, candidate in enumerate(step.candidates)
-        )
+        written, *branches = step.candidates
+        cut_off = [TraceNode(s.text, s.score, "taken_back", f"greedy, {CUT_OFF}") for s in written.unfinished]
+        first = [] if cut_off and not written.sentences else [_node(written, step, result, thresholds, after)]
+        after = (*first, *(_branch_node(branch, step, result, thresholds, after) for branch in branches), *cut_off)
     return after
 
 
 def _node(
-    candidate: Candidate,
-    step: Round,
-    result: SearchResult,
-    thresholds: Thresholds,
-    is_branch: bool,
-    after: tuple[TraceNode, ...],
+    candidate: Candidate, step: Round, result: SearchResult, thresholds: Thresholds, after: tuple[TraceNode, ...]
 ) -> TraceNode:
-    text = " ".join(sentence.text for sentence in candidate.sentences)
-    how = "a branch" if is_branch else "greedy"
-    threshold = f"τ₂ is {thresholds.prune:.2f}" if is_branch else f"τ₁ is {thresholds.backtrack:.2f}"
-    if candidate.fault and all(passes(s, thresholds.backtrack) for s in candidate.sentences):
-        threshold = candidate.fault
+    """Draw a greedy sentence."""
+    text, why = _text_of(candidate), _shortfall(candidate, "τ₁", thresholds.backtrack)
     if candidate.handle in result.beam.skipped:
-        return TraceNode(text, candidate.lowest, "skipped", f"hidden: {threshold}, and no branch passed", after)
-    passed = candidate in step.passed
+        return TraceNode(text, candidate.lowest, "skipped", f"hidden: {why}, and no branch passed", after)
+    if candidate.handle not in result.beam.handles:
+        return TraceNode(text, candidate.lowest, "taken_back", f"greedy, {why}")
+    if candidate in step.passed:
+        return TraceNode(text, candidate.lowest, "answer", "greedy", after)
+    return TraceNode(text, candidate.lowest, "marked", f"in the answer, marked: {why}", after)
+
+
+def _branch_node(
+    candidate: Candidate, step: Round, result: SearchResult, thresholds: Thresholds, after: tuple[TraceNode, ...]
+) -> TraceNode:
+    text = _text_of(candidate)
     if candidate.handle in result.beam.handles:
-        if passed:
-            return TraceNode(text, candidate.lowest, "answer", how, after)
-        return TraceNode(text, candidate.lowest, "marked", f"in the answer, marked: {threshold}", after)
-    if passed:
-        return TraceNode(text, candidate.lowest, "outranked", "passed, but another branch was likelier")
-    return TraceNode(text, candidate.lowest, "pruned" if is_branch else "taken_back", f"{how}, {threshold}")
+        reason = f"a branch in place of “{_text_of(step.candidates[0])}”"
+        return TraceNode(text, candidate.lowest, "repaired", reason, after)
+    if candidate in step.passed:
+        chosen = next(c for c in step.passed if c.handle in result.beam.handles)
+        better = "is whole" if candidate.is_cut and not chosen.is_cut else "was likelier"
+        if chosen.keeps_subject and not candidate.keeps_subject:
+            better = "keeps to the subject"
+        return TraceNode(text, candidate.lowest, "outranked", f"passed, but another branch {better}")
+    tau_2 = thresholds.backtrack if thresholds.prune is None else thresholds.prune
+    return TraceNode(text, candidate.lowest, "pruned", f"a branch, {_shortfall(candidate, 'τ₂', tau_2)}")
+
+
+def _text_of(candidate: Candidate) -> str:
+    return " ".join(sentence.text for sentence in candidate.sentences or candidate.unfinished)
+
+
+def _shortfall(candidate: Candidate, name: str, threshold: float) -> str:
+    """Say why a candidate did not pass: its score, or else its fault."""
+    is_low = candidate.lowest is not None and candidate.lowest < threshold
+    if candidate.fault and not is_low:
+        return candidate.fault
+    if is_low or candidate.lowest is None:
+        return f"{name} is {threshold:.2f}"
+    return "it nearly repeats a sentence of the answer"
 
 
 def _is_guessed(written: Candidate, config: RepairConfig) -> bool:

@@ -6,10 +6,8 @@ from collections import defaultdict
 from collections.abc import Generator, Sequence
 from typing import Protocol
 
-from fod.config import FODConfig
-from fod.returning import drain
-from fod.thresholds import Thresholds
-from fod.types import Beam, Candidate, Handle, Progress, Round, SearchResult, StopReason
+from fod.config import FODConfig, Thresholds
+from fod.types import Beam, Candidate, Handle, Progress, Round, SearchResult, StopReason, drain
 from syncheck import SentenceScore
 from syncheck.results import TraceNode
 from syncheck.results.types import WITHOUT_CLAIM
@@ -151,10 +149,10 @@ def trace_of(result: SearchResult, config: FODConfig, thresholds: Thresholds) ->
     dropped = [
         TraceNode(s.text, s.score, "taken_back", f"greedy, τ₁ is {thresholds.backtrack:.2f}") for s in result.dropped
     ]
-    found = (*dropped, *nodes(result.greedy.handles))
+    tree = (*dropped, *nodes(result.greedy.handles))
     for sentence in reversed(result.greedy.sentences):
-        found = (TraceNode(sentence.text, sentence.score, "answer", "greedy", found),)
-    return found
+        tree = (TraceNode(sentence.text, sentence.score, "answer", "greedy", tree),)
+    return tree
 
 
 def passes(sentence: SentenceScore, threshold: float) -> bool:
@@ -165,12 +163,13 @@ def passes(sentence: SentenceScore, threshold: float) -> bool:
 
 
 def may_stay(candidate: Candidate, threshold: float) -> bool:
-    """Tell whether all sentences of a candidate may stay and its wording has no fault.
+    """Tell whether all sentences of a candidate may stay and it has no fault.
 
     A text that broke off because no token could be chosen may not stay, even without a sentence.
     """
     is_whole = candidate.stop != "not_finite" and not candidate.fault
-    return is_whole and all(passes(s, threshold) for s in candidate.sentences)
+    is_true = candidate.absent is None or candidate.absent >= threshold
+    return is_whole and is_true and all(passes(s, threshold) for s in candidate.sentences)
 
 
 def _greedy(

@@ -1,10 +1,10 @@
-"""Types that pass between the search and the proposers."""
+"""Types that pass between the search and the proposers, and generators that return a value."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Generator, Iterator
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Generic, Literal, TypeVar
 
 from syncheck import SentenceScore
 
@@ -45,15 +45,28 @@ class Candidate:
     """The pronoun that it opens with, if its noun is hidden, with ``clear_pronouns``; see :func:`fod.loose_pronoun`."""
     is_cut: bool = False
     """True for a branch that cuts the sentence short."""
+    unfinished: tuple[SentenceScore, ...] = ()
+    """The sentence at its end that the limit on tokens cut off, with ``guards`` in repair; its text and tokens leave it
+    out."""
+    flaw: str = ""
+    """Why it may not stand in place of a greedy sentence, with ``guards``; empty if it may."""
+    absent: float | None = None
+    """P(faithful), in [0, 1], of what a refusal says that the passages lack, with ``guards``, which has to reach the
+    threshold too; None if it is no refusal, or nothing judges it."""
+    keeps_subject: bool = False
+    """True for a branch with the subject or most content words of the sentence that it replaces, with ``guards``."""
 
     @property
     def lowest(self) -> float | None:
-        """The lowest score of its sentences; None if none has one."""
-        return min((s.score for s in self.sentences if s.score is not None), default=None)
+        """The lowest of its sentences' scores and of ``absent``; None if there is none."""
+        scores = (self.absent, *(s.score for s in self.sentences))
+        return min((score for score in scores if score is not None), default=None)
 
     @property
     def fault(self) -> str:
-        """Fault of its wording, because of which it does not pass whatever its score; empty if there is none."""
+        """Fault because of which it does not pass whatever its score; empty if there is none."""
+        if self.flaw:
+            return self.flaw
         if self.altered:
             return f"a name altered: {', '.join(self.altered)}"
         return f"a pronoun without its noun: {self.loose}" if self.loose else ""
@@ -135,8 +148,32 @@ class SearchResult:
     backtracked: bool
     """True if a greedy sentence was taken back."""
     dropped: tuple[SentenceScore, ...]
-    """Sentences that stage 1 took back; in repair, those that were replaced or hidden."""
+    """Sentences that stage 1 took back; in repair, those that were replaced, hidden or cut off."""
     rounds: tuple[Round, ...]
     """The rounds of stage 2, empty if it was not needed; in repair, one for each sentence."""
     greedy: Beam = Beam()
     """The answer of stage 1, from which stage 2 began."""
+
+
+S = TypeVar("S")
+R = TypeVar("R")
+
+
+class Returning(Generic[S, R]):
+    """Iterator over a generator that keeps the generator's return value as ``value``."""
+
+    value: R
+
+    def __init__(self, steps: Generator[S, None, R]) -> None:
+        self._steps = steps
+
+    def __iter__(self) -> Iterator[S]:
+        self.value = yield from self._steps
+
+
+def drain(steps: Generator[object, None, R]) -> R:
+    """Run a generator to its end and return its return value."""
+    kept = Returning(steps)
+    for _ in kept:
+        pass
+    return kept.value

@@ -41,13 +41,13 @@ def loose_pronoun(text: str, shown: str, hidden: Sequence[str], sources: Sequenc
         None if the sentence opens with no pronoun, if the last hidden sentence that does not open with one has a name
         that is shown, or if all hidden sentences open with one.
     """
-    found = _PRONOUN.match(text)
+    opening = _PRONOUN.match(text)
     named = next((sentence for sentence in reversed(hidden) if not _PRONOUN.match(sentence)), None)
-    if found is None or named is None:
+    if opening is None or named is None:
         return None
     common = {word for each in (*sources, *hidden) for word in _WORD.findall(each) if word[0].islower()}
     names = {word.casefold() for word in _WORD.findall(named) if word[0].isupper() and word.casefold() not in common}
-    return None if names & {word.casefold() for word in _WORD.findall(shown)} else found[1]
+    return None if names & {word.casefold() for word in _WORD.findall(shown)} else opening[1]
 
 
 def altered_names(text: str, sources: Sequence[str]) -> list[str]:
@@ -60,7 +60,7 @@ def altered_names(text: str, sources: Sequence[str]) -> list[str]:
     """
     names, long_names, known, pairs = _read(tuple(sources))
     words = ["", *_WORD.findall(text), ""]
-    found = []
+    altered = []
     for before, word, after in zip(words, words[1:], words[2:], strict=False):
         if not word[0].isupper() or word.casefold() in known:
             continue
@@ -68,8 +68,8 @@ def altered_names(text: str, sources: Sequence[str]) -> list[str]:
         if len(word) >= LONG_NAME:
             rivals |= long_names
         if any(_is_altered(word.casefold(), name.casefold()) for name in rivals):
-            found.append(word)
-    return found
+            altered.append(word)
+    return altered
 
 
 @lru_cache(maxsize=8)

@@ -25,7 +25,7 @@ from syncheck.aligners.reader.network import INSTALL, can_read
 from syncheck.base.checks import check_choice
 from syncheck.base.errors import CheckpointError, InputError, MismatchError, describe_failure
 from syncheck.base.files import DIGESTS, check_digests, read_object, write_digests
-from syncheck.base.weights import same_weights
+from syncheck.base.pretrained import same_weights
 from syncheck.config import GENERIC_BUNDLED, GENERIC_READER, VERDICT_THRESHOLDS, MonitorConfig, Template
 from syncheck.features.schemas import feature_schema
 from syncheck.results.types import FeatureSchema
@@ -213,10 +213,10 @@ def _aligner(
     if given is not None and given.name != name:
         raise MismatchError(f"{directory} was trained with aligner {name!r}; found {given.name!r}. Pass the same one")
     aligner = load_aligner(name, **_known(directory, stored), device=device) if given is None else given
-    found = {} if aligner is None else options_of(aligner)
-    if found != stored:
+    options = {} if aligner is None else options_of(aligner)
+    if options != stored:
         raise MismatchError(
-            f"{directory} was trained with aligner {name!r} and its options {stored}; found {name!r} with {found}. "
+            f"{directory} was trained with aligner {name!r} and its options {stored}; found {name!r} with {options}. "
             "Pass the same options, or train the monitor again"
         )
     expected, weights = config["aligner_weights_sha256"], weights_of(aligner)

@@ -19,7 +19,7 @@ from syncheck.decoding import prepare_generation
 from syncheck.decoding.attach import BatchWatch, Watch
 from syncheck.decoding.growing import GrowingResponse, MeasuredText
 from syncheck.decoding.scored import ScoredAnswer
-from syncheck.monitor_base import require_prompt, rows_of
+from syncheck.monitor_base import require_prompt, rows_of, scorers_of
 from syncheck.replay import GivenResponse
 from syncheck.results import Report
 from syncheck.results.events import EndEvent, Event, SentenceEvent, TokenEvent
@@ -107,7 +107,7 @@ class ModelMonitor(StoredMonitor):
         """
         rows = self._fitting(prompts)
         kind = Watch if isinstance(prompts, RagPrompt) else BatchWatch
-        return kind(self.model, self.tokenizer, rows, scorers=self._scorers(rows), **self._measuring)
+        return kind(self.model, self.tokenizer, rows, scorers=scorers_of(rows, self.scorer), **self._measuring)
 
     @overload
     def generate(
@@ -373,8 +373,8 @@ class ModelMonitor(StoredMonitor):
                 for prompt, text, ids, cut in columns
             ]
         given = replay.read_responses(self, prompts, responses, response_token_ids, sentences)
-        found = replay.replay_batches(self, prompts, given, batch_size=batch_size)
-        reports = {i: answer.report(given[i].transcript, stop=None, seconds=seconds) for i, answer, seconds in found}
+        answers = replay.replay_batches(self, prompts, given, batch_size=batch_size)
+        reports = {i: answer.report(given[i].transcript, stop=None, seconds=seconds) for i, answer, seconds in answers}
         return [reports[i] for i in range(len(given))]
 
     def replay(
@@ -428,8 +428,8 @@ class ModelMonitor(StoredMonitor):
         ...     print(responses[index], [signals.kl.mean() for signals in answer.signals])
         """
         given = replay.read_responses(self, prompts, responses, response_token_ids, sentences)
-        found = replay.replay_batches(self, prompts, given, batch_size=batch_size, on_failure=on_failure)
-        return ((place, answer) for place, answer, _ in found)
+        answers = replay.replay_batches(self, prompts, given, batch_size=batch_size, on_failure=on_failure)
+        return ((place, answer) for place, answer, _ in answers)
 
     def read(
         self,

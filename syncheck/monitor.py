@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-from syncheck.aggregators.estimators import ProbabilisticClassifier
+from syncheck.aggregators.kinds import ProbabilisticClassifier
 from syncheck.aligners import Aligner
 from syncheck.config import MonitorConfig
 from syncheck.model_monitor import ModelMonitor
@@ -115,7 +115,7 @@ class Monitor(ModelMonitor):
         """
         from syncheck.training import fit_monitor
 
-        found = fit_monitor(
+        monitor = fit_monitor(
             records,
             kind=cls,
             model=model,
@@ -126,8 +126,8 @@ class Monitor(ModelMonitor):
             seed=seed,
             precision=precision,
         )
-        assert isinstance(found, cls)
-        return found
+        assert isinstance(monitor, cls)
+        return monitor
 
     @classmethod
     def adapt(
@@ -142,6 +142,6 @@ class Monitor(ModelMonitor):
         """Train a monitor without labels, on questions with passages; see :func:`syncheck.training.adapt_monitor`."""
         from syncheck.training import adapt_monitor
 
-        found = adapt_monitor(prompts, kind=cls, model=model, tokenizer=tokenizer, teacher=teacher, **options).monitor
-        assert isinstance(found, cls)
-        return found
+        monitor = adapt_monitor(prompts, kind=cls, model=model, tokenizer=tokenizer, teacher=teacher, **options).monitor
+        assert isinstance(monitor, cls)
+        return monitor

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self, overload
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Self, overload
 from syncheck.aggregators import Aggregator
 from syncheck.aggregators.aggregator import check_schema
 from syncheck.aligners import Aligner
+from syncheck.aligners.protocol import Effort, at_effort
 from syncheck.base.errors import InputError, WrongTypeError
 from syncheck.base.printable import summary
 from syncheck.config import MonitorConfig
@@ -74,6 +75,10 @@ class MonitorParts:
         aligner = "no aligner" if self.aligner is None else type(self.aligner).__name__
         model = type(self.model).__name__
         return summary(self, f"{model}, {self.schema.version}, {aggregator} aggregator, {aligner}")
+
+    def with_effort(self, effort: Effort) -> Self:
+        """Copy this monitor with another effort of its aligner; see :meth:`Verifier.with_effort`."""
+        return self.replaced(aligner=at_effort(self.aligner, effort))
 
     def with_prior(self, prior: float) -> Self:
         """Copy this monitor for text with another share of faithful sentences; see :meth:`Verifier.with_prior`."""
@@ -178,13 +183,13 @@ class MonitorParts:
             If there are no prompts, or the model encodes some of them differently because they are longer.
         """
         rows = self._fitting(prompts)
-        scorers = self._scorers(rows)
+        scorers = scorers_of(rows, self.scorer)
         return ScoredSession(SearchSession(self.model, self.tokenizer, rows, **self._measuring), scorers)
 
     def given_session(self, prompts: RagPrompt | Sequence[RagPrompt]) -> ScoredGiven:
         """Make a session that reads given responses to these prompts; errors as in :meth:`session`."""
         rows = self._fitting(prompts)
-        scorers = self._scorers(rows)
+        scorers = scorers_of(rows, self.scorer)
         return ScoredGiven(GivenSession(self.model, self.tokenizer, rows, **self._measuring), scorers)
 
     def scorer(self, prompt: RagPrompt) -> SentenceScorer:
@@ -217,11 +222,11 @@ class MonitorParts:
 
     def _sources(self, prompt: RagPrompt) -> dict[str, str]:
         """Name the source of each signal of a text that the model reads."""
-        found = dict.fromkeys(_MODEL_SIGNALS, MONITORED)
+        sources = dict.fromkeys(_MODEL_SIGNALS, MONITORED)
         if not prompt.has_context:
-            found |= dict.fromkeys(("log_prob_without_context", "kl"), NOT_MEASURED)
-        found["lid"] = NOT_MEASURED if self.lid_references is None else MONITORED
-        return found | {"align_score": source_of_support(self.aligner)}
+            sources |= dict.fromkeys(("log_prob_without_context", "kl"), NOT_MEASURED)
+        sources["lid"] = NOT_MEASURED if self.lid_references is None else MONITORED
+        return sources | {"align_score": source_of_support(self.aligner)}
 
     @property
     def _measuring(self) -> dict[str, Any]:
@@ -234,10 +239,11 @@ class MonitorParts:
         check_window(self.model, max(len(prompt.with_context_ids) for prompt in rows) + 1)
         return rows
 
-    def _scorers(self, rows: Sequence[RagPrompt]) -> list[SentenceScorer]:
-        """Make the scorer of each row; rows with the same prompt share one."""
-        scorers = {prompt: self.scorer(prompt) for prompt in rows}
-        return [scorers[prompt] for prompt in rows]
+
+def scorers_of(prompts: Sequence[RagPrompt], make: Callable[[RagPrompt], SentenceScorer]) -> list[SentenceScorer]:
+    """Make a scorer for each prompt; equal prompts share one."""
+    scorers = {prompt: make(prompt) for prompt in prompts}
+    return [scorers[prompt] for prompt in prompts]
 
 
 def require_prompt(prompt: object) -> None:

@@ -1,15 +1,15 @@
-"""Prompts: a question and its passages written as a pair, with and without the passages."""
+"""Prompts: a question and its passages written as a pair, with and without the passages, which are cut out of chats."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from syncheck.base.chats import write_chat
 from syncheck.base.checks import check_choice, check_sequence, check_text, check_texts
 from syncheck.base.errors import InputError, PromptError, WrongTypeError
-from syncheck.base.passages import without_passages
 from syncheck.config import Template
 from syncheck.results.types import RagPrompt
 from syncheck.text.sentences.punkt import Punkt
@@ -275,8 +275,8 @@ def prompt_from_messages(
 
 def _question_in(content: str) -> str:
     """Find the question of a message without passages: what follows the label of one, else all of it."""
-    found = [*_QUESTION.finditer(content)]
-    return content[found[-1].end() if found else 0 :].removesuffix("Answer:").strip()
+    questions = [*_QUESTION.finditer(content)]
+    return content[questions[-1].end() if questions else 0 :].removesuffix("Answer:").strip()
 
 
 def _checked_messages(messages: Sequence[Mapping[str, str]], name: str) -> list[dict[str, str]]:
@@ -334,3 +334,98 @@ def _encoded(
         for text in (with_context, without_context)
     )
     return RagPrompt(question, passages, with_context, without_context, with_ids, without_ids)
+
+
+_GONE = "\ud800"
+"""Stands for a passage that was found. No text that was checked has it, and it is no part of a word."""
+_MARKS = "\"'“”‘’„«»"
+_BLANK = r"[^\S\n]"
+_BULLET = r"(?:[-*+•‣▪–—]|\(?\d{1,3}[.)]|\[\d{1,3}\])"
+_HELD_PASSAGES = re.compile(
+    rf"^{_BLANK}*+{_BULLET}?+[{_MARKS} \t]*+(?:{_GONE}[{_MARKS} \t]*+)++(?:\n|\Z)", re.MULTILINE
+)
+"""A line that contained only passages, with a bullet or without."""
+_BEFORE = re.compile(rf"[^\W\d_],?{_BLANK}+[{_MARKS}]?\Z")
+_AFTER = re.compile(rf"[{_MARKS}]?(?:['’]\w+|,)?{_BLANK}+[{_MARKS}]?([^\W\d_])")
+_QUESTION_MARK = re.compile(rf"[{_MARKS}]?{_BLANK}*[?？]")
+_LONGEST_BEFORE = 50
+"""Number of characters before a passage that are looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A passage in a text.
+
+    ``is_inside`` says whether it is a part of a longer sentence, and ``is_needed`` whether that says nothing without
+    it: the passage is one word, or ends a question.
+    """
+
+    passage: str
+    start: int
+    stop: int
+    is_inside: bool
+    is_needed: bool
+
+
+def without_passages(texts: Sequence[str], passages: Sequence[str]) -> list[str]:
+    """Remove the passages from texts, with lines and bullets that contained nothing else.
+
+    Where a passage is a part of a longer sentence, it stays if it is also found elsewhere: the sentence quotes it. A
+    passage of one word is not looked for inside other words. A passage that is not found in any text, or only inside a
+    sentence that says nothing without it, raises PromptError.
+    """
+    for number, passage in enumerate(passages, 1):
+        if not any(_pattern(passage).search(text) for text in texts):
+            raise PromptError(
+                f"passage {number}, {passage[:60]!r}..., is not in the messages word for word; pass the "
+                "passages exactly as they appear there, or pass without=[...], the messages without them"
+            )
+    by_text = [_places(text, passages) for text in texts]
+    apart = {place.passage for places in by_text for place in places if not place.is_inside}
+    for text, places in zip(texts, by_text, strict=True):
+        for place in places:
+            if place.is_needed and place.passage not in apart:
+                around = text[max(0, place.start - _LONGEST_BEFORE) : place.stop + _LONGEST_BEFORE]
+                raise PromptError(
+                    f"passage {passages.index(place.passage) + 1}, {place.passage[:60]!r}, is found only inside a "
+                    f"sentence that says nothing without it: {around!r}; pass without=[...], the messages as they are "
+                    "without the passages"
+                )
+    return [
+        _cut(text, [place for place in places if not (place.is_inside and place.passage in apart)])
+        for text, places in zip(texts, by_text, strict=True)
+    ]
+
+
+def _pattern(passage: str) -> re.Pattern[str]:
+    """Build a pattern of a passage, word for word; one without white space is not found inside a longer word."""
+    before, after = (r"(?<!\w)", r"(?!\w)") if re.fullmatch(r"\w(\S*\w)?", passage, re.ASCII) else ("", "")
+    return re.compile(before + re.escape(passage) + after, re.ASCII)
+
+
+def _places(text: str, passages: Sequence[str]) -> list[_Place]:
+    """Find where passages are, in order; of two that overlap, the longer one."""
+    spans: list[tuple[int, int, str]] = []
+    for passage in sorted(dict.fromkeys(passages), key=len, reverse=True):
+        spans += [(*match.span(), passage) for match in _pattern(passage).finditer(text)]
+        text = _pattern(passage).sub(lambda match: _GONE * len(match[0]), text)
+    return [_place(text, *span) for span in sorted(spans)]
+
+
+def _place(text: str, start: int, stop: int, passage: str) -> _Place:
+    """Describe a place in a text in which ``_GONE`` stands for the characters of all passages."""
+    before = _BEFORE.search(text[max(0, start - _LONGEST_BEFORE) : start])
+    after = _AFTER.match(text, stop) if passage[-1].isalnum() else None
+    is_asked = _QUESTION_MARK.match(text, stop) is not None
+    is_inside = is_asked or before is not None or (after is not None and after[1].islower())
+    is_needed = is_asked or (is_inside and len(passage.split()) == 1)
+    return _Place(passage, start, stop, is_inside, is_needed)
+
+
+def _cut(text: str, places: Sequence[_Place]) -> str:
+    """Cut the passages at these places, which are in order, from a text, and what is left empty by that."""
+    pieces, end = [], 0
+    for place in places:
+        pieces += [text[end : place.start], _GONE]
+        end = place.start + len(place.passage.rstrip())  # a line break at its end ends a line
+    return _HELD_PASSAGES.sub("", "".join([*pieces, text[end:]])).replace(_GONE, "")

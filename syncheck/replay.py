@@ -194,7 +194,7 @@ def replay_batches(
         for half in (batch[:middle], batch[middle:]):
             yield from in_halves(half)
 
-    return (found for batch in batches for found in in_halves(batch))
+    return (replayed for batch in batches for replayed in in_halves(batch))
 
 
 def _batches_of_like_length(

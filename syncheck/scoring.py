@@ -11,18 +11,17 @@ import numpy as np
 
 from syncheck.aggregators import Aggregator
 from syncheck.aligners import Aligner, AskedAligner, Unaligned, languages_of
-from syncheck.aligners.absence import Presence, logit, look_for
+from syncheck.aligners.absence import Absence, Presence, absence_in, logit, look_for
 from syncheck.base.checks import check_share
 from syncheck.base.errors import NotReadyError
 from syncheck.config import MonitorConfig
-from syncheck.contrasts.agreement import in_notation_of
 from syncheck.contrasts.contrast import contrast_with, with_answers
-from syncheck.contrasts.parsing import parse
+from syncheck.contrasts.parsing import in_notation_of, parse
 from syncheck.contrasts.rules import Difference
 from syncheck.features.schemas import TEXT_FEATURES, SentenceText, feature_schema, needs_signals
 from syncheck.features.sentence import read_log_odds, sentence_features, text_features
 from syncheck.reading import Claim, Context, EarlierSentences
-from syncheck.reading.context import BEST_CHUNKS
+from syncheck.reading.evidence import BEST_CHUNKS
 from syncheck.results import AnswerScale, Report
 from syncheck.results.types import (
     WITHOUT_CLAIM,
@@ -34,12 +33,12 @@ from syncheck.results.types import (
     SentenceFeatures,
     SentenceScore,
     SentenceSignals,
+    SentenceSpan,
     Status,
     Support,
     TokenSignals,
     Verdict,
 )
-from syncheck.text.absence import Absence, absence_in
 from syncheck.text.languages import foreign_language
 from syncheck.text.statements import says_not_stated
 from syncheck.text.words import LexicalShares, packaged_rarity
@@ -247,10 +246,11 @@ class SentenceScorer:
         read = ", ".join(sorted(self._languages))
         return None if language is None else f"the {name} is in {language!r}; the aligner reads {read}"
 
-    def _begun(self, claim: Claim) -> _Judgement:
+    def _begun(self, claim: Claim, *, in_any_schema: bool = False) -> _Judgement:
         """Begin to judge a claim; what it states beside an absence is read alone."""
         absence = None
-        if not self._needs_signals and self.query.has_context and says_not_stated(claim.text):
+        is_read = in_any_schema or not self._needs_signals
+        if is_read and self.query.has_context and says_not_stated(claim.text):
             absence = absence_in(claim.text, self.query.question)
         if absence and absence.rest:
             claim = replace(claim, reading=absence.rest)
@@ -260,17 +260,25 @@ class SentenceScorer:
         """Find whether the passages tell what claims call absent."""
         said = [(one.absence, one.support) for one in judged if one.absence is not None and one.support is not None]
         if self._aligner is not None and said:
-            found = look_for(said, self._context.index, self.query.question, self._aligner)
-            for one, presence in zip(judged, found, strict=True):
+            presences = look_for(said, self._context.index, self.query.question, self._aligner)
+            for one, presence in zip(judged, presences, strict=True):
                 one.presence = presence
+
+    def absent(self, sentence: str) -> float | None:
+        """Judge P(faithful) of what a sentence calls absent; None if it calls nothing so, or nothing can judge it."""
+        one = self._begun(Claim(sentence, SentenceSpan(0, 0, len(sentence), 0, 0)), in_any_schema=True)
+        if one.absence is not None:
+            self._align([one])
+            self._look_for_absent([one] if one.support is not None else [])
+        return None if one.presence is None else one.presence.absent
 
     def _align(self, judged: Sequence[_Judgement]) -> None:
         """Find the support of each claim that can be checked, or the reason why the aligner found none."""
         wanted = [one for one in judged if one.claim.is_checkable and one.foreign is None]
         if self._aligner is None or not self.query.has_context or not wanted:
             return
-        found = self._aligner(self._context.passages, [one.read for one in wanted])
-        for one, support in zip(wanted, found, strict=True):
+        supports = self._aligner(self._context.passages, [one.read for one in wanted])
+        for one, support in zip(wanted, supports, strict=True):
             if isinstance(support, Unaligned):
                 one.unaligned = support.reason
             else:
@@ -410,10 +418,10 @@ def first_below(sentences: Sequence[SentenceScore], threshold: float | None) -> 
     return next((index for index, sentence in enumerate(sentences) if falls_below(sentence, threshold)), None)
 
 
-def _is_within(found: Difference, other: Difference) -> bool:
+def _is_within(difference: Difference, other: Difference) -> bool:
     """Tell whether another difference, such as exchanged names, has the words of this one and more on both sides."""
-    words, others = (set(f" {side.sentence} {side.evidence} ".split()) for side in (found, other))
-    return words < others and found.sentence in other.sentence and found.evidence in other.evidence
+    words, others = (set(f" {side.sentence} {side.evidence} ".split()) for side in (difference, other))
+    return words < others and difference.sentence in other.sentence and difference.evidence in other.evidence
 
 
 def _log_odds(support: Support) -> float:

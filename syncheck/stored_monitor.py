@@ -12,8 +12,7 @@ from syncheck import checkpoint
 from syncheck.aligners import Aligner
 from syncheck.base.errors import CheckpointError, InputError, MismatchError, WrongTypeError, describe_failure
 from syncheck.base.files import read_object
-from syncheck.base.pretrained import require_tokenizer
-from syncheck.base.weights import fingerprint, same_weights
+from syncheck.base.pretrained import fingerprint, require_tokenizer, same_weights
 from syncheck.checkpoint import fetched, is_repository
 from syncheck.config import MonitorConfig
 from syncheck.features.schemas import needs_signals
@@ -118,8 +117,8 @@ def _tables(evaluation: Mapping[str, Any] | str | Path) -> list[str]:
             f"evaluation must be the JSON of `syncheck evaluate`, or its file; found {type(evaluation).__name__}"
         )
     tables = []
-    for name, found in evaluation.items():
-        rows = found.get("rows") if isinstance(found, Mapping) else None
+    for name, table in evaluation.items():
+        rows = table.get("rows") if isinstance(table, Mapping) else None
         if not rows:
             continue
         try:

@@ -212,22 +212,22 @@ class ScriptedModel(LlamaForCausalLM):  # type: ignore[misc]
         size = self.config.vocab_size
         seen, unseen = self._probabilities
         sure = sum(w / total * (seen if token in token_ids else unseen) for token, w in expected.items())
-        found = [(1 - sure) / size] * size
+        shares = [(1 - sure) / size] * size
         for token, weight in expected.items():
-            found[token] += weight / total * (seen if token in token_ids else unseen)
-        return [log(probability) for probability in found]
+            shares[token] += weight / total * (seen if token in token_ids else unseen)
+        return [log(probability) for probability in shares]
 
     def _expected(self, ids: tuple[int, ...]) -> dict[int, float]:
         """Find the next tokens of the answers, with their weights."""
         longest = max(len(script) for script, _ in self._scripts) - 1
         for length in range(min(longest, len(ids)), -1, -1):
             end = ids[len(ids) - length :]
-            found: dict[int, float] = {}
+            shares: dict[int, float] = {}
             for script, weight in self._scripts:
                 if len(script) > length and script[:length] == end:
-                    found[script[length]] = found.get(script[length], 0.0) + weight
-            if found:
-                return found
+                    shares[script[length]] = shares.get(script[length], 0.0) + weight
+            if shares:
+                return shares
         raise AssertionError("every text ends with the empty text, which begins all answers")
 
 
@@ -331,8 +331,8 @@ class WordAligner:
     def align(self, passages: Sequence[str], claims: Sequence[str]) -> list[Support]:
         """Compute the share of each claim, in [0, 1], with the first passage as evidence."""
         known = set(re.findall(r"\w+", " ".join(passages).lower()))
-        found = [[word in known for word in re.findall(r"\w+", claim.lower())] for claim in claims]
-        return [Support(sum(f) / len(f), Evidence(0, passages[0], sum(f) / len(f))) for f in found]
+        hits = [[word in known for word in re.findall(r"\w+", claim.lower())] for claim in claims]
+        return [Support(sum(f) / len(f), Evidence(0, passages[0], sum(f) / len(f))) for f in hits]
 
 
 @dataclass
@@ -351,8 +351,8 @@ class ScriptedAligner(WordAligner):
         """Look up the support of each claim, with the first passage as evidence."""
         self.asked.append(tuple(claims))
         scores = [
-            self.supports.get(claim, found.score)
-            for claim, found in zip(claims, super().align(passages, claims), strict=True)
+            self.supports.get(claim, support.score)
+            for claim, support in zip(claims, super().align(passages, claims), strict=True)
         ]
         return [Support(score, Evidence(0, passages[0], score)) for score in scores]
 

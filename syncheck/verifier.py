@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any, Self
 from syncheck import checkpoint
 from syncheck.aggregators import Aggregator
 from syncheck.aggregators.aggregator import check_schema
+from syncheck.aligners.protocol import Effort, at_effort
 from syncheck.base.checks import check_sequence, check_text, check_texts
 from syncheck.base.errors import InputError, WrongTypeError
 from syncheck.base.printable import summary
 from syncheck.checkpoint import fetched
 from syncheck.config import MonitorConfig
-from syncheck.contrasts.deciding import deciding_words
+from syncheck.contrasts.contrast import deciding_words
 from syncheck.features.schemas import ALIGNER_ALONE, feature_schema, needs_signals
 from syncheck.reading import Claim
 from syncheck.results import Report
@@ -52,13 +53,16 @@ class Verifier:
         Digests of the questions that the aggregator was trained on; see :func:`syncheck.training.question_digests`.
     name
         Name of a bundled verifier, shown in reports.
+    effort
+        How much the reader reads; None leaves it at its own, ``balanced``. See :meth:`with_effort`.
     device
         Where an aligner that is loaded here runs.
 
     Raises
     ------
     InputError
-        If the config's schema has features that only a language model's signals give.
+        If the config's schema has features that only a language model's signals give, or the aligner has only one
+        effort and another is asked for.
     MismatchError
         If the aggregator expects features other than those of the config's schema, or another order.
     WrongTypeError
@@ -87,6 +91,7 @@ class Verifier:
         aggregator: Aggregator | None = None,
         trained_on: Iterable[str] = (),
         name: str | None = None,
+        effort: Effort | None = None,
         device: str | torch.device = "cpu",
     ) -> None:
         require_aligner(aligner)
@@ -97,7 +102,7 @@ class Verifier:
         self.schema = feature_schema(self.config.schema, ())
         if aggregator is not None:
             check_schema(aggregator.schema, self.schema)
-        self.aligner = aligner
+        self.aligner = at_effort(aligner, effort)
         self.aggregator = aggregator
         self.trained_on = frozenset(trained_on)
         self.name = name
@@ -303,6 +308,21 @@ class Verifier:
         if self.aggregator is None:
             raise InputError("a prior shifts scores, and this verifier has none; train it first")
         return self.replaced(aggregator=replace(self.aggregator, prior=prior))
+
+    def with_effort(self, effort: Effort) -> Self:
+        """Copy this verifier with another effort of its aligner.
+
+        Parameters
+        ----------
+        effort
+            ``fast``, ``balanced`` (the reader's own) or ``thorough``; see :class:`syncheck.aligners.ReaderAligner`.
+
+        Raises
+        ------
+        InputError
+            If the effort is unknown, or the aligner has only one.
+        """
+        return self.replaced(aligner=at_effort(self.aligner, effort))
 
     def replaced(self, **parts: Any) -> Self:
         """Copy this verifier with other parts, given as keyword arguments of the class."""

@@ -48,7 +48,7 @@ def test_a_new_part_needs_a_decision():
         ("syncheck/signals/forward.py", "from .lid import lid"),
         ("syncheck/decoding/session.py", "from syncheck.monitor import Monitor"),
         ("syncheck/results/report.py", "from syncheck.spans.mikani import SpanRegressor"),
-        ("syncheck/labelling/labels.py", "def f():\n    from syncheck.training import fit_monitor"),
+        ("syncheck/labelling/responses.py", "def f():\n    from syncheck.training import fit_monitor"),
         ("syncheck/model_monitor.py", "from syncheck.training import fit_monitor"),
         ("syncheck/verifier.py", "def f():\n    from syncheck.model_monitor import ModelMonitor"),
         ("syncheck/results/report.py", "def f():\n    from syncheck.report.html import render_html"),

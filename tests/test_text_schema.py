@@ -13,7 +13,7 @@ from syncheck.base.errors import InputError, MismatchError
 from syncheck.features.schemas import feature_schema
 from syncheck.features.sentence import text_features
 from syncheck.reading import EvidenceIndex
-from syncheck.reading.context import BEST_CHUNKS, ContextChunks
+from syncheck.reading.evidence import BEST_CHUNKS, ContextChunks
 from syncheck.results.types import Contrast, Evidence, Support
 from syncheck.testing import FormulaAggregator, ScriptedAligner, scripted_monitor
 from syncheck.text.words import ContextLexicon, packaged_rarity

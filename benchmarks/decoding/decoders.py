@@ -9,9 +9,7 @@ from typing import Any
 
 from decoding.answers import DecodedAnswer
 from decoding.verified import require_verified
-from fod.baselines.abstain import AbstainGenerator
-from fod.baselines.best_of_n import BestOfNGenerator, RerankBy, RerankGenerator
-from fod.baselines.cad import CADGenerator
+from fod.baselines import AbstainGenerator, BestOfNGenerator, CADGenerator, RerankBy, RerankGenerator
 from fod.config import REPAIR, SEARCH, FODConfig, RepairConfig
 from fod.generator import BacktrackGenerator, FODGenerator
 from syncheck import Monitor, RagPrompt, Report

@@ -35,26 +35,43 @@ from syncheck.reading.evidence import Chunk, EvidenceIndex, split_passages
 from syncheck.text.notation import written_out
 from syncheck.text.sentences import ENGLISH_ABBREVIATIONS, SentenceCutter
 
-BATCH_TOKENS, SMALL_BATCH_TOKENS, POOL_GROUPS = 24_576, 2_048, 160
-"""Tokens of a batch and of a small one, with padding, and groups that are sorted by length into batches together."""
-SEEN, JOINT, WIDE = (112, 128, 144), (48, 64, 80), 250
-"""Tokens of passages that a claim sees and that are read with it, drawn for each group, and that a reader of one text
-reads."""
+BATCH_TOKENS, LONG_BATCH_TOKENS, SMALL_BATCH_TOKENS, POOL_GROUPS = 24_576, 4_096, 2_048, 160
+"""Tokens of a batch, of one of a run on long contexts and of a small one, with padding, and groups that are sorted by
+length into batches together."""
+SEEN, JOINT, WIDE = (112, 128, 144), (48, 64, 80), (250,)
+"""Tokens of passages that a claim sees and that are read with it, and that a reader of one text reads; drawn for each
+group."""
 UNLABELLED = -1
 """Label of a claim that was changed, or whose passages were, so that only another reader's verdict is known."""
 CHANGED_PASSAGES_SHARE, CHANGED_CLAIM_SHARE = 0.35, 0.25
 """How often passages are changed, and a changed claim is added."""
-MOST_CLAIMS = 12
-"""Most claims of a group that are drawn at once."""
+MOST_CLAIMS, MOST_OF_LONG = 12, 6
+"""Most claims of a group that are drawn at once, and in a run on long contexts."""
 FOREIGN_SHARE, BESIDE_SHARE = 0.15, 0.3
 """How often a group that was not written gets a claim about another context, and a group other passages."""
-BESIDE_SOURCES = (*WRITTEN_SOURCES, "edits", "made")
+BESIDE_SOURCES = (*WRITTEN_SOURCES, "edits", "made", "infoboxes", "tables")
 BESIDE_TOTALS = (250, 250, 450)
 """Tokens of the passages with others beside them, one of which is drawn."""
+
+
+class Reach(NamedTuple):
+    """What is drawn for each group: tokens as for ``SEEN``, ``JOINT`` and ``WIDE``, and those of passages beside it."""
+
+    seen: Sequence[int]
+    joint: Sequence[int]
+    wide: Sequence[int]
+    beside_share: float = BESIDE_SHARE
+    beside_totals: Sequence[int] = BESIDE_TOTALS
+
+
+SHORT = Reach(SEEN, JOINT, WIDE)
+LONG = Reach((112, 128, 192), (64, 96), (0,), 0.7, (250, 450, 800))
+LONG_WHOLE = Reach((0,), (0,), (192, 256, 352), 0.7, (250, 450, 800))
+"""The same in a run on long contexts, for a reader that reads passages once, and for one of one text."""
 SHARES = {
     "matched": 0.36, "written": 0.15, "answers": 0.05, "snli": 0.06, "counterfactual-nli": 0.06, "conjnli": 0.03,
     "med": 0.02, "fever-symmetric": 0.02, "fool-me-twice": 0.05, "defacto": 0.05, "bump": 0.01, "summedits": 0.02,
-    "frank": 0.02, "edits": 0.10, "made": 0.05,
+    "frank": 0.02, "edits": 0.10, "made": 0.05, "infoboxes": 0.25, "tables": 0.06,
 }  # fmt: skip
 """Part of the groups that comes from each source, in proportion to those of the sources that there are."""
 CONTRAST_SOURCES = ("conjnli", "counterfactual-nli", "fever-symmetric", "fool-me-twice", "med", "snli")
@@ -84,7 +101,7 @@ class Row:
     context: int
 
     def __len__(self) -> int:
-        return tokens_of(self.seen) + len(self.claim) + 2
+        return max(tokens_of(self.seen), tokens_of(self.wide)) + len(self.claim) + 2
 
 
 def tokens_of(parts: Sequence[Part]) -> int:
@@ -191,11 +208,11 @@ class Context:
         """Number of tokens of all chunks."""
         return sum(self.windows.lengths)
 
-    def parts(self, claim: str, seen: int, joint: int) -> tuple[list[Part], list[Part], list[Part]]:
+    def parts(self, claim: str, seen: int, joint: int, wide: int) -> tuple[list[Part], list[Part], list[Part]]:
         """Return what a claim sees, what is read with it, and what a reader of one text reads."""
-        wide = closest_chunks(self.index, claim, self.windows.lengths, WIDE)
-        parts = chosen_parts(self.windows, self.index, claim, seen=seen, joint=joint)
-        return *parts, self.windows.parts(wide, WIDE)
+        parts = chosen_parts(self.windows, self.index, claim, seen=seen, joint=joint) if seen else ([], [])
+        chunks = closest_chunks(self.index, claim, self.windows.lengths, wide) if wide else []
+        return *parts, self.windows.parts(chunks, wide) if wide else []
 
 
 class Encoder:
@@ -224,10 +241,17 @@ class Encoder:
         return Context(EvidenceIndex.of_chunks(chunks), PassageWindows([self.ids(chunk.text) for chunk in chunks]))
 
     def row(
-        self, context: Context, claim: Claim, number: int, *, seen: int = SEEN_TOKENS, joint: int = JOINT_TOKENS
+        self,
+        context: Context,
+        claim: Claim,
+        number: int,
+        *,
+        seen: int = SEEN_TOKENS,
+        joint: int = JOINT_TOKENS,
+        wide: int = WIDE[0],
     ) -> Row:
         """Encode a claim about a context, of which it sees so many tokens, and is read with so many."""
-        parts = context.parts(claim.text, seen, joint)
+        parts = context.parts(claim.text, seen, joint, wide)
         return Row(context.windows, *parts, self.ids(claim.text)[:CLAIM_TOKENS], claim.label, claim.kind, number)
 
     def rows(self, group: ContrastGroup, number: int) -> list[Row]:
@@ -254,18 +278,27 @@ class Pools(Dataset[list[Batch]]):
         Of what is drawn.
     unlabelled
         Draw changed passages and claims, which are :data:`UNLABELLED`, too.
+    long
+        What is drawn in a run on long contexts.
     """
 
     def __init__(
-        self, groups: Mapping[str, Sequence[ContrastGroup]], encoder: Encoder, seed: int, *, unlabelled: bool = False
+        self,
+        groups: Mapping[str, Sequence[ContrastGroup]],
+        encoder: Encoder,
+        seed: int,
+        *,
+        unlabelled: bool = False,
+        long: Reach | None = None,
     ) -> None:
         self.groups = {source: groups[source] for source in sorted(groups) if groups[source]}
-        self.encoder, self.seed, self.unlabelled = encoder, seed, unlabelled
+        self.encoder, self.seed, self.unlabelled, self.long = encoder, seed, unlabelled, long
         self._others = [self.groups[source] for source in ("matched", "written") if source in self.groups]
 
     def __getitem__(self, number: int) -> list[Batch]:
         rng = random.Random(f"{self.seed}-{number}")
-        return [collated(batch) for batch in batches_of(rng, self.contexts(rng))]
+        most = LONG_BATCH_TOKENS if self.long else BATCH_TOKENS
+        return [collated(batch) for batch in batches_of(rng, self.contexts(rng), most)]
 
     def small_batches(self, number: int) -> Iterator[Batch]:
         """Yield so many batches of at most ``SMALL_BATCH_TOKENS``."""
@@ -280,9 +313,11 @@ class Pools(Dataset[list[Batch]]):
 
     def drawn(self, rng: random.Random, source: str, group: ContrastGroup, number: int) -> list[Row]:
         """Draw some claims of a group, and mostly one about another context, sometimes between other passages."""
-        seen, joint = rng.choice(SEEN), rng.choice(JOINT)
+        reach = self.long or SHORT
+        seen, joint, wide = (rng.choice(sizes) for sizes in (reach.seen, reach.joint, reach.wide))
         chunks = self.encoder.chunks(group.passages)
-        claims = some_claims(rng, group, [chunk.text for chunk in chunks])
+        most = MOST_OF_LONG if self.long else MOST_CLAIMS
+        claims = some_claims(rng, group, [chunk.text for chunk in chunks], most)
         if self._others and (group.source in WRITTEN_SOURCES or rng.random() < FOREIGN_SHARE):
             other = self._other(rng)
             if other.passages != group.passages:
@@ -290,14 +325,14 @@ class Pools(Dataset[list[Batch]]):
         if self.unlabelled and len(chunks) > 1 and rng.random() < CHANGED_PASSAGES_SHARE:
             chunks = self._changed(rng, chunks)
             claims = [replace(claim, label=UNLABELLED) for claim in claims]
-        if self._others and source in BESIDE_SOURCES and rng.random() < BESIDE_SHARE:
+        if self._others and source in BESIDE_SOURCES and rng.random() < reach.beside_share:
             chunks = self._beside(rng, chunks, group)
         context = self.encoder.of_chunks(chunks)
         if self.unlabelled:
             texts = [chunk.text for chunk in chunks]
             swapped = [swapped_word(rng, c.text, texts) for c in claims if rng.random() < CHANGED_CLAIM_SHARE]
             claims += [Claim(text, UNLABELLED, "swapped") for text in swapped if text is not None]
-        return [self.encoder.row(context, claim, number, seen=seen, joint=joint) for claim in claims]
+        return [self.encoder.row(context, claim, number, seen=seen, joint=joint, wide=wide) for claim in claims]
 
     def _other(self, rng: random.Random) -> ContrastGroup:
         return rng.choice(rng.choice(self._others))
@@ -315,9 +350,11 @@ class Pools(Dataset[list[Batch]]):
 
     def _beside(self, rng: random.Random, chunks: Sequence[Chunk], group: ContrastGroup) -> list[Chunk]:
         """Put chunks of other passages around those of a group, as far as there is room."""
-        room = rng.choice(BESIDE_TOTALS) - sum(len(self.encoder.ids(chunk.text)) for chunk in chunks)
+        room = rng.choice((self.long or SHORT).beside_totals) - sum(
+            len(self.encoder.ids(chunk.text)) for chunk in chunks
+        )
         beside = []
-        for _ in range(1 if room < WIDE else 3):
+        for _ in range(1 if room < WIDE[0] else 6 if self.long else 3):
             other = self._other(rng)
             for chunk in self.encoder.chunks(other.passages) if other.passages != group.passages else ():
                 length = len(self.encoder.ids(chunk.text))
@@ -354,16 +391,18 @@ def _sort(word: str) -> str:
     return "number" if word[:1].isdigit() else "name" if word[:1].isupper() else "word" if len(word) > 3 else ""
 
 
-def some_claims(rng: random.Random, group: ContrastGroup, sentences: Sequence[str]) -> list[Claim]:
-    """Draw at most ``MOST_CLAIMS`` claims; of a written group neighbouring pairs, and what a passage says nearly."""
+def some_claims(
+    rng: random.Random, group: ContrastGroup, sentences: Sequence[str], most: int = MOST_CLAIMS
+) -> list[Claim]:
+    """Draw at most ``most`` claims; of a written group neighbouring pairs, and what a passage says nearly."""
     claims = list(group.claims)
     if group.source not in WRITTEN_SOURCES:
-        first = rng.randint(0, max(0, len(claims) - MOST_CLAIMS))
-        return claims[first : first + MOST_CLAIMS]
+        first = rng.randint(0, max(0, len(claims) - most))
+        return claims[first : first + most]
     pairs = [claims[start : start + 2] for start in range(0, len(claims), 2)]
     rng.shuffle(pairs)  # neighbours mostly are a pair that differs in one thing
     near = Claim(near_copy(rng, sentences), SUPPORTED, "copy")
-    return [*[claim for pair in pairs for claim in pair][:MOST_CLAIMS], near]
+    return [*[claim for pair in pairs for claim in pair][:most], near]
 
 
 def grouped(pairs: Sequence[tuple[tuple[str, ...], str, int]], source: str) -> list[ContrastGroup]:
@@ -393,6 +432,22 @@ def load_support(folder: Path, source: str) -> list[ContrastGroup]:
     return grouped([(p.passages, p.claim, SUPPORTED if p.label else UNSUPPORTED) for p in pairs], source)
 
 
+def load_tables(folder: Path) -> dict[str, list[ContrastGroup]]:
+    """Read the training part of claims about infoboxes, and claims about tables, a row of which tells its header."""
+    infoboxes = load_contrast(folder, "infotabs-train")
+    raw = load_contrast(folder, "tabfact-validation")
+    told = [replace(group, passages=(with_header(group.passages[0]),)) for group in raw]
+    return {"infoboxes": infoboxes, "tables": [*raw, *told]}
+
+
+def with_header(table: str) -> str:
+    """Write a table, whose cells are between bars, as its title and rows that name each cell's column."""
+    title, header, *rows = table.split("\n")
+    names = [name.strip() for name in header.split("|")]
+    lines = ["; ".join(f"{n}: {c.strip()}" for n, c in zip(names, row.split("|"), strict=False)) for row in rows]
+    return "\n".join([title, *lines])
+
+
 def load_training(args: argparse.Namespace, written: Sequence[ContrastGroup]) -> dict[str, list[ContrastGroup]]:
     """Return the groups of each source; ``written`` are those that are not held out."""
     groups: dict[str, list[ContrastGroup]] = {source: [] for source in WRITTEN_SOURCES}
@@ -401,5 +456,7 @@ def load_training(args: argparse.Namespace, written: Sequence[ContrastGroup]) ->
     groups |= {source: load_contrast(args.contrast, source) for source in CONTRAST_SOURCES}
     groups |= {source: load_support(args.pairs, source) for source in SUPPORT_SOURCES}
     groups["edits"] = list(edited_groups(tqdm(written, desc="edits", unit=" contexts", mininterval=5), args.seed))
+    if args.tables:
+        groups |= load_tables(args.tables)
     groups["made"] = [group for path in args.made for group in load_groups(path)]
     return groups

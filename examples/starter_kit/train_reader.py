@@ -40,7 +40,7 @@ import torch
 from claim_files import WRITTEN, is_held_out, load_written
 from contrast_pairs import CONTRADICTED, NOT_STATED, SUPPORTED, UNSUPPORTED
 from numpy.typing import NDArray
-from reader_data import UNLABELLED, Batch, Encoder, Pools, Row, batches_of, collated, load_training
+from reader_data import LONG, LONG_WHOLE, UNLABELLED, Batch, Encoder, Pools, Row, batches_of, collated, load_training
 from reader_pruning import Kept, as_arrays, everything, from_arrays, kept_of, prune, pruned_updates, worths
 from resumable import restore_optimizer, save_progress
 from safetensors.torch import load_file, save_file
@@ -59,6 +59,8 @@ from syncheck.aligners.reader.network import (
     FIRST_POSITION,
     FORMAT,
     HEAD_WIDTH,
+    HEADS,
+    NEURONS,
     UP,
     ReaderNetwork,
     ReadText,
@@ -74,7 +76,7 @@ if TYPE_CHECKING:
 RANK = 64
 LAYERS, READ_ONCE = 8, 4
 """Layers of a reader that is packed, and how many of them read the passages without a claim."""
-LEARNING_RATES = {"whole": 5e-4, "from a start": 4e-4}
+LEARNING_RATES = {"whole": 5e-4, "from a start": 4e-4, "further": 1.5e-4}
 WARM_UP_STEPS, DECAY_SHARE, LEAST_RATE = 60, 0.8, 0.01
 """The steps in which the rate rises, the part of the time in which it falls, and the share at which that ends."""
 BETAS, LARGEST_GRADIENT = (0.9, 0.98), 1.0
@@ -349,17 +351,24 @@ class Run:
         To train.
     output
         Where it is saved.
-    minutes, seed
-        Of the command.
+    minutes, seed, rate
+        Of the command, and the largest learning rate.
     teacher
         The reader that this one learns from, in evaluation mode, if any.
     """
 
     def __init__(
-        self, model: TrainedReader, output: Path, *, minutes: float, seed: int, teacher: TrainedReader | None = None
+        self,
+        model: TrainedReader,
+        output: Path,
+        *,
+        minutes: float,
+        seed: int,
+        rate: float,
+        teacher: TrainedReader | None = None,
     ) -> None:
         self.model, self.output, self.minutes, self.seed, self.teacher = model, output, minutes, seed, teacher
-        self.rate = LEARNING_RATES["from a start" if teacher else "whole"]
+        self.rate = rate
         self.device = model.verdict.weight.device
         self.trained = model.trained
         self.optimizer = torch.optim.AdamW(
@@ -509,10 +518,10 @@ def text_of(network: ReaderNetwork, row: Row) -> ReadText:
 
 
 @torch.no_grad()
-def in_float(weights: Mapping[str, Tensor], arrays: Mapping[str, Tensor]) -> ReaderNetwork:
+def in_float(weights: Mapping[str, Tensor], arrays: Mapping[str, Tensor], count: int, read_once: int) -> ReaderNetwork:
     """Return the network that is packed, in float32, given the encoder's weights."""
-    layers = list(map(ReaderLayer.of, updated_layers(weights, arrays, LAYERS)))
-    network = ReaderNetwork(weights, layers, read_once=READ_ONCE)
+    layers = list(map(ReaderLayer.of, updated_layers(weights, arrays, count)))
+    network = ReaderNetwork(weights, layers, read_once=read_once)
     head = {name.removeprefix("head."): array for name, array in arrays.items() if name.startswith("head.")}
     network.load_state_dict(head, strict=False)
     return network.eval().requires_grad_(False)
@@ -523,14 +532,10 @@ def pack(run: Run, folder: Path, pools: Pools) -> None:
     arrays = packed({name: value.cpu() for name, value in run.average.items()}) | as_arrays(run.model.kept)
     rng = random.Random(f"{pools.seed}-inputs")
     rows = [contexts[0] for _ in range(MEASURED_POOLS) for contexts in pools.contexts(rng)]
-    largest = largest_inputs(in_float(encoder_weights(), arrays), rows)
+    shape = {"layers": len(run.model.kept), "read_once": run.model.read_once}
+    largest = largest_inputs(in_float(encoder_weights(), arrays, *shape.values()), rows)
     save_file(arrays | largest, folder / "adapter.safetensors")
-    spec = {
-        "format": FORMAT,
-        "encoder": ENCODER.sha256,
-        "layers": LAYERS,
-        "read_once": READ_ONCE,
-    }
+    spec = {"format": FORMAT, "encoder": ENCODER.sha256, **shape}
     (folder / "reader.json").write_text(json.dumps(spec, indent=2) + "\n")
 
 
@@ -542,7 +547,9 @@ def main() -> None:
     parser.add_argument("--written", type=Path, default=WRITTEN, help="folder of written claims (%(default)s)")
     parser.add_argument("--made", type=Path, nargs="*", default=[], help="files of groups that contrast_pairs.py wrote")
     parser.add_argument("--output", type=Path, required=True, help="folder of the run")
+    parser.add_argument("--tables", type=Path, help="folder of claims about tables")
     parser.add_argument("--start", type=Path, help="folder of the run to begin with")
+    parser.add_argument("--further", type=Path, help="folder of a packed reader to go on with, on long contexts")
     parser.add_argument("--teacher", type=Path, help="folder of the run of all layers to learn from (that of --start)")
     parser.add_argument("--share", type=float, help="part of the layers' work that is left, the rest is pruned")
     parser.add_argument("--packed", type=Path, help="folder of the reader (only with --start)")
@@ -554,8 +561,10 @@ def main() -> None:
         "--workers", type=int, default=min(12, os.cpu_count() or 1), help="processes that prepare batches (%(default)s)"
     )
     args = parser.parse_args()
-    if (args.packed or args.share or args.teacher) and not args.start:
-        parser.error("expected --start with --packed, --share and --teacher: a run of all layers is only to begin with")
+    if (args.share or args.teacher) and not args.start:
+        parser.error("expected --start with --share and --teacher: a run of all layers is only to begin with")
+    if args.packed and not (args.start or args.further):
+        parser.error("expected --start or --further with --packed: a run of all layers is only to begin with")
     args.output.mkdir(parents=True, exist_ok=True)
     torch.set_flush_denormal(True)
     torch.backends.cuda.enable_cudnn_sdp(False)  # it prepares for each length of a batch anew
@@ -566,17 +575,22 @@ def main() -> None:
     for source, listed in groups.items():
         print(f"{source}: {len(listed)} contexts, {sum(len(g.claims) for g in listed)} claims", flush=True)
     heldout = [encoder.rows(group, number) for number, group in enumerate(filter(is_held_out, written))]
-    model, teacher = started(args, Pools(groups, encoder, args.seed)) if args.start else whole(args)
-    run = Run(model, args.output, minutes=args.minutes, seed=args.seed, teacher=teacher)
+    if args.further:
+        model, teacher = further(args), None
+    else:
+        model, teacher = started(args, Pools(groups, encoder, args.seed)) if args.start else whole(args)
+    kind = "further" if args.further else "from a start" if args.start else "whole"
+    run = Run(model, args.output, minutes=args.minutes, seed=args.seed, teacher=teacher, rate=LEARNING_RATES[kind])
     logged = [row for rows in heldout[:LOGGED] for row in rows]
-    pools = Pools(groups, encoder, args.seed, unlabelled=teacher is not None)
+    reach = None if not args.further else LONG if model.read_once else LONG_WHOLE
+    pools = Pools(groups, encoder, args.seed, unlabelled=teacher is not None, long=reach)
     train(run, pools, logged, save_minutes=args.save_minutes, workers=args.workers)
     run.model.load_state_dict(run.average, strict=False)
-    print(*map(json.dumps, report(judged(run.model, [row for rows in heldout for row in rows]))), sep="\n")
     if args.packed:
         args.packed.mkdir(parents=True, exist_ok=True)
         (args.packed / "tokenizer.json").write_text(tokenizer, encoding="utf-8")
         pack(run, args.packed, pools)
+    print(*map(json.dumps, report(judged(run.model, [row for rows in heldout for row in rows]))), sep="\n")
 
 
 def whole(args: argparse.Namespace) -> tuple[TrainedReader, None]:
@@ -584,6 +598,25 @@ def whole(args: argparse.Namespace) -> tuple[TrainedReader, None]:
     encoder = encoder_on(args.device)
     layers = encoder.config.num_hidden_layers
     return trainable(encoder, args.seed, layers=layers, read_once=0).to(args.device), None
+
+
+def further(args: argparse.Namespace) -> TrainedReader:
+    """Return a packed reader, with its layers, heads and neurons, to be trained further."""
+    spec = json.loads((args.further / "reader.json").read_text())
+    arrays = load_file(args.further / "adapter.safetensors")
+    kept = from_arrays({name: value for name, value in arrays.items() if name.endswith((HEADS, NEURONS))})
+    learnt = {name.removeprefix("head."): value for name, value in arrays.items() if name.startswith("head.")}
+    for place in (name for name in arrays if name.endswith((DOWN, UP))):
+        factor = "down" if place.endswith(DOWN) else "up"
+        matrix = place.removesuffix(DOWN).removesuffix(UP)
+        value = arrays[place].float() * arrays[place.replace(".int8", ".step")]
+        learnt[f"encoder.encoder.{matrix}.{factor}"] = value
+    model = trainable(encoder_on(args.device), args.seed, layers=spec["layers"], read_once=spec["read_once"], kept=kept)
+    missing = set(model.trained) - set(learnt)
+    if missing:
+        raise ValueError(f"{args.further}: expected updates of every matrix; {sorted(missing)[:3]} are missing")
+    model.load_state_dict(learnt, strict=False)
+    return model.to(args.device)
 
 
 def started(args: argparse.Namespace, pools: Pools) -> tuple[TrainedReader, TrainedReader]:
@@ -612,7 +645,7 @@ def encoder_on(device: str) -> MPNetModel:
     config = MPNetConfig(vocab_size=30527, max_position_embeddings=514, layer_norm_eps=NORM_EPS)
     encoder = MPNetModel(config, add_pooling_layer=False)
     encoder.load_state_dict({name: weights[name] for name in encoder.state_dict()})
-    return encoder.eval().to(torch.bfloat16 if device.startswith("cuda") else torch.float32)
+    return encoder.eval().to(torch.bfloat16)
 
 
 if __name__ == "__main__":

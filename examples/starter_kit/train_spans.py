@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from span_folds import held_out_labels
 from tqdm import tqdm
 
 from syncheck.base.pretrained import load_model
@@ -32,7 +33,6 @@ from syncheck.spans import (
     TokenReplay,
     Word,
     WordSource,
-    held_out_labels,
     load_span_items,
     score_spans,
 )

@@ -20,8 +20,18 @@ from numpy.typing import ArrayLike, NDArray
 
 from syncheck.aggregators import published
 from syncheck.aggregators.calibration import Calibration, RiskControlledThreshold, calibration_from_dict
-from syncheck.aggregators.estimators import FittedEstimator, ProbabilisticClassifier, is_balanced, types_of
-from syncheck.aggregators.kinds import KINDS, AggregatorKind, KindName, file_of, fit_model, is_monotone
+from syncheck.aggregators.kinds import (
+    KINDS,
+    AggregatorKind,
+    FittedEstimator,
+    KindName,
+    ProbabilisticClassifier,
+    file_of,
+    fit_model,
+    is_balanced,
+    is_monotone,
+    types_of,
+)
 from syncheck.aggregators.models import Column, StoredModel
 from syncheck.base.checks import check_share, real_numbers
 from syncheck.base.errors import CheckpointError, InputError, MismatchError
@@ -176,9 +186,9 @@ class Aggregator:
         check_folder(Path(directory), written_by="Aggregator.save")
         path = Path(directory) / CONFIG
         config = read_object(path)
-        if (found := config.get("format")) != FORMAT:
+        if (stated := config.get("format")) != FORMAT:
             raise CheckpointError(
-                f"{path} has format {found!r}, expected {FORMAT!r}; update syncheck or train the aggregator again"
+                f"{path} has format {stated!r}, expected {FORMAT!r}; update syncheck or train the aggregator again"
             )
         try:
             trained = _schema(config["schema"])

@@ -89,8 +89,8 @@ class PlattCalibration:
         """Invert the calibration, to raw scores in [1e-6, 1 - 1e-6]."""
         from scipy.special import expit, logit
 
-        found = expit((logit(np.asarray(probability, np.float64)) - self.intercept) / self.slope)
-        return np.asarray(np.clip(found, SMALLEST_SCORE, 1 - SMALLEST_SCORE))
+        calibrated = expit((logit(np.asarray(probability, np.float64)) - self.intercept) / self.slope)
+        return np.asarray(np.clip(calibrated, SMALLEST_SCORE, 1 - SMALLEST_SCORE))
 
 
 Calibration = IsotonicCalibration | PlattCalibration
@@ -163,8 +163,8 @@ def _shift(raw: Floats, labels: NDArray[np.int64]) -> PlattCalibration:
     from scipy.special import expit
 
     odds, targets = _log_odds(raw), _smoothed(labels)
-    found = brentq(lambda shift: float((expit(odds + shift) - targets).sum()), -MOST_SHIFT, MOST_SHIFT)
-    return PlattCalibration(1.0, float(found))
+    offset = brentq(lambda shift: float((expit(odds + shift) - targets).sum()), -MOST_SHIFT, MOST_SHIFT)
+    return PlattCalibration(1.0, float(offset))
 
 
 def _platt(raw: Floats, labels: NDArray[np.int64]) -> PlattCalibration:
@@ -180,16 +180,16 @@ def _platt(raw: Floats, labels: NDArray[np.int64]) -> PlattCalibration:
         gradient = np.array([error @ odds, error.sum()]) / len(odds)
         return float(np.mean(np.logaddexp(0, logits) - targets * logits)), gradient
 
-    found = minimize(loss, np.array([1.0, 0.0]), jac=True, method="BFGS")
-    slope, intercept = found.x.tolist()
+    fitted = minimize(loss, np.array([1.0, 0.0]), jac=True, method="BFGS")
+    slope, intercept = fitted.x.tolist()
     if slope <= 0:
         raise _no_rise(f"the slope that fits best is {slope:.3g}")
     return PlattCalibration(slope, intercept)
 
 
-def _no_rise(found: str) -> InputError:
+def _no_rise(trend: str) -> InputError:
     return InputError(
-        f"expected scores that rise with faithfulness, but {found}; check that label 1 means faithful and that the "
+        f"expected scores that rise with faithfulness, but {trend}; check that label 1 means faithful and that the "
         "sentences are of the kind the aggregator was trained for"
     )
 

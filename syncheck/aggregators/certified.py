@@ -157,22 +157,22 @@ def _leaves(
     """Find the lowest and the highest leaf of one tree that each row can reach, from the leaves up to the root."""
     left, right, feature = trees.left[nodes], trees.right[nodes], trees.feature[nodes]
     value, missing_left = trees.value[nodes].astype(np.float64), trees.missing_left[nodes]
-    found: dict[int, Ends] = {}
+    ends: dict[int, Ends] = {}
     for node in reversed(range(len(left))):  # children come after their parent
         if left[node] == NO_CHILD:
             leaf = np.full(len(low), value[node])
-            found[node] = leaf, leaf
+            ends[node] = leaf, leaf
             continue
         column, split = feature[node], np.float32(value[node])
         absent = missing[:, column]
         goes_left = np.where(absent, missing_left[node] == 1, low[:, column] < split) | unknown[:, column]
         goes_right = np.where(absent, missing_left[node] == 0, high[:, column] >= split) | unknown[:, column]
-        (left_low, left_high), (right_low, right_high) = found.pop(int(left[node])), found.pop(int(right[node]))
-        found[node] = (
+        (left_low, left_high), (right_low, right_high) = ends.pop(int(left[node])), ends.pop(int(right[node]))
+        ends[node] = (
             _either(np.minimum, left_low, right_low, goes_left, goes_right),
             _either(np.maximum, left_high, right_high, goes_left, goes_right),
         )
-    return found[0]
+    return ends[0]
 
 
 def _either(

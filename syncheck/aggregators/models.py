@@ -136,12 +136,12 @@ class Network:
         if len(self.weights) > 1:
             return occlusion(self.log_odds, x, medians)
         terms: Floats = self._inputs(x[None])[0] * self.weights[0][:, 0]  # (F + I,)
-        found: Floats = terms[: self.features].copy()
-        found[self.flagged] += terms[self.features :]
+        contributions: Floats = terms[: self.features].copy()
+        contributions[self.flagged] += terms[self.features :]
         if self.ceiling(x[None])[0] < 1:
             lowest = np.argmin(np.where(x > 0, self.ceilings, 1.0))
-            found[lowest] += self.log_odds(x[None])[0] - (terms.sum() + self.biases[0][0])
-        return found
+            contributions[lowest] += self.log_odds(x[None])[0] - (terms.sum() + self.biases[0][0])
+        return contributions
 
     def _inputs(self, X: Floats) -> Floats:
         """Impute, flag and scale: (N, F) to (N, F + I)."""
@@ -238,8 +238,8 @@ class Ensemble:
 
     def contributions(self, x: Floats, medians: Floats) -> Floats:
         """Compute each feature's part of the log-odds, (F,) float64: the mean over the members."""
-        found = [member.contributions(x, medians) for member in self.members.values()]
-        return np.asarray(np.mean(found, axis=0), dtype=np.float64)
+        by_member = [member.contributions(x, medians) for member in self.members.values()]
+        return np.asarray(np.mean(by_member, axis=0), dtype=np.float64)
 
     def to_bytes(self) -> bytes:
         """Serialize the members' files, as arrays of bytes in one file in the safetensors format."""
@@ -302,9 +302,9 @@ class Column:
 
     def contributions(self, x: Floats, medians: Floats) -> Floats:
         """Place the signal at its position and 0 elsewhere, (F,) float64."""
-        found = np.zeros(self.features)
-        found[self.index] = self.probability(x[None])[0]
-        return found
+        contributions = np.zeros(self.features)
+        contributions[self.index] = self.probability(x[None])[0]
+        return contributions
 
     def to_bytes(self) -> bytes:
         """Serialize the fields as JSON."""
@@ -335,8 +335,8 @@ def occlusion(log_odds: Callable[[Floats], Floats], x: Floats, medians: Floats) 
     """Subtract from the log-odds of one row (F,) those with each feature in turn at its median, (F,) float64."""
     at_median = np.tile(x, (len(x) + 1, 1))
     np.fill_diagonal(at_median, medians)
-    found = log_odds(at_median)
-    return np.asarray(found[-1] - found[:-1], dtype=np.float64)
+    values = log_odds(at_median)
+    return np.asarray(values[-1] - values[:-1], dtype=np.float64)
 
 
 def _expit(log_odds: Floats) -> Floats:

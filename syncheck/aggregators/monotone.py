@@ -155,8 +155,8 @@ class MonotoneLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignor
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Predict the likelier class of each row, (N,)."""
         likelier = self.decision_function(X) > 0
-        found: NDArray[Any] = self.classes_[likelier.astype(np.intp)]
-        return found
+        labels: NDArray[Any] = self.classes_[likelier.astype(np.intp)]
+        return labels
 
     def contributions(self, X: ArrayLike) -> Floats:
         """Attribute the log-odds to the features relative to their training means, (N, F), in nats.
@@ -180,15 +180,15 @@ class MonotoneLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignor
         return np.where(np.isnan(given), means, given)
 
     def _directions(self, differences: Floats) -> Floats:
-        found = np.where(differences < 0, -1.0, 1.0)
+        signs = np.where(differences < 0, -1.0, 1.0)
         if self.directions is None:
-            return found
+            return signs
         directions = np.asarray(self.directions, dtype=np.float64)
         if directions.shape != (self.n_features_in_,) or not np.isin(directions, (-1.0, 0.0, 1.0)).all():
             raise ValueError(
                 f"directions must be +1, -1 or 0 for each of {self.n_features_in_} features; found {self.directions!r}"
             )
-        return np.where(directions == 0, found, directions)
+        return np.where(directions == 0, signs, directions)
 
     def _prior(self) -> Floats:
         """Compute the prior weights of the standardised, directed features."""
@@ -248,7 +248,7 @@ def _minimise(
         return float(value), np.append(slopes @ rows + strength * pull, slopes.sum())
 
     bounds = [(0.0, None)] * len(prior) + [(None, None)]
-    found = minimize(
+    minimum = minimize(
         loss,
         np.append(prior, 0.0),
         jac=True,
@@ -256,4 +256,4 @@ def _minimise(
         bounds=bounds,
         options={"maxiter": max_iter, "ftol": 1e-14, "gtol": 1e-9},
     )
-    return found.x[:-1], float(found.x[-1]), int(found.nit)
+    return minimum.x[:-1], float(minimum.x[-1]), int(minimum.nit)

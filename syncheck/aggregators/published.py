@@ -118,10 +118,10 @@ def _classifier_state(file: IO[bytes]) -> dict[str, Any]:
         raise ValueError(f"it holds a {type(classifier).__name__}")
     state: dict[str, Any] = classifier.state
     for field, expected in (("activation", "relu"), ("out_activation_", "logistic")):
-        found = state[field]
-        if found != expected:
+        value = state[field]
+        if value != expected:
             # A few bytes of pickle may hold a tuple that is too large to write out.
-            shown = reprlib.repr(found) if isinstance(found, str) else f"a {type(found).__name__}"
+            shown = reprlib.repr(value) if isinstance(value, str) else f"a {type(value).__name__}"
             raise ValueError(f"{field} is {shown}, expected {expected!r}")
     return state
 

@@ -125,11 +125,11 @@ class Trees:
             return np.concatenate([np.array(t[name], dtype)[o] for t, o in zip(trees, orders, strict=True)])
 
         def children(name: str) -> Ints:
-            found = []
+            renumbered = []
             for tree, order in zip(trees, orders, strict=True):
                 places = {NO_CHILD: NO_CHILD, **{node: place for place, node in enumerate(order)}}
-                found.append(np.array([places[tree[name][node]] for node in order], np.int32))
-            return np.concatenate(found)
+                renumbered.append(np.array([places[tree[name][node]] for node in order], np.int32))
+            return np.concatenate(renumbered)
 
         base = learner["learner_model_param"]["base_score"].strip("[]")
         return cls(

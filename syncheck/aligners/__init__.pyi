@@ -1,8 +1,6 @@
-from .alignscore import AlignScoreAligner as AlignScoreAligner
-from .alignscore import convert_alignscore as convert_alignscore
+from .alignscore import AlignScoreAligner as AlignScoreAligner, convert_alignscore as convert_alignscore
 from .bundled import BundledAligner as BundledAligner
-from .classifier import ClassifierAligner as ClassifierAligner
-from .critic import CriticAligner as CriticAligner
+from .classifier import ClassifierAligner as ClassifierAligner, CriticAligner as CriticAligner
 from .evaluators import (
     EndpointTextGenerator as EndpointTextGenerator,
     TextGenerator as TextGenerator,

@@ -392,20 +392,20 @@ def _build(
     return model.eval(), load_tokenizer(backbone, local_files_only=local_files_only)
 
 
-def _check_arrays(found: dict[str, Tensor], expected: dict[str, Tensor]) -> None:
-    if missing := sorted(expected.keys() - found.keys()):
+def _check_arrays(arrays: dict[str, Tensor], expected: dict[str, Tensor]) -> None:
+    if missing := sorted(expected.keys() - arrays.keys()):
         raise CheckpointError(
             f"the checkpoint lacks {len(missing)} of {len(expected)} arrays, such as {missing[0]!r}; "
             "download it again, or pass the backbone that it was trained from"
         )
-    if extra := sorted(found.keys() - expected.keys()):
+    if extra := sorted(arrays.keys() - expected.keys()):
         raise MismatchError(
             f"the checkpoint holds {len(extra)} arrays that AlignScore does not have, such as {extra[0]!r}; "
             "pass the backbone that it was trained from"
         )
     for name, array in expected.items():
-        if found[name].shape != array.shape:
+        if arrays[name].shape != array.shape:
             raise MismatchError(
-                f"{name!r} is {tuple(found[name].shape)} in the checkpoint and {tuple(array.shape)} in the "
+                f"{name!r} is {tuple(arrays[name].shape)} in the checkpoint and {tuple(array.shape)} in the "
                 "backbone's config; pass the backbone that it was trained from"
             )

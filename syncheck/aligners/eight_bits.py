@@ -372,7 +372,7 @@ def read_folder(
         If a file is missing or damaged, or the config's ``format`` is not the one that is expected.
     """
     try:
-        found = json.loads(folder.joinpath(config).read_text(encoding="utf-8"))
+        values = json.loads(folder.joinpath(config).read_text(encoding="utf-8"))
         arrays = load(folder.joinpath(weights).read_bytes())
         tokenizer = _tokenizer(folder.joinpath("tokenizer.json").read_text(encoding="utf-8"))
     except FileNotFoundError as error:
@@ -382,7 +382,7 @@ def read_folder(
         ) from error
     except (OSError, ValueError, SafetensorError) as error:
         raise damaged(folder, expected, error) from error
-    kind = found.get("format") if isinstance(found, dict) else None
+    kind = values.get("format") if isinstance(values, dict) else None
     if kind != expected:
         raise CheckpointError(
             f"expected an aligner of format {expected!r}, found {kind!r}; load it with the version of syncheck that "
@@ -390,7 +390,7 @@ def read_folder(
         )
     tokenizer.no_truncation()
     tokenizer.no_padding()
-    return found, arrays, tokenizer
+    return values, arrays, tokenizer
 
 
 def damaged(folder: Traversable, expected: str, error: Exception) -> CheckpointError:
@@ -405,7 +405,7 @@ def _shapes(sizes: EncoderSizes) -> dict[str, tuple[int, ...]]:
     """List the shape of each array before packing, by its name in a BERT with a linear head."""
     width, inner = sizes.hidden_size, sizes.intermediate_size
     rows = {"word": sizes.vocab_size, "position": POSITIONS, "token_type": TOKEN_TYPES}
-    found: dict[str, tuple[int, ...]] = {f"bert.embeddings.{n}_embeddings.weight": (r, width) for n, r in rows.items()}
+    shapes: dict[str, tuple[int, ...]] = {f"bert.embeddings.{n}_embeddings.weight": (r, width) for n, r in rows.items()}
     norms = ["bert.embeddings"]
     maps = {"head": (1, 2 * width)}
     for layer in (f"bert.encoder.layer.{i}" for i in range(sizes.num_hidden_layers)):
@@ -414,8 +414,8 @@ def _shapes(sizes: EncoderSizes) -> dict[str, tuple[int, ...]]:
         maps |= {f"{layer}.intermediate.dense": (inner, width), f"{layer}.output.dense": (width, inner)}
         norms += [f"{layer}.attention.output", f"{layer}.output"]
     for name, shape in maps.items():
-        found |= {f"{name}.weight": shape, f"{name}.bias": shape[:1]}
-    return found | {f"{name}.LayerNorm.{part}": (width,) for name in norms for part in ("weight", "bias")}
+        shapes |= {f"{name}.weight": shape, f"{name}.bias": shape[:1]}
+    return shapes | {f"{name}.LayerNorm.{part}": (width,) for name in norms for part in ("weight", "bias")}
 
 
 def _check_shapes(arrays: Mapping[str, Tensor], expected: Mapping[str, tuple[int, ...]]) -> None:
@@ -423,11 +423,11 @@ def _check_shapes(arrays: Mapping[str, Tensor], expected: Mapping[str, tuple[int
     vectors = {name: shape for name, shape in expected.items() if name not in matrices}
     steps = {name + STEP: (shape[0], 1) for name, shape in matrices.items()}
     wanted = vectors | steps | {name + INT8: shape for name, shape in matrices.items()}
-    found = {name: tuple(array.shape) for name, array in arrays.items()}
-    wrong = sorted(name for name in wanted.keys() | found.keys() if wanted.get(name) != found.get(name))
+    shapes = {name: tuple(array.shape) for name, array in arrays.items()}
+    wrong = sorted(name for name in wanted.keys() | shapes.keys() if wanted.get(name) != shapes.get(name))
     if wrong:
         name = wrong[0]
         raise CheckpointError(
             f"the aligner's weights do not fit its config.json: expected {name!r} of shape {wanted.get(name)}, found "
-            f"{found.get(name)} (None: no such array); copy the folder again"
+            f"{shapes.get(name)} (None: no such array); copy the folder again"
         )

@@ -212,13 +212,13 @@ class SpanAligner:
     def _marked(self, context: str, claim: str) -> list[str]:
         answer = self._evaluator(PROMPT.format(passages=context, question=self._question, answer=claim.strip()))
         spans = hallucinated_spans(answer)
-        found = [span for span in spans if _plain(span) and _plain(span) in _plain(claim)]
-        if spans and not found:
+        marked = [span for span in spans if _plain(span) and _plain(span) in _plain(claim)]
+        if spans and not marked:
             raise TextGeneratorError(
                 f"{self._evaluator.name!r} marked {spans!r}, none of which is in the sentence {claim!r}; expected its "
                 "exact words"
             )
-        return found
+        return marked
 
 
 def hallucinated_spans(answer: str) -> list[str]:
@@ -226,11 +226,11 @@ def hallucinated_spans(answer: str) -> list[str]:
     decoder = json.JSONDecoder()
     for brace in re.finditer(r"\{", answer):
         try:
-            found, _ = decoder.raw_decode(answer, brace.start())
+            parsed, _ = decoder.raw_decode(answer, brace.start())
         except ValueError:
             continue
-        if KEY in found:
-            spans = found[KEY]
+        if KEY in parsed:
+            spans = parsed[KEY]
             if isinstance(spans, list) and all(isinstance(span, str) for span in spans):
                 return spans
             break

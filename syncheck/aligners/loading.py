@@ -99,8 +99,8 @@ class _Published:
         config = cached_file(repository, "config.json", self.revision)
         tokenizer = any(cached_file(repository, name, self.revision) for name in _TOKENIZERS)
         weights = (self.name.rpartition("/")[2],) if self.needs else _WEIGHTS
-        found = [path for name in weights if (path := cached_file(self.repository, name, self.revision))]
-        return found[0].parent if found and config and tokenizer else None
+        cached = [path for name in weights if (path := cached_file(self.repository, name, self.revision))]
+        return cached[0].parent if cached and config and tokenizer else None
 
 
 _WEIGHTS = ("model.safetensors", "pytorch_model.bin")

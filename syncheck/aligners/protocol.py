@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from itertools import islice
 from math import isfinite
 from numbers import Integral, Real
-from typing import Any, Protocol, Self, runtime_checkable
+from typing import Any, Literal, Protocol, Self, get_args, runtime_checkable
 
 from syncheck.base.checks import check_texts
 from syncheck.base.errors import InputError
-from syncheck.base.weights import same_weights, weights_sha256
+from syncheck.base.pretrained import same_weights, weights_sha256
 from syncheck.reading.evidence import EvidenceIndex
 from syncheck.results.types import Evidence, Support
 
@@ -69,12 +69,42 @@ class ConfiguredAligner(Aligner, Protocol):
     """Keyword arguments of :func:`~syncheck.aligners.load_aligner`, stored with a monitor and compared on loading."""
 
 
+Effort = Literal["fast", "balanced", "thorough"]
+EFFORTS: tuple[Effort, ...] = get_args(Effort)
+
+
+@runtime_checkable
+class EffortAligner(Aligner, Protocol):
+    """Protocol of an aligner that can read more or less of the passages for a claim."""
+
+    effort: Effort
+
+    def at(self, effort: Effort) -> Self:
+        """Make an aligner of another effort, which shares the weights of this one; InputError if it has no such."""
+
+
 @runtime_checkable
 class KnowsLanguages(Protocol):
     """Protocol of an aligner that reads only some languages."""
 
     languages: frozenset[str]
     """ISO 639-1 codes. Sentences in other languages get the status ``unsupported_language``."""
+
+
+def at_effort(aligner: Aligner | None, effort: Effort | None) -> Aligner | None:
+    """Take an aligner at an effort; None leaves it as it is.
+
+    Raises
+    ------
+    InputError
+        If there is no aligner of several efforts.
+    """
+    if effort is None:
+        return aligner
+    if isinstance(aligner, EffortAligner):
+        return aligner.at(effort)
+    name = "no aligner" if aligner is None else f"the aligner {aligner.name!r}"
+    raise InputError(f"an effort is for the reader; found {name}, which has only one. Leave out the effort")
 
 
 def languages_of(aligner: Aligner) -> frozenset[str] | None:
@@ -108,7 +138,7 @@ class KnowsWeights(Protocol):
     """Protocol of an aligner, or a part of one, that has a digest of its weights."""
 
     def weights_sha256(self) -> str | None:
-        """Compute the digest of :func:`~syncheck.base.weights.weights_sha256`; None if the weights are elsewhere."""
+        """Compute the digest of :func:`~syncheck.base.pretrained.weights_sha256`; None if the weights are elsewhere."""
 
 
 class OfNetwork:
@@ -171,18 +201,18 @@ class AskedAligner:
         """
         name = getattr(self._aligner, "name", type(self._aligner).__name__)
         try:
-            found = list(islice(self._supports(passages, list(claims)), len(claims) + 1))
+            supports = list(islice(self._supports(passages, list(claims)), len(claims) + 1))
         except (KeyboardInterrupt, SystemExit):
             raise
         except BaseException as error:  # a panic of compiled code, for example, is not an Exception
             logger.exception("aligner %r failed; its sentences get the status 'failed'", name)
             return [Unaligned(f"aligner {name!r} failed: {type(error).__name__}: {error}")] * len(claims)
-        if len(found) != len(claims):
-            many = "more" if len(found) > len(claims) else str(len(found))
+        if len(supports) != len(claims):
+            many = "more" if len(supports) > len(claims) else str(len(supports))
             reason = f"aligner {name!r} misbehaved: expected {len(claims)} results; found {many}"
             logger.error("%s; its sentences get the status 'failed'", reason)
             return [Unaligned(reason)] * len(claims)
-        return [self._named(name, _checked(result, len(passages))) for result in found]
+        return [self._named(name, _checked(result, len(passages))) for result in supports]
 
     def _supports(self, passages: Sequence[str], claims: list[str]) -> list[Support]:
         if self._told is None:
@@ -214,17 +244,17 @@ def _checked(result: object, passages: int) -> Support | Unaligned:
     log_odds, contradicted = (
         None if value is None else float(value) for value in (result.log_odds, result.contradicted)
     )
-    found = result.evidence
-    if found is None:
+    quote = result.evidence
+    if quote is None:
         return Support(float(result.score), None, log_odds, contradicted)
-    if not isinstance(found, Evidence) or not isinstance(found.text, str):
-        return Unaligned(f"expected Evidence or None; found {_shown(found)}")
-    if not isinstance(found.passage, Integral) or not 0 <= found.passage < passages or not _is_share(found.score):
+    if not isinstance(quote, Evidence) or not isinstance(quote.text, str):
+        return Unaligned(f"expected Evidence or None; found {_shown(quote)}")
+    if not isinstance(quote.passage, Integral) or not 0 <= quote.passage < passages or not _is_share(quote.score):
         return Unaligned(
             f"expected evidence in one of {passages} passages with a score in [0, 1]; found passage "
-            f"{_shown(found.passage)}, score {_shown(found.score)}"
+            f"{_shown(quote.passage)}, score {_shown(quote.score)}"
         )
-    evidence = Evidence(int(found.passage), found.text, float(found.score))
+    evidence = Evidence(int(quote.passage), quote.text, float(quote.score))
     return Support(float(result.score), evidence, log_odds, contradicted)
 
 

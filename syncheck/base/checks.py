@@ -28,15 +28,15 @@ def check_both_labels(y: ArrayLike, what: str) -> None:
 def labels_found(y: ArrayLike) -> str:
     """Describe the labels found, for a message."""
     values, counts = np.unique(np.asarray(y), return_counts=True)
-    found = dict(zip(values.tolist(), counts.tolist(), strict=True))
-    if not found:
+    counts_by_label = dict(zip(values.tolist(), counts.tolist(), strict=True))
+    if not counts_by_label:
         return "no sentences at all"
-    if not found.keys() <= _NAMES.keys():
-        return f"{sorted(found)}"
-    if len(found) == 1:
-        ((label, count),) = found.items()
+    if not counts_by_label.keys() <= _NAMES.keys():
+        return f"{sorted(counts_by_label)}"
+    if len(counts_by_label) == 1:
+        ((label, count),) = counts_by_label.items()
         return f"that all {count} sentences are {_NAMES[label]}"
-    return " and ".join(f"{found[label]} {name}" for label, name in _NAMES.items())
+    return " and ".join(f"{counts_by_label[label]} {name}" for label, name in _NAMES.items())
 
 
 _HALF = re.compile(r"[\ud800-\udfff]")

@@ -115,14 +115,14 @@ class Connection:
         if len(answer) > MOST_BYTES:
             raise EndpointError(f"the answer of {url} has more than {MOST_BYTES} bytes", status=status)
         try:
-            found = json.loads(answer)
+            values = json.loads(answer)
         except (ValueError, RecursionError):
-            found = None
-        if not isinstance(found, dict):
+            values = None
+        if not isinstance(values, dict):
             raise EndpointError(
                 f"{url} gave no JSON object, but {self._shown(answer)!r}; check the address", status=status
             )
-        return found
+        return values
 
     def _shown(self, answer: bytes) -> str:
         """Extract the ``error.message`` of vLLM and SGLang, or else the beginning of the answer."""

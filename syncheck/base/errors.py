@@ -181,11 +181,11 @@ def describe_failure(error: BaseException) -> str:
     if isinstance(error, SyncheckError):
         return str(error)
     said = printable(" ".join(str(error).split()))
-    found = f"{type(error).__name__}: {said}" if said else type(error).__name__
-    if len(found) > SHOWN:
-        found = f"{found[:SHOWN]}... ({len(found)} characters)"
+    described = f"{type(error).__name__}: {said}" if said else type(error).__name__
+    if len(described) > SHOWN:
+        described = f"{described[:SHOWN]}... ({len(described)} characters)"
     if is_out_of_memory(error):
-        return f"out of memory ({found}); pass shorter texts, or use a device with more memory"
+        return f"out of memory ({described}); pass shorter texts, or use a device with more memory"
     if isinstance(error, OSError) and error.errno in _NO_ROOM:
-        return f"no room on the disk ({found}); free some, or write to another one"
-    return found
+        return f"no room on the disk ({described}); free some, or write to another one"
+    return described

@@ -53,14 +53,14 @@ def require_regular(path: Path, *, most: int = MAX_BYTES) -> None:
     A symbolic link counts as its target.
     """
     try:
-        found = path.stat()
+        status = path.stat()
     except (OSError, ValueError) as error:  # ValueError: a null character in the name
         reason = "does not exist" if isinstance(error, FileNotFoundError) else f"cannot be read ({error})"
         raise CheckpointError(f"{path} {reason}; pass a complete folder, or {REMEDY}") from error
-    if not stat.S_ISREG(found.st_mode):
-        raise CheckpointError(f"{path} must be a regular file; found {stat.filemode(found.st_mode)}. {REMEDY}")
-    if found.st_size > most:
-        raise CheckpointError(f"{path} has {found.st_size} bytes; at most {most} are read. {REMEDY}")
+    if not stat.S_ISREG(status.st_mode):
+        raise CheckpointError(f"{path} must be a regular file; found {stat.filemode(status.st_mode)}. {REMEDY}")
+    if status.st_size > most:
+        raise CheckpointError(f"{path} has {status.st_size} bytes; at most {most} are read. {REMEDY}")
 
 
 def read_bytes(path: Path, *, most: int = MAX_BYTES) -> bytes:
@@ -75,12 +75,12 @@ def read_bytes(path: Path, *, most: int = MAX_BYTES) -> bytes:
 def parse_object(content: bytes, path: Path) -> dict[str, Any]:
     """Parse a JSON object with finite numbers, whole ones at most 2^53; anything else raises CheckpointError."""
     try:
-        found = json.loads(content, parse_constant=_no_constant, parse_float=_finite, parse_int=_whole)
+        values = json.loads(content, parse_constant=_no_constant, parse_float=_finite, parse_int=_whole)
     except (ValueError, RecursionError) as error:
         raise CheckpointError(f"{path} is damaged and not valid JSON ({error}); {REMEDY}") from error
-    if not isinstance(found, dict):
-        raise CheckpointError(f"{path} holds a JSON {type(found).__name__}, expected an object; {REMEDY}")
-    return found
+    if not isinstance(values, dict):
+        raise CheckpointError(f"{path} holds a JSON {type(values).__name__}, expected an object; {REMEDY}")
+    return values
 
 
 def read_object(path: Path) -> dict[str, Any]:

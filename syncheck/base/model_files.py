@@ -1,4 +1,4 @@
-"""Files of models in the cache: looked up, and large ones checked whole and made there once.
+"""Files of models in the cache: looked up, and large ones checked whole and made there once, as kept arrays are.
 
 The content of a :class:`ModelFile` is known beforehand; that of a :class:`DerivedFile`, once it is made.
 
@@ -12,16 +12,23 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from glob import escape
+from importlib.metadata import version
 from io import BufferedRandom
 from pathlib import Path
 from tempfile import TemporaryFile, gettempdir
+from typing import TYPE_CHECKING
+
+from huggingface_hub import constants
 
 from syncheck.base.errors import CheckpointError, InputError
 from syncheck.base.files import UNFINISHED, check_digests, file_sha256, note_digests, replaced, require_regular
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 Make = Callable[[BufferedRandom], None]
 """Function that writes the content into an open, empty file. It checks what it reads: any OSError that it raises is
@@ -49,10 +56,10 @@ class ModelFile:
         """Refuse, with a CheckpointError, a file that is missing, cannot be read, or has another content."""
         require_regular(path)
         try:
-            found = file_sha256(path)
+            sha256 = file_sha256(path)
         except OSError as error:
             raise CheckpointError(f"{path} cannot be read ({error.strerror}); {self.remedy}") from error
-        self._check_digest(found, path)
+        self._check_digest(sha256, path)
 
     def is_at(self, path: Path) -> bool:
         """Tell whether a path leads to the whole file."""
@@ -69,11 +76,7 @@ class ModelFile:
         A lock lets one process make it while others wait. What a killed process left is removed, and a file with
         another content is replaced, as the log says. Where ``place`` cannot be written, because the disk is full, for
         example, the log says so too, and the file is made for this block alone and has no name that could outlast it.
-
-        Raises
-        ------
-        CheckpointError
-            If what was made has another content, or there is no room for it anywhere.
+        If what was made has another content, or there is no room for it anywhere, CheckpointError is raised.
         """
         if self.is_at(place):
             yield place
@@ -107,10 +110,10 @@ class ModelFile:
         file.seek(0)
         self._check_digest(hashlib.file_digest(file, "sha256").hexdigest(), place)
 
-    def _check_digest(self, found: str, place: Path) -> None:
-        if found != self.sha256:
+    def _check_digest(self, sha256: str, place: Path) -> None:
+        if sha256 != self.sha256:
             raise CheckpointError(
-                f"{place} is not the file that was published, or was cut off or altered: its SHA-256 is {found}, "
+                f"{place} is not the file that was published, or was cut off or altered: its SHA-256 is {sha256}, "
                 f"expected {self.sha256}; {self.remedy}"
             )
 
@@ -135,10 +138,7 @@ class DerivedFile:
     def make_once(self, make: Callable[[], bytes]) -> None:
         """Write what ``make`` returns, unless another process is first; see :meth:`ModelFile.made_once`.
 
-        Raises
-        ------
-        InputError, OSError
-            If the file cannot be written, because the disk is full, for example.
+        If the file cannot be written, because the disk is full, for example, InputError or OSError is raised.
         """
 
         def fill(file: BufferedRandom) -> None:
@@ -180,5 +180,34 @@ def cached_file(repository: str, file: str, revision: str | None = None) -> Path
     """Find a file of a repository in the cache of Hugging Face; None where it is missing."""
     from huggingface_hub import try_to_load_from_cache
 
-    found = try_to_load_from_cache(repository, file, revision=revision)
-    return Path(found) if isinstance(found, str) else None
+    path = try_to_load_from_cache(repository, file, revision=revision)
+    return Path(path) if isinstance(path, str) else None
+
+
+def kept_arrays(name: str, sources: Sequence[str], make: Callable[[], dict[str, Tensor]]) -> dict[str, Tensor]:
+    """Load the arrays of this name from the cache, where the first call leaves what ``make`` returns.
+
+    Their place depends on the ``sources``, such as the digests of the files that they are made of, and on the version
+    of this package, so that no others are mistaken for them. Where the cache cannot be written, they are made for this
+    process alone, and the log says so.
+    """
+    from safetensors.torch import load_file, save
+
+    key = hashlib.sha256("\n".join((*sources, version("syncheck"))).encode()).hexdigest()[:32]
+    kept = DerivedFile(Path(constants.HF_ASSETS_CACHE) / "syncheck" / name / key / "arrays.safetensors")
+    made: dict[str, Tensor] = {}
+
+    def content() -> bytes:
+        made.update(make())
+        file: bytes = save(made)
+        return file
+
+    if not kept.is_whole():
+        try:
+            kept.make_once(content)
+        except (InputError, OSError) as error:
+            reason = error if isinstance(error, InputError) else f"{kept.place}: {error.strerror}"
+            logger.warning("%s. Until then it is made again by each process that needs it", reason)
+            return made or make()
+    arrays: dict[str, Tensor] = load_file(kept.place)
+    return arrays

@@ -24,7 +24,7 @@ def printable(text: str) -> str:
     >>> printable("\x1b[2Jgone")
     '\\u001b[2Jgone'
     """
-    return _HARMFUL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return _HARMFUL.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
 _MOST_QUOTED = 50

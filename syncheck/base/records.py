@@ -51,9 +51,9 @@ def absence(name: str, record: Collection[str]) -> str:
     return f"field {name!r} is {'null' if name in record else 'missing'}"
 
 
-def fields_found(name: str, found: Collection[str]) -> str:
+def fields_found(name: str, fields: Collection[str]) -> str:
     """Describe the fields of a record that lacks the field ``name``, and which of them to rename."""
-    others = [other for other in found if other != name]
+    others = [other for other in fields if other != name]
     listed = ", ".join(map(repr, others[:_SHOWN])) + (", ..." if len(others) > _SHOWN else "")
     renamed = {other: wanted for other in others if (wanted := _CALLED_HERE.get(other)) and wanted not in others}
     if name not in renamed.values():
@@ -171,8 +171,8 @@ class Record:
         if not isinstance(value, list):
             expected = "expected a string or a list of strings"
             absent = f"missing; {expected}; {fields_found(field, self.values)}"
-            found = absent if value is _MISSING else f"{expected}, found {_shown(value)}"
-            raise self.error(found, field)
+            reason = absent if value is _MISSING else f"{expected}, found {_shown(value)}"
+            raise self.error(reason, field)
         return self.strings(field)
 
     def objects(self, field: str) -> Iterator[Record]:

@@ -226,10 +226,10 @@ class _CommandParser(argparse.ArgumentParser):
             if name.startswith("--") and not any(option.startswith(name) for option in known):
                 nearest = get_close_matches(name, known, n=1)
                 self.error(f"unknown option {name}" + (f"; did you mean {nearest[0]}?" if nearest else ""))
-        found, left = super().parse_known_args(args, namespace)
+        parsed, left = super().parse_known_args(args, namespace)
         if left:
             self.error(f"unrecognized arguments: {' '.join(left)}")
-        return found, left
+        return parsed, left
 
 
 def parser(command: str | None = None) -> argparse.ArgumentParser:
@@ -253,10 +253,10 @@ def _put_last(parser: argparse.ArgumentParser, names: Set[str]) -> None:
     """Move less common options to a group at the end, with the descriptions of groups that have no others."""
     less_common, about = [], []
     for group in list(parser._action_groups):
-        found = [action for action in group._group_actions if not names.isdisjoint(action.option_strings)]
-        group._group_actions = [action for action in group._group_actions if action not in found]
-        less_common += found
-        if found and not group._group_actions:
+        actions = [action for action in group._group_actions if not names.isdisjoint(action.option_strings)]
+        group._group_actions = [action for action in group._group_actions if action not in actions]
+        less_common += actions
+        if actions and not group._group_actions:
             parser._action_groups.remove(group)
             about += [f"{group.title}: {group.description}"] if group.description else []
     if less_common:

@@ -134,7 +134,7 @@ def _matrix(
 ) -> evaluation.AurocMatrix:
     options = {"aggregator": args.aggregator, **folds_of(args)}
     if args.over == "surrogate":
-        sets = {file: training.labelled_set(found, name) for file, found in measured.items()}
+        sets = {file: training.labelled_set(sentences, name) for file, sentences in measured.items()}
         return training.surrogate_matrix(sets, trained_on=args.train_on, **options)
     chosen, files = by_source(measured, name)
     parts = {"generator": chosen.generators, "task": chosen.tasks, "data": files}[args.over]

@@ -123,30 +123,30 @@ def _reader() -> Iterator[Finding]:
 def _package_finding(requirement: Requirement) -> Finding:
     remedy = f"pip install '{requirement.name}{requirement.specifier}'"
     try:
-        found = version(requirement.name)
+        installed = version(requirement.name)
     except PackageNotFoundError:
         return Finding("bad", f"{requirement.name} is not installed", remedy)
-    return _version_finding(requirement, found, remedy=remedy)
+    return _version_finding(requirement, installed, remedy=remedy)
 
 
-def _version_finding(requirement: Requirement, found: str, *, remedy: str) -> Finding:
+def _version_finding(requirement: Requirement, installed: str, *, remedy: str) -> Finding:
     wanted = f"{requirement.specifier}"
-    if requirement.specifier.contains(found, prereleases=True):
-        return Finding("ok", f"{requirement.name} {found}" + (f" ({wanted})" if wanted else ""))
-    return Finding("bad", f"{requirement.name} {found}, but {wanted} is needed", remedy)
+    if requirement.specifier.contains(installed, prereleases=True):
+        return Finding("ok", f"{requirement.name} {installed}" + (f" ({wanted})" if wanted else ""))
+    return Finding("bad", f"{requirement.name} {installed}, but {wanted} is needed", remedy)
 
 
 def _device(device: str) -> Iterator[Finding]:
     try:
         torch = import_module("torch")
-        found = torch.cuda.device_count() if torch.cuda.is_available() else 0
-        for number in range(found):
+        devices = torch.cuda.device_count() if torch.cuda.is_available() else 0
+        for number in range(devices):
             free, total = torch.cuda.mem_get_info(number)
             name = torch.cuda.get_device_name(number)
             yield Finding("ok", f"cuda:{number} {name}, {free / _GIGABYTE:.1f} of {total / _GIGABYTE:.1f} GB free")
         threads, cores = counted(torch.get_num_threads(), "thread"), counted(os.cpu_count() or 1, "core")
         yield Finding("ok", f"cpu, {threads} of {cores}")
-        if not found:
+        if not devices:
             said = f"torch {torch.__version__} finds no CUDA device"
             remedy = "install a driver and a torch build that go together, or pass --device cpu"
             yield Finding("bad" if device == "cuda" else "note", said, remedy if device == "cuda" else None)

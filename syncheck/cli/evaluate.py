@@ -107,13 +107,13 @@ def evaluate(args: argparse.Namespace) -> int:
     for name in chosen_sets(args):
         table, more = _tables(monitor, measured, train_on, name, args)
         sys.stdout.write(f"\n{name} set\n{table.to_text()}\n")
-        found = table.to_dict()
+        figures = table.to_dict()
         for what, extra in more.items():
             best = {"best": evaluation.best_system(extra)} if what == AGGREGATORS and not train_on else {}
             title = " ".join([what, *(f"(best by grouped cross-validation: {kind})" for kind in best.values())])
             sys.stdout.write(f"\n{name} set, {title}\n{extra.to_text()}\n")
-            found[what] = extra.to_dict() | best
-        output[name] = found
+            figures[what] = extra.to_dict() | best
+        output[name] = figures
         panels += panels_of(name, table)
     return written(args, output, panels, "AUROC")
 
@@ -202,7 +202,7 @@ def by_source(
 ) -> tuple[training.LabelledSet, NDArray[np.str_]]:
     """Join files; returns a set, grouped by question, and the file of each of its sentences."""
     everything = training.joined(list(measured.values()))
-    files = np.repeat(list(measured), [len(found.texts) for found in measured.values()])
+    files = np.repeat(list(measured), [len(sentences.texts) for sentences in measured.values()])
     # Each file names its groups in its own way.
     chosen = training.labelled_set(replace(everything, records=training.grouped_by_question(everything.records)), name)
     return chosen, files[chosen.used]
@@ -213,7 +213,7 @@ def _left_out(
 ) -> evaluation.AurocMatrix:
     """Compare an aggregator trained on the other sources with the aligner and the best overlap on each source."""
     places = {group: {str(source) for source in sources[chosen.groups == group]} for group in np.unique(chosen.groups)}
-    if shared := [found for found in places.values() if len(found) > 1]:
+    if shared := [parts for parts in places.values() if len(parts) > 1]:
         raise InputError(
             f"{len(shared)} questions are in several sources ({', '.join(sorted(shared[0]))}), so training would "
             "have seen them; leave them out of all but one"

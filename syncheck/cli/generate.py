@@ -292,14 +292,14 @@ def _answer(record: dict[str, Any], report: Report) -> dict[str, Any]:
 
 def _trace(output: Any) -> dict[str, Any]:
     """Build the trace of an answer, as far as its decoder reports one."""
-    found: dict[str, Any] = {"sampled_tokens": output.sampled_tokens, "dropped": _brief(output.dropped)}
+    trace: dict[str, Any] = {"sampled_tokens": output.sampled_tokens, "dropped": _brief(output.dropped)}
     if output.message is not None:
-        found["message"] = output.message
+        trace["message"] = output.message
     if output.thresholds is not None:
-        found["thresholds"] = asdict(output.thresholds)
+        trace["thresholds"] = asdict(output.thresholds)
     search = output.get("search")
     if search is not None:
-        found |= {
+        trace |= {
             "backtracked": search.backtracked,
             "marked": list(output.marked),
             "hidden": [asdict(span) for span in output.report.hidden],
@@ -314,10 +314,10 @@ def _trace(output: Any) -> dict[str, Any]:
             "tree": [node.to_dict() for node in output.trace],
         }
     if "rewards" in output:
-        found |= {"rewards": list(output.rewards), "chosen": output.chosen}
+        trace |= {"rewards": list(output.rewards), "chosen": output.chosen}
     if "retrievals" in output:
-        found["retrievals"] = [{"query": r.query.text, "passages": list(r.passages)} for r in output.retrievals]
-    return found
+        trace["retrievals"] = [{"query": r.query.text, "passages": list(r.passages)} for r in output.retrievals]
+    return trace
 
 
 def _brief(sentences: tuple[SentenceScore, ...]) -> list[dict[str, Any]]:
@@ -342,10 +342,10 @@ def demo(args: argparse.Namespace) -> int:
         prompt = monitor.prompt(question=question, context=passages)
         answers = [Answer("greedy", monitor.generate(prompt, max_new_tokens=args.max_new_tokens, do_sample=False))]
         for name, generator in generators.items():
-            found = generator.generate(
+            output = generator.generate(
                 prompt, seed=args.seed, return_dict_in_generate=True, max_new_tokens=args.max_new_tokens
             )
-            answers.append(Answer(name, found.report, dropped=found.dropped, trace=found.trace))
+            answers.append(Answer(name, output.report, dropped=output.dropped, trace=output.trace))
         cases.append(Case(question, prompt.passages, tuple(answers)))
         sys.stdout.write(render_text(cases[-1:], colour=wants_colour(sys.stdout)) + "\n")
         sys.stdout.flush()

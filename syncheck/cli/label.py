@@ -135,8 +135,10 @@ def _shown(sheet: labelling.LabelSheet, asked: labelling.OpenSentence, *, of: st
     before, text, after = map(printable, sheet.text(asked))
     response = sheet.responses[asked.response]
     marked = f">> {text} <<"
-    found = asked.evidence
-    evidence = "no evidence found" if found is None else f"passage {found.passage + 1}: {printable(found.text.strip())}"
+    nearest = asked.evidence
+    evidence = (
+        "no evidence found" if nearest is None else f"passage {nearest.passage + 1}: {printable(nearest.text.strip())}"
+    )
     lines = ["", f"-- {of} --", *textwrap.wrap(printable(response.question), width), ""]
     column = (width - _GAP) // 2 if width >= _SIDE_BY_SIDE else width
     left = textwrap.wrap(" ".join(f"{before} {marked} {after}".split()), column)

@@ -90,6 +90,8 @@ def scoring_monitor(args: argparse.Namespace, purpose: KitPurpose) -> syncheck.M
     if sentences := sentence_options(args):
         config = replace(scorer.config, segmenter=replace(scorer.config.segmenter, **sentences))
         scorer = scorer.replaced(config=config)
+    if (effort := getattr(args, "effort", None)) is not None:
+        scorer = scorer.with_effort(effort)
     prior = getattr(args, "prior", None)
     return scorer if prior is None else scorer.with_prior(prior)
 
@@ -194,10 +196,10 @@ def aligner_for(args: argparse.Namespace) -> aligners.Aligner | None:
 
     if args.aligner is None and all(value is None for value in aligner_options(args).values()):
         return generic_aligner(args.device)
-    found = aligners.load_aligner(args.aligner or "bundled", **aligner_options(args), device=args.device)
-    if args.aligner == AUTO and found is not None:
-        sys.stderr.write(f"aligner {AUTO!r} is {found.name!r}\n")
-    return found
+    aligner = aligners.load_aligner(args.aligner or "bundled", **aligner_options(args), device=args.device)
+    if args.aligner == AUTO and aligner is not None:
+        sys.stderr.write(f"aligner {AUTO!r} is {aligner.name!r}\n")
+    return aligner
 
 
 def sentence_options(args: argparse.Namespace) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, TypeVar, get_args
 
+from syncheck.aligners.protocol import EFFORTS
 from syncheck.text.sentences.config import LineBreaks
 
 DECODERS = ("greedy", "sample", "fod", "fod-backtrack", "abstain", "rerank", "best-of-n", "cad", "flare")
@@ -113,6 +114,12 @@ def add_aligner(parser: argparse.ArgumentParser, default: str) -> None:
         "best such checkpoint in the cache), 'auto' (the best of all these that is there), an AlignScore .ckpt "
         "or converted folder, the folder or name of a classifier, minicheck:PATH, critic:PATH (Self-RAG), or "
         f"spans:PATH (a language model that lists unsupported spans){default}",
+    )
+    option(
+        parser,
+        "--effort EFFORT",
+        "how much of the passages the reader reads with a sentence, and how often it reads twice (balanced)",
+        choices=EFFORTS,
     )
     group = parser.add_argument_group("aligner", "for some kinds of --aligner")
     add_backbone(group)

@@ -29,9 +29,9 @@ from syncheck.base.records import JsonDict, RefusedRecord
 from syncheck.cli.options import option, positive
 from syncheck.cli.outputs import check_file, write_json
 from syncheck.corpus import Line, Store, Worker, answer, answer_corpus, corpus_lines, count_lines, run_locally
-from syncheck.corpus.engines import PART_SIZE, Engine
 from syncheck.corpus.plan import BUNDLED_RATES, estimate, load_rates
 from syncheck.corpus.records import Work
+from syncheck.corpus.store import PART_SIZE, Engine
 from syncheck.report import wants_colour
 from syncheck.report.rows import answer_of
 from syncheck.report.terminal import render_sentences
@@ -297,7 +297,7 @@ def plan(args: argparse.Namespace) -> int:
     """Print the estimated time and memory for a corpus; return the exit code."""
     check_file("--output", args.output)
     rates = load_rates(args.rates or BUNDLED_RATES)
-    found = estimate(
+    estimates = estimate(
         rates,
         answers=args.answers,
         context_tokens=args.context_tokens,
@@ -311,14 +311,14 @@ def plan(args: argparse.Namespace) -> int:
         f"{', '.join(rates.machine.values())}\n{'workers':>8} {'hours':>12} {'memory, GB':>12}"
         f"{'' if price is None else f'{chr(32):>8}cost'}\n"
     )
-    for row in found:
+    for row in estimates:
         hours = f"{_hours(row.hours)}{'*' if row.hours_extrapolated else ' '}"
         memory = f"{row.memory_gb:,.1f}{'*' if row.memory_extrapolated else ' '}"
         cost = "" if price is None else f" {row.hours * row.workers * price:>11,.2f}"
         sys.stdout.write(f"{row.workers:>8} {hours:>12} {memory:>12}{cost}\n")
-    if any(row.hours_extrapolated or row.memory_extrapolated for row in found):
+    if any(row.hours_extrapolated or row.memory_extrapolated for row in estimates):
         sys.stdout.write("* extrapolated beyond what was measured\n")
-    write_json(args.output, {"machine": dict(rates.machine), "estimates": [asdict(row) for row in found]})
+    write_json(args.output, {"machine": dict(rates.machine), "estimates": [asdict(row) for row in estimates]})
     return 0
 
 

@@ -91,7 +91,7 @@ def label_curves(scores: NDArray[np.float64], labels: NDArray[np.int64]) -> Labe
         sentences=len(scores),
         auroc=auroc(scores, labels),
         roc=_thinned(curve),
-        reliability=[(found.mean_score, found.faithful) for found in reliability_bins(scores, labels)],
+        reliability=[(bucket.mean_score, bucket.faithful) for bucket in reliability_bins(scores, labels)],
         risk=_thinned(list(zip(passed / len(scores), unfaithful / passed, strict=True))),
     )
 

@@ -247,9 +247,9 @@ class _Gate:
         counts = {what: count for what, count in failed.items() if count} | unscored
         if not counts:
             return None
-        found = ", ".join(f"{counted(count, noun)} {what}" for (noun, what), count in counts.items())
+        listed = ", ".join(f"{counted(count, noun)} {what}" for (noun, what), count in counts.items())
         remedy = "; --allow-unscored passes what has no score" if unscored else ""
-        return f"{missed}{found}{remedy}"
+        return f"{missed}{listed}{remedy}"
 
     def unchecked(self, *, allow_unscored: bool) -> str | None:
         """Describe the sentences that passed without a score; None if there are none."""
@@ -259,5 +259,5 @@ class _Gate:
         if not let_pass:
             return None
         total = counted(sum(let_pass.values()), "sentence")
-        found = ", ".join(f"{count} {what}" for what, count in let_pass.items())
-        return f"{self.option} {self.threshold:g} did not check {total}: {found}"
+        listed = ", ".join(f"{count} {what}" for what, count in let_pass.items())
+        return f"{self.option} {self.threshold:g} did not check {total}: {listed}"

@@ -145,8 +145,8 @@ def serve(args: argparse.Namespace) -> int:
 
 def _decoders(monitor: syncheck.Monitor) -> dict[str, Decoder]:
     """Build the decoders by name, those of fod with their defaults."""
-    found: dict[str, Decoder] = {"greedy": partial(_plain, monitor, False), "sample": partial(_plain, monitor, True)}
-    return found | {name: partial(_by_fod, name, decoder(monitor, name, {})) for name in DECODERS if name in _OF_FOD}
+    plain: dict[str, Decoder] = {"greedy": partial(_plain, monitor, False), "sample": partial(_plain, monitor, True)}
+    return plain | {name: partial(_by_fod, name, decoder(monitor, name, {})) for name in DECODERS if name in _OF_FOD}
 
 
 def _plain(

@@ -140,14 +140,14 @@ def mark(args: argparse.Namespace) -> int:
     answers: list[SpanAnswer] = []
 
     def work(values: dict[str, Any]) -> dict[str, Any]:
-        item, found = _read(values), {}
+        item, retrieved = _read(values), {}
         if retriever is not None and not item.passages:
             item = replace(item, passages=retriever.best(item.question))
-            found = {"retrieved_context": list(item.passages)}
+            retrieved = {"retrieved_context": list(item.passages)}
         labels, notes = detector.detect(item), unread(item, replay)
         if args.html is not None:
             answers.append(SpanAnswer(item, labels, tuple(f"{key}: {value}" for key, value in notes.items())))
-        return spans.prediction_record(item, labels) | found | notes
+        return spans.prediction_record(item, labels) | retrieved | notes
 
     refused = [one for source, target in pairs for one in process(source, target, work)]
     if args.html is not None:
@@ -158,14 +158,14 @@ def mark(args: argparse.Namespace) -> int:
 def score(args: argparse.Namespace) -> int:
     """Print IoU and correlation by language; returns the exit code."""
     items = spans.load_span_items(args.reference)
-    found = spans.load_predictions(args.predictions, items, refused=args.refused)
+    predicted = spans.load_predictions(args.predictions, items, refused=args.refused)
     if refused := spans.refused_predictions(args.predictions):
         sys.stderr.write(f"{len(refused)} items were refused, {refused[0]!r} first; scored as if nothing was found\n")
-    table = spans.score_spans(items, found, languages=args.languages, draws=args.draws, seed=args.seed)
+    table = spans.score_spans(items, predicted, languages=args.languages, draws=args.draws, seed=args.seed)
     sys.stdout.write(f"{table.to_text()}\n")
     write_json(args.output, table.to_dict())
     if args.html is not None:
-        answers = [SpanAnswer(item, found[item.id]) for item in items]
+        answers = [SpanAnswer(item, predicted[item.id]) for item in items]
         Path(args.html).write_text(SpanReport(answers, "the predictions").to_html(), encoding="utf-8")
     return int(args.fail_under is not None and not table.mean.iou >= args.fail_under)
 
@@ -283,14 +283,14 @@ def _asked_model(args: argparse.Namespace) -> aligners.TextGenerator | None:
 
 def word_sources(args: argparse.Namespace, measure: spans.Measure | None) -> tuple[spans.WordSource, ...]:
     """Build the word sources that the options name: signals, a classifier, a tagger, an instruct model."""
-    found: list[spans.WordSource] = [] if measure is None else [spans.SignalSource(measure)]
+    sources: list[spans.WordSource] = [] if measure is None else [spans.SignalSource(measure)]
     if args.classifier is not None:
-        found.append(spans.ClassifierSource(_classifier(args, args.classifier)))
+        sources.append(spans.ClassifierSource(_classifier(args, args.classifier)))
     if args.tagger is not None:
-        found.append(_tags(args.tagger))
+        sources.append(_tags(args.tagger))
     if (asked := _asked_model(args)) is not None:
-        found.append(spans.AskedSource(asked))
-    return tuple(found)
+        sources.append(spans.AskedSource(asked))
+    return tuple(sources)
 
 
 def _tags(names: list[str]) -> spans.TagSource:

@@ -35,11 +35,11 @@ from syncheck.cli.options import add_engine, add_length, add_model, open_share, 
 from syncheck.cli.outputs import check_file, check_folder
 from syncheck.cli.record_runs import engine_of
 from syncheck.config import DEFAULT_SCHEMA
-from syncheck.corpus.engines import PART_SIZE
+from syncheck.corpus.store import PART_SIZE
 from syncheck.report.plots import plot_curve, plot_intervals, save_reliability_diagram
 
 if TYPE_CHECKING:
-    from syncheck.training.unloaded import UnloadedMonitor
+    from syncheck.training.provenance import UnloadedMonitor
 
 BATCH_SIZES = {"cpu": 1, "cuda": 16}
 """Number of responses replayed at once: on a CPU, padding costs more than a larger batch saves."""
@@ -215,8 +215,8 @@ def _measured(
     args: argparse.Namespace, path: Path
 ) -> tuple[syncheck.Monitor | syncheck.Verifier | UnloadedMonitor, training.MeasuredSentences]:
     """Measure labelled responses, or read a file of features, with the monitor that they are of."""
+    from syncheck.training.provenance import UnloadedMonitor
     from syncheck.training.sets import MORE_LABELS, check_questions
-    from syncheck.training.unloaded import UnloadedMonitor
 
     check = partial(check_questions, remedy=MORE_LABELS)
     if path.suffix != ".parquet":
@@ -225,11 +225,11 @@ def _measured(
     measured = measured_by(None, args, path, check=check)
     check_options(args, measured, path)
     model = None if args.model is None else models_of(args)
-    found = training.monitor_of(
+    untrained = training.monitor_of(
         measured, aligner=aligner_of(args, measured, path), model=model, source=path, kind=syncheck.Monitor
     )
-    assert isinstance(found, syncheck.Monitor | syncheck.Verifier | UnloadedMonitor)
-    return found, measured
+    assert isinstance(untrained, syncheck.Monitor | syncheck.Verifier | UnloadedMonitor)
+    return untrained, measured
 
 
 def adapt(args: argparse.Namespace) -> int:
@@ -247,7 +247,7 @@ def adapt(args: argparse.Namespace) -> int:
     teacher = args.teacher if args.teacher == "generic" else aligners.load_aligner(args.teacher, device=args.device)
     if teacher is None:
         raise InputError("--teacher none labels nothing; pass generic, or an aligner")
-    found = training.adapt_monitor(
+    adapted = training.adapt_monitor(
         prompts,
         kind=syncheck.Monitor,
         model=untrained.model,
@@ -262,14 +262,14 @@ def adapt(args: argparse.Namespace) -> int:
         seed=args.seed,
         folder=Path(args.output) / "adaptation",
     )
-    found.monitor.save_pretrained(args.output)
-    card.write_text(found.card(), encoding="utf-8")
-    for name, reason in found.left_out.items():
+    adapted.monitor.save_pretrained(args.output)
+    card.write_text(adapted.card(), encoding="utf-8")
+    for name, reason in adapted.left_out.items():
         sys.stderr.write(f"{args.prompts}: {printable(name)}: left out: {printable(reason)}\n")
-    for task, (faithful, unfaithful, without) in found.counts().items():
+    for task, (faithful, unfaithful, without) in adapted.counts().items():
         sys.stdout.write(f"{task:<20} {faithful:>6} faithful {unfaithful:>6} unfaithful {without:>6} without a label\n")
     sys.stderr.write(f"saved to {args.output}; its README.md says what the labels are made of\n")
-    return 2 if found.left_out else 0
+    return 2 if adapted.left_out else 0
 
 
 def features(args: argparse.Namespace) -> int:
@@ -325,7 +325,7 @@ def calibrate(args: argparse.Namespace) -> int:
     if monitor.aggregator is None:
         raise InputError("--model has no scores to calibrate without a trained --monitor DIR")
     measured = measured_by(monitor, args, Path(args.data), check=lambda records: training.refuse_seen(monitor, records))
-    found = training.calibrate_monitor(
+    calibrated = training.calibrate_monitor(
         monitor,
         measured,
         method=args.method,
@@ -337,36 +337,43 @@ def calibrate(args: argparse.Namespace) -> int:
         good_share=args.good_share,
         seed=args.seed,
     )
-    sys.stdout.write(_table(found, questions=len(np.unique(measured.groups))))
+    sys.stdout.write(_table(calibrated, questions=len(np.unique(measured.groups))))
     if args.plot is not None:
         bins = {
-            "before": evaluation.reliability_bins(found.raw, found.y),
-            "after": evaluation.reliability_bins(found.out_of_fold, found.y),
+            "before": evaluation.reliability_bins(calibrated.raw, calibrated.y),
+            "after": evaluation.reliability_bins(calibrated.out_of_fold, calibrated.y),
         }
         save_reliability_diagram(args.plot, bins)
     if args.curve is not None:
         plot_curve(
-            found.curve.kept.tolist(),
-            found.curve.good.tolist(),
+            calibrated.curve.kept.tolist(),
+            calibrated.curve.good.tolist(),
             args.curve,
             labels=("share of the sentences kept", "share of good ones among them"),
         )
     if args.output is not None:
-        found.monitor.save_pretrained(args.output)
+        calibrated.monitor.save_pretrained(args.output)
         sys.stderr.write(f"saved to {args.output}\n")
     return 0
 
 
-def _table(found: training.Calibrated, *, questions: int) -> str:
-    aggregator, config = found.monitor.aggregator, found.monitor.config
+def _table(calibrated: training.Calibrated, *, questions: int) -> str:
+    aggregator, config = calibrated.monitor.aggregator, calibrated.monitor.config
     assert aggregator is not None and aggregator.base_rate is not None
     rows = [
-        ("held-out sentences", f"{len(found.y)} of {questions} questions, {(found.y == 0).mean():.3f} unfaithful"),
+        (
+            "held-out sentences",
+            f"{len(calibrated.y)} of {questions} questions, {(calibrated.y == 0).mean():.3f} unfaithful",
+        ),
         ("expected faithful", f"{aggregator.base_rate:.3f} of all sentences"),
         ("thresholds", f"backtrack {config.backtrack_threshold:.3f}, prune {config.prune_threshold:.3f}"),
-        ("ECE before", f"{found.ece_before:.3f}"),
-        ("ECE after", f"{found.ece_after:.3f}, each question by a calibration fitted on the others"),
-        *(_guarantee(found.threshold) if found.threshold is not None else [("calibrated threshold", "none, as asked")]),
+        ("ECE before", f"{calibrated.ece_before:.3f}"),
+        ("ECE after", f"{calibrated.ece_after:.3f}, each question by a calibration fitted on the others"),
+        *(
+            _guarantee(calibrated.threshold)
+            if calibrated.threshold is not None
+            else [("calibrated threshold", "none, as asked")]
+        ),
     ]
     return "".join(f"{name:<20} {value}\n" for name, value in rows)
 

@@ -6,7 +6,8 @@ The ledger says where each rule was right, and so beside which verdicts of an al
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from functools import lru_cache
@@ -15,6 +16,7 @@ from typing import NamedTuple
 from syncheck.contrasts.lexicon import asset_lines
 from syncheck.contrasts.parsing import ParsedText, parse
 from syncheck.contrasts.rules import ANSWERED, RULES, Difference
+from syncheck.results.types import Contrast, Evidence, Support
 
 BANDS = (-1.0, 1.0)
 """Log-odds of support at which one band of the reader's verdicts ends and the next begins."""
@@ -39,27 +41,27 @@ class Contrasted:
     closeness: float
     """Share of the sentence's content stems that the chunk has, plus half the share of its words that the chunk has in
     the same order; higher is better."""
-    found: tuple[Difference, ...]
+    differences: tuple[Difference, ...]
 
     def that_speak(self, log_odds: float | None) -> tuple[Difference, ...]:
         """Choose the differences that count beside log-odds of support by an aligner that reads, None without one."""
         band = None if log_odds is None else band_of(log_odds)
-        return tuple(one for one in self.found if speaks(one.rule, band))
+        return tuple(one for one in self.differences if speaks(one.rule, band))
 
 
 def with_answers(chunks: Sequence[str], best: Sequence[int]) -> tuple[str, ...]:
     """Collect the best chunks of a context, each question with the chunk after it where that answers "Yes" or "No"."""
-    found = []
+    texts = []
     for number in best:
         joined = " ".join(chunks[number : number + 2])
-        found.append(joined if ANSWERED.match(joined, len(chunks[number]) - 1) else chunks[number])
-    return tuple(found)
+        texts.append(joined if ANSWERED.match(joined, len(chunks[number]) - 1) else chunks[number])
+    return tuple(texts)
 
 
 def contrast_with(sentence: str, chunks: Sequence[str], *, read: Callable[[str], ParsedText] = parse) -> Contrasted:
     """Compare a sentence with the few chunks that share most with it, best first.
 
-    Without chunks, the closeness is 0 and nothing is found; nor is anything in a question, which claims nothing.
+    Without chunks, the closeness is 0 and there are no differences, as in a question, which claims nothing.
     ``read`` may be a cached :func:`~syncheck.contrasts.parsing.parse`.
     """
     claim, sides = read(sentence), [read(chunk) for chunk in chunks]
@@ -72,9 +74,9 @@ def contrast_with(sentence: str, chunks: Sequence[str], *, read: Callable[[str],
     beside = []
     for place, (side, closeness) in enumerate(zip(sides, near, strict=True)):
         if closeness >= AS_CLOSE * max(near):
-            found = [replace(d, rule=name) for name in _rules_for(claim, side) for d in RULES[name](claim, side, sides)]
-            beside.append(Contrasted(place, closeness, tuple(dict.fromkeys(found))))
-    return max(beside, key=lambda one: (one.closeness - PENALTY * len(one.found), -one.chunk))
+            differences = (replace(d, rule=n) for n in _rules_for(claim, side) for d in RULES[n](claim, side, sides))
+            beside.append(Contrasted(place, closeness, tuple(dict.fromkeys(differences))))
+    return max(beside, key=lambda one: (one.closeness - PENALTY * len(one.differences), -one.chunk))
 
 
 def _rules_for(claim: ParsedText, chunk: ParsedText) -> Collection[str]:
@@ -125,3 +127,58 @@ def speaks(rule: str, band: int | None) -> bool:
     if min(everywhere.share, hits[-1].share) >= SURE:
         return True
     return everywhere.share >= LIKELY if band is None else hits[band].share >= RIGHT
+
+
+LEAST_DROP = 0.1
+"""Smallest fall of P(contradicted), when a word is left out, that makes it a deciding word."""
+CONTRADICTS = 0.5
+"""P(contradicted) from which the evidence alone contradicts a sentence."""
+
+Ask = Callable[[Sequence[str], Sequence[str]], Sequence[Support]]
+"""Function that asks an aligner which claims some passages support."""
+
+
+def deciding_words(sentence: str, evidence: Evidence, passages: Sequence[str], ask: Ask) -> Contrast | None:
+    """Find the word of a sentence that decides, beside that of its evidence; None if no single one does.
+
+    Each name, number, negator and other content word is left out in turn, and P(contradicted) asked again: of the
+    sentence's in one batch, and of those words of the evidence that the sentence lacks one by one.
+    """
+    claim, chunk = parse(sentence), parse(evidence.text)
+    spans = list(_spans(claim))
+    whole, *without = ask(passages, [sentence, *(_left_out(claim, span) for span in spans)])
+    ours = _largest_drop(whole, spans, without)
+    if ours is None:
+        return None
+    spans = list(_spans(chunk, known=claim.stems - {claim.tokens[place].stem for place in ours}))
+    alone, *without = (ask([text], [sentence])[0] for text in (evidence.text, *(_left_out(chunk, s) for s in spans)))
+    theirs = _largest_drop(alone, spans, without) if _against(alone) >= CONTRADICTS else None
+    said = "" if theirs is None else chunk.written(theirs[0], theirs[-1])
+    return Contrast("reading", claim.written(ours[0], ours[-1]), said, evidence.passage)
+
+
+def _spans(side: ParsedText, known: AbstractSet[str] = frozenset()) -> Iterator[range]:
+    """Yield the places of each word that may decide, and whole names and quantities, except those that are known."""
+    longer = [*side.name_spans, *(range(one.first, one.last + 1) for one in side.quantities)]
+    inside = {place for span in longer for place in span}
+    single = [
+        range(n, n + 1) for n, t in enumerate(side.tokens) if n not in inside and (t.content or n in side.negators)
+    ]
+    for span in sorted((*longer, *single), key=lambda span: span[0]):
+        if not {side.tokens[place].stem for place in span} <= known:
+            yield span
+
+
+def _left_out(side: ParsedText, span: range) -> str:
+    first, last = side.tokens[span[0]], side.tokens[span[-1]]
+    return " ".join((side.text[: first.start] + side.text[last.end :]).split())
+
+
+def _against(support: Support) -> float:
+    return support.contradicted or 0.0
+
+
+def _largest_drop(whole: Support, spans: Sequence[range], without: Sequence[Support]) -> range | None:
+    drops = [_against(whole) - _against(support) for support in without]
+    best = max(range(len(drops)), key=drops.__getitem__, default=None)
+    return None if best is None or drops[best] < LEAST_DROP else spans[best]

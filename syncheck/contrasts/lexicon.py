@@ -1,21 +1,36 @@
-"""Word lists of the rules: closed classes, units, inflection, and opposites such as "open" and "closed"."""
+"""Words of an English text for the rules: the packaged lists, and tokens with their normal forms and clauses."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from importlib.resources import files
+from itertools import zip_longest
 from typing import Literal, NamedTuple, cast
+
+import snowballstemmer
+
+from syncheck.text.notation import ORDINALS, number_of, roman_value
+from syncheck.text.words import (
+    NUMBER_WORDS,
+    content_words,
+    packaged_names,
+    packaged_rarity,
+    stem,
+    word_pattern,
+    words,
+)
 
 
 def asset_lines(name: str) -> Iterator[tuple[str, str]]:
     """Yield name and words of each line of an asset; indented lines continue the one before, # begins a comment."""
     text = (files("syncheck") / "assets" / "contrasts" / name).read_text(encoding="utf-8")
     for line in re.sub(r"#.*", "", text).replace("\n    ", " ").splitlines():
-        title, _, words = line.partition(": ")
-        if words:
-            yield title, words
+        title, _, listed = line.partition(": ")
+        if listed:
+            yield title, listed
 
 
 class Unit(NamedTuple):
@@ -91,10 +106,6 @@ def _with_s(word: str) -> str:
     return word + ("es" if word.endswith(("s", "x", "z", "ch", "sh")) else "s")
 
 
-def _noun_forms(noun: str) -> tuple[str, ...]:
-    return (_with_s(noun),)
-
-
 def _adjective_forms(adjective: str) -> tuple[str, ...]:
     if adjective.endswith("ly") or (adjective.endswith("ed") and not adjective.endswith("ted")):
         return ()
@@ -113,44 +124,32 @@ def _ends_in_consonant_y(word: str) -> bool:
 
 _FORMS: Mapping[WordClass, Callable[[str], tuple[str, ...]]] = {
     "verb": _verb_forms,
-    "noun": _noun_forms,
+    "noun": lambda noun: (_with_s(noun),),
     "adjective": _adjective_forms,
 }
 
 
 OppositeKind = Literal["antonym", "comparison", "quantifier"]
+_Opposites = Mapping[str, tuple[tuple[OppositeKind, frozenset[str]], ...]]
 
 
-def _lines() -> Iterator[tuple[str, str, list[str]]]:
-    """Yield the kind, word class and groups of each line of the packaged lists."""
-    for name, words in asset_lines("opposites.txt"):
-        kind, _, word_class = name.partition(" ")
-        yield kind, word_class, words.split("/")
-
-
-@dataclass(frozen=True)
-class _Opposed:
-    opposites: Mapping[str, tuple[tuple[OppositeKind, frozenset[str]], ...]]
-    exclusive: frozenset[frozenset[str]]
-    converse: frozenset[str]
-
-
-def _read() -> _Opposed:
-    found: dict[str, list[tuple[OppositeKind, frozenset[str]]]] = {}
+def _opposed() -> tuple[_Opposites, frozenset[frozenset[str]], frozenset[str]]:
+    """Read the packaged opposites, those that exclude each other, and the converse verbs."""
+    opposites: dict[str, list[tuple[OppositeKind, frozenset[str]]]] = {}
     exclusive: set[frozenset[str]] = set()
     converse: set[str] = set()
-    for name, word_class, groups in _lines():
-        sides = [_forms(group.split(), word_class) for group in groups]
+    for title, line in asset_lines("opposites.txt"):
+        name, _, word_class = title.partition(" ")
+        sides = [_forms(group.split(), word_class) for group in line.split("/")]
         every = frozenset().union(*sides)
         kind = cast(OppositeKind, name if name in ("comparison", "quantifier") else "antonym")
         converse |= every if name == "converse" else frozenset()
         for side in sides:
             exclusive |= {every - side} if name == "exclusive" else set()
             for word in side:
-                found.setdefault(word, []).append((kind, every - side))
-    return _Opposed(
-        {word: tuple(dict.fromkeys(pairs)) for word, pairs in found.items()}, frozenset(exclusive), frozenset(converse)
-    )
+                opposites.setdefault(word, []).append((kind, every - side))
+    by_word = {word: tuple(dict.fromkeys(pairs)) for word, pairs in opposites.items()}
+    return by_word, frozenset(exclusive), frozenset(converse)
 
 
 def _forms(words: Sequence[str], word_class: str) -> frozenset[str]:
@@ -160,12 +159,145 @@ def _forms(words: Sequence[str], word_class: str) -> frozenset[str]:
     return frozenset().union(*(forms_of(word, cast(WordClass, word_class)) for word in words))
 
 
-_OPPOSED = _read()
-OPPOSITES = _OPPOSED.opposites
-"""Opposites of each word, by kind."""
-EXCLUSIVE = _OPPOSED.exclusive
-"""Words that are not opposites but members of one class, such as colours: they do not say that the word is false."""
+OPPOSITES, EXCLUSIVE, TRADE = _opposed()
+"""Opposites of each word, by kind; words that are members of one class rather than opposites, such as colours, so that
+one does not say that another is false; verbs of which one always implies the other: A lends to B, B borrows from A."""
 CONVERSE = frozenset("win wins won winning lose loses lost losing before after".split())
 """Words whose opposite says the same from the other side: "A lost to B", "B won"; "A before B", "B after A"."""
-TRADE = _OPPOSED.converse
-"""Verbs of which one always implies the other: A lends to B, B borrows from A."""
+
+LONG = 4
+"""Number of letters from which a word is not an abbreviation."""
+LONG_TITLES = frozenset("Prof Capt Messrs Supt".split())
+"""Those that are abbreviations nevertheless."""
+HALVES_OF_DAY = {"a.m": "am", "p.m": "pm"}
+
+_SIGNS = r"[%$€£¥]|\b[AaPp]\.[Mm]\b|\b(?:km/h|m/s)\b|"
+_NUMBER = r"\d+(?:[.,:]\d+)*(?:st|nd|rd|th)?(?![^\W\d_]*\d)|\d+"
+_ORDINALS = {f"{n}{ {1: 'st', 2: 'nd', 3: 'rd'}.get(n, 'th') }": word for word, n in ORDINALS.items()}
+_ORDINAL = re.compile(r"(\d+)(?:st|nd|rd|th)")
+_KNOWN = {**HALVES_OF_DAY, **NUMBER_WORDS, **_ORDINALS}
+_YEAR = re.compile(r"1[0-9]{3}|20[0-9]{2}")
+_STOP = re.compile(r"[.!?;:\n](?=\s)|\n")
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A word or number as written, normalised and as a stem; ``content`` and ``name`` are flags of its kind."""
+
+    text: str
+    word: str
+    stem: str
+    content: bool
+    name: bool
+    start: int
+    clause: int
+    """Number of stops, colons and semicolons before it."""
+    number: bool
+    """True if it is a number, in figures or spelled out; "one" only before a unit, since it is often a pronoun."""
+
+    @property
+    def end(self) -> int:
+        """Where it ends."""
+        return self.start + len(self.text)
+
+
+def tokens_of(text: str) -> Iterator[Token]:
+    """Read the words and numbers of a text that is written out (:class:`~syncheck.text.notation.WrittenOut`).
+
+    A full stop after "Dr.", or "p.m." before a small letter, ends no clause.
+    """
+    matches, start, clause, end, last = list(word_pattern(_SIGNS, _NUMBER).finditer(text)), True, 0, 0, ""
+    for match, following in zip_longest(matches, matches[1:]):
+        written = match.group()
+        stop = None if text[end : match.start()] in ("", " ") else _STOP.search(text, end, match.start() + 1)
+        if stop and not (stop.group() == "." and _is_abbreviated(last, written)):
+            clause, start = clause + 1, True
+        word, root, content = _word_of(written)
+        if written == "May" and _is_month("" if start else last, following):
+            word, root, content = MAY, MAY, True
+        after = "" if following is None else following.group().lower()
+        numeral = _roman(written, last)
+        if numeral:
+            word, root, content = numeral, numeral, True
+        if written.lower() == "one" and after not in UNITS and after not in SCALES:
+            word = "one"
+        begins_name = start and following is not None and following.group()[0].isupper()
+        speaks = start and text[match.end() : match.end() + 1] == ":"
+        name = (
+            written[0].isupper() and content and (begins_name or speaks or not start or _is_like_a_name(written, word))
+        )
+        yield Token(written, word, root, content, name, match.start(), clause, word[0].isdigit())
+        start, end, last = False, match.end(), written
+
+
+def is_year(token: Token) -> bool:
+    """Tell whether a token is a number from 1000 to 2099 in four figures."""
+    return _YEAR.fullmatch(token.text) is not None
+
+
+def ordinal_of(token: Token) -> int | None:
+    """Look up the number of an ordinal, such as "3rd" or "third"; None for any other word."""
+    figures = _ORDINAL.fullmatch(token.word)
+    return int(figures[1]) if figures else ORDINALS.get(token.word)
+
+
+def between(text: str, before: Token, after: Token) -> str:
+    """Quote what stands between two tokens, without white space; any other text if they are in reversed order."""
+    return text[before.end : after.start].strip() if before.start < after.start else "<"
+
+
+def _is_abbreviated(word: str, following: str) -> bool:
+    """Tell whether a full stop after a word ends no clause: after "Dr.", or after "p.m." before a small letter."""
+    is_title = word.istitle() and (len(word) < LONG or word in LONG_TITLES)
+    return is_title or (word.lower() in HALVES_OF_DAY and following[0].islower())
+
+
+def _is_like_a_name(written: str, word: str) -> bool:
+    """Tell whether the first word of a sentence is a name, or unknown: "Laudo founded it"."""
+    return (
+        written.istitle()
+        and len(written) >= LONG - 1
+        and (word in packaged_names() or not packaged_rarity().counts.get(stem(word)))
+    )
+
+
+def _roman(written: str, before: str) -> str:
+    """Write the Roman numeral after a name in figures, as in "Louis XIV" and "World War I"; "" for anything else."""
+    is_numeral = before.istitle() and (len(written) > 1 or before == "War" or written in "VX")
+    value = roman_value(written) if is_numeral else None
+    return "" if value is None else str(value)
+
+
+def _is_month(before: str, following: re.Match[str] | None) -> bool:
+    """Tell whether a "May" stands beside a number or after a word that dates have."""
+    beside = (before, "" if following is None else following.group())
+    return before.lower() in CLASSES["before_months"] or any(word[:1].isdigit() for word in beside)
+
+
+@lru_cache(1 << 14)
+def _word_of(written: str) -> tuple[str, str, bool]:
+    """Find the normalised form of a word as written, its stem, and whether it is a content word."""
+    lower = written.lower()
+    known = SYMBOLS.get(written) or _KNOWN.get(lower) or _figures(written)
+    if lower in UNITS:
+        known = lower
+    word = known or next(iter(words(written)), written)
+    root = word if word[0].isdigit() else _stemmed(IRREGULAR.get(word, word))
+    return word, root, bool(content_words(word)) and word not in CLASSES["negators"]
+
+
+def _stemmed(word: str) -> str:
+    stemmer = snowballstemmer.stemmer("english")  # made anew, since a stemmer is for one thread
+    return str(stemmer.stemWord(word))
+
+
+def _figures(written: str) -> str:
+    """Write a number in figures without marks of thousands, a time of day without ":00"; "" for anything else."""
+    if not written[0].isdigit():
+        return ""
+    if ":" in written:
+        return written.lstrip("0").removesuffix(":00") or "0"
+    try:
+        return f"{number_of(written):.12g}"
+    except ValueError:  # an ordinal, an address or a date, such as 1st, 1.2.3 or 12,5,7
+        return written

@@ -6,19 +6,21 @@ A fact is what a text states of something, as subject, relation, value and polar
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from syncheck.contrasts.lexicon import CLASSES
-from syncheck.contrasts.quantities import BOUNDED, Quantity, quantities_in
-from syncheck.contrasts.tokens import Token, between, is_year, tokens_of
+from syncheck.contrasts.lexicon import CLASSES, Token, between, is_year, tokens_of
+from syncheck.contrasts.quantities import BOUNDED, UNIT_KINDS, Quantity, agree, quantities_in, rounds
 from syncheck.text.notation import WrittenOut
 
 ACROSS = 6
 """Number of words that a comma or conjunction counts for in the distance of a word from a value."""
+GRADUAL_KINDS = UNIT_KINDS - {"money", "share"}
+"""What is anything between the ends of a range: "speeds between 80 and 90 km/h" has 85 km/h."""
 SHARED = 0.4
 """Weight of a word that several facts share, where one that a fact alone has counts 1."""
 
@@ -55,10 +57,10 @@ class ParsedText:
     @cached_property
     def places(self) -> Mapping[str, Sequence[int]]:
         """Indices of the tokens with each stem."""
-        found: dict[str, list[int]] = {}
+        places: dict[str, list[int]] = {}
         for place, token in enumerate(self.tokens):
-            found.setdefault(token.stem, []).append(place)
-        return found
+            places.setdefault(token.stem, []).append(place)
+        return places
 
     @cached_property
     def quantities(self) -> tuple[Quantity, ...]:
@@ -84,21 +86,21 @@ class ParsedText:
     @cached_property
     def name_spans(self) -> tuple[range, ...]:
         """Indices of the tokens of each name, of one or more words."""
-        found: list[range] = []
+        spans: list[range] = []
         for place, token in enumerate(self.tokens):
-            if token.name and not (found and place in found[-1]):
-                found.append(self.name_at(place))
-        return tuple(found)
+            if token.name and not (spans and place in spans[-1]):
+                spans.append(self.name_at(place))
+        return tuple(spans)
 
     @cached_property
     def parts(self) -> tuple[tuple[int, ...], ...]:
         """Indices of the tokens between commas and conjunctions."""
-        found: list[list[int]] = []
+        parts: list[list[int]] = []
         for place in range(len(self.tokens)):
-            if not found or _begins_part(self.text, *self.tokens[place - 1 : place + 2]):
-                found.append([])
-            found[-1].append(place)
-        return tuple(map(tuple, found))
+            if not parts or _begins_part(self.text, *self.tokens[place - 1 : place + 2]):
+                parts.append([])
+            parts[-1].append(place)
+        return tuple(map(tuple, parts))
 
     @cached_property
     def part_of(self) -> Mapping[int, int]:
@@ -114,11 +116,6 @@ class ParsedText:
     def plain_words(self) -> frozenset[str]:
         """Words that are written without a capital."""
         return frozenset(token.word for token in self.tokens if token.text.islower())
-
-    @cached_property
-    def clouded(self) -> bool:
-        """True if an exception, a condition or a word that denies in its own way makes polarity hard to tell."""
-        return not CLASSES["clouding"].isdisjoint(self.words)
 
     @cached_property
     def negators(self) -> tuple[int, ...]:
@@ -139,13 +136,13 @@ class ParsedText:
 
         Only the first word of a clause, which is written with a capital anyway, is changed.
         """
-        found = []
+        tokens = []
         for place, token in enumerate(self.tokens):
             is_first = place == 0 or token.clause != self.tokens[place - 1].clause
             is_name = token.name if not is_first else token.text[0].isupper() and token.word not in plain
             is_name = is_name and (token.name or token.word in names)
-            found.append(token if is_name == token.name else replace(token, name=is_name))
-        return self if tuple(found) == self.tokens else ParsedText(self.notation, tuple(found))
+            tokens.append(token if is_name == token.name else replace(token, name=is_name))
+        return self if tuple(tokens) == self.tokens else ParsedText(self.notation, tuple(tokens))
 
     def name_at(self, place: int) -> range:
         """Find the places of the name, of one or more words, that a token belongs to."""
@@ -248,15 +245,15 @@ def facts_of(side: ParsedText, values: Sequence[range], quantities: Sequence[Qua
             owned[n] -= set(head)
             for m in mates:
                 shared[m] |= {side.tokens[place].stem for place in head}
-    found = []
+    facts = []
     for n, value in enumerate(values):
         stems = {side.tokens[place].stem for place in owned[n]}
         common = (stems & counted) if len(values) > 1 else set()
         others = {side.tokens[place].stem for m, places in enumerate(owned) if m != n for place in places}
         relation = frozenset(shared[n] | common | (counted & others))
         of = quantities[n] if quantities else None
-        found.append(Fact(value[0], value[-1], frozenset(stems - relation), relation, side.denied(value[0]), of))
-    return found
+        facts.append(Fact(value[0], value[-1], frozenset(stems - relation), relation, side.denied(value[0]), of))
+    return facts
 
 
 def _distance(side: ParsedText, place: int, value: range) -> int:
@@ -267,3 +264,46 @@ def _distance(side: ParsedText, place: int, value: range) -> int:
 def quantity_facts(side: ParsedText, quantities: Sequence[Quantity]) -> list[Fact]:
     """Build the facts whose values are some of the quantities; the others are what is said of these."""
     return facts_of(side, [range(one.first, one.last + 1) for one in quantities], quantities)
+
+
+def in_notation_of(claim: ParsedText, sides: Sequence[ParsedText]) -> str:
+    """Rewrite a sentence so that its quantities are written as in texts that have the same ones.
+
+    "It starts at half past two." beside "Doors open at 14:30." is "It starts at 14:30.". A quantity that a text has in
+    the same writing stays as it is, and so does one that no text has.
+    """
+    end, pieces = 0, []
+    for one in claim.quantities:
+        first, last = _ends(claim, one)
+        theirs = [(side, _ends(side, other)) for side in sides for other in side.quantities if _is_said_by(one, other)]
+        same = [side.text[start:stop] for side, (start, stop) in theirs]
+        if first >= end and same and claim.text[first:last].lower() not in map(str.lower, same):
+            pieces += [claim.text[end:first], same[0] if first else same[0][0].upper() + same[0][1:]]
+            end = last
+    return "".join((*pieces, claim.text[end:])) if pieces else claim.notation.source
+
+
+def _ends(side: ParsedText, one: Quantity) -> tuple[int, int]:
+    """Find where a quantity begins and ends, with its sign, the word before a range and the full stop of "p.m."."""
+    before = side.tokens[one.first - 1].word if one.first else ""
+    has_word = (one.bound == "range" and before in ("between", "from")) or before == "minus"
+    start, end = side.tokens[one.first - has_word].start, side.tokens[one.last].end
+    start -= one.low < 0 and one.bound not in BOUNDED and side.text[start - 1 : start] == "-"
+    return start, end + (side.tokens[one.last].text[1:2] == "." and side.text[end : end + 2] == ". ")
+
+
+def _is_said_by(claim: Quantity, other: Quantity) -> bool:
+    """Tell whether a quantity of the evidence says what one of a claim says, whatever both are said of."""
+    if claim.kind == other.kind == "date":
+        return claim.date == other.date
+    if claim.kind == other.kind == "clock":
+        return agree(claim, other)
+    is_alike = (claim.kind == other.kind and claim.rate == other.rate) or {claim.kind, other.kind} == {"bare", "count"}
+    if not is_alike or claim.bound not in ("", other.bound) or claim.change != other.change:
+        return False
+    if claim.unit != other.unit and not (claim.kind in UNIT_KINDS and agree(claim, other)):
+        return False
+    if other.bound == "range" and not claim.bound:
+        return claim.kind in GRADUAL_KINDS and agree(claim, other)
+    is_rounded = claim.bound == "" == other.bound and rounds(claim.low, other.low)
+    return is_rounded or all(math.isclose(*ends) for ends in ((claim.low, other.low), (claim.high, other.high)))

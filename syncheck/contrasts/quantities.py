@@ -1,4 +1,4 @@
-"""Quantities of a text: its numbers with what they measure and how they are bounded."""
+"""Quantities of a text: its numbers with what they measure and how they are bounded, and whether two agree."""
 
 from __future__ import annotations
 
@@ -8,8 +8,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from syncheck.contrasts.lexicon import CALENDAR, CLASSES, MAY, SCALES, SYMBOLS, UNITS
-from syncheck.contrasts.tokens import Token, between, is_year, ordinal_of
+from syncheck.contrasts.lexicon import (
+    CALENDAR,
+    CLASSES,
+    MAY,
+    SCALES,
+    SYMBOLS,
+    UNITS,
+    Token,
+    between,
+    is_year,
+    ordinal_of,
+)
+from syncheck.text.notation import MONTHS
 
 Bound = Literal["", "lower", "upper", "up to", "about", "range"]
 BOUNDED = frozenset({"lower", "upper", "up to"})
@@ -20,6 +31,12 @@ HALF_DAY = 720
 """Minutes."""
 MOST = 100
 """Largest number of "one in ten" and the like."""
+ROUNDED = 0.15
+"""Largest relative difference of a number that is called approximate."""
+EXACT, CONVERTED = 1e-9, 0.025
+"""The same of others, and of those in different units."""
+MINOR = frozenset({"cents", "pence"})
+"""Names of smaller coins, which a sum in a larger unit may be written in."""
 NEARLY = 1.0
 """Percentage points by which a third and other shares without a whole number of percent may be rounded."""
 EITHER = "either half of the day"
@@ -27,10 +44,7 @@ EITHER = "either half of the day"
 
 _PLAIN = re.compile(r"\d+(?:\.\d+)?")
 _CLOCK = re.compile(r"(\d{1,2})[:.](\d\d)(?::\d\d)?|(\d{1,2})")
-_MONTHS = (
-    *("january", "february", "march", "april", MAY, "june"),
-    *("july", "august", "september", "october", "november", "december"),
-)
+_MONTHS = tuple(MAY if name == "May" else name.lower() for name in MONTHS)
 _PER = frozenset("per a an each every".split())
 _PARTS = {"a": 1, "one": 1} | {str(number): number for number in range(1, 10)}
 _SHARES = {"third": 3, "quarter": 4, "fifth": 5, "sixth": 6, "eighth": 8, "tenth": 10}
@@ -77,25 +91,20 @@ class Quantity:
 
 def quantities_in(text: str, tokens: Sequence[Token]) -> Iterator[Quantity]:
     """Yield the quantities in order; one without unit takes that of the next, as in "5 and 7 grams"."""
-    found = list(_summed(text, tokens, _read(text, tokens)))
+    read = list(_summed(text, tokens, _read(text, tokens)))
     place = 0
-    while place < len(found):
-        one, after = found[place], found[place + 1] if place + 1 < len(found) else None
-        joined = after is not None and _joined(text, tokens, one, after)
-        if (
-            after is not None
-            and joined
-            and one.kind in ("bare", "year")
-            and after.kind not in ("year", "date", "clock")
-        ):
-            size = size_of(after)
-            one = replace(one, kind=after.kind, unit=after.unit, rate=after.rate, counted=after.counted)
-            one = replace(one, low=one.low * size, high=one.high * size)
-        if after is not None and joined == "range" and one.kind == after.kind and one.high <= after.low:
-            one = replace(after, first=one.first, low=one.low, bound="range")
-            place += 1
+    while place < len(read):
+        one, place = read[place], place + 1
+        if place < len(read):
+            after = read[place]
+            joined = _joined(text, tokens, one, after)
+            if joined and one.kind in ("bare", "year") and after.kind not in ("year", "date", "clock"):
+                one = replace(one, kind=after.kind, unit=after.unit, rate=after.rate, counted=after.counted)
+                one = replace(one, low=one.low * size_of(after), high=one.high * size_of(after))
+            if joined == "range" and one.kind == after.kind and one.high <= after.low:
+                one = replace(after, first=one.first, low=one.low, bound="range")
+                place += 1
         yield one
-        place += 1
 
 
 def _summed(text: str, tokens: Sequence[Token], read: Iterator[Quantity]) -> Iterator[Quantity]:
@@ -150,12 +159,12 @@ def _read(text: str, tokens: Sequence[Token]) -> Iterator[Quantity]:
             yield other
             place = other.last
         elif (token.number and not _is_code(text, token)) or is_month:
-            found = _date(text, tokens, place) or (
-                None if is_month else _clock(tokens, place) or _amount(text, tokens, place)
-            )
-            if found is not None:
-                yield found
-                place = found.last
+            one = _date(text, tokens, place)
+            if one is None and not is_month:
+                one = _clock(tokens, place) or _amount(text, tokens, place)
+            if one is not None:
+                yield one
+                place = one.last
         place += 1
 
 
@@ -201,16 +210,14 @@ def _clock(tokens: Sequence[Token], place: int) -> Quantity | None:
     """Read a time of day in minutes; without "am" and "pm" it may be of either half."""
     token, after = tokens[place], tokens[place + 1 : place + 2]
     half = after[0].word if after and after[0].word in ("am", "pm", *NOON) else ""
-    found = _CLOCK.fullmatch(token.text)
+    figures = _CLOCK.fullmatch(token.text)
     before = tokens[place - 1].word if place else ""
     is_time = half or ":" in token.text or ("." in token.text and before in ("at", "until", "till"))
-    if found is None or not is_time or int(found[2] or 0) > 59:
+    if figures is None or not is_time or int(figures[2] or 0) > 59:
         return None
-    minutes = 60.0 * int(found[1] or found[3]) + int(found[2] or 0)
-    if half:
-        minutes = minutes % HALF_DAY + HALF_DAY * (half in ("pm", "noon"))
+    number = 60.0 * int(figures[1] or figures[3]) + int(figures[2] or 0)
+    minutes = number % HALF_DAY + HALF_DAY * (half in ("pm", "noon")) if half else number
     unit = "" if half or minutes >= HALF_DAY + 60 else EITHER
-    number = 60.0 * int(found[1] or found[3]) + int(found[2] or 0)
     return Quantity(place, place + bool(half), place + 1, number, minutes, minutes, "clock", unit=unit)
 
 
@@ -240,8 +247,8 @@ def _share(text: str, tokens: Sequence[Token], place: int) -> Quantity | None:
         return None
     value = 100 * parts / shares
     room = 0.0 if value.is_integer() else NEARLY
-    found = Quantity(place, last, last + 1, value, value - room, value + room, "share", unit="percent")
-    return _bounded(text, tokens, found)
+    share = Quantity(place, last, last + 1, value, value - room, value + room, "share", unit="percent")
+    return _bounded(text, tokens, share)
 
 
 def _ends_clause(text: str, tokens: Sequence[Token], place: int) -> bool:
@@ -263,7 +270,8 @@ def _amount(text: str, tokens: Sequence[Token], first: int) -> Quantity | None:
     """Read a number, such as "45" or "45 thousand", with its unit."""
     if not _PLAIN.fullmatch(tokens[first].word) and tokens[first].word != "one":
         return None
-    value, stop, before = _value(tokens[first]), first + 1, tokens[first - 1] if first else None
+    value = 1.0 if tokens[first].word == "one" else float(tokens[first].word)
+    stop, before = first + 1, tokens[first - 1] if first else None
     while stop < len(tokens) and tokens[stop].word in SCALES:
         if between(text, tokens[stop - 1], tokens[stop]) not in ("", "-"):
             break
@@ -274,10 +282,6 @@ def _amount(text: str, tokens: Sequence[Token], first: int) -> Quantity | None:
     if stop == first + 1 and _THOUSANDFOLD.fullmatch(tokens[first].text):
         measured = replace(measured, loosely=1000 * measured.low)
     return _bounded(text, tokens, measured)
-
-
-def _value(token: Token) -> float:
-    return 1.0 if token.word == "one" else float(token.word)
 
 
 def _measured(text: str, tokens: Sequence[Token], first: int, stop: int, value: float) -> Quantity:
@@ -316,14 +320,14 @@ def _measured(text: str, tokens: Sequence[Token], first: int, stop: int, value: 
 
 def _adjoining(text: str, tokens: Sequence[Token], stop: int) -> Sequence[Token]:
     """Collect up to three words after a number that nothing separates from it."""
-    found: list[Token] = []
+    adjoining: list[Token] = []
     for place in range(stop, min(stop + 3, len(tokens))):
         if between(text, tokens[place - 1], tokens[place]) not in ("", "-", "/"):
             break
         if tokens[place].number or tokens[place].word in CALENDAR:
             break
-        found.append(tokens[place])
-    return found
+        adjoining.append(tokens[place])
+    return adjoining
 
 
 def _rate(after: Sequence[Token]) -> str:
@@ -364,3 +368,83 @@ def _bounded(text: str, tokens: Sequence[Token], one: Quantity) -> Quantity:
         is_below = is_below and one.kind in ("bare", "count") and one.high.is_integer()
         return replace(one, low=-math.inf, high=one.high - bool(is_below), bound="upper")
     return replace(one, bound="about") if word in CLASSES["about"] else one
+
+
+def are_comparable(one: Quantity, other: Quantity) -> bool:
+    """Tell whether two quantities measure the same, so that one may contradict the other."""
+    if one.change != other.change or (one.rate and other.rate and one.rate != other.rate):
+        return False
+    kinds = {one.kind, other.kind}
+    if kinds == {"date", "year"}:
+        return "range" not in (one.bound, other.bound)
+    if kinds == {"ordinal"}:
+        return not (one.counted and other.counted) or not one.counted.isdisjoint(other.counted)
+    if kinds <= {"bare", "count"}:
+        return len(kinds) == 2 or "bare" in kinds or not one.counted.isdisjoint(other.counted)
+    return len(kinds) == 1 and (one.kind not in ("code", "square", "cubic") or one.unit == other.unit)
+
+
+def agree(claim: Quantity, other: Quantity) -> bool:
+    """Tell whether a quantity of a claim may be meant by one of the evidence, even one of another kind."""
+    return any(_agree(ours, theirs) for ours in _readings(claim) for theirs in _readings(other))
+
+
+def _readings(one: Quantity) -> Iterator[Quantity]:
+    yield one
+    if not math.isnan(one.loosely):
+        yield replace(one, low=one.loosely, high=one.loosely)
+
+
+def _agree(claim: Quantity, other: Quantity) -> bool:
+    if "date" in (claim.kind, other.kind):
+        date, rest = (claim, other) if claim.kind == "date" else (other, claim)
+        if rest.kind == "year":
+            return not date.date[0] or rest.low <= date.date[0] <= rest.high
+        if rest.kind != "date":
+            return rest.low in (date.date[2:] if rest.kind == "ordinal" else date.date)
+        both = [(a, b) for a, b in zip(date.date, rest.date, strict=True) if a and b]
+        return bool(both) and all(a == b for a, b in both)
+    if claim.kind != other.kind and "ordinal" in (claim.kind, other.kind):
+        return claim.number == other.number and {claim.kind, other.kind} <= {"ordinal", "bare", "count", "code"}
+    if claim.kind == other.kind == "clock":
+        step = HALF_DAY if EITHER in (claim.unit, other.unit) else 2 * HALF_DAY
+        return (claim.low - other.low) % step == 0
+    if claim.kind != other.kind and {claim.kind, other.kind} & {"bare", "count", "code"}:
+        claim, other = (replace(q, low=q.low / size_of(q), high=q.high / size_of(q), unit="") for q in (claim, other))
+    is_other_unit = claim.kind == other.kind and claim.unit and other.unit and claim.unit != other.unit
+    if is_other_unit and not all(one.unit in UNITS and UNITS[one.unit].size for one in (claim, other)):
+        return False
+    if is_other_unit and claim.kind == "money" and MINOR.isdisjoint((claim.unit, other.unit)):
+        return False
+    return _within(claim, other, CONVERTED if is_other_unit else EXACT)
+
+
+def _within(claim: Quantity, other: Quantity, slack: float) -> bool:
+    """Tell whether what a claim allows overlaps what the evidence allows."""
+    if claim.bound == other.bound == "up to":
+        return abs(claim.high - other.high) <= EXACT * abs(other.high)
+    claim, other = (replace(one, bound="upper") if one.bound == "up to" else one for one in (claim, other))
+    bounds = {claim.bound, other.bound}
+    if bounds == {"lower", "upper"}:
+        lower, upper = (claim.low, other.high) if claim.bound == "lower" else (other.low, claim.high)
+        return lower < upper
+    if claim.bound == other.bound == "lower":
+        return claim.low <= other.low * (1 + EXACT)
+    if claim.bound == other.bound == "upper":
+        return claim.high >= other.high * (1 - EXACT)
+    if claim.bound == other.bound == "range":
+        ends = [math.isclose(a, b) for a, b in ((claim.low, other.low), (claim.high, other.high))]
+        return all(ends) or (not any(ends) and claim.low <= other.low and claim.high >= other.high)
+    slack = ROUNDED if "about" in bounds else slack
+    room = slack * max(abs(v) for one in (claim, other) for v in (one.low, one.high) if math.isfinite(v))
+    if claim.low <= other.high + room and claim.high >= other.low - room:
+        return True
+    is_plain = claim.kind != "year" and bounds == {""}
+    return is_plain and (rounds(claim.low, other.low) or rounds(other.low, claim.low))
+
+
+def rounds(rounded: float, exact: float) -> bool:
+    """Tell whether one number is another with fewer digits, two at least: 2.5 million for 2,512,000."""
+    digits = len(f"{abs(rounded):.12g}".replace(".", "").strip("0"))
+    exact_digits = len(f"{abs(exact):.12g}".replace(".", "").strip("0"))
+    return 1 < digits < exact_digits and f"{exact:.{digits - 1}e}" == f"{rounded:.{digits - 1}e}"

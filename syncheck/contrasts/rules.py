@@ -14,10 +14,9 @@ from difflib import SequenceMatcher
 from itertools import combinations, pairwise
 from math import isclose
 
-from syncheck.contrasts.agreement import agree, are_comparable
 from syncheck.contrasts.lexicon import CLASSES, CONVERSE, EXCLUSIVE, IRREGULAR, OPPOSITES, SYMBOLS, TRADE
 from syncheck.contrasts.parsing import Fact, ParsedText, facts_of, quantity_facts
-from syncheck.contrasts.quantities import BOUNDED, NOON, Quantity
+from syncheck.contrasts.quantities import BOUNDED, NOON, Quantity, agree, are_comparable
 from syncheck.results.types import ContrastKind
 
 HELD = 0.6
@@ -281,16 +280,16 @@ def negations(claim: ParsedText, chunk: ParsedText, sides: Sequence[ParsedText])
 def answers(claim: ParsedText, chunk: ParsedText, sides: Sequence[ParsedText]) -> Iterator[Difference]:
     """Find statements that the answer to a question denies: "Is parking free? No."."""
     del sides
-    found = ANSWERED.search(chunk.text)
-    if found is None:
+    answered = ANSWERED.search(chunk.text)
+    if answered is None:
         return
-    asked = [token for token in chunk.tokens if token.start < found.start()]
+    asked = [token for token in chunk.tokens if token.start < answered.start()]
     is_asked = len(claim.content & {token.stem for token in asked}) >= NEARLY_HELD * len(claim.content)
     is_told = is_asked and all(token.stem in claim.stems for token in asked if token.content)
     denied_in_it = any(chunk.tokens[place] in asked for place in chunk.negators)
     is_turned = bool(claim.negators) != denied_in_it
-    if is_told and is_turned == (found[1] == "Yes") and not _clouds(claim, chunk):
-        yield Difference("negation", claim.written(*claim.negators[:1] * 2) if claim.negators else "", found[1])
+    if is_told and is_turned == (answered[1] == "Yes") and not _clouds(claim, chunk):
+        yield Difference("negation", claim.written(*claim.negators[:1] * 2) if claim.negators else "", answered[1])
 
 
 def exchanged(claim: ParsedText, chunk: ParsedText, sides: Sequence[ParsedText]) -> Iterator[Difference]:
@@ -302,10 +301,10 @@ def exchanged(claim: ParsedText, chunk: ParsedText, sides: Sequence[ParsedText])
         if not token.content or token.name or not _may_join(token.word):
             continue
         ours = _sides_of(claim, place)
-        found = [(other, _sides_of(chunk, other)) for other in chunk.places.get(token.stem, ())]
-        if not all(ours) or any(_overlap(ours, theirs) for _, theirs in found):
+        others = [(other, _sides_of(chunk, other)) for other in chunk.places.get(token.stem, ())]
+        if not all(ours) or any(_overlap(ours, theirs) for _, theirs in others):
             continue
-        for other, (left, right) in found:
+        for other, (left, right) in others:
             if _overlap(ours, (right, left)):
                 yield Difference("order", _around(claim, place), _around(chunk, other))
                 return
@@ -346,15 +345,15 @@ def _names(side: ParsedText, place: int, step: int) -> Sequence[int]:
 
 def _run(side: ParsedText, place: int, step: int) -> Sequence[int]:
     """Find the places of the content words that stand together on one side of a verb, in its part."""
-    found: list[int] = []
+    places: list[int] = []
     for n in range(place + step, place + step * (2 * REACH), step):
         if side.part_of.get(n) != side.part_of[place]:
             break
         if side.tokens[n].content and not side.tokens[n].number:
-            found.append(n)
-        elif found or abs(n - place) >= REACH:
+            places.append(n)
+        elif places or abs(n - place) >= REACH:
             break
-    return found
+    return places
 
 
 def _around(side: ParsedText, place: int) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import astuple
 from functools import partial
 from pathlib import Path
@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from syncheck.base.errors import InputError, MissingExtraError
 from syncheck.base.pretrained import load_model
-from syncheck.corpus.engines import Part
 from syncheck.corpus.records import Line, Worker, row_content
 from syncheck.corpus.scoring import RecordScorer
-from syncheck.corpus.store import table_of
+from syncheck.corpus.store import Part, table_of
 from syncheck.model_monitor import ModelMonitor
 from syncheck.verifier import Verifier
 
@@ -31,7 +30,7 @@ _COLUMNS = ("number", "key", "source", "line", "content")
 def run_on_ray(
     parts: Iterator[Part], make_worker: Callable[[], Worker], *, workers: int = 1, gpus: float = 0
 ) -> Iterator[tuple[int, pa.Table]]:
-    """Answer parts with Ray actors, each with its own worker; an :data:`~syncheck.corpus.engines.Engine`.
+    """Answer parts with Ray actors, each with its own worker; an :data:`~syncheck.corpus.store.Engine`.
 
     Connects to the cluster at ``RAY_ADDRESS``, or starts one on this machine. Records pass through Ray's object store,
     so that machines need not share a file system; the model must have the same name on each. An actor that dies is
@@ -175,7 +174,7 @@ class _Parts:
         if made > 1 + RETRIES:
             raise InputError(f"part {columns['number'][0]}: its worker died {made - 1} times")
         lines = [Line(*values) for values in zip(*(columns[name] for name in _COLUMNS[2:]), strict=True)]
-        return _answered(self._worker, lines, columns["key"]).append_column("number", table["number"])
+        return table_of(lines, self._worker(lines), columns["key"]).append_column("number", table["number"])
 
 
 class _Rows:
@@ -186,11 +185,7 @@ class _Rows:
 
     def __call__(self, table: pa.Table) -> pa.Table:
         lines = [Line("dataset", i, row_content(row)) for i, row in enumerate(table.to_pylist(), 1)]
-        return _answered(self._worker, lines, [""] * len(lines)).select(["id", "error", "lowest_score", "row"])
-
-
-def _answered(worker: Worker, lines: Sequence[Line], keys: Sequence[str]) -> pa.Table:
-    return table_of(lines, worker(lines), keys)
+        return table_of(lines, self._worker(lines), [""] * len(lines)).select(["id", "error", "lowest_score", "row"])
 
 
 def _scorer(monitor_dir: str | None, model: str | None, device: str, batch_tokens: int | None) -> RecordScorer:
@@ -213,14 +208,14 @@ def _whole(tables: Iterator[pa.Table], left: dict[int, int]) -> Iterator[tuple[i
     import pyarrow as pa
     import pyarrow.compute as compute
 
-    found: dict[int, list[Any]] = {}
+    columns: dict[int, list[Any]] = {}
     for table in tables:
         for number in table["number"].unique().to_pylist():
             rows = table.filter(compute.equal(table["number"], number)).drop_columns(["number"])
-            found.setdefault(number, []).append(rows)
+            columns.setdefault(number, []).append(rows)
             left[number] -= len(rows)
             if not left[number]:
-                yield number, pa.concat_tables(found.pop(number)).combine_chunks()
+                yield number, pa.concat_tables(columns.pop(number)).combine_chunks()
 
 
 def _ray() -> tuple[Any, Any]:

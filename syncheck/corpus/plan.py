@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 
@@ -64,11 +63,11 @@ def load_rates(path: str | Path) -> Rates:
     CheckpointError
         If the file is missing, damaged or of another format.
     """
-    found = read_object(Path(path))
+    values = read_object(Path(path))
     try:
-        if found["format"] != FORMAT:
-            raise ValueError(f"format {found['format']!r}")
-        rates = Rates(dict(found["machine"]), tuple(Rate(**entry) for entry in found["rates"]))
+        if values["format"] != FORMAT:
+            raise ValueError(f"format {values['format']!r}")
+        rates = Rates(dict(values["machine"]), tuple(Rate(**entry) for entry in values["rates"]))
         if not all(rate.seconds > 0 and rate.memory_mb > 0 and rate.workers > 0 for rate in rates.rates):
             raise ValueError("a rate that is not above 0")
     except (KeyError, TypeError, ValueError) as error:
@@ -76,11 +75,6 @@ def load_rates(path: str | Path) -> Rates:
             f"{path}: expected rates as benchmarks/scale.py writes them; found {type(error).__name__}: {error}"
         ) from error
     return rates
-
-
-def save_rates(rates: Rates, path: str | Path) -> None:
-    """Write rates as JSON."""
-    Path(path).write_text(json.dumps({"format": FORMAT, **asdict(rates)}, indent=1) + "\n", encoding="utf-8")
 
 
 def estimate(
@@ -135,23 +129,25 @@ def estimate(
             "expected lengths near those measured; found lengths too short for an estimate. Measure them with "
             "benchmarks/scale.py"
         )
-    found = []
+    estimates = []
     for count in workers:
         factor, beyond = _along(slower, count) if count <= max(slower) else (slower[max(slower)], True)
         hours = answers * seconds * factor / count / 3600
-        found.append(Estimate(count, hours, count * memory / 1000, outside or beyond, outside or count not in slower))
-    return tuple(found)
+        estimates.append(
+            Estimate(count, hours, count * memory / 1000, outside or beyond, outside or count not in slower)
+        )
+    return tuple(estimates)
 
 
 def _slower(rates: Sequence[Rate], alone: Sequence[Rate]) -> dict[float, float]:
     """Compute, by number of workers, the factor by which one of them is slower than a single worker."""
     lengths = {(rate.context_tokens, rate.answer_tokens): rate.seconds for rate in alone}
-    found: dict[float, list[float]] = {}
+    by_workers: dict[float, list[float]] = {}
     for rate in rates:
         if (rate.context_tokens, rate.answer_tokens) in lengths:
             ratio = rate.seconds / lengths[rate.context_tokens, rate.answer_tokens]
-            found.setdefault(rate.workers, []).append(ratio)
-    return {count: sum(ratios) / len(ratios) for count, ratios in found.items()}
+            by_workers.setdefault(rate.workers, []).append(ratio)
+    return {count: sum(ratios) / len(ratios) for count, ratios in by_workers.items()}
 
 
 def _at(rates: Sequence[Rate], name: str, context: float, answer: float) -> tuple[float, bool]:

@@ -114,15 +114,15 @@ def answer_one_by_one(work: Work) -> Worker:
 def _files(source: str) -> list[str]:
     if source == "-" or not Path(source).is_dir():
         return [source]
-    found = sorted(path for path in Path(source).iterdir() if path.suffix in _ENDINGS and not path.is_dir())
-    if not found:
+    files = sorted(path for path in Path(source).iterdir() if path.suffix in _ENDINGS and not path.is_dir())
+    if not files:
         raise InputError(f"{source!r}: expected files that end in {', '.join(_ENDINGS)}; found none in the folder")
-    if irregular := [path.name for path in found if not path.is_file()]:
+    if irregular := [path.name for path in files if not path.is_file()]:
         raise InputError(
             f"{source!r}: expected regular files; found {', '.join(irregular)}, a pipe, a device or a link to nothing. "
             "Remove it"
         )
-    return [str(path) for path in found]
+    return [str(path) for path in files]
 
 
 @contextmanager

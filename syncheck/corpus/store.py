@@ -1,4 +1,4 @@
-"""Store of finished rows: a folder of Parquet parts that are complete or absent, each with its checksum in its name."""
+"""Store of finished rows: a folder of Parquet parts, complete or absent, and how an engine fills it part by part."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import hashlib
 import json
 import logging
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -14,11 +15,13 @@ from typing import TYPE_CHECKING, Any, Self
 from syncheck.base.errors import CheckpointError, InputError, MismatchError, MissingExtraError
 from syncheck.base.files import UNFINISHED, read_object, replaced
 from syncheck.base.printable import counted
+from syncheck.base.progress import progress
 from syncheck.base.records import JsonDict
-from syncheck.corpus.records import Line
+from syncheck.corpus.records import Line, Worker
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from tqdm import tqdm
 
 FORMAT = "syncheck.store.v2"
 _RUN, _MANIFEST, _DAMAGED = "_run.json", "_manifest.json", "_damaged-"
@@ -237,10 +240,10 @@ def _read(path: Path, run: str, *columns: str) -> list[list[str]]:
         if not path.stem.endswith(f"-{_checksum(run, content)}"):
             raise _DamagedError(f"{path} is damaged, or of another run: its checksum is not the one in its name")
         table = _parquet().read_table(pa.BufferReader(content), columns=list(columns))
-        found = [table[name] for name in columns]
-        if any(column.type != pa.string() or column.null_count for column in found):
+        columns_read = [table[name] for name in columns]
+        if any(column.type != pa.string() or column.null_count for column in columns_read):
             raise _DamagedError(f"{path} is not a part of a store")
-        return [column.to_pylist() for column in found]
+        return [column.to_pylist() for column in columns_read]
     except (OSError, KeyError, ValueError, pa.ArrowException) as error:
         raise _DamagedError(f"{path} cannot be read ({error})") from error
 
@@ -285,11 +288,111 @@ def _enter_run(note: Path, facts: Mapping[str, str]) -> None:
     try:
         if not note.is_file():
             raise ValueError("it is not a regular file")
-        found = dict(json.loads(note.read_text(encoding="utf-8")))
+        noted = dict(json.loads(note.read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError, RecursionError) as error:
         raise CheckpointError(f"{note} is damaged ({error}); delete {folder} and start again") from error
-    if changed := [name for name in {**facts, **found} if found.get(name) != facts.get(name)]:
+    if changed := [name for name in {**facts, **noted} if noted.get(name) != facts.get(name)]:
         raise MismatchError(
             f"{folder} holds parts of another run: {', '.join(changed)} changed. Continue "
             "with the original values, delete the folder to start again, or pass another output"
         )
+
+
+PART_SIZE = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Records that are answered, and stored or lost, together."""
+
+    number: int
+    """Position of the part in the corpus, from 0."""
+    lines: tuple[Line, ...]
+    """The records that the store lacks."""
+    keys: tuple[str, ...]
+    """Their keys in the store."""
+
+
+Engine = Callable[[Iterator[Part], Callable[[], Worker]], Iterator[tuple[int, "pa.Table"]]]
+"""Function of parts and of a function that builds a worker; yields number and table of each completed part, in
+any order."""
+
+
+def run_locally(parts: Iterator[Part], make_worker: Callable[[], Worker]) -> Iterator[tuple[int, pa.Table]]:
+    """Answer parts one after the other in this process; an :data:`~syncheck.corpus.store.Engine`.
+
+    It yields number and table of each part.
+    """
+    worker: Worker | None = None
+    for part in parts:
+        worker = worker or make_worker()
+        yield part.number, table_of(part.lines, worker(part.lines), part.keys)
+
+
+def answer_corpus(
+    lines: Iterable[Line],
+    store: Store,
+    make_worker: Callable[[], Worker],
+    *,
+    engine: Engine = run_locally,
+    part_size: int = PART_SIZE,
+    total: int | None = None,
+    show_progress: bool | None = None,
+    on_part: Callable[[pa.Table], None] = lambda table: None,
+) -> set[str]:
+    """Answer the records of a corpus that a store lacks.
+
+    A part has the missing ones among ``part_size`` consecutive records of the corpus, so that a run that was killed
+    continues with the same parts. Equal records, ids included, are answered once.
+
+    Parameters
+    ----------
+    lines
+        The whole corpus.
+    store
+        Store of the rows.
+    make_worker
+        Builds a worker; each process of an engine builds its own.
+    engine
+        :func:`run_locally`, or one that distributes parts over machines, such as :func:`run_on_ray`.
+    part_size
+        Number of consecutive records per part, which is the most that a kill can cost each worker.
+    total
+        Number of records in the corpus, for the progress bar.
+    show_progress
+        None shows a progress bar on a terminal, and a line a minute elsewhere.
+    on_part
+        Called with the table of each part once it is stored.
+
+    Returns
+    -------
+    set of str
+        Keys of the corpus's records; a store may have rows of other records too.
+    """
+    asked: set[str] = set()
+    with progress(total=total, desc="records", unit=" records", shown=show_progress) as bar:
+        parts = _missing(lines, store, part_size, asked, bar)
+        for number, table in engine(parts, make_worker):
+            store.add(number, table)
+            bar.update(len(table))
+            on_part(table)
+    return asked
+
+
+def _missing(lines: Iterable[Line], store: Store, size: int, asked: set[str], bar: tqdm) -> Iterator[Part]:
+    chunk: dict[str, Line] = {}
+    seen = number = 0
+    for line in lines:
+        key = store.key(line)
+        if key in asked or key in store:
+            bar.update()
+        else:
+            chunk[key] = line
+        asked.add(key)
+        seen += 1
+        if seen == size:
+            if chunk:
+                yield Part(number, tuple(chunk.values()), tuple(chunk))
+            chunk, seen, number = {}, 0, number + 1
+    if chunk:
+        yield Part(number, tuple(chunk.values()), tuple(chunk))

@@ -17,8 +17,7 @@ from transformers.generation import LogitsProcessor, LogitsProcessorList, Stoppi
 from syncheck.base.errors import InputError, NotReadyError, WrongTypeError
 from syncheck.base.printable import counted
 from syncheck.decoding import StopReason, end_tokens_of
-from syncheck.decoding.observed import ObservedSession
-from syncheck.decoding.overheard import OverheardStops
+from syncheck.decoding.observed import ObservedSession, OverheardStops
 from syncheck.decoding.rows import Scoped, Sequences
 from syncheck.decoding.scored import ScoredRounds
 from syncheck.results import Report
@@ -48,8 +47,8 @@ class _FallsBelow(StoppingCriteria):  # type: ignore[misc]
         self._threshold = threshold
 
     def __call__(self, input_ids: Tensor, scores: Any, **kwargs: Any) -> Tensor:  # noqa: ANN401 - as transformers has it
-        found = [first_below(sentences, self._threshold) is not None for sentences in self._watch.rows]
-        return torch.tensor(found, device=input_ids.device)
+        is_below = [first_below(sentences, self._threshold) is not None for sentences in self._watch.rows]
+        return torch.tensor(is_below, device=input_ids.device)
 
 
 class BatchWatch(Scoped):
@@ -184,8 +183,8 @@ class BatchWatch(Scoped):
         ids = _ids_of(output_ids)
         n = len(self._seen[0])
         if len(ids) != len(self._seen):
-            attached, found = counted(len(self._seen), "prompt"), counted(len(ids), "sequence")
-            raise InputError(f"expected one sequence for each prompt; attached: {attached}; found: {found}")
+            attached, given = counted(len(self._seen), "prompt"), counted(len(ids), "sequence")
+            raise InputError(f"expected one sequence for each prompt; attached: {attached}; found: {given}")
         if any(row[:n] != seen[: len(row)] for row, seen in zip(ids, self._seen, strict=True)) or any(
             tuple(row[self._width - len(p.with_context_ids) : self._width]) != p.with_context_ids
             for row, p in zip(ids, self._prompts, strict=True)

@@ -68,13 +68,13 @@ class GenerationSetup:
         """
         best = scores.amax(-1)  # NaN where there is one
         lost = ~best.isfinite() & ~(best.isneginf() & logits.amax(-1).isfinite())
-        found: list[bool] = lost.tolist()
-        if any(found):
+        is_lost: list[bool] = lost.tolist()
+        if any(is_lost):
             known = scores.nan_to_num(nan=math.inf, posinf=torch.finfo(scores.dtype).max)
             known[:, [token for token in self.end_tokens if token < scores.shape[-1]]] = -math.inf
             left = torch.full_like(scores, -math.inf).scatter_(-1, known.argmax(-1, keepdim=True), 0.0)
             scores = torch.where(lost[:, None], left, scores)
-        return scores, found
+        return scores, is_lost
 
 
 def generation_setup(

@@ -34,22 +34,9 @@ class GivenSession(Session):
         spans: Sequence[Sequence[SentenceSpan]],
         transcripts: Sequence[Transcript],
     ) -> Iterator[tuple[int, list[SentenceSignals]]]:
-        """Measure a given response for each row by teacher forcing, some tokens at a time.
+        """Measure a given response for each row by teacher forcing; yield a row with its next sentences, in order.
 
-        Parameters
-        ----------
-        token_ids
-            The responses, without end-of-text tokens.
-        spans
-            Their sentences, which partition the tokens.
-        transcripts
-            Their texts and the characters of each token.
-
-        Yields
-        ------
-        row : int
-        sentences : list of SentenceSignals
-            The row's next sentences, in order.
+        The responses have no end-of-text tokens, and ``spans`` are their sentences, which partition the tokens.
         """
         longest = max(map(len, token_ids))
         if not longest:
@@ -74,24 +61,18 @@ class GivenSession(Session):
     ) -> list[SentenceSignals]:
         """Feed the next tokens of one given response, which may still grow, and measure the sentences they close.
 
-        Parameters
-        ----------
-        token_ids
-            Tokens after those of the last sentence that was measured, up to the end of these sentences.
-
-        Notes
-        -----
-        Each call has few tokens, for which the model's weights cost more than its attention: where the model can read
-        both branches as a batch, it runs once for both.
+        The tokens are those after the last sentence that was measured, up to the end of these sentences. Each call has
+        few, for which the model's weights cost more than its attention: where the model can read both branches as a
+        batch, it runs once for both.
         """
         if self._is_stacked is None:
             self._is_stacked = self._contrast is not None and self._main.stack(self._contrast)
         for _ in self._fed([list(token_ids)]):
             pass
-        found = self._measure(0, spans, transcript, self._firsts[0])
+        measured = self._measure(0, spans, transcript, self._firsts[0])
         self._columns.drop(len(token_ids))
         self._firsts[0] += len(token_ids)
-        return found
+        return measured
 
     def _fed(self, token_ids: Sequence[Sequence[int]]) -> Iterator[None]:
         """Feed the next tokens (B, n) to both branches, and pause after every few."""

@@ -36,26 +36,8 @@ class GrowingResponse:
 
     Only the tail of the text is tokenised, once for each sentence, so that the work grows with the text and not with
     its square. (A slow tokenizer, which does not report the positions of its tokens, gets the whole text each time.)
-
-    Parameters
-    ----------
-    model, tokenizer
-        The model that reads prompt and response, which must fit its window, and its tokenizer.
-    prompt
-        The prompt before the response.
-    segmenter
-        Rules by which it is cut into sentences.
-
-    Attributes
-    ----------
-    text : str
-        The response so far, without half a character at its end.
-    token_ids : list of int
-        The tokens that are certain.
-    after_end : str
-        What has come after an end-of-text token in the text, and is not read.
-    is_over : bool
-        True if such a token was found.
+    ``text`` lacks half a character at its end, ``token_ids`` are the tokens that are certain, and ``after_end`` is what
+    has come after an end-of-text token and is not read.
     """
 
     def __init__(
@@ -181,14 +163,7 @@ class GrowingResponse:
 class MeasuredText:
     """A growing answer that a language model reads; see :class:`~syncheck.watching.growing.GrowingAnswer`.
 
-    Parameters
-    ----------
-    session
-        A session for the prompt, which is closed with the answer.
-    reading
-        Reads the answer.
-    sources
-        Source of each signal.
+    Its ``session``, for the prompt, is closed with it.
     """
 
     def __init__(self, session: ScoredGiven, reading: GrowingResponse, *, sources: Mapping[str, str]) -> None:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from syncheck.base.errors import NotReadyError
-from syncheck.decoding.columns import Head
+from syncheck.decoding.measuring import Head
 from syncheck.decoding.rows import Sequences
 from syncheck.decoding.session import RoundSession
 from syncheck.signals import Branch
@@ -56,7 +56,7 @@ class LiveSession(RoundSession):
         return self._window - self._own.width - (len(self._columns.ids) - self._columns.fed)
 
     def sequences(self, row: int | None = None) -> Tensor:
-        """Return the ids so far, prompt included, as a view that must not be written to.
+        """View the ids so far, prompt included, which must not be written to.
 
         Parameters
         ----------

@@ -44,9 +44,9 @@ class PromptLookup:
         if self._foreseen is not None and self._foreseen[0] == len(token_ids) - 1:
             is_right = self._foreseen[1] == token_ids[-1]
             self._length = min(2 * self._length + 1, self._longest) if is_right else self._length // 2
-        found = self._after(self._prompt + _as_text(token_ids))
-        self._foreseen = (len(token_ids), found[0]) if found else None
-        return found[: self._length]
+        drafted = self._after(self._prompt + _as_text(token_ids))
+        self._foreseen = (len(token_ids), drafted[0]) if drafted else None
+        return drafted[: self._length]
 
     def _after(self, text: str) -> list[int]:
         for length in range(LONGEST_MATCH, 0, -1):

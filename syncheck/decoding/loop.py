@@ -183,7 +183,7 @@ def _processed(session: LiveSession, plan: GenerationSetup, scores: Tensor, rows
     sequences = [session.sequences(row) for row in rows]  # each (1, n)
     lengths = [ids.shape[1] for ids in sequences]
     for length in dict.fromkeys(lengths):
-        places = [place for place, found in enumerate(lengths) if found == length]
+        places = [place for place, own in enumerate(lengths) if own == length]
         scores[places] = plan.processors(torch.cat([sequences[place] for place in places]), scores[places])
     return scores
 

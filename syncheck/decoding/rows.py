@@ -47,13 +47,6 @@ class Sequences:
 
     Padding repeats the row's own first token, so that a processor which counts tokens sees no new one. No row may be
     empty.
-
-    Parameters
-    ----------
-    rows
-        The first ids of each row.
-    device
-        Where the ids are kept.
     """
 
     def __init__(self, rows: Sequence[Sequence[int]], device: torch.device) -> None:
@@ -146,6 +139,11 @@ class Row:
     def measured_tokens(self) -> int:
         """Number of tokens of the sentences closed since the session last advanced."""
         return self.closed[-1].token_end - self.start if self.closed else 0
+
+    @property
+    def breaks_off(self) -> bool:
+        """True if the continuation is over and its text ends before the end of its last sentence."""
+        return self.ended and self._segmenter.breaks_off
 
     def push(self, token_id: int) -> str:
         """Append a token and return the text that it completed."""

@@ -17,6 +17,7 @@ from syncheck.decoding.measuring import Transcript
 from syncheck.decoding.rows import Scoped
 from syncheck.decoding.search import SearchSession
 from syncheck.decoding.session import RoundSession, Session
+from syncheck.reading import Claim
 from syncheck.results import Report
 from syncheck.results.types import SentenceScore, SentenceSignals, SentenceSpan, TokenSignals
 from syncheck.scoring import SentenceScorer, first_below
@@ -86,20 +87,10 @@ R = TypeVar("R", bound=RoundSession)
 
 
 class ScoredRows(Scoped, Generic[S]):
-    """A session whose sentences are scored; the base of those below, and a context manager.
+    """A session whose sentences are scored, and a context manager; the base of those below.
 
-    Parameters
-    ----------
-    scorers
-        One for each row. Rows with the same prompt should share one: their sentences are then scored together.
-
-    Attributes
-    ----------
-    decoding : Session
-    answers : list of ScoredAnswer
-        One for each row that the session began with.
-    stops : sequence of str or None
-        Why each row is over, as far as the session knows.
+    There is one of ``scorers`` for each row. Rows with the same prompt should share one: their sentences are then
+    scored together. ``stops`` say why each row is over, as far as the session knows.
     """
 
     def __init__(self, decoding: S, scorers: Sequence[SentenceScorer]) -> None:
@@ -112,6 +103,10 @@ class ScoredRows(Scoped, Generic[S]):
     def scorer(self) -> SentenceScorer:
         """Scorer of the first row; of all rows if they have the same prompt."""
         return self.answers[0].scorer
+
+    def claim(self, text: str, earlier: Sequence[str] = ()) -> Claim:
+        """Read a sentence of an answer after those before it, as far as its text alone tells."""
+        return Claim(text, SentenceSpan(len(earlier), 0, len(text), 0, 0)).after(earlier)
 
     def reports(self, *, stops: Sequence[str | None] | None = None, seconds: float | None) -> list[Report]:
         """Build the report of each row as scored so far; ``stops`` replaces what the session knows of them."""
@@ -139,10 +134,10 @@ class ScoredGiven(ScoredRows[GivenSession]):
         transcripts: Sequence[Transcript],
     ) -> None:
         """Measure and score a given response for each row; see :meth:`GivenSession.replay`."""
-        found: dict[int, list[SentenceSignals]] = {row: [] for row in range(len(token_ids))}
+        measured: dict[int, list[SentenceSignals]] = {row: [] for row in range(len(token_ids))}
         for row, sentences in self.decoding.replay(token_ids, spans, transcripts):
-            found[row] += sentences
-        _score(self.answers, dict(found), since=None)
+            measured[row] += sentences
+        _score(self.answers, dict(measured), since=None)
 
     def extend(
         self, token_ids: Sequence[int], spans: Sequence[SentenceSpan], transcript: Transcript, *, since: float
@@ -226,8 +221,8 @@ def _score(
     for scorer in dict.fromkeys(answer.scorer for answer in answers):
         rows = [row for row, answer in enumerate(answers) if answer.scorer is scorer]
         earlier = [answers[row].sentences for row in rows]
-        found = scorer.answers([measured[row] for row in rows], earlier=earlier, since=since)
-        for row, sentences in zip(rows, found, strict=True):
+        sentences_of_rows = scorer.answers([measured[row] for row in rows], earlier=earlier, since=since)
+        for row, sentences in zip(rows, sentences_of_rows, strict=True):
             scored[row] = sentences
             answers[row].keep(measured[row], sentences)
     return scored

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from syncheck.base.errors import InputError, NotReadyError
-from syncheck.decoding.columns import Head
 from syncheck.decoding.live import LiveSession
+from syncheck.decoding.measuring import Head
 from syncheck.decoding.rows import Row
 from syncheck.results.types import SentenceSignals
 from syncheck.signals import Branch

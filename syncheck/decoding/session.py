@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 from torch import Tensor
 
 from syncheck.base.errors import NotReadyError
-from syncheck.decoding.columns import Columns, Head
-from syncheck.decoding.measuring import Transcript, measure_tokens, tokenless
+from syncheck.decoding.measuring import Columns, Head, Transcript, measure_tokens, tokenless
 from syncheck.decoding.rows import Row, Scoped
 from syncheck.results.types import RagPrompt, SentenceSignals, SentenceSpan
 from syncheck.signals import Branch, LidReferences, Taps, check_same_encoding, check_window, window_of
@@ -31,36 +30,13 @@ HELD_TOKENS = 64
 class Session(Scoped, ABC):
     """B continuations, measured sentence by sentence; the base of all sessions.
 
-    Use as a context manager: hidden-state hooks are attached inside and removed on exit.
+    Use as a context manager: hidden-state hooks are attached inside and removed on exit. There is a pair of prompts for
+    each row; without a context there is no second branch, and KL is NaN. The activations of ``layers`` are kept at each
+    sentence's last token; without ``lid_references``, LID is not measured. A model whose state cannot be rewound is fed
+    token by token in both branches.
 
-    Parameters
-    ----------
-    model
-        A causal language model in evaluation mode.
-    prompts
-        The pair of prompts of each row, or a single pair for one row. Without a context there is no second branch, and
-        KL is NaN.
-    layers
-        Decoder blocks, counted from 0, whose activations are kept at each sentence's last token.
-    lid_references
-        Reference activations that LID is measured against; None leaves it unmeasured.
-
-    Attributes
-    ----------
-    rows : list of Row
-
-    Raises
-    ------
-    PromptError
-        If a prompt does not fit the model's window.
-    InputError
-        If the model encodes some of the prompts in another way than the others, because they are longer.
-    UnsupportedModelError
-        If the model keeps its state outside its cache.
-
-    Notes
-    -----
-    A model whose state cannot be rewound is fed token by token in both branches.
+    A prompt that does not fit the model's window raises PromptError, prompts of which the model encodes some in another
+    way because they are longer InputError, a model that keeps its state outside its cache UnsupportedModelError.
     """
 
     def __init__(
@@ -136,14 +112,10 @@ class RoundSession(Session):
         return [index for index, row in enumerate(self.rows) if not (row.closed or row.ended)]
 
     def push(self, token_ids: Tensor, *, end_tokens: Sequence[int] = ()) -> list[str]:
-        """Append one token to every row and return the text that each completed.
+        """Append one token, (B,) int64, to every row and return the text that each completed.
 
-        Parameters
-        ----------
-        token_ids
-            (B,) int64. A token for a row that is over fills the column and is dropped.
-        end_tokens
-            Tokens that end a continuation; they are not part of its text.
+        A token for a row that is over fills the column and is dropped. ``end_tokens`` end a continuation and are not
+        part of its text.
         """
         if self._is_measured:
             raise NotReadyError("this round is measured; call advance() or select() before pushing again")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -18,6 +18,7 @@ from syncheck.decoding import ScoredAnswer
 from syncheck.decoding.scored import scored_answers
 from syncheck.endpoints.servers import KnownTokens, ReplayServer
 from syncheck.features.schemas import LID, beyond_endpoints, needs_signals, signal_features
+from syncheck.monitor_base import scorers_of
 from syncheck.replay import GivenResponse, read_responses
 from syncheck.results import Report
 from syncheck.results.types import Bounds, Floats, RagPrompt, SentenceScore, SentenceSignals, Status
@@ -156,7 +157,7 @@ class EndpointReplay:
             _sentences(g, *(_chosen(branch, len(g.token_ids)) for branch in branches))
             for g, branches in zip(given, known, strict=True)
         ]
-        return scored_answers(_scorers(prompts, self.monitor.scorer), measured)
+        return scored_answers(scorers_of(prompts, self.monitor.scorer), measured)
 
     def certify(
         self, prompts: Sequence[RagPrompt], responses: Sequence[str | GivenResponse]
@@ -194,19 +195,19 @@ class EndpointReplay:
         def unaggregated(prompt: RagPrompt) -> SentenceScorer:
             return SentenceScorer(prompt, config=monitor.config, aggregator=None, aligner=monitor.aligner)
 
-        answers = scored_answers(_scorers(prompts, unaggregated), low)
-        found = [
+        answers = scored_answers(scorers_of(prompts, unaggregated), low)
+        certified = [
             [(sentence, self._features(sentence, most)) for sentence, most in zip(answer.sentences, highs, strict=True)]
             for answer, highs in zip(answers, high, strict=True)
         ]
-        rows = [features for answer in found for sentence, features in answer if sentence.status == "no_aggregator"]
+        rows = [features for answer in certified for sentence, features in answer if sentence.status == "no_aggregator"]
         bounds = iter(self._score_bounds(rows))
         return [
             [
                 _certified(sentence, features, next(bounds) if sentence.status == "no_aggregator" else None)
                 for sentence, features in answer
             ]
-            for answer in found
+            for answer in certified
         ]
 
     def _known(
@@ -228,8 +229,8 @@ class EndpointReplay:
             return known
 
         with ThreadPoolExecutor(self._workers) as pool:
-            found = list(pool.map(ask, branches, tokens))
-        return list(zip(found[::2], found[1::2], strict=True))
+            known_tokens = list(pool.map(ask, branches, tokens))
+        return list(zip(known_tokens[::2], known_tokens[1::2], strict=True))
 
     def _ends(
         self, given: GivenResponse, known: KnownTokens | None, without: KnownTokens | None
@@ -270,8 +271,8 @@ class EndpointReplay:
             return []
         assert self.monitor.aggregator is not None
         low, high = (np.stack([getattr(row, end) for row in rows]) for end in ("low", "high"))
-        found = score_bounds(self.monitor.aggregator, Bounds(low, high))
-        return list(zip(found.low.tolist(), found.high.tolist(), strict=True))
+        bounds = score_bounds(self.monitor.aggregator, Bounds(low, high))
+        return list(zip(bounds.low.tolist(), bounds.high.tolist(), strict=True))
 
 
 def _certified(sentence: SentenceScore, features: Bounds, score: tuple[float, float] | None) -> CertifiedScore:
@@ -293,18 +294,12 @@ def _chosen(known: KnownTokens | None, count: int) -> Floats:
 
 def _at(ids: NDArray[np.int64], other_ids: NDArray[np.int64], log_prob: Floats) -> Floats:
     """Look up the log-probabilities (T, K) of the other branch at these ids; NaN where it does not report them."""
-    found = np.full(ids.shape, np.nan)
+    values_at = np.full(ids.shape, np.nan)
     for row, (wanted, others, values) in enumerate(zip(ids, other_ids, log_prob, strict=True)):
         told = ~np.isnan(values)
         _, here, there = np.intersect1d(wanted, others[told], return_indices=True)
-        found[row, here] = values[told][there]
-    return found
-
-
-def _scorers(prompts: Sequence[RagPrompt], make: Callable[[RagPrompt], SentenceScorer]) -> list[SentenceScorer]:
-    """Make a scorer for each prompt; equal prompts share one."""
-    scorers = {prompt: make(prompt) for prompt in prompts}
-    return [scorers[prompt] for prompt in prompts]
+        values_at[row, here] = values[told][there]
+    return values_at
 
 
 def _sentences(

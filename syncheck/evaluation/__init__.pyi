@@ -17,7 +17,6 @@ from .systems import (
     training_thresholds as training_thresholds,
 )
 from .tables import (
-    EvaluationRow as EvaluationRow,
     EvaluationTable as EvaluationTable,
     auroc_table as auroc_table,
     best_system as best_system,

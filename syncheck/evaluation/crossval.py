@@ -9,8 +9,7 @@ from typing import TypedDict, Unpack
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from syncheck.aggregators.estimators import ProbabilisticClassifier
-from syncheck.aggregators.kinds import AggregatorKind, fit_model
+from syncheck.aggregators.kinds import AggregatorKind, ProbabilisticClassifier, fit_model
 from syncheck.aggregators.models import StoredModel
 from syncheck.base.checks import check_both_labels, real_numbers
 from syncheck.base.errors import InputError
@@ -120,21 +119,9 @@ def fold_numbers(
 ) -> NDArray[np.int64]:
     """Assign each sentence to a fold in each repeat, (repeats, N).
 
-    Parameters
-    ----------
-    y, groups
-        As in :func:`cross_validate`.
-    folds
-        Number of parts into which groups are divided, each with about the same share of unfaithful sentences.
-    repeats, seed
-        Number of repeats; repeat ``r`` shuffles with ``seed + r``.
-    same_folds
-        True gives all repeats the folds of the first, so that only the classifier's seed differs.
-
-    Raises
-    ------
-    InputError
-        If there are fewer groups, or fewer sentences of a label, than folds.
+    Groups are divided into ``folds`` parts with about the same share of unfaithful sentences; repeat ``r`` shuffles
+    with ``seed + r``, but ``same_folds`` gives all repeats the folds of the first, so that only the classifier's seed
+    differs. If there are fewer groups, or fewer sentences of a label, than folds, InputError is raised.
     """
     from sklearn.model_selection import StratifiedGroupKFold
 

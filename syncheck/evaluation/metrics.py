@@ -98,12 +98,12 @@ def deviation(scores: Floats, y: NDArray[np.int64]) -> float:
     return float(np.std([auroc(row, y) for row in scores], ddof=1)) if len(scores) > 1 else float("nan")
 
 
-def bootstrap_interval(resampled: Floats, confidence: float = 0.95) -> tuple[float, float]:
-    """Compute the percentile interval of resampled values, without those that are NaN."""
+def bootstrap_interval(resampled: Floats) -> tuple[float, float]:
+    """Compute the 95 % percentile interval of resampled values, without those that are NaN."""
     values = resampled[~np.isnan(resampled)]
     if not len(values):
         return float("nan"), float("nan")
-    low, high = np.quantile(values, [(1 - confidence) / 2, (1 + confidence) / 2])
+    low, high = np.quantile(values, [(1 - 0.95) / 2, (1 + 0.95) / 2])
     return float(low), float(high)
 
 
@@ -117,12 +117,12 @@ def auprc(draws: BootstrapSamples, scores: Floats, y: Labels, chosen: Flags) -> 
     bad = (y[kept] == 0).astype(np.float64)
     weights = np.vstack([np.ones(len(kept)), draws.counts[:, draws.group[kept]]])  # (1 + D, n)
     blocks = [weights[first : first + DRAWS_AT_ONCE] for first in range(0, len(weights), DRAWS_AT_ONCE)]
-    found = []
+    precisions = []
     for row in scores[:, kept]:
         order = np.argsort(row, kind="stable")
         ends = np.flatnonzero(np.append(np.diff(row[order]) != 0, True)) if len(row) else np.empty(0, np.int64)
-        found.append(np.concatenate([_average_precision(block[:, order], bad[order], ends) for block in blocks]))
-    whole, *resampled = np.mean(found, axis=0)
+        precisions.append(np.concatenate([_average_precision(block[:, order], bad[order], ends) for block in blocks]))
+    whole, *resampled = np.mean(precisions, axis=0)
     return float(whole), _known(draws, np.array(resampled), kept[bad == 1])
 
 
@@ -191,11 +191,11 @@ def best_threshold(scores: Floats, y: Labels) -> float:
 
 def _average_precision(weights: Floats, bad: Floats, ends: NDArray[np.int64]) -> Floats:
     """Compute the average precision for each row of weights (D, n); NaN without an unfaithful sentence."""
-    found = np.cumsum(weights * bad, axis=1)[:, ends]
+    caught = np.cumsum(weights * bad, axis=1)[:, ends]
     seen = np.cumsum(weights, axis=1)[:, ends]
-    precision = np.divide(found, seen, out=np.zeros_like(found), where=seen > 0)
-    summed = (np.diff(found, axis=1, prepend=0.0) * precision).sum(axis=1)
-    total = found[:, -1] if len(ends) else np.zeros(len(weights))
+    precision = np.divide(caught, seen, out=np.zeros_like(caught), where=seen > 0)
+    summed = (np.diff(caught, axis=1, prepend=0.0) * precision).sum(axis=1)
+    total = caught[:, -1] if len(ends) else np.zeros(len(weights))
     precisions: Floats = np.divide(summed, total, out=np.full(len(weights), np.nan), where=total > 0)
     return precisions
 
@@ -236,10 +236,10 @@ def reliability_bins(scores: ArrayLike, y: ArrayLike, *, bins: int = BINS) -> tu
     if not len(values) or bins < 1:
         raise InputError(f"bins and sentences must be 1 or more; found {bins} and {len(values)}")
     places = np.minimum((values * bins).astype(np.int64), bins - 1)
-    found = []
+    filled = []
     for place in np.unique(places):
         own = places == place
-        found.append(
+        filled.append(
             ReliabilityBin(
                 low=float(place / bins),
                 high=float((place + 1) / bins),
@@ -248,7 +248,7 @@ def reliability_bins(scores: ArrayLike, y: ArrayLike, *, bins: int = BINS) -> tu
                 faithful=float((labels[own] == 1).mean()),
             )
         )
-    return tuple(found)
+    return tuple(filled)
 
 
 def expected_calibration_error(scores: ArrayLike, y: ArrayLike, *, bins: int = BINS) -> float:
@@ -257,9 +257,9 @@ def expected_calibration_error(scores: ArrayLike, y: ArrayLike, *, bins: int = B
     It is the mean over sentences of the distance between the mean score and the share of faithful sentences in the
     sentence's bin. Parameters and errors are those of :func:`reliability_bins`.
     """
-    found = reliability_bins(scores, y, bins=bins)
-    total = sum(b.sentences for b in found)
-    return sum(b.sentences * abs(b.mean_score - b.faithful) for b in found) / total
+    filled = reliability_bins(scores, y, bins=bins)
+    total = sum(b.sentences for b in filled)
+    return sum(b.sentences * abs(b.mean_score - b.faithful) for b in filled) / total
 
 
 def cross_fitted_calibration(

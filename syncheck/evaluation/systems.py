@@ -10,8 +10,7 @@ from typing import Unpack, cast, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from syncheck.aggregators.estimators import ProbabilisticClassifier
-from syncheck.aggregators.kinds import AggregatorKind, fit_model
+from syncheck.aggregators.kinds import AggregatorKind, ProbabilisticClassifier, fit_model
 from syncheck.base.errors import InputError
 from syncheck.evaluation.crossval import (
     FoldFeatures,
@@ -121,24 +120,10 @@ def held_out_scores(
 ) -> dict[str, Floats]:
     """Score the sentences outside a training part with every system, as in the paper's Table 1.
 
-    Parameters
-    ----------
-    X, y, names, systems, aggregator
-        As in :func:`out_of_fold_scores`, for training and other sentences together.
-    train : ndarray of shape (N,), bool
-        True for sentences on which systems are trained.
-    repeats, seed
-        Number of runs; run ``r`` seeds the classifier with ``seed + r``.
-
-    Returns
-    -------
-    dict of str to ndarray of shape (R, M), float64
-        Scores of the M sentences outside ``train``; R is 1 for a system without training.
-
-    Raises
-    ------
-    InputError
-        If no sentence is outside ``train``, or a system does not fit the columns.
+    The data are those of training and other sentences together, as in :func:`out_of_fold_scores`; ``train`` (N,) is
+    True for sentences on which systems are trained. Run ``r`` seeds the classifier with ``seed + r``. The result has
+    (R, M) scores of the M other sentences by name; R is 1 for a system without training. If there are none, or a system
+    does not fit the columns, InputError is raised.
     """
     labels, inside, outside = np.asarray(y), np.flatnonzero(train), np.flatnonzero(~train)
     if not len(outside):
@@ -214,24 +199,11 @@ def best_aggregator(
 ) -> tuple[AggregatorKind, EvaluationTable, NDArray[np.float64]]:
     """Choose the kind of aggregator with the highest AUROC in cross-validation on the same folds.
 
-    Parameters
-    ----------
-    X, y, groups, names, folding
-        As in :func:`out_of_fold_scores`.
-    draws
-        Number of bootstrap resamples of the groups, for the intervals.
-    aggregators
-        The kinds to compare; None takes those of :func:`aggregator_systems`.
-
-    Returns
-    -------
-    aggregator
-        The kind with the highest AUROC, averaged over the repeats; of equals, the simplest.
-    table
-        All kinds, the simplest first. The figure of the best is slightly optimistic, since it decided the choice; the
-        interval of its gain shows how certain the choice is.
-    scores : ndarray of shape (repeats, N), float64
-        Out-of-fold P(faithful) by that kind.
+    The data and folds are as in :func:`out_of_fold_scores`; ``aggregators`` None compares those of
+    :func:`aggregator_systems`. The first result is the kind with the highest AUROC, averaged over the repeats; of
+    equals, the simplest. Then comes the table of all kinds, the simplest first: the figure of the best is slightly
+    optimistic, since it decided the choice, and the interval of its gain shows how certain the choice is. Last come the
+    out-of-fold P(faithful) by that kind, (repeats, N).
     """
     systems = aggregator_systems(names, aggregators=aggregators)
     scores = out_of_fold_scores(X, y, groups, names=names, systems=systems, **folding)
@@ -273,29 +245,10 @@ def permuted_scores(
     """Score every sentence out of fold, as it is and with each signal taken from another sentence of its fold.
 
     Nothing is trained again, so the drop in AUROC shows how much the aggregator uses the signal, whereas
-    :func:`ablation_systems` shows how much the other signals can replace it.
-
-    Parameters
-    ----------
-    X, y, groups, names, aggregator, folding
-        As in :func:`out_of_fold_scores`.
-    signals
-        As in :func:`ablation_systems`; the columns of one signal are permuted together.
-
-    Returns
-    -------
-    dict of str to ndarray of shape (repeats, N), float64
-        P(faithful) with ``"all features"``, then with ``"<signal> permuted"`` for each signal.
-
-    Raises
-    ------
-    InputError
-        If a signal has a column that is not among ``names``.
-
-    Notes
-    -----
-    This is permutation importance (Breiman, 2001) by groups of columns, with one permutation for each fold and repeat,
-    drawn with ``seed + repeat``.
+    :func:`ablation_systems`, which takes the same ``signals``, shows how much the others can replace it. The columns of
+    a signal are permuted together, once for each fold and repeat, drawn with ``seed + repeat``: permutation importance
+    (Breiman, 2001) by groups of columns. The result has P(faithful), (repeats, N), with ``"all features"``, then with
+    ``"<signal> permuted"``. A column that is not among ``names`` raises InputError.
     """
     if unknown := sorted({column for columns in signals.values() for column in columns} - set(names)):
         raise InputError(f"signals name {', '.join(unknown)}; the columns are {', '.join(names)}")

@@ -120,27 +120,13 @@ def auroc_table(
 ) -> EvaluationTable:
     """Compare systems by AUROC and other metrics, on all sentences and on subsets of them.
 
-    Parameters
-    ----------
-    scores : mapping of str to ndarray of shape (R, N), float64
-        Scores by name of the system, one row for each repeat. Each metric is computed in each repeat and averaged.
-    y, groups : array-like of shape (N,)
-        Labels (1 faithful, 0 unfaithful) and units of the bootstrap.
-    by
-        Criteria of the subsets, such as ``{"generator": [...]}`` with N names.
-    folds : ndarray of shape (R, N), int64, or None
-        From :func:`~syncheck.evaluation.crossval.fold_numbers`, to choose the threshold of the balanced accuracy on the
-        other folds; see :func:`~syncheck.evaluation.metrics.held_out_thresholds`.
-    thresholds
-        Thresholds by name of the system, if they are chosen already: one, or one for each repeat, (R,).
-    draws, seed
-        Number of bootstrap resamples, and their seed. Resamples in which a subset lacks a label do not enter its
-        interval.
+    ``scores`` are (R, N) by name of the system, one row for each repeat: each metric is computed in each repeat and
+    averaged. ``by`` has criteria of the subsets, such as ``{"generator": [...]}`` with N names. With ``folds``, from
+    :func:`~syncheck.evaluation.crossval.fold_numbers`, the threshold of the balanced accuracy is chosen on the other
+    folds; ``thresholds`` have one by name, or one for each repeat, if they are chosen already. Groups are resampled;
+    resamples in which a subset lacks a label do not enter its interval.
 
-    Raises
-    ------
-    InputError
-        If a label is missing, a score is NaN, or the shapes do not fit.
+    If a label is missing, a score is NaN, or the shapes do not fit, InputError is raised.
     """
     labels = real_numbers(y, "labels")
     check_both_labels(labels, "a comparison of systems needs sentences")
@@ -207,13 +193,13 @@ def _rows(
 ) -> Iterator[EvaluationRow]:
     reference: tuple[float, Floats] | None = None
     for system, values in scores.items():
-        found, resampled = resamples.auroc(values, y, chosen)
-        reference = reference or (found, resampled)
+        value, resampled = resamples.auroc(values, y, chosen)
+        reference = reference or (value, resampled)
         cut = cuts[system]
         accuracy = (np.nan, np.empty(0)) if cut is None else balanced_accuracy(resamples, values, cut, y, chosen)
         low, high = bootstrap_interval(resampled)
-        figures = {"auroc": found, "low": low, "high": high, "deviation": deviation(values[:, chosen], y[chosen])}
-        figures |= _named("gain", (found - reference[0], resampled - reference[1]))
+        figures = {"auroc": value, "low": low, "high": high, "deviation": deviation(values[:, chosen], y[chosen])}
+        figures |= _named("gain", (value - reference[0], resampled - reference[1]))
         figures |= _named("auprc", auprc(resamples, values, y, chosen))
         figures |= _named("balanced_accuracy", accuracy)
         figures |= _named("ece", calibration_error(resamples, values, y, chosen))
@@ -221,9 +207,9 @@ def _rows(
         yield EvaluationRow(system, subset, sentences=sentences, unfaithful=unfaithful, **figures)
 
 
-def _named(name: str, found: tuple[float, Floats]) -> dict[str, float]:
-    low, high = bootstrap_interval(found[1])
-    return {name: found[0], f"{name}_low": low, f"{name}_high": high}
+def _named(name: str, figure: tuple[float, Floats]) -> dict[str, float]:
+    low, high = bootstrap_interval(figure[1])
+    return {name: figure[0], f"{name}_low": low, f"{name}_high": high}
 
 
 def _subsets(size: int, by: Mapping[str, Sequence[str]]) -> Iterator[tuple[str, NDArray[np.bool_]]]:

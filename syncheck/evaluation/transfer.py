@@ -10,8 +10,7 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from syncheck.aggregators.estimators import ProbabilisticClassifier
-from syncheck.aggregators.kinds import AggregatorKind
+from syncheck.aggregators.kinds import AggregatorKind, ProbabilisticClassifier
 from syncheck.base.checks import real_numbers
 from syncheck.base.errors import InputError
 from syncheck.evaluation.crossval import FoldFeatures, Folding, cross_validate, fold_numbers
@@ -75,9 +74,9 @@ class AurocMatrix:
         """Write the matrix as plain text."""
         lines = [(self.corner, *self.columns)]
         for row in self.rows:
-            found = [self.cell(row, column) for column in self.columns]
-            spreads = ["" if np.isnan(c.deviation) else f" ±{c.deviation:.3f}" for c in found]
-            shown = [with_interval(c.auroc, c.low, c.high) + s for c, s in zip(found, spreads, strict=True)]
+            cells = [self.cell(row, column) for column in self.columns]
+            spreads = ["" if np.isnan(c.deviation) else f" ±{c.deviation:.3f}" for c in cells]
+            shown = [with_interval(c.auroc, c.low, c.high) + s for c, s in zip(cells, spreads, strict=True)]
             lines.append((row, *shown))
         return "\n".join(["AUROC, 95 % intervals over groups", *aligned(lines)])
 
@@ -116,30 +115,11 @@ def transfer_matrix(
     separately, so that a small one is in every fold. For corpora that may have the same question in different groups,
     see :func:`~syncheck.training.grouped_by_question`.
 
-    Parameters
-    ----------
-    X, y, groups, aggregator, folding
-        As in :func:`~syncheck.evaluation.crossval.cross_validate`. The defaults are the paper's three runs, which
-        differ in their seeds.
-    parts
-        Part of each sentence: its generator, task or file.
-    without
-        Parts that are neither trained nor tested on.
-    draws
-        Number of bootstrap resamples of the groups, for the intervals.
-    feature_names
-        Names of the F features, for kinds that take directions from them.
-
-    Returns
-    -------
-    AurocMatrix
-        Rows are the parts trained on, columns those tested on, both sorted; with more than two parts, the last row is
-        :data:`OTHERS`.
-
-    Raises
-    ------
-    InputError
-        If there are fewer than two parts, or one has too few sentences of a label to train on.
+    Data and folds are as in :func:`~syncheck.evaluation.crossval.cross_validate`, by default the paper's three runs,
+    which differ in their seeds; ``parts`` has the generator, task or file of each sentence, and those in ``without``
+    are neither trained nor tested on. Rows are the parts trained on, columns those tested on, both sorted; with more
+    than two parts, the last row is :data:`OTHERS`. If there are fewer than two parts, or one has too few sentences of a
+    label to train on, InputError is raised.
     """
     labels, names, questions = np.asarray(y), np.asarray(parts), np.asarray(groups)
     columns = _columns(names, len(labels), without)
@@ -155,8 +135,8 @@ def transfer_matrix(
     resamples = BootstrapSamples.of(questions, draws=draws, seed=seed)
     cells: dict[tuple[str, str], Cell] = {}
     for row in columns:
-        found = scores(train_on=names == row)
-        cells |= {(row, column): cell(found, labels, resamples, names == column) for column in columns}
+        row_scores = scores(train_on=names == row)
+        cells |= {(row, column): cell(row_scores, labels, resamples, names == column) for column in columns}
     if len(columns) == 2:  # the others are then one part
         return AurocMatrix(_CORNER, columns, columns, cells)
     for column in columns:
@@ -170,10 +150,10 @@ _CORNER = "trained on \\ tested on"
 def _columns(parts: NDArray[np.str_], size: int, without: Collection[str]) -> tuple[str, ...]:
     if len(parts) != size:
         raise InputError(f"expected a part for each of {size} sentences; found {len(parts)}")
-    found = set(parts.tolist())
-    if unknown := sorted(set(without) - found):
-        raise InputError(f"there is no part {', '.join(map(repr, unknown))}; the parts are {', '.join(sorted(found))}")
-    columns = tuple(sorted(found - set(without)))
+    names = set(parts.tolist())
+    if unknown := sorted(set(without) - names):
+        raise InputError(f"there is no part {', '.join(map(repr, unknown))}; the parts are {', '.join(sorted(names))}")
+    columns = tuple(sorted(names - set(without)))
     if len(columns) < 2:
         raise InputError(f"a transfer needs at least two parts; found only {', '.join(map(repr, columns)) or 'none'}")
     return columns
@@ -227,9 +207,9 @@ def left_out_scores(
     labels, parts = real_numbers(y, "labels"), np.asarray(sources)
     _check_sources(labels, parts)
     numbers = np.unique(parts, return_inverse=True)[1].reshape(1, -1)
-    found: Floats
-    (found,) = cross_validate(X, labels, parts, aggregator=aggregator, numbers=numbers, names=names, seed=seed)
-    return found
+    scores: Floats
+    (scores,) = cross_validate(X, labels, parts, aggregator=aggregator, numbers=numbers, names=names, seed=seed)
+    return scores
 
 
 def single_scores(X: ArrayLike, schema: FeatureSchema) -> dict[str, Floats]:
@@ -253,22 +233,9 @@ def left_out_matrix(
 ) -> AurocMatrix:
     """Compute the AUROC of scores on each source, and the mean over the sources.
 
-    Parameters
-    ----------
-    systems
-        Scores (N,) by name, higher for more faithful; from :func:`left_out_scores`, or signals as they are.
-    y, sources
-        As in :func:`left_out_scores`.
-    groups
-        Units of the bootstrap: the question or context of each row. Groups with the same name in two sources count as
-        two.
-    draws, seed
-        Number of bootstrap resamples, and their seed.
-
-    Raises
-    ------
-    InputError
-        If the shapes differ, or a score is NaN.
+    ``systems`` have scores (N,) by name, higher for more faithful: from :func:`left_out_scores`, or signals as they
+    are. ``groups`` are the units of the bootstrap; those with the same name in two sources count as two. If the shapes
+    differ, or a score is NaN, InputError is raised.
     """
     labels, names = np.asarray(y).astype(np.int64), np.asarray(sources)
     resamples = {
@@ -276,9 +243,9 @@ def left_out_matrix(
         for source in dict.fromkeys(names.tolist())
     }
     cells = {}
-    for system, found in systems.items():
+    for system, given in systems.items():
         each = []
-        scores = np.asarray(found, dtype=np.float64)
+        scores = np.asarray(given, dtype=np.float64)
         if scores.shape != labels.shape or np.isnan(scores).any():
             raise InputError(f"expected a score for each of {len(labels)} rows; {system!r} has NaN or {scores.shape}")
         for source, own in resamples.items():
@@ -296,9 +263,9 @@ def with_best(matrix: AurocMatrix, rows: Collection[str], name: str) -> AurocMat
     The best is chosen with the labels of the sentences it is tested on, so it is an optimistic baseline.
     """
     sources = [column for column in matrix.columns if column != MEAN]
-    best = {c: max((matrix.cell(row, c) for row in rows), key=lambda found: found.auroc) for c in sources}
-    cells = {key: found for key, found in matrix.cells.items() if key[0] not in rows}
-    cells |= {(name, column): found for column, found in best.items()}
+    best = {c: max((matrix.cell(row, c) for row in rows), key=lambda cell: cell.auroc) for c in sources}
+    cells = {key: cell for key, cell in matrix.cells.items() if key[0] not in rows}
+    cells |= {(name, column): cell for column, cell in best.items()}
     cells[name, MEAN] = _mean(list(best.values()), np.full(1, np.nan))
     kept = tuple(row for row in matrix.rows if row not in rows)
     return AurocMatrix(matrix.corner, (*kept, name), matrix.columns, cells)
@@ -306,11 +273,11 @@ def with_best(matrix: AurocMatrix, rows: Collection[str], name: str) -> AurocMat
 
 def _mean(cells: Sequence[Cell], resampled: Floats) -> Cell:
     return Cell(
-        float(np.mean([found.auroc for found in cells])),
+        float(np.mean([cell.auroc for cell in cells])),
         *bootstrap_interval(resampled),
         float("nan"),
-        sum(found.sentences for found in cells),
-        sum(found.unfaithful for found in cells),
+        sum(cell.sentences for cell in cells),
+        sum(cell.unfaithful for cell in cells),
     )
 
 

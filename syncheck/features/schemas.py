@@ -392,8 +392,8 @@ def feature_groups(names: Sequence[str]) -> dict[str, tuple[str, ...]]:
             f"expected features of the groups {', '.join(FEATURE_GROUPS)}; found {', '.join(map(repr, unknown))} in "
             "none of them; add them to FEATURES in syncheck/features/schemas.py"
         )
-    found = {group: tuple(n for n in names if _belongs(n, members)) for group, members in FEATURE_GROUPS.items()}
-    return {group: columns for group, columns in found.items() if columns}
+    grouped = {group: tuple(n for n in names if _belongs(n, members)) for group, members in FEATURE_GROUPS.items()}
+    return {group: columns for group, columns in grouped.items() if columns}
 
 
 def _belongs(name: str, members: Sequence[str]) -> bool:

@@ -28,7 +28,7 @@ from syncheck.features.schemas import (
     SentenceText,
     signal_features,
 )
-from syncheck.reading.context import BEST_CHUNKS, ContextChunks, bigrams, digits, pieces
+from syncheck.reading.evidence import BEST_CHUNKS, ContextChunks, bigrams, digits, pieces
 from syncheck.results.types import FeatureSchema, SentenceFeatures, SentenceSignals, Support
 from syncheck.text.statements import says_not_stated, statement
 from syncheck.text.words import (
@@ -222,5 +222,5 @@ def text_features(
     return TextFeatures({name: values[name] for name in TEXT_FEATURES}, contrasted)
 
 
-def _by_name(found: LexicalShares | Groundedness) -> dict[str, float]:
-    return {field.name: getattr(found, field.name) for field in fields(found)}
+def _by_name(values: LexicalShares | Groundedness) -> dict[str, float]:
+    return {field.name: getattr(values, field.name) for field in fields(values)}

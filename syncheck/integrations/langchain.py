@@ -60,8 +60,8 @@ class FaithfulnessCheck(Runnable):  # type: ignore[misc]
 
     def _checked(self, given: Mapping[str, Any]) -> dict[str, Any]:
         if not isinstance(given, Mapping) or not given.keys() >= {"answer", "context"}:
-            found = sorted(given) if isinstance(given, Mapping) else type(given).__name__
-            raise InputError(f"expected a mapping with 'answer' and 'context'; found {found}. Add them first")
+            shown = sorted(given) if isinstance(given, Mapping) else type(given).__name__
+            raise InputError(f"expected a mapping with 'answer' and 'context'; found {shown}. Add them first")
         question = given.get("question", "")
         return {**given, "report": _scored(self.verifier, question, given["context"], given["answer"])}
 

@@ -47,11 +47,11 @@ def score_response(response: Response, *, question: str = "", verifier: Verifier
     >>> report.lowest  # doctest: +SKIP
     """
     if not isinstance(response, Response):
-        found = type(response).__name__
+        kind = type(response).__name__
         remedy = (
-            "; pass its get_response() (or await get_response() of an asynchronous one)" if "Stream" in found else ""
+            "; pass its get_response() (or await get_response() of an asynchronous one)" if "Stream" in kind else ""
         )
-        raise WrongTypeError(f"response must be a LlamaIndex Response; found {found}{remedy}")
+        raise WrongTypeError(f"response must be a LlamaIndex Response; found {kind}{remedy}")
     if response.response is None:
         raise InputError("the response has no text; pass one that query_engine.query returned")
     return _scored(verifier, question, response.source_nodes, response.response)
@@ -94,7 +94,7 @@ class SupportPostprocessor(BaseNodePostprocessor):  # type: ignore[misc]
 
     @classmethod
     def class_name(cls) -> str:
-        """Return the name by which LlamaIndex saves the class."""
+        """Give the name by which LlamaIndex saves the class."""
         return "SupportPostprocessor"
 
     def _postprocess_nodes(
@@ -109,7 +109,7 @@ class SupportPostprocessor(BaseNodePostprocessor):  # type: ignore[misc]
             if sentence.evidence is not None and sentence.score is not None and sentence.score >= self.at_least:
                 place = sentence.evidence.passage
                 best[place] = max(sentence.score, best.get(place, 0.0))
-        kept = sorted(best.items(), key=lambda found: -found[1])
+        kept = sorted(best.items(), key=lambda pair: -pair[1])
         return [NodeWithScore(node=nodes[place].node, score=score) for place, score in kept]
 
 

@@ -4,7 +4,6 @@ from .biographies import (
     load_biographies as load_biographies,
 )
 from .datasets import (
-    labelled_record as labelled_record,
     labelled_responses as labelled_responses,
     load_jsonl as load_jsonl,
     load_records as load_records,
@@ -17,8 +16,7 @@ from .propositioners import (
     SupportJudge as SupportJudge,
     load_judge as load_judge,
 )
-from .labels import (
-    Rule as Rule,
+from .responses import (
     carried_line as carried_line,
     label_sentences as label_sentences,
     labelled_sentences as labelled_sentences,
@@ -39,4 +37,4 @@ from .responses import (
     Selection as Selection,
     UnfaithfulSpan as UnfaithfulSpan,
 )
-from .sheet import LabelOrder as LabelOrder, LabelSheet as LabelSheet, OpenSentence as OpenSentence
+from .sheet import LabelSheet as LabelSheet, OpenSentence as OpenSentence

@@ -15,9 +15,8 @@ from syncheck.base.checks import check_choice
 from syncheck.base.errors import CheckpointError, InputError, RecordError, TextGeneratorError
 from syncheck.base.progress import progress
 from syncheck.base.records import Record, read_records
-from syncheck.labelling.labels import labelled_sentences
 from syncheck.labelling.passages import Passage, words_of
-from syncheck.labelling.responses import LabelledResponse, LabelledSentence, PromptSource, found_in
+from syncheck.labelling.responses import LabelledResponse, LabelledSentence, PromptSource, found_in, labelled_sentences
 from syncheck.prompts import biography_prompt
 
 if TYPE_CHECKING:
@@ -120,11 +119,11 @@ def load_biographies(
     biographies: list[_Biography] = []
 
     def read(record: Record) -> LabelledResponse:
-        found = _biography(record, max_passages)
-        if not found.is_labelled and found.key not in known:
-            _check_models(found, propositioner, judge)
-        biographies.append(found)
-        return _response(found, path.stem, prompts)
+        biography = _biography(record, max_passages)
+        if not biography.is_labelled and biography.key not in known:
+            _check_models(biography, propositioner, judge)
+        biographies.append(biography)
+        return _response(biography, path.stem, prompts)
 
     unlabelled = found_in(path, ((record, read(record)) for record in read_records(path)))
     asked = [pair for pair in zip(biographies, unlabelled, strict=True) if not pair[0].is_labelled]
@@ -132,11 +131,11 @@ def load_biographies(
     shown = show_progress if missing else False
     done = len(asked) - len(missing)
     with progress(total=len(asked), initial=done, desc="labelling", unit=" responses", shown=shown) as bar:
-        for found, response in missing:
-            if found.key not in known:  # nor the same under another id
-                known.add(found.key, response.id, _labelled(found, propositioner, judge))
+        for biography, response in missing:
+            if biography.key not in known:  # nor the same under another id
+                known.add(biography.key, response.id, _labelled(biography, propositioner, judge))
             bar.update()
-    propositions = [found.given if found.is_labelled else known[found.key] for found in biographies]
+    propositions = [biography.given if biography.is_labelled else known[biography.key] for biography in biographies]
     return [
         replace(response, sentences=label_by_propositions(response.response, judged or ()))
         for response, judged in zip(unlabelled, propositions, strict=True)
@@ -146,8 +145,8 @@ def load_biographies(
 def asks_models(path: str | Path, kept: str | Path) -> bool:
     """Tell whether :func:`load_biographies` needs a propositioner or judge for a record that is not in ``kept``."""
     known = _KeptPropositions(kept)
-    found = (_biography(record, BIOGRAPHY_PASSAGES) for record in read_records(Path(path)))
-    return any(not each.is_labelled and each.key not in known for each in found)
+    biographies = (_biography(record, BIOGRAPHY_PASSAGES) for record in read_records(Path(path)))
+    return any(not each.is_labelled and each.key not in known for each in biographies)
 
 
 def label_by_propositions(response: str, propositions: Iterable[Proposition]) -> tuple[LabelledSentence, ...]:
@@ -196,13 +195,13 @@ def _proposition(record: Record, index: int, value: object) -> Proposition:
     return Proposition(text, None if label is None else bool(label))
 
 
-def _response(found: _Biography, stem: str, prompts: PromptSource) -> LabelledResponse:
+def _response(biography: _Biography, stem: str, prompts: PromptSource) -> LabelledResponse:
     """Read the response of a record, without labels."""
-    record, question, own = found.record, _question(found.record), prompts == "task"
+    record, question, own = biography.record, _question(biography.record), prompts == "task"
     return LabelledResponse(
         id=record.optional("id", str) or f"{stem}:{record.line}",
         question=question,
-        passages=found.passages,
+        passages=biography.passages,
         response=record.get("output", str),
         group=record.optional("group", str) or record.optional("topic", str) or question,
         generator=record.optional("generator", str) or "unknown",
@@ -211,7 +210,7 @@ def _response(found: _Biography, stem: str, prompts: PromptSource) -> LabelledRe
         source=record.source,
         line=record.line,
         split=record.optional("split", str),
-        prompt_with_context=biography_prompt(question, found.passages) if own else None,
+        prompt_with_context=biography_prompt(question, biography.passages) if own else None,
         prompt_without_context=biography_prompt(question, ()) if own else None,
     )
 
@@ -224,13 +223,13 @@ def _question(record: Record) -> str:
     return BIOGRAPHY_QUESTION.format(topic=record.get("topic", str))
 
 
-def _check_models(found: _Biography, propositioner: Propositioner | None, judge: PropositionJudge | None) -> None:
-    if found.given is None and propositioner is None:
+def _check_models(biography: _Biography, propositioner: Propositioner | None, judge: PropositionJudge | None) -> None:
+    if biography.given is None and propositioner is None:
         remedy = "give a list, or pass propositioner= (--propositioner) to have the output cut"
-        raise found.record.error(f"missing; {remedy}", "propositions")
-    if found.given is not None and judge is None:
-        pending = next(index for index, p in enumerate(found.given) if p.faithful is None)
-        raise _unjudged(found.record, f"propositions[{pending}].label")
+        raise biography.record.error(f"missing; {remedy}", "propositions")
+    if biography.given is not None and judge is None:
+        pending = next(index for index, p in enumerate(biography.given) if p.faithful is None)
+        raise _unjudged(biography.record, f"propositions[{pending}].label")
 
 
 def _unjudged(record: Record, place: str) -> RecordError:
@@ -238,10 +237,10 @@ def _unjudged(record: Record, place: str) -> RecordError:
 
 
 def _labelled(
-    found: _Biography, propositioner: Propositioner | None, judge: PropositionJudge | None
+    biography: _Biography, propositioner: Propositioner | None, judge: PropositionJudge | None
 ) -> tuple[Proposition, ...]:
     """Label the propositions of a record: split from the output, and decided by the judge, if needed."""
-    record, propositions = found.record, found.given
+    record, propositions = biography.record, biography.given
     if propositions is None:
         assert propositioner is not None
         with _naming(record, "output"):
@@ -252,7 +251,7 @@ def _labelled(
     if judge is None:
         raise _unjudged(record, "propositions")
     with _naming(record, "propositions"):
-        verdicts = judge(found.passages, pending)
+        verdicts = judge(biography.passages, pending)
     if len(verdicts) != len(pending):
         message = f"expected a verdict of the judge for each of {len(pending)} propositions, found {len(verdicts)}"
         raise record.error(message, "propositions")

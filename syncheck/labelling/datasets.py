@@ -68,8 +68,8 @@ def load_records(
     path, selection = Path(path), selection or Selection()
     first = None if path.is_dir() else next(read_records(path), None)
     if first is not None and is_biography(first):
-        found = load_biographies(path, propositioner=propositioner, judge=judge, prompts=prompts, kept=kept)
-        return selection.of_responses(found, source=path)
+        responses = load_biographies(path, propositioner=propositioner, judge=judge, prompts=prompts, kept=kept)
+        return selection.of_responses(responses, source=path)
     if propositioner is not None or judge is not None or kept is not None:
         raise InputError(
             f"{path}: propositions are cut and judged in biographies, records with 'ctxs'; these responses have their "
@@ -159,10 +159,10 @@ def load_unlabelled(path: str | Path, *, asked: str | Path | None = None) -> lis
                 "were answered (--records, asked=)",
                 "question",
             )
-        found = known.get(str(record.values.get("id")))
-        if found is None:
+        answered = known.get(str(record.values.get("id")))
+        if answered is None:
             raise record.error(f"no record of {asked} has this id, and the answer has no question", "id")
-        return replace(record, values={**found.values, **record.values, "id": str(record.values["id"])})
+        return replace(record, values={**answered.values, **record.values, "id": str(record.values["id"])})
 
     given = (with_question(record) for record in read_records(path) if asked is None or "error" not in record.values)
     return with_groups(found_in(path, ((record, _unlabelled(record, path.stem)) for record in given)))
@@ -215,8 +215,8 @@ def _response(record: Record, stem: str, carry_labels: bool) -> LabelledResponse
     else:
         response = record.optional("response", str) or _joined(_sentence_texts(record))
         spans, sentences = None, _sentences(record, response)
-    found = replace(_unlabelled(record, stem), response=response, spans=spans, sentences=sentences)
-    return replace(found, carry_labels=carry_labels)
+    labelled = replace(_unlabelled(record, stem), response=response, spans=spans, sentences=sentences)
+    return replace(labelled, carry_labels=carry_labels)
 
 
 def _unlabelled(record: Record, stem: str) -> LabelledResponse:

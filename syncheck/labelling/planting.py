@@ -102,11 +102,11 @@ def _opposite(rng: random.Random, sentence: str, passages: Sequence[str], others
 
 
 def _negation(rng: random.Random, sentence: str, passages: Sequence[str], others: Sequence[str]) -> str | None:
-    if found := list(_NEGATED.finditer(sentence)):
-        place = rng.choice(found)
+    if places := list(_NEGATED.finditer(sentence)):
+        place = rng.choice(places)
         return _replaced(sentence, place, place[0][: -len(" not")])
-    if found := list(_PLAIN.finditer(sentence)):
-        place = rng.choice(found)
+    if places := list(_PLAIN.finditer(sentence)):
+        place = rng.choice(places)
         return _replaced(sentence, place, f"{place[0]} not")
     return None
 

@@ -77,13 +77,13 @@ class InstructPropositioner:
         if not text.strip():
             return ()
         answer = self._evaluator(INSTRUCTION.format(text=text))
-        found = _strings(answer[answer.find("[") : answer.rfind("]") + 1])
-        if found is None:
+        propositions = _strings(answer[answer.find("[") : answer.rfind("]") + 1])
+        if propositions is None:
             raise TextGeneratorError(
                 f"expected {self.name!r} to write a JSON list of strings for {text[:SHOWN_CHARACTERS]!r}; found "
                 f"{answer[:SHOWN_CHARACTERS]!r}. Use a larger checkpoint, or one trained to write propositions"
             )
-        return found
+        return propositions
 
 
 class EncoderDecoder:
@@ -144,9 +144,9 @@ class SequencePropositioner(EncoderDecoder):
             return ()
         prompt = PROPOSITION_PROMPT.format(title="", section="", content=text)
         (written,) = self.answers([prompt], self._max_new_tokens)
-        found = _strings(written)
-        if found is not None:
-            return found
+        propositions = _strings(written)
+        if propositions is not None:
+            return propositions
         starts = [start for start, _ in Punkt().spans(text)]
         if len(starts) < 2:
             raise InputError(
@@ -286,7 +286,7 @@ class SupportJudge:
 
     def __call__(self, passages: Sequence[str], propositions: Sequence[str]) -> list[bool]:
         """Judge for each proposition whether the passages support it."""
-        return [found.score >= self._threshold for found in self.aligner.align(passages, propositions)]
+        return [support.score >= self._threshold for support in self.aligner.align(passages, propositions)]
 
 
 def load_judge(name: str | Path, *, device: str | torch.device = "cpu") -> PropositionJudge:

@@ -93,19 +93,19 @@ def load_ragtruth(
             raise record.error(f"another source has the id {source_id!r}", "source_id")
         sources[source_id] = _source(record, tasks)
         task_types[source_id] = record.get("task_type", str)
-    responses, found = [], []
+    responses, all_facts = [], []
     for record in read_records(folder / "response.jsonl"):
         source_id = record.get("source_id", str)
         if source_id not in sources:
             raise record.error(f"{source_id!r} is not in source_info.jsonl", "source_id")
         source = sources[source_id]
         facts = _facts(record, task_types[source_id], split_known=source is not None and chosen.split is not None)
-        found.append(facts)
+        all_facts.append(facts)
         if source is None or not chosen.wants(facts):
             continue
         spans = read_spans(record, "labels", len(record.get("response", str)), counts=chosen.counts)
         responses.append((record, _response(record, source, spans, source.task != "QA" or prompts == "task")))
-    chosen.check_names(found, source=folder)
+    chosen.check_names(all_facts, source=folder)
     return found_in(folder, responses)
 
 

@@ -59,25 +59,11 @@ class LabelSheet:
         most: int | None = None,
         seed: int = 0,
     ) -> LabelSheet:
-        """Score responses and order their sentences.
+        """Score responses, from :func:`~syncheck.labelling.load_unlabelled`, and order their sentences.
 
-        Parameters
-        ----------
-        monitor
-            The monitor that cuts and scores the responses; ``nearest`` refers to its lower threshold.
-        responses
-            Responses from :func:`~syncheck.labelling.load_unlabelled`.
-        kept
-            Responses with earlier labels, which are kept.
-        most
-            Number of responses drawn at random, including those with labels; None takes all.
-        seed
-            Seed of the draw and of the random order.
-
-        Raises
-        ------
-        InputError
-            If a response was labelled earlier with another text, passages or segmentation, or no sentence is left.
+        ``nearest`` refers to the monitor's lower threshold. The responses in ``kept`` have earlier labels. ``most``
+        responses are drawn at random, including those with labels; None takes all. A response that was labelled earlier
+        with another text, passages or segmentation, and a sheet without sentences, raise InputError.
         """
         known = {response.id: response for response in kept}
         rng = random.Random(seed)
@@ -86,14 +72,14 @@ class LabelSheet:
         rng.shuffle(drawn)
         if most is not None:
             drawn = drawn[: max(most - len(again), 0)]
-        found: list[LabelledResponse] = []
+        answered: list[LabelledResponse] = []
         scored: list[Sequence[SentenceScore]] = []
         left_out: dict[str, str] = {}
         for response, sentences in _scored(monitor, [*again, *drawn], left_out):
-            found.append(_with_labels(response, sentences, known.pop(response.id, None)))
+            answered.append(_with_labels(response, sentences, known.pop(response.id, None)))
             scored.append(sentences)
-        found += known.values()
-        sheet = cls(found, _ordered(found, scored, order, monitor.config.backtrack_threshold), order)
+        answered += known.values()
+        sheet = cls(answered, _ordered(answered, scored, order, monitor.config.backtrack_threshold), order)
         sheet.left_out = left_out
         if not sheet.open and not kept:
             raise InputError(f"found no sentence that could be labelled; left out: {left_out}")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import nan
 
-from syncheck.reading.context import Context
-from syncheck.reading.structure import in_structure
+from syncheck.reading.evidence import Context
+from syncheck.reading.records import cells_of, is_rule, json_leaves, row_as_text
+from syncheck.reading.structure import FENCE, worded
 from syncheck.results.types import Remark, SentenceSignals, SentenceSpan, Status
 from syncheck.text.claimless import (
     is_bare_answer,
@@ -20,7 +22,11 @@ from syncheck.text.claimless import (
 )
 from syncheck.text.sentences import is_checkable
 from syncheck.text.statements import says_not_stated, statement
-from syncheck.text.words import content_words, has_letter, stem
+from syncheck.text.words import NUMBER_WORDS, content_words, has_letter, stem, words
+
+_NEGATIONS = frozenset("cannot neither no none nor not never without".split())
+_LISTED = re.compile(r"\W*(?:step\s+#?\d+|\d+|[a-z])\s*[.):]\s+", re.IGNORECASE)
+"""Mark with which an item of a list begins."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +75,26 @@ class Claim:
     def is_tokenless(self) -> bool:
         """True if it lies within a token of another sentence, so that nothing could be measured."""
         return self.signals is not None and not len(self.signals.token_ids)
+
+    @property
+    def content(self) -> frozenset[str]:
+        """The stems of its content words and negations, and its numbers in digits, without the mark of a list."""
+        read = words(_LISTED.sub("", self.statement, count=1))
+        kept = {*content_words(" ".join(read)), *_NEGATIONS.intersection(read)}
+        return frozenset(stem(NUMBER_WORDS.get(word, word)) for word in kept)
+
+    @property
+    def emptiness(self) -> str | None:
+        """Why it claims nothing, whatever the monitor reads; None if it claims something.
+
+        Beyond what :attr:`without_claim` lists, a single word claims nothing.
+        """
+        if not self.is_checkable:
+            return "no letter or digit"
+        if self.without_claim is not None:
+            return self.without_claim[1]
+        is_fragment = self.reading is None and len(words(self.statement)) < 2
+        return "a single word, which claims nothing" if is_fragment else None
 
     def remarks(self, context: Context) -> tuple[Remark, ...]:
         """Remark on the sentence beside passages: it calls something not stated, or no passage has its words."""
@@ -122,3 +148,47 @@ class EarlierSentences:
         if not has_letter(text):
             return self
         return EarlierSentences((*self.supports, nan if support is None else support), text)
+
+
+_KEY = re.compile(r'[\s\[\]{},]*"(?:[^"\\\n]|\\.)*"\s*:')
+
+
+def in_structure(sentence: str, earlier: Sequence[str]) -> str | None:
+    """Word a sentence of an answer that is a row of a table, or a value of JSON with its key, after those before it.
+
+    None stands for prose, and "" for a header, a key without a value, or a mark of code. The first row of a table with
+    bars on the left is its header.
+
+    Examples
+    --------
+    >>> in_structure("| Basic | 10 GB |", ["| Plan | Storage |", "|---|---|"])
+    'Plan: Basic; Storage: 10 GB'
+    >>> in_structure('"first": "Ann",', ['{"name": "Mill",', '"owner": {'])
+    'owner first: Ann'
+    """
+    sentence = sentence.strip()
+    if sentence.startswith("|"):
+        if is_rule(sentence):
+            return None
+        first = len(earlier)
+        while first and earlier[first - 1].lstrip().startswith("|"):
+            first -= 1
+        return row_as_text(cells_of(earlier[first]), cells_of(sentence)) if first < len(earlier) else ""
+    if FENCE.fullmatch(sentence):
+        return "" if any(char.isalnum() for char in sentence) else None
+    return _value_in(sentence, earlier) if _KEY.match(sentence) else None
+
+
+def _value_in(sentence: str, earlier: Sequence[str]) -> str | None:
+    first = len(earlier)
+    while first and _KEY.match(earlier[first - 1]):
+        first -= 1
+    before = "\n".join(earlier[first:])
+    text = f"{before}\n{sentence}".strip().rstrip("`")
+    added = "" if text.startswith(("{", "[")) else "{"
+    leaves, stop = json_leaves(added + text, 0)
+    if leaves is None or (added + text)[stop:].strip():
+        return None
+    own = [leaf for leaf in leaves if leaf.end > len(added + before)]
+    own = own[:-1] if sentence.endswith(("{", "[")) else own  # what it opens is still empty
+    return "; ".join(unit.text for unit in worded(own, lambda value: [value]))

@@ -1,4 +1,4 @@
-"""Evidence: the chunks of a context, and the few of them that matter for a claim.
+"""Evidence: the passages of a query, read once for every sentence of every answer, and the few chunks that matter.
 
 A chunk is a sentence of a passage (by untrained Punkt by default, and by the full stops of Chinese
 and Japanese), or a piece of one that is longer than ``MAX_CHUNK_WORDS`` words or ``MAX_CHUNK_CHARACTERS`` characters;
@@ -13,16 +13,22 @@ import math
 import re
 import unicodedata
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
+from threading import RLock
+from typing import TypeVar
 
 import regex
 
+from syncheck.reading.records import Cut
 from syncheck.reading.structure import units
-from syncheck.reading.tables import Cut
+from syncheck.results.types import Query
+from syncheck.text.languages import readable
+from syncheck.text.sentences import SentenceCutter
 from syncheck.text.sentences.punkt import Punkt
-from syncheck.text.words import ContextLexicon
+from syncheck.text.words import NUMBER_WORDS, ContextLexicon, content_words, stem, words
 
 MAX_CHUNK_WORDS = 60
 MAX_CHUNK_CHARACTERS = 480
@@ -79,7 +85,7 @@ def split_passages(passages: Sequence[str], *, cut: Cut | None = None) -> list[C
         for index, passage in enumerate(passages)
         for unit in units(passage, sentences)
         for sentence in (sentences(unit.text) if unit.is_prose else [unit.text])
-        for piece in _pieces(sentence.strip())
+        for piece in _parts(sentence.strip())
         if piece
     ]
 
@@ -117,16 +123,15 @@ class EvidenceIndex:
         """
         postings = {w: self._postings[w] for w in distinct_words(claim) if w in self._postings}
         weights = {
-            w: math.log1p(len(self.chunks) / len(found)) * (FUNCTION_WORD_WEIGHT if w in FUNCTION_WORDS else 1)
-            for w, found in postings.items()
+            w: math.log1p(len(self.chunks) / len(holding)) * (FUNCTION_WORD_WEIGHT if w in FUNCTION_WORDS else 1)
+            for w, holding in postings.items()
         }
         chosen: list[int] = []
         while len(chosen) < min(count, len(self.chunks)):
             gains: dict[int, float] = defaultdict(float)
-            for word, found in postings.items():
-                weight = weights[word]
-                for index in found:
-                    gains[index] += weight
+            for word, holding in postings.items():
+                for index in holding:
+                    gains[index] += weights[word]
             for index in chosen:
                 gains.pop(index, None)
             if not gains:
@@ -152,7 +157,7 @@ class EvidenceIndex:
             first -= 1
         while self._continues(last + 1):
             last += 1
-        return " ".join(found.text for found in self.chunks[first : last + 1])
+        return " ".join(piece.text for piece in self.chunks[first : last + 1])
 
     def _continues(self, chunk: int) -> bool:
         if not 0 < chunk < len(self.chunks) or not self.chunks[chunk].text[0].islower():
@@ -165,8 +170,8 @@ class EvidenceIndex:
 
     def coverage(self, claim: str) -> float:
         """Compute the share of the claim's content words that occur in the context, in [0, 1]; 0 without any."""
-        words = [word for word in distinct_words(claim) if word not in FUNCTION_WORDS]
-        return sum(word in self._postings for word in words) / max(1, len(words))
+        content = [word for word in distinct_words(claim) if word not in FUNCTION_WORDS]
+        return sum(word in self._postings for word in content) / max(1, len(content))
 
     def _add(self, chunks: Sequence[Chunk]) -> None:
         for index, chunk in enumerate(chunks, len(self.chunks)):
@@ -181,8 +186,8 @@ def distinct_words(text: str) -> list[str]:
 
     Each letter of a script without spaces is a word, as in :mod:`syncheck.text.words`.
     """
-    words = (word.lower() for word in _WORD.findall(unicodedata.normalize("NFC", text)))
-    return list(dict.fromkeys(_singular(word) for word in words if word != "s"))
+    read = (word.lower() for word in _WORD.findall(unicodedata.normalize("NFC", text)))
+    return list(dict.fromkeys(_singular(word) for word in read if word != "s"))
 
 
 def split_to_fit(text: str, fits: Callable[[str], bool]) -> list[str]:
@@ -199,21 +204,145 @@ def _singular(word: str) -> str:
     return word[:-1] if len(word) > 3 and word[-1] == "s" and word not in FUNCTION_WORDS else word
 
 
-def _pieces(sentence: str) -> Iterator[str]:
+def _parts(sentence: str) -> Iterator[str]:
     if len(sentence) <= MAX_CHUNK_CHARACTERS and sentence.count(" ") < MAX_CHUNK_WORDS:
         yield sentence
         return
     size = MAX_CHUNK_CHARACTERS // 10  # of a part of text without spaces, as in Chinese
-    words = [word[i : i + size] for word in sentence.split() for i in range(0, len(word), size)]
+    written = [word[i : i + size] for word in sentence.split() for i in range(0, len(word), size)]
     start = 0
     while True:
         stop, length = start, 0
-        while stop < len(words) and stop - start < MAX_CHUNK_WORDS:
-            length += len(words[stop]) + 1
+        while stop < len(written) and stop - start < MAX_CHUNK_WORDS:
+            length += len(written[stop]) + 1
             if length > MAX_CHUNK_CHARACTERS and stop > start:
                 break
             stop += 1
-        yield " ".join(words[start:stop])
-        if stop == len(words):
+        yield " ".join(written[start:stop])
+        if stop == len(written):
             return
         start = max(start + 1, stop - OVERLAP_WORDS)
+
+
+BEST_CHUNKS = 4
+"""Number of chunks that are compared with a sentence; the bundled aligner reads as many."""
+PIECE = 5
+"""Number of characters of a piece: enough to distinguish words, few enough to ignore their endings."""
+
+
+@dataclass(frozen=True, slots=True)
+class ContextChunks:
+    """Chunks of a context, the stems of each (function words included), and the chunks in which each stem occurs."""
+
+    texts: tuple[str, ...]
+    stems: tuple[frozenset[str], ...]
+    held_in: Mapping[str, tuple[int, ...]]
+    _words: Sequence[Sequence[str]] = field(repr=False)
+    _wordings: dict[int, tuple[frozenset[str], frozenset[tuple[str, str]]]] = field(default_factory=dict, repr=False)
+    _near: dict[str, frozenset[int]] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def from_texts(cls, texts: Sequence[str]) -> ContextChunks:
+        """Read the chunks, of which there may be none."""
+        read = [words(text) for text in texts]
+        stems = tuple(frozenset(stem(digits(word)) for word in chunk) for chunk in read)
+        held_in: dict[str, list[int]] = defaultdict(list)
+        for number, chunk in enumerate(stems):
+            for known in chunk:
+                held_in[known].append(number)
+        return cls(tuple(texts), stems, {known: tuple(numbers) for known, numbers in held_in.items()}, read)
+
+    def wording(self, number: int) -> tuple[frozenset[str], frozenset[tuple[str, str]]]:
+        """Look up the pieces and the pairs of neighbouring words of a chunk, which are read at first use."""
+        if number not in self._wordings:
+            self._wordings[number] = pieces(self.texts[number]), bigrams(self._words[number])
+        return self._wordings[number]
+
+    def near(self, known: str) -> frozenset[int]:
+        """Find the chunks that have a stem and their neighbours, from -1 up to the number of chunks."""
+        if known not in self._near:
+            places = self.held_in.get(known, ())
+            self._near[known] = frozenset(n for place in places for n in (place - 1, place, place + 1))
+        return self._near[known]
+
+
+def digits(word: str) -> str:
+    """Convert a number in words to digits, and leave any other word as it is."""
+    return NUMBER_WORDS.get(word, word)
+
+
+def pieces(text: str) -> frozenset[str]:
+    """Cut a text into its distinct pieces of :data:`PIECE` characters, in lower case, with spaces for punctuation."""
+    padded = " ".join(["", *re.findall(r"\w+", text.lower()), ""])
+    return frozenset(padded[start : start + PIECE] for start in range(len(padded) - PIECE + 1))
+
+
+def bigrams(read: Sequence[str]) -> frozenset[tuple[str, str]]:
+    """Collect the pairs of neighbouring words."""
+    return frozenset(pairwise(read))
+
+
+_View = TypeVar("_View")
+
+
+class Context:
+    """The passages of a query as others need them; each view is made when first asked for, and freed with the context.
+
+    Parameters
+    ----------
+    query
+        The question and its passages.
+    languages
+        Languages that the passages are read in (ISO 639-1); passages in others are left out. None reads all.
+    abbreviations
+        Words whose full stop ends no sentence of the passages; see :attr:`syncheck.SegmenterConfig.abbreviations`.
+
+    Attributes
+    ----------
+    query : Query
+    passages : tuple of str
+        The passages that are read, with "" for those in none of the languages; all, if none is in one of them.
+    language : str or None
+        The language of the passages, if none of them is in one of the languages.
+    """
+
+    def __init__(
+        self, query: Query, *, languages: Collection[str] | None = None, abbreviations: Sequence[str] = ()
+    ) -> None:
+        self.query = query
+        self.passages, self.language = readable(query.passages, languages)
+        self._abbreviations = abbreviations
+        self._views: dict[Hashable, object] = {}
+        self._making = RLock()
+
+    @cached_property
+    def index(self) -> EvidenceIndex:
+        """The chunks of the passages, indexed by word."""
+        return EvidenceIndex(self.passages, cut=SentenceCutter(self._abbreviations).texts)
+
+    @property
+    def chunks(self) -> list[Chunk]:
+        """The sentences of the passages."""
+        return self.index.chunks
+
+    @property
+    def lexicon(self) -> ContextLexicon | None:
+        """The words of the passages; None without passages."""
+        return self.index.lexicon if self.query.has_context else None
+
+    @cached_property
+    def wordings(self) -> ContextChunks | None:
+        """Stems, pieces and word pairs of the chunks; None without passages."""
+        return ContextChunks.from_texts([chunk.text for chunk in self.chunks]) if self.query.has_context else None
+
+    @cached_property
+    def question_words(self) -> frozenset[str]:
+        """Content words of the question."""
+        return frozenset(content_words(self.query.question))
+
+    def view(self, key: Hashable, make: Callable[[], _View]) -> _View:
+        """Look up the view that a reader of the passages keeps here under its key, made at the first call."""
+        with self._making:
+            if key not in self._views:
+                self._views[key] = make()
+            return self._views[key]  # type: ignore[return-value]

@@ -1,12 +1,223 @@
-"""Records: JSON and YAML as their leaves, each with its path and its place; broken and cut-off JSON is read too."""
+"""Records: rows of tables, worded with the names of their columns, and JSON and YAML as leaves with their paths.
+
+The cells of a table are set apart by bars, tabs, spaces or commas. Broken and cut-off JSON is read too.
+"""
 
 from __future__ import annotations
 
+import csv
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise, takewhile
 from typing import NamedTuple
+
+OUTER_WORDS = 8
+"""Largest number of words of the name of a column, and of an outer item that inner items are read with."""
+
+Cut = Callable[[str], Iterable[str]]
+"""Function that cuts a line of a passage into sentences."""
+
+_RULES = frozenset("|+:-= \t") | {chr(code) for code in range(0x2500, 0x2580)}
+_PERIOD = re.compile(r"(?:FY\s?)?(?:1[89]|20)\d\d(?:/\d\d)?|[QH][1-4](?:\s(?:19|20)\d\d)?")
+_LONGEST_LINE = 20_000
+"""Length from which a line is no row of values with commas."""
+_GAP = re.compile(r"\t+|\s{2,}")
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A part of a passage: a line of prose, or a text that is read as one."""
+
+    text: str
+    start: int
+    end: int
+    """From ``start`` to here: its characters in the passage, half-open."""
+    is_prose: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line without its break, and where it begins."""
+
+    text: str
+    start: int
+
+    @property
+    def end(self) -> int:
+        """Where it ends."""
+        return self.start + len(self.text)
+
+    def as_unit(self, text: str) -> Unit:
+        """Take it as one unit, in these words."""
+        return Unit(text, self.start, self.end)
+
+
+Part = tuple[list[Unit] | None, int]
+"""Units and the number of the line after them; or None, and the number of the line before which there are none."""
+
+
+def number_of_words(text: str) -> int:
+    """Count the words between white space."""
+    return len(text.split())
+
+
+def is_rule(line: str) -> bool:
+    """Tell whether a line only rules off: ``|---|:-:|``, ``+----+``, ``=====  ====``."""
+    marks = set(line)
+    return marks <= _RULES and any(pair in line for pair in ("--", "==", "\u2500\u2500", "\u2550\u2550"))
+
+
+def cells_of(line: str) -> list[str]:
+    """Cut a row at its bars, without those at its ends; a bar after a backslash is part of its cell.
+
+    Examples
+    --------
+    >>> cells_of("| Basic | 10 GB |")
+    ['Basic', '10 GB']
+    """
+    inner = line.strip().removeprefix("|")
+    inner = inner[:-1] if inner.endswith("|") and not inner.endswith(r"\|") else inner
+    return [cell.strip().replace(r"\|", "|") for cell in re.split(r"(?<!\\)\|", inner)]
+
+
+def row_as_text(columns: Sequence[str], cells: Sequence[str]) -> str:
+    """Word a row of a table; a cell whose column has no name stands by itself, and an empty one is left out.
+
+    Examples
+    --------
+    >>> row_as_text(["Plan", "Storage"], ["Basic", "10 GB"])
+    'Plan: Basic; Storage: 10 GB'
+    """
+    names = [*columns, *[""] * (len(cells) - len(columns))]
+    named = zip((name.strip("*_: ") for name in names), cells, strict=False)
+    return "; ".join(f"{name}: {cell}" if name else cell for name, cell in named if cell)
+
+
+def _has_header(rows: Sequence[Sequence[str]]) -> bool:
+    """Tell whether the first of at least two rows names the columns."""
+    first, rest = rows[0], rows[1:]
+    if not any(first) or any(number_of_words(cell) > OUTER_WORDS for cell in first):
+        return False
+    plain = [cell for cell in first if not _PERIOD.fullmatch(cell)]
+    if any(char.isdigit() for cell in plain for char in cell):
+        return False
+    numbers = all(any(char.isdigit() for cell in row for char in cell) for row in rest)
+    return numbers if len(first) < 3 else numbers or len(rest) > 1
+
+
+def _rows(numbered: Sequence[tuple[Line, Sequence[str]]], *, is_headed: bool) -> list[Unit]:
+    """Word the rows of a table; without a header, two cells are a key and its value, and more stay as they stand."""
+    if is_headed:
+        columns = numbered[0][1]
+        return [line.as_unit(row_as_text(columns, cells)) for line, cells in numbered[1:] if any(cells)]
+    return [
+        line.as_unit(f"{cells[0].rstrip(':')}: {cells[1]}" if len(cells) == 2 and all(cells) else line.text.strip())
+        for line, cells in numbered
+    ]
+
+
+def bar_table(lines: Sequence[Line], number: int, cut: Cut) -> Part:
+    """Read rows with bars: below a header that is ruled off, or at least two with the same number of cells."""
+    if not _is_row(lines[number].text):
+        return None, number + 1
+    read: list[tuple[Line, Sequence[str]]] = []
+    stop, is_ruled = number, False
+    while stop < len(lines) and _is_row(lines[stop].text):
+        line = lines[stop]
+        if is_rule(line.text):
+            is_ruled = is_ruled or len(read) == 1
+        else:
+            cells = cells_of(line.text)
+            begins_other = not is_ruled and read and stop + 1 < len(lines) and is_rule(lines[stop + 1].text)
+            if read and not is_ruled and (len(cells) != len(read[0][1]) or begins_other):
+                break
+            read.append((line, cells))
+        stop += 1
+    if len(read) < 2 or len(read[0][1]) < 2:
+        return None, number + 1
+    return _rows(read, is_headed=is_ruled or _has_header([cells for _, cells in read])), stop
+
+
+def _is_row(line: str) -> bool:
+    return "|" in line or (line.startswith("+") and is_rule(line)) or ("-+-" in line and is_rule(line))
+
+
+def aligned_table(lines: Sequence[Line], number: int, cut: Cut) -> Part:
+    """Read rows whose cells are set apart by tabs, or by spaces under each other."""
+    first = _placed(lines[number].text)
+    if len(first) < 2:
+        return None, number + 1
+    tabs = lines[number].text.count("\t")
+    read: list[tuple[Line, Sequence[str]]] = []
+    stop, is_ruled = number, False
+    while stop < len(lines) and lines[stop].text.strip():
+        line = lines[stop]
+        if is_rule(line.text):
+            is_ruled = is_ruled or stop == number + 1
+        elif tabs:
+            if line.text.count("\t") != tabs:
+                break
+            read.append((line, [cell.strip() for cell in line.text.split("\t")]))
+        else:
+            cells = _under(first, _placed(line.text))
+            if cells is None:
+                break
+            read.append((line, cells))
+        stop += 1
+    if len(read) < (2 if is_ruled or tabs or len(first) > 2 else 3):
+        return None, number + 1
+    if any(number_of_words(cell) > OUTER_WORDS * 2 for _, cells in read for cell in cells):
+        return None, stop
+    return _rows(read, is_headed=is_ruled or _has_header([cells for _, cells in read])), stop
+
+
+def _placed(line: str) -> list[tuple[str, int, int]]:
+    """Cut a line at its gaps into cells with their first and last columns."""
+    cells, at = [], 0
+    for gap in [*_GAP.finditer(line), None]:
+        stop = len(line) if gap is None else gap.start()
+        if line[at:stop].strip():
+            cells.append((line[at:stop].strip(), at + (len(line[at:stop]) - len(line[at:stop].lstrip())), stop))
+        at = stop if gap is None else gap.end()
+    return cells
+
+
+def _under(columns: Sequence[tuple[str, int, int]], cells: Sequence[tuple[str, int, int]]) -> list[str] | None:
+    """Put cells under the columns that they begin or end with, or None if one is under no column."""
+    row = [""] * len(columns)
+    for cell, start, stop in cells:
+        near = [min(abs(start - first), abs(stop - last)) for _, first, last in columns]
+        best = near.index(min(near))
+        if near[best] > 1 or row[best]:
+            return None
+        row[best] = cell
+    return row if sum(map(bool, row)) > 1 else None
+
+
+def comma_separated(lines: Sequence[Line], number: int, cut: Cut) -> Part:
+    """Read comma-separated values: a header and rows with as many fields, commas mostly without a space after them."""
+    mark = ";" if lines[number].text.count(";") > lines[number].text.count(",") else ","
+    read: list[tuple[Line, Sequence[str]]] = []
+    stop = number
+    while stop < len(lines) and mark in lines[stop].text:
+        text = lines[stop].text
+        fields = (
+            [cell.strip() for cell in next(csv.reader([text], delimiter=mark))] if len(text) < _LONGEST_LINE else []
+        )
+        if len(fields) < 2 or (read and len(fields) != len(read[0][1])):
+            break
+        read.append((lines[stop], fields))
+        stop += 1
+    marks = sum(line.text.count(mark) for line, _ in read)
+    spaced = sum(line.text.count(mark + " ") for line, _ in read)
+    if len(read) < 2 or len(read[0][1]) < (2 if len(read) > 2 and mark == "," else 3) or spaced * 2 > marks:
+        return None, max(stop, number + 1)
+    rows = [cells for _, cells in read]
+    is_headed = _has_header(rows) or all(re.fullmatch(r"[A-Za-z_][\w ]*", cell) for cell in rows[0])
+    return _rows(read, is_headed=True) if is_headed else [line.as_unit(line.text.strip()) for line, _ in read], stop
+
 
 DEEPEST = 40
 """Number of levels from which brackets within brackets are no record."""
@@ -20,10 +231,6 @@ class Leaf:
     value: str
     start: int
     end: int
-
-    def within(self, name: str) -> Leaf:
-        """Put its path within an outer one."""
-        return replace(self, path=f"{name} {self.path}".strip())
 
 
 class _Token(NamedTuple):
@@ -44,8 +251,6 @@ _TOKEN = re.compile(
     )""",
     re.VERBOSE | re.DOTALL,
 )
-
-
 _CUT_OFF = re.compile(r"""\s*(?:["'](?P<text>[^\n]*))?\Z""")
 """The end of the text, perhaps in a string."""
 
@@ -84,7 +289,9 @@ class _Parser:
                 self._next()
                 continue
             key = self._key() if is_object else ""
-            inner.append((key, after.start, self._inner(depth + 1)))
+            then = self._peek()
+            value = _Value(then.start, then.end, "") if then.kind == "end" else self.value(depth + 1)
+            inner.append((key, after.start, value))
             then = self._peek()
             if then.kind != "end" and not then.is_mark(",", "]", "}"):
                 raise _NotJsonError
@@ -99,21 +306,15 @@ class _Parser:
             raise _NotJsonError
         return named.value
 
-    def _inner(self, depth: int) -> _Value:
-        then = self._peek()
-        return _Value(then.start, then.end, "") if then.kind == "end" else self.value(depth)
-
     def _next(self) -> _Token:
         token = self._peek()
         self.at = token.end
         return token
 
     def _peek(self) -> _Token:
-        found = _TOKEN.match(self._text, self.at)
-        if found is not None and found.lastgroup is not None:
-            value = found[found.lastgroup]
-            start = found.start(found.lastgroup)
-            return _Token(found.lastgroup, _spoken(value), start, found.end())
+        matched = _TOKEN.match(self._text, self.at)
+        if matched is not None and (kind := matched.lastgroup) is not None:
+            return _Token(kind, _spoken(matched[kind]), matched.start(kind), matched.end())
         rest = _CUT_OFF.match(self._text, self.at)
         if rest is None:
             raise _NotJsonError
@@ -178,6 +379,8 @@ def _leaves(value: _Value, path: tuple[str, ...], start: int) -> Iterator[Leaf]:
 _ENTRY = re.compile(r"(?P<indent> *)(?P<dash>- +)?(?P<key>[\w./-]+|\"[^\"]+\"):(?:\s+(?P<value>\S.*))?")
 _LISTED = re.compile(r"(?P<indent> *)- +(?P<value>\S.*)")
 _LONGEST_PLAIN = 12
+_Entry = tuple[int, str | None, str, int, int, bool]
+"""Indent, key, value, its characters, and whether it opens an item of a list."""
 
 
 def yaml_leaves(lines: Iterable[tuple[str, int]]) -> tuple[list[Leaf] | None, int]:
@@ -186,15 +389,10 @@ def yaml_leaves(lines: Iterable[tuple[str, int]]) -> tuple[list[Leaf] | None, in
     Only what nests is YAML: at least two keys, and one with values on lines of their own. The leaves of other lines
     are None.
     """
-    entries: list[tuple[int, str | None, str, int, int, bool]] = []  # indent, key, value, its place, opens an item
+    entries: list[_Entry] = []
     stop = 0
     for text, start in lines:
         text = text.rstrip()
-        if not stop and text == "---":
-            stop += 1
-            continue
-        if text.lstrip().startswith("#") and entries:
-            break
         entry, listed = _ENTRY.fullmatch(text), _LISTED.fullmatch(text)
         if entry is not None:
             indent = len(entry["indent"]) + len(entry["dash"] or "")
@@ -202,20 +400,18 @@ def yaml_leaves(lines: Iterable[tuple[str, int]]) -> tuple[list[Leaf] | None, in
             entries.append((indent, entry["key"].strip('"'), value, start, start + len(text), bool(entry["dash"])))
         elif listed is not None and entries and len(listed["value"].split()) <= _LONGEST_PLAIN:
             entries.append((len(listed["indent"]), None, listed["value"], start, start + len(text), False))
-        else:
+        elif stop or text != "---":
             break
         stop += 1
     keys = [entry for entry in entries if entry[1] is not None]
-    opens = any(
-        not one[2] and (other[0] > one[0] or other[1] is None) for one, other in zip(entries, entries[1:], strict=False)
-    )
+    opens = any(not one[2] and (other[0] > one[0] or other[1] is None) for one, other in pairwise(entries))
     if len(keys) < 2 or not opens or not any(entry[2] for entry in keys) or entries[0][5]:
         return None, stop
     return _paths(entries), stop
 
 
-def _paths(entries: Sequence[tuple[int, str | None, str, int, int, bool]]) -> list[Leaf]:
-    found: list[Leaf] = []
+def _paths(entries: Sequence[_Entry]) -> list[Leaf]:
+    leaves: list[Leaf] = []
     above: list[tuple[int, str]] = []
     counts: dict[tuple[str, ...], int] = {}
     for number, (indent, key, value, start, end, is_first) in enumerate(entries):
@@ -227,35 +423,25 @@ def _paths(entries: Sequence[tuple[int, str | None, str, int, int, bool]]) -> li
             outer = tuple(name for _, name in above if not name.isdigit())
             above = [one for one in above if not (one[1].isdigit() and one[0] == indent - 1)]
             counts[outer] = counts.get(outer, 0) + 1
-            several = _is_several(entries, number)
-            if several:
+            if _is_several(entries, number):
                 above.append((indent - 1, str(counts[outer])))
         path = " ".join(name for _, name in above)
-        if key is None:
-            if found and found[-1].path == path and entries[number - 1][1] is None:
-                last = found.pop()
-                found.append(Leaf(path, f"{last.value}; {value}", last.start, end))
-            else:
-                found.append(Leaf(path, value.strip("\"'"), start, end))
-        elif value:
-            found.append(Leaf(f"{path} {key}".strip(), value, start, end))
-        else:
-            is_empty = number + 1 == len(entries) or (
-                entries[number + 1][0] <= indent and entries[number + 1][1] is not None and not entries[number + 1][5]
-            )
-            if is_empty:
-                found.append(Leaf(f"{path} {key}".strip(), "null", start, end))
+        after = entries[number + 1 : number + 2]
+        if key is None and leaves and leaves[-1].path == path and entries[number - 1][1] is None:
+            last = leaves.pop()
+            leaves.append(Leaf(path, f"{last.value}; {value}", last.start, end))
+        elif key is None:
+            leaves.append(Leaf(path, value.strip("\"'"), start, end))
+        elif value or not after or (after[0][0] <= indent and after[0][1] is not None and not after[0][5]):
+            leaves.append(Leaf(f"{path} {key}".strip(), value or "null", start, end))
+        if key is not None and not value:
             above.append((indent, key))
-    return found
+    return leaves
 
 
-def _is_several(entries: Sequence[tuple[int, str | None, str, int, int, bool]], number: int) -> bool:
+def _is_several(entries: Sequence[_Entry], number: int) -> bool:
     """Tell whether the list that an item belongs to has other items that are objects."""
     indent = entries[number][0]
-    for step in (1, -1):
-        at = number + step
-        while 0 <= at < len(entries) and entries[at][0] >= indent:
-            if entries[at][0] == indent and entries[at][5]:
-                return True
-            at += step
-    return False
+    around = (entries[number + 1 :], entries[number - 1 :: -1])
+    beside = (one for side in around for one in takewhile(lambda one: one[0] >= indent, side))
+    return any(one[0] == indent and one[5] for one in beside)

@@ -8,27 +8,27 @@ names of tags and their attributes.
 
 from __future__ import annotations
 
+import html
 import re
+from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from syncheck.reading.markup import without_markup
-from syncheck.reading.records import Leaf, json_leaves, yaml_leaves
-from syncheck.reading.tables import (
+from syncheck.reading.records import (
     OUTER_WORDS,
     Cut,
+    Leaf,
     Line,
     Part,
     Unit,
     aligned_table,
     bar_table,
-    cells_of,
     comma_separated,
-    is_rule,
+    json_leaves,
     number_of_words,
-    row_as_text,
+    yaml_leaves,
 )
 
 LONG_WORDS = 40
@@ -47,7 +47,7 @@ def units(passage: str, cut: Cut) -> Iterator[Unit]:
     cut
         Cuts long values and answers into sentences; prose is not cut.
     """
-    text, places = without_markup(passage)
+    text, places = _without_markup(passage)
     for unit in _units_of(text, cut):
         if places is None:
             yield unit
@@ -60,8 +60,8 @@ def units(passage: str, cut: Cut) -> Iterator[Unit]:
             yield replace(unit, start=places.of(unit.start, unit.end)[0], end=places.of(unit.start, unit.end)[1])
 
 
-def _units_of(text: str, cut: Cut, offset: int = 0) -> Iterator[Unit]:
-    """Divide a text without markup, which begins at a character of the passage, into units."""
+def _units_of(text: str, cut: Cut) -> Iterator[Unit]:
+    """Divide a text without markup into units."""
     lines, number, after = _lines_of(text), 0, 0
     first = len(text) - len(text.lstrip())
     not_before: dict[_Recogniser, int] = {}
@@ -77,13 +77,13 @@ def _units_of(text: str, cut: Cut, offset: int = 0) -> Iterator[Unit]:
             no_record_before = stop
         else:
             if text[begin:start].strip():
-                yield Unit(text[begin:start], begin + offset, start + offset, is_prose=True)
-            yield from _worded(leaves, cut, offset)
+                yield Unit(text[begin:start], begin, start, is_prose=True)
+            yield from worded(leaves, cut)
             after = stop
             continue
         if after > line.start:
             if text[after : line.end].strip(" \t,;]}"):
-                yield Unit(text[after : line.end], after + offset, line.end + offset, is_prose=True)
+                yield Unit(text[after : line.end], after, line.end, is_prose=True)
             number += 1
             continue
         for recognise in _RECOGNISERS:
@@ -91,21 +91,21 @@ def _units_of(text: str, cut: Cut, offset: int = 0) -> Iterator[Unit]:
                 continue
             part, stop = recognise(lines, number, cut)
             if part is not None:
-                yield from (replace(unit, start=unit.start + offset, end=unit.end + offset) for unit in part)
+                yield from part
                 number = stop
                 break
             not_before[recognise] = stop
         else:
-            yield Unit(line.text, line.start + offset, line.end + offset, is_prose=True)
+            yield Unit(line.text, line.start, line.end, is_prose=True)
             number += 1
 
 
-def _lines_of(text: str, start: int = 0) -> list[Line]:
-    found = []
+def _lines_of(text: str) -> list[Line]:
+    lines, start = list[Line](), 0
     for line in text.splitlines(keepends=True):
-        found.append(Line(line.splitlines()[0], start))
+        lines.append(Line(line.splitlines()[0], start))
         start += len(line)
-    return found
+    return lines
 
 
 _BRACKET = re.compile(r"[{\[]")
@@ -123,40 +123,43 @@ def _records_in(text: str, start: int, end: int, *, is_whole: bool) -> tuple[lis
         begun = start + len(text[start:end]) - len(text[start:end].lstrip())
         leaves, stop = json_leaves(text, begun) if is_whole and text[begun : begun + 1] == "[" else (None, start)
         return (None, start, start) if leaves is None or text[stop:].strip() else (leaves, begun, stop)
-    found: list[list[Leaf]] = []
+    records: list[list[Leaf]] = []
     stop = begun
     while True:
         leaves, after = json_leaves(text, stop)
         if leaves is None:
             break
-        found.append(leaves)
+        records.append(leaves)
         stop = after
         following = re.compile(r"\s*,?\s*(?=\{)").match(text, stop)
         if following is None or _RECORD.match(text, following.end()) is None:
             break
         stop = following.end()
-    if not found:
+    if not records:
         return None, begun, after
-    if len(found) > 1:
-        found = [[leaf.within(str(place)) for leaf in of] for place, of in enumerate(found, 1)]
-    return [leaf for of in found for leaf in of], begun, stop
+    if len(records) > 1:
+        records = [
+            [replace(leaf, path=f"{place} {leaf.path}".strip()) for leaf in record]
+            for place, record in enumerate(records, 1)
+        ]
+    return [leaf for record in records for leaf in record], begun, stop
 
 
-def _worded(leaves: Iterable[Leaf], cut: Cut, offset: int = 0) -> Iterator[Unit]:
+def worded(leaves: Iterable[Leaf], cut: Cut) -> Iterator[Unit]:
     """Word leaves as ``path: value``, a long value sentence by sentence."""
     for leaf in leaves:
         value = " ".join(leaf.value.split())
         for part in cut(value) if number_of_words(value) > LONG_WORDS else [value]:
-            yield Unit(f"{leaf.path}: {part}" if leaf.path else part, leaf.start + offset, leaf.end + offset)
+            yield Unit(f"{leaf.path}: {part}" if leaf.path else part, leaf.start, leaf.end)
 
 
-_FENCE = re.compile(r"\s*(`{3,}|~{3,})[ \t]*([\w+#.-]*)[ \t]*")
+FENCE = re.compile(r"\s*(`{3,}|~{3,})[ \t]*([\w+#.-]*)[ \t]*")
 _DATA = frozenset("json jsonl yaml yml csv tsv".split())
 
 
 def _code(lines: Sequence[Line], number: int, cut: Cut) -> Part:
     """Read the lines of a fenced block, uncut; records in it as records."""
-    opened = _FENCE.fullmatch(lines[number].text)
+    opened = FENCE.fullmatch(lines[number].text)
     if opened is None:
         return None, number + 1
     closing = (n for n in range(number + 1, len(lines)) if lines[n].text.strip() == opened[1])
@@ -178,7 +181,7 @@ def _code(lines: Sequence[Line], number: int, cut: Cut) -> Part:
 
 def _yaml(lines: Sequence[Line], number: int, cut: Cut) -> Part:
     leaves, count = yaml_leaves((lines[n].text, lines[n].start) for n in range(number, len(lines)))
-    return None if leaves is None else list(_worded(leaves, cut)), number + max(1, count)
+    return None if leaves is None else list(worded(leaves, cut)), number + max(1, count)
 
 
 _KEY_VALUE = re.compile(
@@ -220,16 +223,16 @@ def _inner_list(lines: Sequence[Line], number: int, cut: Cut) -> Part:
     if all(own <= before for (_, before, _), (_, own, _) in pairwise(items)):
         return None, stop
     outer: list[tuple[int, str]] = []
-    found: list[Unit] = []
+    read: list[Unit] = []
     for line, indent, text in items:
         while outer and outer[-1][0] >= indent:
             outer.pop()
         before = [name for _, name in outer if name]
         sentences = cut(text if before else line.text.strip())
-        found += [line.as_unit(": ".join([*before, sentence])) for sentence in sentences]
+        read += [line.as_unit(": ".join([*before, sentence])) for sentence in sentences]
         name = text.rstrip(":").strip("*_ ").rstrip(":")
         outer.append((indent, "" if number_of_words(name) > OUTER_WORDS or text[-1] in ".!?" else name))
-    return found, stop
+    return read, stop
 
 
 _MARKED = r"\s*(?:(?:Q|Question|FAQ)\s*\d*\s*[:.)]\s*|(?:[-*\u2022#>]+|\d+[.)])\s+|\*\*)"
@@ -253,8 +256,8 @@ def _asked(lines: Sequence[Line], number: int, cut: Cut) -> Part:
     sentences = [sentence.strip() for sentence in cut(line.text)]
     asks = [_QUESTION.fullmatch(sentence) is not None for sentence in sentences]
     if len(sentences) > 1 or not any(asks):
-        found = _with_answers(line, sentences, asks) if any(asks) else []
-        return found if 0 < len(found) < len(sentences) else None, number + 1
+        joined = _with_answers(line, sentences, asks) if any(asks) else []
+        return joined if 0 < len(joined) < len(sentences) else None, number + 1
     after = number + 1
     while after < min(len(lines), number + 3) and not lines[after].text.strip():
         after += 1
@@ -269,8 +272,8 @@ def _asked(lines: Sequence[Line], number: int, cut: Cut) -> Part:
     if not is_marked and (after > number + 1 or not is_short):
         return none
     parts = [answer] if number_of_words(answer) <= LONG_WORDS else [piece.strip() for piece in cut(answer)]
-    joined = Unit(f"{sentences[0]} {parts[0]}", line.start, lines[after].end)
-    return [joined, *(lines[after].as_unit(piece) for piece in parts[1:])], after + 1
+    first = Unit(f"{sentences[0]} {parts[0]}", line.start, lines[after].end)
+    return [first, *(lines[after].as_unit(piece) for piece in parts[1:])], after + 1
 
 
 def _with_answers(line: Line, sentences: Sequence[str], asks: Sequence[bool]) -> list[Unit]:
@@ -278,7 +281,7 @@ def _with_answers(line: Line, sentences: Sequence[str], asks: Sequence[bool]) ->
 
     Any other question is joined with a sentence that begins with yes or no.
     """
-    found: list[Unit] = []
+    joined: list[Unit] = []
     at = number = 0
     while number < len(sentences):
         stop = number + 1
@@ -292,58 +295,14 @@ def _with_answers(line: Line, sentences: Sequence[str], asks: Sequence[bool]) ->
         start = line.text.index(sentences[number], at)
         for sentence in sentences[number:stop]:
             at = line.text.index(sentence, at) + len(sentence)
-        found.append(Unit(" ".join(sentences[number:stop]), line.start + start, line.start + at))
+        joined.append(Unit(" ".join(sentences[number:stop]), line.start + start, line.start + at))
         number = stop
-    return found
+    return joined
 
 
 def _heading(lines: Sequence[Line], number: int, cut: Cut) -> Part:
     line = lines[number]
     return [line.as_unit(line.text.strip())] if _HEADING.match(line.text) else None, number + 1
-
-
-_KEY = re.compile(r'[\s\[\]{},]*"(?:[^"\\\n]|\\.)*"\s*:')
-
-
-def in_structure(sentence: str, earlier: Sequence[str]) -> str | None:
-    """Word a sentence of an answer that is a row of a table, or a value of JSON with its key, after those before it.
-
-    None stands for prose, and "" for a header, a key without a value, or a mark of code. The first row of a table with
-    bars on the left is its header.
-
-    Examples
-    --------
-    >>> in_structure("| Basic | 10 GB |", ["| Plan | Storage |", "|---|---|"])
-    'Plan: Basic; Storage: 10 GB'
-    >>> in_structure('"first": "Ann",', ['{"name": "Mill",', '"owner": {'])
-    'owner first: Ann'
-    """
-    sentence = sentence.strip()
-    if sentence.startswith("|"):
-        if is_rule(sentence):
-            return None
-        first = len(earlier)
-        while first and earlier[first - 1].lstrip().startswith("|"):
-            first -= 1
-        return row_as_text(cells_of(earlier[first]), cells_of(sentence)) if first < len(earlier) else ""
-    if _FENCE.fullmatch(sentence):
-        return "" if any(char.isalnum() for char in sentence) else None
-    return _value_in(sentence, earlier) if _KEY.match(sentence) else None
-
-
-def _value_in(sentence: str, earlier: Sequence[str]) -> str | None:
-    first = len(earlier)
-    while first and _KEY.match(earlier[first - 1]):
-        first -= 1
-    before = "\n".join(earlier[first:])
-    text = f"{before}\n{sentence}".strip().rstrip("`")
-    added = "" if text.startswith(("{", "[")) else "{"
-    leaves, stop = json_leaves(added + text, 0)
-    if leaves is None or (added + text)[stop:].strip():
-        return None
-    own = [leaf for leaf in leaves if leaf.end > len(added + before)]
-    own = own[:-1] if sentence.endswith(("{", "[")) else own  # what it opens is still empty
-    return "; ".join(unit.text for unit in _worded(own, lambda value: [value]))
 
 
 _HEADING = re.compile(r"\s*#{1,6}\s")
@@ -353,3 +312,100 @@ _RECOGNISERS: tuple[_Recogniser, ...] = (
     *(_asked, _key_values, _inner_list, _heading),
 )
 """In the order in which they are asked."""
+
+
+_INLINE = (
+    "a abbr b big cite code em font i img input kbd label mark q s samp small span strike strong sub sup tt u var wbr"
+)
+_BLOCKS = (
+    "address article aside blockquote body br caption dd details div dl dt fieldset figcaption figure footer form h1 "
+    "h2 h3 h4 h5 h6 head header hr html iframe li link main meta nav ol p pre script section style summary table tbody "
+    "td tfoot th thead title tr ul"
+)
+_TAG = re.compile(
+    rf"<(?P<close>/?)(?P<name>{'|'.join(f'{_INLINE} {_BLOCKS}'.split())})"
+    r"(?P<rest>(?:\s[^<>]*)?/?)>|<!--[^<>]*-->|<!doctype[^<>]*>",
+    re.IGNORECASE | re.DOTALL,
+)
+_ENTITY = re.compile(r"&(?:[a-z][a-z0-9]{1,31}|#\d{1,7}|#x[0-9a-f]{1,6});", re.IGNORECASE)
+_EMPTY = frozenset("br hr img input link meta wbr".split())
+_KEPT = re.compile(r"""\b(alt|href|title)\s*=\s*(?:"([^"]*)"|'([^']*)')""", re.IGNORECASE)
+
+
+class _Places:
+    """Place in the original of each character of a text without markup."""
+
+    def __init__(self) -> None:
+        self.parts: list[str] = []
+        self._starts, self._ends = array("L"), array("L")
+
+    def add(self, text: str, start: int, end: int | None = None) -> None:
+        """Add text that stands in the original character by character, or as a whole from ``start`` to ``end``."""
+        self.parts.append(text)
+        for number in range(len(text)):
+            self._starts.append(start + number if end is None else start)
+            self._ends.append(start + number + 1 if end is None else end)
+
+    def of(self, start: int, end: int) -> tuple[int, int]:
+        """Find the characters of the original that some characters, at least one, were read from."""
+        return self._starts[start], self._ends[end - 1]
+
+
+def _without_markup(passage: str) -> tuple[str, _Places | None]:
+    """Take tags out of a text and write out entities; cells of a table become rows with bars.
+
+    A tag that is named in a sentence ("the <b> tag") is no markup. Links and descriptions of pictures stay, in
+    brackets. A text without markup is returned as it is, with None.
+    """
+    tags = list(_TAG.finditer(passage)) if "<" in passage else []
+    names = {tag["name"].lower() for tag in tags if tag["close"]}
+    tags = [tag for tag in tags if tag["name"] is None or tag["name"].lower() in names or _is_empty(tag, passage)]
+    entities = list(_ENTITY.finditer(passage)) if "&" in passage else []
+    entities = [entity for entity in entities if html.unescape(entity[0]) != entity[0]]
+    if not tags and not entities:
+        return passage, None
+    spoken, places, at = _SpokenTags(), _Places(), 0
+    for mark in sorted([*tags, *entities], key=lambda one: one.start()):
+        if mark.start() < at:  # an entity within a tag
+            continue
+        places.add(passage[at : mark.start()], at)
+        text = spoken(mark) if mark.re is _TAG else html.unescape(mark[0]).replace("\xa0", " ")
+        places.add(text, *mark.span())
+        at = mark.end()
+    places.add(passage[at:], at)
+    return "".join(places.parts), places
+
+
+class _SpokenTags:
+    """What is read in place of each tag, in order."""
+
+    def __init__(self) -> None:
+        self._link = ""
+        self._has_header = False
+
+    def __call__(self, tag: re.Match[str]) -> str:
+        name, closes = (tag["name"] or "").lower(), bool(tag["close"])
+        kept = {key.lower(): one or other for key, one, other in _KEPT.findall(tag["rest"] or "")}
+        if name == "a":
+            text = f" ({self._link})" if closes and self._link else ""
+            self._link = "" if closes or kept.get("href", "#").startswith("#") else kept["href"]
+            return text
+        if name in ("td", "th"):
+            self._has_header = self._has_header or name == "th"
+            return " | " if closes else ""
+        if name == "tr":
+            text = "\n|---|---|" if closes and self._has_header else "" if closes else "\n"
+            self._has_header = False
+            return text
+        if name == "img":
+            return f" ({kept['alt']})" if kept.get("alt") else ""
+        return "\n" if name in _BLOCKS.split() else ""
+
+
+def _is_empty(tag: re.Match[str], passage: str) -> bool:
+    """Tell whether a tag needs no closing one, and does not stand as a word between spaces."""
+    if tag["name"].lower() not in _EMPTY:
+        return False
+    return not (
+        passage[max(0, tag.start() - 1) : tag.start()] == " " and passage[tag.end() : tag.end() + 1] in (" ", "")
+    )

@@ -128,16 +128,16 @@ def why(sentence: SentenceScore) -> str:
         return f"{passage.capitalize()} supports it:"
     if sentence.verdict == "supported":
         return f"Its signals speak for it, although no passage says it in so many words; nearest is {passage}:"
-    if sentence.verdict == "contradicted" and any(_is_in(evidence, found) for found in sentence.contrasts):
+    if sentence.verdict == "contradicted" and any(_is_in(evidence, contrast) for contrast in sentence.contrasts):
         return f"{judged}, and {passage} says otherwise:"
     if supported and sentence.verdict != "contradicted":
         return f"{passage.capitalize()} may support it, but the other signals count against it; nearest:"
     return f"{judged}; nearest is {passage}:"
 
 
-def _is_in(evidence: Evidence, found: Contrast) -> bool:
-    is_there = found.passage == evidence.passage and found.evidence.casefold() in evidence.text.casefold()
-    return is_there and (bool(found.evidence) or found.kind != "reading")
+def _is_in(evidence: Evidence, contrast: Contrast) -> bool:
+    is_there = contrast.passage == evidence.passage and contrast.evidence.casefold() in evidence.text.casefold()
+    return is_there and (bool(contrast.evidence) or contrast.kind != "reading")
 
 
 def contrast_lines(sentence: SentenceScore) -> tuple[str, ...]:
@@ -145,25 +145,25 @@ def contrast_lines(sentence: SentenceScore) -> tuple[str, ...]:
     return tuple(dict.fromkeys(map(_contrast_words, sentence.contrasts)))
 
 
-def _contrast_words(found: Contrast) -> str:
-    passage = f"passage {found.passage + 1}"
-    if not found.sentence:
-        return f"{passage} says “{found.evidence}”, the sentence does not"
-    if not found.evidence and found.kind == "reading":  # the passage may have the word elsewhere
-        return f"the aligner decides by “{found.sentence}”"
-    if not found.evidence:
-        return f"{passage} does not say “{found.sentence}”"
-    return f"{passage} says “{found.evidence}”, not “{found.sentence}”"
+def _contrast_words(contrast: Contrast) -> str:
+    passage = f"passage {contrast.passage + 1}"
+    if not contrast.sentence:
+        return f"{passage} says “{contrast.evidence}”, the sentence does not"
+    if not contrast.evidence and contrast.kind == "reading":  # the passage may have the word elsewhere
+        return f"the aligner decides by “{contrast.sentence}”"
+    if not contrast.evidence:
+        return f"{passage} does not say “{contrast.sentence}”"
+    return f"{passage} says “{contrast.evidence}”, not “{contrast.sentence}”"
 
 
 def notes(sentence: SentenceScore) -> tuple[str, ...]:
     """Describe what does not fit into a line of text: remarks and contrasts, or why there is no score."""
     if sentence.verdict is None:
-        found = () if sentence.status == "no_aggregator" else (verdict(sentence),)
+        lines = () if sentence.status == "no_aggregator" else (verdict(sentence),)
     else:
         by_aligner = (ALIGNER_CONTRADICTS,) if is_contradicted_by_aligner(sentence) else ()
-        found = (*(REMARKS[remark] for remark in sentence.remarks), *contrast_lines(sentence), *by_aligner)
-    return (*found, "cut at the limit of tokens") if sentence.truncated else found
+        lines = (*(REMARKS[remark] for remark in sentence.remarks), *contrast_lines(sentence), *by_aligner)
+    return (*lines, "cut at the limit of tokens") if sentence.truncated else lines
 
 
 def after_end_words(text: str) -> str:
@@ -178,6 +178,7 @@ def no_answer(stop: str | None) -> str:
 
 def answer_facts(answer: Answer) -> tuple[str, ...]:
     """List the score of an answer as a whole, its size, its time and why it stopped, each in a few words."""
+    repaired = sum(node.count("repaired") for node in answer.trace)
     report, seconds, whole = answer.report, answer.wall_seconds, answer.report.answer_score()
     return (
         *([] if whole is None else [f"whole answer {whole:.2f}"]),
@@ -185,6 +186,7 @@ def answer_facts(answer: Answer) -> tuple[str, ...]:
         *([f"{report.unscored} without a score"] if report.unscored else []),
         counted(len(report.tokens), "token"),
         *([f"{len(answer.dropped)} dropped"] if answer.dropped else []),
+        *([f"{repaired} repaired"] if repaired else []),
         *([] if seconds is None else [f"{seconds:.1f} s"]),
         *([] if report.stop is None else [f"stop: {report.stop}"]),
         *([] if report.monitor is None else [f"monitor: {report.monitor}"]),

@@ -103,14 +103,14 @@ class Histogram:
     @property
     def bars(self) -> tuple[Bar, ...]:
         """The parts of the bars, from left to right, and in each bin from the worst verdict up."""
-        found = []
+        drawn = []
         for place in range(BINS):
             below = 0
             for kind in reversed([*VERDICTS]):
                 if count := self._counts[kind, place]:
-                    found.append(Bar(kind, place, count, below, tint((place + 0.5) / BINS, kind)))
+                    drawn.append(Bar(kind, place, count, below, tint((place + 0.5) / BINS, kind)))
                     below += count
-        return tuple(found)
+        return tuple(drawn)
 
 
 class Overview:
@@ -226,15 +226,15 @@ class _Data:
         """Write an answer with as many details as there is room for; the worst sentences keep theirs longest."""
         most = len(answer.sentences)
         for text, evidence, signals in _DETAILS:
-            found = self._encoded(answer, range(most), text, evidence, signals)
-            if len(found.encode()) <= ANSWER_BYTES:
-                return found
+            encoded = self._encoded(answer, range(most), text, evidence, signals)
+            if len(encoded.encode()) <= ANSWER_BYTES:
+                return encoded
         by_score = sorted(range(most), key=lambda i: _rank(answer.sentences[i]))
-        while len(found.encode()) > ANSWER_BYTES:
+        while len(encoded.encode()) > ANSWER_BYTES:
             most = most * 2 // 3 if most > 1 else 0
             text = text if most else 0
-            found = self._encoded(answer, sorted(by_score[:most]), text, evidence, 0)
-        return found
+            encoded = self._encoded(answer, sorted(by_score[:most]), text, evidence, 0)
+        return encoded
 
     def _encoded(self, answer: ScoredAnswer, places: Iterable[int], text: int, evidence: int, signals: int) -> Markup:
         kept = list(places)
@@ -279,12 +279,12 @@ class _Data:
     def _signals(self, sentence: SentenceScore, most: int) -> list[list[object]]:
         if sentence.verdict == "supported":
             return []
-        found = []
+        worst = []
         for name, share in self._standing.worst(sentence)[:most]:
             label = feature_label(name)
             place = self.signals.setdefault((label.meaning, name), len(self.signals))
-            found.append([place, feature_value(name, sentence.features[name]), math.floor(100 * share)])
-        return found
+            worst.append([place, feature_value(name, sentence.features[name]), math.floor(100 * share)])
+        return worst
 
     def _word(self, text: str) -> int:
         return self.words.setdefault(text, len(self.words))

@@ -143,10 +143,10 @@ def save_reliability_diagram(path: str | Path, bins: Mapping[str, Sequence[Relia
     figure = Figure(figsize=(_SIDE_INCHES, _SIDE_INCHES + _LINE_INCHES * lines), layout="constrained")
     axes = figure.subplots()
     axes.plot([0, 1], [0, 1], color="0.7", linewidth=1, linestyle="--", label="perfectly calibrated")
-    for name, found in bins.items():
-        total = sum(b.sentences for b in found)
-        scores, shares = [b.mean_score for b in found], [b.faithful for b in found]
-        areas = [LARGEST_DOT * b.sentences / total for b in found]
+    for name, own in bins.items():
+        total = sum(b.sentences for b in own)
+        scores, shares = [b.mean_score for b in own], [b.faithful for b in own]
+        areas = [LARGEST_DOT * b.sentences / total for b in own]
         (line,) = axes.plot(scores, shares, linewidth=1, label=names[name])
         # dots at 0 and 1 are drawn whole, and show those below them
         axes.scatter(scores, shares, s=areas, color=line.get_color(), alpha=0.7, clip_on=False, zorder=3)

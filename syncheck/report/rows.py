@@ -57,15 +57,15 @@ def answer_of(row: JsonDict) -> ScoredAnswer:
 def _sentence(given: object) -> SentenceScore:
     if not isinstance(given, dict):
         raise InputError(f"a sentence must be an object as `syncheck score` writes it; found {type(given).__name__}")
-    score, status, found = given.get("score"), field(given, "status", str), given.get("verdict")
+    score, status, said = given.get("score"), field(given, "status", str), given.get("verdict")
     if score is not None and not (isinstance(score, (int, float)) and 0 <= score <= 1):
         raise InputError(f"field 'score' of a sentence must be a number from 0 to 1 or null; found {score!r}")
-    if status not in get_args(Status) or found not in (None, *get_args(Verdict)):
+    if status not in get_args(Status) or said not in (None, *get_args(Verdict)):
         raise InputError(
-            f"a sentence must have a status and a verdict of `syncheck score`; found {status!r} and {found!r}"
+            f"a sentence must have a status and a verdict of `syncheck score`; found {status!r} and {said!r}"
         )
-    if (score is None) != (found is None):
-        raise InputError(f"only a sentence with a score has a verdict; found {score!r} and {found!r}")
+    if (score is None) != (said is None):
+        raise InputError(f"only a sentence with a score has a verdict; found {score!r} and {said!r}")
     evidence = field(given, "evidence", dict, default=None)
     return SentenceScore(
         text=field(given, "text", str),
@@ -81,7 +81,7 @@ def _sentence(given: object) -> SentenceScore:
         },
         reason=field(given, "reason", str, default=None),
         evidence=None if evidence is None else _evidence(evidence),
-        verdict=found,
+        verdict=said,
         remarks=_remarks(field(given, "remarks", list, default=[])),
         contrasts=tuple(_contrast(one) for one in field(given, "contrasts", list, default=[])),
     )

@@ -85,14 +85,13 @@ def render_sentences(
     message: str | None = None,
     after_end: str = "",
     colour: bool = False,
-    width: int = WIDTH,
 ) -> str:
     """Draw the sentences of one answer under a title, as :func:`render_text` does.
 
     ``stop`` says why the answer ended, and ``message`` is what a decoder gave in place of it or of its end; both are
     None for an answer that was given. ``after_end`` is what a given answer had after an end-of-text token.
     """
-    pen = _Pen(colour=colour, width=width)
+    pen = _Pen(colour=colour, width=WIDTH)
     lines = [pen.paint(line, _BOLD) for line in pen.wrap("", title, indent=0)]
     for number, sentence in enumerate(sentences, 1):
         lines += _sentence_lines(number, sentence, pen)

@@ -19,11 +19,11 @@ from syncheck.results.types import WITHOUT_CLAIM, GeneratorToken, Query, Sentenc
 if TYPE_CHECKING:
     import pandas as pd
 
-Fate = Literal["answer", "marked", "kept", "outranked", "pruned", "skipped", "taken_back"]
-"""Outcome of a continuation. ``answer``: part of the answer. ``marked``: part of the answer although it did not pass.
-``kept``: on a beam that was abandoned later. ``outranked``: passed, but others were better. ``pruned``: did not pass.
-``skipped``: did not pass and is hidden, but the model continues after it. ``taken_back``: was written and did not
-pass."""
+Fate = Literal["answer", "repaired", "marked", "kept", "outranked", "pruned", "skipped", "taken_back"]
+"""Outcome of a continuation. ``answer``: part of the answer. ``repaired``: part of the answer, in place of a greedy
+sentence that did not pass. ``marked``: part of the answer although it did not pass. ``kept``: on a beam that was
+abandoned later. ``outranked``: passed, but others were better. ``pruned``: did not pass. ``skipped``: did not pass and
+is hidden, but the model continues after it. ``taken_back``: was written and did not pass."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class TraceNode:
     score: float | None
     """P(faithful) in [0, 1], the lowest of its sentences; None if none has a score."""
     fate: Fate
-    """``answer``, ``marked``, ``kept``, ``outranked``, ``pruned``, ``skipped`` or ``taken_back``."""
+    """One of :data:`Fate`."""
     reason: str
     """Reason for its fate, in words."""
     children: tuple[TraceNode, ...] = ()
@@ -48,6 +48,10 @@ class TraceNode:
     def size(self) -> int:
         """Number of continuations in this tree."""
         return 1 + sum(child.size for child in self.children)
+
+    def count(self, fate: Fate) -> int:
+        """Count the continuations in this tree with a fate."""
+        return (self.fate == fate) + sum(child.count(fate) for child in self.children)
 
     def to_dict(self) -> dict[str, Any]:
         """Convert the tree to values that JSON can represent."""

@@ -34,7 +34,7 @@ class EventWriter:
     passages
         The passages of the prompt, in which evidence is located.
     reveal
-        When text is appended; see :data:`syncheck.watching.Reveal`.
+        When text is appended; see :data:`syncheck.results.Reveal`.
     passage_ids
         The caller's names for the passages, one for each.
 
@@ -149,7 +149,7 @@ class EventWriter:
         self._told = min(self._told, start)
 
     def notice(self, text: str, *, kind: Any = "message") -> None:
-        """Add text that is not part of the answer; see :class:`syncheck.watching.Notice`."""
+        """Add text that is not part of the answer; see :class:`syncheck.results.Notice`."""
         self._add(Notice(self._next_id, text, kind))
 
     def end(self, report: Report | Mapping[str, Any]) -> None:

@@ -61,12 +61,8 @@ _FUNCTION: Fields = {"name": is_name, "arguments": lambda value: isinstance(valu
 class Allowed:
     """The fields of answers to one request that may pass.
 
-    Parameters
-    ----------
-    body
-        The request: calls of the tools in it may pass.
-    is_open
-        True if what is not checked passes and is named; otherwise it is withheld and named.
+    Calls of the tools in its ``body`` may pass. What is not checked is named; it passes if ``is_open``, and is withheld
+    otherwise.
     """
 
     def __init__(self, body: Mapping[str, Any], *, is_open: bool) -> None:
@@ -186,9 +182,9 @@ class Logprobs:
         """Take a whole text, which ends what the tokens write, save for those that end it."""
         entries, wanted = list(self._entries(logprobs)), _bytes(text)
         written = b"".join(each for each, _ in entries)
-        found = written[::-1].find(wanted[::-1])  # find is linear, rfind is not
-        first = len(written) - found - len(wanted)
-        if found < 0:
+        behind = written[::-1].find(wanted[::-1])  # find is linear, rfind is not
+        first = len(written) - behind - len(wanted)
+        if behind < 0:
             self._withhold(entries)
             return
         end = 0

@@ -22,29 +22,28 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from syncheck.base.checks import stripped_key
-from syncheck.base.errors import SyncheckError
 from syncheck.base.printable import shortened
 from syncheck.kit import demo_questions
 from syncheck.monitor import Monitor
 from syncheck.results import Report
 from syncheck.results.protocol import Reveal
-from syncheck.serving.chat import ChatRequest, ServiceError, read_chat, read_given
+from syncheck.serving.chat import ChatRequest, ServiceError, read_chat, read_given, read_json, refusing
 from syncheck.serving.checked import Failing
 from syncheck.serving.guardrail import Guardrail
-from syncheck.serving.kept import KeptAnswer, KeptAnswers, events_of
-from syncheck.serving.limits import Deadline, Metrics, Queue, ScoreBatches
+from syncheck.serving.limits import Deadline, Metrics, Queue, ScoreBatches, Turns, in_thread
 from syncheck.serving.replies import (
     FILES,
+    KeptAnswer,
+    KeptAnswers,
     Reply,
     Working,
+    events_of,
     failure_of,
     file_handler,
     headers_of,
     json_response,
     while_there,
 )
-from syncheck.serving.strict import read_json
-from syncheck.serving.turns import Turns, in_thread
 from syncheck.verifier import Verifier
 
 if TYPE_CHECKING:
@@ -228,11 +227,9 @@ class _Service:
 
     async def scored(self, question: str, context: Sequence[str], response: str) -> Report:
         """Score a given response, in rounds with those of all clients that wait."""
-        try:
+        with refusing():
             async with self.deadline().waiting():
                 return await self.batches.score(question, context, response)
-        except SyncheckError as error:
-            raise ServiceError(400, "invalid_request", str(error)) from error
 
     async def models(self, request: Request) -> Response:
         self._admit(request)
@@ -433,8 +430,8 @@ def _from_json(body: bytearray) -> Any:  # noqa: ANN401 - whatever the client se
 
 def _hostname(request: Request) -> str | None:
     """Find the host that a request addresses; None if it names none that an address can have."""
-    found = _HOST.fullmatch(request.headers.get("host", ""))
-    return None if found is None else (found[1] or found[2]).lower()
+    host = _HOST.fullmatch(request.headers.get("host", ""))
+    return None if host is None else (host[1] or host[2]).lower()
 
 
 async def _on_service_error(request: Request, error: ServiceError) -> Response:

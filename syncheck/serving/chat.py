@@ -1,12 +1,14 @@
-"""Chat requests: OpenAI's chat completions, the question and passages in them, and errors in that format."""
+"""Chat requests: strict JSON, OpenAI's chat completions, question and passages in them, and errors in that format."""
 
 from __future__ import annotations
 
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any, get_args
 
 from syncheck.base.checks import check_share, check_text
@@ -35,17 +37,7 @@ EACH = 100
 
 
 class ServiceError(Exception):
-    """Error that answers a request, in OpenAI's format.
-
-    Attributes
-    ----------
-    status : int
-        HTTP status.
-    code : str
-        Code for programs.
-    headers : mapping of str to str
-        Headers of the answer.
-    """
+    """Error that answers a request, in OpenAI's format: HTTP status, code for programs, headers of the answer."""
 
     def __init__(self, status: int, code: str, message: str, *, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(message)
@@ -60,6 +52,15 @@ class ServiceError(Exception):
         """Write the body of the answer."""
         kind = "invalid_request_error" if self.status < 500 else "server_error"
         return {"error": {"message": str(self), "type": kind, "code": self.code, "param": None}}
+
+
+@contextmanager
+def refusing() -> Iterator[None]:
+    """Turn an error about what a client sent into one that answers its request."""
+    try:
+        yield
+    except SyncheckError as error:
+        raise ServiceError(400, "invalid_request", str(error)) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +88,7 @@ class ChatRequest:
     """True if the answer ends after the sentence below ``stop_below``, False if before it."""
 
 
+@refusing()
 def read_chat(
     values: object,
     *,
@@ -103,45 +105,6 @@ def read_chat(
     ``<source>`` elements, and paragraphs that begin with ``Passage 1:``. The question is the last message of the user,
     without passages. A request that cannot be used raises ServiceError.
     """
-    try:
-        return _read(values, reveal=reveal, stop_below=stop_below, stop_after=stop_after, most=most)
-    except SyncheckError as error:
-        raise ServiceError(400, "invalid_request", str(error)) from error
-
-
-def read_given(values: object, *, most: float = math.inf) -> tuple[str, tuple[str, ...], str]:
-    """Read the body of a request to score a given answer: question, passages and response.
-
-    ``context`` has the forms that it has in a chat, and ``most`` is as there. A request that cannot be used raises
-    ServiceError.
-    """
-    if not isinstance(values, dict) or not values.keys() >= set(_GIVEN):
-        found = sorted(values) if isinstance(values, dict) else type(values).__name__
-        raise ServiceError(
-            400, "invalid_request", f"expected an object with question, context and response; found {found}"
-        )
-    try:
-        for name in ("question", "response"):
-            check_text(values[name], name)
-        passages = _listed(values["context"], "context")[0]
-        _require_size(values["question"], passages, most)
-        return values["question"], passages, values["response"]
-    except SyncheckError as error:
-        raise ServiceError(400, "invalid_request", str(error)) from error
-
-
-def _require_size(question: str, passages: Sequence[str], most: float) -> None:
-    size = len(question) + sum(map(len, passages)) + EACH * len(passages)
-    if size > most:
-        raise ServiceError(
-            413,
-            "context_too_large",
-            f"question and passages have {size} characters, of which {most:g} are allowed (each passage counts {EACH} "
-            "more); send the passages that the answer rests on",
-        )
-
-
-def _read(values: object, *, reveal: Reveal, stop_below: float | None, stop_after: bool, most: float) -> ChatRequest:
     if not isinstance(values, dict):
         raise InputError(f"expected a JSON object; found {type(values).__name__}")
     messages = values.get("messages")
@@ -172,6 +135,36 @@ def _read(values: object, *, reveal: Reveal, stop_below: float | None, stop_afte
     )
 
 
+@refusing()
+def read_given(values: object, *, most: float = math.inf) -> tuple[str, tuple[str, ...], str]:
+    """Read the body of a request to score a given answer: question, passages and response.
+
+    ``context`` has the forms that it has in a chat, and ``most`` is as there. A request that cannot be used raises
+    ServiceError.
+    """
+    if not isinstance(values, dict) or not values.keys() >= set(_GIVEN):
+        shown = sorted(values) if isinstance(values, dict) else type(values).__name__
+        raise ServiceError(
+            400, "invalid_request", f"expected an object with question, context and response; found {shown}"
+        )
+    for name in ("question", "response"):
+        check_text(values[name], name)
+    passages = _listed(values["context"], "context")[0]
+    _require_size(values["question"], passages, most)
+    return values["question"], passages, values["response"]
+
+
+def _require_size(question: str, passages: Sequence[str], most: float) -> None:
+    size = len(question) + sum(map(len, passages)) + EACH * len(passages)
+    if size > most:
+        raise ServiceError(
+            413,
+            "context_too_large",
+            f"question and passages have {size} characters, of which {most:g} are allowed (each passage counts {EACH} "
+            "more); send the passages that the answer rests on",
+        )
+
+
 def _require_known_forms(values: Mapping[str, Any]) -> None:
     """Refuse fields of OpenAI's format that are read here and have another type."""
     stream, decoder, count = (values.get(name) for name in ("stream", "decoder", "n"))
@@ -189,8 +182,8 @@ def _options(values: Mapping[str, Any]) -> dict[str, Any]:
     """Read the options in the field ``syncheck``."""
     options = values.get("syncheck") or {}
     if not isinstance(options, dict) or not options.keys() <= _OPTIONS:
-        found = sorted(options.keys() - _OPTIONS) if isinstance(options, dict) else type(options).__name__
-        raise InputError(f"syncheck must be an object with fields in {sorted(_OPTIONS)}; found {found}")
+        shown = sorted(options.keys() - _OPTIONS) if isinstance(options, dict) else type(options).__name__
+        raise InputError(f"syncheck must be an object with fields in {sorted(_OPTIONS)}; found {shown}")
     if outside := sorted(_OPTIONS & values.keys()):
         moved = json.dumps({"syncheck": {name: values[name] for name in outside}})
         raise InputError(f"{', '.join(outside)} must be inside the field syncheck; send {moved[1:-1]}")
@@ -216,7 +209,10 @@ def _passages(
             return passages, names, question
     tools = [text_of(m) for m in messages if m.get("role") in ("tool", "function")]
     before = [
-        found for m in messages if m.get("role") in ("system", "developer") for found in _taken_out(text_of(m))[1]
+        passage_before
+        for m in messages
+        if m.get("role") in ("system", "developer")
+        for passage_before in _taken_out(text_of(m))[1]
     ]
     return tuple(text for text in [*tools, *before, *inside] if text.strip()), None, question
 
@@ -233,7 +229,7 @@ def _listed(given: object, field: str) -> tuple[tuple[str, ...], tuple[str, ...]
         if isinstance(entry, dict):
             data = entry["data"] if isinstance(entry.get("data"), dict) else entry
             text = next((data[key] for key in _TEXTS if key in data), None)
-            name = next((str(found[key]) for found in (entry, data) for key in _NAMES if key in found), name)
+            name = next((str(owner[key]) for owner in (entry, data) for key in _NAMES if key in owner), name)
         if not isinstance(text, str):
             raise InputError(
                 f"{place} must be a string, or an object with its text as one of {', '.join(_TEXTS)}; found "
@@ -260,7 +256,7 @@ def text_of(message: Mapping[str, Any]) -> str:
 
 def _taken_out(text: str) -> tuple[str, list[str]]:
     """Split a text into what is left without the passages in it, and the passages."""
-    found: list[str] = []
+    passages: list[str] = []
     rest, end = [], 0
     opened: list[re.Match[str]] = []
     for tag in _TAG.finditer(text):
@@ -272,9 +268,45 @@ def _taken_out(text: str) -> tuple[str, list[str]]:
         elif opened:
             begun = opened.pop()
             if begun.end() >= end:  # no element inside of it
-                found.append(text[begun.end() : tag.start()].strip())
+                passages.append(text[begun.end() : tag.start()].strip())
             end = tag.end()
     rest.append(text[end:])
-    if not found:
-        found, rest = [match[1].strip() for match in _NUMBERED.finditer(text)], [_NUMBERED.sub("", text)]
-    return _LABELS.sub("", "".join(rest).strip()).strip(), found
+    if not passages:
+        passages, rest = [match[1].strip() for match in _NUMBERED.finditer(text)], [_NUMBERED.sub("", text)]
+    return _LABELS.sub("", "".join(rest).strip()).strip(), passages
+
+
+MOST_DEPTH = 64
+"""Deepest nesting that is read; Python's reader and writer give up at depths that depend on their caller."""
+
+_STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
+_NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
+_STEPS = [0] * 256
+for _bracket, _step in zip(b"[]{}", (1, -1, 1, -1), strict=True):
+    _STEPS[_bracket] = _step
+
+
+def read_json(data: bytes) -> Any:  # noqa: ANN401 - whatever it holds
+    """Read JSON that can be written again.
+
+    What is no JSON in UTF-8, has NaN or a number beyond the range of a float, or is nested deeper than ``MOST_DEPTH``
+    raises ValueError.
+    """
+    text = data.decode("utf-8-sig")
+    if _is_deep(data):
+        raise ValueError(f"it is nested deeper than {MOST_DEPTH}")
+    return json.loads(text, parse_constant=_finite, parse_float=_finite)
+
+
+def _is_deep(data: bytes) -> bool:
+    if data.count(b"[") + data.count(b"{") <= MOST_DEPTH:
+        return False
+    brackets = _STRING.sub(b"", data).translate(None, _NOT_BRACKETS)
+    return max(accumulate(map(_STEPS.__getitem__, brackets)), default=0) > MOST_DEPTH
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"{shortened(text, 20)} is no finite number")
+    return value

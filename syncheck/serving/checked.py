@@ -24,7 +24,7 @@ from syncheck.results.protocol import (
 from syncheck.results.report import sentence_dict
 from syncheck.results.types import WITHOUT_CLAIM, SentenceScore
 from syncheck.serving.chat import ChatRequest, ServiceError
-from syncheck.serving.turns import in_thread, slices
+from syncheck.serving.limits import in_thread, slices
 from syncheck.verifier import Verifier
 from syncheck.watching.text_watch import TextWatch
 
@@ -69,21 +69,7 @@ class Outcome:
 class CheckedText:
     """Checks the text of one answer piece by piece, between :meth:`open` and :meth:`leave`.
 
-    Parameters
-    ----------
-    monitor
-        The monitor that scores the sentences.
-    request
-        The request whose passages the answer is checked against.
-    failing
-        Treatment of text that cannot be checked.
-
-    Attributes
-    ----------
-    events : list of ProtocolEvent
-        All events so far.
-    is_over : bool
-        True if no more text is accepted.
+    ``events`` are all so far; ``is_over`` is True if no more text is accepted.
     """
 
     def __init__(self, monitor: Monitor | Verifier, request: ChatRequest, *, failing: Failing) -> None:
@@ -179,12 +165,8 @@ class CheckedText:
     def _taken(self, events: Sequence[ProtocolEvent]) -> list[ProtocolEvent]:
         """Keep events; failing closed, refuse a sentence that was not checked before its text is sent."""
         withheld = None if self._watch is None else self._watch.withheld
-        for event in [*events, *([withheld] if withheld is not None else [])]:
-            if isinstance(event, Verified | SentenceScore) and not is_checked(event):
-                why = f"a sentence was not checked: {event.reason or event.status}"
-                if self._failing == "closed":
-                    raise ServiceError(502, "verification_failed", why)
-                self._reason = self._reason or why
+        unchecked = why_unchecked([*events, *([withheld] if withheld is not None else [])], self._failing)
+        self._reason = self._reason or unchecked
         for event in events:
             if isinstance(event, Append):
                 self._shown += len(event.text)
@@ -267,6 +249,17 @@ def watch_over(monitor: Monitor | Verifier, *, question: str, passages: Sequence
 def is_checked(sentence: Verified | SentenceScore) -> bool:
     """Tell whether a sentence has a score, makes no claim, or repeats itself, which needs no score to fail."""
     return sentence.status in ("scored", "degenerate") or sentence.status in WITHOUT_CLAIM
+
+
+def why_unchecked(events: Sequence[ProtocolEvent | SentenceScore], failing: Failing) -> str | None:
+    """Say why a sentence among events was not checked, if one was not; failing closed, raise ServiceError."""
+    for event in events:
+        if isinstance(event, Verified | SentenceScore) and not is_checked(event):
+            why = f"a sentence was not checked: {event.reason or event.status}"
+            if failing == "closed":
+                raise ServiceError(502, "verification_failed", why)
+            return why
+    return None
 
 
 def outcome_of(

@@ -12,8 +12,7 @@ from syncheck.results.protocol import VERSION, FoldedAnswer, ProtocolEvent, fold
 from syncheck.serving.allowed import Allowed, Logprobs, invalid
 from syncheck.serving.chat import ChatRequest, ServiceError
 from syncheck.serving.checked import NO_PASSAGES, CheckedText, Failing, Outcome, shown_text, whole_answer
-from syncheck.serving.limits import Deadline
-from syncheck.serving.turns import in_thread
+from syncheck.serving.limits import Deadline, in_thread
 from syncheck.serving.upstream import Upstream, incomplete
 from syncheck.verifier import Verifier
 
@@ -27,27 +26,10 @@ _SAME = frozenset({"id", "object", "created", "model", "system_fingerprint", "se
 
 
 class Gateway:
-    """Source of answers that asks an upstream server and checks its answers.
+    """Source of answers that asks an :class:`~syncheck.serving.upstream.Upstream` server and checks its answers.
 
-    Parameters
-    ----------
-    monitor
-        The monitor that scores the sentences; one that reads text alone runs no language model.
-    upstream
-        Address to which ``/chat/completions`` is added, for instance ``http://localhost:8000/v1``.
-    failing
-        Treatment of text that cannot be checked.
-    api_key
-        Key for the upstream server; None passes on the client's ``Authorization``.
-    timeout
-        Longest wait for a byte from the upstream server, in seconds.
-    transport
-        Transport of httpx; None connects over the network.
-
-    Raises
-    ------
-    InputError
-        If the address is not one of HTTP, or the key is not one line of printable ASCII.
+    A monitor that reads text alone runs no language model. ``/chat/completions`` is added to the address of the
+    upstream server.
     """
 
     def __init__(

@@ -8,14 +8,13 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from syncheck.base.checks import check_share, check_texts
-from syncheck.base.errors import SyncheckError
 from syncheck.report.labels import after_end_words, contrast_lines
 from syncheck.results import Report
 from syncheck.results.types import SentenceScore
 from syncheck.scoring import falls_below
-from syncheck.serving.chat import ChatRequest, ServiceError, read_chat
+from syncheck.serving.chat import ChatRequest, ServiceError, read_chat, refusing
 from syncheck.serving.checked import NO_PASSAGES, Failing, is_checked
-from syncheck.serving.turns import in_thread
+from syncheck.serving.limits import in_thread
 
 _MOST_CHARACTERS = 2**25
 """Number of characters of the newest requests that are remembered."""
@@ -26,16 +25,9 @@ _NAMED = 3
 class Guardrail:
     """Guardrail for LiteLLM, which sends it each request before the model gets it, and then the answer.
 
-    Parameters
-    ----------
-    score
-        Function of question, passages and response that returns the report.
-    at_least
-        Score in [0, 1] that each sentence must reach, if LiteLLM's ``additional_provider_specific_params`` do not say.
-    failing
-        Treatment of answers without passages, and of sentences that cannot be checked.
-    most
-        Largest size of question and passages, as for :func:`syncheck.serving.chat.read_chat`.
+    ``score`` makes the report for question, passages and response. Each sentence must reach ``at_least``, if LiteLLM's
+    ``additional_provider_specific_params`` do not say otherwise. ``most`` is the largest size of question and passages,
+    as for :func:`syncheck.serving.chat.read_chat`.
     """
 
     def __init__(
@@ -72,22 +64,20 @@ class Guardrail:
         request = request or self._requests.get(str(call))
         if request is None or not request.passages:
             return self._blocked(NO_PASSAGES) if self._failing == "closed" else {"action": "NONE"}
-        try:
+        with refusing():
             at_least = options.get("at_least", self._at_least)
             check_share(at_least, "at_least")
             answer_at_least = options.get("answer_at_least", 0.0)
             check_share(answer_at_least, "answer_at_least")
             texts = values.get("texts") or []
             check_texts(texts, "texts")
-        except SyncheckError as error:
-            raise ServiceError(400, "invalid_request", str(error)) from error
         reports = [await self._score(request.question, list(request.passages), text) for text in texts]
-        found = [reason for report in reports for reason in self._reasons(report, at_least)]
-        found += [reason for report in reports for reason in self._whole_answer(report, answer_at_least)]
-        if not found:
+        reasons = [reason for report in reports for reason in self._reasons(report, at_least)]
+        reasons += [reason for report in reports for reason in self._whole_answer(report, answer_at_least)]
+        if not reasons:
             return {"action": "NONE"}
-        more = [f"and {len(found) - _NAMED} more"] * (len(found) > _NAMED)
-        return self._blocked("not faithful to the passages: " + "; ".join([*found[:_NAMED], *more]))
+        more = [f"and {len(reasons) - _NAMED} more"] * (len(reasons) > _NAMED)
+        return self._blocked("not faithful to the passages: " + "; ".join([*reasons[:_NAMED], *more]))
 
     def _reasons(self, report: Report, at_least: float) -> list[str]:
         """Quote what does not pass, each part with the reason."""

@@ -1,14 +1,18 @@
-"""Limits of a server: places for requests, batches for scoring, and counters."""
+"""Limits of a server: turns in a few threads, places for requests, batches for scoring, and counters."""
 
 from __future__ import annotations
 
 import asyncio
 import contextvars
 import time
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
+from heapq import heappop, heappush
+from itertools import count
+from typing import Any, ParamSpec, TypeVar
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
@@ -19,9 +23,110 @@ from syncheck.results import Report
 from syncheck.results.types import Query, RagPrompt, SentenceScore, SentenceSpan
 from syncheck.scoring import SentenceScorer, report_of
 from syncheck.serving.chat import ServiceError
-from syncheck.serving.turns import in_thread
 from syncheck.text.sentences import TextSegmenter
 from syncheck.verifier import Verifier
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+
+_SLICE_CHARACTERS = 2**22
+_SENTENCE_CHARACTERS = 2**14
+"""Work of a slice of text, and of a sentence beside its passages, in characters of passages read."""
+
+
+class Turns:
+    """Threads that requests use in turn.
+
+    The slice that has waited longest comes first, but the time for which a request has used the threads is deducted
+    from its wait: a small request passes a large one, and neither waits for ever.
+    """
+
+    def __init__(self, threads: int) -> None:
+        self.executor = ThreadPoolExecutor(threads, thread_name_prefix="syncheck-turn")
+        self._free = threads
+        self._numbers = count()
+        self._waiting: list[tuple[float, int, asyncio.Future[None]]] = []
+
+    def share(self) -> None:
+        """Let the current task, and those that it creates, use the threads as one request."""
+        _share.set(_Share(self))
+
+    @asynccontextmanager
+    async def turn(self, used: float) -> AsyncIterator[None]:
+        """Wait for a turn of a request that has used the threads for so many seconds, and keep it."""
+        if self._free:
+            self._free -= 1
+        else:
+            turn = asyncio.get_running_loop().create_future()
+            heappush(self._waiting, (time.monotonic() + used, next(self._numbers), turn))
+            try:
+                await turn
+            except asyncio.CancelledError:
+                if not turn.cancelled():  # it came at the same moment
+                    self._pass_on()
+                raise
+        try:
+            yield
+        finally:
+            self._pass_on()
+
+    def close(self) -> None:
+        """End the threads; no slice may wait or run."""
+        self.executor.shutdown(wait=False, cancel_futures=True)
+
+    def _pass_on(self) -> None:
+        while self._waiting:
+            turn = heappop(self._waiting)[2]
+            if not turn.done():
+                turn.set_result(None)
+                return
+        self._free += 1
+
+
+class _Share:
+    def __init__(self, turns: Turns) -> None:
+        self.turns = turns
+        self.used = 0.0  # seconds
+
+
+_share: contextvars.ContextVar[_Share | None] = contextvars.ContextVar("syncheck_share", default=None)
+
+
+async def in_thread(function: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
+    """Run a function in a thread when it is the request's turn; see :class:`Turns`.
+
+    The function is one slice of work: its end is awaited even when cancelled, so that no resource in use is released.
+    """
+    share = _share.get()
+    call = partial(contextvars.copy_context().run, function, *args, **kwargs)
+    if share is None:
+        return await _ended(call, None)
+    async with share.turns.turn(share.used):
+        started = time.monotonic()
+        try:
+            return await _ended(call, share.turns.executor)
+        finally:
+            share.used += time.monotonic() - started
+
+
+async def _ended(call: Callable[[], _T], executor: ThreadPoolExecutor | None) -> _T:
+    running = asyncio.get_running_loop().run_in_executor(executor, call)
+    try:
+        return await asyncio.shield(running)
+    except asyncio.CancelledError:
+        await asyncio.wait([running])
+        raise
+
+
+def slices(text: str, passages: int) -> Iterator[str]:
+    """Yield a text in slices that take a fraction of a second to check against this many characters of passages.
+
+    The more there is to read for each sentence, the shorter a slice; the whole text may be sentences of two characters.
+    """
+    size = max(16, _SLICE_CHARACTERS // (_SENTENCE_CHARACTERS + passages))
+    for start in range(0, len(text), size):
+        yield text[start : start + size]
+
 
 _ROOM = 32
 """Work of a round, in sentences with short passages: a fraction of a second."""
@@ -137,16 +242,8 @@ class _Job:
 class ScoreBatches:
     """Scores given responses of all clients in rounds: some sentences of each, so that a short one is soon complete.
 
-    Responses that a language model reads are read whole, as many in a batch as a round has room for.
-
-    Parameters
-    ----------
-    monitor
-        The monitor or verifier that scores.
-    most
-        Largest number of responses at a time; further ones get the status 429.
-    measured
-        Counters of the application.
+    Responses that a language model reads are read whole, as many in a batch as a round has room for. Beyond ``most``
+    responses at a time, further ones get the status 429.
     """
 
     def __init__(self, monitor: Monitor | Verifier, most: int, measured: Metrics) -> None:
@@ -214,11 +311,11 @@ class ScoreBatches:
                 for job in jobs:
                     job.has_begun = True
                 try:
-                    found = await in_thread(_advanced, self._monitor, jobs)
+                    reports = await in_thread(_advanced, self._monitor, jobs)
                 finally:
                     self._measured.running.dec()
                 seconds = time.monotonic() - started
-                for job, report in zip(jobs, found, strict=True):
+                for job, report in zip(jobs, reports, strict=True):
                     job.seconds += seconds / len(jobs)
                     job.after = time.monotonic() + job.seconds
                     if report is None or job.report.done():  # not complete, or its client has left
@@ -253,23 +350,23 @@ def _advanced(monitor: Monitor | Verifier, jobs: Sequence[_Job]) -> list[Report 
     try:
         reports = _scored(monitor, jobs)
     except Exception as error:
-        return [error] if len(jobs) == 1 else [found for job in jobs for found in _advanced(monitor, [job])]
+        return [error] if len(jobs) == 1 else [reached for job in jobs for reached in _advanced(monitor, [job])]
     seconds = time.monotonic() - started
-    found: list[Report | Exception | None] = []
+    reached: list[Report | Exception | None] = []
     for job, report, known in zip(jobs, reports, before, strict=True):
         sentences = job.sentences[known:] if report is None else report.sentences
         if len(jobs) > 1 and any(sentence.status == "failed" for sentence in sentences):
             del job.sentences[known:]
-            found += _advanced(monitor, [job])
+            reached += _advanced(monitor, [job])
         elif report is not None:
-            found.append(report)
+            reached.append(report)
         elif len(job.sentences) < len(job.spans):
-            found.append(None)
+            reached.append(None)
         else:
             assert job.scorer is not None
             whole = report_of(job.scorer, job.response, job.sentences, stop=None, seconds=job.seconds + seconds)
-            found.append(whole)
-    return found
+            reached.append(whole)
+    return reached
 
 
 def _scored(monitor: Monitor | Verifier, jobs: Sequence[_Job]) -> list[Report | None]:

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Protocol
 
-from syncheck.base.errors import InputError, SyncheckError
+from syncheck.base.errors import InputError
 from syncheck.base.printable import shortened
 from syncheck.monitor import Monitor
 from syncheck.results import Report
 from syncheck.results.events import EndEvent, Event, SentenceEvent
-from syncheck.results.protocol import VERSION, ProtocolEvent, Reveal, Verified, to_dict
+from syncheck.results.protocol import VERSION, ProtocolEvent, Reveal, to_dict
 from syncheck.results.types import RagPrompt, SentenceScore
 from syncheck.results.writer import EventWriter, why_stopped
 from syncheck.scoring import falls_below
-from syncheck.serving.chat import ChatRequest, ServiceError, text_of
+from syncheck.serving.chat import ChatRequest, ServiceError, refusing, text_of
 from syncheck.serving.checked import (
     NO_PASSAGES,
     Failing,
@@ -25,9 +25,9 @@ from syncheck.serving.checked import (
     outcome_of,
     shown_text,
     whole_answer,
+    why_unchecked,
 )
-from syncheck.serving.limits import Deadline
-from syncheck.serving.turns import in_thread
+from syncheck.serving.limits import Deadline, in_thread
 
 _NEUTRAL: Mapping[str, tuple[Any, ...]] = {
     "n": (1,),
@@ -58,22 +58,11 @@ class Decoder(Protocol):
 
 
 class OwnModel:
-    """Source of answers by the monitored model.
+    """Source of answers by the monitored model, whose monitor has an aggregator.
 
-    Parameters
-    ----------
-    monitor
-        A monitor with an aggregator.
-    decoders
-        Decoders by the name that a request gives; only ``sample`` takes ``temperature`` and ``top_p``.
-    default
-        Decoder for requests that name none; a request with a ``temperature`` above 0 is sampled.
-    name
-        Name of the model.
-    failing
-        Treatment of sentences that cannot be checked, and of requests without passages.
-    max_new_tokens
-        Length of answers, in tokens, for requests that give none, and the limit for all.
+    Of the ``decoders``, by the name that a request gives, only ``sample`` takes ``temperature`` and ``top_p``. Requests
+    that name none get the ``default``, or, with a ``temperature`` above 0, are sampled. ``max_new_tokens`` is the
+    length of answers for requests that give none, and the limit for all.
     """
 
     def __init__(
@@ -139,22 +128,10 @@ class OwnModel:
     def begin(self, request: ChatRequest) -> tuple[RagPrompt, Iterator[Event]]:
         """Build the prompt of a request and the iterator of its events, which has not been started."""
         self.require_usable(request)
-        try:
+        with refusing():
             decoder, options = self._asked(request)
             prompt = self._prompt(request)
             return prompt, self._decoders[decoder](prompt, reveal=request.reveal, **options)
-        except SyncheckError as error:
-            raise ServiceError(400, "invalid_request", str(error)) from error
-
-    def check(self, events: Sequence[ProtocolEvent | SentenceScore]) -> str | None:
-        """Say why a sentence among events was not checked, if one was not; failing closed, raise ServiceError."""
-        for event in events:
-            if isinstance(event, Verified | SentenceScore) and not is_checked(event):
-                why = f"a sentence was not checked: {event.reason or event.status}"
-                if self.failing == "closed":
-                    raise ServiceError(502, "verification_failed", why)
-                return why
-        return None
 
     def why_empty(self, event: EndEvent) -> str | None:
         """Say why a decoder kept no sentence; None if it kept one, or wrote none.
@@ -258,7 +235,7 @@ class _Writing:
                 new, told = self.writer.events[told:], len(self.writer.events)
                 if request.passages:
                     withheld = [] if self._withheld is None else [self._withheld]
-                    self._reason = self._source.check([*new, *withheld]) or self._reason
+                    self._reason = why_unchecked([*new, *withheld], self._source.failing) or self._reason
                 if isinstance(event, EndEvent):
                     self._report = event.report
                     self._why_empty = self._source.why_empty(event) if request.passages else None
@@ -303,13 +280,13 @@ class _Writing:
         """Outcome of the answer and of its check."""
         stop = None if self._report is None else self._report.stop
         reason = self._reason or (self._why_empty if self.writer.text else None)
-        found = outcome_of(
+        checked = outcome_of(
             self.writer.events,
             stop_below=self._request.stop_below,
             stopped=stop == "below_threshold",
             reason=reason,
         ).to_dict()
-        return found | {"reason": found["reason"] or self._why_empty, "stop": stop}
+        return checked | {"reason": checked["reason"] or self._why_empty, "stop": stop}
 
     @property
     def usage(self) -> dict[str, int]:
@@ -321,16 +298,16 @@ class _Writing:
 
 def _sampling(body: Mapping[str, Any]) -> dict[str, float]:
     """Read temperature and top_p, as far as a request has them."""
-    found = {name: body[name] for name in ("temperature", "top_p") if body.get(name) is not None}
-    if any(type(value) not in (int, float) for value in found.values()):
+    options = {name: body[name] for name in ("temperature", "top_p") if body.get(name) is not None}
+    if any(type(value) not in (int, float) for value in options.values()):
         raise ServiceError(400, "invalid_request", "temperature and top_p must be numbers")
-    temperature, top_p = found.get("temperature", 0), found.get("top_p", 1)
+    temperature, top_p = options.get("temperature", 0), options.get("top_p", 1)
     if temperature != 0 and not _LEAST_TEMPERATURE <= temperature <= _MOST_TEMPERATURE:
         least, most = _LEAST_TEMPERATURE, _MOST_TEMPERATURE
         raise ServiceError(400, "invalid_request", f"temperature must be 0, or from {least:g} to {most:g}")
     if not 0 < top_p <= 1:
         raise ServiceError(400, "invalid_request", "top_p must be above 0, and at most 1")
-    return found
+    return options
 
 
 def _whole(body: Mapping[str, Any], name: str, default: int, *, least: int = 0) -> int:
@@ -338,8 +315,8 @@ def _whole(body: Mapping[str, Any], name: str, default: int, *, least: int = 0) 
     if value is None:
         return default
     if not isinstance(value, int) or isinstance(value, bool) or not least <= value < 2**63:
-        found = shortened(repr(value), 40)
+        shown = shortened(repr(value), 40)
         raise ServiceError(
-            400, "invalid_request", f"{name} must be a whole number from {least} to 2^63 - 1; found {found}"
+            400, "invalid_request", f"{name} must be a whole number from {least} to 2^63 - 1; found {shown}"
         )
     return value

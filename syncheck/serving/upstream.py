@@ -12,9 +12,8 @@ import httpx
 from syncheck.base.checks import stripped_key
 from syncheck.base.errors import InputError
 from syncheck.base.printable import one_line
-from syncheck.serving.chat import ServiceError
+from syncheck.serving.chat import ServiceError, read_json
 from syncheck.serving.limits import Deadline
-from syncheck.serving.strict import read_json
 
 MOST_BODY = 16 * 2**20
 """Largest body, and longest line of a stream, in bytes."""
@@ -30,23 +29,11 @@ _WHEN = re.compile(r"\d{1,9}|[A-Za-z]{3}, \d{2} [A-Za-z]{3} \d{4} \d{2}:\d{2}:\d
 
 
 class Upstream:
-    """An OpenAI-compatible server.
+    """An OpenAI-compatible server, to whose address paths such as ``/chat/completions`` are added.
 
-    Parameters
-    ----------
-    address
-        Address to which paths such as ``/chat/completions`` are added.
-    api_key
-        Key that is sent; None passes on the client's ``Authorization``.
-    timeout
-        Longest wait for a byte, in seconds.
-    transport
-        Transport of httpx; None connects over the network.
-
-    Raises
-    ------
-    InputError
-        If the address is not one of HTTP, or the key is not one line of printable ASCII.
+    Without an ``api_key``, the client's ``Authorization`` is passed on. ``timeout`` is the longest wait for a byte, in
+    seconds; ``transport`` None connects over the network. If the address is not one of HTTP, or the key is not one line
+    of printable ASCII, InputError is raised.
     """
 
     def __init__(

@@ -1,8 +1,7 @@
-from .bounds import entropy_bounds as entropy_bounds, kl_bounds as kl_bounds
+from .tokenwise import entropy_bounds as entropy_bounds, kl_bounds as kl_bounds
 from .branch import Branch as Branch, check_window as check_window, window_of as window_of
 from .cache import (
     GrowLayer as GrowLayer,
-    RewindableCache as RewindableCache,
     is_rewindable as is_rewindable,
     require_rewindable as require_rewindable,
 )
@@ -17,7 +16,7 @@ from .forward import (
     switches_of as switches_of,
     take_turns_in_rotary as take_turns_in_rotary,
 )
-from .lid import LidVariant as LidVariant, LidReferences as LidReferences
+from .lid import LidReferences as LidReferences
 from .token_tree import reads_less as reads_less, takes_token_tree as takes_token_tree
 from .tokenwise import (
     TokenStatistics as TokenStatistics,

@@ -71,15 +71,15 @@ class ForwardArguments:
                 f"{self._model_name} takes no position_ids, so left-padded rows would be misread; run one "
                 "prompt at a time, without a search"
             )
-        found: dict[str, Any] = {self.cache: cache, "use_cache": cache is not None}
+        arguments: dict[str, Any] = {self.cache: cache, "use_cache": cache is not None}
         # After the prompt, a purely recurrent model has its padding in the past.
         if is_first or self.cache == "past_key_values":
-            found["attention_mask"] = mask
+            arguments["attention_mask"] = mask
         if self.takes_positions:
-            found["position_ids"] = positions
+            arguments["position_ids"] = positions
         if self._takes_keep:
-            found["logits_to_keep"] = keep
-        return found
+            arguments["logits_to_keep"] = keep
+        return arguments
 
 
 def require_watchable(model: PreTrainedModel) -> None:
@@ -127,12 +127,12 @@ def switches_of(model: PreTrainedModel) -> tuple[int, ...]:
     """Find the lengths, in tokens, past which a model encodes every token again; empty for most models."""
     config = model.config.get_text_config()
     parameters = getattr(config, "rope_parameters", None) or {}
-    by_layer = [found for found in parameters.values() if isinstance(found, dict)] or [parameters]
+    by_layer = [rope for rope in parameters.values() if isinstance(rope, dict)] or [parameters]
     lengths = set()
-    for found in by_layer:
-        kind = found.get("rope_type") or "default"
+    for rope in by_layer:
+        kind = rope.get("rope_type") or "default"
         if kind == "longrope":
-            lengths.add(int(found["original_max_position_embeddings"]))
+            lengths.add(int(rope["original_max_position_embeddings"]))
         elif "dynamic" in kind:
             lengths.add(int(config.max_position_embeddings))
     return tuple(sorted(lengths))

@@ -218,14 +218,14 @@ class LidReferences:
         if layer not in self.references:
             raise InputError(f"layer must be one of {self.layers}, which have references; found {layer}")
         (stack,) = (stack for stack in self._stacks if layer in stack.layers)
-        found = [torch.empty(0, device=self._device)]
+        parts = [torch.empty(0, device=self._device)]
         for start in range(0, len(queries), _QUERIES_AT_ONCE):
             rows = slice(start, start + _QUERIES_AT_ONCE)
             states = self._query(layer, torch.from_numpy(np.ascontiguousarray(queries[rows])))
             squares = stack.squared_distances([layer], states[None])[0]  # (N, T)
             left_out = None if excluded is None else torch.from_numpy(excluded[rows]).to(self._device)
-            found.append(_estimates(squares, left_out, self.variant))
-        lid: NDArray[np.float64] = torch.cat(found).cpu().double().numpy()
+            parts.append(_estimates(squares, left_out, self.variant))
+        lid: NDArray[np.float64] = torch.cat(parts).cpu().double().numpy()
         return lid
 
     def save(self, path: Path) -> None:

@@ -32,13 +32,9 @@ _found: WeakKeyDictionary[PreTrainedModel, dict[str, bool]] = WeakKeyDictionary(
 
 
 class Forest:
-    """A cache with one row, in whose columns trees grow; see :func:`takes_token_tree`.
+    """A cache with one row, in whose columns ``trees`` grow, one for each prompt; see :func:`takes_token_tree`.
 
-    Attributes
-    ----------
-    cache : RewindableCache
-    trees : list of TokenTree
-        One for each prompt; no row sees a column of another tree.
+    No row sees a column of another tree.
     """
 
     def __init__(self, model: PreTrainedModel, cache: RewindableCache) -> None:
@@ -103,13 +99,8 @@ class Forest:
 class TokenTree:
     """Continuations of one prompt, in the columns of a forest.
 
-    Attributes
-    ----------
-    forest : Forest
-    seen : Tensor of shape (rows, columns of the forest), bool
-        The columns that each row sees.
-    fed_index : Tensor of shape (rows that are fed,)
-        Indices of the rows that are fed, in their order.
+    ``seen``, (rows, columns of the forest) bool, has the columns that each row sees; ``fed_index`` the rows that are
+    fed, in order.
     """
 
     def __init__(self, forest: Forest, seen: Tensor) -> None:
@@ -228,10 +219,10 @@ def takes_token_tree(model: PreTrainedModel) -> bool:
     tokens see which.
     """
     attention = model.config.get_text_config()._attn_implementation  # noqa: SLF001 - there is no public name
-    found = _found.setdefault(model, {})
-    if attention not in found:
-        found[attention] = attention in ("eager", "sdpa") and _sees_all(model) and _heeds_masks(model)
-    return found[attention]
+    tested = _found.setdefault(model, {})
+    if attention not in tested:
+        tested[attention] = attention in ("eager", "sdpa") and _sees_all(model) and _heeds_masks(model)
+    return tested[attention]
 
 
 def _sees_all(model: PreTrainedModel) -> bool:
@@ -257,8 +248,8 @@ def _heeds_masks(model: PreTrainedModel) -> bool:
 
     def logits(ids: Tensor, mask: Tensor | None, positions: Tensor, cache: RewindableCache | None = None) -> Tensor:
         given = arguments.of(mask, positions, cache, ids.shape[1], is_first=cache is None)
-        found: Tensor = model(input_ids=ids, **given).logits
-        return found.float()
+        outputs: Tensor = model(input_ids=ids, **given).logits
+        return outputs.float()
 
     rows = torch.cat([torch.cat([prompt, row], dim=1) for row in (first, second)])
     alone = logits(rows, None, whole[:, : rows.shape[1]])[:, -_PROBE_TOKENS:]
@@ -268,8 +259,8 @@ def _heeds_masks(model: PreTrainedModel) -> bool:
     tree = Forest(model, cache).plant(_PROBE_PROMPT)
     tree.select([0, 0], [0, 0])
     try:
-        found = logits(*tree.place(torch.cat([first, second])), cache).reshape(alone.shape)
+        together = logits(*tree.place(torch.cat([first, second])), cache).reshape(alone.shape)
     except (IndexError, RuntimeError, TypeError, ValueError):  # it reads something else from the mask, as ALiBi does
         return False
     nearer = _NEARER.get(model.dtype, _NEARER_ROUNDED)
-    return bool((found - alone).norm() < nearer * (unmasked - alone[1]).norm())
+    return bool((together - alone).norm() < nearer * (unmasked - alone[1]).norm())

@@ -1,12 +1,7 @@
 from .mushroom import (
-    LanguageScore as LanguageScore,
     MarkAll as MarkAll,
     MarkNone as MarkNone,
-    SpanFolds as SpanFolds,
     SpanScores as SpanScores,
-    held_out_folds as held_out_folds,
-    held_out_labels as held_out_labels,
-    question_of as question_of,
     score_spans as score_spans,
     span_correlation as span_correlation,
     span_iou as span_iou,
@@ -19,18 +14,13 @@ from .token_classifier import (
 from .hallurag import (
     AskedSource as AskedSource,
     HalluRagDetector as HalluRagDetector,
-    asked_spans as asked_spans,
     far_sentences as far_sentences,
     joined_spans as joined_spans,
     listed_spans as listed_spans,
     unlikely_words as unlikely_words,
 )
-from .kernel_machine import (
-    KernelMachine as KernelMachine,
-)
 from .mikani import (
     MAX_WORDS as MAX_WORDS,
-    MergeRule as MergeRule,
     RegressorKind as RegressorKind,
     SpanRegressor as SpanRegressor,
     load_span_regressor as load_span_regressor,
@@ -43,14 +33,11 @@ from .mushroom import (
     prediction_record as prediction_record,
     refused_predictions as refused_predictions,
     span_item as span_item,
-    write_predictions as write_predictions,
 )
 from .refind import (
     RefindDetector as RefindDetector,
-    RefindForm as RefindForm,
     Thresholds as Thresholds,
     TokenReplay as TokenReplay,
-    TooLong as TooLong,
     choose_thresholds as choose_thresholds,
     given_log_prob as given_log_prob,
     marked_from as marked_from,
@@ -61,7 +48,6 @@ from .retrieval import (
     CheckpointEncoder as CheckpointEncoder,
     ChunkRetriever as ChunkRetriever,
     LetterEncoder as LetterEncoder,
-    SentenceEncoder as SentenceEncoder,
     cached_reranker as cached_reranker,
 )
 from .token_classifier import (
@@ -79,7 +65,6 @@ from .word_sources import (
     Measure as Measure,
     SignalSource as SignalSource,
     TagSource as TagSource,
-    Tagger as Tagger,
     WordSource as WordSource,
     nltk_tags as nltk_tags,
     regression_features as regression_features,
@@ -88,7 +73,6 @@ from .word_sources import (
     spacy_tagger as spacy_tagger,
 )
 from .words import (
-    Direction as Direction,
     Word as Word,
     cluster_borders as cluster_borders,
     normalised as normalised,

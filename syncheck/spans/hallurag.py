@@ -55,29 +55,13 @@ Spans = list[tuple[int, int]]
 
 
 class HalluRagDetector:
-    """Detector that marks the union of the spans from up to three systems.
+    """Detector that marks the union of the spans from up to three systems; None omits one, but not all.
 
-    Parameters
-    ----------
-    measure
-        Function that returns the signals of an item's tokens, such as :class:`~syncheck.spans.TokenReplay`; None omits
-        unlikely words.
-    encoder
-        Encoder of texts; None omits far sentences.
-    asked
-        Instruct model that lists spans; None omits them.
-
-    Raises
-    ------
-    InputError
-        If all three are None.
-
-    Notes
-    -----
-    The paper prompts Llama 3 and computes probabilities with it, embeds with MPNet, and first summarises whole pages;
-    here the knowledge is the item's passages as they are. The soft label of a character is the share of systems that
-    mark it, among those that could read the item: if the item does not fit the measuring model's window and there is
-    another system, unlikely words do not count.
+    ``measure`` finds unlikely words, ``encoder`` far sentences, and the instruct model ``asked`` lists spans. The soft
+    label of a character is the share of systems that mark it, among those that could read the item: if the item does
+    not fit the measuring model's window and there is another system, unlikely words do not count. The paper prompts
+    Llama 3 and computes probabilities with it, embeds with MPNet, and first summarises whole pages; here the knowledge
+    is the item's passages as they are.
     """
 
     def __init__(
@@ -93,27 +77,27 @@ class HalluRagDetector:
         self.name = "hallurag"
 
     def detect(self, item: SpanItem) -> SpanLabels:
-        """Label a response; see :class:`~syncheck.spans.SpanDetector`.
+        """Label a response; see :class:`~syncheck.results.SpanDetector`.
 
         It raises TextGeneratorError as :func:`asked_spans` does and, if unlikely words are the only system, PromptError
         as :class:`~syncheck.spans.TokenReplay` does.
         """
-        found: list[Spans] = []
+        systems: list[Spans] = []
         if self._measure is not None:
             try:
-                found.append(unlikely_words(item.response, self._measure(item)))
+                systems.append(unlikely_words(item.response, self._measure(item)))
             except PromptError:
                 if self._encoder is None and self._asked is None:
                     raise
         if self._encoder is not None:
-            found.append(far_sentences(item.response, item.passages, self._encoder))
+            systems.append(far_sentences(item.response, item.passages, self._encoder))
         if self._asked is not None:
-            found.append(asked_spans(item, self._asked))
+            systems.append(asked_spans(item, self._asked))
         votes = np.zeros(len(item.response))
-        for spans in found:
+        for spans in systems:
             for start, stop in joined_spans(spans, item.response):
                 votes[start:stop] += 1
-        return labels_of(votes / len(found), votes > 0)
+        return labels_of(votes / len(systems), votes > 0)
 
 
 def unlikely_words(response: str, signals: TokenSignals) -> Spans:
@@ -149,14 +133,14 @@ def asked_spans(item: SpanItem, asked: TextGenerator) -> Spans:
     """
     spans = listed_spans(asked(PROMPT.format(text=item.response, knowledge="\n".join(item.passages))))
     patterns = [re.escape(span.strip()) for span in spans if span.strip()]
-    return [found.span() for pattern in patterns for found in re.finditer(pattern, item.response)]
+    return [match.span() for pattern in patterns for match in re.finditer(pattern, item.response)]
 
 
 def listed_spans(answer: str) -> list[str]:
     """Read the first JSON list of strings in an answer, or raise TextGeneratorError."""
-    for found in re.finditer(r"\[.*?\]", answer, re.DOTALL):
+    for match in re.finditer(r"\[.*?\]", answer, re.DOTALL):
         try:
-            spans = json.loads(found[0])
+            spans = json.loads(match[0])
         except ValueError:
             continue
         if all(isinstance(span, str) for span in spans):

@@ -10,24 +10,111 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
 from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal, Self, get_args
 
 import numpy as np
+from safetensors.numpy import save
 
 from syncheck.aggregators.trees import Forest
 from syncheck.base.checks import check_choice
 from syncheck.base.errors import CheckpointError, InputError, MismatchError
-from syncheck.base.files import read_bytes, read_object
+from syncheck.base.files import parse_arrays, read_bytes, read_object
 from syncheck.results.spans import SpanItem, SpanLabels, labels_of, likely_overlap, risk_of
 from syncheck.results.types import Floats
-from syncheck.spans.kernel_machine import KernelMachine
 from syncheck.spans.word_features import SpanSchema
 from syncheck.spans.word_sources import SIGNALS, WordSource, regression_features, regression_names
 from syncheck.spans.words import words_of
+
+_ROWS = 4096
+
+MAX_VALUE = 1e15
+"""Largest absolute value in a machine that is read, so that no sum of squares overflows."""
+
+SMALLEST_SCALE = 1e-30
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KernelMachine:
+    """Regression ``sum_s weight_s exp(-gamma |x - vector_s|^2) + intercept`` of scaled features, clipped to [0, 1]."""
+
+    vectors: Floats
+    """(S, F) float64."""
+    weights: Floats
+    """(S,) float64."""
+    medians: Floats
+    means: Floats
+    scales: Floats
+    """(F,) float64 each: NaN is replaced with the training median, then ``(x - mean) / scale`` is taken."""
+    constants: Floats
+    """(2,) float64: gamma and intercept."""
+
+    @property
+    def features(self) -> int:
+        """Number of features F."""
+        return int(self.vectors.shape[1])
+
+    @classmethod
+    def fit(cls, X: Floats, y: Floats, weight: Floats, *, C: float) -> Self:
+        """Fit on features (N, F), risks (N,) and sample weights (N,), with the penalty C."""
+        from sklearn.svm import SVR
+
+        known = ~np.isnan(X).all(axis=0)
+        medians = np.zeros(X.shape[1])
+        medians[known] = np.nanmedian(X[:, known], axis=0)
+        filled = np.where(np.isnan(X), medians, X)
+        means, scales = filled.mean(axis=0), filled.std(axis=0)
+        scales[scales == 0] = 1.0
+        machine = SVR(C=C, gamma="scale").fit((filled - means) / scales, y, sample_weight=weight)
+        constants = np.array([machine._gamma, machine.intercept_[0]], dtype=np.float64)  # "scale" as a number
+        return cls(machine.support_vectors_, machine.dual_coef_[0].copy(), medians, means, scales, constants)
+
+    def probability(self, X: Floats) -> Floats:
+        """Compute the risks, (N,) float64 in [0, 1], given features (N, F)."""
+        parts = [self._of_rows(X[start : start + _ROWS]) for start in range(0, len(X), _ROWS)]
+        return np.concatenate([np.zeros(0), *parts]).clip(0, 1)
+
+    def _of_rows(self, X: Floats) -> Floats:
+        gamma, intercept = self.constants
+        scaled = (np.where(np.isnan(X), self.medians, X) - self.means) / self.scales
+        squares = (scaled**2).sum(axis=1)[:, None] + (self.vectors**2).sum(axis=1) - 2 * scaled @ self.vectors.T
+        return np.asarray(np.exp(-gamma * squares.clip(0)) @ self.weights + intercept)
+
+    def to_bytes(self) -> bytes:
+        """Serialize the arrays as safetensors."""
+        return bytes(save({name: np.ascontiguousarray(values) for name, values in asdict(self).items()}))
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Self:
+        """Read the result of :meth:`to_bytes`; CheckpointError if it is anything else."""
+        arrays = parse_arrays(data, what="a kernel machine's arrays")
+        names = {field.name for field in fields(cls)}
+        if set(arrays) != names or any(array.dtype != np.float64 for array in arrays.values()):
+            raise CheckpointError(
+                f"expected the float64 arrays {sorted(names)}; found {sorted(arrays)}. Train it again"
+            )
+        if fault := _fault(machine := cls(**arrays)):
+            raise CheckpointError(
+                f"the arrays do not form a kernel machine: {fault}; copy the file again or train it again"
+            )
+        return machine
+
+
+def _fault(machine: KernelMachine) -> str | None:
+    count, width = machine.weights.size, machine.medians.size
+    shapes = {"vectors": (count, width), "weights": (count,), "constants": (2,)}
+    shapes |= dict.fromkeys(("medians", "means", "scales"), (width,))
+    if wrong := [name for name, shape in shapes.items() if getattr(machine, name).shape != shape]:
+        return f"the shapes of {wrong} do not match the others"
+    if not all((np.abs(getattr(machine, name)) <= MAX_VALUE).all() for name in shapes):
+        return f"a number is not finite or beyond {MAX_VALUE:g}"
+    if machine.constants[0] <= 0 or (machine.scales < SMALLEST_SCALE).any():
+        return f"gamma is not above 0, or a scale is below {SMALLEST_SCALE:g}"
+    return None
+
 
 RegressorKind = Literal["xgb", "svr"]
 
@@ -54,7 +141,7 @@ Mu-SHROOM's validation sets, with 32,000 words, all held-out fits take about two
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SpanRegressor:
-    """Trained regression with the schema of its features; marks spans by :func:`~syncheck.spans.likely_overlap`.
+    """Trained regression with the schema of its features; marks spans by :func:`~syncheck.results.likely_overlap`.
 
     The columns of ``sources`` come after those of the schema, in order.
     """
@@ -86,29 +173,11 @@ class SpanRegressor:
 
         The target is the mean soft label of a word's characters, that is the share of annotators who marked it. Trees
         give each response the same weight, as the metric does, divided among words by their characters; support vector
-        regression weighs words as MiKaNi does.
+        regression (``svr``, with C = 10) weighs words as MiKaNi does, and is fitted on ``max_words`` words drawn at
+        random if there are more.
 
-        Parameters
-        ----------
-        items
-            Responses, all with labels.
-        schema
-            Schema of the text features; see :mod:`syncheck.spans.word_features`.
-        kind
-            ``xgb``: gradient-boosted trees. ``svr``: MiKaNi's regression, with C = 10.
-        seed
-            Seed of the trees, and of the draw of ``max_words`` words.
-        max_words
-            For ``svr``: if there are more words, this many are drawn at random without replacement.
-        sources
-            Sources of further columns; see :class:`~syncheck.spans.WordSource`.
-        measured
-            The :func:`~syncheck.spans.regression_features` of each item, if they are known already.
-
-        Raises
-        ------
-        InputError
-            If an item has no labels, there is no word, or two sources have the same name.
+        ``measured`` are the :func:`~syncheck.spans.regression_features` of each item, if they are known already. If an
+        item has no labels, there is no word, or two sources have the same name, InputError is raised.
         """
         check_choice(kind, "kind", RegressorKind)
         if max_words < 1:
@@ -192,20 +261,11 @@ def merged_risk(
 ) -> Floats:
     """Compute the risk of every character, (C,) float64, from that of words, with the gaps between words filled.
 
-    Parameters
-    ----------
-    starts, stops, risks
-        W words in order, as half-open spans, each with a risk in [0, 1].
-    characters
-        Length C of the response.
-    rule
-        ``lower``: every gap gets the lower risk of the words around it. ``mikani``: a gap of fewer than three
-        characters between words whose risks differ by at most 0.15 gets the higher risk, and every other gap 0.
-
-    Notes
-    -----
-    MiKaNi also gives the words of a merged span the highest risk in it. Here words keep their own risks under both
-    rules, since a chain of merges would flatten their ranking. ``lower`` is better on Mu-SHROOM's validation sets.
+    The words are half-open spans in order, each with a risk in [0, 1]. ``lower``: every gap gets the lower risk of the
+    words around it, which is better on Mu-SHROOM's validation sets. ``mikani``: a gap of fewer than three characters
+    between words whose risks differ by at most 0.15 gets the higher risk, and every other gap 0. MiKaNi also gives the
+    words of a merged span the highest risk in it; here words keep their own, since a chain of merges would flatten
+    their ranking.
     """
     filled = np.zeros(characters)
     for start, stop, risk in zip(starts, stops, risks, strict=True):
@@ -238,24 +298,12 @@ def reads_signals(path: str | Path) -> bool:
 
 
 def load_span_regressor(path: str | Path = "bundled", *, sources: Sequence[WordSource] = ()) -> SpanRegressor:
-    """Load a trained regression.
+    """Load a trained regression from a folder that :meth:`SpanRegressor.save` wrote, or a bundled one.
 
-    Parameters
-    ----------
-    path
-        A folder that :meth:`SpanRegressor.save` wrote; ``bundled`` for the one trained on Mu-SHROOM's validation sets;
-        ``bundled-rarity`` for the one that also uses how rare words are, through ``wordfreq``.
-    sources
-        The sources that it was fitted with, in any order.
-
-    Raises
-    ------
-    CheckpointError
-        If a file is missing, damaged, of an unknown format, or does not belong to the other file.
-    MismatchError
-        If a source has the name, but not the fingerprint, of one that the regression was fitted with.
-    InputError
-        If a source is missing, or the regression was not fitted with it.
+    ``bundled`` was trained on Mu-SHROOM's validation sets; ``bundled-rarity`` also uses how rare words are, through
+    ``wordfreq``. ``sources`` are those that it was fitted with, in any order. A file that is missing, damaged, of an
+    unknown format, or does not belong to the other one raises CheckpointError, a source with another fingerprint
+    MismatchError, and other sources InputError.
     """
     folder = _BUNDLED.get(str(path), Path(path))
     place = folder / _CONFIG
@@ -325,13 +373,13 @@ def _matched_sources(
             "the sources that it was fitted with as sources= (syncheck spans: --model, --classifier, --tagger, --llm)"
         )
     for record in saved:
-        found = _source_record(given[record["name"]])
-        keys = dict.fromkeys([*record["fingerprint"], *found["fingerprint"]])
-        different = [key for key in keys if record["fingerprint"].get(key) != found["fingerprint"].get(key)]
-        different += ["columns"] if record["columns"] != found["columns"] else []
+        own = _source_record(given[record["name"]])
+        keys = dict.fromkeys([*record["fingerprint"], *own["fingerprint"]])
+        different = [key for key in keys if record["fingerprint"].get(key) != own["fingerprint"].get(key)]
+        different += ["columns"] if record["columns"] != own["columns"] else []
         if different:
             raise MismatchError(
-                f"{owner} was fitted with another word source {found['name']!r}, which differs in "
+                f"{owner} was fitted with another word source {own['name']!r}, which differs in "
                 f"{', '.join(different)}; pass that one, or fit the regressor again"
             )
     return tuple(given[name] for name in wanted)

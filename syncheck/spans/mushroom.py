@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 import ast
-import json
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
-from urllib.parse import unquote
 
 import numpy as np
 from numpy.typing import NDArray
 
-from syncheck.base.checks import check_choice, check_texts
+from syncheck.base.checks import check_texts
 from syncheck.base.errors import InputError
 from syncheck.base.records import Record, read_records
 from syncheck.evaluation.metrics import bootstrap_interval
 from syncheck.evaluation.tables import aligned, with_interval
 from syncheck.results.spans import SoftSpan, SpanItem, SpanLabels, hard_spans, label_dict, labels_of, risk_of
-from syncheck.spans.mikani import MAX_WORDS, RegressorKind, SpanRegressor
-from syncheck.spans.word_features import SpanSchema
-from syncheck.spans.word_sources import WordSource, regression_features
 
 
 def load_span_items(path: str | Path) -> list[SpanItem]:
@@ -56,16 +51,16 @@ def load_predictions(
     """
     place = Path(path)
     lengths = {item.id: len(item.response) for item in items}
-    found: list[tuple[str, SpanLabels]] = []
+    predictions: list[tuple[str, SpanLabels]] = []
     for record in _records(place):
         name = record.get("id", str)
         if name not in lengths:
             raise record.error(f"expected the id of an item of the reference, found {name!r}", "id")
-        found.append((name, _predicted(record, lengths[name], refused)))
-    _check_ids((name for name, _ in found), place)
-    if missing := [name for name in lengths if name not in dict(found)]:
+        predictions.append((name, _predicted(record, lengths[name], refused)))
+    _check_ids((name for name, _ in predictions), place)
+    if missing := [name for name in lengths if name not in dict(predictions)]:
         raise InputError(f"{path} has no prediction for {len(missing)} items of the reference, {missing[0]!r} first")
-    return dict(found)
+    return dict(predictions)
 
 
 def refused_predictions(path: str | Path) -> tuple[str, ...]:
@@ -76,12 +71,6 @@ def refused_predictions(path: str | Path) -> tuple[str, ...]:
 def prediction_record(item: SpanItem, labels: SpanLabels) -> dict[str, Any]:
     """Write a record in the format of the task: ``id``, ``lang``, ``soft_labels``, ``hard_labels``."""
     return {"id": item.id, "lang": item.lang, **label_dict(labels)}
-
-
-def write_predictions(path: str | Path, items: Iterable[SpanItem], labels: Mapping[str, SpanLabels]) -> None:
-    """Write the labels of these items, in their order, as JSON Lines."""
-    lines = (json.dumps(prediction_record(item, labels[item.id]), ensure_ascii=False) for item in items)
-    Path(path).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
 
 def span_item(record: Record) -> SpanItem:
@@ -178,8 +167,8 @@ def _check_ids(ids: Iterable[str], place: Path) -> None:
 
 def span_iou(reference: Sequence[tuple[int, int]], predicted: Sequence[tuple[int, int]]) -> float:
     """Compute the intersection over union of the characters in two lists of spans, in [0, 1]; 1 if both are empty."""
-    wanted, found = ({place for span in spans for place in range(*span)} for spans in (reference, predicted))
-    return len(wanted & found) / len(wanted | found) if wanted or found else 1.0
+    wanted, marked = ({place for span in spans for place in range(*span)} for spans in (reference, predicted))
+    return len(wanted & marked) / len(wanted | marked) if wanted or marked else 1.0
 
 
 _DECIMALS = 8
@@ -245,23 +234,10 @@ def score_spans(
     draws: int = 1000,
     seed: int = 0,
 ) -> SpanScores:
-    """Score predicted labels against those of the items.
+    """Score predicted labels, by id, against those of the items, in these languages or, for None, all.
 
-    Parameters
-    ----------
-    items
-        Responses, all with labels.
-    predicted
-        Predicted labels by id, for each item in these languages.
-    languages
-        Codes of languages in upper or lower case; None takes all.
-    draws, seed
-        Number of bootstrap resamples of items within their language, and their seed.
-
-    Raises
-    ------
-    InputError
-        If an item has no labels or no prediction, or a language has no item.
+    ``draws`` is the number of bootstrap resamples of items within their language. If an item has no labels or no
+    prediction, or a language has no item, InputError is raised.
     """
     wanted = None if languages is None else {code.upper() for code in languages}
     by_language: dict[str, list[tuple[float, float]]] = {}
@@ -287,9 +263,9 @@ def _score(item: SpanItem, predicted: Mapping[str, SpanLabels]) -> tuple[float, 
         raise InputError(f"item {item.id!r} has no labels to score against; pass a reference with labels")
     if item.id not in predicted:
         raise InputError(f"item {item.id!r} has no prediction")
-    found = predicted[item.id]
-    correlation = span_correlation(item.labels.soft, found.soft, characters=len(item.response))
-    return span_iou(item.labels.hard, found.hard), correlation
+    labels = predicted[item.id]
+    correlation = span_correlation(item.labels.soft, labels.soft, characters=len(item.response))
+    return span_iou(item.labels.hard, labels.hard), correlation
 
 
 def _row(lang: str, items: int, means: NDArray[np.float64], resampled: NDArray[np.float64]) -> LanguageScore:
@@ -304,7 +280,7 @@ class MarkAll:
     name: str = "mark-all"
 
     def detect(self, item: SpanItem) -> SpanLabels:
-        """Mark one span over the whole response; see :class:`~syncheck.spans.SpanDetector`."""
+        """Mark one span over the whole response; see :class:`~syncheck.results.SpanDetector`."""
         size = len(item.response)
         return labels_of(np.ones(size), np.ones(size, dtype=np.bool_))
 
@@ -316,76 +292,5 @@ class MarkNone:
     name: str = "mark-none"
 
     def detect(self, item: SpanItem) -> SpanLabels:
-        """Mark no span; see :class:`~syncheck.spans.SpanDetector`."""
+        """Mark no span; see :class:`~syncheck.results.SpanDetector`."""
         return SpanLabels((), ())
-
-
-SpanFolds = Literal["question", "language"]
-
-
-def question_of(item: SpanItem) -> str:
-    """Choose the key by which the question of an item is recognised: the title of its page, or else its words.
-
-    A question in several languages is recognised if its page has the same title in all of them.
-    """
-    return unquote(item.source.rpartition("/")[2]) or item.question
-
-
-def held_out_folds(
-    items: Sequence[SpanItem], *, by: SpanFolds, folds: int = 5, seed: int = 0
-) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-    """Split into pairs of indices to train on and to hold out; each item is held out once.
-
-    By ``question``, there are ``folds`` parts, drawn with ``seed``, with all items of a question in the same part. By
-    ``language``, there is one part for each language, whose questions are not trained on in any language. If ``by`` is
-    unknown, or there are fewer than two parts, InputError is raised.
-    """
-    check_choice(by, "by", SpanFolds)
-    questions = np.array([question_of(item) for item in items])
-    names, number = np.unique(questions, return_inverse=True)
-    part = np.random.default_rng(seed).permutation(len(names))[number] % folds
-    if by == "language":
-        part = np.unique([item.lang.upper() for item in items], return_inverse=True)[1]
-    parts = np.unique(part)
-    if len(parts) < 2:
-        raise InputError(f"expected two or more parts by {by} to hold one out; found {len(parts)}")
-    found = []
-    for number in parts:
-        held = np.flatnonzero(part == number)
-        found.append((np.flatnonzero((part != number) & ~np.isin(questions, questions[held])), held))
-    return found
-
-
-def held_out_labels(
-    items: Sequence[SpanItem],
-    *,
-    by: SpanFolds,
-    schema: SpanSchema = "spans.v1",
-    kind: RegressorKind = "xgb",
-    folds: int = 5,
-    seed: int = 0,
-    max_words: int = MAX_WORDS,
-    sources: Sequence[WordSource] = (),
-    on_fold: Callable[[], object] = lambda: None,
-) -> dict[str, SpanLabels]:
-    """Label each item, by id, with a regression that was trained without its fold.
-
-    Parameters
-    ----------
-    items
-        Responses, all with labels.
-    by, folds, seed
-        As in :func:`held_out_folds`; the seed is used for the trees too.
-    schema, kind, max_words, sources
-        As in :meth:`SpanRegressor.fit`; every item is measured once.
-    on_fold
-        Called after each fold, for a progress bar.
-    """
-    options: dict[str, Any] = {"schema": schema, "kind": kind, "seed": seed, "max_words": max_words}
-    measured = [regression_features(item, schema, sources) for item in items]
-    found: dict[str, SpanLabels] = {}
-    for train, held in held_out_folds(items, by=by, folds=folds, seed=seed):
-        fitted = SpanRegressor.fit([items[i] for i in train], measured=[measured[i] for i in train], **options)
-        found |= {items[i].id: fitted.detect(items[i], measured=measured[i]) for i in held}
-        on_fold()
-    return found

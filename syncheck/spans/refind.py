@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from syncheck.base.checks import check_choice
 from syncheck.base.errors import InputError, PromptError
-from syncheck.base.weights import fingerprint
+from syncheck.base.pretrained import fingerprint
 from syncheck.config import MonitorConfig
 from syncheck.model_monitor import ModelMonitor
 from syncheck.prompts import prompt_from_texts
@@ -64,13 +64,8 @@ TooLong = Literal["refuse", "leave_out"]
 class TokenReplay:
     """Measures responses of any model with a causal language model and REFIND's prompts; texts are never cut.
 
-    Parameters
-    ----------
-    model, tokenizer
-        A model that :class:`~syncheck.Monitor` accepts, and its tokenizer.
-    too_long
-        ``refuse``: an item that does not fit the window is an error. ``leave_out``: the passages that fit are read, in
-        order, and :meth:`left_out` returns the others. Another value raises InputError.
+    An item that does not fit the window is an error with ``too_long="refuse"``. With ``leave_out``, the passages that
+    fit are read, in order, and :meth:`left_out` returns the others.
     """
 
     def __init__(
@@ -170,21 +165,10 @@ _FLOOR = 1e-8
 class RefindDetector:
     """Detector that marks the characters of tokens whose context sensitivity ratio (CSR) reaches a threshold.
 
-    Parameters
-    ----------
-    measure
-        Function that returns the signals of an item's tokens, such as :class:`~syncheck.spans.TokenReplay`.
-    thresholds
-        Thresholds by language, given or from :func:`choose_thresholds`; None takes the default for all.
-    form
-        ``replay``: both log-probabilities are those of the measuring model. ``mixed``, as in the paper: the one without
-        references is that of the model that wrote the response, from :func:`given_log_prob`. Another value raises
-        InputError.
-
-    Notes
-    -----
-    The soft label of a token is CSR / (1 + CSR), which keeps the order. Without passages, the ratio is 1, and every
-    token is marked with the usual thresholds.
+    With the form ``replay``, both log-probabilities are those of the measuring model. With ``mixed``, as in the paper,
+    the one without references is that of the model that wrote the response, from :func:`given_log_prob`. The soft label
+    of a token is CSR / (1 + CSR), which keeps the order. Without passages, the ratio is 1, and every token is marked
+    with the usual thresholds.
     """
 
     def __init__(self, measure: Measure, *, thresholds: Thresholds | None = None, form: RefindForm = "replay") -> None:
@@ -195,7 +179,7 @@ class RefindDetector:
         self.name = f"refind-{form}"
 
     def detect(self, item: SpanItem) -> SpanLabels:
-        """Label a response; see :class:`~syncheck.spans.SpanDetector`."""
+        """Label a response; see :class:`~syncheck.results.SpanDetector`."""
         return marked_from(self.ratios(item), self._thresholds.of(item.lang))
 
     def ratios(self, item: SpanItem) -> Floats:
@@ -207,11 +191,11 @@ class RefindDetector:
         with_context = signals.log_prob.astype(np.float64)
         known = np.isfinite(with_context) & np.isfinite(without)
         ratio = np.divide(with_context, without + _FLOOR, out=np.ones(len(signals)), where=known & (without != -_FLOOR))
-        found = np.zeros(len(item.response))
+        highest = np.zeros(len(item.response))
         for (start, stop), value in zip(signals.char_spans, ratio, strict=True):
             # The floor turns the sign of a log-probability that is nearly 0.
-            found[start:stop] = np.maximum(found[start:stop], max(value, 0.0))
-        return found
+            highest[start:stop] = np.maximum(highest[start:stop], max(value, 0.0))
+        return highest
 
 
 def given_log_prob(item: SpanItem) -> Floats:
@@ -228,10 +212,10 @@ def given_log_prob(item: SpanItem) -> Floats:
         )
     spans = token_char_spans(item.response, item.tokens)
     logits = np.array(item.logits[: len(item.tokens)])
-    found = np.zeros(len(item.response))
+    log_probs = np.zeros(len(item.response))
     for (start, stop), value in zip(spans, logits - logits.max(initial=-np.inf), strict=True):
-        found[start:stop] += value / max(1, stop - start)
-    return found
+        log_probs[start:stop] += value / max(1, stop - start)
+    return log_probs
 
 
 def _sums(characters: Floats, spans: NDArray[np.int64]) -> Floats:
@@ -257,10 +241,10 @@ def choose_thresholds(items: Sequence[SpanItem], ratios: Mapping[str, Floats]) -
         raise InputError("expected labelled items to choose thresholds on; found none")
     pooled = np.concatenate([ratios[item.id] for item in items])
     deltas = np.unique([0.0, *np.quantile(pooled, np.linspace(0, 1, _CANDIDATES))])  # (K,)
-    found: dict[str, list[Floats]] = {}
+    overlaps: dict[str, list[Floats]] = {}
     for item in items:
-        found.setdefault(item.lang.upper(), []).append(_overlaps(item, ratios[item.id], deltas))
-    means = {lang: np.mean(values, axis=0) for lang, values in found.items()}  # (K,) each
+        overlaps.setdefault(item.lang.upper(), []).append(_overlaps(item, ratios[item.id], deltas))
+    means = {lang: np.mean(values, axis=0) for lang, values in overlaps.items()}  # (K,) each
     default = float(deltas[np.argmax(np.mean(list(means.values()), axis=0))])
     return Thresholds(default, {lang: float(deltas[np.argmax(values)]) for lang, values in means.items()})
 

@@ -84,21 +84,10 @@ KEPT = 5
 class ChunkRetriever:
     """Retriever of sentences for a question.
 
-    Parameters
-    ----------
-    texts
-        Texts of any length and in any script. They are cut into sentences, and long ones into overlapping pieces of at
-        most 60 words. Words are those of :func:`~syncheck.spans.words_of`, so that Chinese is searched by ideographs.
-    encoder
-        Encoder that orders the results of BM25; None keeps their order. :func:`cached_reranker` returns
-        multilingual-e5-large, if it is on this machine.
-
-    Raises
-    ------
-    InputError
-        If no text has a word.
-    MissingExtraError
-        If ``bm25s`` is not installed.
+    The texts, of any length and in any script, are cut into sentences, and long ones into overlapping pieces of at most
+    60 words. Words are those of :func:`~syncheck.spans.words_of`, so that Chinese is searched by ideographs. The
+    encoder, such as that of :func:`cached_reranker`, orders the results of BM25; None keeps their order. Texts without
+    a word raise InputError; without ``bm25s``, MissingExtraError is raised.
     """
 
     def __init__(self, texts: Sequence[str], *, encoder: SentenceEncoder | None = None) -> None:
@@ -106,19 +95,18 @@ class ChunkRetriever:
         self._index = Bm25([Passage("", spelled) for spelled in self._pieces])
         self._encoder = encoder
 
-    def best(self, question: str, *, count: int = KEPT, candidates: int = CANDIDATES) -> tuple[str, ...]:
+    def best(self, question: str, *, count: int = KEPT) -> tuple[str, ...]:
         """Find the best ``count`` pieces, best first; fewer if fewer share a word with the question.
 
-        The encoder orders the first ``candidates`` results of BM25; a count that is not from 1 to ``candidates`` raises
-        InputError.
+        The encoder orders the first ten results of BM25; a count that is not from 1 to 10 raises InputError.
         """
-        if not 1 <= count <= candidates:
-            raise InputError(f"count must be 1 to {candidates}, the number of candidates; found {count}")
-        found = [self._pieces[passage.text] for passage in self._index.best(_spelled(question), candidates)]
-        if self._encoder is not None and found:
-            vectors = self._encoder([question, *found])  # (1 + K, D)
-            found = [found[i] for i in np.argsort(-(vectors[1:] @ vectors[0]), kind="stable")]
-        return tuple(found[:count])
+        if not 1 <= count <= CANDIDATES:
+            raise InputError(f"count must be 1 to {CANDIDATES}, the number of candidates; found {count}")
+        pieces = [self._pieces[passage.text] for passage in self._index.best(_spelled(question), CANDIDATES)]
+        if self._encoder is not None and pieces:
+            vectors = self._encoder([question, *pieces])  # (1 + K, D)
+            pieces = [pieces[i] for i in np.argsort(-(vectors[1:] @ vectors[0]), kind="stable")]
+        return tuple(pieces[:count])
 
 
 def _spelled(text: str) -> str:
@@ -135,7 +123,7 @@ def cached_reranker(*, device: str = "cpu") -> CheckpointEncoder | None:
 
     Nothing is downloaded, and no server is queried for a newer version.
     """
-    found = [cached_file(DEFAULT_RERANKER, name) for name in _RERANKER_FILES]
-    if found[0] is None or None in found:
+    paths = [cached_file(DEFAULT_RERANKER, name) for name in _RERANKER_FILES]
+    if paths[0] is None or None in paths:
         return None
-    return CheckpointEncoder(str(found[0].parent), prefix="query: ", device=device)
+    return CheckpointEncoder(str(paths[0].parent), prefix="query: ", device=device)

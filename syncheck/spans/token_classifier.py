@@ -17,8 +17,7 @@ from transformers import AutoModelForTokenClassification, AutoTokenizer
 
 from syncheck.aligners.evaluators import TextGenerator
 from syncheck.base.errors import CheckpointError, InputError, TextGeneratorError
-from syncheck.base.pretrained import load_pretrained
-from syncheck.base.weights import fingerprint
+from syncheck.base.pretrained import fingerprint, load_pretrained
 from syncheck.results.spans import SpanItem, SpanLabels, labels_of
 from syncheck.results.types import Floats
 from syncheck.spans.words import Word, words_of
@@ -27,22 +26,10 @@ from syncheck.spans.words import Word, words_of
 class TokenClassifierDetector:
     """Detector that marks the characters of tokens with a risk above one half.
 
-    Parameters
-    ----------
-    name
-        Folder or name of a token-classification checkpoint with a fast tokenizer.
-    wrong
-        Index of its class for hallucinated tokens; 1 in the organisers' baseline.
-
-    Raises
-    ------
-    CheckpointError
-        If it cannot be loaded, or has no such class.
-
-    Notes
-    -----
-    The response is classified without question and passages, as by the organisers. A response longer than the window is
-    classified in windows that share half of their tokens, and a token gets the mean of its risks.
+    The checkpoint has a fast tokenizer; ``wrong`` is the index of its class for hallucinated tokens, 1 in the
+    organisers' baseline. If it cannot be loaded, or has no such class, CheckpointError is raised. The response is
+    classified without question and passages, as by the organisers. A response longer than the window is classified in
+    windows that share half of their tokens, and a token gets the mean of its risks.
     """
 
     def __init__(self, name: str, *, wrong: int = 1, device: str = "cpu") -> None:
@@ -62,7 +49,7 @@ class TokenClassifierDetector:
         return fingerprint(self._model, self._tokenizer) | {"wrong": self._wrong}
 
     def detect(self, item: SpanItem) -> SpanLabels:
-        """Label a response; see :class:`~syncheck.spans.SpanDetector`.
+        """Label a response; see :class:`~syncheck.results.SpanDetector`.
 
         A window with room only for special tokens raises InputError.
         """
@@ -153,7 +140,7 @@ class FavaDetector:
         self.name = "fava"
 
     def detect(self, item: SpanItem) -> SpanLabels:
-        """Label a response, with risks 0 and 1; see :class:`~syncheck.spans.SpanDetector`.
+        """Label a response, with risks 0 and 1; see :class:`~syncheck.results.SpanDetector`.
 
         An answer without an edited text raises TextGeneratorError.
         """

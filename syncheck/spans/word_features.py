@@ -56,16 +56,16 @@ def word_features(item: SpanItem, words: Sequence[Word], schema: SpanSchema = "s
 
 def _columns(item: SpanItem, words: Sequence[Word], *, rarity: bool) -> dict[str, Floats]:
     texts = [normalised(word.text) for word in words]
-    found = _support(item, texts) | _shape(words, texts) | _position(item.response, words)
-    found |= _logits(item, words)
+    columns = _support(item, texts) | _shape(words, texts) | _position(item.response, words)
+    columns |= _logits(item, words)
     if rarity:
-        found["rarity"] = word_rarity([word.text for word in words], item.lang)
-        found["rarity_around"] = _around(found["rarity"], 5)
-        found["rarity_mean"] = _same(_mean(found["rarity"]), len(words))
-    found |= _whole(item, words, found)
+        columns["rarity"] = word_rarity([word.text for word in words], item.lang)
+        columns["rarity_around"] = _around(columns["rarity"], 5)
+        columns["rarity_mean"] = _same(_mean(columns["rarity"]), len(words))
+    columns |= _whole(item, words, columns)
     for name in (*_OF_NEIGHBOURS, *(["rarity"] if rarity else [])):
-        found |= {f"{name}{offset:+d}": _shifted(found[name], offset) for offset in _NEIGHBOURS}
-    return found
+        columns |= {f"{name}{offset:+d}": _shifted(columns[name], offset) for offset in _NEIGHBOURS}
+    return columns
 
 
 def _support(item: SpanItem, texts: Sequence[str]) -> dict[str, Floats]:
@@ -74,7 +74,7 @@ def _support(item: SpanItem, texts: Sequence[str]) -> dict[str, Floats]:
     parts = [
         {normalised(w.text) for w in words_of(part)} for text in item.passages for part in _SNIPPET_BORDER.split(text)
     ]
-    found = {
+    columns = {
         "in_context": context.holds(texts),
         "in_question": question.holds(texts),
         "near_context": context.nearness(texts),
@@ -91,8 +91,8 @@ def _support(item: SpanItem, texts: Sequence[str]) -> dict[str, Floats]:
         ),
     }
     for name in ("near_context", "near_question"):
-        found |= {f"{name}_around{radius}": _around(found[name], radius) for radius in (2, 5)}
-    return found
+        columns |= {f"{name}_around{radius}": _around(columns[name], radius) for radius in (2, 5)}
+    return columns
 
 
 class _WordEvidence:
@@ -123,7 +123,7 @@ class _WordEvidence:
 
     def run_lengths(self, words: Sequence[str]) -> Floats:
         """Measure the run of consecutive words of the text that each word is in, (W,) float64."""
-        found = np.zeros(len(words))
+        lengths = np.zeros(len(words))
         start = 0
         while start < len(words):
             stop = start
@@ -131,9 +131,9 @@ class _WordEvidence:
                 stop += 1
                 if stop < len(words) and (words[stop - 1], words[stop]) not in self._pairs:
                     break
-            found[start:stop] = stop - start
+            lengths[start:stop] = stop - start
             start = max(stop, start + 1)
-        return found
+        return lengths
 
     def _near(self, word: str) -> float:
         if word in self.counts:
@@ -203,36 +203,36 @@ def _logits(item: SpanItem, words: Sequence[Word]) -> dict[str, Floats]:
     spans = spans[: len(logits)]
     shown = spans[:, 1] > spans[:, 0]
     centre, spread = _mean(logits[shown]), float(np.std(logits[shown])) + 1e-6 if shown.any() else np.nan
-    found = np.full((len(words), 3), np.nan)  # first, least, mean
+    of_words = np.full((len(words), 3), np.nan)  # first, least, mean
     for index, word in enumerate(words):
         own = logits[(spans[:, 0] < word.end) & (spans[:, 1] > word.start)]
         if len(own):
-            found[index] = own[0], own.min(), own.mean()
-    first = (found[:, 0] - centre) / spread
+            of_words[index] = own[0], own.min(), own.mean()
+    first = (of_words[:, 0] - centre) / spread
     return {
         "logit": first,
-        "logit_min": (found[:, 1] - centre) / spread,
-        "logit_mean": (found[:, 2] - centre) / spread,
-        "logit_raw": found[:, 0],
+        "logit_min": (of_words[:, 1] - centre) / spread,
+        "logit_mean": (of_words[:, 2] - centre) / spread,
+        "logit_raw": of_words[:, 0],
         "logit_all": _same(centre, len(words)),
         "logit_around": _around(first, 2),
     }
 
 
-def _whole(item: SpanItem, words: Sequence[Word], found: Mapping[str, Floats]) -> dict[str, Floats]:
+def _whole(item: SpanItem, words: Sequence[Word], columns: Mapping[str, Floats]) -> dict[str, Floats]:
     """Compute features of the whole response: its length, and how much of it occurs in the texts."""
-    content = (found["length"] > _SHORT) | (found["number"] > 0) | (found["kind"] == _KINDS.index("ideograph"))
-    unknown = (found["in_context"] == 0) & (found["in_question"] == 0)
-    new = np.flatnonzero(content & (found["near_question"] < 0.6))
+    content = (columns["length"] > _SHORT) | (columns["number"] > 0) | (columns["kind"] == _KINDS.index("ideograph"))
+    unknown = (columns["in_context"] == 0) & (columns["in_question"] == 0)
+    new = np.flatnonzero(content & (columns["near_question"] < 0.6))
     size = len(words)
     return {
-        "number_unknown": found["number"] * unknown,
+        "number_unknown": columns["number"] * unknown,
         "words": _same(size, size),
         "log_characters": _same(np.log1p(len(item.response)), size),
-        "share_context": _same(_mean(found["near_context"]), size),
-        "share_question": _same(_mean(found["near_question"]), size),
+        "share_context": _same(_mean(columns["near_context"]), size),
+        "share_question": _same(_mean(columns["near_question"]), size),
         "share_unknown": _same(float((unknown & content).sum() / max(1, content.sum())), size),
-        "share_numbers": _same(_mean(found["number"]), size),
+        "share_numbers": _same(_mean(columns["number"]), size),
         "since_new": np.arange(size, dtype=np.float64) - (new[0] if len(new) else size),
     }
 

@@ -59,14 +59,14 @@ def regression_features(item: SpanItem, schema: SpanSchema, sources: Sequence[Wo
     values = [word_features(item, words, schema)]
     for source in sources:
         shape = (len(words), len(source.columns))
-        found = np.asarray(source(item, words), dtype=np.float64) if words else np.zeros(shape)
-        if found.shape != shape or np.isinf(found).any():
+        measured = np.asarray(source(item, words), dtype=np.float64) if words else np.zeros(shape)
+        if measured.shape != shape or np.isinf(measured).any():
             raise InputError(
                 f"word source {source.name!r} must return finite values or NaN of shape {shape}, one row per word of "
-                f"item {item.id!r} and one column per name; found shape {found.shape}"
-                + (" with infinite values" if np.isinf(found).any() else "")
+                f"item {item.id!r} and one column per name; found shape {measured.shape}"
+                + (" with infinite values" if np.isinf(measured).any() else "")
             )
-        values.append(found)
+        values.append(measured)
     return np.concatenate(values, axis=1)
 
 

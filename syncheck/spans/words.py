@@ -52,7 +52,7 @@ def words_of(text: str) -> list[Word]:
     Combining marks belong to the letter before them, so that no character that a reader sees is divided. "3.141" and
     "12/04/1999" are one number each; apostrophes and hyphens end a word.
     """
-    return [Word(found.start(), found.end(), found[0], cast(Kind, found.lastgroup)) for found in _WORD.finditer(text)]
+    return [Word(match.start(), match.end(), match[0], cast(Kind, match.lastgroup)) for match in _WORD.finditer(text)]
 
 
 def normalised(word: str) -> str:
@@ -77,8 +77,8 @@ def reading_direction(text: str) -> Direction:
 
     An Arabic answer that begins with a Latin name is thus right to left.
     """
-    found = Counter(unicodedata.bidirectional(character) for character in text)
-    right, left = found["R"] + found["AL"], found["L"]
+    classes = Counter(unicodedata.bidirectional(character) for character in text)
+    right, left = classes["R"] + classes["AL"], classes["L"]
     return "auto" if right == left else "rtl" if right > left else "ltr"
 
 

@@ -161,13 +161,13 @@ def is_label(sentence: str) -> bool:
     "Side effects:". A text that may be a short statement ("treatment useful"), or have a verb that looks like a
     plural ("treatment causes symptoms"), is not a heading.
     """
-    found = _HEADING.fullmatch(sentence.strip())
-    if found is None:
+    heading = _HEADING.fullmatch(sentence.strip())
+    if heading is None:
         return False
-    named = words(found["marked"] or found["label"])
-    if (_HASHED.match(sentence.strip()) or found["label"]) and _is_noun_phrase(named, found["label"] is None):
+    named = words(heading["marked"] or heading["label"])
+    if (_HASHED.match(sentence.strip()) or heading["label"]) and _is_noun_phrase(named, heading["label"] is None):
         return True
-    if not 0 < len(named) <= (_MARKED_WORDS if found["marked"] else _LABEL_WORDS) or named[0] in _BETWEEN_NOUNS:
+    if not 0 < len(named) <= (_MARKED_WORDS if heading["marked"] else _LABEL_WORDS) or named[0] in _BETWEEN_NOUNS:
         return False
     if not all(word in _BEFORE_NOUNS | _BETWEEN_NOUNS or _is_of_labels(word) for word in named):
         return False

@@ -12,7 +12,7 @@ import numpy as np
 import regex
 
 from syncheck.base.files import file_sha256
-from syncheck.base.kept_arrays import kept_arrays
+from syncheck.base.model_files import kept_arrays
 from syncheck.text.words import has_letter
 
 if TYPE_CHECKING:
@@ -72,10 +72,10 @@ def _identifier() -> LanguageIdentifier:
 
     model = MODEL_DIR / MODEL_FILE
     arrays = kept_arrays("languages", [version("py3langid"), file_sha256(model)], lambda: _unpacked(model))
-    found = {name: array.numpy() for name, array in arrays.items()}
-    moves, rows, features = (found[name].data for name in _AUTOMATON)  # memoryviews, of Python's integers
-    labels = found["labels"].tobytes().decode().split()
-    return LanguageIdentifier(found["weights"], found["prior"], labels, moves, features, norm_probs=True, tk_row=rows)
+    kept = {name: array.numpy() for name, array in arrays.items()}
+    moves, rows, features = (kept[name].data for name in _AUTOMATON)  # memoryviews, of Python's integers
+    labels = kept["labels"].tobytes().decode().split()
+    return LanguageIdentifier(kept["weights"], kept["prior"], labels, moves, features, norm_probs=True, tk_row=rows)
 
 
 def _unpacked(model: Path) -> dict[str, Tensor]:
@@ -152,10 +152,10 @@ def readable(passages: Sequence[str], covered: Collection[str] | None) -> tuple[
     given = tuple(passages)
     if covered is None:
         return given, None
-    found = [foreign_language(passage, covered) for passage in given]
-    read = tuple("" if language else passage for passage, language in zip(given, found, strict=True))
+    foreign_languages = [foreign_language(passage, covered) for passage in given]
+    read = tuple("" if language else passage for passage, language in zip(given, foreign_languages, strict=True))
     rest = "\n".join(read)
-    foreign = next(filter(None, found), None)
+    foreign = next(filter(None, foreign_languages), None)
     if foreign is None or (has_letter(rest) and _likeliest(rest) in covered):
         foreign = foreign_language(rest, covered)
     return (read, None) if foreign is None else (given, foreign)

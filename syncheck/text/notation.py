@@ -11,7 +11,84 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import takewhile
 
-from syncheck.text.numerals import GROUPED, ORDINALS, SMALL, TENS, counted, number_of, roman_value
+_GROUPED = re.compile(
+    r"(?<![\w.,])(?:\d{1,3}(?P<mark>[,' ])\d{3}(?:(?P=mark)\d{3})*(?![\d'])|\d{1,3}(?:\.\d{3}){2,}(?!\d))"
+)
+"""A number with its thousands set apart by commas, apostrophes or spaces; by full stops from a million on."""
+_SMALL = {
+    word: number
+    for number, word in enumerate(
+        "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
+        "seventeen eighteen nineteen".split()
+    )
+}
+"""Numbers below twenty by their words."""
+_TENS = {word: 10 * n for n, word in enumerate("twenty thirty forty fifty sixty seventy eighty ninety".split(), 2)}
+ORDINALS = {
+    word: number
+    for number, word in enumerate(
+        "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth fourteenth "
+        "fifteenth sixteenth seventeenth eighteenth nineteenth twentieth".split(),
+        1,
+    )
+}
+"""Numbers of ordinals by their words."""
+_ROMAN = re.compile(r"(?=[IVXLC])(?:XC|XL|L?X{0,3})(?:IX|IV|V?I{0,3})")
+_ROMAN_VALUES = {"I": 1, "V": 5, "X": 10, "L": 50, "C": 100}
+
+
+def number_of(written: str) -> float:
+    """Parse a number in figures; thousands may be set apart in any way.
+
+    Examples
+    --------
+    >>> number_of("16,181"), number_of("16'181"), number_of("1.234.567"), number_of("0.05"), number_of("1.234,5")
+    (16181.0, 16181.0, 1234567.0, 0.05, 1234.5)
+    """
+    if _GROUPED.fullmatch(written):
+        return float(re.sub(r"\D", "", written))
+    whole, point, rest = written.rpartition(max(".,", key=written.rfind))
+    return float(re.sub(r"[.,](?=\d{3})", "", whole) + "." + rest) if point else float(written)
+
+
+def roman_value(written: str) -> int | None:
+    """Compute the value of a Roman numeral below a hundred; None for anything else.
+
+    Examples
+    --------
+    >>> roman_value("XIV"), roman_value("IIX")
+    (14, None)
+    """
+    if not _ROMAN.fullmatch(written):
+        return None
+    values = [_ROMAN_VALUES[letter] for letter in written]
+    return sum(-value if value < max(values[n:]) else value for n, value in enumerate(values))
+
+
+def counted(words: str) -> int | None:
+    """Compute the value of a number below a million in words or in small figures; None if it is not one number.
+
+    Examples
+    --------
+    >>> counted("three hundred and fifty"), counted("a hundred"), counted("twenty-five thousand"), counted("7")
+    (350, 100, 25000, 7)
+    >>> counted("nineteen eighty-four") is None
+    True
+    """
+    total, part, room = 0, 0, 1000  # room: what the next word must be smaller than
+    for word in re.split(r"[\s-]+", words.lower()):
+        value = int(word) if word.isdigit() else 1 if word in ("a", "an") else _SMALL.get(word, _TENS.get(word))
+        if word == "thousand" and 0 < part < 1000 and not total:
+            total, part, room = 1000 * part, 0, 1000
+        elif word == "hundred" and 0 < part < 100:
+            part, room = 100 * part, 100
+        elif value is not None and value < room:
+            part, room = part + value, 10 if word in _TENS else 0 if value else 1
+        elif word != "and" or room not in (100, 1000):
+            return None
+        room = 100 if word == "and" else room
+    return total + part
+
 
 _LEVEL = str.maketrans(
     {
@@ -34,8 +111,8 @@ def _any(words: list[str]) -> str:
 
 
 _MONTH, _SHORT = _any(list(MONTHS)), r"(Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)(?:\b\.|\b)"
-_SPELLED, _ORDINAL = _any([*SMALL, *TENS]), _any(list(ORDINALS))
-_TWELVE = rf"({_any(list(SMALL)[1:13])}|1[0-2]|[1-9])\b"
+_SPELLED, _ORDINAL = _any([*_SMALL, *_TENS]), _any(list(ORDINALS))
+_TWELVE = rf"({_any(list(_SMALL)[1:13])}|1[0-2]|[1-9])\b"
 _FIGURES = r"\d+(?:[.,]\d+)*"
 _LONE = r"(?<![\w.,:/$€£¥-])"
 _LENGTHS = {"m": "metres", "km": "kilometres", "cm": "centimetres", "mm": "millimetres", "ft": "feet"}
@@ -188,7 +265,7 @@ def _dozen(match: re.Match[str]) -> str:
 
 
 def _ordinal(match: re.Match[str]) -> str:
-    number = TENS[match[1].lower()] + ORDINALS[match[2].lower()]
+    number = _TENS[match[1].lower()] + ORDINALS[match[2].lower()]
     return f"{number}{ {1: 'st', 2: 'nd', 3: 'rd'}.get(number % 10, 'th') }"
 
 
@@ -203,7 +280,7 @@ _QUARTERS = {"¼": ".25", "½": ".5", "¾": ".75"}
 _POWERS = {"²": "square", "³": "cubic"}
 
 _TO_REWRITE = re.compile(
-    rf"[\d½¼¾]|\b(?:half|quarter|dozen|hundred|thousand|{_any(list(TENS))}|o'clock|per cent|past {_TWELVE})\b"
+    rf"[\d½¼¾]|\b(?:half|quarter|dozen|hundred|thousand|{_any(list(_TENS))}|o'clock|per cent|past {_TWELVE})\b"
     rf"|(?-i:\b[IVX]+\b)|\b{_ORDINAL} of\b",
     re.IGNORECASE,
 )
@@ -211,7 +288,7 @@ _TO_REWRITE = re.compile(
 _REWRITINGS: tuple[tuple[re.Pattern[str], _Written], ...] = (
     # Figures
     (re.compile(r"\$(\d+(?:[.,]\d+)*)\$"), lambda m: m[1]),  # a formula, which means no money
-    (GROUPED, lambda m: re.sub(r"\D", ",", m[0])),
+    (_GROUPED, lambda m: re.sub(r"\D", ",", m[0])),
     (re.compile(r"(?<![\w.,])\.(?=\d)"), lambda m: "0."),
     (re.compile(r"(?:(\d+)\s?)?([½¼¾])"), lambda m: (m[1] or "0") + _QUARTERS[m[2]]),
     (re.compile(r"(?<![^\s(])(?<!\d\s)\u2013(?=\d)"), lambda m: "-"),
@@ -238,7 +315,7 @@ _REWRITINGS: tuple[tuple[re.Pattern[str], _Written], ...] = (
         lambda m: f"1.5 {m[2]}s",
     ),
     (re.compile(rf"\b({_SPELLED}|\d+) and a half\b", re.I), _and_a_half),
-    (re.compile(rf"\b({_any(list(TENS))})[- ]({_any(list(ORDINALS)[:9])})\b", re.I), _ordinal),
+    (re.compile(rf"\b({_any(list(_TENS))})[- ]({_any(list(ORDINALS)[:9])})\b", re.I), _ordinal),
     (
         re.compile(
             rf"\b(?:an?|{_SPELLED})(?:[ -](?:(?:and )?{_SPELLED}\b|(?:hundred|thousand)\b))+(?![- ]{_ORDINAL})", re.I

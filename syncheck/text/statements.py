@@ -18,6 +18,9 @@ _NOT_STATED = re.compile(
     | \b(?:none\s+of|nothing\s+in)\s+(?:\w+\s+){{0,2}}?{_SOURCE}
     | \b(?:not\s+enough|insufficient)\s+(?:\w+\s+)?(?:information|details?|evidence|data)\b
     | \bsays?\s+nothing\s+(?:about|on|of)\b
+    | \bnothing\s+(?:is|was)\s+(?:said|told|stated|mentioned)\b
+    | \b{_SOURCE}\s+(?:is|are|remains?)\s+silent\b
+    | \bnowhere\s+(?:mentioned|stated|said|given|specified)\b
     | \b{_SOURCE}\s+(?:\w+\s+)?(?:gives?|provides?|contains?|makes?|offers?)\s+no\b
     | \bI(?:\s+(?:do|can|could)\s*not|\s+(?:do|ca|could)n['\u2019]t)\s+(?:know|answer|help|find|tell|say|determine)
     | \bimpossible\s+to\s+(?:answer|determine|know|say|tell)

@@ -96,19 +96,19 @@ def lexical_shares(sentence: str, lexicon: ContextLexicon) -> LexicalShares:
     ``copied_run`` is the share of the words that are in the longest run of words copied from a passage.
     """
     written = _raw_words(sentence)
-    found = [_normalised(word) for word in written]
-    numbers = [word for word in found if _is_number(word)]
-    names = [word for word, raw in zip(found[1:], written[1:], strict=True) if raw[0].isupper() and raw != "I"]
-    content = without_stop_words(found)
+    normalised = [_normalised(word) for word in written]
+    numbers = [word for word in normalised if _is_number(word)]
+    names = [word for word, raw in zip(normalised[1:], written[1:], strict=True) if raw[0].isupper() and raw != "I"]
+    content = without_stop_words(normalised)
     stems = [stem(word) for word in content]
     pairs = _held_pairs(stems, lexicon)
     return LexicalShares(
         stem_overlap=share(stems, lexicon.stems),
         pair_overlap=sum(pairs) / len(pairs) if pairs else nan,
-        copied_run=_longest_run(found, lexicon) / len(found) if found else nan,
+        copied_run=_longest_run(normalised, lexicon) / len(normalised) if normalised else nan,
         novel_words=log1p(len(set(stems) - lexicon.stems)),
         content_overlap=share(content, lexicon.words),
-        bigram_overlap=share(list(pairwise(found)), lexicon.bigrams),
+        bigram_overlap=share(list(pairwise(normalised)), lexicon.bigrams),
         number_overlap=share(numbers, lexicon.numbers),
         name_overlap=share(names, lexicon.words),
     )
@@ -142,8 +142,8 @@ def word_pattern(first: str = "", number: str = r"\d+(?:[.,]\d+)*") -> re.Patter
 
 
 def _raw_words(text: str) -> list[str]:
-    found: list[str] = word_pattern().findall(unicodedata.normalize("NFKC", text))
-    return found
+    written: list[str] = word_pattern().findall(unicodedata.normalize("NFKC", text))
+    return written
 
 
 def words(text: str) -> list[str]:
@@ -185,13 +185,13 @@ def stem(word: str) -> str:
 
 
 def _places(texts: Sequence[Sequence[str]]) -> dict[str, tuple[int, ...]]:
-    found: dict[str, list[int]] = {}
+    places_of: dict[str, list[int]] = {}
     start = 0
     for text in texts:
         for place, word in enumerate(text, start):
-            found.setdefault(word, []).append(place)
+            places_of.setdefault(word, []).append(place)
         start += len(text) + _NEAR  # so that nothing is near, or in a run, across passages
-    return {word: tuple(places) for word, places in found.items()}
+    return {word: tuple(places) for word, places in places_of.items()}
 
 
 def _held_pairs(stems: Sequence[str], lexicon: ContextLexicon) -> list[bool]:

@@ -1,4 +1,4 @@
-from .adapt import Adapted as Adapted, Teacher as Teacher, adapt_monitor as adapt_monitor
+from .adapt import Teacher as Teacher, adapt_monitor as adapt_monitor
 from .calibrate import (
     Calibrated as Calibrated,
     calibrate_monitor as calibrate_monitor,
@@ -10,7 +10,6 @@ from .calibrate import (
 from .extract import measure as measure
 from .shards import SentenceMeasurer as SentenceMeasurer, Shard as Shard, measure_to_parquet as measure_to_parquet
 from .fit import (
-    Trained as Trained,
     fit_measured as fit_measured,
     fit_monitor as fit_monitor,
     monitor_of as monitor_of,
@@ -34,8 +33,6 @@ from .provenance import (
 )
 from .thresholds import (
     PRECISION as PRECISION,
-    Thresholds as Thresholds,
-    VerdictThresholds as VerdictThresholds,
     choose_thresholds as choose_thresholds,
     choose_verdict_thresholds as choose_verdict_thresholds,
     release_curve as release_curve,

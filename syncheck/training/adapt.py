@@ -72,10 +72,10 @@ class Adapted:
 
     def counts(self) -> dict[str, tuple[int, int, int]]:
         """Count the faithful, unfaithful and unlabelled sentences, by ``task``."""
-        found: dict[str, Counter[bool | None]] = {}
+        by_task: dict[str, Counter[bool | None]] = {}
         for record in self.records:
-            found.setdefault(str(record.task), Counter()).update(s.faithful for s in record.sentences or ())
-        return {task: (labels[True], labels[False], labels[None]) for task, labels in sorted(found.items())}
+            by_task.setdefault(str(record.task), Counter()).update(s.faithful for s in record.sentences or ())
+        return {task: (labels[True], labels[False], labels[None]) for task, labels in sorted(by_task.items())}
 
     def card(self) -> str:
         """Write a model card in Markdown."""
@@ -281,22 +281,24 @@ class _Judge:
             sentences = self._monitor.score(prompt, response.response).sentences
             return [(LabelledSentence(s.start, s.end, None), s.score) for s in sentences]
         given = self._untrained.read(prompt_of(self._untrained, response), response.response)
-        found = [LabelledSentence(span.start, span.end, None) for span in given.spans]
+        sentences_of_text = [LabelledSentence(span.start, span.end, None) for span in given.spans]
         if self._verifier is not None:
             places = [0, *(span.start for span in given.spans[1:]), len(response.response)]
             pieces = [response.response[start:stop] for start, stop in pairwise(places)]
             sentences = self._verifier.answer(query_of(response), sentences=pieces).sentences
-            return list(zip(found, (s.score for s in sentences), strict=True))
+            return list(zip(sentences_of_text, (s.score for s in sentences), strict=True))
         assert self._aligner is not None
-        claims = {i: text for i, s in enumerate(found) if is_checkable(text := response.response[s.start : s.end])}
+        claims = {
+            i: text for i, s in enumerate(sentences_of_text) if is_checkable(text := response.response[s.start : s.end])
+        }
         asked = AskedAligner(self._aligner, response.question, EvidenceIndex(response.passages))
-        scores: list[float | None] = [None] * len(found)
+        scores: list[float | None] = [None] * len(sentences_of_text)
         if response.has_context and claims:
             for i, support in zip(claims, asked(response.passages, list(claims.values())), strict=True):
                 if isinstance(support, Unaligned):
                     raise TextGeneratorError(f"record {response.id!r}: {support.reason}")
                 scores[i] = support.score
-        return list(zip(found, scores, strict=True))
+        return list(zip(sentences_of_text, scores, strict=True))
 
 
 def _name_of(monitor: ModelMonitor) -> str:
@@ -319,7 +321,7 @@ def _answered(
     quick = ModelMonitor(untrained.model, untrained.tokenizer, config=MonitorConfig(schema="paper-no-lid.v1"))
     facts = [instrument_of(quick), samples, max_new_tokens, seed]
     kept = {} if folder is None else dict(_kept_answers(folder / "answers.jsonl"))
-    found = []
+    answers = []
     for given in progress(asked, desc="answers", unit=" prompts", shown=shown):
         record = replace(given, task=ANSWER, spans=None, sentences=None)
         content = json.dumps([*facts, record.question, record.passages, record.prompt_with_context])
@@ -327,7 +329,7 @@ def _answered(
         try:
             if record.response:
                 untrained.read(prompt_of(untrained, record), record.response)
-                found.append(replace(record, id=f"{record.id}/given"))
+                answers.append(replace(record, id=f"{record.id}/given"))
                 continue
             texts = kept.get(digest) or _write(quick, record, digest, samples=samples, max_new_tokens=max_new_tokens)
         except PromptError as error:
@@ -338,8 +340,8 @@ def _answered(
                 file.write(f"{json.dumps({'digest': digest, 'answers': texts}, ensure_ascii=False)}\n")
         for number, text in enumerate(dict.fromkeys(filter(str.strip, texts))):
             name = "greedy" if text == texts[0] else f"sample-{number}"
-            found.append(replace(record, id=f"{record.id}/{name}", response=text, generator=_name_of(untrained)))
-    return found
+            answers.append(replace(record, id=f"{record.id}/{name}", response=text, generator=_name_of(untrained)))
+    return answers
 
 
 def _kept_answers(path: Path) -> Iterator[tuple[str, list[str]]]:
@@ -388,12 +390,12 @@ def _fitted(
     adapted = replace(monitor.aggregator, prior=EXPECTED)
     expected = {(name, s.start): score for name, answer in scored.items() for s, score in answer}
     owners = [measured.records[owner] for owner in measured.owners]
-    found = [
+    rows = [
         expected.get((record.id, start)) if record.task == ANSWER else None
         for record, start in zip(owners, measured.bounds[:, 0].tolist(), strict=True)
     ]
-    known = np.flatnonzero([score is not None for score in found])
-    y = np.clip(np.array([found[i] for i in known], np.float64), DOUBT, 1 - DOUBT)
+    known = np.flatnonzero([score is not None for score in rows])
+    y = np.clip(np.array([rows[i] for i in known], np.float64), DOUBT, 1 - DOUBT)
     features = measured.features(chosen.labels, chosen.used)[known]
     config = replace(monitor.config, **thresholds_of(adapted.score(features), y))
     return monitor.replaced(config=config, aggregator=adapted), trained.row

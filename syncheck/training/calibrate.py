@@ -15,7 +15,7 @@ from syncheck.base.checks import check_choice, scores_with_labels
 from syncheck.base.errors import InputError, InsufficientDataError
 from syncheck.config import VERDICT_THRESHOLDS
 from syncheck.evaluation.metrics import cross_fitted_calibration, expected_calibration_error
-from syncheck.labelling.labels import Rule
+from syncheck.labelling.responses import Rule
 from syncheck.model_monitor import ModelMonitor
 from syncheck.results.types import Floats
 from syncheck.training.measured import MeasuredSentences, against_references, check_measured_by
@@ -369,7 +369,7 @@ def _refusal(
             f"expected held-out {unit}, found none; {guarantee} needs {needed} at least", more_needed=needed
         )
     drawn = "" if unit == "sentences" else ", one of each question"
-    found = f"of the {released} sentences with the highest scores, out of {count}{drawn}, {unfaithful} are unfaithful"
+    above = f"of the {released} sentences with the highest scores, out of {count}{drawn}, {unfaithful} are unfaithful"
     more = _more_needed(count, released, unfaithful, risk, confidence)
     supported = _supported_risk(values, labels, above=risk, confidence=confidence)
     higher = "" if supported is None else f"allow a higher risk (these labels support {supported:.2f}), or "
@@ -383,7 +383,7 @@ def _refusal(
             f"; at this rate about {more} more held-out {unit} are needed. Label more, {higher or 'or '}take a lower "
             "confidence"
         )
-    return InsufficientDataError(f"no threshold keeps the guarantee of {guarantee}: {found}{advice}", more_needed=more)
+    return InsufficientDataError(f"no threshold keeps the guarantee of {guarantee}: {above}{advice}", more_needed=more)
 
 
 def _supported_risk(values: Floats, labels: NDArray[np.int64], *, above: float, confidence: float) -> float | None:

@@ -21,8 +21,7 @@ from syncheck.base.errors import (
 )
 from syncheck.base.progress import progress
 from syncheck.labelling.datasets import labelled_responses
-from syncheck.labelling.labels import own_sentences
-from syncheck.labelling.responses import LabelledResponse, prompt_of, query_of
+from syncheck.labelling.responses import LabelledResponse, own_sentences, prompt_of, query_of
 from syncheck.model_monitor import ModelMonitor
 from syncheck.replay import GivenResponse
 from syncheck.results.types import RagPrompt, SentenceScore, SentenceSpan
@@ -243,8 +242,8 @@ def _measured(
 
 def _stacked(activations: Sequence[Mapping[int, NDArray[np.float32]]]) -> dict[int, NDArray[np.float32]]:
     """By layer (N, H); NaN for a sentence without its own token."""
-    found = next((a for a in activations if a), {})
+    examples = next((a for a in activations if a), {})
     return {
         layer: np.stack([a.get(layer, np.full_like(example, np.nan)) for a in activations])
-        for layer, example in found.items()
+        for layer, example in examples.items()
     }

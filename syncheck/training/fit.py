@@ -12,8 +12,7 @@ import numpy as np
 
 from syncheck import checkpoint
 from syncheck.aggregators import Aggregator
-from syncheck.aggregators.estimators import ProbabilisticClassifier, check_classifier
-from syncheck.aggregators.kinds import AggregatorKind, shrunk_towards
+from syncheck.aggregators.kinds import AggregatorKind, ProbabilisticClassifier, check_classifier, shrunk_towards
 from syncheck.aggregators.models import Network
 from syncheck.aligners import Aligner
 from syncheck.base.errors import InputError, LeftOutWarning
@@ -23,16 +22,14 @@ from syncheck.evaluation.systems import System, aggregator_systems, out_of_fold_
 from syncheck.evaluation.tables import EvaluationRow, EvaluationTable, auroc_table, json_number, with_interval
 from syncheck.features.schemas import needs_signals
 from syncheck.labelling.datasets import labelled_responses
-from syncheck.labelling.labels import Rule
-from syncheck.labelling.responses import LabelledResponse
+from syncheck.labelling.responses import LabelledResponse, Rule
 from syncheck.model_monitor import ModelMonitor
 from syncheck.results.types import Floats
 from syncheck.training.extract import measure
 from syncheck.training.measured import MeasuredSentences, check_measured_by, left_out_lines
-from syncheck.training.provenance import model_of, question_digests
+from syncheck.training.provenance import UnloadedMonitor, model_of, question_digests
 from syncheck.training.sets import HELD_OUT_FOLDS, MORE_LABELS, LabelledSet, check_enough, check_questions
 from syncheck.training.thresholds import PRECISION, thresholds_of
-from syncheck.training.unloaded import UnloadedMonitor
 from syncheck.verifier import Verifier
 
 if TYPE_CHECKING:
@@ -58,7 +55,6 @@ def fit_monitor(
     aggregator: TrainedKind | ProbabilisticClassifier = "best",
     config: MonitorConfig | None = None,
     aligner: Aligner | None | Literal["generic"] = "generic",
-    rule: Rule = "overlap",
     seed: int = 0,
     precision: float = PRECISION,
     show_progress: bool | None = None,
@@ -83,8 +79,6 @@ def fit_monitor(
         Aligner of the monitor. ``"generic"`` takes that of the bundled verifier, as ``Verifier()`` does: the reader if
         its encoder is installed or in the cache of Hugging Face, otherwise the bundled one, with a warning. None leaves
         ``align_score`` unmeasured.
-    rule
-        How spans become sentence labels; see :func:`syncheck.labelling.label_sentences`.
     seed
         Seed of the aggregator, and of the folds on which the thresholds are chosen.
     precision
@@ -125,7 +119,7 @@ def fit_monitor(
     measured = measure(untrained, given, show_progress=show_progress)
     if lines := left_out_lines(measured):
         warnings.warn("not all responses are trained on\n" + "\n".join(lines), LeftOutWarning, stacklevel=2)
-    trained = fit_measured(untrained, measured, aggregator=aggregator, rule=rule, seed=seed, precision=precision)
+    trained = fit_measured(untrained, measured, aggregator=aggregator, seed=seed, precision=precision)
     assert isinstance(trained, ModelMonitor)
     return trained
 
@@ -162,26 +156,11 @@ def monitor_of(
 ) -> ModelMonitor | Verifier | UnloadedMonitor:
     """Make the untrained monitor that measured sentences are of: schema, segmentation and template are theirs.
 
-    Parameters
-    ----------
-    measured
-        The sentences, in practice of a file of features.
-    aligner
-        The aligner that measured them.
-    model
-        The model that measured them, with its tokenizer. Without it, features of text alone make a verifier, and other
-        features a monitor that is not loaded: it can be trained and saved, with the fingerprint in the provenance.
-    source
-        Name of the sentences in messages.
-    kind
-        Class of the monitor, if there is a model.
-
-    Raises
-    ------
-    InputError
-        If a model is needed, and neither given nor named by the sentences.
-    MismatchError
-        If they were measured with another model or aligner.
+    Given the model that measured them, with its tokenizer, the monitor is of class ``kind``. Without it, features of
+    text alone make a verifier, and other features a monitor that is not loaded: it can be trained and saved, with the
+    fingerprint in the provenance. ``source`` names the sentences in messages. If a model is needed, and neither given
+    nor named by the sentences, InputError is raised; if they were measured with another model or aligner,
+    MismatchError.
     """
     lid = [name.rpartition("_")[2] for name in measured.schema.names if name.startswith("lid_layer_")]
     config = MonitorConfig(

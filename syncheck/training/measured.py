@@ -14,15 +14,21 @@ from syncheck.base.errors import InputError, MismatchError
 from syncheck.base.printable import shortened
 from syncheck.config import LID_REFERENCES
 from syncheck.features.schemas import TEXT_FEATURES
-from syncheck.labelling.labels import Rule, check_cut, label_sentences
-from syncheck.labelling.responses import NO_CLAIM, Label, LabelledResponse, Selection
+from syncheck.labelling.responses import (
+    NO_CLAIM,
+    Label,
+    LabelledResponse,
+    Rule,
+    Selection,
+    check_cut,
+    label_sentences,
+)
 from syncheck.results.types import FeatureSchema
 from syncheck.signals import LidReferences
 from syncheck.text.sentences import is_checkable
 from syncheck.text.sentences.config import SegmenterConfig
 from syncheck.text.words import has_letter
-from syncheck.training.provenance import check_same_instrument, instrument_of
-from syncheck.training.unloaded import UnloadedMonitor
+from syncheck.training.provenance import UnloadedMonitor, check_same_instrument, instrument_of
 from syncheck.verifier import Verifier
 
 if TYPE_CHECKING:
@@ -88,8 +94,8 @@ class MeasuredSentences:
     @property
     def labelled(self) -> NDArray[np.bool_]:
         """True for sentences with a label, (N,): all but those that the record's own labels leave out."""
-        found: NDArray[np.bool_] = self.labels() != UNLABELLED
-        return found
+        has_label: NDArray[np.bool_] = self.labels() != UNLABELLED
+        return has_label
 
     @property
     def no_claim(self) -> NDArray[np.bool_]:
@@ -111,8 +117,8 @@ class MeasuredSentences:
                 labels[own] = label_sentences(bounds, record.spans, rule=rule, implicit_true=implicit_true)
             else:
                 check_cut(record, bounds)
-                found = [_given_label(record, start, end) for start, end in bounds]
-                labels[own] = [label if isinstance(label, bool) else UNLABELLED for label in found]
+                given = [_given_label(record, start, end) for start, end in bounds]
+                labels[own] = [label if isinstance(label, bool) else UNLABELLED for label in given]
         return labels
 
     def references(self, labels: NDArray[np.int64], train: NDArray[np.int64]) -> NDArray[np.int64]:

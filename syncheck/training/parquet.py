@@ -185,11 +185,11 @@ def _check_readable(unfinished: Path, place: Path) -> None:
 
 def _responses(table: pa.Table, facts: Mapping[str, Any]) -> tuple[LabelledResponse, ...]:
     """Read the responses of the rows and those without a sentence, in their original order."""
-    found = {int(index): text for index, text in facts["without sentence"].items()}
+    texts = {int(index): text for index, text in facts["without sentence"].items()}
     for index, text in zip(table["owner"].to_pylist(), table[_RESPONSE].to_pylist(), strict=True):
         if text is not None:
-            found[index] = text
-    return tuple(response_from_json(found[index]) for index in range(facts["responses"]))
+            texts[index] = text
+    return tuple(response_from_json(texts[index]) for index in range(facts["responses"]))
 
 
 def _activations(table: pa.Table) -> dict[int, np.ndarray]:

@@ -1,20 +1,26 @@
-"""Provenance: the instrument that measured a file of sentences, and the training data of a monitor."""
+"""Provenance: the instrument that measured a file of sentences, also where none is loaded, and training data."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from operator import eq
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
 
-from syncheck.aligners import identity_of, weights_of
+from syncheck import checkpoint
+from syncheck.aggregators import Aggregator
+from syncheck.aligners import Aligner, identity_of, weights_of
 from syncheck.base.errors import InputError, MismatchError
-from syncheck.base.weights import fingerprint, same_weights
+from syncheck.base.pretrained import fingerprint, same_weights
+from syncheck.config import MonitorConfig
+from syncheck.features.schemas import feature_schema
 from syncheck.labelling.datasets import first_names
 from syncheck.labelling.responses import LabelledResponse
-from syncheck.training.unloaded import UnloadedMonitor
+from syncheck.results.types import FeatureSchema
+from syncheck.signals import LidReferences
 from syncheck.verifier import Verifier
 
 if TYPE_CHECKING:
@@ -130,3 +136,37 @@ def _digests(record: LabelledResponse) -> tuple[str, str]:
 def _digest(kind: str, *texts: str) -> str:
     plain = json.dumps([kind, *(" ".join(text.split()) for text in texts)])
     return f"sha256:{hashlib.sha256(plain.encode()).hexdigest()[:DIGITS]}"
+
+
+@dataclass(frozen=True, slots=True)
+class UnloadedMonitor:
+    """A monitor whose model is known by its fingerprint alone: it can be trained and saved, but scores nothing."""
+
+    model: Mapping[str, Any]
+    """Fingerprint of the model; see :func:`syncheck.base.pretrained.fingerprint`."""
+    config: MonitorConfig
+    aligner: Aligner | None
+    aggregator: Aggregator | None = None
+    lid_references: LidReferences | None = None
+    trained_on: frozenset[str] = frozenset()
+
+    @property
+    def schema(self) -> FeatureSchema:
+        """Features that it is trained on."""
+        return feature_schema(self.config.schema, self.config.layers or ())
+
+    def replaced(self, *, trained_on: Iterable[str], name: None, **parts: Any) -> Self:  # noqa: ANN401, ARG002
+        """Copy this monitor with other parts; only a bundled one has a name."""
+        return replace(self, trained_on=frozenset(trained_on), **parts)
+
+    def save_pretrained(self, directory: str | Path) -> None:
+        """Write the files that :meth:`syncheck.Monitor.save_pretrained` writes."""
+        checkpoint.write(
+            directory,
+            config=self.config,
+            aggregator=self.aggregator,
+            aligner=self.aligner,
+            trained_on=self.trained_on,
+            model=dict(self.model),
+            lid_references=self.lid_references,
+        )

@@ -15,8 +15,7 @@ from syncheck.base.errors import InputError
 from syncheck.evaluation.crossval import FoldFeatures, Folding, cross_validate
 from syncheck.evaluation.metrics import BootstrapSamples
 from syncheck.evaluation.transfer import PAPER_RUNS, AurocMatrix, Cell, cell
-from syncheck.labelling.labels import Rule
-from syncheck.labelling.responses import LabelledResponse
+from syncheck.labelling.responses import LabelledResponse, Rule
 from syncheck.training.measured import MeasuredSentences
 
 SetName = Literal["strict", "paper"]
@@ -109,38 +108,23 @@ def surrogate_matrix(
 ) -> AurocMatrix:
     """Compare models as surrogates on the same labelled responses, measured with each of them.
 
-    Parameters
-    ----------
-    measured
-        Sets by name of the surrogate. A response that one surrogate could not measure counts for none.
-    trained_on
-        Generator on whose sentences the aggregators are trained, as the paper trains on those of the surrogate itself;
-        None trains on all. Folds are over groups either way, so that no question is on both sides.
-    aggregator, draws, folding
-        As in :func:`~syncheck.evaluation.transfer_matrix`.
-
-    Returns
-    -------
-    AurocMatrix
-        Rows are surrogates in the given order; columns are generators, sorted, and all together.
-
-    Raises
-    ------
-    InputError
-        If the sets have no response in common, or different ones under the same id, or no sentence is by
-        ``trained_on``.
+    ``measured`` has sets by name of the surrogate; a response that one of them could not measure counts for none.
+    Aggregators are trained on the sentences of the generator ``trained_on``, as the paper trains on those of the
+    surrogate itself, or on all; folds are over groups either way, so that no question is on both sides. Rows are
+    surrogates in the given order; columns are generators, sorted, and all together. If the sets have no response in
+    common, or different ones under the same id, or no sentence is by ``trained_on``, InputError is raised.
     """
     folding = PAPER_RUNS | folding
     _check_same(measured)
-    common = set.intersection(*(found.ids for found in measured.values())) if measured else set()
+    common = set.intersection(*(own.ids for own in measured.values())) if measured else set()
     if not common:
         raise InputError(f"expected files of the same responses; found no id that all have of {_listed(measured)}")
     cells: dict[tuple[str, str], Cell] = {}
     columns: set[str] = set()
     for name, everything in measured.items():
-        found = everything.of(common)
-        features, y, groups = found.data
-        generators = found.generators
+        own = everything.of(common)
+        features, y, groups = own.data
+        generators = own.generators
         train_on = None if trained_on is None else generators == trained_on
         if train_on is not None and not train_on.any():
             raise InputError(f"no sentence is by {trained_on!r}; the generators are {_listed(generators)}")
@@ -163,8 +147,8 @@ def surrogate_matrix(
 
 def _check_same(measured: Mapping[str, LabelledSet]) -> None:
     seen: dict[str, tuple[str, object]] = {}
-    for name, found in measured.items():
-        for record in found.measured.records:
+    for name, own in measured.items():
+        for record in own.measured.records:
             first, other = seen.setdefault(record.id, (name, record))
             if other != record:
                 raise InputError(
@@ -189,11 +173,11 @@ _WHY = f"because the thresholds are chosen by cross-validation with {HELD_OUT_FO
 def check_questions(records: Sequence[LabelledResponse], *, remedy: str) -> None:
     """Refuse, with an InputError that ends in ``remedy``, records with a context of fewer questions than folds."""
     groups = [record.group for record in records if record.has_context]
-    if (found := len(set(groups))) < HELD_OUT_FOLDS:
+    if (count := len(set(groups))) < HELD_OUT_FOLDS:
         one = "Records of one group are one question; without groups, so are those with the same question and a passage"
         raise InputError(
-            f"training needs at least {HELD_OUT_FOLDS} questions with a context, {_WHY}; found {found} in "
-            f"{len(records)} records. {remedy}{f'. {one} in common' if found < len(groups) else ''}"
+            f"training needs at least {HELD_OUT_FOLDS} questions with a context, {_WHY}; found {count} in "
+            f"{len(records)} records. {remedy}{f'. {one} in common' if count < len(groups) else ''}"
         )
 
 

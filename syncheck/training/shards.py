@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, replace
 from glob import escape
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from tqdm import tqdm
@@ -22,7 +22,7 @@ from syncheck.base.errors import (
 )
 from syncheck.base.files import UNFINISHED
 from syncheck.corpus import Line, Store, Worker, answer_corpus, run_locally
-from syncheck.corpus.engines import PART_SIZE, Engine
+from syncheck.corpus.store import PART_SIZE, Engine
 from syncheck.labelling.datasets import labelled_responses
 from syncheck.labelling.responses import LabelledResponse, response_from_json, response_to_json
 from syncheck.model_monitor import ModelMonitor
@@ -31,9 +31,6 @@ from syncheck.training.measured import MeasuredSentences, joined
 from syncheck.training.parquet import provenance_of, read_parquet, write_parquet
 from syncheck.training.provenance import instrument_of
 from syncheck.verifier import Verifier
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,52 +130,21 @@ def measure_to_parquet(
     make_worker: Callable[[], Worker] | None = None,
     show_progress: bool | None = None,
 ) -> MeasuredSentences | None:
-    """Measure labelled responses into a Parquet file, part by part.
+    """Measure labelled responses into a Parquet file, part by part; None if rows of other shards are missing.
 
     Rows are stored in the folder ``<output>.parts``, a :class:`~syncheck.corpus.Store`. A process that is started again
     measures only missing records, so that a kill costs at most one part of each worker, and the file is the same as
     without the kill. Once the rows of all records are there, they are joined in the order of the records and replace
     ``output``.
 
-    Parameters
-    ----------
-    monitor, show_progress
-        As in :func:`measure`.
-    records
-        The whole corpus, for every shard.
-    batch_size
-        As in :func:`measure`; it may change when a run continues. Batches end with their part.
-    part_size
-        Number of records in a part, which are measured, and may be lost, together.
-    shard
-        The parts that this process measures: every ``count``-th. Processes share the folder, or their folders are
-        merged; the process that finds all rows joins them. A single shard removes the folder after verifying
-        ``output``.
-    engine
-        Engine that measures the parts: in this process, or :func:`~syncheck.corpus.run_on_ray`.
-    make_worker
-        Builds a :class:`SentenceMeasurer` of an equal monitor in another process; None uses ``monitor``.
+    ``records`` are the whole corpus, for every shard; a shard measures every ``count``-th part. Processes share the
+    folder, or their folders are merged; the process that finds all rows joins them. A single shard removes the folder
+    after verifying ``output``. ``batch_size`` is as in :func:`measure` and may change when a run continues; batches end
+    with their part. ``make_worker`` builds a :class:`SentenceMeasurer` of an equal monitor in another process; None
+    uses ``monitor``.
 
-    Returns
-    -------
-    MeasuredSentences or None
-        None if rows of other shards are missing or damaged.
-
-    Raises
-    ------
-    InputError
-        If ``part_size`` or ``batch_size`` is below 1, the folder of ``output`` does not exist, or no record has a
-        sentence.
-    TextGeneratorError
-        If the aligner fails; the part is then not written.
-    RecordError
-        As in :func:`measure`, before anything is measured.
-    MismatchError
-        If the folder has rows of another model, aligner or config.
-    CheckpointError
-        If the written file cannot be read again; the parts are then kept.
-    MissingExtraError
-        If pyarrow is not installed.
+    Errors are those of :func:`measure`, and CheckpointError if the written file cannot be read again; the parts are
+    then kept. If the folder has rows of another model, aligner or config, MismatchError is raised.
     """
     output, records = Path(output), labelled_responses(records)
     if part_size < 1 or batch_size < 1:

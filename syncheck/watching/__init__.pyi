@@ -1,2 +1,1 @@
-from .growing import GrowingAnswer as GrowingAnswer
 from .text_watch import TextWatch as TextWatch

@@ -79,14 +79,7 @@ class WholeCharacters:
 class GrowingText:
     """A growing answer that is read as text alone; see :class:`GrowingAnswer`.
 
-    Parameters
-    ----------
-    scorer
-        Scores its sentences.
-    segmenter
-        Cuts it into sentences.
-    aligner
-        Name of the source of support, for :attr:`sources`.
+    ``aligner`` is the name of the source of support, for :attr:`sources`.
     """
 
     def __init__(self, scorer: SentenceScorer, segmenter: TextSegmenter, *, aligner: str) -> None:

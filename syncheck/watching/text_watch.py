@@ -228,13 +228,7 @@ class TextWatch:
         return MOST_TOGETHER if may_wait and self._pace.is_quick else 1
 
     def close(self) -> list[ProtocolEvent]:
-        """End the answer and return the last events for a reader, including the final one.
-
-        Raises
-        ------
-        NotReadyError
-            Outside the ``with`` block.
-        """
+        """End the answer and return the last events for a reader; NotReadyError outside the ``with`` block."""
         if self.report is not None:
             return []
         if self._scope is None:
@@ -412,8 +406,8 @@ def _placed(tokens: Sequence[GeneratorToken], start: int) -> Iterator[GeneratorT
     for token in tokens:
         if not isinstance(token, GeneratorToken):
             raise WrongTypeError(f"tokens must be GeneratorToken; found {type(token).__name__}")
-        found = [value for value in (token.log_prob, *token.top.values()) if not -math.inf < value <= 0]
-        if found:
-            raise InputError(f"log-probabilities must be finite and at most 0; found {found[0]}")
+        outside = [value for value in (token.log_prob, *token.top.values()) if not -math.inf < value <= 0]
+        if outside:
+            raise InputError(f"log-probabilities must be finite and at most 0; found {outside[0]}")
         yield replace(token, start=start)
         start += len(token.text)

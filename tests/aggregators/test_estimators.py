@@ -133,7 +133,7 @@ def test_a_file_of_trusted_types_that_holds_no_estimator_is_damaged(tmp_path):
 
 @pytest.mark.parametrize("data", [b"", b"PK no archive"])
 def test_bytes_that_are_no_archive_are_a_checkpoint_error(data):
-    from syncheck.aggregators.estimators import FittedEstimator
+    from syncheck.aggregators.kinds import FittedEstimator
 
     with pytest.raises(CheckpointError, match="skops"):
         FittedEstimator.from_bytes(data)

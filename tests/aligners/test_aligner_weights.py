@@ -17,7 +17,7 @@ from syncheck.aligners import (
     is_same_aligner,
     weights_of,
 )
-from syncheck.base.weights import same_weights, weights_sha256
+from syncheck.base.pretrained import same_weights, weights_sha256
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "alignscore"
 

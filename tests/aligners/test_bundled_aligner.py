@@ -33,7 +33,7 @@ from syncheck.aligners.eight_bits import (
     read_packed,
 )
 from syncheck.base.errors import CheckpointError
-from syncheck.base.weights import weights_sha256
+from syncheck.base.pretrained import weights_sha256
 from syncheck.reading import EvidenceIndex
 
 ROUNDING = 0.01

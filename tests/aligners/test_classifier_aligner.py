@@ -21,7 +21,7 @@ from transformers import (
 )
 
 from syncheck.aligners import ClassifierAligner, load_aligner
-from syncheck.aligners.pair_scorers import load_minicheck, load_scorer
+from syncheck.aligners.classifier import load_minicheck, load_scorer
 from syncheck.base.errors import CheckpointError, InputError
 from syncheck.results.types import Evidence
 

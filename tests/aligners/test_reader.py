@@ -18,13 +18,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
 
-from syncheck import Monitor
-from syncheck.aligners import ReaderAligner, load_aligner
+from syncheck import Monitor, MonitorConfig, Verifier
+from syncheck.aligners import BundledAligner, ReaderAligner, load_aligner
 from syncheck.aligners.reader import aligner as reader
 from syncheck.aligners.reader import network as reader_network
 from syncheck.aligners.reader.network import BEGIN, END
 from syncheck.aligners.reader.windows import WINDOW_TOKENS, PassageWindows, closest_chunks, closest_of
-from syncheck.base.errors import CheckpointError
+from syncheck.base.errors import CheckpointError, InputError
 from syncheck.base.files import file_sha256
 from syncheck.cli import main
 from syncheck.kit import kit_language_model, load_kit
@@ -41,11 +41,11 @@ def by_transformers(mpnet, aligner, claim, read_once):
     In the first ``read_once`` of these, the passages do not see the claim; in the others only the closest are there.
     """
     index = EvidenceIndex(PASSAGES)
-    chunks = [aligner._ids(chunk.text) for chunk in index.chunks]
-    closest = closest_of(range(len(chunks)), index, claim, list(map(len, chunks)), reader.JOINT_TOKENS)
+    chunks = [aligner._texts._ids(chunk.text) for chunk in index.chunks]
+    closest = closest_of(range(len(chunks)), index, claim, list(map(len, chunks)), aligner._texts._joint)
     is_joint = [True, *(number in closest for number, ids in enumerate(chunks) for _ in ids)]
     premise = [BEGIN, *(token for ids in chunks for token in ids)]
-    ids = torch.tensor([[*premise, END, *aligner._ids(claim), END]])
+    ids = torch.tensor([[*premise, END, *aligner._texts._ids(claim), END]])
     hidden = mpnet.embeddings(input_ids=ids)
     for number, layer in enumerate(mpnet.encoder.layer):
         mask = torch.zeros(1, 1, hidden.shape[1], hidden.shape[1])
@@ -64,7 +64,7 @@ def test_passages_are_read_without_the_claim_in_the_lower_layers_and_the_closest
     tiny_mpnet, tiny_reader, monkeypatch, read_once, joint
 ):
     monkeypatch.setattr(tiny_reader._model, "read_once", read_once)
-    monkeypatch.setattr(reader, "JOINT_TOKENS", joint)
+    monkeypatch.setattr(tiny_reader._texts, "_joint", joint)
     for claim, support in zip(CLAIMS, tiny_reader.align(PASSAGES, CLAIMS), strict=True):
         found = by_transformers(tiny_mpnet, tiny_reader, claim, read_once)
         contradicted, supported, not_stated = found.exp().tolist()
@@ -104,15 +104,15 @@ def recorded(tiny_reader):
 def test_nothing_of_a_prompt_is_kept_longer_than_its_index(tiny_reader):
     index = EvidenceIndex(PASSAGES)
     tiny_reader.align_indexed(index, CLAIMS)
-    assert len(tiny_reader._known) == 1
+    assert len(tiny_reader._texts._known) == 1
     del index
-    assert len(tiny_reader._known) == 0
+    assert len(tiny_reader._texts._known) == 0
 
 
 def test_of_a_long_context_what_is_closest_to_the_claim_is_read_with_it(recorded):
     passages = [f"Room {i} has {i} chairs and a blue door." for i in range(40)]  # of one token a character
     index, claim = EvidenceIndex(passages), "Room 7 has 7 chairs."
-    ids = [recorded._ids(chunk.text) for chunk in index.chunks]
+    ids = [recorded._texts._ids(chunk.text) for chunk in index.chunks]
     chosen = closest_chunks(index, claim, list(map(len, ids)), reader.SEEN_TOKENS)
     assert 7 in chosen and 1 < len(chosen) < 40
     closest = closest_of(chosen, index, claim, list(map(len, ids)), reader.JOINT_TOKENS)
@@ -121,7 +121,7 @@ def test_of_a_long_context_what_is_closest_to_the_claim_is_read_with_it(recorded
     (((seen, joint, asked),),) = recorded._model.texts
     assert seen == [BEGIN, *(token for number in chosen for token in ids[number])]
     assert joint == [BEGIN, *(token for number in closest for token in ids[number])]
-    assert asked == recorded._ids(claim)
+    assert asked == recorded._texts._ids(claim)
     assert (support.evidence.passage, support.evidence.text) == (7, passages[7])
 
 
@@ -130,7 +130,7 @@ def test_windows_are_read_when_they_are_needed_and_not_kept(recorded, monkeypatc
     monkeypatch.setattr(reader, "KEPT_WINDOWS", kept)
     passages = [f"Room {i} has {i} chairs and a blue door." for i in range(40)]
     index = EvidenceIndex(passages)
-    windows = PassageWindows([recorded._ids(text) for text in passages]).ids
+    windows = PassageWindows([recorded._texts._ids(text) for text in passages]).ids
     asked = [f"Room {i} has {i} chairs." for i in (0, 1, 39, 20, 0)]
     for claim in asked:
         recorded.align_indexed(index, [claim])
@@ -148,7 +148,7 @@ def test_what_is_kept_of_all_contexts_together_is_bounded(recorded, monkeypatch)
     for index in (*indices, indices[5], indices[0], indices[5]):
         recorded.align_indexed(index, ["It is blue."])
     assert len(recorded._model.windows) == 8 + 1
-    assert [number for number, index in enumerate(indices) if recorded._known[index].read] == [0, 5, 7]
+    assert [number for number, index in enumerate(indices) if recorded._texts._known[index].read] == [0, 5, 7]
 
 
 def test_threads_may_share_it(tiny_reader, monkeypatch):
@@ -210,7 +210,7 @@ def test_of_what_a_claim_sees_the_best_and_what_fits_beside_it_is_read_with_it(l
 def test_a_sentence_that_is_longer_than_what_is_read_is_cut_and_the_log_says_so(recorded, letters, caplog):
     recorded.align([letters * "a"], ["b"])
     (((seen, joint, _),),) = recorded._model.texts
-    assert seen == joint == [BEGIN, *recorded._ids(reader.SEEN_TOKENS * "a")]
+    assert seen == joint == [BEGIN, *recorded._texts._ids(reader.SEEN_TOKENS * "a")]
     assert list(map(len, recorded._model.windows[0])) == [min(letters, WINDOW_TOKENS)]
     assert ("chunks that are too long: 1" in caplog.text) == (letters > WINDOW_TOKENS)
 
@@ -240,7 +240,7 @@ def test_no_text_is_longer_than_what_is_read_at_once(recorded, length):
     ],
 )
 def test_signs_of_degrees_are_read_as_words(recorded, sign, words):
-    assert recorded._ids(sign) == recorded._ids(words)
+    assert recorded._texts._ids(sign) == recorded._texts._ids(words)
 
 
 @pytest.mark.slow
@@ -258,6 +258,83 @@ def test_every_part_of_a_long_claim_needs_support(tiny_reader):
     parts = reader.split_to_fit(claim, tiny_reader._is_short)
     assert len(parts) > 1
     assert whole.score == pytest.approx(min(s.score for s in tiny_reader.align(PASSAGES, parts)), abs=1e-5)
+
+
+class Sure:
+    """A network on texts that gives each claim the same log-odds of support, and keeps what it was asked."""
+
+    def __init__(self, log_odds):
+        self.logits = torch.tensor([0.0, log_odds + torch.tensor(2.0).log(), 0.0])
+        self.asked = []
+
+    def verdicts(self, index, claims):
+        self.asked.append(list(claims))
+        return self.logits.expand(len(claims), 3).log_softmax(dim=-1)
+
+
+class Second(Sure):
+    sha256 = "of the second"
+
+    def on_texts(self, network, tokenizer):
+        return self
+
+
+@pytest.fixture
+def of_two(tiny_reader):
+    """A reader whose first network says 1.5 of every claim, and the second -2.5."""
+    aligner = ReaderAligner(tiny_reader._model, tiny_reader._tokenizer, second=Second(-2.5))
+    aligner._texts = Sure(1.5)
+    return aligner
+
+
+@pytest.mark.parametrize(
+    ("effort", "first", "expected"),
+    [("fast", 1.5, 1.5), ("balanced", 1.5, -0.5), ("balanced", 2.5, 2.5), ("thorough", 2.5, 0.0)],
+)
+def test_an_effort_says_which_claims_the_second_network_reads(of_two, effort, first, expected):
+    of_two._texts = Sure(first)
+    aligner = of_two.at(effort)
+    assert [s.log_odds for s in aligner.align(PASSAGES, CLAIMS)] == pytest.approx(3 * [expected], abs=1e-5)
+    assert aligner._second.asked == ([] if expected == first else [CLAIMS])
+    assert of_two.effort == "balanced" and aligner.effort == effort
+    assert (
+        aligner.weights_sha256()
+        == of_two.weights_sha256()
+        != ReaderAligner(of_two._model, of_two._tokenizer).weights_sha256()
+    )
+
+
+def test_only_doubtful_claims_of_a_batch_are_read_twice(of_two):
+    of_two._texts.verdicts = lambda index, claims: torch.stack(
+        [Sure(log_odds).verdicts(index, [""])[0] for log_odds in (3.0, 0.5, -3.0)]
+    )
+    assert [s.log_odds for s in of_two.align(PASSAGES, CLAIMS)] == pytest.approx([3.0, -1.0, -3.0], abs=1e-5)
+    assert of_two._second.asked == [[CLAIMS[1]]]
+
+
+def test_an_effort_that_there_is_not_is_refused(of_two, tiny_reader):
+    with pytest.raises(InputError, match=r"'fast', 'balanced', 'thorough'; found 'best'"):
+        of_two.at("best")
+    with pytest.raises(InputError, match="no second network"):
+        tiny_reader.at("thorough")
+    assert tiny_reader.at("fast") is tiny_reader
+    with pytest.raises(InputError, match=r"the aligner 'bundled', which has only one"):
+        Verifier(BundledAligner.load()).with_effort("fast")
+    with pytest.raises(InputError, match="no aligner"):
+        Verifier(config=MonitorConfig("aligner.v1"), effort="fast")
+
+
+@pytest.mark.slow
+def test_a_thorough_verifier_reads_with_both_networks():
+    quick = Verifier(load_aligner("reader"), effort="fast")
+    thorough = quick.with_effort("thorough")
+    asked = {"passages": PASSAGES, "answer": "Tom Smith designed the bridge. It was built in 1930."}
+    assert [s.verdict for s in thorough.check(**asked).sentences] == ["supported", "contradicted"]
+    assert thorough.check(**asked).lowest.score != quick.check(**asked).lowest.score
+    assert (
+        thorough.check(**asked).sentences
+        == Verifier(load_aligner("reader"), effort="thorough").check(**asked).sentences
+    )
 
 
 @pytest.mark.slow

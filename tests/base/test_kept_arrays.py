@@ -8,10 +8,10 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import torch
 
-from syncheck.base import kept_arrays as module
+from syncheck.base import model_files as module
 from syncheck.base.errors import CheckpointError
 from syncheck.base.files import DIGESTS, UNFINISHED
-from syncheck.base.kept_arrays import kept_arrays
+from syncheck.base.model_files import kept_arrays
 
 
 class Maker:

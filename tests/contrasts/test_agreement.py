@@ -2,8 +2,7 @@
 
 import pytest
 
-from syncheck.contrasts.agreement import in_notation_of
-from syncheck.contrasts.parsing import parse
+from syncheck.contrasts.parsing import in_notation_of, parse
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,6 @@ def test_contrasts_are_of_words_of_the_sentence_and_its_evidence(sentence, chunk
     found = contrast_with(sentence, chunks)
     assert found.chunk < len(chunks)
     assert 0 <= found.closeness <= 1.5
-    for contrast in found.found:
+    for contrast in found.differences:
         assert contrast.sentence in sentence
         assert contrast.evidence in chunks[found.chunk]

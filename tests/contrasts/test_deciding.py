@@ -3,7 +3,7 @@
 import pytest
 
 from syncheck import Verifier
-from syncheck.contrasts.deciding import deciding_words
+from syncheck.contrasts.contrast import deciding_words
 from syncheck.results.types import Contrast, Evidence, Support
 
 LAKE = "Guests may swim in the lake only in summer."

@@ -15,13 +15,13 @@ LOUD = {"numbers", "answers"}
 
 @pytest.mark.parametrize("pair", [p for p in PAIRS if "words" in p], ids=lambda p: p["claim"])
 def test_what_changes_a_number_is_contrasted_in_the_words_of_both(pair):
-    found = contrast_with(pair["claim"], [pair["passage"]]).found
+    found = contrast_with(pair["claim"], [pair["passage"]]).differences
     assert pair["words"] in [[one.sentence, one.evidence] for one in found if one.rule in LOUD]
 
 
 @pytest.mark.parametrize("pair", [p for p in PAIRS if "words" not in p], ids=lambda p: p["claim"])
 def test_what_writes_a_number_otherwise_is_not_contrasted(pair):
-    assert [one for one in contrast_with(pair["claim"], [pair["passage"]]).found if one.rule in LOUD] == []
+    assert [one for one in contrast_with(pair["claim"], [pair["passage"]]).differences if one.rule in LOUD] == []
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from syncheck.contrasts.lexicon import OPPOSITES, forms_of
 
 def found(sentence, *evidence):
     """The words of the contrasts between a sentence and chunks."""
-    return [(contrast.sentence, contrast.evidence) for contrast in contrast_with(sentence, evidence).found]
+    return [(contrast.sentence, contrast.evidence) for contrast in contrast_with(sentence, evidence).differences]
 
 
 @pytest.mark.parametrize(

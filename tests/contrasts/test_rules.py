@@ -206,7 +206,7 @@ LIBRARY = [
     ],
 )
 def test_the_words_that_differ_stand_side_by_side(sentence, evidence, kind, words):
-    assert Difference(kind, *words) in contrast_with(sentence, [evidence]).found
+    assert Difference(kind, *words) in contrast_with(sentence, [evidence]).differences
 
 
 @pytest.mark.parametrize(
@@ -407,25 +407,25 @@ def test_the_words_that_differ_stand_side_by_side(sentence, evidence, kind, word
     ],
 )
 def test_what_agrees_or_is_unrelated_has_no_contrast(sentence, evidence):
-    assert contrast_with(sentence, [evidence]).found == ()
+    assert contrast_with(sentence, [evidence]).differences == ()
 
 
 def test_a_contrast_counts_only_where_most_of_the_sentence_is_held():
     evidence = ["The bridge over the Avon opened in 1967."]
-    assert [one.rule for one in contrast_with("The bridge opened in 1976.", evidence).found] == ["numbers"]
-    assert contrast_with("Parliament paid for the long bridge that opened in 1976.", evidence).found == ()
+    assert [one.rule for one in contrast_with("The bridge opened in 1976.", evidence).differences] == ["numbers"]
+    assert contrast_with("Parliament paid for the long bridge that opened in 1976.", evidence).differences == ()
 
 
 def test_a_number_that_another_chunk_has_is_no_contrast():
     evidence = "Loans last three weeks."
-    assert len(contrast_with("Loans last two weeks.", [evidence]).found) == 1
-    assert contrast_with("Loans last two weeks.", [evidence, "Loans of films last two weeks."]).found == ()
+    assert len(contrast_with("Loans last two weeks.", [evidence]).differences) == 1
+    assert contrast_with("Loans last two weeks.", [evidence, "Loans of films last two weeks."]).differences == ()
 
 
 def test_a_number_that_follows_from_others_is_no_contrast():
     rows = "The box holds two rows of six eggs."
-    assert contrast_with("The box holds twelve eggs.", [rows]).found == ()
-    assert len(contrast_with("The box holds two rows of five eggs.", [rows]).found) == 1
+    assert contrast_with("The box holds twelve eggs.", [rows]).differences == ()
+    assert len(contrast_with("The box holds two rows of five eggs.", [rows]).differences) == 1
 
 
 def test_a_question_is_read_with_its_answer():
@@ -435,7 +435,7 @@ def test_a_question_is_read_with_its_answer():
 
 def test_the_chunk_that_agrees_best_is_the_one_compared():
     found = contrast_with("Loans last three weeks.", LIBRARY)
-    assert (found.chunk, found.found) == (2, ())
+    assert (found.chunk, found.differences) == (2, ())
 
 
 def test_a_sentence_that_the_chunk_repeats_agrees_in_full():
@@ -444,7 +444,7 @@ def test_a_sentence_that_the_chunk_repeats_agrees_in_full():
 
 def test_without_chunks_nothing_agrees():
     found = contrast_with("Loans last three weeks.", [])
-    assert (found.chunk, found.closeness, found.found) == (-1, 0.0, ())
+    assert (found.chunk, found.closeness, found.differences) == (-1, 0.0, ())
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import scale
 from syncheck.base.errors import CheckpointError, InputError
 from syncheck.cli import main
 from syncheck.corpus import Rate, Rates, estimate, load_rates
-from syncheck.corpus.plan import BUNDLED_RATES, save_rates
+from syncheck.corpus.plan import BUNDLED_RATES
 
 
 def rate(context, answer, workers, seconds, memory=1000.0, batch=None):
@@ -63,7 +63,7 @@ def test_what_was_not_measured_or_says_nothing_is_refused(tmp_path):
 
 
 def test_the_command_prints_and_writes_them(tmp_path, capsys):
-    save_rates(RATES, tmp_path / "rates.json")
+    scale.save_rates(RATES, tmp_path / "rates.json")
     assert load_rates(tmp_path / "rates.json") == RATES
     command = [
         "plan",

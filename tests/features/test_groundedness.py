@@ -3,7 +3,7 @@ from math import isnan, log, log1p
 import pytest
 
 from syncheck.features.sentence import groundedness
-from syncheck.reading.context import ContextChunks
+from syncheck.reading.evidence import ContextChunks
 from syncheck.text.statements import says_not_stated
 from syncheck.text.words import Rarity, packaged_rarity
 

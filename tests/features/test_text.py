@@ -5,7 +5,7 @@ import pytest
 
 from syncheck.features.schemas import TEXT_FEATURES, feature_schema
 from syncheck.features.sentence import read_log_odds, text_features
-from syncheck.reading.context import ContextChunks
+from syncheck.reading.evidence import ContextChunks
 from syncheck.results.types import Support
 from syncheck.text.statements import statement
 from syncheck.text.words import ContextLexicon, packaged_rarity

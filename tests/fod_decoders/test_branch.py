@@ -17,7 +17,7 @@ from fod import (
     repair_trace_of,
 )
 from fod.config import ABSTENTION
-from fod.returning import drain
+from fod.types import drain
 from syncheck import SentenceScore
 from syncheck.base.errors import InputError
 from syncheck.kit import demo_questions, load_kit
@@ -278,7 +278,11 @@ class TestWays:
         ]
         repaired = answer(decoder({WRONG: 0.6, RIGHT: 0.4})).trace
         assert shape(repaired) == [
-            ("Lyon is large.", "answer", [("It is in Spain.", "taken_back", []), ("It is in France.", "answer", chain)])
+            (
+                "Lyon is large.",
+                "answer",
+                [("It is in Spain.", "taken_back", []), ("It is in France.", "repaired", chain)],
+            )
         ]
 
     def test_a_limit_on_tokens(self):

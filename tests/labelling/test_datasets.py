@@ -6,12 +6,12 @@ from syncheck.base.errors import InputError, RecordError
 from syncheck.labelling import (
     LabelledSentence,
     UnfaithfulSpan,
-    labelled_record,
     labelled_responses,
     load_jsonl,
     load_records,
     load_unlabelled,
 )
+from syncheck.labelling.datasets import labelled_record
 from syncheck.labelling.responses import response_from_json, response_to_json
 
 SPANS = {"question": "q", "context": ["a", "b"], "response": "Paris is big.", "spans": [{"start": 0, "end": 5}]}

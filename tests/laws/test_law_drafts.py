@@ -10,7 +10,7 @@ from first_principles import NATS, assert_signals, assert_states, from_scratch, 
 from watched import TEXT, RecordingMonitor
 
 from fod import BranchProposer, RepairConfig, Thresholds, repair
-from fod.returning import drain
+from fod.types import drain
 from syncheck.decoding import prepare_generation
 
 

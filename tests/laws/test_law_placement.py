@@ -19,7 +19,7 @@ from watched import TEXT, RecordingMonitor, scripted
 
 from syncheck import Monitor, MonitorConfig
 from syncheck.base.errors import UnsupportedModelError
-from syncheck.base.weights import same_weights, weights_sha256
+from syncheck.base.pretrained import same_weights, weights_sha256
 
 deprecated = [
     pytest.mark.filterwarnings("ignore:torch.ao.quantization is deprecated"),
@@ -117,7 +117,7 @@ import torch.distributed
 from transformers import AutoModelForCausalLM, AutoTokenizer, DistributedConfig
 
 from syncheck import Monitor, MonitorConfig
-from syncheck.base.weights import weights_sha256
+from syncheck.base.pretrained import weights_sha256
 
 folder, monitor, out = sys.argv[1:]
 model = AutoModelForCausalLM.from_pretrained(folder, distributed_config=DistributedConfig(tp_plan="auto")).eval()

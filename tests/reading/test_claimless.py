@@ -187,3 +187,29 @@ VALUES = [
 )
 def test_rows_and_values_are_read_with_their_header_or_path(sentences, readings):
     assert [claim(text, sentences[:n]).reading for n, text in enumerate(sentences)] == readings
+
+
+def read(text, *earlier):
+    return Claim(text, SentenceSpan(0, 0, len(text), 0, 0)).after(earlier)
+
+
+@pytest.mark.parametrize("text", ["GAME.", "5.", "...", "Yes.", "Sure!", "Would you like to know more?", "the " * 9])
+def test_why_a_sentence_claims_nothing(text):
+    assert read(text).emptiness
+    assert read("The game is over.").emptiness is None and read("It is red.").emptiness is None
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "is_same"),
+    [
+        ("5. Return of a damaged item.", "6. Return of a damaged item.", True),
+        ("Step 3: Remove the filter.", "Step 9: Remove the filters.", True),
+        ("It has two rivers.", "It has 2 rivers.", True),
+        ("In 1967, the bridge opened.", "The bridge opened in 1967.", True),
+        ("Remove the filter.", "Remove the tray.", False),
+        ("The bridge opened in 1967.", "The bridge opened in 1976.", False),
+        ("It is open on Monday.", "It is not open on Monday.", False),
+    ],
+)
+def test_sentences_with_the_same_content(one, other, is_same):
+    assert (read(one).content == read(other).content) is is_same

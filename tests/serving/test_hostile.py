@@ -17,9 +17,9 @@ from syncheck.base.errors import InputError
 from syncheck.cli import main
 from syncheck.serving import connections, upstream
 from syncheck.serving.app import ServerConfig, create_app
+from syncheck.serving.chat import read_json
 from syncheck.serving.connections import PromptConnection
 from syncheck.serving.gateway import Gateway
-from syncheck.serving.strict import read_json
 
 SECRET = "SECRETTHOUGHT of the moon"
 KEY = "sk-upstream/secret-key"

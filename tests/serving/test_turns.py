@@ -3,7 +3,7 @@
 import asyncio
 import time
 
-from syncheck.serving.turns import Turns, in_thread, slices
+from syncheck.serving.limits import Turns, in_thread, slices
 
 
 def in_turns(threads, *requests):

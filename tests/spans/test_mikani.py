@@ -6,6 +6,7 @@ import sys
 import numpy as np
 import pytest
 from span_doubles import ITEMS, Told, blind, item, one
+from span_folds import held_out_labels
 
 from syncheck.base.errors import (
     CheckpointError,
@@ -14,7 +15,7 @@ from syncheck.base.errors import (
     MissingExtraError,
 )
 from syncheck.results import SpanItem, SpanLabels, risk_of
-from syncheck.spans import UNIVERSAL_TAGS, SpanRegressor, TagSource, held_out_labels, load_span_regressor, merged_risk
+from syncheck.spans import UNIVERSAL_TAGS, SpanRegressor, TagSource, load_span_regressor, merged_risk
 
 
 @pytest.fixture(scope="module", params=["xgb", "svr"])

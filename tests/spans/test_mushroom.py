@@ -4,7 +4,7 @@ import pytest
 
 from syncheck.base.errors import InputError, RecordError
 from syncheck.results import SoftSpan, SpanLabels
-from syncheck.spans import load_predictions, load_span_items, write_predictions
+from syncheck.spans import load_predictions, load_span_items, prediction_record
 
 RECORD = {
     "id": "x-1",
@@ -98,9 +98,10 @@ def test_an_empty_file_is_refused(write):
 def test_predictions_written_are_read_back(write, tmp_path):
     items = load_span_items(write(RECORD))
     labels = {"x-1": SpanLabels((SoftSpan(7, 8, 0.25),), ((7, 8),))}
-    write_predictions(tmp_path / "out", items, labels)
+    record = prediction_record(items[0], labels["x-1"])
+    (tmp_path / "out").write_text(json.dumps(record))
     assert load_predictions(tmp_path / "out", items) == labels
-    assert json.loads((tmp_path / "out").read_text()) == {
+    assert record == {
         "id": "x-1",
         "lang": "EN",
         "soft_labels": [{"start": 7, "prob": 0.25, "end": 8}],

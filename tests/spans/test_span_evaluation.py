@@ -4,15 +4,13 @@ import numpy as np
 import pytest
 from scipy.stats import pearsonr, rankdata
 from span_doubles import ITEMS, item
+from span_folds import held_out_folds, held_out_labels, question_of
 
 from syncheck.base.errors import InputError
 from syncheck.results import SoftSpan, SpanDetector, SpanItem, SpanLabels
 from syncheck.spans import (
     MarkAll,
     MarkNone,
-    held_out_folds,
-    held_out_labels,
-    question_of,
     score_spans,
     span_correlation,
     span_iou,

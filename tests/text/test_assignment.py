@@ -195,3 +195,26 @@ def test_rewinding_to_the_end_leaves_nothing_open():
 def test_last_text_token_reaches_the_end_of_the_sentence(tokens, index, expected):
     spans, segmenter = run(tokens, whole_texts.UNBOUNDED)
     assert last_text_token(spans[index], segmenter.char_spans) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "breaks_off"),
+    [
+        ("Lyon is large. It is in France.", False),
+        ('"It is in France."', False),
+        ("**It is in France.**", False),
+        ("\u65e5\u672c\u3067\u3059\u3002", False),
+        ("", False),
+        ("Lyon is large. It is in", True),
+        ("He met Dr.", True),
+        ("It costs 3.5", True),
+        ("Open the valve. 3.", True),
+        ("- Open the valve.\n- Remove the", True),
+    ],
+)
+def test_a_text_that_breaks_off_within_its_last_sentence(text, breaks_off):
+    segmenter = IncrementalSegmenter(SegmenterConfig(abbreviations=("dr.",), line_breaks="lists"))
+    for start in range(0, len(text), 3):
+        segmenter.push(text[start : start + 3])
+    segmenter.finish()
+    assert segmenter.breaks_off == breaks_off

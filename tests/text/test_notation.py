@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from syncheck.text.notation import WrittenOut, levelled, written_out
-from syncheck.text.numerals import counted, number_of, roman_value
+from syncheck.text.notation import WrittenOut, counted, levelled, number_of, roman_value, written_out
 
 PIECES = (
     "the a half an hour and quarter past to two twenty five twenty-five hundred thousand dozen of May 3rd third 5 16 "

@@ -7,27 +7,34 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
+from functools import cached_property
+from hashlib import sha256
 from importlib.resources import files
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 from weakref import ReferenceType, WeakKeyDictionary, WeakValueDictionary, ref
 
 import torch
 from torch import Tensor
 
-from syncheck.aligners.protocol import OfNetwork, check_asked
+from syncheck.aligners.protocol import EFFORTS, Effort, OfNetwork, check_asked
 from syncheck.aligners.reader.network import (
     CONTRADICTED,
     NOT_STATED,
+    SECOND_WEIGHTS,
     SUPPORTED,
     ReaderNetwork,
     ReadText,
     ReadWindow,
+    has_second,
     read_reader,
+    read_second,
 )
 from syncheck.aligners.reader.windows import Part, PassageWindows, chosen_parts
+from syncheck.base.errors import InputError
 from syncheck.reading.evidence import EvidenceIndex, split_to_fit
 from syncheck.results.types import Evidence, Support
 from syncheck.text.notation import written_out
@@ -40,6 +47,10 @@ if TYPE_CHECKING:
 SEEN_TOKENS, JOINT_TOKENS, CLAIM_TOKENS = 128, 64, 100
 """Largest number of tokens of the passages that a claim sees in the lower layers, of those that are read with it in the
 upper ones (unless the closest chunk alone has more), and of a claim."""
+WHOLE_TOKENS = 256
+"""Largest number of tokens of the passages that the second network reads with a claim as one text."""
+DOUBT = 2.0
+"""Log-odds, in absolute value, below which a balanced reader asks the second network."""
 KEPT_WINDOWS = 32
 """Number of windows, over all contexts, that are kept after they were read; one takes 4 to 7 MB."""
 BATCH_TOKENS, CPU_BATCH_TOKENS = 4096, 1024
@@ -60,30 +71,46 @@ class ReaderAligner(OfNetwork):
         The tokenizer of the encoder, without truncation and padding.
     name
         The name that a saved monitor asks for when it is loaded.
+    second
+        Loads the network that reads passages and claim as one text, at first use; None without one, so that there is
+        only one effort.
 
     Attributes
     ----------
+    effort : {"fast", "balanced", "thorough"}
+        How much is read. ``fast`` asks the first network alone; ``balanced`` also asks the second about claims whose
+        log-odds are nearer to 0 than ``DOUBT``, and ``thorough`` about all. Verdicts of both are averaged. See
+        :meth:`at`.
     languages : frozenset of str
         English alone.
 
     Notes
     -----
-    The lower layers read the passages once for all claims, in windows. There a claim sees at most ``SEEN_TOKENS`` of
-    them: the chunks closest to it, if there are more. In the upper layers the closest of these and the claim are one
-    text, in which all words see each other (``syncheck/aligners/reader/windows.py``). A claim of more than
-    ``CLAIM_TOKENS`` is cut into parts, and its score is the lowest over these.
+    The lower layers of the first network read the passages once for all claims, in windows. There a claim sees at most
+    ``SEEN_TOKENS`` of them: the chunks closest to it, if there are more. In the upper layers the closest of these and
+    the claim are one text, in which all words see each other (``syncheck/aligners/reader/windows.py``). In the second
+    network, all of its layers read the closest ``WHOLE_TOKENS`` with the claim. A claim of more than ``CLAIM_TOKENS``
+    is cut into parts, and its score is the lowest over these.
     """
 
     languages = frozenset({"en"})
     _shared: WeakValueDictionary[torch.device, ReaderAligner] = WeakValueDictionary()
     """The packaged reader on each device, as long as it is in use."""
 
-    def __init__(self, network: ReaderNetwork, tokenizer: Tokenizer, *, name: str = "reader") -> None:
+    def __init__(
+        self,
+        network: ReaderNetwork,
+        tokenizer: Tokenizer,
+        *,
+        name: str = "reader",
+        second: SecondNetwork | None = None,
+    ) -> None:
         self.name = name
+        self.effort: Effort = "fast" if second is None else "balanced"
         self._model = network
         self._tokenizer = tokenizer
-        self._known: WeakKeyDictionary[EvidenceIndex, _Context] = WeakKeyDictionary()
-        self._last: OrderedDict[tuple[int, int], ReferenceType[_Context]] = OrderedDict()
+        self._second = second
+        self._texts = _NetworkOnTexts(network, tokenizer, seen=SEEN_TOKENS, joint=JOINT_TOKENS)
 
     @classmethod
     def load(cls, path: Path | None = None, *, device: str | torch.device = "cpu") -> ReaderAligner:
@@ -92,9 +119,10 @@ class ReaderAligner(OfNetwork):
         Parameters
         ----------
         path
-            Folder with ``reader.json``, ``adapter.safetensors`` and ``tokenizer.json``; None loads the packaged one.
+            Folder with ``reader.json``, ``adapter.safetensors`` and ``tokenizer.json``, and for efforts beyond ``fast``
+            ``second.json`` and ``second.safetensors``; None loads the packaged one.
         device
-            Where the network runs.
+            Where the networks run.
 
         Raises
         ------
@@ -115,11 +143,35 @@ class ReaderAligner(OfNetwork):
     @classmethod
     def _read(cls, folder: Traversable, device: torch.device, name: str, *, is_kept: bool = False) -> ReaderAligner:
         network, tokenizer = read_reader(folder, is_kept=is_kept)
-        return cls(network.to(device), tokenizer, name=name)
+        second = SecondNetwork(folder, device, is_kept=is_kept) if has_second(folder) else None
+        return cls(network.to(device), tokenizer, name=name, second=second)
+
+    def at(self, effort: Effort) -> Self:
+        """Make a reader of another effort, which shares the networks of this one.
+
+        Raises
+        ------
+        InputError
+            If the effort is unknown, or this reader has no second network.
+        """
+        if effort not in EFFORTS:
+            raise InputError(f"expected an effort of {', '.join(map(repr, EFFORTS))}; found {effort!r}")
+        if effort != "fast" and self._second is None:
+            raise InputError(
+                f"the reader {self.name!r} has no second network, so its only effort is 'fast'; found {effort!r}"
+            )
+        if effort == self.effort:
+            return self
+        other = copy(self)
+        other.effort = effort
+        return other
 
     def weights_sha256(self) -> str | None:
         """Compute a digest that identifies the weights, or take the one that is stored with them."""
-        return self._model.sha256 or super().weights_sha256()
+        own = self._model.sha256 or super().weights_sha256()
+        if own is None or self._second is None:
+            return own
+        return sha256(f"{own} {self._second.sha256}".encode()).hexdigest()
 
     def align(self, passages: Sequence[str], claims: Sequence[str]) -> list[Support]:
         """Score each claim as :class:`~syncheck.aligners.protocol.Aligner` describes.
@@ -141,22 +193,76 @@ class ReaderAligner(OfNetwork):
             return [Support(0.0, None) for _ in claims]
         parts = [split_to_fit(" ".join(claim.split()), self._is_short) for claim in claims]
         asked = [part for of_claim in parts for part in of_claim]
-        found = iter(zip(asked, self._logits(index, asked).log_softmax(dim=-1), strict=True))
-        return [_support(index, [next(found) for _ in of_claim]) for of_claim in parts]
+        judged = iter(zip(asked, self._verdicts(index, asked), strict=True))
+        return [_support(index, [next(judged) for _ in of_claim]) for of_claim in parts]
 
-    def _logits(self, index: EvidenceIndex, claims: Sequence[str]) -> Tensor:
-        """Compute the logits (claims, 3), float32 on the CPU."""
+    def _verdicts(self, index: EvidenceIndex, claims: Sequence[str]) -> Tensor:
+        """Compute the log-probabilities (claims, 3), float32 on the CPU."""
+        verdicts = self._texts.verdicts(index, claims)
+        if self.effort == "fast" or self._second is None:
+            return verdicts
+        others = verdicts[:, [CONTRADICTED, NOT_STATED]].logsumexp(1)
+        is_open = (verdicts[:, SUPPORTED] - others).abs() < (DOUBT if self.effort == "balanced" else torch.inf)
+        rows = is_open.nonzero()[:, 0].tolist()
+        if rows:
+            texts = self._second.on_texts(self._model, self._tokenizer)
+            second = texts.verdicts(index, [claims[row] for row in rows])
+            verdicts[rows] = ((verdicts[rows] + second) / 2).log_softmax(dim=-1)
+        return verdicts
+
+    def _is_short(self, claim: str) -> bool:
+        return len(token_ids(self._tokenizer, claim)) <= CLAIM_TOKENS
+
+
+def token_ids(tokenizer: Tokenizer, text: str) -> list[int]:
+    """Encode a text as the networks read it, without special tokens."""
+    ids: list[int] = tokenizer.encode(written_out(text), add_special_tokens=False).ids
+    return ids
+
+
+class SecondNetwork:
+    """The network of a folder that is asked about doubtful claims, loaded once, at first use."""
+
+    def __init__(self, folder: Traversable, device: torch.device, *, is_kept: bool) -> None:
+        self._folder, self._device, self._is_kept = folder, device, is_kept
+        self._texts: _NetworkOnTexts | None = None
+        self._loading = Lock()
+
+    @cached_property
+    def sha256(self) -> str:
+        """Digest of the file that holds what was trained."""
+        return sha256(self._folder.joinpath(SECOND_WEIGHTS).read_bytes()).hexdigest()
+
+    def on_texts(self, first: ReaderNetwork, tokenizer: Tokenizer) -> _NetworkOnTexts:
+        """Load the network, which takes its embeddings from the first one, and the texts that it reads."""
+        with self._loading:
+            if self._texts is None:
+                network = read_second(self._folder, first, is_kept=self._is_kept).to(self._device)
+                self._texts = _NetworkOnTexts(network, tokenizer, seen=WHOLE_TOKENS, joint=WHOLE_TOKENS)
+            return self._texts
+
+
+class _NetworkOnTexts:
+    """A network and what it reads: contexts in windows, some of which are kept, and claims with parts of them."""
+
+    def __init__(self, network: ReaderNetwork, tokenizer: Tokenizer, *, seen: int, joint: int) -> None:
+        self._network, self._tokenizer, self._seen, self._joint = network, tokenizer, seen, joint
+        self._known: WeakKeyDictionary[EvidenceIndex, _Context] = WeakKeyDictionary()
+        self._last: OrderedDict[tuple[int, int], ReferenceType[_Context]] = OrderedDict()
+
+    def verdicts(self, index: EvidenceIndex, claims: Sequence[str]) -> Tensor:
+        """Compute the log-probabilities (claims, 3), float32 on the CPU."""
         if index not in self._known:
             self._known[index] = _Context([self._ids(chunk.text) for chunk in index.chunks])
         context = self._known[index]
         asked = [self._asked(context.windows, index, claim) for claim in claims]
-        is_on_cpu = self._model.verdict.weight.device.type == "cpu"
+        is_on_cpu = self._network.verdict.weight.device.type == "cpu"
         room = CPU_BATCH_TOKENS if is_on_cpu else BATCH_TOKENS
         judged = []
         for batch in _batches([len(text) for text in asked], room):
             read = self._windows(context, {part.window for text in asked[batch] for part in text.seen}, room)
-            judged.append(self._model.judge([text.read_in(read) for text in asked[batch]]))
-        return torch.cat(judged)
+            judged.append(self._network.judge([text.read_in(read) for text in asked[batch]]))
+        return torch.cat(judged).log_softmax(dim=-1)
 
     def _windows(self, context: _Context, numbers: Collection[int], room: int) -> dict[int, ReadWindow]:
         """Look up windows by number; those that are not kept are read, at most ``room`` tokens at once."""
@@ -164,7 +270,7 @@ class ReaderAligner(OfNetwork):
         read = {number: window for number, window in kept.items() if window is not None}
         missing = sorted(number for number, window in kept.items() if window is None)
         for batch in _batches([len(context.windows.ids[number]) + 1 for number in missing], room):
-            new = self._model.read([context.windows.ids[number] for number in missing[batch]])
+            new = self._network.read([context.windows.ids[number] for number in missing[batch]])
             read |= zip(missing[batch], new, strict=True)
         context.read |= read
         self._keep(context, read)
@@ -182,15 +288,11 @@ class ReaderAligner(OfNetwork):
                 forgetting.read.pop(number, None)
 
     def _asked(self, windows: PassageWindows, index: EvidenceIndex, claim: str) -> _Asked:
-        seen, joint = chosen_parts(windows, index, claim, seen=SEEN_TOKENS, joint=JOINT_TOKENS)
+        seen, joint = chosen_parts(windows, index, claim, seen=self._seen, joint=self._joint)
         return _Asked(seen, joint, self._ids(claim))
 
-    def _is_short(self, claim: str) -> bool:
-        return len(self._ids(claim)) <= CLAIM_TOKENS
-
     def _ids(self, text: str) -> list[int]:
-        ids: list[int] = self._tokenizer.encode(written_out(text), add_special_tokens=False).ids
-        return ids
+        return token_ids(self._tokenizer, text)
 
 
 class _Context:

@@ -200,8 +200,8 @@ class ReaderLayer(nn.Module):
     @property
     def dtype(self) -> torch.dtype:
         """The type that attention is computed in."""
-        found: torch.dtype = getattr(self.query_key_value, "dtype", torch.float32)
-        return found
+        own: torch.dtype = getattr(self.query_key_value, "dtype", torch.float32)
+        return own
 
     def forward(
         self,
@@ -230,13 +230,13 @@ class ReaderLayer(nn.Module):
                 pairs = torch.cat([before[number], pairs])
             key, value = pairs.chunk(2, dim=1)
             end = len(pairs)
-            found = scaled_dot_product_attention(
+            attended = scaled_dot_product_attention(
                 self._by_head(query),
                 self._by_head(key),
                 self._by_head(value),
                 attn_mask=biases[:, :, end - len(query) : end, :end],
             )
-            mixed.append(found[0].transpose(0, 1).flatten(1))
+            mixed.append(attended[0].transpose(0, 1).flatten(1))
         if first is not None:
             texts = zip(torch.split(hidden, list(lengths)), first, strict=True)
             hidden = torch.cat([text[begin:] for text, begin in texts])

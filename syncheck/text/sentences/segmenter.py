@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from itertools import accumulate, pairwise
 from os.path import commonprefix
@@ -11,6 +12,12 @@ from syncheck.results.types import SentenceSpan
 from syncheck.text.sentences.boundaries import Boundary, BoundaryFinder
 from syncheck.text.sentences.config import SegmenterConfig
 from syncheck.text.sentences.token_text import CharSpan, first_token_from, visible
+
+_ANOTHER = "A b c d"
+"""Text that may follow a sentence, which ends before it if it is complete."""
+_MARK = re.compile(r"\W*(?:\d{1,3}|[a-z])[.):]\W*", re.IGNORECASE)
+"""A list's mark without its item."""
+_CJK_STOP = re.compile("[\u3002\uff01\uff1f\uff61]")
 
 
 class IncrementalSegmenter:
@@ -73,6 +80,18 @@ class IncrementalSegmenter:
             closed.append(self._close(len(self._text), len(self._char_spans)))
             self._restart(len(self._text), len(self._text))
         return closed
+
+    @property
+    def breaks_off(self) -> bool:
+        """True if the response, which is finished, ends before the end of its last sentence, or after a list's mark."""
+        last = self._text[self._starts[-1][0] :].strip() if self._starts else ""
+        if _MARK.fullmatch(last) or not is_checkable(last):
+            return is_checkable(last)
+        finder = self._finder.fork()
+        finder.restart(0, block=0)
+        ends = [boundary.stop for boundary in finder.find(f"{last} {_ANOTHER}", final=True)]
+        ends += [place.end() for place in _CJK_STOP.finditer(last)]
+        return all(is_checkable(last[end:]) or end > len(last) for end in ends)
 
     def fork(self) -> IncrementalSegmenter:
         """Make an independent copy that continues from here."""

@@ -1,22 +1,167 @@
-"""Best of N: samples whole answers and chooses the one with the highest reward."""
+"""Baselines, all called in the same way: abstention, context-aware decoding, best of N and reranking."""
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
 from numbers import Real
 from typing import TYPE_CHECKING, Literal, get_args
 
-from fod.config import SEARCH, check_count, check_sampling
+import torch
+from torch import Tensor
+
+from fod.config import (
+    ABSTENTION,
+    SEARCH,
+    Threshold,
+    check_count,
+    check_sampling,
+    check_share,
+    check_strength,
+    single_threshold,
+)
 from fod.drop_in import AnswerGenerator, GeneratorOutput, event_of, ids_of, sampling
-from syncheck import Event, Monitor, RagPrompt, Report
+from fod.search import passes
+from fod.token_choice import contrasted
+from syncheck import Event, Monitor, NoticeEvent, RagPrompt, Report, SentenceScore
 from syncheck.base.errors import InputError, NotReadyError, WrongTypeError
-from syncheck.decoding import GenerationSetup, seeded_generator
+from syncheck.decoding import GenerationSetup, ScoredAnswer, ScoredSession, Transcript, seeded_generator
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+
+class AbstainGenerator(AnswerGenerator[GeneratorOutput]):
+    """Gives an answer only if each of its sentences reaches the threshold (paper, section 4.3).
+
+    Decoding stops at the first sentence that does not. ``report.stop`` is then ``"abstained"``, the report has the
+    message and no sentence, and ``dropped`` has the sentences that were written.
+
+    Parameters
+    ----------
+    model, tokenizer, monitor
+        A trained monitor, with its model and tokenizer.
+    threshold
+        In [0, 1]; None takes the monitor's tau_1, ``"calibrated"`` the score that ``syncheck calibrate --risk`` chose,
+        with the guarantee described at :class:`fod.Thresholds`. The paper uses 0.7.
+    message
+        Text that is given instead; an empty string gives an empty answer.
+
+    Raises
+    ------
+    NotReadyError
+        If the monitor has no aggregator, or no calibrated threshold where one is requested.
+    InputError
+        If the threshold is outside its range, or model and monitor do not belong together.
+    """
+
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerBase,
+        monitor: Monitor,
+        *,
+        threshold: Threshold | None = None,
+        message: str = ABSTENTION,
+    ) -> None:
+        super().__init__(model, tokenizer, monitor)
+        if monitor.aggregator is None:
+            raise NotReadyError("the monitor has no aggregator, so no sentence has a score; train one with Monitor.fit")
+        self.thresholds = single_threshold(monitor, threshold=threshold)
+        self.message = message
+
+    def _told(self, prompt: RagPrompt, plan: GenerationSetup, seed: int) -> Generator[Event, None, GeneratorOutput]:
+        started = time.perf_counter()
+        generator = seeded_generator(self.monitor.model, seed)
+        with self.monitor.session(prompt) as watched:
+            stop = self._written(watched, plan, generator)
+            seconds = time.perf_counter() - started
+            row, (answer,) = watched.decoding.rows[0], watched.answers
+            dropped: tuple[SentenceScore, ...] = ()
+            if stop == "abstained":
+                dropped = tuple(answer.sentences)
+                report = ScoredAnswer(watched.scorer).report(Transcript(self.message, ()), stop=stop, seconds=seconds)
+                ids = self.tokenizer(self.message, add_special_tokens=False)["input_ids"] if self.message else []
+            else:
+                (report,) = watched.reports(stops=[stop], seconds=seconds)
+                ids = ids_of(row)
+        if stop == "abstained" and self.message:
+            yield NoticeEvent(self.message, tuple(ids))
+        for sentence in report.sentences:
+            yield event_of(sentence, row)
+        return GeneratorOutput(
+            sequences=self._sequences(prompt, ids),
+            report=report,
+            sampled_tokens=len(row.token_ids),
+            dropped=dropped,
+            message=(self.message or None) if stop == "abstained" else None,
+            thresholds=self.thresholds,
+        )
+
+    def _written(self, watched: ScoredSession, plan: GenerationSetup, generator: torch.Generator) -> str | None:
+        """Write the answer up to the first sentence that does not pass; return why it ended."""
+        for (sentences,) in watched.decode(plan, generator=generator):
+            if not all(passes(sentence, self.thresholds.backtrack) for sentence in sentences):
+                return "abstained"
+        return watched.stops[0]
+
+
+class CADGenerator(AnswerGenerator[GeneratorOutput]):
+    """Decodes from a contrast of the distributions with and without the context (Shi et al., 2024).
+
+    The monitor scores the sentences and changes nothing. Signals and scores are those of the raw logits with the
+    context, as everywhere. There is no threshold, so sentences are released whatever their scores.
+
+    Parameters
+    ----------
+    model, tokenizer, monitor
+        The monitor that scores the sentences, with its model and tokenizer.
+    alpha, plausibility
+        Strength of the contrast and plausibility constraint; see :func:`fod.contrast_scores`.
+
+    Raises
+    ------
+    InputError
+        If a parameter is outside its range, or model and monitor do not belong together.
+    """
+
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerBase,
+        monitor: Monitor,
+        *,
+        alpha: float = 0.5,
+        plausibility: float = 0.0,
+    ) -> None:
+        super().__init__(model, tokenizer, monitor)
+        check_strength(alpha, "alpha")
+        check_share(plausibility, "plausibility")
+        self.alpha = alpha
+        self.plausibility = plausibility
+
+    def _told(self, prompt: RagPrompt, plan: GenerationSetup, seed: int) -> Generator[Event, None, GeneratorOutput]:
+        started = time.perf_counter()
+        generator = seeded_generator(self.monitor.model, seed)
+        with self.monitor.session(prompt) as watched:
+            session = watched.decoding
+
+            def adjust(logits: Tensor, _: Sequence[int]) -> Tensor:
+                return contrasted(
+                    logits, lambda: session.contrast_logits, alpha=self.alpha, plausibility=self.plausibility
+                )
+
+            (row,) = session.rows
+            for (sentences,) in watched.decode(plan, generator=generator, adjust=adjust):
+                for sentence in sentences:
+                    yield event_of(sentence, row)
+            (report,) = watched.reports(seconds=time.perf_counter() - started)
+        return GeneratorOutput(
+            sequences=self._sequences(prompt, ids_of(row)), report=report, sampled_tokens=len(row.token_ids), dropped=()
+        )
+
 
 Reward = Callable[[Report], float | None]
 """Function that returns the reward of an answer; higher is better, and None, as for an empty answer, is the worst."""
@@ -190,8 +335,8 @@ def _likelihood(report: Report) -> float | None:
 
 
 def _support(report: Report) -> float | None:
-    found = [s.features.get("align_score") for s in report.sentences]
-    supports = [support for support in found if support is not None]
+    values = [s.features.get("align_score") for s in report.sentences]
+    supports = [support for support in values if support is not None]
     return sum(supports) / len(supports) if supports else None
 
 

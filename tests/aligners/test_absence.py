@@ -3,8 +3,8 @@
 import pytest
 
 from syncheck import Verifier
+from syncheck.aligners.absence import absence_in, probes
 from syncheck.results.types import Evidence, Support
-from syncheck.text.absence import absence_in, probes
 
 
 @pytest.mark.parametrize(
@@ -22,6 +22,11 @@ from syncheck.text.absence import absence_in, probes
         ("Unable to answer based on given passages.", "did it open", "time"),
         ("There is not enough information to answer the question.", "did it open", "time"),
         ("Not stated.", "did it open", "time"),
+        ("Nothing is said about a lift.", "a lift", "thing"),
+        ("There is nothing about the founder in the passages.", "the founder", "person"),
+        ("No mention is made of a lift.", "a lift", "thing"),
+        ("The passages are silent on the price.", "the price", "amount"),
+        ("A lift is nowhere mentioned.", "A lift", "thing"),
     ],
 )
 def test_what_is_said_to_be_absent(sentence, text, wanted):
@@ -36,6 +41,9 @@ def test_what_is_said_to_be_absent(sentence, text, wanted):
         "The drug is not available in Norway.",
         "The policy does not cover dental care.",
         "He did not say when.",
+        "Nothing was left of the mill.",
+        "There is nothing on the table.",
+        "Nothing is for sale in May.",
         "Nausea may occur, although this is not mentioned in the passages.",
     ],
 )

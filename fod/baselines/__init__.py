@@ -1,1 +1,0 @@
-"""Baselines of faithfulness-oriented decoding, all called in the same way."""
