@@ -24,11 +24,11 @@ import numpy as np
 from scipy.optimize import minimize
 
 from syncheck import Verifier, load_kit
+from syncheck.aggregators.aggregator import ANSWER_SCALES, answer_scale_of
 from syncheck.evaluation.metrics import BootstrapSamples, bootstrap_interval
 from syncheck.evaluation.tables import with_interval
 from syncheck.labelling import load_ragtruth
 from syncheck.results.report import ANSWER_PRIOR
-from syncheck.scoring import ANSWER_SCALES, answer_scale_of
 
 STARTER_KIT = Path(__file__).parents[1] / "examples" / "starter_kit"
 sys.path.insert(0, str(STARTER_KIT))

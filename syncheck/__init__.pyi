@@ -6,6 +6,7 @@ from .decoding.attach import BatchWatch as BatchWatch, Watch as Watch
 from .config import MonitorConfig as MonitorConfig
 from .text.sentences import SegmenterConfig as SegmenterConfig
 from .base.errors import SyncheckError as SyncheckError
+from .base.passages import Passage as Passage
 from .results.events import (
     EndEvent as EndEvent,
     Event as Event,
@@ -22,5 +23,5 @@ from .prompts import prompt_from_messages as prompt_from_messages, prompt_from_t
 from .results import Report as Report
 from .text.sentences import ENGLISH_ABBREVIATIONS as ENGLISH_ABBREVIATIONS
 from .signals import LidReferences as LidReferences
-from .results.types import RagPrompt as RagPrompt, SentenceScore as SentenceScore
+from .results.types import Citation as Citation, RagPrompt as RagPrompt, SentenceScore as SentenceScore
 from .verifier import Verifier as Verifier

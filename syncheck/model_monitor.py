@@ -11,6 +11,7 @@ import torch
 from syncheck import replay
 from syncheck.aggregators import Aggregator
 from syncheck.aligners import Aligner
+from syncheck.aligners.protocol import require_aligner
 from syncheck.base.checks import check_choice
 from syncheck.base.errors import InputError
 from syncheck.base.pretrained import require_tokenizer
@@ -28,7 +29,7 @@ from syncheck.results.types import GeneratorToken, RagPrompt
 from syncheck.scoring import check_stop_below
 from syncheck.signals import LidReferences, check_window, require_watchable
 from syncheck.stored_monitor import StoredMonitor
-from syncheck.verifier import Verifier, require_aligner
+from syncheck.verifier import Verifier
 from syncheck.watching.text_watch import TextWatch, watch, watch_async
 
 if TYPE_CHECKING:

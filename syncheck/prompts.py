@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from syncheck.base.chats import write_chat
-from syncheck.base.checks import check_choice, check_sequence, check_text, check_texts
+from syncheck.base.checks import check_choice, check_sequence, check_text
 from syncheck.base.errors import InputError, PromptError, WrongTypeError
+from syncheck.base.passages import GivenPassages, given_passages
 from syncheck.config import Template
 from syncheck.results.types import RagPrompt
 from syncheck.text.sentences.punkt import Punkt
@@ -104,13 +105,13 @@ _WRITERS: Mapping[str, Callable[[str, Sequence[str]], str]] = {
 }
 
 
-def passages_of(context: str | Sequence[str]) -> tuple[str, ...]:
+def passages_of(context: GivenPassages) -> tuple[str, ...]:
     """Collect the passages of a context in a tuple; a string is one passage, and blank passages are left out.
 
-    A lone surrogate raises InputError; a context that is neither a string nor a sequence of strings raises
-    WrongTypeError.
+    A lone surrogate raises InputError; a context that is neither a string, a mapping with a ``text`` nor a sequence of
+    these raises WrongTypeError.
     """
-    if isinstance(context, str):
+    if isinstance(context, str | Mapping):
         context = (context,)
     if not isinstance(context, Sequence) or isinstance(context, bytes):
         raise WrongTypeError(
@@ -118,13 +119,12 @@ def passages_of(context: str | Sequence[str]) -> tuple[str, ...]:
             "(pass context='' for a context that is known to be empty)"
         )
     for index, passage in enumerate(context):
-        if not isinstance(passage, str):
+        if not (isinstance(passage, str) or (isinstance(passage, Mapping) and "text" in passage)):
             raise WrongTypeError(
                 f"context must be a string or a list of strings; found a {type(context).__name__} with "
                 f"{type(passage).__name__} (item {index}). Pass the text of each passage"
             )
-    check_texts(context, "context")
-    return tuple(passage for passage in context if passage.strip())
+    return tuple(passage for passage in given_passages(context, "context") if passage.strip())
 
 
 def build_prompt(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -10,10 +11,12 @@ from functools import lru_cache, partial
 import numpy as np
 
 from syncheck.aggregators import Aggregator
+from syncheck.aggregators.aggregator import answer_scale_of
 from syncheck.aligners import Aligner, AskedAligner, Unaligned, languages_of
 from syncheck.aligners.absence import Absence, Presence, absence_in, logit, look_for
 from syncheck.base.checks import check_share
 from syncheck.base.errors import NotReadyError
+from syncheck.base.passages import cited_names
 from syncheck.config import MonitorConfig
 from syncheck.contrasts.contrast import contrast_with, with_answers
 from syncheck.contrasts.parsing import in_notation_of, parse
@@ -22,7 +25,7 @@ from syncheck.features.schemas import TEXT_FEATURES, SentenceText, feature_schem
 from syncheck.features.sentence import read_log_odds, sentence_features, text_features
 from syncheck.reading import Claim, Context, EarlierSentences
 from syncheck.reading.evidence import BEST_CHUNKS
-from syncheck.results import AnswerScale, Report
+from syncheck.results import Report
 from syncheck.results.types import (
     WITHOUT_CLAIM,
     Contrast,
@@ -39,6 +42,7 @@ from syncheck.results.types import (
     TokenSignals,
     Verdict,
 )
+from syncheck.text.citations import marks_in
 from syncheck.text.languages import foreign_language
 from syncheck.text.statements import says_not_stated
 from syncheck.text.words import LexicalShares, packaged_rarity
@@ -46,8 +50,6 @@ from syncheck.text.words import LexicalShares, packaged_rarity
 CONTRADICTED_ABOVE = 0.8
 """P(contradicted) above which a sentence below both thresholds gets the verdict ``contradicted``; the reader is then
 right about 85 % of held-out claims, and above 0.5 about 78 %."""
-ANSWER_SCALES = {"generic-reader": (0.813, 0.638), "generic-bundled": (0.771, 0.476)}
-"""Offset and slope of the scale of answers by bundled monitor; ``benchmarks/answers.py`` fits those of a new one."""
 TEXTS_KEPT = 256
 """Number of sentences and chunks of a context that are cached in the form that the rules read, and compared."""
 _TEXT_ONLY = frozenset(TEXT_FEATURES) - {shares.name for shares in fields(LexicalShares)}
@@ -111,7 +113,8 @@ class SentenceScorer:
     Without an aggregator, sentences get the status ``no_aggregator``; without an aligner, ``align_score`` is not
     measured. ``config`` has the schema, the abbreviations, which end no sentence of the passages either, and the
     thresholds of verdicts, see :class:`~syncheck.results.types.SentenceScore`. ``monitor`` is the name of a bundled
-    monitor, for the report.
+    monitor, for the report. ``citation`` is the pattern of citation marks, which are not read, if it is not one of the
+    known ones.
     """
 
     def __init__(
@@ -122,8 +125,10 @@ class SentenceScorer:
         aggregator: Aggregator | None,
         aligner: Aligner | None,
         monitor: str | None = None,
+        citation: re.Pattern[str] | None = None,
     ) -> None:
         self.query = query
+        self.citation, self._names = citation, cited_names(query.passages)
         self.monitor = monitor
         self.answer_scale = answer_scale_of(monitor, aggregator)
         self._unsupported_below, self._supported_from = config.verdict_thresholds
@@ -184,7 +189,7 @@ class SentenceScorer:
             Value of ``time.perf_counter()`` when the claims were known to be complete; None for given responses.
         """
         judged = [
-            [self._begun(claim) for claim in _in_order(answer, scored)]
+            [self._begun(claim) for claim in _in_order([self._marked(claim) for claim in answer], scored)]
             for answer, scored in zip(answers, earlier, strict=True)
         ]
         every = [one for answer in judged for one in answer]
@@ -201,6 +206,11 @@ class SentenceScorer:
             self._describe(one)
         latency_ms = None if since is None else (time.perf_counter() - since) * 1e3
         return [[one.result(latency_ms) for one in answer] for answer in judged]
+
+    def _marked(self, claim: Claim) -> Claim:
+        """Find the citation marks of a claim."""
+        marks = marks_in(claim.text, names=self._names, pattern=self.citation)
+        return replace(claim, marks=marks) if marks else claim
 
     def _read(self, claim: Claim) -> str:
         """Write a claim's quantities as the closest passages do, in English."""
@@ -250,8 +260,8 @@ class SentenceScorer:
         """Begin to judge a claim; what it states beside an absence is read alone."""
         absence = None
         is_read = in_any_schema or not self._needs_signals
-        if is_read and self.query.has_context and says_not_stated(claim.text):
-            absence = absence_in(claim.text, self.query.question)
+        if is_read and self.query.has_context and says_not_stated(claim.prose):
+            absence = absence_in(claim.prose, self.query.question)
         if absence and absence.rest:
             claim = replace(claim, reading=absence.rest)
         return _Judgement(claim, self._read(claim), self._foreign(claim), absence=absence)
@@ -343,9 +353,8 @@ class SentenceScorer:
         sentence, score = one.claim.read, one.score
         if score is None or says_not_stated(sentence):
             return ()
-        if score >= self._supported_from and "contrasts" not in self._schema.names:
-            return ()
-        if foreign_language(sentence, {"en"}):
+        unneeded = score >= self._supported_from and "contrasts" not in self._schema.names
+        if unneeded or foreign_language(sentence, {"en"}):
             return ()
         stated, index = one.claim.statement, self._context.index
         best = index.best(stated, BEST_CHUNKS)
@@ -385,14 +394,6 @@ def report_of(
         monitor=scorer.monitor,
         answer_scale=scorer.answer_scale,
     )
-
-
-def answer_scale_of(monitor: str | None, aggregator: Aggregator | None) -> AnswerScale | None:
-    """Take the scale of answers of a bundled monitor, at the prior of its scores; None for any other monitor."""
-    scale = None if monitor is None else ANSWER_SCALES.get(monitor)
-    if scale is None or aggregator is None or aggregator.base_rate is None:
-        return None
-    return AnswerScale(*scale, prior=aggregator.prior or aggregator.base_rate)
 
 
 def check_stop_below(stop_below: float | None, *, has_scores: bool) -> None:

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import AsyncIterable, AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from syncheck import checkpoint
 from syncheck.aggregators import Aggregator
 from syncheck.aggregators.aggregator import check_schema
-from syncheck.aligners.protocol import Effort, at_effort
+from syncheck.aligners.protocol import Effort, at_effort, require_aligner
 from syncheck.base.checks import check_sequence, check_text, check_texts
 from syncheck.base.errors import InputError, WrongTypeError
+from syncheck.base.passages import GivenPassages, given_passages, names_of
 from syncheck.base.printable import summary
 from syncheck.checkpoint import fetched
+from syncheck.citations import check_citations, citation_pattern
 from syncheck.config import MonitorConfig
-from syncheck.contrasts.contrast import deciding_words
-from syncheck.features.schemas import ALIGNER_ALONE, feature_schema, needs_signals
+from syncheck.contrasts.contrast import explained
+from syncheck.features.schemas import ALIGNER_ALONE, feature_schema, require_text_schema
 from syncheck.reading import Claim
 from syncheck.results import Report
 from syncheck.results.protocol import ProtocolEvent, Reveal
@@ -61,8 +65,7 @@ class Verifier:
     Raises
     ------
     InputError
-        If the config's schema has features that only a language model's signals give, or the aligner has only one
-        effort and another is asked for.
+        If the config's schema has features that only a language model's signals give, or the effort is unknown.
     MismatchError
         If the aggregator expects features other than those of the config's schema, or another order.
     WrongTypeError
@@ -116,22 +119,27 @@ class Verifier:
         self,
         answer: str | None = None,
         *,
-        passages: str | Sequence[str],
+        passages: GivenPassages,
         question: str = "",
         sentences: Sequence[str] | None = None,
+        citation: str | None = None,
     ) -> Report:
-        """Score the sentences of an answer.
+        """Score the sentences of an answer, and check its citations.
 
         Parameters
         ----------
         answer
             The answer, by whichever model.
         passages
-            The passages that it is checked against: a string or several; empty if it is known that there are none.
+            What it is checked against: one or several strings, :class:`~syncheck.Passage` or mappings with ``text`` and
+            perhaps ``id``, ``title`` and ``url``; empty if it is known that there are none.
         question
             The question that it answers; some aligners read it.
         sentences
             The sentences of the answer, in place of ``answer``; joined as they are, they are the answer.
+        citation
+            Regular expression of the answer's citation marks, whose first group, if any, holds numbers or names of
+            passages. None finds the usual forms; see :doc:`citations`.
 
         Returns
         -------
@@ -145,7 +153,8 @@ class Verifier:
         WrongTypeError
             If an argument is not a text.
         """
-        return self.answer(self.query(question=question, passages=passages), answer, sentences=sentences)
+        query = self.query(question=question, passages=passages)
+        return self.answer(query, answer, sentences=sentences, citation=citation)
 
     def check_many(self, records: Iterable[Mapping[str, Any]]) -> Iterator[Report]:
         """Score many answers; yield their reports in order.
@@ -164,28 +173,38 @@ class Verifier:
         InputError, WrongTypeError
             As in :meth:`check`, when the answer's turn comes.
         """
-        scorer: SentenceScorer | None = None
+        last: object = None
         for record in records:
             given = dict(record)
-            answer, sentences = given.pop("answer", None), given.pop("sentences", None)
+            answer, sentences, citation = (given.pop(name, None) for name in ("answer", "sentences", "citation"))
             query = self.query(**given)
-            scorer = scorer if scorer is not None and scorer.query == query else self.scorer(query)
+            known = (query, [*map(names_of, query.passages)], citation)
+            if known != last:
+                last, scorer = known, self.scorer(query, citation=citation)
             yield self._checked(scorer, answer, sentences)
 
-    def answer(self, query: Query, response: str | None = None, *, sentences: Sequence[str] | None = None) -> Report:
+    def answer(
+        self,
+        query: Query,
+        response: str | None = None,
+        *,
+        sentences: Sequence[str] | None = None,
+        citation: str | None = None,
+    ) -> Report:
         """Score the sentences of an answer to a query; otherwise as :meth:`check`."""
-        return self._checked(self.scorer(query), response, sentences)
+        return self._checked(self.scorer(query, citation=citation), response, sentences)
 
     def watch_text(
         self,
         *,
-        passages: str | Sequence[str],
+        passages: GivenPassages,
         question: str = "",
         reveal: Reveal = "verified",
         stop_below: float | None = None,
         stop_after: bool = True,
         at_once: int | None = None,
         passage_ids: Sequence[str] | None = None,
+        citations: bool = False,
     ) -> TextWatch:
         """Score an answer while its text arrives, whichever model writes it.
 
@@ -195,19 +214,13 @@ class Verifier:
             As in :meth:`check`.
         reveal, stop_below, stop_after, at_once, passage_ids
             As in :class:`syncheck.watching.TextWatch`.
+        citations
+            True checks the answer's citations at its end, for its report.
 
         Returns
         -------
         TextWatch
             A context manager that takes the text and returns events.
-
-        Examples
-        --------
-        >>> with verifier.watch_text(passages=passages) as watched:  # doctest: +SKIP
-        ...     for piece in stream:
-        ...         for event in watched.feed(piece):
-        ...             print(event)
-        ...     print(watched.close())
         """
         query = self.query(question=question, passages=passages)
         return self.watched(
@@ -217,6 +230,7 @@ class Verifier:
             stop_after=stop_after,
             at_once=at_once,
             passage_ids=passage_ids,
+            finish=self.cited if citations else None,
         )
 
     def watched(self, query: Query, **options: Any) -> TextWatch:  # noqa: ANN401 - those of TextWatch
@@ -229,7 +243,7 @@ class Verifier:
         self,
         pieces: Iterable[str | tuple[str, Sequence[GeneratorToken]]],
         *,
-        passages: str | Sequence[str],
+        passages: GivenPassages,
         question: str = "",
         **options: Any,
     ) -> Iterator[ProtocolEvent]:
@@ -243,19 +257,12 @@ class Verifier:
         passages, question
             As in :meth:`check`.
         **options
-            ``reveal``, ``stop_below``, ``at_once`` and ``passage_ids`` of :class:`syncheck.watching.TextWatch`.
+            As in :meth:`watch_text`.
 
         Yields
         ------
         ProtocolEvent
-            See :mod:`syncheck.results.protocol`.
-
-        Raises
-        ------
-        WrongTypeError
-            If the stream or a piece has another type.
-        InputError, NotReadyError
-            As in :class:`syncheck.watching.TextWatch` and its ``feed``.
+            See :mod:`syncheck.results.protocol`; errors are those of :class:`syncheck.watching.TextWatch`.
         """
         return watch(pieces, lambda: self.watch_text(passages=passages, question=question, **options))
 
@@ -263,7 +270,7 @@ class Verifier:
         self,
         pieces: AsyncIterable[str | tuple[str, Sequence[GeneratorToken]]],
         *,
-        passages: str | Sequence[str],
+        passages: GivenPassages,
         question: str = "",
         **options: Any,
     ) -> AsyncIterator[ProtocolEvent]:
@@ -280,16 +287,15 @@ class Verifier:
         the aligner finds no contradiction. To find them, the aligner reads each of these sentences some 20 to 40 times,
         with one word left out; :meth:`check` does not do so. Other sentences stay as they are.
         """
-        if self.aligner is None:
-            return report
-        explained = []
-        for sentence in report.sentences:
-            if sentence.verdict == "contradicted" and not sentence.contrasts and sentence.evidence is not None:
-                passages = report.prompt.passages
-                words = deciding_words(sentence.text, sentence.evidence, passages, self.aligner.align)
-                sentence = sentence if words is None else replace(sentence, contrasts=(words,))
-            explained.append(sentence)
-        return replace(report, sentences=tuple(explained))
+        return report if self.aligner is None else explained(report, self.aligner.align)
+
+    def cited(self, report: Report, *, citation: str | re.Pattern[str] | None = None) -> Report:
+        """Check the citations of a report, by whichever monitor; :meth:`check` does so by itself.
+
+        Each sentence with citations is scored once more against each passage that it cites, alone.
+        """
+        pattern, threshold = citation_pattern(citation), self.config.backtrack_threshold
+        return check_citations(report, partial(self.scorer, citation=pattern), threshold=threshold, pattern=pattern)
 
     def with_prior(self, prior: float) -> Self:
         """Copy this verifier for text with another share of faithful sentences.
@@ -310,17 +316,9 @@ class Verifier:
         return self.replaced(aggregator=replace(self.aggregator, prior=prior))
 
     def with_effort(self, effort: Effort) -> Self:
-        """Copy this verifier with another effort of its aligner.
+        """Copy this verifier with another effort of its aligner: ``fast``, ``balanced`` (its own) or ``thorough``.
 
-        Parameters
-        ----------
-        effort
-            ``fast``, ``balanced`` (the reader's own) or ``thorough``; see :class:`syncheck.aligners.ReaderAligner`.
-
-        Raises
-        ------
-        InputError
-            If the effort is unknown, or the aligner has only one.
+        See :class:`syncheck.aligners.ReaderAligner`. An unknown effort, or any for another aligner, raises InputError.
         """
         return self.replaced(aligner=at_effort(self.aligner, effort))
 
@@ -329,17 +327,20 @@ class Verifier:
         own = ("aligner", "config", "aggregator", "trained_on", "name")
         return type(self)(**{name: getattr(self, name) for name in own} | parts)
 
-    def query(self, *, passages: str | Sequence[str], question: str = "") -> Query:
+    def query(self, *, passages: GivenPassages, question: str = "") -> Query:
         """Take a question and passages; WrongTypeError or InputError for anything else."""
         check_text(question, "question")
-        given = [passages] if isinstance(passages, str) else passages
-        check_texts(given, "passages")
-        return Query(question, tuple(given))
+        return Query(question, given_passages(passages, "passages"))
 
-    def scorer(self, query: Query) -> SentenceScorer:
+    def scorer(self, query: Query, *, citation: str | re.Pattern[str] | None = None) -> SentenceScorer:
         """Make the scorer for sentences of answers to one query, which reads its passages once."""
         return SentenceScorer(
-            query, config=self.config, aggregator=self.aggregator, aligner=self.aligner, monitor=self.name
+            query,
+            config=self.config,
+            aggregator=self.aggregator,
+            aligner=self.aligner,
+            monitor=self.name,
+            citation=citation_pattern(citation),
         )
 
     def cut(self, text: str) -> list[SentenceSpan]:
@@ -422,7 +423,8 @@ class Verifier:
             response, spans = "".join(sentences), spans_of(sentences)
         claims = [Claim(response[span.start : span.end], span) for span in spans]
         (scored,) = scorer.claims([claims], earlier=[()])
-        return report_of(scorer, response, scored, stop=None, seconds=time.perf_counter() - started)
+        report = report_of(scorer, response, scored, stop=None, seconds=time.perf_counter() - started)
+        return self.cited(report, citation=scorer.citation)
 
 
 def _generic(
@@ -439,22 +441,6 @@ def _generic(
 def source_of_support(aligner: Aligner | None) -> str:
     """Name an aligner as a source in :attr:`syncheck.Report.sources`."""
     return NOT_MEASURED if aligner is None else f"aligner {getattr(aligner, 'name', type(aligner).__name__)}"
-
-
-def require_aligner(aligner: object) -> None:
-    """Raise WrongTypeError for anything but an aligner or None."""
-    if aligner is not None and not hasattr(aligner, "align"):
-        found = repr(aligner) if isinstance(aligner, str) else type(aligner).__name__
-        raise WrongTypeError(f"aligner must be an aligner, as load_aligner(...) returns, or None; found {found}")
-
-
-def require_text_schema(version: str) -> None:
-    """Refuse, with an InputError, a schema whose features need a language model's signals."""
-    if needs_signals(version):
-        raise InputError(
-            f"schema {version!r} has features of a language model's signals; use syncheck.Monitor with that model, or "
-            "a schema of text alone, such as 'syncheck.v5'"
-        )
 
 
 def require_verifier(verifier: object) -> None:

@@ -4,6 +4,7 @@ from doubles import PASSAGES, QUESTION
 
 from syncheck import prompt_from_texts
 from syncheck.base.errors import InputError, PromptError, WrongTypeError
+from syncheck.base.passages import names_of
 from syncheck.prompts import build_prompt
 from syncheck.testing import scripted_monitor
 
@@ -124,8 +125,8 @@ def test_a_context_of_another_type(tokenizer, context):
 @pytest.mark.parametrize(
     ("context", "found"),
     [
-        (["a", {"text": "b"}], r"a list with dict \(item 1\)"),
-        (({"text": "a"},), r"a tuple with dict \(item 0\)"),
+        (["a", {"title": "b"}], r"a list with dict \(item 1\)"),
+        (({"title": "a"},), r"a tuple with dict \(item 0\)"),
         (b"a", "bytes"),
         (5, "int"),
     ],
@@ -134,6 +135,12 @@ def test_a_context_of_another_type(tokenizer, context):
 def test_the_item_of_another_type_is_named(tokenizer, context, found):
     with pytest.raises(WrongTypeError, match=f"found {found}"):
         build_prompt(tokenizer, question="Who?", context=context)
+
+
+def test_a_mapping_with_a_text_is_a_passage_with_names(tokenizer):
+    made = build_prompt(tokenizer, question="Who?", context=["a", {"text": "b", "title": "B"}])
+    assert made == build_prompt(tokenizer, question="Who?", context=["a", "b"])
+    assert names_of(made.passages[1]).title == "B"
 
 
 @pytest.mark.parametrize("given", [{}, {"question": "Who?"}, {"messages": [{"role": "user", "content": "Who?"}]}])

@@ -235,7 +235,7 @@ def even_rows(labels: NDArray[np.int64], sources: NDArray[np.str_]) -> NDArray[n
 def fit_evenly(
     measured: MeasuredSentences, used: NDArray[np.int64], sources: NDArray[np.str_]
 ) -> tuple[Aggregator, float]:
-    """Train on all sources alike; return the aggregator and the score that a quarter of RAGTruth's faithful do not reach.
+    """Train on all sources alike; return the aggregator, and the score that a quarter of RAGTruth's faithful miss.
 
     The score is that of folds of groups that the aggregator was not trained on.
     """

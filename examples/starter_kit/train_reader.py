@@ -52,7 +52,14 @@ from torch.utils.data import DataLoader
 from tqdm import tqdm
 from transformers import MPNetConfig, MPNetModel
 
-from syncheck.aligners.reader.layers import LARGEST, NORM_EPS, ReaderLayer, in_eight_bits, measured_inputs
+from syncheck.aligners.reader.layers import (
+    LARGEST,
+    NORM_EPS,
+    ReaderLayer,
+    distance_bucket,
+    in_eight_bits,
+    measured_inputs,
+)
 from syncheck.aligners.reader.network import (
     DOWN,
     ENCODER,
@@ -64,7 +71,6 @@ from syncheck.aligners.reader.network import (
     UP,
     ReaderNetwork,
     ReadText,
-    distance_bucket,
     encoder_weights,
     updated_layers,
 )

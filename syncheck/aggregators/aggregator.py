@@ -37,11 +37,15 @@ from syncheck.base.checks import check_share, real_numbers
 from syncheck.base.errors import CheckpointError, InputError, MismatchError
 from syncheck.base.files import REMEDY, read_bytes, read_object
 from syncheck.base.printable import summary
+from syncheck.results import AnswerScale
 from syncheck.results.types import FeatureSchema
 
 CONFIG = "aggregator.json"
 FORMAT = "syncheck.aggregator.v1"
 LIBRARIES = ("numpy", "scikit-learn", "xgboost")
+
+ANSWER_SCALES = {"generic-reader": (0.813, 0.638), "generic-bundled": (0.771, 0.476)}
+"""Offset and slope of the scale of answers by bundled monitor; ``benchmarks/answers.py`` fits those of a new one."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -424,3 +428,11 @@ def _number(value: object) -> float:
     if type(value) not in (int, float):
         raise TypeError(f"expected a number; found {value!r}")
     return float(value)  # type: ignore[arg-type]  # the line above
+
+
+def answer_scale_of(monitor: str | None, aggregator: Aggregator | None) -> AnswerScale | None:
+    """Take the scale of answers of a bundled monitor, at the prior of its scores; None for any other monitor."""
+    scale = None if monitor is None else ANSWER_SCALES.get(monitor)
+    if scale is None or aggregator is None or aggregator.base_rate is None:
+        return None
+    return AnswerScale(*scale, prior=aggregator.prior or aggregator.base_rate)

@@ -11,7 +11,7 @@ from numbers import Integral, Real
 from typing import Any, Literal, Protocol, Self, get_args, runtime_checkable
 
 from syncheck.base.checks import check_texts
-from syncheck.base.errors import InputError
+from syncheck.base.errors import InputError, WrongTypeError
 from syncheck.base.pretrained import same_weights, weights_sha256
 from syncheck.reading.evidence import EvidenceIndex
 from syncheck.results.types import Evidence, Support
@@ -110,6 +110,13 @@ def at_effort(aligner: Aligner | None, effort: Effort | None) -> Aligner | None:
 def languages_of(aligner: Aligner) -> frozenset[str] | None:
     """Name the languages that an aligner reads; None if it does not say."""
     return aligner.languages if isinstance(aligner, KnowsLanguages) else None
+
+
+def require_aligner(aligner: object) -> None:
+    """Raise WrongTypeError for anything but an aligner or None."""
+    if aligner is not None and not hasattr(aligner, "align"):
+        found = repr(aligner) if isinstance(aligner, str) else type(aligner).__name__
+        raise WrongTypeError(f"aligner must be an aligner, as load_aligner(...) returns, or None; found {found}")
 
 
 def check_asked(passages: Sequence[str], claims: Sequence[str]) -> None:

@@ -33,8 +33,10 @@ from syncheck.corpus.plan import BUNDLED_RATES, estimate, load_rates
 from syncheck.corpus.records import Work
 from syncheck.corpus.store import PART_SIZE, Engine
 from syncheck.report import wants_colour
+from syncheck.report.labels import citation_facts
 from syncheck.report.rows import answer_of
 from syncheck.report.terminal import render_sentences
+from syncheck.results.report import CitationCounts
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -52,6 +54,7 @@ class Summary:
         self.answers = self.errors = self.sentences = self.scored = self.below = self.cut = 0
         self._worst: list[tuple[float, int, str]] = []
         self._monitors: dict[str, None] = {}
+        self._citations = CitationCounts()
 
     def add(self, row: JsonDict) -> None:
         """Count a line of output."""
@@ -62,6 +65,7 @@ class Summary:
         self.cut += bool(row.get("after_end"))
         if row.get("monitor"):
             self._monitors[row["monitor"]] = None
+        self._citations += CitationCounts.of(answer_of(row).sentences)
         for sentence in row["sentences"]:
             self.sentences += 1
             score = sentence["score"]
@@ -80,6 +84,7 @@ class Summary:
             counts.append(f"{self.below / self.scored:.1%} of {self.scored} scored below {_rounded(self.threshold)}")
         if self.sentences > self.scored:
             counts.append(f"{self.sentences - self.scored} without a score")
+        counts += citation_facts(self._citations)
         if self.cut:
             counts.append(f"{counted(self.cut, 'answer')} with text after an end-of-text token, which was not read")
         if self.errors:
@@ -144,8 +149,8 @@ FORMATS: Mapping[str, Callable[[JsonDict, IO[str]], str]] = {
 
 _IDLE = frozenset(
     """
-    input output html resume format fail_under fail_answers_under answer_prior allow_unscored model aligner engine
-    workers part_size
+    input output html resume format fail_under fail_answers_under fail_under_citations answer_prior allow_unscored model
+    aligner engine workers part_size
     """.split()
 )
 """Options that change no line of the output, and those that :func:`instrument_of` identifies by weights."""

@@ -11,17 +11,20 @@ from pathlib import Path
 
 import syncheck
 from syncheck import corpus, spans
+from syncheck.aggregators.aggregator import ANSWER_SCALES, answer_scale_of
 from syncheck.base.errors import InputError
 from syncheck.base.printable import counted
 from syncheck.base.records import JsonDict, field
+from syncheck.citations import has_citations
 from syncheck.cli.monitors import models_of, scoring_monitor
 from syncheck.cli.options import add_files, add_model, add_prior, open_share, option
 from syncheck.cli.record_runs import answer_records, is_store
 from syncheck.config import GENERIC, GENERIC_BUNDLED, GENERIC_READER
+from syncheck.report.labels import citation_facts
+from syncheck.report.rows import answer_of
 from syncheck.results import Answer, Case, Report, label_dict
-from syncheck.results.report import ANSWER_PRIOR
+from syncheck.results.report import ANSWER_PRIOR, CitationCounts
 from syncheck.results.types import WITHOUT_CLAIM
-from syncheck.scoring import ANSWER_SCALES, answer_scale_of
 
 BATCH_TOKENS = 16384
 """Number of tokens in a forward pass on an accelerator; on a CPU, padding costs more than a larger batch saves."""
@@ -77,6 +80,19 @@ def score_options(parser: argparse.ArgumentParser) -> None:
         f"with --fail-answers-under: expected share of faithful answers, which shifts their scores ({ANSWER_PRIOR})",
         type=open_share,
     )
+    option(
+        parser,
+        "--citation PATTERN",
+        "regular expression of the citation marks, whose first group, if any, holds numbers or names of passages (the "
+        "usual forms: '[1]', links, '(Meyer, 2021)' and the like)",
+    )
+    option(
+        parser,
+        "--fail-under-citations SHARE",
+        "exit with 1 if, of all citations, or of all sentences that claim something, a smaller SHARE (0 to 1) is "
+        "supported by the cited passages, or if there are none (never)",
+        type=open_share,
+    )
     option(parser, "--allow-unscored", "with these gates: do not fail on what could not be checked (it fails)")
 
 
@@ -108,9 +124,11 @@ def score(args: argparse.Namespace) -> int:
     return 2 if refused else int(any(missed))
 
 
-def _gates(args: argparse.Namespace, monitor: syncheck.Monitor | syncheck.Verifier) -> list[_Gate]:
+def _gates(args: argparse.Namespace, monitor: syncheck.Monitor | syncheck.Verifier) -> list[_Gate | _CitationGate]:
     """Make the gates that were asked for, for sentences and for whole answers."""
-    gates = []
+    gates: list[_Gate | _CitationGate] = []
+    if args.fail_under_citations is not None:
+        gates.append(_CitationGate(args.fail_under_citations))
     if args.fail_under is not None:
         gates.append(_Gate("--fail-under", args.fail_under))
     if args.fail_answers_under is not None:
@@ -138,6 +156,8 @@ def _scorer(
     opener, replay = _opener(args, monitor)
 
     def row(record: JsonDict, report: Report) -> JsonDict:
+        if not isinstance(monitor, syncheck.Verifier) and has_citations(report):
+            report = monitor.verifier.cited(report)
         if args.html is not None or args.format == "human":
             report = (monitor if isinstance(monitor, syncheck.Verifier) else monitor.verifier).explain(report)
         output = score_row(record, report)
@@ -154,7 +174,12 @@ def _scorer(
 
     batch_tokens = args.batch_tokens or (BATCH_TOKENS if args.device == "cuda" and is_store(args.output) else None)
     return corpus.RecordScorer(
-        monitor, given=args.sentences == "given", signals=args.tokens, row=row, batch_tokens=batch_tokens
+        monitor,
+        given=args.sentences == "given",
+        signals=args.tokens,
+        row=row,
+        batch_tokens=batch_tokens,
+        citation=args.citation,
     )
 
 
@@ -194,6 +219,32 @@ def _opener(
     return spans.load_span_regressor(
         args.spans, sources=() if replay is None else (spans.SignalSource(replay),)
     ), replay
+
+
+class _CitationGate:
+    """Counter of citations and of sentences that should have one, which miss a share of both."""
+
+    def __init__(self, share: float) -> None:
+        self.share = share
+        self.counts = CitationCounts()
+
+    def add(self, row: JsonDict) -> None:
+        """Count a line of output."""
+        if "error" not in row:
+            self.counts += CitationCounts.of(answer_of(row).sentences)
+
+    def missed(self, *, allow_unscored: bool) -> str | None:
+        """Describe what missed the share; None if nothing did. Answers without citations miss it."""
+        shares = (self.counts.precision, self.counts.recall)
+        if all(share is not None and share >= self.share for share in shares):
+            return None
+        found = ", ".join(citation_facts(self.counts)) or "no citation was found"
+        return f"--fail-under-citations {self.share:g} missed: {found}"
+
+    def unchecked(self, *, allow_unscored: bool) -> str | None:
+        """Describe the citations that could not be checked; None if there are none."""
+        count = self.counts.statuses["unresolved"]
+        return f"--fail-under-citations {self.share:g} did not check {counted(count, 'citation')}" if count else None
 
 
 class _Gate:

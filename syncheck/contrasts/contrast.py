@@ -16,7 +16,8 @@ from typing import NamedTuple
 from syncheck.contrasts.lexicon import asset_lines
 from syncheck.contrasts.parsing import ParsedText, parse
 from syncheck.contrasts.rules import ANSWERED, RULES, Difference
-from syncheck.results.types import Contrast, Evidence, Support
+from syncheck.results import Report
+from syncheck.results.types import Contrast, Evidence, SentenceScore, Support
 
 BANDS = (-1.0, 1.0)
 """Log-odds of support at which one band of the reader's verdicts ends and the next begins."""
@@ -136,6 +137,18 @@ CONTRADICTS = 0.5
 
 Ask = Callable[[Sequence[str], Sequence[str]], Sequence[Support]]
 """Function that asks an aligner which claims some passages support."""
+
+
+def explained(report: Report, ask: Ask) -> Report:
+    """Add the words that decide to those sentences of a report that an aligner alone calls contradicted."""
+
+    def one(sentence: SentenceScore) -> SentenceScore:
+        if sentence.verdict != "contradicted" or sentence.contrasts or sentence.evidence is None:
+            return sentence
+        words = deciding_words(sentence.text, sentence.evidence, report.prompt.passages, ask)
+        return sentence if words is None else replace(sentence, contrasts=(words,))
+
+    return replace(report, sentences=tuple(map(one, report.sentences)))
 
 
 def deciding_words(sentence: str, evidence: Evidence, passages: Sequence[str], ask: Ask) -> Contrast | None:

@@ -197,7 +197,7 @@ def _date(text: str, tokens: Sequence[Token], place: int) -> Quantity | None:
 
 def _day(token: Token) -> int:
     """Look up the day of the month that a number such as "3" or "3rd" may be; 0 for anything else."""
-    number = int(token.word) if token.word.isdigit() else ordinal_of(token) or 0
+    number = int(token.word) if token.word.isdecimal() else ordinal_of(token) or 0
     return number if number <= 31 and token.text[0].isdigit() else 0
 
 

@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from syncheck.model_monitor import ModelMonitor
     from syncheck.replay import GivenResponse
 
-_SENTENCE_FIELDS = tuple(
-    "text start end token_start token_end score status verdict remarks features reason evidence contrasts".split()
+_SENTENCE_FIELDS = (
+    *("text", "start", "end", "token_start", "token_end", "score", "status", "verdict", "remarks", "features"),
+    *("reason", "evidence", "contrasts", "citations"),
 )
 
 
@@ -57,7 +58,7 @@ def prompt_for(monitor: ModelMonitor | Verifier, record: JsonDict) -> Query:
             f"{absence('context', record)}; {fields_found('context', record)}; pass a string or a list of strings, '' "
             "if it is known to be empty"
         )
-    context = field(record, "context", (str, list))
+    context = field(record, "context", (str, dict, list))
     with_context = field(record, "prompt_with_context", str, default=None)
     without_context = field(record, "prompt_without_context", str, default=None)
     if (with_context is None) != (without_context is None):
@@ -96,11 +97,13 @@ class RecordScorer:
     batch_tokens
         Largest number of tokens in a forward pass, padding included; a longer response is scored alone. None scores one
         response at a time, so that values do not depend on other records.
+    citation
+        Pattern of citation marks, as in :meth:`syncheck.Verifier.check`.
 
     Raises
     ------
     InputError
-        If ``batch_tokens`` is below 1.
+        If ``batch_tokens`` is below 1, or a pattern is given for a monitor that reads signals.
     """
 
     def __init__(
@@ -111,6 +114,7 @@ class RecordScorer:
         signals: bool = False,
         row: Callable[[JsonDict, Report], JsonDict] = score_row,
         batch_tokens: int | None = None,
+        citation: str | None = None,
     ) -> None:
         if batch_tokens is not None and batch_tokens < 1:
             raise InputError(f"batch_tokens must be at least 1; found {batch_tokens}")
@@ -118,7 +122,10 @@ class RecordScorer:
         self._given = given
         self._signals = signals
         self._row = row
+        if citation is not None and not isinstance(monitor, Verifier):
+            raise InputError("a pattern of citations needs a monitor that reads text alone; leave the model out")
         self._batch_tokens = batch_tokens
+        self._citation = citation
 
     def __call__(self, lines: Sequence[Line]) -> list[JsonDict]:
         """Score each line and make its row, in order."""
@@ -136,7 +143,7 @@ class RecordScorer:
         if isinstance(self.monitor, Verifier):
             if given.pop("response_token_ids", None) is not None:
                 raise InputError("response_token_ids are of a language model's tokenizer; pass --model, or the text")
-            return self.monitor.answer(prompt_for(self.monitor, record), **given)
+            return self.monitor.answer(prompt_for(self.monitor, record), citation=self._citation, **given)
         return self.monitor.score(prompt_for(self.monitor, record), signals=self._signals, **given)
 
     def _response(self, record: JsonDict) -> dict[str, Any]:

@@ -360,6 +360,15 @@ def needs_signals(version: str) -> bool:
     return not {feature.name for feature in FEATURES if not feature.of_model}.issuperset(_names_of(version))
 
 
+def require_text_schema(version: str) -> None:
+    """Refuse, with an InputError, a schema whose features need a language model's signals."""
+    if needs_signals(version):
+        raise InputError(
+            f"schema {version!r} has features of a language model's signals; use syncheck.Monitor with that model, or "
+            "a schema of text alone, such as 'syncheck.v5'"
+        )
+
+
 def needs_lid(version: str) -> bool:
     """Tell whether a schema version has LID features, and so needs reference activations."""
     return LID in _names_of(version)

@@ -11,6 +11,7 @@ from syncheck.reading.evidence import Context
 from syncheck.reading.records import cells_of, is_rule, json_leaves, row_as_text
 from syncheck.reading.structure import FENCE, worded
 from syncheck.results.types import Remark, SentenceSignals, SentenceSpan, Status
+from syncheck.text.citations import Mark, without_marks
 from syncheck.text.claimless import (
     is_bare_answer,
     is_conversation,
@@ -43,6 +44,9 @@ class Claim:
     """What is read in place of the text of a row or a value, with its column or path; "" if it has nothing to read, as
     a header. None for prose, which is read as it is."""
 
+    marks: tuple[Mark, ...] = ()
+    """Its citation marks, which are no part of what is read."""
+
     @classmethod
     def measured(cls, signals: SentenceSignals) -> Claim:
         """Take a sentence with the signals of its tokens."""
@@ -54,12 +58,17 @@ class Claim:
     def after(self, earlier: Sequence[str]) -> Claim:
         """Read it after the sentences before it: as part of a table or of JSON, or as a repetition."""
         repeats = is_degenerate(self.text) or repeats_sentence(self.text, earlier)
-        return replace(self, reading=in_structure(self.text, earlier), repeats=repeats)
+        return replace(self, reading=in_structure(self.prose, earlier), repeats=repeats)
+
+    @property
+    def prose(self) -> str:
+        """The sentence without its citation marks."""
+        return without_marks(self.text, self.marks) if self.marks else self.text
 
     @property
     def read(self) -> str:
         """What is read of it; see :attr:`reading`."""
-        return self.reading or self.text
+        return self.reading or self.prose
 
     @property
     def statement(self) -> str:
@@ -100,7 +109,7 @@ class Claim:
         """Remark on the sentence beside passages: it calls something not stated, or no passage has its words."""
         if context.lexicon is None or not self.is_checkable:
             return ()
-        if says_not_stated(self.text):
+        if says_not_stated(self.prose):
             return ("says_not_stated",)
         stems = {stem(word) for word in content_words(self.statement)}
         return ("no_passage_touches",) if stems and stems.isdisjoint(context.lexicon.stems) else ()
@@ -112,17 +121,17 @@ class Claim:
             return "degenerate", "it repeats a word or a sentence, as a model does that loops"
         if self.reading == "":
             return "not_a_claim", "a header, a key or a mark of code, which claims nothing"
-        if is_bare_answer(self.text) and not is_conversation(self.text):
+        if is_bare_answer(self.prose) and not is_conversation(self.prose):
             return "not_checkable", "a bare yes or no, which says nothing without its question"
         if self.reading is not None:
             return None
-        if is_reference(self.text):
+        if is_reference(self.text) or (self.marks and (self.prose == self.text or is_reference(self.prose))):
             return "not_a_claim", "a reference to passages, which claims nothing"
-        if is_question(self.text):
+        if is_question(self.prose):
             return "not_a_claim", "a question, which claims nothing"
-        if is_conversation(self.text):
+        if is_conversation(self.prose):
             return "not_a_claim", "a phrase of conversation, which claims nothing"
-        if is_label(self.text):
+        if is_label(self.prose):
             return "not_a_claim", "a heading or label, which claims nothing"
         return None
 

@@ -19,6 +19,7 @@ from syncheck.base.records import RefusedRecord
 from syncheck.report.labels import (
     ShadeView,
     after_end_words,
+    citation_words,
     contrast_lines,
     decimal,
     no_answer,
@@ -223,6 +224,7 @@ def _templates() -> jinja2.Environment:
     )
     environment.filters |= {
         "after_end_words": after_end_words,
+        "citation_words": citation_words,
         "contrast_lines": contrast_lines,
         "decimal": decimal,
         "direction": reading_direction,

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 from syncheck.base.printable import counted
 from syncheck.features.schemas import LID, feature_of
+from syncheck.results.report import CitationCounts
 from syncheck.results.spans import SpanLabels, risk_of
-from syncheck.results.types import Contrast, Evidence, Remark, SentenceScore, Status, Verdict
+from syncheck.results.types import Citation, CitationStatus, Contrast, Evidence, Remark, SentenceScore, Status, Verdict
 from syncheck.spans.words import cluster_borders
 
 if TYPE_CHECKING:
@@ -156,13 +157,29 @@ def _contrast_words(contrast: Contrast) -> str:
     return f"{passage} says “{contrast.evidence}”, not “{contrast.sentence}”"
 
 
+_CITATION_WORDS: Mapping[CitationStatus, str] = {
+    "supported": "supports it",
+    "misattributed": "does not support it",
+    "fabricated": "does not exist",
+    "unresolved": "could not be checked",
+}
+
+
+def citation_words(cited: Citation) -> str:
+    """Say in words whether the source that a sentence names supports it: "[2]: passage 2 does not support it"."""
+    named = "its source" if cited.passage is None else f"passage {cited.passage + 1}"
+    instead = "" if cited.better is None else f", passage {cited.better + 1} does"
+    return f"{cited.marker}: {named} {_CITATION_WORDS[cited.status]}{instead}"
+
+
 def notes(sentence: SentenceScore) -> tuple[str, ...]:
-    """Describe what does not fit into a line of text: remarks and contrasts, or why there is no score."""
+    """Describe what does not fit into a line of text: remarks, contrasts, citations, or why there is no score."""
     if sentence.verdict is None:
         lines = () if sentence.status == "no_aggregator" else (verdict(sentence),)
     else:
         by_aligner = (ALIGNER_CONTRADICTS,) if is_contradicted_by_aligner(sentence) else ()
         lines = (*(REMARKS[remark] for remark in sentence.remarks), *contrast_lines(sentence), *by_aligner)
+    lines = (*lines, *(citation_words(cited) for cited in sentence.citations if cited.status != "supported"))
     return (*lines, "cut at the limit of tokens") if sentence.truncated else lines
 
 
@@ -176,6 +193,15 @@ def no_answer(stop: str | None) -> str:
     return _NO_ANSWER.get(stop, "empty answer")
 
 
+def citation_facts(counts: CitationCounts) -> tuple[str, ...]:
+    """Say how many citations there are and how good they are; nothing if there are none."""
+    if not counts.statuses:
+        return ()
+    shares = {"precision": counts.precision, "recall": counts.recall}
+    measured = [f"{name} {share:.0%}" for name, share in shares.items() if share is not None]
+    return (", ".join([counted(counts.statuses.total(), "citation"), *measured]),)
+
+
 def answer_facts(answer: Answer) -> tuple[str, ...]:
     """List the score of an answer as a whole, its size, its time and why it stopped, each in a few words."""
     repaired = sum(node.count("repaired") for node in answer.trace)
@@ -185,6 +211,7 @@ def answer_facts(answer: Answer) -> tuple[str, ...]:
         counted(len(report.sentences), "sentence"),
         *([f"{report.unscored} without a score"] if report.unscored else []),
         counted(len(report.tokens), "token"),
+        *citation_facts(CitationCounts.of(report.sentences)),
         *([f"{len(answer.dropped)} dropped"] if answer.dropped else []),
         *([f"{repaired} repaired"] if repaired else []),
         *([] if seconds is None else [f"{seconds:.1f} s"]),

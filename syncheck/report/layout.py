@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from syncheck.base.passages import names_of
 from syncheck.features.schemas import LARGE_KL_NATS
 from syncheck.report.labels import (
     VERDICTS,
@@ -22,7 +24,7 @@ from syncheck.report.labels import (
     shades_of,
     tint,
 )
-from syncheck.results.types import SentenceScore, TokenSignals, Verdict
+from syncheck.results.types import Citation, SentenceScore, TokenSignals, Verdict
 
 if TYPE_CHECKING:
     from syncheck.results.report import Answer, Case, Report
@@ -77,6 +79,16 @@ class SentenceView:
     dropped: tuple[SentenceScore, ...]
 
     @property
+    def pieces(self) -> tuple[tuple[str, Citation | None], ...]:
+        """The sentence cut at its citation marks, each with its first citation that names a passage, if any."""
+        text, start = self.scored.text, self.scored.start
+        marks: dict[tuple[int, int], Citation] = {}
+        for cited in sorted(self.scored.citations, key=lambda one: (one.start, one.passage is None)):
+            marks.setdefault((cited.start - start, cited.end - start), cited)
+        borders = sorted({0, len(text), *(border for mark in marks for border in mark)})
+        return tuple((text[a:b], marks.get((a, b))) for a, b in pairwise(borders))
+
+    @property
     def unfolded(self) -> bool:
         """True if the signals of the sentence are shown from the start."""
         return self.is_lowest and self.scored.verdict != "supported"
@@ -129,13 +141,17 @@ class CaseView:
     question: str
     answers: tuple[AnswerView, ...]
     passages: tuple[tuple[Segment, ...], ...]
+    names: tuple[str, ...]
+    """Title or id, and address, of each passage; empty if it has none."""
 
 
 def case_view(case: Case, number: int, *, prefix: str) -> CaseView:
     """Lay out a case; ``prefix`` keeps the anchors of several pages in one document apart."""
     anchor = f"{prefix}q{number}"
     answers = tuple(_answer_view(a, f"{anchor}a{i}") for i, a in enumerate(case.answers, 1))
-    return CaseView(anchor, case.question, answers, _passages(case, answers))
+    named = [names_of(passage) for passage in case.passages]
+    names = tuple(" · ".join(part for part in (one.title or one.id, one.url) if part) for one in named)
+    return CaseView(anchor, case.question, answers, _passages(case, answers), names)
 
 
 def legend(cases: Iterable[Case]) -> tuple[VerdictView, ...]:

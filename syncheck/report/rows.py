@@ -9,7 +9,17 @@ from typing import get_args
 from syncheck.base.errors import InputError
 from syncheck.base.records import JsonDict, field, fields_found
 from syncheck.report.labels import REMARKS
-from syncheck.results.types import Contrast, ContrastKind, Evidence, Remark, SentenceScore, Status, Verdict
+from syncheck.results.types import (
+    Citation,
+    CitationStatus,
+    Contrast,
+    ContrastKind,
+    Evidence,
+    Remark,
+    SentenceScore,
+    Status,
+    Verdict,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +94,7 @@ def _sentence(given: object) -> SentenceScore:
         verdict=said,
         remarks=_remarks(field(given, "remarks", list, default=[])),
         contrasts=tuple(_contrast(one) for one in field(given, "contrasts", list, default=[])),
+        citations=tuple(_citation(one) for one in field(given, "citations", list, default=[])),
     )
 
 
@@ -98,6 +109,19 @@ def _contrast(given: object) -> Contrast:
         raise InputError(f"a contrast must be an object with a kind as `syncheck score` writes it; found {given!r}")
     kinds = {"kind": str, "sentence": str, "evidence": str, "passage": int}
     return Contrast(**{name: field(given, name, kind) for name, kind in kinds.items()})
+
+
+def _citation(given: object) -> Citation:
+    if not isinstance(given, dict) or given.get("status") not in get_args(CitationStatus):
+        raise InputError(f"a citation must be an object with a status as `syncheck score` writes it; found {given!r}")
+    return Citation(
+        marker=field(given, "marker", str),
+        start=field(given, "start", int),
+        end=field(given, "end", int),
+        passage=field(given, "passage", int, default=None),
+        status=given["status"],
+        better=field(given, "better", int, default=None),
+    )
 
 
 def _evidence(given: JsonDict) -> Evidence:

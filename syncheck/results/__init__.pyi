@@ -1,8 +1,8 @@
 from .protocol import (
     Append as Append,
-    Citation as Citation,
     Final as Final,
     FoldedAnswer as FoldedAnswer,
+    LocatedEvidence as LocatedEvidence,
     Notice as Notice,
     ProtocolEvent as ProtocolEvent,
     Replace as Replace,

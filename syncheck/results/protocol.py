@@ -34,7 +34,7 @@ class Append:
 
 
 @dataclass(frozen=True, slots=True)
-class Citation:
+class LocatedEvidence:
     """The part of a passage that supports a sentence best.
 
     Attributes
@@ -73,7 +73,7 @@ class Verified:
     status : Status
     verdict : Verdict or None
         The score in words; None without a score.
-    evidence : tuple of Citation
+    evidence : tuple of LocatedEvidence
         Evidence for the sentence, best first.
     reason : str or None
         Why there is no score.
@@ -90,7 +90,7 @@ class Verified:
     score: float | None
     status: Status
     verdict: Verdict | None = None
-    evidence: tuple[Citation, ...] = ()
+    evidence: tuple[LocatedEvidence, ...] = ()
     reason: str | None = None
     marked: bool = False
     remarks: tuple[Remark, ...] = ()
@@ -145,7 +145,7 @@ class Final:
 
 ProtocolEvent = Append | Verified | Retract | Replace | Notice | Final
 _KINDS: Mapping[str, type[ProtocolEvent]] = {kind.type: kind for kind in get_args(ProtocolEvent)}
-_PARTS: Mapping[str, type[Citation | Contrast]] = {"evidence": Citation, "contrasts": Contrast}
+_PARTS: Mapping[str, type[LocatedEvidence | Contrast]] = {"evidence": LocatedEvidence, "contrasts": Contrast}
 
 
 @dataclass
@@ -271,7 +271,7 @@ def to_sse(event: ProtocolEvent) -> str:
     return f"id: {event.id}\ndata: {to_json(event)}\n\n"
 
 
-def _values(part: ProtocolEvent | Citation | Contrast) -> dict[str, Any]:
+def _values(part: ProtocolEvent | LocatedEvidence | Contrast) -> dict[str, Any]:
     return {f.name: getattr(part, f.name) for f in fields(part)}
 
 

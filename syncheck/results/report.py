@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Literal
@@ -132,6 +133,40 @@ class AnswerScale:
         return 1 / (1 + math.exp(self.slope * math.log(against) - self.offset) * (1 - prior) / prior)
 
 
+@dataclass(frozen=True, slots=True)
+class CitationCounts:
+    """Numbers of citations, and of sentences that should have one; those of several answers can be added."""
+
+    statuses: Counter[str] = field(default_factory=Counter)
+    """Citations by status."""
+    claims: int = 0
+    """Sentences with a score."""
+    supported: int = 0
+    """Those with a supported citation."""
+
+    @classmethod
+    def of(cls, sentences: Iterable[SentenceScore]) -> CitationCounts:
+        """Count the citations of sentences."""
+        given = list(sentences)
+        claims = [any(c.status == "supported" for c in s.citations) for s in given if s.score is not None]
+        return cls(Counter(cited.status for s in given for cited in s.citations), len(claims), sum(claims))
+
+    def __add__(self, other: CitationCounts) -> CitationCounts:
+        claims, supported = self.claims + other.claims, self.supported + other.supported
+        return CitationCounts(self.statuses + other.statuses, claims, supported)
+
+    @property
+    def precision(self) -> float | None:
+        """Share of the checked citations that are supported; None without one."""
+        checked = self.statuses.total() - self.statuses["unresolved"]
+        return self.statuses["supported"] / checked if checked else None
+
+    @property
+    def recall(self) -> float | None:
+        """Share of the scored sentences with a supported citation; None without citations or such sentences."""
+        return self.supported / self.claims if self.statuses and self.claims else None
+
+
 _COLUMNS = tuple("text start end token_start token_end status verdict reason truncated latency_ms".split())
 
 
@@ -211,6 +246,16 @@ class Report:
         return self.answer_scale.probability(scores, prior=prior)
 
     @property
+    def citation_precision(self) -> float | None:
+        """Share of its citations that are supported, of those that could be checked; None if none could."""
+        return CitationCounts.of(self.sentences).precision
+
+    @property
+    def citation_recall(self) -> float | None:
+        """Share of its scored sentences with a supported citation; None if it has no citations or no such sentence."""
+        return CitationCounts.of(self.sentences).recall
+
+    @property
     def written_token_ids(self) -> tuple[int, ...]:
         """Token ids of response and hidden text, as the model read them; a replay of them gives these signals."""
         ids, before = self.tokens.token_ids.tolist(), 0
@@ -252,6 +297,8 @@ class Report:
             "response": self.response,
             "faithfulness": self.faithfulness,
             "answer_score": self.answer_score(),
+            "citation_precision": self.citation_precision,
+            "citation_recall": self.citation_recall,
             "stop": self.stop,
             "seconds": self.seconds,
             "monitor": self.monitor,
@@ -355,6 +402,7 @@ def sentence_dict(sentence: SentenceScore) -> JsonDict:
         "evidence": None if sentence.evidence is None else asdict(sentence.evidence),
         "remarks": list(sentence.remarks),
         "contrasts": [asdict(found) for found in sentence.contrasts],
+        "citations": [asdict(cited) for cited in sentence.citations],
     }
 
 

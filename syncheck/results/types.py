@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 __all__ = [
     "Bounds",
     "BoundsKind",
+    "Citation",
+    "CitationStatus",
     "Contrast",
     "ContrastKind",
     "Evidence",
@@ -70,6 +72,9 @@ ContrastKind = Literal["negation", "number", "unit", "antonym", "comparison", "q
 """Kinds of disagreement in wording between a sentence and a passage; ``reading`` is that of an aligner that reads."""
 Remark = Literal["says_not_stated", "no_passage_touches", "passages_not_read"]
 """Remarks on a sentence beside its score; see :class:`SentenceScore`."""
+CitationStatus = Literal["supported", "misattributed", "fabricated", "unresolved"]
+"""``supported``: the cited passage supports the sentence. ``misattributed``: it does not. ``fabricated``: there is no
+such passage. ``unresolved``: it is not known which passage is meant, or it could not be compared with the sentence."""
 
 FloatArray = NDArray[np.float32]
 Floats = NDArray[np.float64]
@@ -343,6 +348,22 @@ class Contrast:
 
 
 @dataclass(frozen=True, slots=True)
+class Citation:
+    """A source that a sentence names, and whether it supports the sentence."""
+
+    marker: str
+    """The mark as it is written, which may name several sources: "[2, 3]"."""
+    start: int
+    end: int
+    """Its characters in the response, half-open."""
+    passage: int | None
+    """Index of the passage that it names, from 0; None if there is none or it is not known."""
+    status: CitationStatus
+    better: int | None = None
+    """Index of a passage that does support the sentence, if the cited one does not; None without one."""
+
+
+@dataclass(frozen=True, slots=True)
 class Support:
     """An aligner's result for one claim."""
 
@@ -396,21 +417,20 @@ class SentenceScore:
     contrasts: tuple[Contrast, ...] = ()
     """Disagreements with the part of the context that agrees best with the sentence, found word by word. They are
     looked for only in English sentences, and if no feature counts them, only in those below ``supported``."""
+    citations: tuple[Citation, ...] = ()
+    """The sources that it names, in order; empty unless they were checked, see :meth:`syncheck.Verifier.cited`."""
 
     def __repr__(self) -> str:
         return summary(self, self.score, self.verdict or self.status, quoted(self.text))
 
     def moved(self, *, characters: int, tokens: int) -> SentenceScore:
         """Shift a copy of the sentence by so many characters and tokens."""
+        by = characters
+        cited = tuple(replace(one, start=one.start + by, end=one.end + by) for one in self.citations)
+        moved = replace(self, start=self.start + by, end=self.end + by, citations=cited)
         if self.token_start is None or self.token_end is None:
-            return replace(self, start=self.start + characters, end=self.end + characters)
-        return replace(
-            self,
-            start=self.start + characters,
-            end=self.end + characters,
-            token_start=self.token_start + tokens,
-            token_end=self.token_end + tokens,
-        )
+            return moved
+        return replace(moved, token_start=self.token_start + tokens, token_end=self.token_end + tokens)
 
     @property
     def risk(self) -> float | None:

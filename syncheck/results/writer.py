@@ -12,8 +12,8 @@ from syncheck.results import Report
 from syncheck.results.events import EndEvent, Event, NoticeEvent, RetractEvent, SentenceEvent, TokenEvent
 from syncheck.results.protocol import (
     Append,
-    Citation,
     Final,
+    LocatedEvidence,
     Notice,
     ProtocolEvent,
     Retract,
@@ -120,7 +120,7 @@ class EventWriter:
         if known < 0:
             raise InputError(f"{-known} characters before a sentence were left out; pass the white space as lead=")
         cited = sentence.evidence
-        evidence = () if cited is None else (citation(cited, self._passages, self._passage_ids),)
+        evidence = () if cited is None else (located(cited, self._passages, self._passage_ids),)
         self._starts.append(sentence.start - len(lead))
         self._add(
             Verified(
@@ -220,13 +220,13 @@ def why_stopped(sentence: SentenceScore, threshold: float, *, withheld: bool = F
     return f"Stopped: {which} sentence {shown}, and {threshold:.2f} was asked for{end}."
 
 
-def citation(evidence: Evidence, passages: Sequence[str], passage_ids: Sequence[str] | None = None) -> Citation:
-    """Build the citation of a piece of evidence, located in its passage whatever white space the passage has."""
+def located(evidence: Evidence, passages: Sequence[str], passage_ids: Sequence[str] | None = None) -> LocatedEvidence:
+    """Locate a piece of evidence in its passage, whatever white space the passage has."""
     known = evidence.passage < len(passages)
     place = _place(evidence.text, passages[evidence.passage]) if known else None
     start, end = place or (None, None)
     name = passage_ids[evidence.passage] if known and passage_ids is not None else None
-    return Citation(evidence.passage, start, end, evidence.text, evidence.score, name)
+    return LocatedEvidence(evidence.passage, start, end, evidence.text, evidence.score, name)
 
 
 def _place(text: str, passage: str) -> tuple[int, int] | None:

@@ -13,6 +13,7 @@ from typing import Any, get_args
 
 from syncheck.base.checks import check_share, check_text
 from syncheck.base.errors import InputError, SyncheckError
+from syncheck.base.passages import Passage
 from syncheck.base.printable import printable, shortened
 from syncheck.results.protocol import Reveal
 
@@ -229,6 +230,8 @@ def _listed(given: object, field: str) -> tuple[tuple[str, ...], tuple[str, ...]
         if isinstance(entry, dict):
             data = entry["data"] if isinstance(entry.get("data"), dict) else entry
             text = next((data[key] for key in _TEXTS if key in data), None)
+            own = {key: data[key] for key in ("id", "title", "url") if isinstance(data.get(key), str)}
+            text = Passage(text, **own) if own and isinstance(text, str) else text
             name = next((str(owner[key]) for owner in (entry, data) for key in _NAMES if key in owner), name)
         if not isinstance(text, str):
             raise InputError(

@@ -138,7 +138,7 @@ def is_reference(sentence: str) -> bool:
     if _LOCATES.fullmatch(sentence.strip(" *_#>-")) or not re.search(r"\w", ASIDE.sub(" ", sentence)):
         return True
     first, *rest = words(sentence) or [""]
-    return first in _CITING and bool(rest) and all(word.isdigit() or word in _CITED_PARTS for word in rest)
+    return first in _CITING and all(word.isdigit() or word in _CITED_PARTS for word in rest)
 
 
 def is_conversation(sentence: str) -> bool:

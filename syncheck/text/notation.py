@@ -77,7 +77,7 @@ def counted(words: str) -> int | None:
     """
     total, part, room = 0, 0, 1000  # room: what the next word must be smaller than
     for word in re.split(r"[\s-]+", words.lower()):
-        value = int(word) if word.isdigit() else 1 if word in ("a", "an") else _SMALL.get(word, _TENS.get(word))
+        value = int(word) if word.isdecimal() else 1 if word in ("a", "an") else _SMALL.get(word, _TENS.get(word))
         if word == "thousand" and 0 < part < 1000 and not total:
             total, part, room = 1000 * part, 0, 1000
         elif word == "hundred" and 0 < part < 100:

@@ -91,6 +91,8 @@ class TextWatch:
         other, until a piece is late.
     passage_ids
         The caller's names for the passages, one for each.
+    finish
+        Completes the report at the end of the answer; None leaves it as it is.
 
     Attributes
     ----------
@@ -121,6 +123,7 @@ class TextWatch:
         stop_after: bool = True,
         at_once: int | None = None,
         passage_ids: Sequence[str] | None = None,
+        finish: Callable[[Report], Report] | None = None,
     ) -> None:
         check_stop_below(stop_below, has_scores=has_scores)
         if at_once is not None and (not isinstance(at_once, int) or isinstance(at_once, bool) or at_once < 1):
@@ -132,6 +135,7 @@ class TextWatch:
         self._waiting = 0  # sentences that are complete and not scored yet
         self._stop_below = stop_below
         self._stop_after = stop_after
+        self._finish = finish
         self._writer = EventWriter(query.passages, reveal=reveal, passage_ids=passage_ids)
         self._scope: ExitStack | None = None
         self._generator: list[GeneratorToken] = []
@@ -240,7 +244,8 @@ class TextWatch:
         report = self._answer.report(stop=self._stop, seconds=time.perf_counter() - self._started)
         tokens = tuple(token for token in self._generator if token.start < len(report.response))
         sources = dict(self._answer.sources) | ({"generator_tokens": GENERATOR} if self._generator else {})
-        self.report = replace(report, sources=sources, generator_tokens=tokens)
+        report = replace(report, sources=sources, generator_tokens=tokens)
+        self.report = report if self._finish is None else self._finish(report)
         self.is_over = True
         self._writer.end(self.report)
         return self.events[known:]

@@ -9,7 +9,7 @@ WORDS = (
     "the a not only all some most none every one two 14 1990 of by was were is may who which before after then and but "
     "while , ; . ( ) rather than instead if unless even whether or without sold beat wrote built open closed more less "
     "Anna Lee Rome Monday shop shops members card cat dog said lost in on at to from n't cannot nobody either both "
-    "twice March 3 5% $ € million kg grams am p.m. per hour at least between up ? Yes No [3] 16,181 °C -"
+    "twice March 3 5% $ € million kg grams am p.m. per hour at least between up ? Yes No [3] 16,181 °C - ² ③ m² 10³ ½"
 ).split()
 texts = st.lists(st.sampled_from(WORDS), max_size=14).map(" ".join)
 

@@ -10,7 +10,7 @@ from report_cases import report, tried
 
 from syncheck.base.errors import MissingExtraError
 from syncheck.results import Answer, Case, Report
-from syncheck.results.types import Contrast, Evidence, RagPrompt, SentenceScore, TokenSignals
+from syncheck.results.types import Citation, Contrast, Evidence, RagPrompt, SentenceScore, TokenSignals
 
 PROMPT = RagPrompt("Why?", ("Because.",), "with", "without", (1, 2), (1,))
 NAN = float("nan")
@@ -50,6 +50,7 @@ def test_to_dict_holds_exactly_the_documented_keys_and_values():
         evidence=Evidence(0, "Because.", 0.75),
         latency_ms=1.5,
         contrasts=(Contrast("negation", "", "not", 0),),
+        citations=(Citation("[2]", 2, 4, None, "fabricated", 0),),
     )
     unchecked = SentenceScore("?", 5, 6, 2, 3, None, "not_checkable", {}, reason="no letter or digit")
     made = Report(PROMPT, "Yes. ?", (sentence, unchecked), tokens(), "eos", 2.0).to_dict()
@@ -59,6 +60,8 @@ def test_to_dict_holds_exactly_the_documented_keys_and_values():
         "response": "Yes. ?",
         "faithfulness": 0.5,
         "answer_score": None,
+        "citation_precision": 0.0,
+        "citation_recall": 0.0,
         "stop": "eos",
         "spans": None,
         "monitor": None,
@@ -85,6 +88,9 @@ def test_to_dict_holds_exactly_the_documented_keys_and_values():
                 "verdict": None,
                 "remarks": [],
                 "contrasts": [{"kind": "negation", "sentence": "", "evidence": "not", "passage": 0}],
+                "citations": [
+                    {"marker": "[2]", "start": 2, "end": 4, "passage": None, "status": "fabricated", "better": 0}
+                ],
             },
             {
                 "text": "?",
@@ -103,6 +109,7 @@ def test_to_dict_holds_exactly_the_documented_keys_and_values():
                 "verdict": None,
                 "remarks": [],
                 "contrasts": [],
+                "citations": [],
             },
         ],
         "tokens": [

@@ -145,7 +145,8 @@ def test_the_cost_is_linear_in_the_length(name, piece, monkeypatch):
 def test_a_boundary_is_certain_once_the_text_is_seen_that_far(config):
     text = (
         'It is old. So, e.g. this.\n\n- One item.\n- Two? "No," he said... In the U.S. it is. '
-        "他是球员。他在。\n\nViii is"
+        "他是球员。他在。\n\nViii is so. [1] It is. Source: Atlas. 2 are (M, 1998). (Meyer, 1998) No. "
+        "https://x.org/a\n- So"
     )
     found = BoundaryFinder(config).find(text)
     assert len(found) > 4

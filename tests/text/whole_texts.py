@@ -44,6 +44,21 @@ _CJK = re.compile(rf"(?:[。！？]|(?<![0-9A-Za-z])．)(?:[。！？．.?!]|{_C
 _CLAUSE = re.compile(rf"(?<!\.)(?:[,;:](?={_CLOSERS}*\s)|，){_CLOSERS}*+\s*+(?=\S)")
 
 
+_SIGN = r"(?<=[.,;:!?\"')\]\u201d】])(?:[†]+|[¹²]+)(?![^\W_])"
+_ADDRESS = r"https?://(?:[^\s<>()\[\]\"\u2e80-\uffef]|\([^\s<>()]*\))+(?<![.,;:!?'\u201d])"
+_LINK = rf"(?:\[[^\[\]\n]{{1,80}}\]\([^\s<>()]+\)|{_ADDRESS})"
+_CITED = (
+    rf"(?:{_LINK}|\[[^\[\]\n]{{1,80}}\]|【\d(?:†[^【】\n]{{0,80}})?】|\([A-Z][a-z]+, \d{{4}}\)|\({_LINK}\)"
+    rf"|\((?![A-Za-z0-9]{{1,3}}\))[^().!?\n]{{1,80}}\)|\(Source:[^()\n]{{1,120}}\)|{_SIGN})"
+)
+_SOURCE = rf"Sources?:[ \t]*(?:{_LINK}|[^\s.!?][^\n.!?]{{0,100}})(?:\.(?=\s|$)|(?=\n|$))"
+_MARKS = re.compile(rf"(?:[ \t\u00a0]*(?:{_CITED}+\.?|{_SOURCE})(?=\s*\Z|\s+[^\sa-z]|東))+")
+_STUCK = re.compile(
+    rf"(?<!\n\d)[.?!][\"')\]\u201d]*"
+    rf"(?:(?:【\d(?:†[^【】\n]{{0,80}})?】|†+|[¹²]+)+|[ \t\u00a0]+{_ADDRESS})(\s+)(?=[^\sa-z])"
+)
+
+
 _KEY_VALUE = re.compile(r"[ \t]*(?:\*\*|__)?[^\W_][^:.?!|\n]{0,40}:(?:\*\*|__)?[ \t]+\S")
 _JSON_VALUE = re.compile(r'[\s\[\]{},]*"(?:[^"\\\n]|\\.){1,80}"\s*:')
 _NEVER_LAST = re.compile(r"[(\[](?!(?:yes|no|ok)\.)[a-z]{1,6}\.$", re.IGNORECASE)
@@ -79,6 +94,8 @@ def reference(text, **options):
                 ]
             boundaries = sorted({*boundaries, (stop, stop)})
             inner = stop
+    if options.get("line_breaks") == "lists":
+        boundaries = list(_behind_marks(text, boundaries, starts))
     boundaries = [(stop, after) for stop, after in boundaries if text[after:].strip()]
     size = options.get("sentences", 1)
     found, start = [], 0
@@ -101,12 +118,26 @@ def _breaks(text, options):
             yield gap.end()
         if lines >= least or (mode == "lists" and lines and (after_heading or _ITEM.match(text, gap.end()))):
             yield gap.end()
+    if mode == "lists":
+        yield from (m.end() for m in _STUCK.finditer(text))
     if options.get("cjk_stops"):
         yield from (m.end() for m in _CJK.finditer(text))
     if options.get("clauses"):
         for clause in _CLAUSE.finditer(text):
             if not (text[max(clause.start() - 1, 0)].isdigit() and text[clause.end()].isdigit()):
                 yield clause.end()
+
+
+def _behind_marks(text, boundaries, blocks):
+    """The boundaries, each behind the citation marks that follow it."""
+    passed = 0
+    for stop, after in boundaries:
+        if after > passed and (after in blocks or not passed or re.search("[.?!]", text[passed:stop])):
+            marks = _MARKS.match(text, len(text[:stop].rstrip()))
+            if marks:
+                stop = marks.end()
+                after = passed = stop + len(text[stop:]) - len(text[stop:].lstrip())
+            yield stop, after
 
 
 def _ends_row(text, gap):
@@ -211,6 +242,19 @@ widths_of_tokens = st.lists(st.integers(0, 7), min_size=1, max_size=12).filter(a
 _PIECES = (
     *" .?!\"')(\u201d-\n,;:*#、",
     *("| ", "\n|", "\n{", '"k": ', '", "', "\nKey: ", "\n```", "(max. ", "[", "]", "}"),
+    *(
+        "[1]",
+        "[2, 3]",
+        "【1†s】",
+        "(Meyer, 2021)",
+        "https://x.org/a",
+        "[M](https://x.org)",
+        "¹",
+        "†",
+        "Source: A",
+        "(The Atlas)",
+        "\t",
+    ),
     *(". ", ", ", "...", ": ", "\n\n", "\n- ", "\n1. ", "\n# ", "(a) ", "\n2、", "--"),
     *(
         "\u00a0",

@@ -8,6 +8,7 @@ what is read beside it.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -45,6 +46,8 @@ _SPARE = 64
 _LEAST_CEILING, _GROWTH = 4.0, 1.05
 """The lowest ceiling of that map's results, and the factor by which it rises until the copies suffice."""
 _LOWEST_GELU = 0.17
+_EXACT, _BUCKETS, _FARTHEST = 8, 16, 128
+"""Largest distance with a bias of its own, number of biases of each direction, and largest distance distinguished."""
 
 
 @cache
@@ -406,3 +409,11 @@ class RoundedFeedForward(nn.Module):
 def _copies(largest: Tensor, ceiling: float) -> Tensor:
     """Count the copies that each neuron needs, (N,), if none may exceed the ceiling."""
     return largest.div(ceiling).ceil().sub(1).clamp_min(0).long()
+
+
+def distance_bucket(distance: Tensor) -> Tensor:
+    """Find the bucket of each distance (key minus query), as MPNet has them: fine when near, coarse when far."""
+    far = distance.abs()
+    share = torch.log(far.float().clamp_min(_EXACT) / _EXACT) / math.log(_FARTHEST / _EXACT)
+    coarse = (_EXACT + (share * (_BUCKETS - _EXACT)).long()).clamp_max(_BUCKETS - 1)
+    return (distance > 0).long() * _BUCKETS + torch.where(far < _EXACT, far, coarse)

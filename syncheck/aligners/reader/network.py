@@ -8,7 +8,6 @@ with three outputs.
 from __future__ import annotations
 
 import hashlib
-import math
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -33,6 +32,7 @@ from syncheck.aligners.reader.layers import (
     MEASURED,
     EncoderLayer,
     ReaderLayer,
+    distance_bucket,
     layer_norm,
 )
 from syncheck.base.errors import CheckpointError
@@ -83,8 +83,6 @@ ENCODER = ModelFile(
 """The encoder's weights, wherever they come from."""
 _PLACES = 256
 """Biases are kept for a multiple of this number of positions, which no text of a :class:`ReaderAligner` exceeds."""
-_EXACT, _BUCKETS, _FARTHEST = 8, 16, 128
-"""Largest distance with a bias of its own, number of biases of each direction, and largest distance distinguished."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,25 +291,12 @@ def _by_text(states: Tensor, lengths: Sequence[int]) -> list[Tensor]:
     return [text.clone() for text in torch.split(states, list(lengths))]
 
 
-def distance_bucket(distance: Tensor) -> Tensor:
-    """Find the bucket of each distance (key minus query), as MPNet has them: fine when near, coarse when far."""
-    far = distance.abs()
-    share = torch.log(far.float().clamp_min(_EXACT) / _EXACT) / math.log(_FARTHEST / _EXACT)
-    coarse = (_EXACT + (share * (_BUCKETS - _EXACT)).long()).clamp_max(_BUCKETS - 1)
-    return (distance > 0).long() * _BUCKETS + torch.where(far < _EXACT, far, coarse)
-
-
 def read_reader(folder: Traversable, *, is_kept: bool = False) -> tuple[ReaderNetwork, Tokenizer]:
     """Read a folder with ``reader.json``, ``adapter.safetensors`` and ``tokenizer.json``, and the encoder it updates.
 
     With ``is_kept``, the network that results is kept in the cache, and taken from there as long as the encoder is
-    present, which is then not read again.
-
-    Raises
-    ------
-    CheckpointError
-        If the folder is not of this format, or the encoder is neither in the cache of Hugging Face nor installed, or
-        is not, to the last bit, the one that was published.
+    present, which is then not read again. A folder of another format, and an encoder that is missing or not the
+    published one to the last bit, raise CheckpointError.
     """
     arrays, tokenizer = _read(folder, "reader", FIRST_FILES, is_kept=is_kept)
     return ReaderNetwork.restored(arrays), tokenizer

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import string
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from copy import copy
 from itertools import pairwise, takewhile
 from typing import NamedTuple
 
+from syncheck.text.citations import end_of_marks, ends_with_marks
 from syncheck.text.sentences.config import SegmenterConfig
 from syncheck.text.sentences.rules import (
     SentenceCutter,
@@ -30,7 +31,7 @@ It takes the text, the first character to look at, the end of the sentence and t
 _LINE_BREAKS: dict[str, tuple[Break, ...]] = {
     "none": (),
     "paragraphs": (ends_paragraph,),
-    "lists": (ends_paragraph, ends_heading, ends_row),
+    "lists": (ends_paragraph, ends_heading, ends_row, ends_with_marks),
     "lines": (ends_line,),
 }
 _WITH_ITEMS = frozenset({"lists", "lines"})
@@ -73,7 +74,8 @@ class BoundaryFinder:
     The config's ``max_tokens`` and ``sentences`` are ignored.
 
     Line breaks, CJK full stops and clauses divide the text into blocks. The end of a block is certain at the next
-    visible character, or once the mark of an item is complete. Punkt runs within a block.
+    visible character, or once the mark of an item is complete. Punkt runs within a block. With ``lists``, a boundary
+    that citation marks follow moves behind them, once what comes after them is known.
 
     Punkt runs at the first character of a word after a full stop, on the text since the last boundary, including the
     word before that boundary if there is no ASCII white space between them. Quotes, closing brackets, full stops,
@@ -92,6 +94,9 @@ class BoundaryFinder:
         self._cutter = SentenceCutter(config.abbreviations)
         self._breaks = _breaks(config)
         self._has_items = config.line_breaks in _WITH_ITEMS
+        self._keeps_marks = config.line_breaks == "lists"
+        self._waiting: tuple[Boundary, ...] = ()  # for what follows, which may be citation marks
+        self._cited = -1  # the end of the last citation marks, and of the white space after them
         self._tail = 0  # the last boundary
         self._block = 0  # nothing before it is looked at
         self._seen = 0  # characters looked at
@@ -109,6 +114,7 @@ class BoundaryFinder:
         self._tail = self._seen = self._unsettled = char
         self._block = block
         self._terminal, self._begun = -1, (0, 0)
+        self._waiting, self._cited = (), -1
         self._clear()
 
     def fork(self) -> BoundaryFinder:
@@ -120,6 +126,44 @@ class BoundaryFinder:
 
         The text may only grow from call to call.
         """
+        found = self._find(text, final=final)
+        return self._after_marks(text, found, final=final) if self._keeps_marks else found
+
+    def _after_marks(self, text: str, found: Iterable[Boundary], *, final: bool) -> list[Boundary]:
+        """Move boundaries behind the citation marks that follow them; those within marks are left out."""
+        self._waiting += tuple(found)
+        settled: list[Boundary] = []
+        while self._waiting:
+            boundary, *others = self._waiting
+            if not self._is_within_marks(text, boundary):
+                end = end_of_marks(text, boundary.stop, seen=len(text), final=final)
+                if end is None:
+                    break
+                seen = max(boundary.seen, boundary.after + 1)
+                while seen < len(text) and end_of_marks(text, boundary.stop, seen=seen, final=False) != end:
+                    seen += 1
+                boundary = boundary._replace(seen=seen)
+                if end > boundary.stop:
+                    after = next((at for at in range(end, len(text)) if not text[at].isspace()), len(text))
+                    if not final and self._seen <= after:
+                        break  # a block may end there too
+                    block = next((other.block for other in others if other.after == after), boundary.block)
+                    seen = min(max(seen, after + _LONGEST_MARK), len(text))
+                    boundary, self._cited = Boundary(end, after, block, seen), after
+                if boundary.after < len(text):
+                    settled.append(boundary)
+            self._waiting = tuple(others)
+        return settled
+
+    def _is_within_marks(self, text: str, boundary: Boundary) -> bool:
+        """Tell whether a boundary lies within the last citation marks, or Punkt found it for a full stop of theirs."""
+        if self._cited < 0 or boundary.after <= self._cited:
+            return self._cited >= 0
+        terminals = (text.find(terminal, self._cited, boundary.stop) for terminal in _TERMINALS)
+        return boundary.block < boundary.stop and max(terminals) < 0
+
+    def _find(self, text: str, *, final: bool) -> list[Boundary]:
+        """Find the boundaries that have become certain, without regard to citation marks."""
         found: list[Boundary] = []
         while self._seen < len(text):
             at = self._seen

@@ -42,7 +42,8 @@ class SegmenterConfig:
     """Line breaks that end a sentence. ``none``: none, as in Punkt. ``paragraphs``: those before a blank line.
     ``lists``: also those around a heading (``#``), a row of a table and a line ``Key: value``, and before an item
     (``-``, ``*``, ``1.``, ``1)``, ``(a)`` and the like), whose mark then stays with its text; a value of JSON is a
-    sentence too. ``lines``: every line break."""
+    sentence too. Citation marks after a full stop ("[1]", links) then stay with
+    the sentence before them. ``lines``: every line break."""
     cjk_stops: bool = False
     """True ends a sentence after a Chinese or Japanese full stop, and the closing quotes and brackets that follow it,
     with or without white space."""

@@ -1,0 +1,192 @@
+"""Citation marks: where a sentence names its sources, by which names, and what it says without them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache
+
+import regex
+
+_NUMBER = r"\^?\#?[1-9]\d{0,2}"
+_NOUN = r"(?:(?i:passage|source|document|doc|context|chunk|ref(?:erence)?|citation|(?:foot)?note)s?\.?\s*)"
+_LEAD = (
+    r"(?i:(?:(?:as\s+)?(?:mentioned|described|stated|referenced|noted|given|shown)\s+in|according\s+to|from|in|see|cf\.)"
+    r"\s+)"
+)
+_NUMBERS = rf"{_NUMBER}(?:\s*(?:[,;&\u2013-]|and)\s*{_NOUN}?{_NUMBER})*"
+_URL = r"https?://(?:[^\s<>()\[\]\"\u2e80-\uffef]|\([^\s<>()]*\)){1,500}(?<![.,;:!?'\u2019\u201d])"
+_TARGET = r"(?:[^\s<>()]|\([^\s<>()]*\)){1,500}"
+_LINK = rf"\[[^\[\]\n]{{1,200}}\]\({_TARGET}(?:\s\"[^\"\n]*\")?\)"
+_LINKED = rf"(?:{_LINK}|<?{_URL}>?)"
+_YEAR = r"(?:1[5-9]|20)\d\d[a-z]?"
+_AUTHORS = (
+    rf"(?:(?:see|cf\.|e\.g\.,?)\s+)?\p{{Lu}}[^()\[\]\d\n]{{0,100}}?(?:,|\bal\.?,?)\s*{_YEAR}"
+    r"(?:[,:]\s*(?:pp?\.\s*)?\d+(?:[\u2013-]\d+)?)?(?:\s*;[^()\[\]\n]{1,100})?"
+)
+_SIGN = r"[\u2020\u2021]+|[\u00b9\u00b2\u00b3\u2070\u2074-\u2079]+"
+_LENTICULAR = r"\u3010\d{1,3}(?::\d{1,3})?(?:\u2020[^\u3010\u3011\n]{0,80})?\u3011"
+_AFTER_WORD = r"(?<=[.,;:!?\"'\u2019\u201d)\]\u3011]|[^\W\d_]{4})"
+_BEFORE_SOURCE = r"(?i:sources?|references?|refs?\.?)[ \t]*:[ \t]*"
+_MARK = rf"""
+    {_LINKED} | \({_LINKED}(?:\s*[,;]\s*{_LINKED})*\)
+  | \[{_NOUN}?{_NUMBERS}\](?![A-Za-z0-9]) | \(\s*{_LEAD}?{_NOUN}{_NUMBERS}\)
+  | {_LENTICULAR} | \({_AUTHORS}\) | \[{_AUTHORS}\] | {_AFTER_WORD}(?:{_SIGN})(?![^\W_])
+  | \({_BEFORE_SOURCE}[^()\n]{{1,120}}\) | \[{_BEFORE_SOURCE}[^\[\]\n]{{1,120}}\]
+"""
+_MAY_BE = re.compile(
+    r"[\[(\u3010\u2020\u2021\u00b9\u00b2\u00b3\u2070\u2074-\u2079]|://|(?:ources?|eferences?|efs?\.?)\s*:"
+)
+_LAST = frozenset("\u3011\u2020\u2021\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079")
+_OPENERS = _LAST - {"\u3011"} | frozenset("[(\u3010<hHsSrR")
+_CITES_ALONE = re.compile(
+    rf"{_NUMBERS}|.*\b{_YEAR}|\S+\.[a-z]{{2,}}(?:/\S*)?|(?:sources?|links?|here|references?|ref)", re.IGNORECASE
+)
+_UNSEEN = re.compile(rf"[.!?][\"'\u2019\u201d)\]]*(?:(?:{_LENTICULAR}|{_SIGN})+|[ \t\u00a0]+<?{_URL}>?)\Z")
+_LONGEST = 520
+_SUPERSCRIPTS = str.maketrans("\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079", "0123456789")
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A citation mark: its characters in a text, half-open, and its sources, each with all names that it has there."""
+
+    start: int
+    end: int
+    sources: tuple[tuple[str, ...], ...]
+    kept: str = ""
+    """What remains of it in the claim: the words of a link that is part of the sentence."""
+
+
+@cache
+def _mark() -> regex.Pattern[str]:
+    return regex.compile(_MARK, regex.VERBOSE)
+
+
+@cache
+def _run(*, final: bool) -> regex.Pattern[str]:
+    """Build the pattern of marks that follow each other after a full stop, before what may start a sentence.
+
+    What is in brackets there may be a title, which is known later.
+    """
+    end = r"|\Z" if final else ""
+    source = rf"{_BEFORE_SOURCE}(?:{_LINKED}|[^\s.!?][^\n.!?]{{0,100}})(?:\.(?=\s{end})|(?=\n{end}))"
+    title = r"\[[^\[\]\n]{1,80}\]|\((?![A-Za-z0-9]{1,3}\))[^().!?\n]{1,80}\)"
+    marks = rf"(?:(?:{_MARK}|{title})+\.?|{source})"
+    after = rf"\s+(?:[^\s\p{{Ll}}]{end})|[\u3040-\u9fff]{end}"
+    return regex.compile(rf"{marks}(?={after})", regex.VERBOSE)
+
+
+def end_of_marks(text: str, at: int, *, seen: int, final: bool) -> int | None:
+    """Find where the marks end that follow a full stop, whose sentence they belong to.
+
+    Returns ``at`` if there are none, and None if that depends on text after the first ``seen`` characters, which may
+    come unless ``final``. Marks are in the same line, and what follows them does not begin with a small letter.
+    """
+    end = at
+    while True:
+        start = end
+        while start < seen and text[start] in " \t\u00a0":
+            start += 1
+        if start == seen:
+            return end if final else None
+        if text[start] not in _OPENERS:
+            return end
+        match = _run(final=final).match(text, start, seen, partial=not final)
+        if match is None:
+            return end
+        if match.partial:
+            return None
+        end = match.end()
+
+
+def ends_with_marks(text: str, start: int, stop: int, after: int) -> bool:
+    """Tell whether a sentence ends in marks that hide its full stop: they adjoin it, or begin with a small letter."""
+    if stop == after or text[after].islower():
+        return False
+    if text[stop - 1] not in _LAST and text.rfind("://", max(start, stop - _LONGEST), stop) < 0:
+        return False
+    return _UNSEEN.search(text[max(start, stop - _LONGEST) : stop]) is not None
+
+
+def marks_in(text: str, *, names: Collection[str] = (), pattern: re.Pattern[str] | None = None) -> tuple[Mark, ...]:
+    """Find the citation marks of a sentence.
+
+    Parameters
+    ----------
+    text
+        The sentence.
+    names
+        Names of sources; in brackets they are marks too.
+    pattern
+        Pattern of the marks, instead of the known forms; its first group, if it has one, holds the names of sources,
+        with commas or semicolons between them.
+
+    Returns
+    -------
+    tuple of Mark
+        In order, without overlaps.
+    """
+    if pattern is not None:
+        found = ((m, m[1] if pattern.groups else m[0]) for m in pattern.finditer(text) if m[0])
+        return tuple(Mark(m.start(), m.end(), tuple(_listed(inner or ""))) for m, inner in found)
+    if _MAY_BE.search(text) is None:
+        return ()
+    known = {name.casefold() for name in names}
+    marks = [_read(text, m.start(), m.end(), known) for m in _mark().finditer(text)]
+    taken = [(mark.start, mark.end) for mark in marks]
+    marks += (mark for mark in _named(text, known) if all(mark.end <= a or b <= mark.start for a, b in taken))
+    return tuple(sorted(marks, key=lambda mark: mark.start))
+
+
+def without_marks(text: str, marks: Iterable[Mark]) -> str:
+    """Leave marks out of a sentence, with the white space before them; one of marks alone is returned as it is."""
+    rest, end = "", 0
+    for mark in marks:
+        before = text[end : mark.start]
+        rest += before + mark.kept if mark.kept else before.rstrip(" \t\u00a0")
+        end = mark.end + (rest.endswith((".", "!", "?")) and text[mark.end : mark.end + 1] == ".")
+    rest = (rest + text[end:]).strip()
+    return rest if re.search(r"[^\W_]", rest) else text
+
+
+def _read(text: str, start: int, end: int, known: Collection[str]) -> Mark:
+    """Read a mark of a known form."""
+    marker = text[start:end]
+    links = regex.findall(rf"\[([^\[\]]+)\]\(({_TARGET})|({_URL})", marker)
+    if links:
+        sources = tuple((target, label) if target else (url,) for label, target, url in links)
+        label = links[0][0]
+        is_part = marker[0] == "[" and not _CITES_ALONE.fullmatch(label) and label.casefold() not in known
+        is_part = is_part and not re.search(r"[.!?][\"'\u2019\u201d)\]]*\s*\Z", text[:start])
+        return Mark(start, end, sources, label if is_part else "")
+    inner = regex.sub(rf"\A[\[(\u3010\s]*(?:{_BEFORE_SOURCE}|(?:see|cf\.|e\.g\.,?)\s+)?|[\])\u3011\s]+\Z", "", marker)
+    if marker[0] == "\u3010":
+        return Mark(start, end, (tuple(inner.split("\u2020")),))
+    if regex.fullmatch(rf"{_LEAD}?{_NOUN}?{_NUMBERS}", inner):
+        return Mark(start, end, tuple((str(number),) for number in _numbers(inner)))
+    if regex.fullmatch(_SIGN, marker):
+        return Mark(start, end, ((marker.translate(_SUPERSCRIPTS),),))
+    return Mark(start, end, tuple(_listed(inner, between=";")))
+
+
+def _numbers(inner: str) -> Iterator[int]:
+    """Yield the numbers of a mark, with those between the ends of a range."""
+    for first, last in re.findall(r"(\d+)(?:\s*[\u2013-]\s*\D?(\d+))?", inner):
+        yield from range(int(first), max(int(first), int(last or first)) + 1)
+
+
+def _named(text: str, known: Collection[str]) -> Iterator[Mark]:
+    """Find known names in brackets, and what "Source:" names at the end of a sentence."""
+    for match in regex.finditer(rf"[\[(]([^()\[\]\n]{{1,200}})[\])]|\b{_BEFORE_SOURCE}([^\n]{{1,120}}?)[.\s]*\Z", text):
+        whole, end = (match[2] or match[1]).strip(), match.end() if match[2] is None else match.end(2)
+        sources = tuple(_listed(whole))
+        if match[2] or whole.casefold() in known:
+            yield Mark(match.start(), end, ((whole,),))
+        elif sources and all(name.casefold() in known for source in sources for name in source):
+            yield Mark(match.start(), end, sources)
+
+
+def _listed(inner: str, *, between: str = ",;") -> Iterator[tuple[str, ...]]:
+    yield from ((name.strip(),) for name in re.split(f"[{between}]", inner) if name.strip())
