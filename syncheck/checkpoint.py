@@ -26,7 +26,7 @@ from syncheck.base.checks import check_choice
 from syncheck.base.errors import CheckpointError, InputError, MismatchError, describe_failure
 from syncheck.base.files import DIGESTS, check_digests, read_object, write_digests
 from syncheck.base.pretrained import same_weights
-from syncheck.config import GENERIC_BUNDLED, GENERIC_READER, MonitorConfig, Template
+from syncheck.config import GENERIC_BUNDLED, GENERIC_READER, VERDICT_THRESHOLDS, MonitorConfig, Template
 from syncheck.features.schemas import feature_schema
 from syncheck.results.types import FeatureSchema
 from syncheck.text.sentences import SegmenterConfig
@@ -52,6 +52,7 @@ _TYPES: dict[str, tuple[type, ...]] = {
     "lid_references": (bool,),
     "model": (dict, NoneType),
     "prune_threshold": (float, int),
+    **dict.fromkeys(VERDICT_THRESHOLDS, (float, int, NoneType)),
     "schema": (str,),
     "segmenter": (dict,),
     "template": (str,),
@@ -103,6 +104,12 @@ def best_generic() -> str:
         return GENERIC_READER
     _warn_of_words()
     return GENERIC_BUNDLED
+
+
+def generic_aligner(device: str | torch.device = "cpu") -> Aligner | None:
+    """Load the aligner of the best form of ``generic`` on this machine, with the warning of :func:`best_generic`."""
+    name = next(aligner for aligner, form in _FORMS.items() if form == best_generic())
+    return load_aligner(name, device=device)
 
 
 @cache
@@ -235,7 +242,10 @@ def _read_config(directory: Path) -> dict[str, Any]:
     path = directory / CONFIG
     if not path.exists():
         raise CheckpointError(f"{directory} holds no {CONFIG}; pass a folder written by save_pretrained")
-    config = read_object(path)
+    config: dict[str, Any] = {
+        **dict.fromkeys(VERDICT_THRESHOLDS),
+        **read_object(path),
+    }  # folders of earlier versions do not have these
     if config.get("format") != FORMAT:
         raise CheckpointError(
             f"{path} has format {config.get('format')!r}; this version reads {FORMAT}. Upgrade syncheck, or train and "

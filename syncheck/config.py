@@ -11,7 +11,7 @@ from syncheck.features.schemas import needs_lid
 from syncheck.text.sentences.config import SegmenterConfig
 
 Template = Literal["auto", "biography", "chat", "plain", "ragtruth-qa"]
-DEFAULT_SCHEMA = "syncheck.v3"
+DEFAULT_SCHEMA = "syncheck.v6"
 """Features that a monitor measures, and is trained on, by default."""
 
 LID_REFERENCES = 2000
@@ -24,6 +24,7 @@ BACKTRACK_THRESHOLD = 0.7
 PRUNE_THRESHOLD = 0.85
 """The paper's tau_1 and tau_2 (note under Table 2); a trained monitor carries its own."""
 
+VERDICT_THRESHOLDS = ("supported_threshold", "unsupported_threshold")
 
 GENERIC = "generic"
 """The bundled monitor that scores answers of any model by their text, in the best form that this machine has."""
@@ -64,12 +65,25 @@ class MonitorConfig:
     """Suggested tau_1 in [0, 1]: a sentence that scores lower is taken back."""
     prune_threshold: float = PRUNE_THRESHOLD
     """Suggested tau_2 in [0, 1]: a sampled sentence or a branch that scores lower is dropped."""
+    supported_threshold: float | None = None
+    unsupported_threshold: float | None = None
+    """Scores in [0, 1] from which a sentence gets the verdict ``supported``, and below which it is ``unsupported`` or
+    ``contradicted``; None takes the higher and the lower of the decoder's thresholds."""
+
+    @property
+    def verdict_thresholds(self) -> tuple[float, float]:
+        """The lower and the higher threshold of verdicts."""
+        decoder = sorted((self.backtrack_threshold, self.prune_threshold))
+        given = (self.unsupported_threshold, self.supported_threshold)
+        lower, upper = (own if own is not None else other for own, other in zip(given, decoder, strict=True))
+        return min(lower, upper), upper
 
     def __post_init__(self) -> None:
         if self.layers is not None:
             check_sequence(self.layers, "layers", of="whole numbers")
-        for name in ("backtrack_threshold", "prune_threshold"):
-            check_share(getattr(self, name), name)
+        for name in ("backtrack_threshold", "prune_threshold", *VERDICT_THRESHOLDS):
+            if name not in VERDICT_THRESHOLDS or getattr(self, name) is not None:
+                check_share(getattr(self, name), name)
         has_lid = needs_lid(self.schema)
         if self.layers is None and not has_lid:
             object.__setattr__(self, "layers", ())

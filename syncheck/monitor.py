@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-from syncheck.aggregators.kinds import AggregatorKind, ProbabilisticClassifier
+from syncheck.aggregators.kinds import ProbabilisticClassifier
 from syncheck.aligners import Aligner
 from syncheck.config import MonitorConfig
 from syncheck.model_monitor import ModelMonitor
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from syncheck.labelling import LabelledResponse
     from syncheck.training import Teacher
+    from syncheck.training.fit import TrainedKind
 
 
 class Monitor(ModelMonitor):
@@ -25,7 +26,7 @@ class Monitor(ModelMonitor):
     model, tokenizer
         A Hugging Face causal language model, which is put into evaluation mode, and its tokenizer.
     config
-        Measurements and thresholds; None takes the schema ``syncheck.v3`` with the model's default layers. If config,
+        Measurements and thresholds; None takes the schema ``syncheck.v6`` with the model's default layers. If config,
         aggregator and LID references are all None, the monitor scores any model's sentences from their text alone: as
         the bundled monitor ``generic`` (see :func:`syncheck.load_kit`), which assumes that half of the sentences are
         faithful; with the packaged reader or the bundled aligner as aligner, in the form that was trained with it;
@@ -80,12 +81,38 @@ class Monitor(ModelMonitor):
         *,
         model: PreTrainedModel,
         tokenizer: PreTrainedTokenizerBase,
-        aggregator: AggregatorKind | ProbabilisticClassifier | Literal["best"] = "best",
+        aggregator: TrainedKind | ProbabilisticClassifier = "best",
         config: MonitorConfig | None = None,
-        aligner: Aligner | None | Literal["bundled"] = "bundled",
+        aligner: Aligner | None | Literal["generic"] = "generic",
         seed: int = 0,
+        precision: float = 0.95,
     ) -> Self:
-        """Train a monitor on labelled responses; see :func:`syncheck.training.fit_monitor`."""
+        """Train a monitor on labelled responses.
+
+        Parameters
+        ----------
+        records
+            Labelled responses, by this model or by others, also as dicts; see
+            :func:`~syncheck.labelling.labelled_responses`.
+        model, tokenizer
+            The language model to watch, and its tokenizer.
+        aggregator
+            Kind of aggregator, or a scikit-learn classifier. ``"best"`` compares all kinds with the untrained
+            ``generic`` on held-out questions, and keeps ``generic`` if none is better.
+        config
+            Features, sentences and prompts; None takes the defaults of :class:`~syncheck.MonitorConfig`.
+        aligner
+            Aligner of the monitor: ``"generic"`` takes that of ``Verifier()``, None leaves its features unmeasured.
+        seed
+            Seed of the aggregator and of the folds.
+        precision
+            Share of faithful sentences, in (0, 1], among those that get the verdict ``supported``.
+
+        Returns
+        -------
+        Monitor
+            See :func:`syncheck.training.fit_monitor`, which also describes the errors and warnings.
+        """
         from syncheck.training import fit_monitor
 
         monitor = fit_monitor(
@@ -97,6 +124,7 @@ class Monitor(ModelMonitor):
             config=config,
             aligner=aligner,
             seed=seed,
+            precision=precision,
         )
         assert isinstance(monitor, cls)
         return monitor

@@ -131,7 +131,7 @@ class SentenceScorer:
         self.citation, self._names = citation, cited_names(query.passages)
         self.monitor = monitor
         self.answer_scale = answer_scale_of(monitor, aggregator)
-        self._thresholds = (config.prune_threshold, config.backtrack_threshold)
+        self._unsupported_below, self._supported_from = config.verdict_thresholds
         self._schema = feature_schema(config.schema, config.layers or ())
         self._needs_signals = needs_signals(config.schema)
         self._aggregator = aggregator
@@ -341,8 +341,8 @@ class SentenceScorer:
     def _verdict_on(self, one: _Judgement) -> Verdict | None:
         if one.score is None:
             return None
-        if one.score >= min(self._thresholds):
-            return "supported" if one.score >= max(self._thresholds) else "doubtful"
+        if one.score >= self._unsupported_below:
+            return "supported" if one.score >= self._supported_from else "doubtful"
         against = None if one.support is None else one.support.contradicted
         against = against if one.presence is None else one.presence.told
         told = against is not None and against > CONTRADICTED_ABOVE and "no_passage_touches" not in one.remarks
@@ -353,7 +353,7 @@ class SentenceScorer:
         sentence, score = one.claim.read, one.score
         if score is None or says_not_stated(sentence):
             return ()
-        unneeded = score >= max(self._thresholds) and "contrasts" not in self._schema.names
+        unneeded = score >= self._supported_from and "contrasts" not in self._schema.names
         if unneeded or foreign_language(sentence, {"en"}):
             return ()
         stated, index = one.claim.statement, self._context.index

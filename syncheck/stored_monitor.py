@@ -42,6 +42,7 @@ report = monitor.score(monitor.prompt(question=question, context=passages), answ
 | aligner | {aligner} |
 | thresholds | `backtrack_threshold` {backtrack:.3f}, `prune_threshold` {prune:.3f} |
 | trained on | {trained_on} |
+| on held-out questions of its training | {compared} |
 
 ## Evaluation
 
@@ -93,9 +94,18 @@ def model_card(
         backtrack=monitor.config.backtrack_threshold,
         prune=monitor.config.prune_threshold,
         trained_on=f"{len(monitor.trained_on)} digests of questions" if monitor.trained_on else "not recorded",
+        compared="not recorded" if monitor.aggregator is None else _compared(monitor.aggregator.comparison),
         evaluation="Not evaluated." if evaluation is None else "\n\n".join(_tables(evaluation)),
     )
     return f"---\n{metadata.to_yaml()}\n---\n{text}"
+
+
+def _compared(comparison: Mapping[str, Any] | None) -> str:
+    """Write what an aggregator was chosen among, with the AUROC of each."""
+    if comparison is None:
+        return "not recorded"
+    aurocs = ", ".join(f"`{name}` {figures[0]:.3f}" for name, figures in comparison["auroc"].items())
+    return f"AUROC of {aurocs}; `{comparison['chosen']}` was chosen"
 
 
 def _tables(evaluation: Mapping[str, Any] | str | Path) -> list[str]:

@@ -43,7 +43,7 @@ from syncheck.aggregators import Aggregator
 from syncheck.aggregators.kinds import AggregatorKind, prior_weight
 from syncheck.aggregators.monotone import MonotoneLogisticRegression
 from syncheck.base.records import read_records
-from syncheck.config import DEFAULT_SCHEMA, GENERIC_BUNDLED, GENERIC_READER, default_layers
+from syncheck.config import DEFAULT_SCHEMA, GENERIC_BUNDLED, GENERIC_READER, VERDICT_THRESHOLDS, default_layers
 from syncheck.contrasts.contrast import packaged_ledger, speaks
 from syncheck.evaluation import EvaluationTable, auroc_table, benchmark_systems, best_aggregator, out_of_fold_scores
 from syncheck.evaluation.tables import with_interval
@@ -281,7 +281,9 @@ def train(purpose: str, monitor: Monitor, measured: MeasuredSentences, output: P
         trained.config = replace(trained.config, prune_threshold=prune)
     if purpose in GENERIC:
         prune = max(EVEN_ODDS, trained.config.prune_threshold)
-        trained.config = replace(trained.config, backtrack_threshold=EVEN_ODDS, prune_threshold=prune)
+        # Its verdicts are at even odds too, whatever the share of faithful sentences among these labels.
+        verdicts: dict[str, None] = dict.fromkeys(VERDICT_THRESHOLDS)
+        trained.config = replace(trained.config, backtrack_threshold=EVEN_ODDS, prune_threshold=prune, **verdicts)
     folder = output / f"monitor-{purpose}"
     trained.save_pretrained(folder)
     facts: dict[str, Any] = {

@@ -84,6 +84,9 @@ class Aggregator:
     one half if classes were balanced; None if it is not known."""
     prior: float | None = None
     """Share of faithful sentences, in (0, 1), that is expected where the scores are used; None takes the base rate."""
+    comparison: Mapping[str, Any] | None = None
+    """What it was ``chosen`` among, by name, and the ``auroc`` of each with its 95 % interval, on held-out questions of
+    its training; None if it was not compared."""
 
     def __post_init__(self) -> None:
         for name in ("base_rate", "prior"):
@@ -198,6 +201,9 @@ class Aggregator:
             calibration, threshold = config["calibration"], config["calibrated_threshold"]
             calibration = None if calibration is None else calibration_from_dict(calibration)
             threshold = None if threshold is None else RiskControlledThreshold.from_dict(threshold)
+            comparison = config.get("comparison")
+            if not isinstance(comparison, dict | None):
+                raise TypeError(f"comparison must be an object or null; found {comparison!r}")
             base_rate, prior = (
                 None if config[name] is None else _number(config[name]) for name in ("base_rate", "prior")
             )
@@ -211,7 +217,7 @@ class Aggregator:
             )
         check_schema(trained, schema)
         try:
-            return cls(trained, kind, medians, model, calibration, threshold, base_rate, prior)  # type: ignore[arg-type]
+            return cls(trained, kind, medians, model, calibration, threshold, base_rate, prior, comparison)  # type: ignore[arg-type]
         except InputError as error:
             raise CheckpointError(f"{path} is damaged ({error}); {REMEDY}") from error
 
@@ -235,6 +241,7 @@ class Aggregator:
             "calibrated_threshold": None if threshold is None else asdict(threshold),
             "base_rate": self.base_rate,
             "prior": self.prior,
+            "comparison": self.comparison,
             "libraries": {name: version(name) for name in LIBRARIES},
         }
         if isinstance(self.model, FittedEstimator):

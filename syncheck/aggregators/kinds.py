@@ -186,6 +186,8 @@ PRIOR_WEIGHT, ALIGNER_WEIGHT, CONTRAST_WEIGHT = 0.15, 0.55, 0.1
 """Weights towards which those of ``monotone`` are pulled, in nats per standard deviation.
 
 Chosen by leaving out one source of labelled sentences at a time."""
+PULL_ROWS = 30.0
+"""Strength of the pull towards ``generic``, in labelled sentences per squared nat per standard deviation."""
 CONTRAST_CEILING = 0.2
 """Share of P(faithful) that a contrast leaves in ``monotone``.
 
@@ -325,6 +327,26 @@ def _fit_monotone(X: Floats, y: NDArray[np.int64], names: Sequence[str]) -> Netw
     return _own_network(estimator, X, y, names)
 
 
+def shrunk_towards(prior: Network, own: Sequence[str], names: Sequence[str]) -> Any:  # noqa: ANN401
+    """Make a monotone regression of the features ``names`` that is pulled towards a linear model of those in ``own``.
+
+    Features that the model does not have are pulled towards 0. The fewer the labels, the stronger the pull.
+    """
+    from syncheck.aggregators.monotone import MonotoneLogisticRegression
+
+    known = [feature_of(name) for name in names]
+    coef = dict(zip(own, prior.weights[0][:, 0] / prior.scale, strict=True))
+    fill = dict(zip(own, prior.fill, strict=True))
+    return MonotoneLogisticRegression(
+        directions=[0 if feature is None else feature.direction for feature in known],
+        prior_coef=[coef.get(name, 0.0) for name in names],
+        strength=PULL_ROWS,
+        fades=True,
+        fill=[fill.get(name, np.nan) for name in names],
+        balanced=False,
+    )
+
+
 def is_monotone(kind: object) -> bool:
     """Tell whether an aggregator is of the kind ``monotone``, by name or with parameters of its own."""
     if isinstance(kind, str):
@@ -339,7 +361,9 @@ def _own_network(estimator: Any, X: Floats, y: NDArray[np.int64], names: Sequenc
     from sklearn.base import clone
 
     fitted = clone(estimator).fit(X, y)
-    ceilings = [CONTRAST_CEILING if _is_contrast(name) else 1.0 for name in names]
+    # The ceiling is that of even odds; probabilities hold at the share of the labels, unless the classes are balanced.
+    odds = CONTRAST_CEILING / (1 - CONTRAST_CEILING) * (1.0 if fitted.balanced else y.mean() / (1 - y.mean()))
+    ceilings = [odds / (1 + odds) if _is_contrast(name) else 1.0 for name in names]
     return Network(
         fill=fitted.fill_,
         flagged=np.empty(0, np.int64),

@@ -28,11 +28,16 @@ class MonotoneLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignor
         decide; None lets them decide for all features.
     prior_weights : float or array-like of shape (F,), default 0.15
         Weights of standardised features, >= 0, in nats, towards which the fit is pulled.
+    prior_coef : array-like of shape (F,), optional
+        Weights of the features as they are, in place of ``prior_weights``: those of a model that the fit starts from.
     strength : float, default 0.3
-        Strength of the pull; 0 turns it off. It does not depend on the number of rows.
-    fill : float or None, default None
-        Value that replaces NaN, which means not measured; None takes the column's mean in training, so that a feature
-        that was not measured has no effect.
+        Strength of the pull; 0 turns it off.
+    fades : bool, default False
+        False makes the strength independent of the number of rows; True divides it by that number, so that many rows
+        outweigh the prior.
+    fill : float, array-like of shape (F,) or None, default None
+        Values that replace NaN, which means not measured; None, or NaN in an array, takes the column's mean in
+        training, so that a feature that was not measured has no effect.
     balanced : bool, default True
         True gives both classes the same weight in the loss, so that probabilities assume equal shares.
     max_iter : int, default 200
@@ -75,14 +80,18 @@ class MonotoneLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignor
         *,
         directions: ArrayLike | None = None,
         prior_weights: float | ArrayLike = 0.15,
+        prior_coef: ArrayLike | None = None,
         strength: float = 0.3,
-        fill: float | None = None,
+        fades: bool = False,
+        fill: float | ArrayLike | None = None,
         balanced: bool = True,
         max_iter: int = 200,
     ) -> None:
         self.directions = directions
         self.prior_weights = prior_weights
+        self.prior_coef = prior_coef
         self.strength = strength
+        self.fades = fades
         self.fill = fill
         self.balanced = balanced
         self.max_iter = max_iter
@@ -111,7 +120,7 @@ class MonotoneLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignor
         check_classification_targets(y)
         self.classes_, second = np.unique(y, return_inverse=True)
         _check_classes(self.classes_)
-        prior = self._prior()
+        self._check_pull()
         row_weights = _row_weights(second, sample_weight, rows, balanced=self.balanced)
         self.fill_ = self._fill_values(rows, row_weights)
         filled: Floats = np.where(np.isnan(rows), self.fill_, rows)
@@ -125,8 +134,8 @@ class MonotoneLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignor
             standardised * self.directions_,
             np.where(second == 1, 1.0, -1.0),
             row_weights,
-            prior,
-            self.strength,
+            self._prior(),
+            self.strength / (len(rows) if self.fades else 1),
             self.max_iter,
         )
         self.coef_ = np.where(constant, 0.0, self.weights_ * self.directions_ / self.scale_)[None]
@@ -163,11 +172,12 @@ class MonotoneLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignor
         return np.where(np.isnan(rows), self.fill_, rows)
 
     def _fill_values(self, X: Floats, row_weights: Floats) -> Floats:
-        if self.fill is not None:
-            return np.full(X.shape[1], float(self.fill))
         measured = ~np.isnan(X)
         counted = row_weights @ measured
-        return np.divide(row_weights @ np.where(measured, X, 0.0), counted, out=np.zeros(X.shape[1]), where=counted > 0)
+        means = np.zeros(X.shape[1])
+        np.divide(row_weights @ np.where(measured, X, 0.0), counted, out=means, where=counted > 0)
+        given = np.broadcast_to(np.asarray(np.nan if self.fill is None else self.fill, np.float64), means.shape)
+        return np.where(np.isnan(given), means, given)
 
     def _directions(self, differences: Floats) -> Floats:
         signs = np.where(differences < 0, -1.0, 1.0)
@@ -181,6 +191,18 @@ class MonotoneLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignor
         return np.where(directions == 0, signs, directions)
 
     def _prior(self) -> Floats:
+        """Compute the prior weights of the standardised, directed features."""
+        if self.prior_coef is not None:
+            return np.maximum(np.asarray(self.prior_coef, dtype=np.float64) * self.scale_ * self.directions_, 0.0)
+        return np.broadcast_to(np.asarray(self.prior_weights, np.float64), (self.n_features_in_,)).copy()
+
+    def _check_pull(self) -> None:
+        for name in ("prior_coef", "fill"):
+            value = getattr(self, name)
+            if value is not None and np.shape(value) not in ((self.n_features_in_,), *[()] * (name == "fill")):
+                raise ValueError(
+                    f"{name} must be one number for each of {self.n_features_in_} features; found {value!r}"
+                )
         prior = np.asarray(self.prior_weights, dtype=np.float64)
         if prior.shape not in ((), (self.n_features_in_,)) or not (prior >= 0).all():
             raise ValueError(
@@ -189,7 +211,6 @@ class MonotoneLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignor
             )
         if not self.strength >= 0:
             raise ValueError(f"strength must be >= 0; found {self.strength!r}")
-        return np.broadcast_to(prior, (self.n_features_in_,)).astype(np.float64)
 
 
 def _check_classes(classes: NDArray[Any]) -> None:

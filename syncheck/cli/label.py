@@ -20,11 +20,12 @@ from syncheck.base.printable import counted, printable
 from syncheck.cli.monitors import scoring_monitor
 from syncheck.cli.options import add_model, option
 from syncheck.cli.outputs import check_file
+from syncheck.labelling.responses import NO_CLAIM, Label
 from syncheck.report.html import render_label_page
 
-KEYS = {"s": True, "n": False}
-"""Labels by key: supported, not supported."""
-_HELP = "[s]upported  [n]ot  s[k]ip  [u]ndo  all [p]assages  [q]uit"
+KEYS: dict[str, Label] = {"s": True, "n": False, "c": NO_CLAIM}
+"""Labels by key: supported, not supported, claims nothing."""
+_HELP = "[s]upported  [n]ot  no [c]laim  s[k]ip  [u]ndo  all [p]assages  [q]uit"
 _SIDE_BY_SIDE = 90
 """Width in columns from which the evidence is shown next to the answer."""
 _GAP = 3

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import syncheck
 from syncheck import aligners, labelling, training
 from syncheck.base.errors import CheckpointError, InputError, MismatchError
-from syncheck.base.printable import printable
+from syncheck.base.printable import counted, printable
 from syncheck.base.records import read_records
 from syncheck.cli.monitors import aligner_for, monitor_to_measure, sentence_options
 from syncheck.cli.options import aligner_options, option
@@ -188,12 +188,14 @@ def measured_by(
 ) -> training.MeasuredSentences:
     """Measure the labelled responses that the options select, or read them from a file of ``syncheck features``.
 
-    Without a monitor, a file of features is taken as it is; ``check`` may refuse the records before measuring.
+    Without a monitor, a file of features is taken as it is, otherwise without those that the monitor does not have.
+    ``check`` may refuse the records before measuring.
     """
     if path.suffix == ".parquet":
         measured = _chosen_sentences(args, path)
         check(measured.records)
         if monitor is not None:
+            measured = training.narrowed(measured, monitor.schema)
             training.check_measured_by(measured, monitor, source=path, remedy=_same_options(args, measured))
     else:
         assert monitor is not None
@@ -266,7 +268,10 @@ def _options_of(measured: training.MeasuredSentences) -> str | None:
 def report_left_out(measured: training.MeasuredSentences, path: Path) -> None:
     """Print on standard error which responses of a file do not count, and why, and whose labels were carried over."""
     carried = labelling.carried_line((record, measured.bounds_of(i)) for i, record in enumerate(measured.records))
-    for line in [*training.left_out_lines(measured), *([] if carried is None else [carried])]:
+    lines = [*training.left_out_lines(measured), *([] if carried is None else [carried])]
+    if count := int(measured.no_claim.sum()):
+        lines.append(f"{counted(count, 'sentence')} labelled 'no claim': not counted")
+    for line in lines:
         sys.stderr.write(f"{path}: {printable(line)}\n")
 
 

@@ -190,9 +190,12 @@ def _features_asked(args: argparse.Namespace) -> bool:
 
 
 def aligner_for(args: argparse.Namespace) -> aligners.Aligner | None:
-    """Load the aligner that ``--aligner`` and its options name; the bundled one without them. Says what ``auto`` is."""
+    """Load the aligner that ``--aligner`` and its options name; that of ``generic`` without. Says what ``auto`` is."""
     from syncheck.aligners.loading import AUTO
+    from syncheck.checkpoint import generic_aligner
 
+    if args.aligner is None and all(value is None for value in aligner_options(args).values()):
+        return generic_aligner(args.device)
     aligner = aligners.load_aligner(args.aligner or "bundled", **aligner_options(args), device=args.device)
     if args.aligner == AUTO and aligner is not None:
         sys.stderr.write(f"aligner {AUTO!r} is {aligner.name!r}\n")

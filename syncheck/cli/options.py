@@ -89,7 +89,7 @@ def add_model(parser: argparse.ArgumentParser, *, monitor: bool = True, default:
         "; not with --monitor. The score is that of the bundled monitor trained with it ('bundled', 'reader'), else "
         "its support (the monitor's)"
     )
-    add_aligner(parser, alone if monitor else " (bundled)")
+    add_aligner(parser, alone if monitor else " ('reader' if its encoder is installed, else 'bundled')")
     own = "the monitor's" if monitor else "none"
     group = parser.add_argument_group("sentences", f"in place of {'the monitor' if monitor else 'Punkt'}'s own")
     option(

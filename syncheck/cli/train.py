@@ -60,9 +60,18 @@ def train_options(parser: argparse.ArgumentParser) -> None:
     option(
         parser,
         "--aggregator",
-        "kind of aggregator; 'best' chooses one by grouped cross-validation (%(default)s)",
-        choices=(*get_args(AggregatorKind), "best"),
+        "kind of aggregator; 'best' chooses one by grouped cross-validation, or keeps 'generic' if none is better; "
+        "'shrunk' is pulled towards 'generic', with few labels more than with many (%(default)s)",
+        choices=("best", "shrunk", *get_args(AggregatorKind), "generic"),
         default="best",
+    )
+    option(
+        parser,
+        "--precision SHARE",
+        "share of faithful sentences among those that get the verdict 'supported'; if the labels do not give it, none "
+        "does (%(default)s)",
+        type=positive_share,
+        default=training.PRECISION,
     )
     option(parser, "--schema SCHEMA", f"feature schema ({DEFAULT_SCHEMA}, or that of a file of features)")
     add_plot(parser, "plot the AUROC of each kind on held-out folds")
@@ -169,33 +178,35 @@ def calibrate_options(parser: argparse.ArgumentParser) -> None:
 
 
 def train(args: argparse.Namespace) -> int:
-    """Train a monitor, print the metrics of its kind of aggregator and save it; returns the exit code."""
-    from syncheck.training.sets import MORE_LABELS, check_enough
-
+    """Train a monitor, print its figures beside those of ``generic``, and save it; returns the exit code."""
     check_folder(args.output)
     untrained, measured = _measured(args, Path(args.data))
-    chosen = training.LabelledSet.scored(measured, rule=args.labels)
-    check_enough(chosen, remedy=MORE_LABELS)
-    kind, table, (held_out,) = evaluation.best_aggregator(
-        *chosen.data,
-        names=measured.schema.names,
-        repeats=1,
+    trained = training.train_measured(
+        untrained,
+        measured,
+        aggregator=args.aggregator,
+        rule=args.labels,
         seed=args.seed,
-        aggregators=None if args.aggregator == "best" else (args.aggregator,),
+        precision=args.precision,
     )
     how = "best by grouped cross-validation" if args.aggregator == "best" else "trained"
-    sys.stdout.write(f"held-out sentences\n{table.to_text()}\n{how}: {kind}\n")
+    sys.stdout.write(f"held-out sentences\n{trained.table.to_text()}\n{how}: {trained.kind}\n")
+    if trained.table.rows[0].system != "generic":
+        sys.stderr.write(
+            "no row for generic, which needs an aligner that it was trained with, the reader or the bundled one, and a "
+            f"schema with its features, such as {DEFAULT_SCHEMA}\n"
+        )
+    if trained.doubt is not None:
+        sys.stderr.write(f"{trained.doubt}\n")
     if args.plot is not None:
-        plot_intervals(panels_of("training", table), args.plot, label="AUROC, with 95 % intervals over groups")
-    monitor = training.fit_measured(
-        untrained, measured, aggregator=kind, rule=args.labels, seed=args.seed, held_out=held_out
-    )
-    monitor.save_pretrained(args.output)
-    responses = len(set(measured.owners[measured.checkable & measured.labelled]))
+        plot_intervals(panels_of("training", trained.table), args.plot, label="AUROC, with 95 % intervals over groups")
+    trained.monitor.save_pretrained(args.output)
+    responses, config = len(set(measured.owners[measured.checkable & measured.labelled])), trained.monitor.config
+    lower, upper = config.verdict_thresholds
     sys.stderr.write(
-        f"trained on {responses} responses; backtrack threshold "
-        f"{monitor.config.backtrack_threshold:.3f}, prune threshold {monitor.config.prune_threshold:.3f}; "
-        f"saved to {args.output}\n"
+        f"trained on {responses} responses; backtrack threshold {config.backtrack_threshold:.3f}, prune threshold "
+        f"{config.prune_threshold:.3f}; supported from {upper:.3f}, unsupported below {lower:.3f}; saved to "
+        f"{args.output}\n"
     )
     return 0
 

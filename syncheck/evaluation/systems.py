@@ -10,7 +10,7 @@ from typing import Unpack, cast, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from syncheck.aggregators.kinds import AggregatorKind, fit_model
+from syncheck.aggregators.kinds import AggregatorKind, ProbabilisticClassifier, fit_model
 from syncheck.base.errors import InputError
 from syncheck.evaluation.crossval import (
     FoldFeatures,
@@ -42,7 +42,7 @@ class System:
     name: str
     columns: tuple[str, ...]
     trained: bool = True
-    aggregator: AggregatorKind | None = None
+    aggregator: AggregatorKind | ProbabilisticClassifier | None = None
 
 
 def benchmark_systems(names: Sequence[str]) -> tuple[System, ...]:

@@ -316,6 +316,7 @@ SCHEMAS: Mapping[str, tuple[str, ...]] = {
     "syncheck.v2": _PAPER + _FIRST + _SECOND,
     "syncheck.v3": _PAPER + _FIRST + _SECOND + _THIRD,
     "syncheck.v5": TEXT_FEATURES,
+    "syncheck.v6": tuple(dict.fromkeys(_PAPER + _FIRST + _SECOND + _THIRD + TEXT_FEATURES)),
     ALIGNER_ALONE: ("align_score",),
     "endpoint.v1": tuple(name for name in _PAPER + _FIRST + _SECOND + _THIRD if name not in _BEYOND_ENDPOINTS),
 }

@@ -15,6 +15,7 @@ from syncheck.base.records import SHOWN, Record, parsed_record, read_records
 from syncheck.labelling.biographies import is_biography, load_biographies
 from syncheck.labelling.ragtruth import load_ragtruth
 from syncheck.labelling.responses import (
+    NO_CLAIM,
     LabelledResponse,
     LabelledSentence,
     PromptSource,
@@ -89,11 +90,11 @@ def load_jsonl(path: str | Path, *, carry_labels: bool = False) -> list[Labelled
 
     Each line has ``question``, ``context`` (a string or a list of strings) and one of two kinds of labels: ``response``
     with ``spans`` (objects with ``start`` and ``end``, the unfaithful characters), or ``sentences`` (strings, or the
-    objects of ``syncheck score`` and ``generate``) with ``labels``: 1 faithful, 0 unfaithful, null for a sentence that
-    is not labelled and does not count. The sentences must contain all letters and digits of the response. With
-    sentences, the response may be left out: they are then joined, with a space where there is no white space between
-    two. Optional: ``id``, ``group``, ``generator``,
-    ``task``, ``split``, ``quality``, ``prompt_with_context``, ``prompt_without_context``. Records without ``group`` are
+    objects of ``syncheck score`` and ``generate``) with ``labels``: 1 faithful, 0 unfaithful, ``"no claim"`` for a
+    sentence that claims nothing, null for one that is not labelled; the last two do not count. The sentences must
+    contain all letters and digits of the response. With sentences, the response may be left out: they are then joined,
+    with a space where there is no white space between two. Optional: ``id``, ``group``, ``generator``, ``task``,
+    ``split``, ``quality``, ``prompt_with_context``, ``prompt_without_context``. Records without ``group`` are
     in one group if they have the same question and at least one passage in common.
 
     ``carry_labels`` carries labels over to sentences that a monitor cuts differently: those that overlap an unfaithful
@@ -150,8 +151,14 @@ def load_unlabelled(path: str | Path, *, asked: str | Path | None = None) -> lis
     known = {} if asked is None else {str(record.values.get("id")): record for record in read_records(Path(asked))}
 
     def with_question(record: Record) -> Record:
-        if asked is None or "question" in record.values:
+        if "question" in record.values:
             return record
+        if asked is None:
+            raise record.error(
+                "missing; an answer of `syncheck generate` or `score` gets question and passages from the records that "
+                "were answered (--records, asked=)",
+                "question",
+            )
         answered = known.get(str(record.values.get("id")))
         if answered is None:
             raise record.error(f"no record of {asked} has this id, and the answer has no question", "id")
@@ -184,7 +191,7 @@ def labelled_record(response: LabelledResponse) -> dict[str, Any]:
         "context": list(response.passages),
         "response": response.response,
         "sentences": [response.response[sentence.start : sentence.end] for sentence in sentences],
-        "labels": [None if sentence.faithful is None else int(sentence.faithful) for sentence in sentences],
+        "labels": [int(label) if isinstance(label := sentence.label, bool) else label for sentence in sentences],
         "group": response.group,
         "generator": response.generator,
         **{name: value for name, value in optional.items() if value is not None},
@@ -260,15 +267,16 @@ def _sentences(record: Record, response: str) -> tuple[LabelledSentence, ...]:
     sentences = []
     position = 0
     for index, (text, label) in enumerate(zip(texts, labels, strict=True)):
-        if label not in (0, 1, None):
+        if label not in (0, 1, None, NO_CLAIM):
             raise record.error(
-                f"expected 1 (faithful), 0 (unfaithful) or null (no label), found {label!r}", f"labels[{index}]"
+                f"expected 1 (faithful), 0 (unfaithful), {NO_CLAIM!r} or null (no label), found {label!r}",
+                f"labels[{index}]",
             )
         start = response.find(text.strip(), position)
         if not text.strip() or start < 0:
             raise record.error(f"not found in the response after character {position}", f"sentences[{index}]")
         position = start + len(text.strip())
-        sentences.append(LabelledSentence(start, position, None if label is None else bool(label)))
+        sentences.append(LabelledSentence(start, position, None).labelled(label))
     starts = [0, *(sentence.end for sentence in sentences)]
     stops = [*(sentence.start for sentence in sentences), len(response)]
     for text in (response[a:b].strip() for a, b in zip(starts, stops, strict=True)):

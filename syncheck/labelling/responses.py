@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,16 +42,32 @@ class UnfaithfulSpan:
     label_type: str | None = None
 
 
+NO_CLAIM: Final = "no claim"
+"""Label of a sentence that claims nothing, so that it is neither faithful nor unfaithful; it counts nowhere."""
+Label = bool | Literal["no claim"] | None
+
+
 @dataclass(frozen=True, slots=True)
 class LabelledSentence:
     """Characters ``start`` to ``end`` of a response, half-open and without white space around them, with a label.
 
-    ``faithful`` is None without a label.
+    ``faithful`` is None without a label, and if the label is that it claims nothing (``no_claim``).
     """
 
     start: int
     end: int
     faithful: bool | None
+    no_claim: bool = False
+
+    @property
+    def label(self) -> Label:
+        """The label in one value: faithful or not, :data:`NO_CLAIM`, or None without one."""
+        return NO_CLAIM if self.no_claim else self.faithful
+
+    def labelled(self, label: Label) -> LabelledSentence:
+        """Copy this sentence with another label."""
+        faithful = None if label is None or label == NO_CLAIM else bool(label)
+        return LabelledSentence(self.start, self.end, faithful, label == NO_CLAIM)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from syncheck.base.errors import InputError, PromptError
 from syncheck.base.files import replaced
 from syncheck.base.progress import progress
 from syncheck.labelling.datasets import labelled_record
-from syncheck.labelling.responses import LabelledResponse, LabelledSentence, prompt_of, query_of
+from syncheck.labelling.responses import Label, LabelledResponse, LabelledSentence, prompt_of, query_of
 from syncheck.replay import read_response, replay
 from syncheck.results.types import Evidence, SentenceScore
 from syncheck.text.sentences import is_checkable
@@ -92,10 +92,10 @@ class LabelSheet:
         whole = response.response
         return whole[: sentence.start], whole[sentence.start : sentence.end], whole[sentence.end :]
 
-    def label(self, place: OpenSentence, faithful: bool | None) -> None:
-        """Set the label of a sentence; None removes it."""
+    def label(self, place: OpenSentence, label: Label) -> None:
+        """Set the label of a sentence: faithful or not, or :data:`NO_CLAIM`; None removes it."""
         sentences = list(self._sentences(place))
-        sentences[place.sentence] = replace(sentences[place.sentence], faithful=faithful)
+        sentences[place.sentence] = sentences[place.sentence].labelled(label)
         self.responses[place.response] = replace(self.responses[place.response], sentences=tuple(sentences))
 
     def records(self) -> list[dict[str, Any]]:
@@ -122,7 +122,7 @@ class LabelSheet:
 
 
 def _labels(response: LabelledResponse) -> list[bool]:
-    return [sentence.faithful is not None for sentence in response.sentences or ()]
+    return [sentence.label is not None for sentence in response.sentences or ()]
 
 
 def _scored(
@@ -147,7 +147,9 @@ def _with_labels(
     response: LabelledResponse, scored: Sequence[SentenceScore], before: LabelledResponse | None
 ) -> LabelledResponse:
     bounds = [(s.start, s.end) for s in scored]
-    known = {} if before is None else {(s.start, s.end): s.faithful for s in before.sentences or ()}
+    if bounds and is_checkable(response.response[bounds[-1][1] :]):  # text behind an end-of-text token is not read
+        response = replace(response, response=response.response[: bounds[-1][1]])
+    known = {} if before is None else {(s.start, s.end): s for s in before.sentences or ()}
     if before is not None and (
         (before.response, before.passages) != (response.response, response.passages) or not set(known) <= set(bounds)
     ):
@@ -155,7 +157,7 @@ def _with_labels(
             f"response {response.id!r} was labelled before with another text, passages or sentences; pass the same "
             "input and options, or another output"
         )
-    sentences = tuple(LabelledSentence(start, end, known.get((start, end))) for start, end in bounds)
+    sentences = tuple(known.get(place, LabelledSentence(*place, None)) for place in bounds)
     return replace(response, sentences=sentences)
 
 
@@ -166,7 +168,7 @@ def _ordered(
     for index, (response, scores) in enumerate(zip(responses, scored, strict=False)):
         for number, (sentence, score) in enumerate(zip(response.sentences or (), scores, strict=True)):
             asked = score.score is not None if order == "nearest" else is_checkable(score.text) and response.has_context
-            if asked and sentence.faithful is None:
+            if asked and sentence.label is None:
                 distance = 0.0 if score.score is None else abs(score.score - near)
                 places.append((distance, OpenSentence(index, number, score.evidence)))
     if order == "nearest":

@@ -407,9 +407,9 @@ class SentenceScore:
     truncated: bool = False
     """True if the sentence was cut at the token limit."""
     verdict: Verdict | None = None
-    """The score in words, by the monitor's two thresholds: ``supported`` at or above the higher one, ``doubtful``
-    between the two, and below the lower one ``contradicted`` if there are contrasts or the aligner finds that the
-    evidence says otherwise, else ``unsupported``. None without a score."""
+    """The score in words, by the monitor's two thresholds of verdicts: ``supported`` at or above the higher one,
+    ``doubtful`` between the two, and below the lower one ``contradicted`` if there are contrasts or the aligner finds
+    that the evidence says otherwise, else ``unsupported``. None without a score."""
     remarks: tuple[Remark, ...] = ()
     """``says_not_stated``: the sentence is a refusal, or says that the passages do not state something.
     ``no_passage_touches``: no passage has any of its content words. ``passages_not_read``: it is not ``supported``, but

@@ -3,7 +3,6 @@ from .calibrate import (
     Calibrated as Calibrated,
     calibrate_monitor as calibrate_monitor,
     choose_risk_controlled_threshold as choose_risk_controlled_threshold,
-    release_curve as release_curve,
     one_of_each_group as one_of_each_group,
     sentences_needed as sentences_needed,
     unfaithful_bound as unfaithful_bound,
@@ -11,10 +10,10 @@ from .calibrate import (
 from .extract import measure as measure
 from .shards import SentenceMeasurer as SentenceMeasurer, Shard as Shard, measure_to_parquet as measure_to_parquet
 from .fit import (
-    choose_thresholds as choose_thresholds,
     fit_measured as fit_measured,
     fit_monitor as fit_monitor,
     monitor_of as monitor_of,
+    train_measured as train_measured,
 )
 from .measured import (
     MeasuredSentences as MeasuredSentences,
@@ -22,6 +21,7 @@ from .measured import (
     check_measured_by as check_measured_by,
     joined as joined,
     left_out_lines as left_out_lines,
+    narrowed as narrowed,
     select_sentences as select_sentences,
 )
 from .parquet import provenance_of as provenance_of, read_parquet as read_parquet, write_parquet as write_parquet
@@ -30,6 +30,12 @@ from .provenance import (
     question_digests as question_digests,
     refuse_seen as refuse_seen,
     seen_records as seen_records,
+)
+from .thresholds import (
+    PRECISION as PRECISION,
+    choose_thresholds as choose_thresholds,
+    choose_verdict_thresholds as choose_verdict_thresholds,
+    release_curve as release_curve,
 )
 from .sets import (
     LabelledSet as LabelledSet,

@@ -20,7 +20,6 @@ from syncheck.base.errors import InputError, PromptError, TextGeneratorError, Wr
 from syncheck.base.progress import progress
 from syncheck.base.records import read_records
 from syncheck.config import MonitorConfig
-from syncheck.evaluation.systems import best_aggregator
 from syncheck.evaluation.tables import EvaluationRow
 from syncheck.labelling.datasets import labelled_record, unlabelled_responses
 from syncheck.labelling.planting import Scored, Spoiler
@@ -30,11 +29,12 @@ from syncheck.reading import EvidenceIndex
 from syncheck.text.sentences import is_checkable
 from syncheck.training.calibrate import sentences_needed
 from syncheck.training.extract import measure
-from syncheck.training.fit import choose_thresholds, fit_measured, untrained_monitor
+from syncheck.training.fit import train_measured, untrained_monitor
 from syncheck.training.measured import MeasuredSentences
 from syncheck.training.provenance import instrument_of
 from syncheck.training.sets import LabelledSet, check_enough, check_labels, check_questions
 from syncheck.training.shards import measure_to_parquet
+from syncheck.training.thresholds import thresholds_of
 from syncheck.verifier import Verifier
 
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ def adapt_monitor(
     teacher: Teacher = "generic",
     aggregator: AggregatorKind = "monotone",
     config: MonitorConfig | None = None,
-    aligner: Aligner | None | Literal["bundled"] = "bundled",
+    aligner: Aligner | None | Literal["generic"] = "generic",
     samples: int = 1,
     max_new_tokens: int = 256,
     sure: float = 0.8,
@@ -384,10 +384,8 @@ def _fitted(
     """Train, and choose the thresholds on all sentences of the answers, with the teacher's scores as expectation."""
     chosen = LabelledSet.scored(measured, rule="overlap")
     check_enough(chosen, remedy=MORE_SURE)
-    kind, table, (held_out,) = best_aggregator(
-        *chosen.data, names=measured.schema.names, repeats=1, seed=seed, aggregators=(aggregator,)
-    )
-    monitor = fit_measured(untrained, measured, aggregator=kind, seed=seed, held_out=held_out)
+    trained = train_measured(untrained, measured, aggregator=aggregator, seed=seed)
+    monitor = trained.monitor
     assert isinstance(monitor, ModelMonitor) and monitor.aggregator is not None
     adapted = replace(monitor.aggregator, prior=EXPECTED)
     expected = {(name, s.start): score for name, answer in scored.items() for s, score in answer}
@@ -399,7 +397,5 @@ def _fitted(
     known = np.flatnonzero([score is not None for score in rows])
     y = np.clip(np.array([rows[i] for i in known], np.float64), DOUBT, 1 - DOUBT)
     features = measured.features(chosen.labels, chosen.used)[known]
-    thresholds = choose_thresholds(adapted.score(features), y)
-    config = replace(monitor.config, backtrack_threshold=thresholds.backtrack, prune_threshold=thresholds.prune)
-    trained = monitor.replaced(config=config, aggregator=adapted)
-    return trained, next(row for row in table.rows if row.subset == "all")
+    config = replace(monitor.config, **thresholds_of(adapted.score(features), y))
+    return monitor.replaced(config=config, aggregator=adapted), trained.row

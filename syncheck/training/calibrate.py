@@ -13,58 +13,19 @@ from numpy.typing import ArrayLike, NDArray
 from syncheck.aggregators import Aggregator, CalibrationMethod, RiskControlledThreshold, fit_calibration
 from syncheck.base.checks import check_choice, scores_with_labels
 from syncheck.base.errors import InputError, InsufficientDataError
+from syncheck.config import VERDICT_THRESHOLDS
 from syncheck.evaluation.metrics import cross_fitted_calibration, expected_calibration_error
 from syncheck.labelling.responses import Rule
 from syncheck.model_monitor import ModelMonitor
 from syncheck.results.types import Floats
-from syncheck.training.fit import choose_thresholds
 from syncheck.training.measured import MeasuredSentences, against_references, check_measured_by
 from syncheck.training.provenance import question_digests, refuse_seen
 from syncheck.training.sets import MORE_LABELS
+from syncheck.training.thresholds import ReleaseCurve, release_curve, thresholds_of
 from syncheck.verifier import Verifier
 
 Thresholding = Literal["carried", "chosen"]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class ReleaseCurve:
-    """Shares of released sentences, and of faithful ones among them, by threshold."""
-
-    thresholds: NDArray[np.float64]
-    """(T,) float64: the distinct scores of the sentences, ascending."""
-    good: NDArray[np.float64]
-    """(T,) float64: share of faithful sentences among those that reach the threshold."""
-    kept: NDArray[np.float64]
-    """(T,) float64: share of all sentences that reach the threshold."""
-
-    def threshold_for(self, share: float) -> float:
-        """Find the lowest threshold at which at least this share, in (0, 1], of the released sentences is faithful.
-
-        A share outside (0, 1] raises InputError, and one that no threshold reaches raises InsufficientDataError.
-        """
-        if not 0 < share <= 1:
-            raise InputError(f"the share of good sentences must be above 0 and at most 1; found {share}")
-        reached = np.flatnonzero(self.good >= share)
-        if not len(reached):
-            raise InsufficientDataError(
-                f"expected a threshold above which {share:g} of the sentences are faithful; found at most "
-                f"{self.good.max():.3f}. Pass a smaller share, or use a monitor that separates them better",
-                more_needed=None,
-            )
-        return float(self.thresholds[reached[0]])
-
-
-def release_curve(scores: ArrayLike, y: ArrayLike) -> ReleaseCurve:
-    """Compute the shares of released sentences, and of faithful ones among them, by threshold.
-
-    ``scores`` (N,) are P(faithful) of at least one held-out sentence, preferably written by the decoder that the
-    threshold is for; ``y`` (N,) is 1 for faithful and 0 for unfaithful.
-    """
-    values, labels = np.asarray(scores, np.float64), np.asarray(y, np.float64)
-    thresholds, firsts = np.unique(np.sort(values), return_index=True)
-    left = len(values) - firsts
-    good = np.cumsum(labels[np.argsort(values, kind="stable")][::-1])[left - 1]
-    return ReleaseCurve(thresholds, good / left, left / len(values))
+THRESHOLDS = ("backtrack_threshold", "prune_threshold", *VERDICT_THRESHOLDS)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -120,9 +81,9 @@ def calibrate_monitor(
         A monitor with an aggregator; an existing calibration is replaced.
     measured
         Held-out sentences as this monitor measured them; LID is measured against the monitor's own references.
-        Sentences without a score do not count. If some have no label, the labelled ones may have been chosen by their
-        scores: the share of faithful sentences is then the one that the calibration expects over all, and no guarantee
-        is possible.
+        Sentences without a score, or labelled as claiming nothing, do not count. If some have no label, the labelled
+        ones may have been chosen by their scores: the share of faithful sentences is then the one that the calibration
+        expects over all, and no guarantee is possible.
     method
         See :func:`syncheck.aggregators.fit_calibration`.
     risk, confidence
@@ -133,8 +94,8 @@ def calibrate_monitor(
         is for such a sentence. The calibration is fitted to all sentences either way.
     thresholds
         Thresholds of FOD and of the verdicts: ``carried`` over to the calibrated scores, where they separate the same
-        sentences, or ``chosen`` again by :func:`choose_thresholds`, with the calibrated scores of sentences without a
-        label.
+        sentences, or ``chosen`` again by the rules of :func:`fit_monitor`, with the calibrated scores of sentences
+        without a label.
     good_share
         Sets tau_1, which FOD, backtracking and abstention use, to the lowest score from which this share of sentences,
         in (0, 1], is faithful; a lower tau_2 is raised to it. Choose it on answers of the decoder that it is for, whose
@@ -166,7 +127,7 @@ def calibrate_monitor(
     check_measured_by(measured, monitor)
     measured = against_references(measured, monitor)
     check_choice(thresholds, "thresholds", Thresholding)
-    scored = np.flatnonzero(measured.checkable)
+    scored = np.flatnonzero(measured.checkable & ~measured.no_claim)
     labelled = measured.labelled[scored]
     used = scored[labelled]
     if (risk is not None or good_share is not None) and not labelled.all():
@@ -197,11 +158,13 @@ def calibrate_monitor(
         prior=None,
     )
     if thresholds == "chosen":
-        chosen = choose_thresholds(calibration.probability(raw_of_all), expected)
-        backtrack, prune = chosen.backtrack, chosen.prune
+        config = replace(monitor.config, **thresholds_of(calibration.probability(raw_of_all), expected))
     else:
-        given = (monitor.config.backtrack_threshold, monitor.config.prune_threshold)
-        backtrack, prune = _carried(aggregator, calibrated, given)
+        given = {name: getattr(monitor.config, name) for name in THRESHOLDS}
+        known = [name for name, value in given.items() if value is not None]
+        carried = _carried(aggregator, calibrated, tuple(given[name] for name in known))
+        moved: dict[str, Any] = dict(zip(known, carried, strict=True))
+        config = replace(monitor.config, **moved)
     counts = len(np.unique(groups)), int((y == 1).sum()), int((y == 0).sum())
     if min(counts) < 2:
         raise InputError(
@@ -211,11 +174,11 @@ def calibrate_monitor(
     folds = min(FOLDS, *counts)
     curve = release_curve(scores, y)
     if good_share is not None:
-        backtrack = curve.threshold_for(good_share)
-        prune = max(prune, backtrack)
+        tau_1 = curve.threshold_for(good_share)
+        config = replace(config, backtrack_threshold=tau_1, prune_threshold=max(config.prune_threshold, tau_1))
     return Calibrated(
         monitor.replaced(
-            config=replace(monitor.config, backtrack_threshold=backtrack, prune_threshold=prune),
+            config=config,
             aggregator=calibrated,
             trained_on=monitor.trained_on | question_digests(measured.records),
             name=None,

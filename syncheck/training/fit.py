@@ -2,85 +2,49 @@
 
 from __future__ import annotations
 
+import logging
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
+from syncheck import checkpoint
 from syncheck.aggregators import Aggregator
-from syncheck.aggregators.kinds import AggregatorKind, ProbabilisticClassifier, check_classifier
-from syncheck.aligners import Aligner, load_aligner
-from syncheck.base.checks import labels_found, real_numbers
+from syncheck.aggregators.kinds import AggregatorKind, ProbabilisticClassifier, check_classifier, shrunk_towards
+from syncheck.aggregators.models import Network
+from syncheck.aligners import Aligner
 from syncheck.base.errors import InputError, LeftOutWarning
-from syncheck.config import MonitorConfig, Template
-from syncheck.evaluation.crossval import Folding, cross_validate
-from syncheck.evaluation.systems import best_aggregator
+from syncheck.config import DEFAULT_SCHEMA, MonitorConfig, Template
+from syncheck.evaluation.crossval import Folding, fold_numbers
+from syncheck.evaluation.systems import System, aggregator_systems, out_of_fold_scores
+from syncheck.evaluation.tables import EvaluationRow, EvaluationTable, auroc_table, json_number, with_interval
 from syncheck.features.schemas import needs_signals
 from syncheck.labelling.datasets import labelled_responses
 from syncheck.labelling.responses import LabelledResponse, Rule
 from syncheck.model_monitor import ModelMonitor
+from syncheck.results.types import Floats
 from syncheck.training.extract import measure
 from syncheck.training.measured import MeasuredSentences, check_measured_by, left_out_lines
 from syncheck.training.provenance import UnloadedMonitor, model_of, question_digests
 from syncheck.training.sets import HELD_OUT_FOLDS, MORE_LABELS, LabelledSet, check_enough, check_questions
+from syncheck.training.thresholds import PRECISION, thresholds_of
 from syncheck.verifier import Verifier
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-BACKTRACK_ALARMS = 0.1
-PRUNE_ALARMS = 0.25
-"""Largest shares of faithful sentences that may fall below each threshold. Backtracking costs a search, so it must be
-rare; pruning only chooses among existing samples, so it may be stricter."""
+GENERIC_ROW, ALIGNER_ROW, SHRUNK = "generic", "aligner alone", "shrunk"
+"""Names of what trained kinds are compared with, and of the regression that is pulled towards ``generic``."""
+TrainedKind = AggregatorKind | Literal["best", "shrunk", "generic"]
+"""Kinds to train. ``shrunk`` is a logistic regression that is pulled towards ``generic``, with few labels more than
+with many; ``generic`` keeps that aggregator and chooses thresholds for it. Both need an aligner that ``generic`` was
+trained with and a schema with its features."""
 
+logger = logging.getLogger(__name__)
 
 Kind = TypeVar("Kind", bound=ModelMonitor)
-
-
-@dataclass(frozen=True, slots=True)
-class Thresholds:
-    """FOD's tau_1 and tau_2: scores below which a sentence is taken back or a sample dropped; ``backtrack <= prune``.
-
-    The recalls are the shares of unfaithful sentences below each threshold, in [0, 1].
-    """
-
-    backtrack: float
-    prune: float
-    backtrack_recall: float
-    prune_recall: float
-
-
-def choose_thresholds(scores: ArrayLike, y: ArrayLike) -> Thresholds:
-    """Choose both thresholds by the share of faithful sentences that may fall below them.
-
-    Each is the largest score of a faithful sentence that has at most 10 % (backtrack) or 25 % (prune) of the faithful
-    sentences below it. The rule does not need calibrated scores, and a stricter aggregator causes no more alarms.
-
-    ``scores`` (N,) are P(faithful) of sentences that the aggregator was not trained on, and ``y`` (N,) their labels: 1
-    faithful, 0 unfaithful. A sentence without a label may have a calibrated probability, in (0, 1), in its place.
-    Different shapes, a value outside its range, and a missing label raise InputError.
-    """
-    values, labels = real_numbers(scores, "scores").astype(np.float64), real_numbers(y, "labels").astype(np.float64)
-    if not ((labels >= 0) & (labels <= 1)).all() or not labels.any() or (labels == 1).all():
-        raise InputError(
-            f"thresholds need sentences of both labels, but found {labels_found(labels)}; hold out more sentences"
-        )
-    order = np.argsort(values, kind="stable")
-    order = order[labels[order] > 0]
-    below = np.cumsum(labels[order]) - labels[order]
-    backtrack, prune = (
-        float(values[order[np.searchsorted(below, share * labels.sum(), side="right") - 1]])
-        for share in (BACKTRACK_ALARMS, PRUNE_ALARMS)
-    )
-    return Thresholds(
-        backtrack,
-        prune,
-        backtrack_recall=float(np.average(values < backtrack, weights=1 - labels)),
-        prune_recall=float(np.average(values < prune, weights=1 - labels)),
-    )
 
 
 def fit_monitor(
@@ -88,10 +52,11 @@ def fit_monitor(
     *,
     model: PreTrainedModel,
     tokenizer: PreTrainedTokenizerBase,
-    aggregator: AggregatorKind | ProbabilisticClassifier | Literal["best"] = "best",
+    aggregator: TrainedKind | ProbabilisticClassifier = "best",
     config: MonitorConfig | None = None,
-    aligner: Aligner | None | Literal["bundled"] = "bundled",
+    aligner: Aligner | None | Literal["generic"] = "generic",
     seed: int = 0,
+    precision: float = PRECISION,
     show_progress: bool | None = None,
     kind: type[ModelMonitor] = ModelMonitor,
 ) -> ModelMonitor:
@@ -104,15 +69,22 @@ def fit_monitor(
         :func:`~syncheck.labelling.labelled_responses`. They need at least five groups, five faithful sentences and five
         unfaithful ones, because the thresholds are chosen by cross-validation with five folds.
     aggregator
-        Kind of aggregator; ``"best"`` takes the one that is best in grouped cross-validation, see
-        :func:`syncheck.evaluation.best_aggregator`. Or a scikit-learn classifier with ``predict_proba`` that accepts
-        NaN; see :meth:`Aggregator.fit`.
+        Kind of aggregator, see :data:`TrainedKind`. ``"best"`` takes the one with the highest AUROC in grouped
+        cross-validation if that is above the AUROC of ``generic`` beyond its interval, and otherwise ``"shrunk"``, or
+        ``"generic"`` itself if that is no worse. Or a scikit-learn classifier with ``predict_proba`` that accepts NaN;
+        see :meth:`Aggregator.fit`.
     config
-        Measurements of the monitor; None takes the schema ``syncheck.v3`` with the model's default layers.
+        Measurements of the monitor; None takes :data:`~syncheck.config.DEFAULT_SCHEMA` with the model's default layers.
     aligner
-        Aligner of the monitor; None leaves ``align_score`` unmeasured.
+        Aligner of the monitor. ``"generic"`` takes that of the bundled verifier, as ``Verifier()`` does: the reader if
+        its encoder is installed or in the cache of Hugging Face, otherwise the bundled one, with a warning. None leaves
+        ``align_score`` unmeasured.
     seed
         Seed of the aggregator, and of the folds on which the thresholds are chosen.
+    precision
+        Share of faithful sentences, in (0, 1], among those that get the verdict ``supported``; see
+        :func:`choose_verdict_thresholds`. If the labels do not give it, no sentence gets this verdict, and a warning
+        says so.
     show_progress
         None shows a progress bar on a terminal.
     kind
@@ -121,7 +93,9 @@ def fit_monitor(
     Returns
     -------
     Monitor
-        Its thresholds are chosen on out-of-fold scores; see :func:`choose_thresholds`.
+        Its thresholds are chosen on out-of-fold scores; see :func:`choose_thresholds`. The ``comparison`` of its
+        aggregator has the AUROC of ``generic``, of the aligner alone and of each kind on these folds; a warning is
+        logged if the chosen one is not better beyond its interval.
 
     Raises
     ------
@@ -145,7 +119,7 @@ def fit_monitor(
     measured = measure(untrained, given, show_progress=show_progress)
     if lines := left_out_lines(measured):
         warnings.warn("not all responses are trained on\n" + "\n".join(lines), LeftOutWarning, stacklevel=2)
-    trained = fit_measured(untrained, measured, aggregator=aggregator, seed=seed)
+    trained = fit_measured(untrained, measured, aggregator=aggregator, seed=seed, precision=precision)
     assert isinstance(trained, ModelMonitor)
     return trained
 
@@ -154,7 +128,7 @@ def _check_aggregator(aggregator: object) -> None:
     """Refuse, before anything is measured, what cannot be trained."""
     if not isinstance(aggregator, str):
         check_classifier(aggregator)
-    elif aggregator not in (kinds := ("best", *get_args(AggregatorKind))):
+    elif aggregator not in (kinds := ("best", SHRUNK, GENERIC_ROW, *get_args(AggregatorKind))):
         named = ", ".join(map(repr, kinds))
         raise InputError(f"aggregator must be one of {named}, or a scikit-learn classifier; found {aggregator!r}")
 
@@ -163,12 +137,12 @@ def untrained_monitor(
     model: PreTrainedModel,
     tokenizer: PreTrainedTokenizerBase,
     config: MonitorConfig | None,
-    aligner: Aligner | None | Literal["bundled"],
+    aligner: Aligner | None | Literal["generic"],
     *,
     kind: type[Kind],
 ) -> Kind:
     """Make the monitor that measures the training data; parameters as in :func:`fit_monitor`."""
-    aligner = load_aligner(aligner, device=model.device) if aligner == "bundled" else aligner
+    aligner = checkpoint.generic_aligner(model.device) if aligner == "generic" else aligner
     return kind(model, tokenizer, config=config or MonitorConfig(), aligner=aligner)
 
 
@@ -212,59 +186,184 @@ def monitor_of(
     return untrained
 
 
+@dataclass(frozen=True, slots=True)
+class Trained:
+    """A trained monitor, and what it was chosen among."""
+
+    monitor: ModelMonitor | Verifier | UnloadedMonitor
+    kind: str
+    """The kind that was chosen: a row of the table."""
+    table: EvaluationTable
+    """Out-of-fold figures: of ``generic`` and of the aligner alone, if both can be had, then of each kind, on the same
+    sentences and folds. Gains are over the first row. The figure of a kind that was chosen is slightly optimistic."""
+
+    @property
+    def row(self) -> EvaluationRow:
+        """Figures of the chosen kind."""
+        return next(row for row in self.table.rows if row.system == self.kind)
+
+    @property
+    def doubt(self) -> str | None:
+        """Say plainly what these labels do not show: that training is better than no training; None if they do."""
+        first, row = self.table.rows[0], self.row
+        if self.kind == GENERIC_ROW:
+            return "generic is kept: the monitor has its aggregator, with thresholds chosen on these labels"
+        if first.system not in (GENERIC_ROW, ALIGNER_ROW) or row.gain_low > 0:
+            return None
+        return (
+            f"{self.kind!r} is not better than {first.system!r} beyond its interval on held-out questions: AUROC "
+            f"{row.auroc:.3f} and {first.auroc:.3f}, a difference of "
+            f"{with_interval(row.gain, row.gain_low, row.gain_high, '+.3f')}. More labels may help"
+        )
+
+
 def fit_measured(
+    untrained: ModelMonitor | Verifier | UnloadedMonitor, measured: MeasuredSentences, **options: Any
+) -> ModelMonitor | Verifier | UnloadedMonitor:
+    """Train the aggregator of a monitor or a verifier; parameters and errors are those of :func:`train_measured`.
+
+    A doubt about it is logged as a warning.
+    """
+    trained = train_measured(untrained, measured, **options)
+    if trained.doubt is not None:
+        logger.warning(trained.doubt)
+    return trained.monitor
+
+
+def train_measured(
     untrained: ModelMonitor | Verifier | UnloadedMonitor,
     measured: MeasuredSentences,
     *,
-    aggregator: AggregatorKind | ProbabilisticClassifier | Literal["best"] = "best",
+    aggregator: TrainedKind | ProbabilisticClassifier = "best",
     rule: Rule = "overlap",
     seed: int = 0,
-    held_out: NDArray[np.float64] | None = None,
-) -> ModelMonitor | Verifier | UnloadedMonitor:
-    """Train the aggregator of a monitor or a verifier on sentences that it has measured; see :func:`fit_monitor`.
+    precision: float = PRECISION,
+) -> Trained:
+    """Train the aggregator of a monitor or a verifier on sentences that it has measured, and compare it.
 
-    The aggregator and references of ``untrained``, if it has any, are not used; see :func:`monitor_of` for a file of
-    features. ``held_out`` are out-of-fold P(faithful) (N,) of the N labelled sentences that get a score, by an
-    aggregator of this kind, on which the thresholds are chosen, as :func:`syncheck.evaluation.best_aggregator` returns
-    them; None computes them. Sentences that cannot be used raise InputError, those of another model, aligner or
-    configuration MismatchError.
+    Parameters
+    ----------
+    untrained
+        The monitor that measured them; its aggregator and references, if it has any, are not used. See
+        :func:`monitor_of` for a file of features.
+    measured
+        The sentences, with at least as many groups, and sentences of either label, as folds.
+    aggregator, rule, seed, precision
+        As in :func:`fit_monitor`.
+
+    Raises
+    ------
+    InputError
+        If the sentences cannot be used, or the kind needs ``generic`` and it cannot be had.
+    MismatchError
+        If they were measured with another model, aligner or configuration.
     """
+    _check_aggregator(aggregator)
     check_measured_by(measured, untrained)
     chosen = LabelledSet.scored(measured, rule=rule)
-    if held_out is None:
-        check_enough(chosen, remedy=MORE_LABELS)
-        folds = Folding(folds=HELD_OUT_FOLDS, repeats=1, seed=seed)
-        if isinstance(aggregator, str):
-            kinds = None if aggregator == "best" else (aggregator,)
-            aggregator, _, (held_out,) = best_aggregator(
-                *chosen.data, names=measured.schema.names, draws=1, aggregators=kinds, **folds
-            )
-        else:
-            (held_out,) = cross_validate(*chosen.data, aggregator=aggregator, **folds)
-    elif aggregator == "best":
-        raise InputError("held_out has the scores of one kind of aggregator; name that kind, or pass neither")
-    elif held_out.shape != chosen.y.shape or not np.isfinite(held_out).all():
+    check_enough(chosen, remedy=MORE_LABELS)
+    generic = _generic_for(untrained)
+    if generic is None and aggregator in (SHRUNK, GENERIC_ROW):
         raise InputError(
-            f"held_out must be {len(chosen.y)} numbers, one for each sentence that gets a score; found "
-            f"{int(np.isfinite(held_out).sum())} in an array of shape {held_out.shape}. Pass one row of what "
-            "best_aggregator returns for these sentences, or None"
+            f"{aggregator!r} needs the aligner of a bundled verifier and a schema with its features, such as "
+            f"{DEFAULT_SCHEMA!r} or 'syncheck.v5'; pass aligner='generic' and one of these, or another aggregator"
         )
-    thresholds = choose_thresholds(held_out, chosen.y)
-    # A feature that none of these sentences has, such as a number, or that no aligner measured, is NaN throughout.
-    trained = Aggregator.fit(
-        chosen.features(np.arange(len(chosen.y))),
-        chosen.y,
-        schema=measured.schema,
-        kind=aggregator,
-        seed=seed,
-        allow_unmeasured=True,
+    kinds = _kinds(aggregator, generic, measured.schema.names)
+    scores, table = _compared(chosen, generic, kinds, seed)
+    kind = _chosen(table, kinds) if aggregator == "best" else next(iter(kinds), GENERIC_ROW)
+    config = replace(untrained.config, **thresholds_of(scores[kind][0], chosen.y, precision=precision))
+    seen = question_digests(chosen.records)
+    if generic is not None and kind in (GENERIC_ROW, SHRUNK):
+        seen |= set(generic.trained_on)
+    parts: dict[str, Any] = {} if isinstance(untrained, Verifier) else {"lid_references": None}
+    if kind == GENERIC_ROW:
+        assert generic is not None
+        trained, config = _aggregator_of(generic), replace(config, schema=generic.config.schema, layers=())
+    else:
+        # A feature that none of these sentences has, such as a number, or that no aligner measured, is NaN throughout.
+        trained = Aggregator.fit(
+            chosen.features(np.arange(len(chosen.y))),
+            chosen.y,
+            schema=measured.schema,
+            kind=kinds[kind],
+            seed=seed,
+            allow_unmeasured=True,
+        )
+        if parts:
+            parts["lid_references"] = measured.lid_references(chosen.labels, chosen.used)
+    trained = replace(trained, comparison=_comparison(table, kind))
+    return Trained(
+        untrained.replaced(config=config, aggregator=trained, **parts, name=None, trained_on=seen), kind, table
     )
-    measures = not isinstance(untrained, Verifier)
-    references = {"lid_references": measured.lid_references(chosen.labels, chosen.used)} if measures else {}
-    return untrained.replaced(
-        config=replace(untrained.config, backtrack_threshold=thresholds.backtrack, prune_threshold=thresholds.prune),
-        aggregator=trained,
-        **references,
-        name=None,
-        trained_on=question_digests(chosen.records),
-    )
+
+
+Kinds = dict[str, AggregatorKind | ProbabilisticClassifier]
+
+
+def _generic_for(untrained: ModelMonitor | Verifier | UnloadedMonitor) -> checkpoint.Stored | None:
+    """Read the form of ``generic`` that was trained with a monitor's aligner; None if a feature of it is missing."""
+    name = None if untrained.aligner is None else checkpoint.generic_name(untrained.aligner)
+    stored = None if name is None else checkpoint.read(checkpoint.packaged_monitor(name))
+    return stored if stored is not None and set(stored.schema.names) <= set(untrained.schema.names) else None
+
+
+def _kinds(
+    aggregator: TrainedKind | ProbabilisticClassifier, generic: checkpoint.Stored | None, names: Sequence[str]
+) -> Kinds:
+    """List what is trained, by name, in the order of the table."""
+    kinds: Kinds = {}
+    if generic is not None and aggregator in ("best", SHRUNK):
+        model = _aggregator_of(generic).model
+        assert isinstance(model, Network)
+        kinds[SHRUNK] = shrunk_towards(model, generic.schema.names, names)
+    if aggregator == "best":
+        kinds |= {system.name: cast(AggregatorKind, system.aggregator) for system in aggregator_systems(names)}
+    elif not isinstance(aggregator, str):
+        kinds[type(aggregator).__name__] = aggregator
+    elif aggregator not in (SHRUNK, GENERIC_ROW):
+        kinds[aggregator] = cast(AggregatorKind, aggregator)
+    return kinds
+
+
+def _aggregator_of(generic: checkpoint.Stored) -> Aggregator:
+    aggregator = generic.aggregator()
+    assert aggregator is not None
+    return aggregator
+
+
+def _compared(
+    chosen: LabelledSet, generic: checkpoint.Stored | None, kinds: Kinds, seed: int
+) -> tuple[dict[str, Floats], EvaluationTable]:
+    """Score the sentences by ``generic``, by the aligner alone and, out of fold, by each kind."""
+    names, values = chosen.measured.schema.names, chosen.measured.values[chosen.used]
+    scores: dict[str, Floats] = {}
+    if generic is not None:
+        columns = [names.index(name) for name in generic.schema.names]
+        scores[GENERIC_ROW] = _aggregator_of(generic).score(values[:, columns])[None]
+    support = [name for name in ("align_logit", "align_score") if name in names]
+    measured = [name for name in support if not np.isnan(values[:, names.index(name)]).all()]
+    systems = [
+        *(System(ALIGNER_ROW, (name,), trained=False) for name in measured[:1]),
+        *(System(name, names, aggregator=kind) for name, kind in kinds.items()),
+    ]
+    folds = Folding(folds=HELD_OUT_FOLDS, repeats=1, seed=seed)
+    scores |= out_of_fold_scores(*chosen.data, names=names, systems=systems, **folds)
+    numbers = fold_numbers(chosen.y, chosen.groups, **folds)
+    return scores, auroc_table(scores, chosen.y, chosen.groups, folds=numbers, seed=seed)
+
+
+def _chosen(table: EvaluationTable, kinds: Kinds) -> str:
+    """Choose the kind with the highest AUROC, which must be above that of ``generic`` beyond its interval.
+
+    Otherwise it is the one that is pulled towards ``generic``, if its AUROC is higher, or ``generic`` itself.
+    """
+    rows = {row.system: row for row in table.rows}
+    best = max((rows[name] for name in kinds), key=lambda row: row.auroc)
+    if GENERIC_ROW not in rows or best.gain_low > 0:
+        return best.system
+    return SHRUNK if rows[SHRUNK].gain > 0 else GENERIC_ROW
+
+
+def _comparison(table: EvaluationTable, kind: str) -> dict[str, Any]:
+    figures = {row.system: [json_number(x) for x in (row.auroc, row.low, row.high)] for row in table.rows}
+    return {"chosen": kind, "auroc": figures}

@@ -13,7 +13,16 @@ from numpy.typing import NDArray
 from syncheck.base.errors import InputError, MismatchError
 from syncheck.base.printable import shortened
 from syncheck.config import LID_REFERENCES
-from syncheck.labelling.responses import LabelledResponse, Rule, Selection, check_cut, label_sentences
+from syncheck.features.schemas import TEXT_FEATURES
+from syncheck.labelling.responses import (
+    NO_CLAIM,
+    Label,
+    LabelledResponse,
+    Rule,
+    Selection,
+    check_cut,
+    label_sentences,
+)
 from syncheck.results.types import FeatureSchema
 from syncheck.signals import LidReferences
 from syncheck.text.sentences import is_checkable
@@ -89,6 +98,12 @@ class MeasuredSentences:
         return has_label
 
     @property
+    def no_claim(self) -> NDArray[np.bool_]:
+        """True for sentences that are labelled as claiming nothing, (N,)."""
+        places = zip(self.owners, self.bounds.tolist(), strict=True)
+        return np.array([_given_label(self.records[i], *place) == NO_CLAIM for i, place in places], np.bool_)
+
+    @property
     def with_context(self) -> NDArray[np.bool_]:
         """True for sentences of a response with a context, (N,)."""
         return np.array([self.records[i].has_context for i in self.owners], dtype=np.bool_)
@@ -103,7 +118,7 @@ class MeasuredSentences:
             else:
                 check_cut(record, bounds)
                 given = [_given_label(record, start, end) for start, end in bounds]
-                labels[own] = [UNLABELLED if label is None else label for label in given]
+                labels[own] = [label if isinstance(label, bool) else UNLABELLED for label in given]
         return labels
 
     def references(self, labels: NDArray[np.int64], train: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -199,15 +214,19 @@ def _check_alike(first: MeasuredSentences, other: MeasuredSentences) -> None:
     )
 
 
-def _given_label(record: LabelledResponse, start: int, end: int) -> bool | None:
-    """Label a part by the record's own sentences that overlap it: unfaithful wins, then no label."""
-    shared = [s for s in record.sentences or () if start < s.end and s.start < end]
+def _given_label(record: LabelledResponse, start: int, end: int) -> Label:
+    """Label a part by the record's own sentences that overlap it: unfaithful wins, then no label, no claim loses."""
+    if record.sentences is None:
+        return None
+    shared = [s for s in record.sentences if start < s.end and s.start < end]
     if not shared and is_checkable(record.response[start:end]):
         raise InputError(
             f"expected labels of all sentences of {record.id!r}, found none for characters {start} to {end}; label the "
             "text there too, or mark unfaithful spans instead"
         )
-    labels = {sentence.faithful for sentence in shared}
+    labels = {sentence.faithful for sentence in shared if not sentence.no_claim}
+    if shared and not labels:
+        return NO_CLAIM
     return False if False in labels else None if None in labels else True
 
 
@@ -250,6 +269,23 @@ def select_sentences(measured: MeasuredSentences, selection: Selection, *, sourc
         texts=tuple(measured.texts[index] for index in chosen),
         owners=np.searchsorted(kept, measured.owners[chosen]),
         records=tuple(selection.counted(measured.records[index]) for index in kept),
+    )
+
+
+def narrowed(measured: MeasuredSentences, schema: FeatureSchema) -> MeasuredSentences:
+    """Keep only the features of a schema that has those of text, if all were measured; otherwise change nothing.
+
+    Without the features of text, lexical ones are measured in another way.
+    """
+    names = measured.schema.names
+    if schema == measured.schema or not set(TEXT_FEATURES) <= set(schema.names) <= set(names):
+        return measured
+    layers = [layer for layer in measured.activations if f"lid_layer_{layer}" in schema.names]
+    return replace(
+        measured,
+        schema=schema,
+        values=measured.values[:, [names.index(name) for name in schema.names]],
+        activations={layer: measured.activations[layer] for layer in layers},
     )
 
 

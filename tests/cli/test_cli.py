@@ -13,6 +13,7 @@ from command_runs import LLAMA, read, write
 
 from syncheck import load_kit
 from syncheck.cli import main
+from syncheck.config import DEFAULT_SCHEMA
 
 PASSAGE = "Anna Kovac moved to Lisbon in 1842. She opened a school there and taught music until 1850."
 
@@ -271,7 +272,7 @@ def test_features_are_measured_once(tmp_path, capsys):
     assert shown[0] == shown[1]
     assert scores[0] == scores[1]
     assert main(["evaluate", *model, "--data", table, "--schema", "paper.v1", *options]) == 2
-    assert "expected 'paper.v1', found 'syncheck.v3'" in capsys.readouterr().err
+    assert f"expected 'paper.v1', found '{DEFAULT_SCHEMA}'" in capsys.readouterr().err
 
 
 class TestSentencesAreCutAsAsked:

@@ -52,6 +52,14 @@ def test_keys(source, tmp_path, monkeypatch, capsys):
     assert len(labels(output)) == 5
 
 
+def test_a_sentence_that_claims_nothing_is_labelled_so_and_asked_once(source, tmp_path, monkeypatch, capsys):
+    output = tmp_path / "labels.jsonl"
+    assert label(source, output, ["c", "u", "c", "s"], monkeypatch, "--count", "2") == 0
+    assert sorted(labels(output), key=str) == [1, "no claim"]
+    assert label(source, output, ["q"], monkeypatch) == 0
+    assert "-- 1 of 10 --" in capsys.readouterr().out
+
+
 def test_whole_answers_alone_are_written_in_random_order(source, tmp_path, monkeypatch):
     output = tmp_path / "labels.jsonl"
     assert label(source, output, ["s", "n", "s", "n"], monkeypatch, "--order", "random", "--count", "4") == 0
@@ -119,11 +127,11 @@ def test_the_page_saves_what_the_command_reads(source, tmp_path, monkeypatch):
     page, browser, output = tmp_path / "label.html", tmp_path / "browser.js", tmp_path / "labels.jsonl"
     assert main(["label", source, "--html", str(page)]) == 0
     browser.write_text(BROWSER, encoding="utf-8")
-    run = subprocess.run(["node", browser, page, "snuksxn"], capture_output=True, text=True, check=True)
+    run = subprocess.run(["node", browser, page, "snuksxnc"], capture_output=True, text=True, check=True)
     output.write_text(run.stdout, encoding="utf-8")
-    assert sorted(labels(output)) == [0, 1, 1] and len(read(output)) == 6
+    assert sorted(labels(output), key=str) == [0, 1, 1, "no claim"] and len(read(output)) == 6
     assert label(source, output, ["s"], monkeypatch, "--count", "1") == 0
-    assert sorted(labels(output)) == [0, 1, 1, 1]
+    assert sorted(labels(output), key=str) == [0, 1, 1, 1, "no claim"]
 
 
 def test_options_that_do_not_go_together(source, tmp_path, capsys):
@@ -132,7 +140,7 @@ def test_options_that_do_not_go_together(source, tmp_path, capsys):
     assert "--labels needs --html" in capsys.readouterr().err
 
 
-def test_answers_of_generate_take_their_questions_from_the_records(tmp_path):
+def test_answers_of_generate_take_their_questions_from_the_records(tmp_path, capsys):
     answer = {"id": 7, "response": "The bridge has two lanes.", "sentences": [{"text": "It."}], "stop": "end_of_text"}
     source = write(tmp_path / "answers.jsonl", answer, {"id": 8, "line": 2, "error": "no context"})
     records = write(tmp_path / "questions.jsonl", {"id": 7, "question": "How wide?", "context": "It has two lanes."})
@@ -140,5 +148,7 @@ def test_answers_of_generate_take_their_questions_from_the_records(tmp_path):
     assert (response.id, response.question, response.passages) == ("7", "How wide?", ("It has two lanes.",))
     assert response.response == "The bridge has two lanes."
     page = tmp_path / "label.html"
+    assert main(["label", source, "--html", str(page)]) == 2
+    assert "were answered (--records" in capsys.readouterr().err
     assert main(["label", source, "--records", records, "--html", str(page)]) == 0
     assert "How wide?" in page.read_text(encoding="utf-8")

@@ -11,7 +11,6 @@ from measured_doubles import yes_and_no
 from sklearn.linear_model import LogisticRegression
 
 from syncheck import Monitor, MonitorConfig, Verifier, feature_schema
-from syncheck.base.errors import InputError
 from syncheck.cli import main
 from syncheck.training import fit_measured, write_parquet
 
@@ -131,25 +130,8 @@ def test_the_number_of_a_list_item_is_trained_on_and_a_row_of_dashes_is_not(llam
     untrained = Monitor(llama.model, llama.tokenizer, config=MonitorConfig(schema=SCHEMA), aligner=None)
     measured = sentences(10)
     measured = replace(measured, texts=("2.", "***", *measured.texts[2:]))
-    fit_measured(untrained, measured, aggregator="lr", held_out=np.linspace(0.0, 0.9, 19))
-    assert fits == [19]
-
-
-def test_thresholds_are_chosen_on_the_scores_that_are_given(llama, fits):
-    untrained = Monitor(llama.model, llama.tokenizer, config=MonitorConfig(schema=SCHEMA), aligner=None)
-    measured = sentences(10)
-    held_out = np.linspace(0.0, 0.95, 20)  # those of the faithful, every other one, are 0.0, 0.1, ... 0.9
-    trained = fit_measured(untrained, measured, aggregator="lr", held_out=held_out)
-    assert fits == [20]
-    # At most one and two of the ten faithful sentences lie below.
-    assert (trained.config.backtrack_threshold, trained.config.prune_threshold) == (held_out[2], held_out[4])
-
-
-@pytest.mark.parametrize("held_out", [np.zeros(19), np.zeros((1, 20)), np.full(20, np.nan)])
-def test_scores_that_are_not_those_of_the_sentences_are_refused(llama, held_out):
-    untrained = Monitor(llama.model, llama.tokenizer, config=MonitorConfig(schema=SCHEMA), aligner=None)
-    with pytest.raises(InputError, match="held_out"):
-        fit_measured(untrained, sentences(10), aggregator="lr", held_out=held_out)
+    fit_measured(untrained, measured, aggregator="lr")
+    assert fits[-1] == 19
 
 
 @pytest.mark.slow
@@ -163,12 +145,6 @@ def test_unless_told_the_kind_is_the_best_on_held_out_folds(llama):
     named, linear = (fit_measured(untrained, measured, aggregator=kind) for kind in (chosen.aggregator.kind, "lr"))
     assert chosen.aggregator.kind != "lr"
     assert chosen.config == named.config != linear.config
-
-
-def test_scores_without_the_kind_they_are_of_are_refused(llama):
-    untrained = Monitor(llama.model, llama.tokenizer, config=MonitorConfig(schema=SCHEMA), aligner=None)
-    with pytest.raises(InputError, match="kind"):
-        fit_measured(untrained, sentences(10), held_out=np.zeros(20))
 
 
 @pytest.mark.parametrize("command", ["train", "calibrate"])

@@ -34,7 +34,9 @@ def test_released_versions_stay_as_they_are():
         *("bigrams_2", "absence", "closeness", "novel_pairs", "missing_rarity", "missing_numbers", "missing_names"),
         "contrasts",
     )
-    assert [needs_lid(version) for version in SCHEMAS] == [True, False, True, True, True, *3 * [False]]
+    v3, v5, v6 = (feature_schema(f"syncheck.v{number}", layers).names for number in (3, 5, 6))
+    assert v6 == (*v3, *(name for name in v5 if name not in v3))
+    assert [needs_lid(version) for version in SCHEMAS] == [True, False, True, True, True, False, True, False, False]
     assert feature_schema("aligner.v1", layers).names == ("align_score",)
 
 

@@ -11,6 +11,8 @@ from syncheck.labelling import (
     load_records,
     load_unlabelled,
 )
+from syncheck.labelling.datasets import labelled_record
+from syncheck.labelling.responses import response_from_json, response_to_json
 
 SPANS = {"question": "q", "context": ["a", "b"], "response": "Paris is big.", "spans": [{"start": 0, "end": 5}]}
 SENTENCES = {
@@ -185,10 +187,14 @@ def test_nothing_to_read(tmp_path):
 
 def test_a_sentence_may_have_no_label(tmp_path):
     path = tmp_path / "labels.jsonl"
-    record = {"question": "q?", "context": "c", "sentences": ["One.", "Two.", "Three."], "labels": [1, None, 0]}
+    sentences = ["One.", "Two.", "Three.", "Four."]
+    record = {"question": "q?", "context": "c", "sentences": sentences, "labels": [1, None, 0, "no claim"]}
     path.write_text(json.dumps(record) + "\n", encoding="utf-8")
     (found,) = load_jsonl(path)
-    assert [sentence.faithful for sentence in found.sentences] == [True, None, False]
+    assert [sentence.faithful for sentence in found.sentences] == [True, None, False, None]
+    assert [sentence.label for sentence in found.sentences] == [True, None, False, "no claim"]
+    assert labelled_record(found)["labels"] == record["labels"]
+    assert response_from_json(response_to_json(found)).sentences == found.sentences
 
 
 def test_sentences_may_be_those_that_the_monitor_wrote(tmp_path):

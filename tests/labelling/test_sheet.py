@@ -2,9 +2,11 @@
 
 import pytest
 
+from syncheck import Monitor, MonitorConfig
 from syncheck.base.errors import InputError
 from syncheck.labelling import LabelSheet, load_jsonl, unlabelled_responses
-from syncheck.testing import scripted_monitor
+from syncheck.testing import WordAligner, scripted_monitor
+from syncheck.training import measure
 
 TEXTS = {"A is red. B is blue.": (0.9, 0.45), "C is old. D is new.": (0.55, 0.1), "E is up. F is down.": (0.3, 0.7)}
 SUPPORTS = {
@@ -82,3 +84,18 @@ def test_nothing_to_label(monitor):
         LabelSheet.of_responses(
             monitor, unlabelled_responses([{"question": "q", "context": "", "response": "C is old."}])
         )
+
+
+def test_text_that_the_monitor_does_not_read_is_no_part_of_what_is_labelled(llama, tmp_path):
+    """A model ends its answer at an end-of-text token, also at one that is written in a given answer."""
+    monitor = Monitor(llama.model, llama.tokenizer, config=MonitorConfig("paper-no-lid.v1"), aligner=WordAligner())
+    response = f"A is red. B is blue.{llama.tokenizer.eos_token} C is old."
+    given = unlabelled_responses([{"id": "a", "question": "A?", "context": "A is red.", "response": response}])
+    sheet = LabelSheet.of_responses(monitor, given, order="random")
+    for place in sheet.open:
+        sheet.label(place, True)
+    sheet.save(tmp_path / "labels.jsonl")
+    kept = load_jsonl(tmp_path / "labels.jsonl")
+    assert [r.response for r in kept] == ["A is red. B is blue."]
+    assert measure(monitor, kept, show_progress=False).labels().tolist() == [1, 1]
+    assert LabelSheet.of_responses(monitor, given, order="random", kept=kept).labelled() == 2

@@ -1,3 +1,6 @@
+import re
+from inspect import signature
+
 import numpy as np
 import pytest
 from doubles import LAYERS
@@ -6,8 +9,11 @@ from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
-from syncheck import Monitor, MonitorConfig
+from syncheck import Monitor, MonitorConfig, checkpoint
 from syncheck.base.errors import InputError, UntrustedTypesError, WrongTypeError
+from syncheck.cli import parser
+from syncheck.cli.monitors import monitor_to_measure
+from syncheck.config import DEFAULT_SCHEMA
 from syncheck.evaluation import cross_validate
 from syncheck.testing import WordAligner
 from syncheck.training import choose_thresholds, fit_monitor, measure, question_digests
@@ -104,8 +110,26 @@ def test_layers_default_to_the_middle_of_the_model(llama):
         aligner=None,
         show_progress=False,
     )
-    assert monitor.config.layers == (2, 3, 4) and monitor.config.schema == "syncheck.v3"
+    assert monitor.config.layers == (2, 3, 4) and monitor.config.schema == DEFAULT_SCHEMA
     assert monitor.aligner is None
+
+
+@pytest.mark.parametrize("reads", [False, True])
+def test_the_aligner_is_that_of_the_verifier(llama, monkeypatch, reads):
+    """By default, training measures with what ``Verifier()`` reads with, in Python and on the command line."""
+    loaded = {"reader": WordAligner(), "bundled": WordAligner()}
+    monkeypatch.setattr(checkpoint, "can_read", lambda: reads)
+    monkeypatch.setattr(checkpoint, "load_aligner", lambda name, device: loaded[name])
+    expected = loaded["reader" if reads else "bundled"]
+    config = MonitorConfig(schema="aligner.v1")
+    assert fitted(llama, config=config, aligner="generic").aligner is expected
+    args = parser().parse_args(["features", "--data", "x", "--output", "y", "--schema", "syncheck.v5"])
+    assert monitor_to_measure(args).aligner is expected
+
+
+def test_each_parameter_of_training_is_documented():
+    described = re.findall(r"^        (\w+(?:, \w+)*)$", Monitor.fit.__doc__, flags=re.M)
+    assert {name for line in described for name in line.split(", ")} >= set(signature(Monitor.fit).parameters)
 
 
 def test_a_schema_without_lid(llama):
@@ -134,7 +158,7 @@ def test_too_few_questions_are_refused_before_they_are_measured(llama, monkeypat
 @pytest.mark.parametrize(
     ("kind", "said"),
     [
-        ("svm", "must be one of 'best', 'lr'.*found 'svm'"),
+        ("svm", "must be one of 'best', 'shrunk', 'generic', 'lr'.*found 'svm'"),
         (LogisticRegression, "as an instance.*found LogisticRegression"),
         (None, "found NoneType"),
     ],
