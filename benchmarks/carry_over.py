@@ -18,7 +18,9 @@ from __future__ import annotations
 
 import argparse
 import json
+import random
 import sys
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
@@ -85,6 +87,14 @@ def load_written_sources(tables: Path) -> list[SupportPair]:
             for sentence in asked["answer"]
         ]
     return pairs
+
+
+def sampled(pairs: Sequence[SupportPair], most: int) -> list[SupportPair]:
+    """Draw at most so many pairs of each label of each source."""
+    rng, cells = random.Random(0), defaultdict(list)
+    for pair in pairs:
+        cells[pair.source, pair.label].append(pair)
+    return [pair for cell in cells.values() for pair in (rng.sample(cell, most) if len(cell) > most else cell)]
 
 
 def even_scores(X: Floats, y: NDArray[np.int64], sources: Sequence[str]) -> Floats:
@@ -195,6 +205,7 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--attribution", type=Path, required=True, metavar="DIR")
     parser.add_argument("--support", type=Path, required=True, metavar="DIR")
     parser.add_argument("--tables", type=Path, metavar="DIR", help="claims about infoboxes; see above")
+    parser.add_argument("--sample", type=int, metavar="N", help="so many claims of each label of a source (all)")
     parser.add_argument("--aligner", default="bundled", metavar="NAME", help="(%(default)s)")
     parser.add_argument("--cache", type=Path, metavar="FILE", help="the aligner's answers by pair, read and written")
     parser.add_argument("--seed", type=int, default=0, help="of the bootstrap (%(default)s)")
@@ -203,6 +214,8 @@ def main(words: Sequence[str] | None = None) -> None:
     pairs = load_sources(args.ragtruth, args.attribution, args.support)
     if args.tables is not None:
         pairs += load_written_sources(args.tables)
+    if args.sample is not None:
+        pairs = sampled(pairs, args.sample)
     aligner = load_aligner(args.aligner)
     if aligner is None:
         parser.error("expected an aligner; found none")

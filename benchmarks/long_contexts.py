@@ -29,8 +29,8 @@ from sklearn.metrics import roc_auc_score
 
 from syncheck import Verifier
 from syncheck.aligners import load_aligner
-from syncheck.aligners.protocol import EFFORTS
 from syncheck.evaluation.tables import aligned, with_interval
+from syncheck.results.types import EFFORTS
 from syncheck.text.words import ContextLexicon, lexical_shares
 
 DATA = Path(__file__).with_name("long_contexts.jsonl")

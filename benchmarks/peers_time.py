@@ -30,9 +30,9 @@ from transformers import (
 )
 
 from syncheck.aligners import ReaderAligner
-from syncheck.aligners.protocol import EFFORTS
 from syncheck.aligners.reader.aligner import token_ids
 from syncheck.reading import EvidenceIndex
+from syncheck.results.types import EFFORTS
 
 CHUNK, FIRST_ID = 400, 10
 """Tokens of the passages that MiniCheck reads at once; the least id of a made-up token."""

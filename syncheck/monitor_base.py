@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self, overload
 from syncheck.aggregators import Aggregator
 from syncheck.aggregators.aggregator import check_schema
 from syncheck.aligners import Aligner
-from syncheck.aligners.protocol import Effort, at_effort
+from syncheck.aligners.protocol import at_effort
 from syncheck.base.errors import InputError, WrongTypeError
 from syncheck.base.printable import summary
 from syncheck.config import MonitorConfig
@@ -20,7 +20,7 @@ from syncheck.decoding.given import GivenSession
 from syncheck.decoding.scored import ScoredGiven
 from syncheck.features.schemas import feature_schema, needs_lid, needs_signals
 from syncheck.prompts import build_prompt, prompt_from_messages
-from syncheck.results.types import PromptBatch, RagPrompt
+from syncheck.results.types import Effort, PromptBatch, RagPrompt
 from syncheck.scoring import SentenceScorer
 from syncheck.signals import LidReferences, check_window, take_turns_in_rotary
 from syncheck.verifier import Verifier, source_of_support

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 from syncheck import checkpoint
 from syncheck.aggregators import Aggregator
 from syncheck.aggregators.aggregator import check_schema
-from syncheck.aligners.protocol import Effort, at_effort, require_aligner
+from syncheck.aligners.protocol import at_effort, require_aligner
 from syncheck.base.checks import check_sequence, check_text, check_texts
 from syncheck.base.errors import InputError, WrongTypeError
 from syncheck.base.passages import GivenPassages, given_passages, names_of
@@ -26,7 +26,7 @@ from syncheck.features.schemas import ALIGNER_ALONE, feature_schema, require_tex
 from syncheck.reading import Claim
 from syncheck.results import Report
 from syncheck.results.protocol import ProtocolEvent, Reveal
-from syncheck.results.types import GeneratorToken, Query, SentenceSpan
+from syncheck.results.types import Effort, GeneratorToken, Query, SentenceSpan
 from syncheck.scoring import SentenceScorer, report_of
 from syncheck.text.sentences import TextSegmenter, spans_of
 from syncheck.watching.growing import NOT_MEASURED, GrowingText

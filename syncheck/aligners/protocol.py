@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from itertools import islice
 from math import isfinite
 from numbers import Integral, Real
-from typing import Any, Literal, Protocol, Self, get_args, runtime_checkable
+from typing import Any, Protocol, Self, runtime_checkable
 
 from syncheck.base.checks import check_texts
 from syncheck.base.errors import InputError, WrongTypeError
 from syncheck.base.pretrained import same_weights, weights_sha256
 from syncheck.reading.evidence import EvidenceIndex
-from syncheck.results.types import Evidence, Support
+from syncheck.results.types import Effort, Evidence, Support
 
 logger = logging.getLogger(__name__)
 
@@ -67,10 +67,6 @@ class ConfiguredAligner(Aligner, Protocol):
 
     options: Mapping[str, str | int]
     """Keyword arguments of :func:`~syncheck.aligners.load_aligner`, stored with a monitor and compared on loading."""
-
-
-Effort = Literal["fast", "balanced", "thorough"]
-EFFORTS: tuple[Effort, ...] = get_args(Effort)
 
 
 @runtime_checkable

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, TypeVar, get_args
 
-from syncheck.aligners.protocol import EFFORTS
+from syncheck.results.types import EFFORTS
 from syncheck.text.sentences.config import LineBreaks
 
 DECODERS = ("greedy", "sample", "fod", "fod-backtrack", "abstain", "rerank", "best-of-n", "cad", "flare")

@@ -63,6 +63,9 @@ the sentence or the context is in a language that the aligner does not read. ``f
 no usable result."""
 WITHOUT_CLAIM: frozenset[Status] = frozenset({"not_checkable", "not_a_claim"})
 """Statuses of sentences that cannot be wrong: thresholds let them pass, and count them as unchecked."""
+Effort = Literal["fast", "balanced", "thorough"]
+"""How much an aligner reads for a claim; see :class:`syncheck.aligners.ReaderAligner`."""
+EFFORTS: tuple[Effort, ...] = get_args(Effort)
 Verdict = Literal["supported", "doubtful", "unsupported", "contradicted"]
 """A score in words, by the monitor's thresholds; see :class:`SentenceScore`."""
 BoundsKind = Literal["exact", "bounded", "missing"]

@@ -20,7 +20,7 @@ from weakref import ReferenceType, WeakKeyDictionary, WeakValueDictionary, ref
 import torch
 from torch import Tensor
 
-from syncheck.aligners.protocol import EFFORTS, Effort, OfNetwork, check_asked
+from syncheck.aligners.protocol import OfNetwork, check_asked
 from syncheck.aligners.reader.network import (
     CONTRADICTED,
     NOT_STATED,
@@ -36,7 +36,7 @@ from syncheck.aligners.reader.network import (
 from syncheck.aligners.reader.windows import Part, PassageWindows, chosen_parts
 from syncheck.base.errors import InputError
 from syncheck.reading.evidence import EvidenceIndex, split_to_fit
-from syncheck.results.types import Evidence, Support
+from syncheck.results.types import EFFORTS, Effort, Evidence, Support
 from syncheck.text.notation import written_out
 
 if TYPE_CHECKING:
