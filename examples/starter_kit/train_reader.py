@@ -370,7 +370,7 @@ class Run:
         *,
         minutes: float,
         seed: int,
-        rate: float,
+        rate: float = LEARNING_RATES["whole"],
         teacher: TrainedReader | None = None,
     ) -> None:
         self.model, self.output, self.minutes, self.seed, self.teacher = model, output, minutes, seed, teacher

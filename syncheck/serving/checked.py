@@ -226,6 +226,8 @@ class CheckedText:
             "response": self._received,
             "faithfulness": self.outcome.faithfulness,
             "answer_score": None,
+            "citation_precision": None,
+            "citation_recall": None,
             "stop": None,
             "seconds": None,
             "monitor": self._monitor.name,

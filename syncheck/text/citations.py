@@ -178,11 +178,11 @@ def _numbers(inner: str) -> Iterator[int]:
 
 
 def _named(text: str, known: Collection[str]) -> Iterator[Mark]:
-    """Find known names in brackets, and what "Source:" names at the end of a sentence."""
+    """Find known names in brackets, and after "Source:" at the end of a sentence."""
     for match in regex.finditer(rf"[\[(]([^()\[\]\n]{{1,200}})[\])]|\b{_BEFORE_SOURCE}([^\n]{{1,120}}?)[.\s]*\Z", text):
         whole, end = (match[2] or match[1]).strip(), match.end() if match[2] is None else match.end(2)
         sources = tuple(_listed(whole))
-        if match[2] or whole.casefold() in known:
+        if whole.casefold() in known:
             yield Mark(match.start(), end, ((whole,),))
         elif sources and all(name.casefold() in known for source in sources for name in source):
             yield Mark(match.start(), end, sources)

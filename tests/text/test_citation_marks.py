@@ -65,8 +65,9 @@ def test_marks_in_a_row_and_the_source_after_a_sentence_stay_with_it():
         "It has a port.",
         "[1] Meyer, Atlas.",
     ]
-    (mark,) = marks_in("It is old. Source: Atlas of France.")
+    (mark,) = marks_in("It is old. Source: Atlas of France.", names=["Atlas of France"])
     assert (mark.start, mark.sources) == (11, (("Atlas of France",),))
+    assert marks_in("It is old. Source: it cures colds.", names=["Atlas of France"]) == ()  # may be a claim
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,7 @@ def test_of_a_context_that_is_too_long_the_sentences_closest_to_each_claim_stay(
     rows = encoder.rows(ContrastGroup(passages, tuple(Claim(text, SUPPORTED, "") for text in texts), "", ""), 0)
     for row, number in zip(rows, (71, 12), strict=True):
         joint, seen, wide = (reader_data.tokens_of(parts) - 1 for parts in (row.joint, row.seen, row.wide))
-        assert joint <= JOINT_TOKENS < seen <= SEEN_TOKENS < wide <= reader_data.WIDE
+        assert joint <= JOINT_TOKENS < seen <= SEEN_TOKENS < wide <= reader_data.WIDE[0]
         assert set(row.joint) < set(row.seen)
         assert f"room {number} has a blue door and {number} chairs." in read(encoder, row, "joint")
 
@@ -90,7 +90,7 @@ def test_a_swapped_word_is_of_the_same_sort_and_from_the_passages():
 
 def test_a_sentence_that_is_longer_than_there_is_room_is_cut(encoder):
     context = encoder.context(["a b c d e f g h"])
-    seen, joint, wide = context.parts("g h", 3, 2)
+    seen, joint, wide = context.parts("g h", 3, 2, reader_data.WIDE[0])
     assert seen == joint == [(0, 0, 1), (0, 1, 4)]
     assert wide == [(0, 0, 1), (0, 1, 9)]
 

@@ -223,7 +223,7 @@ def test_what_is_packed_reads_like_what_was_trained(mpnet, kept, tiny, monkeypat
     monkeypatch.setattr(train_reader, "READ_ONCE", 1)
     rows = rows_of((40, 9), (270, 20), (1, 1), (25, 30))
     arrays = train_reader.packed({name: p.detach() for name, p in tiny.trained.items()}) | as_arrays(tiny.kept)
-    in_float = train_reader.in_float(mpnet.state_dict(), arrays)
+    in_float = train_reader.in_float(mpnet.state_dict(), arrays, 2, 1)
     largest = train_reader.largest_inputs(in_float, rows)
     rounded = reader_network._network(mpnet.state_dict(), arrays | largest, 2, 1).eval()
     exact = torch.cat([tiny(reader_data.collated([row])) for row in rows])
@@ -246,7 +246,7 @@ def test_the_largest_inputs_are_those_of_windows_and_claims(mpnet, tiny, monkeyp
     monkeypatch.setattr(train_reader, "READ_ONCE", 1)
     rows = rows_of((40, 9), (70, 20))
     arrays = train_reader.packed({name: p.detach() for name, p in tiny.trained.items()}) | as_arrays(tiny.kept)
-    largest = train_reader.largest_inputs(train_reader.in_float(mpnet.state_dict(), arrays), rows)
+    largest = train_reader.largest_inputs(train_reader.in_float(mpnet.state_dict(), arrays, 2, 1), rows)
     assert set(largest) == {
         f"layer.{layer}.{name}.largest"
         for layer in range(2) for name in ("query_key_value", "attended", "inner", "outer")
