@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from syncheck.base.chats import write_chat
-from syncheck.base.checks import check_choice, check_sequence, check_text
+from syncheck.base.checks import GivenPassages, check_choice, check_sequence, check_text, given_passages
 from syncheck.base.errors import InputError, PromptError, WrongTypeError
-from syncheck.base.passages import GivenPassages, given_passages
 from syncheck.config import Template
 from syncheck.results.types import RagPrompt
-from syncheck.text.sentences.punkt import Punkt
+from syncheck.text.sentences.rules import Punkt
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase

@@ -14,9 +14,8 @@ from syncheck import checkpoint
 from syncheck.aggregators import Aggregator
 from syncheck.aggregators.aggregator import check_schema
 from syncheck.aligners.protocol import at_effort, require_aligner
-from syncheck.base.checks import check_sequence, check_text, check_texts
+from syncheck.base.checks import GivenPassages, check_sequence, check_text, check_texts, given_passages, names_of
 from syncheck.base.errors import InputError, WrongTypeError
-from syncheck.base.passages import GivenPassages, given_passages, names_of
 from syncheck.base.printable import summary
 from syncheck.checkpoint import fetched
 from syncheck.citations import check_citations, citation_pattern

@@ -24,7 +24,7 @@ from syncheck.config import DEFAULT_SCHEMA
 from syncheck.labelling.biographies import asks_models, is_biography
 from syncheck.report.plots import IntervalPanel
 from syncheck.text.sentences import ENGLISH_ABBREVIATIONS
-from syncheck.text.sentences.config import MAX_SENTENCE_TOKENS
+from syncheck.text.sentences.boundaries import MAX_SENTENCE_TOKENS
 
 if TYPE_CHECKING:
     from syncheck.evaluation import EvaluationTable

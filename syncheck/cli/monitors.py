@@ -16,7 +16,7 @@ from syncheck.cli.outputs import check_folder
 from syncheck.config import DEFAULT_SCHEMA, GENERIC, GENERIC_BUNDLED, GENERIC_READER, MonitorConfig
 from syncheck.features.schemas import needs_lid, needs_signals
 from syncheck.text.sentences import ENGLISH_ABBREVIATIONS
-from syncheck.text.sentences.config import SegmenterConfig
+from syncheck.text.sentences.boundaries import SegmenterConfig
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -164,7 +164,7 @@ def _trained(args: argparse.Namespace, purpose: KitPurpose) -> syncheck.Monitor 
         )
     if args.model is None and (named or args.monitor is None):
         chosen: syncheck.Monitor | syncheck.Verifier = syncheck.load_kit(
-            cast(Any, args.monitor or purpose), device=args.device
+            cast("Any", args.monitor or purpose), device=args.device
         )
         return chosen
     trusted = getattr(args, "trust", None) or ()

@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Any, TypeVar, get_args
 
 from syncheck.results.types import EFFORTS
-from syncheck.text.sentences.config import LineBreaks
+from syncheck.text.sentences.boundaries import LineBreaks
 
 DECODERS = ("greedy", "sample", "fod", "fod-backtrack", "abstain", "rerank", "best-of-n", "cad", "flare")
 OF_A_WRITER = "'generation' for the bundled model, 'generic' for another"

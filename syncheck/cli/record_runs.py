@@ -23,8 +23,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import syncheck
 from syncheck.base.errors import InputError
-from syncheck.base.printable import counted, printable, shortened
-from syncheck.base.progress import progress
+from syncheck.base.printable import counted, printable, progress, shortened
 from syncheck.base.records import JsonDict, RefusedRecord
 from syncheck.cli.options import option, positive
 from syncheck.cli.outputs import check_file, write_json

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from syncheck.base.checks import check_choice
 from syncheck.base.errors import CheckpointError, InputError, RecordError, TextGeneratorError
-from syncheck.base.progress import progress
+from syncheck.base.printable import progress
 from syncheck.base.records import Record, read_records
 from syncheck.labelling.passages import Passage, words_of
 from syncheck.labelling.responses import LabelledResponse, LabelledSentence, PromptSource, found_in, labelled_sentences

@@ -16,7 +16,7 @@ from syncheck.base.errors import CheckpointError, MissingExtraError
 from syncheck.base.files import replaced
 from syncheck.features.schemas import feature_schema
 from syncheck.labelling.responses import LabelledResponse, response_from_json, response_to_json
-from syncheck.text.sentences.config import SegmenterConfig
+from syncheck.text.sentences.boundaries import SegmenterConfig
 from syncheck.training.measured import MeasuredSentences
 
 if TYPE_CHECKING:
