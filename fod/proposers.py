@@ -11,10 +11,9 @@ import torch
 from torch import Tensor
 
 from fod.config import DecoderConfig, FODConfig
-from fod.guards import CUT_OFF, Guards
+from fod.guards import CUT_OFF, Guards, altered_names
 from fod.token_choice import likeliest, sample_nucleus
 from fod.types import Beam, Candidate, CandidateStop, Handle
-from fod.wording import altered_names
 from syncheck import Report
 from syncheck.decoding import Adjust, GenerationSetup, PromptLookup, ScoredAnswer, ScoredSession, Transcript, take_step
 from syncheck.results.types import SentenceSignals

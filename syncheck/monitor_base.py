@@ -16,8 +16,8 @@ from syncheck.base.errors import InputError, WrongTypeError
 from syncheck.base.printable import summary
 from syncheck.config import MonitorConfig
 from syncheck.decoding import ScoredSession, SearchSession
-from syncheck.decoding.given import GivenSession
 from syncheck.decoding.scored import ScoredGiven
+from syncheck.decoding.session import GivenSession
 from syncheck.features.schemas import feature_schema, needs_lid, needs_signals
 from syncheck.prompts import build_prompt, prompt_from_messages
 from syncheck.results.types import Effort, PromptBatch, RagPrompt

@@ -11,12 +11,11 @@ import torch
 
 from syncheck.base.printable import counted, quoted, summary
 from syncheck.decoding.generation import GenerationSetup
-from syncheck.decoding.given import GivenSession
 from syncheck.decoding.loop import Adjust, Step, decode
 from syncheck.decoding.measuring import Transcript
 from syncheck.decoding.rows import Scoped
 from syncheck.decoding.search import SearchSession
-from syncheck.decoding.session import RoundSession, Session
+from syncheck.decoding.session import GivenSession, RoundSession, Session
 from syncheck.reading import Claim
 from syncheck.results import Report
 from syncheck.results.types import SentenceScore, SentenceSignals, SentenceSpan, TokenSignals

@@ -54,11 +54,6 @@ from .token_classifier import (
     ClassifierSource as ClassifierSource,
     TokenClassifierDetector as TokenClassifierDetector,
 )
-from .word_features import (
-    SpanSchema as SpanSchema,
-    span_feature_names as span_feature_names,
-    word_features as word_features,
-)
 from .word_sources import (
     SIGNAL_COLUMNS as SIGNAL_COLUMNS,
     UNIVERSAL_TAGS as UNIVERSAL_TAGS,
@@ -73,11 +68,14 @@ from .word_sources import (
     spacy_tagger as spacy_tagger,
 )
 from .words import (
+    SpanSchema as SpanSchema,
     Word as Word,
     cluster_borders as cluster_borders,
     normalised as normalised,
     reading_direction as reading_direction,
+    span_feature_names as span_feature_names,
     token_char_spans as token_char_spans,
+    word_features as word_features,
     word_rarity as word_rarity,
     words_of as words_of,
 )
