@@ -7,7 +7,6 @@ from fod.branch_proposer import BranchProposer
 from fod.config import FODConfig, OnExhausted, RepairConfig, RetryRequest, Threshold, Thresholds
 from fod.draft import ImmediateReveal, VerifiedReveal
 from fod.drop_in import AnswerGenerator, GeneratorOutput
-from fod.exported import custom_generate, export_generate
 from fod.flare import FLAREGenerator, FLAREOutput, FLAREQuery, PassageIndex, Retrieval
 from fod.generator import BacktrackGenerator, FODGenerator, FODOutput
 from fod.guards import altered_names, loose_pronoun
@@ -52,8 +51,6 @@ __all__ = [
     "VerifiedReveal",
     "altered_names",
     "contrast_scores",
-    "custom_generate",
-    "export_generate",
     "is_near_repeat",
     "loose_pronoun",
     "nucleus",

@@ -197,12 +197,6 @@ def read(directory: Path) -> Stored:
     return Stored(directory, *_decided(directory, values), values)
 
 
-def check_saved(directory: Path) -> None:
-    """Refuse, with a CheckpointError, a folder without a monitor that scores, without loading its models."""
-    if read(directory).aggregator() is None:
-        raise CheckpointError(f"the monitor in {directory} has no aggregator, so it scores nothing; train one")
-
-
 def _aligner(
     directory: Path, config: dict[str, Any], given: Aligner | None, device: str | torch.device
 ) -> Aligner | None:

@@ -115,9 +115,6 @@ COMMANDS = {
         "--upstream http://localhost:8000/v1 --stop-below 0.3",
     ),
     "serve": _Command("answer questions over HTTP and score the answers", "serving.serve", "--port 8100"),
-    "export-generate": _Command(
-        "write a folder for model.generate that decodes by FOD", "monitors.export_generate", "fod-generate"
-    ),
     "doctor": _Command(
         "check the installation, and say how to fix what is missing", "doctor.doctor", "--model my-model --device cuda"
     ),
