@@ -6,11 +6,6 @@ from .mushroom import (
     span_correlation as span_correlation,
     span_iou as span_iou,
 )
-from .token_classifier import (
-    FavaDetector as FavaDetector,
-    edited_text as edited_text,
-    removed_words as removed_words,
-)
 from .hallurag import (
     AskedSource as AskedSource,
     HalluRagDetector as HalluRagDetector,
@@ -49,10 +44,6 @@ from .retrieval import (
     ChunkRetriever as ChunkRetriever,
     LetterEncoder as LetterEncoder,
     cached_reranker as cached_reranker,
-)
-from .token_classifier import (
-    ClassifierSource as ClassifierSource,
-    TokenClassifierDetector as TokenClassifierDetector,
 )
 from .word_sources import (
     SIGNAL_COLUMNS as SIGNAL_COLUMNS,
