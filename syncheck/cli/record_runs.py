@@ -29,8 +29,7 @@ from syncheck.cli.options import option, positive
 from syncheck.cli.outputs import check_file, write_json
 from syncheck.corpus import Line, Store, Worker, answer, answer_corpus, corpus_lines, count_lines, run_locally
 from syncheck.corpus.plan import BUNDLED_RATES, estimate, load_rates
-from syncheck.corpus.records import Work
-from syncheck.corpus.scoring import answer_of
+from syncheck.corpus.records import Work, answer_of
 from syncheck.corpus.store import PART_SIZE, Engine
 from syncheck.report import wants_colour
 from syncheck.report.labels import citation_facts

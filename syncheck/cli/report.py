@@ -18,7 +18,7 @@ from syncheck.base.records import JsonDict, Record, RefusedRecord, parsed_record
 from syncheck.cli.options import option
 from syncheck.cli.outputs import check_file
 from syncheck.corpus import corpus_lines
-from syncheck.corpus.scoring import ScoredAnswer, answer_of
+from syncheck.corpus.records import ScoredAnswer, answer_of
 from syncheck.corpus.store import is_stored, stored_rows
 from syncheck.labelling.datasets import response_of
 from syncheck.labelling.responses import LabelledResponse

@@ -17,7 +17,7 @@ from markupsafe import Markup
 from numpy.typing import NDArray
 
 from syncheck.base.records import RefusedRecord
-from syncheck.corpus.scoring import ScoredAnswer
+from syncheck.corpus.records import ScoredAnswer
 from syncheck.features.schemas import feature_of
 from syncheck.report.html import render_page
 from syncheck.report.labels import (

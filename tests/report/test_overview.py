@@ -8,7 +8,7 @@ import pytest
 from test_html import Page
 
 from syncheck.base.errors import InputError
-from syncheck.corpus.scoring import ScoredAnswer, answer_of
+from syncheck.corpus.records import ScoredAnswer, answer_of
 from syncheck.report.labels import tint
 from syncheck.report.overview import ANSWER_BYTES, KINDS, LabelCurves, Overview
 
