@@ -137,7 +137,7 @@ SELDOM = frozenset(
     --batch-tokens --batch-size --part-size --shard --engine --workers --allow-unscored
     --share-samples --until --max-skips --max-retrievals
     --max-running --max-waiting --max-body --max-context --timeout --resume-seconds --upstream-timeout
-    --implicit-true --due-to-null --carry-labels --propositioner --permute --compare-aggregators --allow-train
+    --implicit-true --due-to-null --carry-labels --permute --compare-aggregators --allow-train
     --wrong-class --reranker-prefix --too-long --form --draws --without --api-key-variable
     """.split()
 )

@@ -16,7 +16,6 @@ from syncheck.cli.monitors import models_of, read_passages
 from syncheck.cli.options import option, share
 from syncheck.cli.outputs import write_json
 from syncheck.cli.record_runs import process
-from syncheck.labelling.passages import load_passages
 from syncheck.report import SpanAnswer, SpanReport
 from syncheck.results import SpanDetector, SpanItem
 
@@ -314,8 +313,8 @@ def _texts(place: Path) -> list[str]:
         files = sorted(file for file in place.rglob("*") if file.suffix in _SUFFIXES and file.is_file())
         if not files:
             raise InputError(f"--passages {str(place)!r} holds no file that ends in {', '.join(_SUFFIXES)}")
-    return [
-        str(text)
-        for file in files
-        for text in (load_passages(file) if file.suffix == ".jsonl" else read_passages(str(file), option="--passages"))
-    ]
+    texts = []
+    for file in files:
+        is_records = file.suffix == ".jsonl"
+        texts += spans.load_passages(file) if is_records else read_passages(str(file), option="--passages")
+    return texts

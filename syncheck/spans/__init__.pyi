@@ -44,6 +44,7 @@ from .retrieval import (
     ChunkRetriever as ChunkRetriever,
     LetterEncoder as LetterEncoder,
     cached_reranker as cached_reranker,
+    load_passages as load_passages,
 )
 from .word_sources import (
     SIGNAL_COLUMNS as SIGNAL_COLUMNS,

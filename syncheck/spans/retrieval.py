@@ -3,19 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 import torch
 from transformers import AutoModel, AutoTokenizer
 
-from syncheck.base.errors import InputError
+from syncheck.base.errors import InputError, MissingExtraError
 from syncheck.base.model_files import cached_file
 from syncheck.base.pretrained import load_pretrained
-from syncheck.labelling.passages import Bm25, Passage
+from syncheck.base.records import read_records
 from syncheck.reading.evidence import split_passages
 from syncheck.results.types import Floats
 from syncheck.spans.words import normalised, words_of
+
+
+def load_passages(path: str | Path) -> list[str]:
+    """Read passages from JSON Lines with ``text`` and, optionally, the ``title`` of the page, which is put before it.
+
+    A file without passages raises InputError, and a record that cannot be used raises RecordError.
+    """
+    passages = []
+    for record in read_records(Path(path)):
+        title, text = record.optional("title", str), record.get("text", str)
+        if not text.strip():
+            raise record.error("expected a passage, found nothing but white space", "text")
+        passages.append(f"{title}\n{text}" if title else text)
+    if not passages:
+        raise InputError(f"{path} has no passage")
+    return passages
 
 
 class SentenceEncoder(Protocol):
@@ -87,12 +104,19 @@ class ChunkRetriever:
     The texts, of any length and in any script, are cut into sentences, and long ones into overlapping pieces of at most
     60 words. Words are those of :func:`~syncheck.spans.words_of`, so that Chinese is searched by ideographs. The
     encoder, such as that of :func:`cached_reranker`, orders the results of BM25; None keeps their order. Texts without
-    a word raise InputError; without ``bm25s``, MissingExtraError is raised.
+    a word raise InputError; without ``bm25s``, MissingExtraError is raised. BM25 is Lucene's with the
+    defaults of ``bm25s`` (k1 = 1.5, b = 0.75), since the paper names neither.
     """
 
     def __init__(self, texts: Sequence[str], *, encoder: SentenceEncoder | None = None) -> None:
-        self._pieces = {_spelled(chunk.text): chunk.text for chunk in split_passages(texts)}
-        self._index = Bm25([Passage("", spelled) for spelled in self._pieces])
+        pieces = {_spelled(chunk.text): chunk.text for chunk in split_passages(texts)}
+        if not any(pieces):
+            raise InputError("expected passages to search in; found none with a word")
+        with MissingExtraError.unless("bm25s", "retrieval"):
+            from bm25s import BM25
+        self._pieces = tuple(pieces.values())
+        self._index = BM25(method="lucene", k1=1.5, b=0.75)
+        self._index.index([list(spelled) for spelled in pieces], show_progress=False)
         self._encoder = encoder
 
     def best(self, question: str, *, count: int = KEPT) -> tuple[str, ...]:
@@ -102,16 +126,25 @@ class ChunkRetriever:
         """
         if not 1 <= count <= CANDIDATES:
             raise InputError(f"count must be 1 to {CANDIDATES}, the number of candidates; found {count}")
-        pieces = [self._pieces[passage.text] for passage in self._index.best(_spelled(question), CANDIDATES)]
+        pieces = self._ranked(question)
         if self._encoder is not None and pieces:
             vectors = self._encoder([question, *pieces])  # (1 + K, D)
             pieces = [pieces[i] for i in np.argsort(-(vectors[1:] @ vectors[0]), kind="stable")]
         return tuple(pieces[:count])
 
+    def _ranked(self, question: str) -> list[str]:
+        """Rank the pieces that share a word with a question, best first, the earlier of equals first."""
+        words = _spelled(question)
+        if not words:
+            return []
+        scores = np.asarray(self._index.get_scores(list(words)))  # (N,)
+        order = np.argsort(-scores, kind="stable")[:CANDIDATES]
+        return [self._pieces[i] for i in order if scores[i] > 0]
 
-def _spelled(text: str) -> str:
-    """Write every word in hexadecimal: the index takes runs of letters as words, and would cut Hindi at vowels."""
-    return " ".join(normalised(word.text).encode("utf-8", "surrogatepass").hex() for word in words_of(text))
+
+def _spelled(text: str) -> tuple[str, ...]:
+    """List the words of a text as they are compared."""
+    return tuple(normalised(word.text) for word in words_of(text))
 
 
 DEFAULT_RERANKER = "intfloat/multilingual-e5-large"
