@@ -10,11 +10,9 @@ from fod.drop_in import AnswerGenerator, GeneratorOutput
 from fod.flare import FLAREGenerator, FLAREOutput, FLAREQuery, PassageIndex, Retrieval
 from fod.generator import BacktrackGenerator, FODGenerator, FODOutput
 from fod.guards import altered_names, loose_pronoun
-from fod.proposers import SentenceProposer
+from fod.proposers import SentenceProposer, contrast_scores, nucleus, sample_nucleus
 from fod.repair import ProposeBranches, is_near_repeat, repair, repair_trace_of
-from fod.search import Propose, search, trace_of, walk
-from fod.token_choice import contrast_scores, nucleus, sample_nucleus
-from fod.types import Beam, Candidate, Progress, Round, SearchResult
+from fod.search import Beam, Candidate, Progress, Propose, Round, SearchResult, search, trace_of, walk
 
 __all__ = [
     "AbstainGenerator",

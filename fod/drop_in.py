@@ -27,7 +27,7 @@ from transformers.generation import (
 from transformers.utils import ModelOutput
 
 from fod.config import Thresholds
-from fod.types import Returning
+from fod.search import Returning
 from syncheck import EndEvent, Event, Monitor, NoticeEvent, RagPrompt, Report, SentenceEvent, SentenceScore
 from syncheck.base.errors import InputError, WrongTypeError
 from syncheck.decoding import GenerationSetup, Row, check_reach, generation_setup, prepare_generation

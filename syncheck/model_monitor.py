@@ -18,8 +18,7 @@ from syncheck.base.pretrained import require_tokenizer
 from syncheck.config import MonitorConfig
 from syncheck.decoding import prepare_generation
 from syncheck.decoding.attach import BatchWatch, Watch
-from syncheck.decoding.growing import GrowingResponse, MeasuredText
-from syncheck.decoding.scored import ScoredAnswer
+from syncheck.decoding.scored import GrowingResponse, MeasuredText, ScoredAnswer
 from syncheck.monitor_base import require_prompt, rows_of, scorers_of
 from syncheck.replay import GivenResponse
 from syncheck.results import Report

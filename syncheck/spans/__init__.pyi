@@ -30,21 +30,19 @@ from .mushroom import (
     span_item as span_item,
 )
 from .refind import (
+    CheckpointEncoder as CheckpointEncoder,
+    ChunkRetriever as ChunkRetriever,
+    DEFAULT_RERANKER as DEFAULT_RERANKER,
+    LetterEncoder as LetterEncoder,
     RefindDetector as RefindDetector,
     Thresholds as Thresholds,
     TokenReplay as TokenReplay,
+    cached_reranker as cached_reranker,
     choose_thresholds as choose_thresholds,
     given_log_prob as given_log_prob,
+    load_passages as load_passages,
     marked_from as marked_from,
     refind_prompt as refind_prompt,
-)
-from .retrieval import (
-    DEFAULT_RERANKER as DEFAULT_RERANKER,
-    CheckpointEncoder as CheckpointEncoder,
-    ChunkRetriever as ChunkRetriever,
-    LetterEncoder as LetterEncoder,
-    cached_reranker as cached_reranker,
-    load_passages as load_passages,
 )
 from .word_sources import (
     SIGNAL_COLUMNS as SIGNAL_COLUMNS,

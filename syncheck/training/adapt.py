@@ -31,9 +31,9 @@ from syncheck.training.calibrate import sentences_needed
 from syncheck.training.extract import measure
 from syncheck.training.fit import train_measured, untrained_monitor
 from syncheck.training.measured import MeasuredSentences
+from syncheck.training.parquet import measure_to_parquet
 from syncheck.training.provenance import instrument_of
 from syncheck.training.sets import LabelledSet, check_enough, check_labels, check_questions
-from syncheck.training.shards import measure_to_parquet
 from syncheck.training.thresholds import thresholds_of
 from syncheck.verifier import Verifier
 
