@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -225,7 +225,6 @@ class MonitorParts:
         model: PreTrainedModel,
         tokenizer: PreTrainedTokenizerBase,
         aligner: Aligner | None = None,
-        trusted: Collection[str] = (),
         revision: str | None = None,
         **hub_options: Any,
     ) -> Self:
@@ -235,7 +234,7 @@ class MonitorParts:
         ----------
         model, tokenizer
             The model that the monitor was trained with, and its tokenizer.
-        directory, aligner, trusted, revision, **hub_options
+        directory, aligner, revision, **hub_options
             As in :meth:`Verifier.from_pretrained`, whose errors this raises too.
 
         Raises
@@ -255,7 +254,7 @@ class MonitorParts:
             model,
             tokenizer,
             config=stored.config,
-            aggregator=stored.aggregator(trusted=trusted),
+            aggregator=stored.aggregator(),
             lid_references=_references(folder, stored.config, model) if has_references else None,
             aligner=aligner,
             trained_on=stored.trained_on,

@@ -133,7 +133,7 @@ COMMANDS = {
 SELDOM = frozenset(
     """
     --abbreviations --line-breaks --cjk-stops --clauses --sentences-together
-    --aligner-backbone --aligner-mode --aligner-overflow --aligner-entailment --trust --lid-reference
+    --aligner-backbone --aligner-mode --aligner-overflow --aligner-entailment --lid-reference
     --batch-tokens --batch-size --part-size --shard --engine --workers --allow-unscored
     --share-samples --until --max-skips --max-retrievals
     --max-running --max-waiting --max-body --max-context --timeout --resume-seconds --upstream-timeout

@@ -350,7 +350,7 @@ def _cross_validated(
 
 def _kind_of(monitor: syncheck.Monitor | syncheck.Verifier | None) -> AggregatorKind:
     kind = "ensemble" if monitor is None or monitor.aggregator is None else monitor.aggregator.kind
-    if kind == "signal" or kind == "estimator":
+    if kind == "signal":
         raise InputError(
             f"the monitor's aggregator is {kind!r}, which no command trains on folds; pass --aggregator, or --cv 0"
         )

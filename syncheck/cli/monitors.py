@@ -154,16 +154,15 @@ def _trained(args: argparse.Namespace, purpose: KitPurpose) -> syncheck.Monitor 
             cast("Any", args.monitor or purpose), device=args.device
         )
         return chosen
-    trusted = getattr(args, "trust", None) or ()
     if args.model is None and not needs_signals(checkpoint.read(checkpoint.fetched(args.monitor)).config.schema):
-        return syncheck.Verifier.from_pretrained(args.monitor, trusted=trusted, device=args.device)
+        return syncheck.Verifier.from_pretrained(args.monitor, device=args.device)
     model, tokenizer = models_of(args)
     if named:
         aligner = _ALIGNERS[args.monitor]
         own = None if aligner is None else aligners.load_aligner(aligner, device=args.device)
         return syncheck.Monitor(model, tokenizer, aligner=own)
     try:
-        return syncheck.Monitor.from_pretrained(args.monitor, model=model, tokenizer=tokenizer, trusted=trusted)
+        return syncheck.Monitor.from_pretrained(args.monitor, model=model, tokenizer=tokenizer)
     except MismatchError as error:
         if args.model is not None:
             raise

@@ -77,13 +77,6 @@ def add_model(parser: argparse.ArgumentParser, *, monitor: bool = True, default:
             "monitor trained for --model, or a bundled one that reads text alone: 'generic-reader', "
             f"'generic-bundled', or 'generic', the first if the reader's encoder is installed ({default})",
         )
-        option(
-            group,
-            "--trust TYPE",
-            "full names of the types that a scikit-learn classifier in --monitor may contain; the error for a "
-            "missing one lists them (none)",
-            nargs="+",
-        )
     option(group, "--device", "where the model runs (%(default)s)", choices=("cpu", "cuda"), default="cpu")
     alone = (
         "; not with --monitor. The score is that of the bundled monitor trained with it ('bundled', 'reader'), else "

@@ -9,17 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypedDict, Unpack
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from syncheck.aggregators import CalibrationMethod, fit_calibration
-from syncheck.aggregators.kinds import AggregatorKind, ProbabilisticClassifier, fit_model
+from syncheck.aggregators.kinds import AggregatorKind, fit_model
 from syncheck.aggregators.models import StoredModel
 from syncheck.base.checks import check_both_labels, real_numbers, scores_with_labels
 from syncheck.base.errors import InputError
 from syncheck.results.types import Floats
+
+if TYPE_CHECKING:
+    from syncheck.aggregators.monotone import MonotoneLogisticRegression
 
 FoldFeatures = Callable[[NDArray[np.int64]], NDArray[np.float64]]
 """Function from indices of training sentences to the features (N, F) of all sentences."""
@@ -52,7 +55,7 @@ def cross_validate(
     y: ArrayLike,
     groups: ArrayLike,
     *,
-    aggregator: AggregatorKind | ProbabilisticClassifier = "mlp",
+    aggregator: AggregatorKind | MonotoneLogisticRegression = "mlp",
     train_on: NDArray[np.bool_] | None = None,
     numbers: NDArray[np.int64] | None = None,
     names: Sequence[str] = (),
@@ -70,7 +73,7 @@ def cross_validate(
     groups : array-like of shape (N,)
         Group of each sentence, in practice its question; sentences of one group are never on both sides.
     aggregator
-        Kind of aggregator, or a scikit-learn classifier; imputation and scaling are refitted in each fold with it.
+        Kind of aggregator, or a monotone regression; imputation and scaling are refitted in each fold with it.
     train_on : ndarray of shape (N,), bool, or None
         True for sentences to train on; all sentences are scored. None trains on all.
     numbers : ndarray of shape (repeats, N), int64, or None
@@ -104,7 +107,7 @@ def fitted_folds(
     y: ArrayLike,
     numbers: NDArray[np.int64],
     *,
-    aggregator: AggregatorKind | ProbabilisticClassifier = "mlp",
+    aggregator: AggregatorKind | MonotoneLogisticRegression = "mlp",
     seed: int = 0,
     train_on: NDArray[np.bool_] | None = None,
     names: Sequence[str] = (),

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Unpack, cast, get_args
+from typing import TYPE_CHECKING, Unpack, cast, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from syncheck.aggregators.kinds import AggregatorKind, ProbabilisticClassifier, fit_model
+from syncheck.aggregators.kinds import AggregatorKind, fit_model
 from syncheck.base.errors import InputError
 from syncheck.evaluation.metrics import (
     FoldFeatures,
@@ -24,6 +24,9 @@ from syncheck.evaluation.metrics import (
 from syncheck.evaluation.tables import EvaluationTable, auroc_table, best_system
 from syncheck.features.schemas import SCHEMAS
 from syncheck.results.types import Floats
+
+if TYPE_CHECKING:
+    from syncheck.aggregators.monotone import MonotoneLogisticRegression
 
 ALL_FEATURES = "all features"
 """Name of the system that reads every column."""
@@ -42,7 +45,7 @@ class System:
     name: str
     columns: tuple[str, ...]
     trained: bool = True
-    aggregator: AggregatorKind | ProbabilisticClassifier | None = None
+    aggregator: AggregatorKind | MonotoneLogisticRegression | None = None
 
 
 def benchmark_systems(names: Sequence[str]) -> tuple[System, ...]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from syncheck.aggregators.kinds import AggregatorKind, ProbabilisticClassifier
+from syncheck.aggregators.kinds import AggregatorKind
 from syncheck.base.checks import real_numbers
 from syncheck.base.errors import InputError
 from syncheck.evaluation.metrics import (
@@ -24,6 +24,9 @@ from syncheck.evaluation.metrics import (
 )
 from syncheck.evaluation.tables import aligned, json_number, with_interval
 from syncheck.results.types import FeatureSchema, Floats
+
+if TYPE_CHECKING:
+    from syncheck.aggregators.monotone import MonotoneLogisticRegression
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +205,7 @@ def left_out_scores(
     y: ArrayLike,
     sources: Sequence[str],
     *,
-    aggregator: AggregatorKind | ProbabilisticClassifier = "monotone",
+    aggregator: AggregatorKind | MonotoneLogisticRegression = "monotone",
     names: Sequence[str] = (),
     seed: int = 0,
 ) -> Floats:
