@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from syncheck import __version__
 from syncheck.base.errors import describe_failure
-from syncheck.cli.outputs import INTERRUPTED, check_files, locked_outputs, one_line_logs, reader_left
+from syncheck.cli.options import INTERRUPTED, check_files, locked_outputs, one_line_logs, reader_left
 
 
 class _Command(NamedTuple):

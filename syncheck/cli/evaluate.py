@@ -28,8 +28,7 @@ from syncheck.cli.labelled import (
     refuse_idle,
 )
 from syncheck.cli.monitors import monitor_to_measure, scoring_monitor
-from syncheck.cli.options import add_model, number, option
-from syncheck.cli.outputs import check_file, write_json
+from syncheck.cli.options import add_model, check_file, number, option, write_json
 from syncheck.features.schemas import feature_groups
 from syncheck.labelling import LabelledResponse
 from syncheck.report.plots import IntervalPanel, plot_intervals

@@ -13,8 +13,7 @@ from syncheck import aligners, spans
 from syncheck.base.errors import InputError, RecordError
 from syncheck.base.records import Record
 from syncheck.cli.monitors import models_of, read_passages
-from syncheck.cli.options import option, share
-from syncheck.cli.outputs import write_json
+from syncheck.cli.options import option, share, write_json
 from syncheck.cli.record_runs import process
 from syncheck.report import SpanAnswer, SpanReport
 from syncheck.results import SpanDetector, SpanItem

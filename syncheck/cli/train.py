@@ -31,8 +31,16 @@ from syncheck.cli.labelled import (
     report_left_out,
 )
 from syncheck.cli.monitors import models_of, monitor_to_measure, scoring_monitor
-from syncheck.cli.options import add_engine, add_length, add_model, open_share, option, positive_share
-from syncheck.cli.outputs import check_file, check_folder
+from syncheck.cli.options import (
+    add_engine,
+    add_length,
+    add_model,
+    check_file,
+    check_folder,
+    open_share,
+    option,
+    positive_share,
+)
 from syncheck.cli.record_runs import engine_of
 from syncheck.config import DEFAULT_SCHEMA
 from syncheck.corpus.store import PART_SIZE

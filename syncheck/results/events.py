@@ -307,5 +307,5 @@ def _place(text: str, passage: str) -> tuple[int, int] | None:
     if text and start >= 0:
         return start, start + len(text)
     words = text.split()
-    found = re.search(r"\s*".join(map(re.escape, words)), passage) if words else None
-    return found.span() if found else None
+    match = re.search(r"\s*".join(map(re.escape, words)), passage) if words else None
+    return match.span() if match else None

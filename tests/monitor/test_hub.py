@@ -30,7 +30,7 @@ def test_a_repository_is_loaded(llama, monkeypatch, tmp_path):
     loaded = load("me/monitor", llama, revision=COMMIT, token="secret")
     assert loaded.config == monitor.config and loaded.trained_on == monitor.trained_on
     assert (asked["repo_id"], asked["revision"], asked["token"]) == ("me/monitor", COMMIT, "secret")
-    assert all(name.endswith((".json", ".safetensors", ".skops")) for name in asked["allow_patterns"])
+    assert all(name.endswith((".json", ".safetensors")) for name in asked["allow_patterns"])
 
 
 def test_it_is_read_from_the_cache_offline(llama, tmp_path, monkeypatch):

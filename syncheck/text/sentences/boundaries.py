@@ -190,12 +190,12 @@ class BoundaryFinder:
 
         The text may only grow from call to call.
         """
-        found = self._find(text, final=final)
-        return self._after_marks(text, found, final=final) if self._keeps_marks else found
+        boundaries = self._find(text, final=final)
+        return self._after_marks(text, boundaries, final=final) if self._keeps_marks else boundaries
 
-    def _after_marks(self, text: str, found: Iterable[Boundary], *, final: bool) -> list[Boundary]:
+    def _after_marks(self, text: str, boundaries: Iterable[Boundary], *, final: bool) -> list[Boundary]:
         """Move boundaries behind the citation marks that follow them; those within marks are left out."""
-        self._waiting += tuple(found)
+        self._waiting += tuple(boundaries)
         settled: list[Boundary] = []
         while self._waiting:
             boundary, *others = self._waiting
@@ -228,7 +228,7 @@ class BoundaryFinder:
 
     def _find(self, text: str, *, final: bool) -> list[Boundary]:
         """Find the boundaries that have become certain, without regard to citation marks."""
-        found: list[Boundary] = []
+        boundaries: list[Boundary] = []
         while self._seen < len(text):
             at = self._seen
             char = text[at]
@@ -240,8 +240,8 @@ class BoundaryFinder:
                 stop = _stop_before(text, at)
                 text_start = self._text_start(text, stop, at, final=final)
                 if text_start is None:
-                    return found
-                found += self._end_block(text, stop, at, text_start)
+                    return boundaries
+                boundaries += self._end_block(text, stop, at, text_start)
                 if text_start > at:
                     continue
             if self._is_between:
@@ -251,10 +251,10 @@ class BoundaryFinder:
                 self._words_left, self._terminal = _WORDS, at
             if char not in _UNDECIDED:
                 if self._armed and self._words_left:
-                    found += self._ask_punkt(text, at + 1)
+                    boundaries += self._ask_punkt(text, at + 1)
                 self._armed = False
             self._seen = _after_letters(text, at + 1) if char.isalnum() else at + 1  # what goes on decides nothing
-        return found + self._boundaries(text, len(text)) if final else found
+        return boundaries + self._boundaries(text, len(text)) if final else boundaries
 
     def _clear(self) -> None:
         self._armed = self._is_between = False
@@ -284,29 +284,29 @@ class BoundaryFinder:
 
     def _end_block(self, text: str, stop: int, at: int, text_start: int) -> list[Boundary]:
         """Collect all boundaries up to ``at`` if a block ends there, and pass over the mark of an item."""
-        found: list[Boundary] = []
+        boundaries: list[Boundary] = []
         breaks = text_start > at or any(ends(text, self._block, stop, at) for ends in self._breaks)
         if breaks and text[self._tail : stop].strip():
             inner = self._boundaries(text, stop, after=_NEXT)
             seen = min(text_start + (_LONGEST_MARK if self._has_items else 1), len(text))
             before = (boundary._replace(seen=seen) for boundary in inner if boundary.after < stop)
-            found = [*before, Boundary(stop, at, stop, seen)]
+            boundaries = [*before, Boundary(stop, at, stop, seen)]
             self._tail, self._block = at, stop
             self._clear()
         if text_start > at:
             self._tail = self._block = self._seen = text_start
             self._clear()
-        return found
+        return boundaries
 
     def _ask_punkt(self, text: str, seen: int) -> list[Boundary]:
         """Find Punkt's boundaries in the text up to ``seen`` that white space follows."""
-        found = self._boundaries(text, seen)
-        certain = list(takewhile(lambda boundary: not _ASCII_SPACE.isdisjoint(text[boundary.stop : seen]), found))
+        boundaries = self._boundaries(text, seen)
+        certain = list(takewhile(lambda boundary: not _ASCII_SPACE.isdisjoint(text[boundary.stop : seen]), boundaries))
         if certain:
             self._tail = certain[-1].after
         if self._terminal < self._tail:
             self._words_left = 0
-        elif len(certain) == len(found):
+        elif len(certain) == len(boundaries):
             self._words_left -= 1
         if len(self._words) == _READ_WORDS:
             self._unsettled = self._words[0]
@@ -321,13 +321,13 @@ class BoundaryFinder:
             return []
         offset = self._unsettled if self._unsettled > self._tail else self._start(text, seen)
         spans = self._cutter.spans(text[offset:seen] + after)
-        found: list[Boundary] = []
+        boundaries: list[Boundary] = []
         last = self._tail
         for (_, stop), (start, _) in pairwise(spans):
             if text[last : offset + stop].strip():  # else it has been reported
                 last = offset + start
-                found.append(Boundary(offset + stop, last, self._block, seen))
-        return found
+                boundaries.append(Boundary(offset + stop, last, self._block, seen))
+        return boundaries
 
     def _start(self, text: str, seen: int) -> int:
         """Find where Punkt begins to read after a boundary."""

@@ -87,8 +87,8 @@ class Punkt:
 
     def _ends_within(self, context: str) -> bool:
         """Tell whether a sentence ends at a word other than the last."""
-        found = [word for line in context.split("\n") if line.strip() for word in _word().findall(line)]
-        return any(self._ends(word, following) for word, following in pairwise(found))
+        words = [word for line in context.split("\n") if line.strip() for word in _word().findall(line)]
+        return any(self._ends(word, following) for word, following in pairwise(words))
 
     def _ends(self, word: str, following: str) -> bool:
         ends = self._may_end(word)
@@ -206,12 +206,12 @@ class SentenceCutter:
 
     def spans(self, text: str) -> list[tuple[int, int]]:
         """Find the sentences of a text as characters, half-open."""
-        found: list[tuple[int, int]] = []
+        spans: list[tuple[int, int]] = []
         for start, stop in self._cut(text):
-            if found and self._is_one(text, *found[-1], text[start]):
-                start = found.pop()[0]
-            found.append((start, stop))
-        return found
+            if spans and self._is_one(text, *spans[-1], text[start]):
+                start = spans.pop()[0]
+            spans.append((start, stop))
+        return spans
 
     def _cut(self, text: str) -> Iterator[tuple[int, int]]:
         for start, stop in self._punkt.spans(text):

@@ -212,8 +212,8 @@ class TextSegmenter:
         closed: list[SentenceSpan] = []
         while (limit := self._limit()) < len(self.text):
             # The cut at the limit must not depend on how much of the text after it is known.
-            found = self._close_at(self._finder.find(self.text[: limit + 1]))
-            closed += found or [self._cut(limit)]
+            ended = self._close_at(self._finder.find(self.text[: limit + 1]))
+            closed += ended or [self._cut(limit)]
         return closed + self._close_at(self._finder.find(self.text))
 
     def finish(self) -> list[SentenceSpan]:

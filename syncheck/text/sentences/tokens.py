@@ -185,7 +185,7 @@ def _located(given: str, pieces: Iterable[str]) -> list[CharSpan]:
 
     Pieces without text, of tokens that complete no character, lie where the next one with text does.
     """
-    found: list[CharSpan] = []
+    places: list[CharSpan] = []
     at = waiting = 0
     for piece in pieces:
         start = at
@@ -203,6 +203,6 @@ def _located(given: str, pieces: Iterable[str]) -> list[CharSpan]:
                 )
         waiting += 1
         if piece:
-            found += [(start, at)] * waiting
+            places += [(start, at)] * waiting
             waiting = 0
-    return [*found, *[(at, len(given))] * waiting]
+    return [*places, *[(at, len(given))] * waiting]
