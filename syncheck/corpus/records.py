@@ -96,7 +96,7 @@ def count_lines(source: str) -> int | None:
     return total
 
 
-def row_content(row: JsonDict) -> bytes:
+def _row_content(row: JsonDict) -> bytes:
     """Write a row of a table as JSON; values that JSON cannot represent become text."""
     return json.dumps(row, ensure_ascii=False, default=str).encode("utf-8", "surrogatepass")
 
@@ -169,7 +169,7 @@ def _rows(name: str) -> Iterator[Line]:
         for batch in file.iter_batches(batch_size=256):
             for row in batch.to_pylist():
                 number += 1
-                yield Line(name, number, row_content(row))
+                yield Line(name, number, _row_content(row))
 
 
 @dataclass(frozen=True, slots=True)
