@@ -9,12 +9,13 @@ from pathlib import Path
 import made_up
 import pytest
 from command_runs import record, write
+from copying import MODEL
 
 from syncheck.base.errors import InputError, MismatchError
 from syncheck.checkpoint import packaged_monitor
 from syncheck.cli import main
 from syncheck.corpus import RecordScorer, Store, answer_corpus, corpus_lines, run_on_ray, score_dataset
-from syncheck.kit import ASSETS, load_kit
+from syncheck.kit import load_kit
 from syncheck.training import SentenceMeasurer, measure_to_parquet
 
 ray = pytest.importorskip("ray")
@@ -144,7 +145,7 @@ def test_a_dataset_is_scored_row_by_row(cluster):
     scored = score_dataset(
         ray.data.from_items(records),
         packaged_monitor("generic-bundled"),
-        model=str(ASSETS / "language_model"),
+        model=str(MODEL),
         compute=ray.data.ActorPoolStrategy(size=1),
         batch_size=2,
     )
