@@ -160,9 +160,13 @@ def answers(
     written: list[list[int]] = [[] for _ in rows]
     ended = [False] * len(rows)
     for _ in range(MAX_NEW_TOKENS):
-        logits = model(
-            input_ids=tokens, attention_mask=mask, position_ids=positions, past_key_values=cache, logits_to_keep=1
-        ).logits[:, -1].float()
+        logits = (
+            model(
+                input_ids=tokens, attention_mask=mask, position_ids=positions, past_key_values=cache, logits_to_keep=1
+            )
+            .logits[:, -1]
+            .float()
+        )
         logits = torch.where(seen, torch.where(logits > 0, logits / penalty, logits * penalty), logits)
         likely, order = (logits / TEMPERATURE).softmax(-1).topk(LIKELIEST)
         likely = torch.where(likely.cumsum(-1) - likely < TOP_P, likely, 0.0)

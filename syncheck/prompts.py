@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from syncheck.base.chats import write_chat
-from syncheck.base.checks import check_choice, check_sequence, check_text
+from syncheck.base.checks import GivenPassages, check_choice, check_sequence, check_text, given_passages
 from syncheck.base.errors import InputError, PromptError, WrongTypeError
-from syncheck.base.passages import GivenPassages, given_passages
 from syncheck.config import Template
 from syncheck.results.types import RagPrompt
 

@@ -3,8 +3,8 @@ import torch
 from doubles import PASSAGES, QUESTION
 
 from syncheck import prompt_from_texts
+from syncheck.base.checks import names_of
 from syncheck.base.errors import InputError, PromptError, WrongTypeError
-from syncheck.base.passages import names_of
 from syncheck.prompts import build_prompt
 from syncheck.testing import scripted_monitor
 

@@ -9,7 +9,7 @@ import pytest
 from boundaries import ROOT
 from copying import MODEL
 
-import fod.types
+import fod.search
 from syncheck import Event, load_kit
 from syncheck.cli import main
 from syncheck.decoding import StopReason
@@ -79,7 +79,7 @@ def test_a_line_of_generate(tmp_path, decoder):
 
 
 def test_each_reason_to_stop_is_listed():
-    reasons = {*get_args(StopReason), *get_args(fod.types.StopReason), "below_threshold", "abstained", "handed_over"}
+    reasons = {*get_args(StopReason), *get_args(fod.search.StopReason), "below_threshold", "abstained", "handed_over"}
     assert set(rows("Why an answer ended")) == reasons
 
 

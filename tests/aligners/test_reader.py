@@ -23,8 +23,8 @@ from syncheck import Monitor, MonitorConfig, Verifier
 from syncheck.aligners import BundledAligner, ReaderAligner, load_aligner
 from syncheck.aligners.reader import aligner as reader
 from syncheck.aligners.reader import network as reader_network
+from syncheck.aligners.reader.aligner import WINDOW_TOKENS, PassageWindows, closest_chunks, closest_of
 from syncheck.aligners.reader.network import BEGIN, END
-from syncheck.aligners.reader.windows import WINDOW_TOKENS, PassageWindows, closest_chunks, closest_of
 from syncheck.base.errors import CheckpointError, InputError
 from syncheck.base.files import file_sha256
 from syncheck.cli import main

@@ -18,7 +18,7 @@ from fod import (
     repair_trace_of,
 )
 from fod.config import ABSTENTION
-from fod.types import drain
+from fod.search import drain
 from syncheck import SentenceScore
 from syncheck.base.errors import InputError
 from syncheck.kit import demo_questions
