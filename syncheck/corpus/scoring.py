@@ -77,7 +77,9 @@ def prompt_for(monitor: ModelMonitor | Verifier, record: JsonDict) -> Query:
         asked = question_of(messages, context, without) if question is None else question
         return monitor.query(question=asked, passages=context)
     if messages is not None:
-        return monitor.prompt(messages=messages, without=without, question=question, context=context, system=system)
+        if system is not None:
+            raise InputError("field 'system' is one of the messages; leave it out")
+        return monitor.prompt(messages=messages, without=without, question=question, context=context)
     if with_context is None:
         return monitor.prompt(question=question, context=context, system=system)
     if system is not None:
