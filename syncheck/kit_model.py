@@ -48,11 +48,18 @@ def kit_language_model(device: str = "cpu") -> tuple[PreTrainedModel, PreTrained
         that reads it is missing.
     """
     from transformers import AutoTokenizer, GenerationConfig, LlamaConfig, LlamaForCausalLM
+    from transformers.utils.logging import disable_progress_bar, enable_progress_bar, is_progress_bar_enabled
 
     tokenizer = AutoTokenizer.from_pretrained(FOLDER, local_files_only=True, trust_remote_code=False)
     arrays = kept_arrays("kit-model", [WEIGHTS.sha256, CONVERSION, version("transformers")], _dequantised)
     config = LlamaConfig.from_pretrained(FOLDER, local_files_only=True)
-    model = LlamaForCausalLM.from_pretrained(None, config=config, state_dict=arrays, dtype=torch.float32)
+    shown = is_progress_bar_enabled()
+    disable_progress_bar()  # it takes a tenth of a second
+    try:
+        model = LlamaForCausalLM.from_pretrained(None, config=config, state_dict=arrays, dtype=torch.float32)
+    finally:
+        if shown:
+            enable_progress_bar()
     model.generation_config = GenerationConfig.from_pretrained(FOLDER, local_files_only=True)
     return model.to(device).eval(), tokenizer
 
