@@ -44,6 +44,13 @@ def gateway_options(parser: argparse.ArgumentParser) -> None:
     option(
         group, "--upstream-timeout SECONDS", "longest wait for the upstream to send something (%(default)s)", default=60
     )
+    option(
+        group,
+        "--reasoning",
+        "pass the model's reasoning on beside the answer, unchecked, or drop it (drop; pass with --failing open)",
+        choices=("pass", "drop"),
+    )
+    option(group, "--opens-reasoning", "the chat template opens the reasoning, so that answers begin inside it")
     add_model(parser)
 
 
@@ -119,9 +126,16 @@ def gateway(args: argparse.Namespace) -> int:
 
     upstream_key = _key(args.upstream_key_file, "SYNCHECK_UPSTREAM_KEY")
     monitor = scoring_monitor(args, "generic")
-    return _serve(
-        Gateway(monitor, args.upstream, failing=args.failing, api_key=upstream_key, timeout=args.upstream_timeout), args
+    source = Gateway(
+        monitor,
+        args.upstream,
+        failing=args.failing,
+        reasoning=args.reasoning,
+        opens_reasoning=args.opens_reasoning,
+        api_key=upstream_key,
+        timeout=args.upstream_timeout,
     )
+    return _serve(source, args)
 
 
 def serve(args: argparse.Namespace) -> int:

@@ -65,8 +65,6 @@ _THREADS = 4
 """Number of threads, or one for each core if that is more; one more reads requests."""
 _SMALL = 2**14
 """Size of a request, in bytes, that is read without a thread."""
-_GRACE_SECONDS = 5.0
-"""Time for the check of what arrived before the deadline of a stream."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +122,7 @@ class AnswerSource(Protocol):
     ) -> dict[str, Any]: ...
     def stream(  # noqa: D102
         self, request: ChatRequest, authorization: str | None, deadline: Deadline
-    ) -> AsyncIterator[dict[str, Any]]: ...
+    ) -> AsyncGenerator[dict[str, Any]]: ...
     async def models(self, authorization: str | None) -> dict[str, Any]: ...  # noqa: D102
     async def close(self) -> None: ...  # noqa: D102
 
@@ -268,24 +266,12 @@ class _Service:
                 await held.enter_async_context(self.queue.place())
             yield
 
-    async def stream(
-        self, chat: ChatRequest, authorization: str | None, deadline: Deadline
-    ) -> AsyncGenerator[dict[str, Any]]:
-        """Yield the chunks of an answer; the check of what came before the deadline ends soon after it."""
-        async with aclosing(self.source.stream(chat, authorization, deadline)) as chunks:  # type: ignore[type-var]
-            while True:
-                async with deadline.waiting(at_least=_GRACE_SECONDS):
-                    chunk = await anext(chunks, None)
-                if chunk is None:
-                    return
-                yield chunk
-
     async def _write(self, chat: ChatRequest, authorization: str | None, kept: KeptAnswer) -> None:
         """Write an answer for readers who may disconnect and come back."""
         started, failed = time.perf_counter(), None
         try:
             deadline = self.deadline()
-            async with self.place(deadline), aclosing(self.stream(chat, authorization, deadline)) as chunks:
+            async with self.place(deadline), aclosing(self.source.stream(chat, authorization, deadline)) as chunks:
                 async for chunk in chunks:
                     self.measured.observe(events_of(chunk))
                     kept.add(chunk)
@@ -381,7 +367,7 @@ class _Answering:
             return await reply.error(failure_of(error))
 
     async def _streamed(self, reply: Reply, deadline: Deadline) -> None:
-        async with aclosing(self._service.stream(self._chat, self._authorization, deadline)) as chunks:
+        async with aclosing(self._service.source.stream(self._chat, self._authorization, deadline)) as chunks:
             async for chunk in chunks:
                 self._service.measured.observe(events_of(chunk))
                 await reply.data(json.dumps(chunk, allow_nan=False))
