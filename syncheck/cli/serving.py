@@ -90,6 +90,14 @@ def _add_server(parser: argparse.ArgumentParser) -> None:
         "--stop-below SCORE",
         "end an answer before the first sentence that scores below SCORE, unless a request chooses (never)",
     )
+    option(
+        parser,
+        "--passages-from",
+        "take passages from all messages of requests without context, or only from results of tools, beside context "
+        "(%(default)s)",
+        choices=("messages", "tools"),
+        default="messages",
+    )
     option(parser, "--stop-after", "end it after that sentence, which is then sent, unless a request chooses")
     group = parser.add_argument_group("limits")
     option(group, "--api-key-file FILE", "key that clients must send ($SYNCHECK_API_KEY, or none)")
@@ -187,6 +195,7 @@ def _serve(source: AnswerSource, args: argparse.Namespace) -> int:
         reveal=args.reveal,
         stop_below=args.stop_below,
         stop_after=args.stop_after,
+        passages_from=args.passages_from,
         max_running=args.max_running,
         max_waiting=args.max_waiting,
         max_body=args.max_body,

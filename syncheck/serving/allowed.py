@@ -55,8 +55,9 @@ _ANSWER: Fields = {
 }
 _CHOICE: Fields = {"index": is_number, "finish_reason": is_name}
 _MESSAGE: Fields = {"role": is_name, **dict.fromkeys(("content", "tool_calls", "function_call"), _anything)}
-_CALL: Fields = {"index": is_number, "id": is_name, "type": is_name, "function": _anything}
-_FUNCTION: Fields = {"name": is_name, "arguments": lambda value: isinstance(value, str)}
+_CALLED = ("function", "custom")
+_CALL: Fields = {"index": is_number, "id": is_name, "type": is_name, **dict.fromkeys(_CALLED, _anything)}
+_FUNCTION: Fields = {"name": is_name, **dict.fromkeys(("arguments", "input"), lambda value: isinstance(value, str))}
 
 
 class Allowed:
@@ -141,10 +142,11 @@ class Allowed:
             if not isinstance(value, dict):
                 return None
             call, _ = self._passed(value, _CALL)
-            if call.get("function") is not None:
-                call["function"] = self._function(call["function"])
-                if call["function"] is None:
-                    return None
+            for name in _CALLED:
+                if call.get(name) is not None:
+                    call[name] = self._function(call[name])
+                    if call[name] is None:
+                        return None
             calls.append(call)
         return calls
 
@@ -251,7 +253,7 @@ def _tools(body: Mapping[str, Any]) -> Iterator[str]:
     for name in ("tools", "functions"):
         given = body.get(name)
         for tool in given if isinstance(given, list) else ():
-            function = tool.get("function", tool) if isinstance(tool, dict) else None
+            function = tool.get(str(tool.get("type")), tool) if isinstance(tool, dict) else None
             if isinstance(function, dict) and isinstance(function.get("name"), str):
                 yield function["name"]
 

@@ -27,7 +27,7 @@ from syncheck.kit import demo_questions
 from syncheck.monitor import Monitor
 from syncheck.results import Report
 from syncheck.results.protocol import Reveal
-from syncheck.serving.chat import ChatRequest, ServiceError, read_chat, read_given, read_json, refusing
+from syncheck.serving.chat import ChatRequest, PassagesFrom, ServiceError, read_chat, read_given, read_json, refusing
 from syncheck.serving.checked import Failing
 from syncheck.serving.guardrail import Guardrail
 from syncheck.serving.limits import Deadline, Metrics, Queue, ScoreBatches, Turns, in_thread
@@ -75,6 +75,8 @@ class ServerConfig:
     """When text is sent, if a request does not say."""
     stop_below: float | None = None
     """Score in [0, 1] below which an answer ends, if a request does not say; None ends none."""
+    passages_from: PassagesFrom = "messages"
+    """Where passages come from beside the fields of a request, if it does not say."""
     stop_after: bool = False
     """True if that answer ends after the sentence that scored below, False if before it, if a request does not say."""
     max_running: int = 4
@@ -169,6 +171,7 @@ class _Service:
             self.scored,
             at_least=_AT_LEAST if config.stop_below is None else config.stop_below,
             failing=source.failing,
+            passages_from=config.passages_from,
             most=config.max_context,
         )
         self.kept = KeptAnswers(config.resume_seconds, _KEPT_FOR_EACH * most)
@@ -180,6 +183,7 @@ class _Service:
             reveal=self.config.reveal,
             stop_below=self.config.stop_below,
             stop_after=self.config.stop_after,
+            passages_from=self.config.passages_from,
             most=self.config.max_context,
         )
         chat = await self._read(request, read)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import logging
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from syncheck.base.errors import InputError, describe_failure
 from syncheck.monitor import Monitor
+from syncheck.reading.records import Leaf, json_leaves
 from syncheck.results.protocol import (
     VERSION,
     Append,
@@ -37,6 +39,7 @@ NO_PASSAGES = (
     "the request has no passages to check the answer against; pass them in the field 'context' or 'documents', or in "
     "the messages as tool messages or <context> elements"
 )
+_JSON = re.compile(r"\s*(?:```\w*\s*)?(?=[{\[])")
 NOTHING_CLAIMED = "no sentence of the answer claims anything, so nothing was checked"
 
 
@@ -158,6 +161,11 @@ class CheckedText:
         """Release the resources of the check."""
         if self._watch is not None:
             self._watch.__exit__(None, None, None)
+
+    @property
+    def has_passages(self) -> bool:
+        """True if there is something to check the text against."""
+        return bool(self._request.passages)
 
     @property
     def outcome(self) -> Outcome:
@@ -301,11 +309,21 @@ def shown_text(events: Sequence[ProtocolEvent]) -> str:
 
 
 def whole_answer(events: Sequence[ProtocolEvent], outcome: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """Collect the text of an answer, and its outcome with that of each sentence."""
+    """Collect the text of an answer, and its outcome with that of each sentence, with its paths in JSON."""
     answer = fold(events)
-    sentences = []
+    sentences, leaves = [], _json_leaves(answer.text)
     for sentence in answer.sentences:
         told = {name: value for name, value in to_dict(sentence).items() if name not in ("v", "type", "id")}
         sentences.append({"text": answer.text[sentence.start : sentence.end], **told})
+        if leaves:
+            own = (leaf.path for leaf in leaves if leaf.start < sentence.end and leaf.end > sentence.start)
+            sentences[-1]["paths"] = list(dict.fromkeys(own))
     notices = [notice.text for notice in answer.notices]
     return answer.text, {"v": VERSION, **outcome, "sentences": sentences, "notices": notices}
+
+
+def _json_leaves(text: str) -> list[Leaf]:
+    """List the values of an answer that is JSON and nothing else, in a block of code or not."""
+    begun = _JSON.match(text)
+    leaves, stop = json_leaves(text, begun.end()) if begun is not None else (None, 0)
+    return leaves if leaves and not text[stop:].strip("`\n ") else []

@@ -84,7 +84,7 @@ class Choice:
         text, thought = await self._divide(content or "", message, is_last=is_last)
         self._unchecked |= unchecked | beside
         self._take_logprobs(values.get("logprobs"), text, part, is_beside=bool(beside or thought))
-        if not self._is_open and (text or part == "delta"):
+        if not self._is_open and (text or (part == "delta" and self.checked.has_passages)):
             self._is_open = True
             await in_thread(self.checked.open)
         if text:
@@ -163,6 +163,8 @@ class Choice:
         if self._logprobs is not None:
             self._logprobs.close()
             self._unchecked |= self._logprobs.withheld
+        if not text and self._has_calls:
+            own["reason"] = own["reason"] or "the answer calls tools, which is not checked"
         return text, own | ({"unchecked": sorted(self._unchecked)} if self._unchecked else {})
 
 

@@ -126,7 +126,7 @@ class Gateway:
                 "unsupported",
                 "the upstream writes the answer, so that no decoder can be chosen; leave decoder out",
             )
-        if self.failing == "closed" and not request.passages:
+        if self.failing == "closed" and not request.passages and not request.awaits_passages:
             raise ServiceError(400, "no_passages", NO_PASSAGES)
 
     async def _checked_choice(self, request: ChatRequest, allowed: Allowed, values: dict[str, Any]) -> dict[str, Any]:

@@ -397,8 +397,9 @@ def test_a_tool_call_is_passed_through(posted):
     answer = posted(Upstream(answer=whole(None, tool_calls=calls)), asked(tools=tools)).json()["choices"][0]
     assert answer["message"]["tool_calls"] == calls and answer["syncheck"]["status"] == "no_text"
     assert answer["syncheck"].pop("unchecked") == ["tool_calls"]
+    assert answer["syncheck"].pop("reason") == "the answer calls tools, which is not checked"
     empty = posted(Upstream(answer=whole("")), asked())
-    assert answer["syncheck"] == empty.json()["choices"][0]["syncheck"]
+    assert answer["syncheck"] | {"reason": None} == empty.json()["choices"][0]["syncheck"]
     assert empty.json()["choices"][0]["syncheck"]["status"] == empty.headers["x-syncheck-status"] == "no_text"
 
 

@@ -1,8 +1,10 @@
 """What servers really send: event streams in every form, reasoning, several choices, and why an answer ended."""
 
+import asyncio
 import json
 import time
 
+import httpx
 import openai
 import pytest
 from upstreams import (
@@ -22,6 +24,7 @@ from upstreams import (
     whole,
 )
 
+from syncheck import load_kit
 from syncheck.serving import gateway as gateway_module
 from syncheck.serving.app import ServerConfig, create_app
 from syncheck.serving.gateway import Gateway
@@ -220,6 +223,79 @@ def test_an_answer_of_which_a_part_is_withheld_is_filtered(posted, content, fiel
     response = posted(Upstream(answer=answer, stream=sse(parts)), asked(stream=stream))
     choice = (data_of(response)[-2] if stream else response.json())["choices"][0]
     assert choice["finish_reason"] == "content_filter" and not choice.get("message", {}).get("tool_calls")
+
+
+TOOLS = [
+    {"type": "function", "function": {"name": "look_up", "parameters": {}}},
+    {"type": "custom", "custom": {"name": "sql"}},
+]
+CALLS = [
+    {"index": 0, "id": "a", "type": "function", "function": {"name": "look_up", "arguments": '{"city": "Lyon"}'}},
+    {"index": 1, "id": "b", "type": "custom", "custom": {"name": "sql", "input": "select 1"}},
+]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("own", [{"passages_from": "tools"}, {}])
+def test_an_agent_is_checked_against_the_results_of_its_tools(posted, own, stream):
+    """The call passes unchanged although there are no passages yet; the answer after its result is checked."""
+    question = {"role": "user", "content": "Where is Lyon?"}
+    body = asked(stream=stream, messages=[question], tools=TOOLS, syncheck=own)
+    del body["context"]
+    answer = whole(None, tool_calls=CALLS)
+    answer["choices"][0]["finish_reason"] = "tool_calls"
+    parts = [chunk({"role": "assistant"}), chunk({"tool_calls": CALLS}), chunk(finish="tool_calls")]
+    response = posted(Upstream(answer=answer, stream=sse(parts)), body)
+    choice = (data_of(response)[-2] if stream else response.json())["choices"][0]
+    told = data_of(response)[1]["choices"][0]["delta"] if stream else choice["message"]
+    assert told["tool_calls"] == CALLS and choice["finish_reason"] == "tool_calls"
+    assert (choice["syncheck"]["status"], choice["syncheck"]["unchecked"]) == ("no_text", ["tool_calls"])
+    assert choice["syncheck"]["lowest"] is None and "calls tools, which is not checked" in choice["syncheck"]["reason"]
+    refused = posted(Upstream(answer=whole(GOOD), stream=sse(chunks_of([GOOD]))), body)
+    assert "no_passages" in refused.text and "large" not in refused.text
+
+    body["messages"] += [
+        {"role": "assistant", "tool_calls": CALLS},
+        {"role": "tool", "tool_call_id": "a", "content": [{"type": "text", "text": PASSAGES[0]}]},
+    ]
+    response = posted(Upstream(answer=whole(ANSWER), stream=sse(chunks_of(PIECES))), body)
+    if stream:
+        assert scores(folded(data_of(response))) == [0.97, 0.1]
+    else:
+        assert [round(s["score"], 2) for s in response.json()["choices"][0]["syncheck"]["sentences"]] == [0.97, 0.1]
+
+
+def test_an_answer_with_json_says_which_paths_its_claims_have():
+    plans = [{"name": "Basic", "euros": 9}, {"name": "Pro", "euros": 29}]
+    passage = "The Basic plan costs 9 euros a month. The Pro plan costs 29 euros a month."
+    body = asked(context=[passage], response_format={"type": "json_object"})
+
+    def told(answer):
+        async def send():
+            app = create_app(Gateway(load_kit("generic"), "http://up/v1", transport=Upstream(answer=whole(answer))))
+            async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost") as client:
+                return (await client.post("/v1/chat/completions", json=body)).json()["choices"][0]["syncheck"]
+
+        return asyncio.run(send())["sentences"]
+
+    right = told(json.dumps({"plans": plans}))
+    paths = ["plans name", "plans Basic euros", "plans name", "plans Pro euros"]
+    assert [s["paths"] for s in right if s["status"] == "scored"] == [[path] for path in paths]
+    wrong = told("```json\n" + json.dumps({"plans": [plans[0] | {"euros": 19}, plans[1] | {"euros": 99}]}) + "\n```")
+    scored = [[s["score"] for s in each if s["status"] == "scored"] for each in (right, wrong)]
+    assert all(good > 2 * bad for good, bad in list(zip(*scored, strict=True))[1::2])
+    assert all("paths" not in sentence for sentence in told(passage))
+
+
+def test_images_pass_and_are_no_passages(posted):
+    image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
+    text = {"type": "text", "text": "Where is Lyon? <context>Lyon is large.</context>"}
+    messages = [{"role": "user", "content": content} for content in ([text, image], [image])]
+    upstream, body = Upstream(answer=whole(GOOD)), asked(messages=messages)
+    del body["context"]
+    response = posted(upstream, body)
+    assert response.json()["choices"][0]["syncheck"]["status"] == "verified"
+    assert upstream.requests[0][2]["messages"] == messages
 
 
 class Slow:
