@@ -187,8 +187,9 @@ def _by_fod(name: str, built: Any, prompt: RagPrompt, *, reveal: Reveal, **optio
 def _serve(source: AnswerSource, args: argparse.Namespace) -> int:
     import uvicorn
 
-    from syncheck.serving.app import ServerConfig, create_app
+    from syncheck.serving.app import create_app
     from syncheck.serving.connections import PromptConnection
+    from syncheck.serving.settings import ServerConfig
 
     loopback = args.host in _LOOPBACK
     config = ServerConfig(

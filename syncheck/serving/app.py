@@ -11,7 +11,6 @@ import re
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
@@ -21,16 +20,16 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.routing import Route
 
-from syncheck.base.checks import stripped_key
 from syncheck.base.printable import shortened
 from syncheck.kit import demo_questions
 from syncheck.monitor import Monitor
 from syncheck.results import Report
-from syncheck.results.protocol import Reveal
-from syncheck.serving.chat import ChatRequest, PassagesFrom, ServiceError, read_chat, read_given, read_json, refusing
+from syncheck.serving.chat import ChatRequest, ServiceError, read_chat, read_given, read_json, refusing
 from syncheck.serving.checked import Failing
+from syncheck.serving.dialects import ChatCompletions
 from syncheck.serving.guardrail import Guardrail
 from syncheck.serving.limits import Deadline, Metrics, Queue, ScoreBatches, Turns, in_thread
+from syncheck.serving.messages import Messages
 from syncheck.serving.replies import (
     FILES,
     KeptAnswer,
@@ -44,6 +43,8 @@ from syncheck.serving.replies import (
     json_response,
     while_there,
 )
+from syncheck.serving.responses import Responses
+from syncheck.serving.settings import ServerConfig
 from syncheck.verifier import Verifier
 
 if TYPE_CHECKING:
@@ -54,6 +55,11 @@ logger = logging.getLogger(__name__)
 
 _T = TypeVar("_T")
 
+_DIALECTS: Mapping[str, type[ChatCompletions]] = {
+    "/v1/chat/completions": ChatCompletions,
+    "/v1/responses": Responses,
+    "/v1/messages": Messages,
+}
 _AT_LEAST = 0.5
 """Default score that the sentences of a guarded answer must reach."""
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -65,42 +71,6 @@ _THREADS = 4
 """Number of threads, or one for each core if that is more; one more reads requests."""
 _SMALL = 2**14
 """Size of a request, in bytes, that is read without a thread."""
-
-
-@dataclass(frozen=True, slots=True)
-class ServerConfig:
-    """Limits and defaults of a server."""
-
-    reveal: Reveal = "verified"
-    """When text is sent, if a request does not say."""
-    stop_below: float | None = None
-    """Score in [0, 1] below which an answer ends, if a request does not say; None ends none."""
-    passages_from: PassagesFrom = "messages"
-    """Where passages come from beside the fields of a request, if it does not say."""
-    stop_after: bool = False
-    """True if that answer ends after the sentence that scored below, False if before it, if a request does not say."""
-    max_running: int = 4
-    """Number of answers at a time."""
-    max_waiting: int = 32
-    """Number of requests that may wait; further ones get the status 429."""
-    max_body: int = 2 * 2**20
-    """Largest size of a request, in bytes."""
-    max_context: int = 400_000
-    """Largest size of question and passages, in characters; each passage counts 100 more."""
-    timeout: float = 300.0
-    """Time limit for an answer in seconds, including the time in the queue."""
-    api_key: str | None = None
-    """Key that a request must have, one line of printable ASCII; None requires none."""
-    only_loopback: bool = True
-    """True if requests must address this machine by a loopback name, so that pages of other sites cannot send them."""
-    resume_seconds: float = 60.0
-    """How long a resumable answer is kept without a reader, in seconds."""
-    title: str = "each sentence checked against the passages"
-    """Title of the page."""
-
-    def __post_init__(self) -> None:
-        if self.api_key is not None:
-            object.__setattr__(self, "api_key", stripped_key(self.api_key, "the API key"))
 
 
 class AnswerSource(Protocol):
@@ -141,7 +111,7 @@ def create_app(source: AnswerSource, config: ServerConfig | None = None) -> Star
         service.turns.close()
 
     routes = [
-        Route("/v1/chat/completions", service.chat, methods=["POST"]),
+        *(Route(path, service.chat, methods=["POST"]) for path in _DIALECTS),
         Route("/v1/answers/{token}", service.answer, methods=["GET"]),
         Route("/v1/answers/{token}", service.give_up, methods=["DELETE"]),
         Route("/v1/score", service.score, methods=["POST"]),
@@ -178,6 +148,12 @@ class _Service:
 
     async def chat(self, request: Request) -> _Answering | _Reading:
         self._admit(request)
+        dialect = _dialect(request)
+
+        def translated(values: object) -> ChatRequest:
+            with refusing():
+                return read(dialect.chat(values))
+
         read = partial(
             read_chat,
             reveal=self.config.reveal,
@@ -186,11 +162,13 @@ class _Service:
             passages_from=self.config.passages_from,
             most=self.config.max_context,
         )
-        chat = await self._read(request, read)
+        chat = await self._read(request, translated)
         self.source.require_usable(chat)
         key = self._passed_key(request)
         if not chat.resumable:
-            return _Answering(self, chat, key)
+            return _Answering(self, chat, key, dialect(chat.body))
+        if dialect is not ChatCompletions:
+            raise ServiceError(400, "unsupported", "only streams of /v1/chat/completions are resumable")
         return _Reading(self, self.kept.begin(partial(self._write, chat, key)), after=None)
 
     async def answer(self, request: Request) -> _Reading:
@@ -306,9 +284,11 @@ class _Service:
 
     def _passed_key(self, request: Request) -> str | None:
         """Find the client's key for the upstream server; None if it is the key of this server."""
-        key = None if self.config.api_key is not None else request.headers.get("authorization")
+        given = request.headers.get("x-api-key")
+        own = request.headers.get("authorization") or (f"Bearer {given}" if given else None)
+        key = None if self.config.api_key is not None else own
         if key is not None and not (key.isascii() and key.isprintable()):
-            raise ServiceError(400, "invalid_request", "the header Authorization must be printable ASCII")
+            raise ServiceError(400, "invalid_request", "the API key must be printable ASCII")
         return key
 
     async def _read(self, request: Request, read: Callable[[Any], _T]) -> _T:
@@ -340,10 +320,13 @@ class _Service:
 class _Answering:
     """Response to a request for an answer; the work is cancelled when the client disconnects."""
 
-    def __init__(self, service: _Service, chat: ChatRequest, authorization: str | None) -> None:
+    def __init__(
+        self, service: _Service, chat: ChatRequest, authorization: str | None, dialect: ChatCompletions
+    ) -> None:
         self._service = service
         self._chat = chat
         self._authorization = authorization
+        self._dialect = dialect
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         started, measured = time.perf_counter(), self._service.measured
@@ -356,7 +339,7 @@ class _Answering:
     async def _answer(self, send: Send) -> int:
         """Send the answer, or the error; return the status."""
         deadline = self._service.deadline()
-        reply = Reply(send, deadline)
+        reply = Reply(send, deadline, dialect=self._dialect)
         try:
             async with self._service.place(deadline):
                 if self._chat.stream:
@@ -365,7 +348,7 @@ class _Answering:
                     answer = await self._service.source.complete(self._chat, self._authorization, deadline)
                     for choice in answer["choices"]:
                         self._service.measured.observe(choice["syncheck"].get("sentences", ()))
-                    await reply.whole(200, answer, headers_of(answer))
+                    await reply.whole(200, self._dialect.whole(answer), headers_of(answer))
             return 200
         except Exception as error:
             return await reply.error(failure_of(error))
@@ -374,8 +357,8 @@ class _Answering:
         async with aclosing(self._service.source.stream(self._chat, self._authorization, deadline)) as chunks:
             async for chunk in chunks:
                 self._service.measured.observe(events_of(chunk))
-                await reply.data(json.dumps(chunk, allow_nan=False))
-        await reply.data("[DONE]")
+                await reply.send(self._dialect.chunk(chunk))
+        await reply.send(self._dialect.end())
         await reply.end()
 
 
@@ -424,8 +407,12 @@ def _hostname(request: Request) -> str | None:
     return None if host is None else (host[1] or host[2]).lower()
 
 
+def _dialect(request: Request) -> type[ChatCompletions]:
+    return _DIALECTS.get(request.url.path, ChatCompletions)
+
+
 async def _on_service_error(request: Request, error: ServiceError) -> Response:
-    return json_response(error.to_dict(), error.status, error.headers)
+    return json_response(_dialect(request).error(error), error.status, error.headers)
 
 
 async def _on_http_error(request: Request, error: HTTPException) -> Response:
