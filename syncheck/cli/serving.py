@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import socket
 import sys
@@ -19,6 +20,7 @@ from syncheck.base.errors import InputError, MissingExtraError, NotReadyError
 from syncheck.cli.generate import decoder
 from syncheck.cli.monitors import monitor_with_model, scoring_monitor
 from syncheck.cli.options import DECODERS, OF_A_WRITER, add_length, add_model, count, index, option
+from syncheck.cli.settings import add_settings
 from syncheck.results.events import Event
 from syncheck.results.types import RagPrompt
 
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
 
 _OF_FOD = frozenset(DECODERS) - {"greedy", "sample", "flare"}
 """Decoders of fod that can be served; flare needs passages of its own to retrieve from."""
+_FAREWELL_SECONDS = 10
+"""Time for the last check and the error of an answer that is not complete when the server stops."""
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
@@ -52,6 +56,7 @@ def gateway_options(parser: argparse.ArgumentParser) -> None:
     )
     option(group, "--opens-reasoning", "the chat template opens the reasoning, so that answers begin inside it")
     add_model(parser)
+    add_settings(parser)
 
 
 def serve_options(parser: argparse.ArgumentParser) -> None:
@@ -66,6 +71,7 @@ def serve_options(parser: argparse.ArgumentParser) -> None:
     add_length(parser, default=256)
     _add_server(parser)
     add_model(parser, default=OF_A_WRITER)
+    add_settings(parser)
 
 
 def _add_server(parser: argparse.ArgumentParser) -> None:
@@ -117,6 +123,12 @@ def _add_server(parser: argparse.ArgumentParser) -> None:
         default=400000,
     )
     option(group, "--timeout SECONDS", "longest time for an answer, including waiting (%(default)s)", default=300)
+    option(
+        group,
+        "--grace SECONDS",
+        "how long open answers may take once the server is told to stop; then they end with an error (%(default)s)",
+        default=30,
+    )
     option(
         group,
         "--resume-seconds SECONDS",
@@ -187,7 +199,7 @@ def _by_fod(name: str, built: Any, prompt: RagPrompt, *, reveal: Reveal, **optio
 def _serve(source: AnswerSource, args: argparse.Namespace) -> int:
     import uvicorn
 
-    from syncheck.serving.app import create_app
+    from syncheck.serving.app import create_app, end_in
     from syncheck.serving.connections import PromptConnection
     from syncheck.serving.settings import ServerConfig
 
@@ -210,16 +222,23 @@ def _serve(source: AnswerSource, args: argparse.Namespace) -> int:
     if not loopback and config.api_key is None:
         sys.stderr.write(f"syncheck: anyone who reaches {args.host} can ask; pass --api-key-file to change that\n")
     sys.stderr.write(f"syncheck: listening on http://{args.host}:{args.port}\n")
+    app = create_app(source, config)
+
+    class Server(uvicorn.Server):
+        async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+            end_in(app, args.grace)
+            await super().shutdown(sockets)
+
     served = uvicorn.Config(
-        create_app(source, config),
+        app,
         http=PromptConnection,
         log_level="warning",
         access_log=False,
         server_header=False,
-        timeout_graceful_shutdown=5,
+        timeout_graceful_shutdown=math.ceil(args.grace + _FAREWELL_SECONDS),
     )
     with listening, suppress(KeyboardInterrupt):
-        uvicorn.Server(served).run([listening])
+        Server(served).run([listening])
     return 0
 
 

@@ -13,6 +13,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Se
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from weakref import WeakSet
 
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from starlette.applications import Starlette
@@ -99,6 +100,11 @@ class AnswerSource(Protocol):
     async def close(self) -> None: ...  # noqa: D102
 
 
+def end_in(app: Starlette, seconds: float) -> None:
+    """Let the open answers of an application be completed in so many seconds, before its server stops."""
+    app.state.service.end_in(seconds)
+
+
 def create_app(source: AnswerSource, config: ServerConfig | None = None) -> Starlette:
     """Build the application for any ASGI server; None takes the default limits."""
     service = _Service(source, config or ServerConfig())
@@ -118,6 +124,7 @@ def create_app(source: AnswerSource, config: ServerConfig | None = None) -> Star
         Route("/beta/litellm_basic_guardrail_api", service.guard, methods=["POST"]),
         Route("/v1/models", service.models),
         Route("/healthz", service.health),
+        Route("/readyz", service.ready),
         Route("/page.json", service.page),
         *(Route(path, file_handler(name, kind)) for path, (name, kind) in FILES.items()),
         Route("/metrics", service.metrics),
@@ -144,6 +151,8 @@ class _Service:
             passages_from=config.passages_from,
             most=config.max_context,
         )
+        self.is_ending = False
+        self._deadlines: WeakSet[Deadline] = WeakSet()
         self.kept = KeptAnswers(config.resume_seconds, _KEPT_FOR_EACH * most)
 
     async def chat(self, request: Request) -> _Answering | _Reading:
@@ -220,6 +229,11 @@ class _Service:
         monitor = self.source.monitor
         return json_response({"status": "ok", "monitor": monitor.name, "schema": monitor.schema.version})
 
+    async def ready(self, request: Request) -> Response:
+        """Tell whether the server takes requests: neither ends nor has too many that wait."""
+        why = "shutting_down" if self.is_ending else "full" if self.queue.is_full else None
+        return json_response({"status": why or "ok"}, 200 if why is None else 503)
+
     async def page(self, request: Request) -> Response:
         """Send the options that the page at / offers."""
         examples = [{"question": one.question, "passages": one.passages} for one in demo_questions()]
@@ -238,7 +252,15 @@ class _Service:
 
     def deadline(self) -> Deadline:
         """Set the deadline of a request that begins now."""
-        return Deadline(self.config.timeout)
+        deadline = Deadline(self.config.timeout)
+        self._deadlines.add(deadline)
+        return deadline
+
+    def end_in(self, seconds: float) -> None:
+        """Let open answers be completed in so many seconds; those that are not then end with an error."""
+        self.is_ending = True
+        for deadline in self._deadlines:
+            deadline.end_in(seconds, ServiceError(503, "shutting_down", "the server is shutting down; try again"))
 
     @asynccontextmanager
     async def place(self, deadline: Deadline) -> AsyncIterator[None]:
