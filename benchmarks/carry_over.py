@@ -43,8 +43,8 @@ from syncheck.evaluation.transfer import with_best
 from syncheck.features.schemas import feature_schema
 from syncheck.features.sentence import text_features
 from syncheck.reading.evidence import BEST_CHUNKS, ContextChunks, EvidenceIndex
+from syncheck.text.claimless import statement
 from syncheck.text.sentences import ENGLISH_ABBREVIATIONS, SentenceCutter
-from syncheck.text.statements import statement
 from syncheck.text.words import ContextLexicon, packaged_rarity
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "examples" / "starter_kit"))

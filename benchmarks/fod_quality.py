@@ -4,7 +4,7 @@ r"""FOD against other decoders: the paper's Table 2 and its sweep over K and S, 
     python benchmarks/fod_quality.py --articles articles.jsonl.xz --judge runs/judge --output runs/quality.jsonl \
         --plot runs/quality.png --sweep --sweep-plot runs/sweep.png
     python benchmarks/fod_quality.py --prompts mine.jsonl --model ORG/MODEL --monitor my-monitor \
-        --judge ORG/ENTAILMENT --propositions chentong00/propositionizer-wiki-flan-t5-large --output mine-judged.jsonl
+        --judge ORG/ENTAILMENT --output mine-judged.jsonl
 
 Every decoder answers the same prompts. An answer is cut into propositions and the judge, which the monitor does not use
 and shares no training data with, compares each with the passages. Faithfulness is the share of an answer's propositions
@@ -102,7 +102,6 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--judge", required=True, help="aligner, as syncheck.load_aligner takes it, or 'mechanical'")
     parser.add_argument("--judge-threshold", type=float, default=0.5, help="least P(supported) of a faithful one")
     parser.add_argument("--allow-monitor-aligner", action="store_true", help="judge by the monitor's own aligner")
-    parser.add_argument("--propositions", default="rules", help="'rules', or a checkpoint that writes propositions")
     parser.add_argument("--model", help="any causal language model, with --monitor; else the bundled kit")
     parser.add_argument("--monitor", type=Path, help="folder of the monitor that was trained on --model")
     parser.add_argument("--device", default="cpu")
@@ -145,7 +144,6 @@ def setup_of(args: argparse.Namespace, questions: Sequence[Question]) -> Setup:
         judge=args.judge,
         judge_threshold=args.judge_threshold,
         allow_monitor_aligner=args.allow_monitor_aligner,
-        propositions=args.propositions,
         limits=DecodingLimits(
             max_new_tokens=args.max_new_tokens,
             seed=args.seed,
@@ -172,7 +170,7 @@ def settings_of(bench: Bench) -> dict[str, Any]:
         "monitor_thresholds": [config.backtrack_threshold, config.prune_threshold],
         "judge": setup.judge,
         "judge_threshold": setup.judge_threshold,
-        "propositions": setup.propositions,
+        "propositions": "rules",
         "decoding": asdict(setup.limits),
         "syncheck": __version__,
     } | bench.probes()
@@ -307,9 +305,9 @@ def report_on(bench: Bench, answers: Answers, candidates: int | None, plot: Path
     limits, machine = setup.limits, describe_machine(torch.device(setup.device).type, torch.get_num_threads(), "wall")
     tau_1 = backtrack_threshold(bench)
     tau_2 = config.prune_threshold if limits.prune_threshold is None else limits.prune_threshold
-    how = "rule-based splitter, not decontextualised" if setup.propositions == "rules" else setup.propositions
     print(
-        f"{len(setup.questions)} prompts, {setup.model or 'bundled kit'}; judge {setup.judge}; propositions: {how}\n"
+        f"{len(setup.questions)} prompts, {setup.model or 'bundled kit'}; judge {setup.judge}; "
+        "propositions by rules, not decontextualised\n"
         f"tau_1 {tau_1:.3f}, tau_2 {tau_2:.3f}, of branches {branch_threshold(bench):.3f}, K {limits.beam_size}, "
         f"S {limits.samples_per_step}, at most {limits.max_new_tokens} tokens, seed {limits.seed}; "
         f"reranking of {candidates or 'no'} answers a prompt\n"

@@ -16,7 +16,7 @@ from pathlib import Path
 from nltk.tokenize.punkt import PunktSentenceTokenizer
 
 from syncheck.base.records import read_records
-from syncheck.text.languages import foreign_language
+from syncheck.text.words import foreign_language
 
 
 def texts(folder: Path) -> Iterator[tuple[str, str]]:

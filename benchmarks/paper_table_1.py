@@ -3,15 +3,12 @@
     python benchmarks/paper_table_1.py --ragtruth ragtruth --device cuda --output runs/table-1 \
         --model meta-llama/Llama-2-7b-chat-hf --generator llama-2-7b-chat --aligner AlignScore-base.ckpt \
         --aligner-backbone roberta-base --aligner-overflow cut \
-        --also MiniCheck=minicheck:lytang/MiniCheck-RoBERTa-Large CriticTok=critic:selfrag/selfrag_llama2_7b \
-        --biographies FS=fs.jsonl F-100=f100.jsonl F-100-anti=f100-anti.jsonl \
-        --propositioner chentong00/propositionizer-wiki-flan-t5-large --judge autoais:google/t5_xxl_true_nli_mixture
+        --also MiniCheck=minicheck:lytang/MiniCheck-RoBERTa-Large CriticTok=critic:selfrag/selfrag_llama2_7b
 
 and the same for ``mistralai/Mistral-7B-Instruct-v0.1``, whose answers are those of ``mistral-7B-instruct``. It runs
 ``syncheck features`` and ``syncheck evaluate``, printing each command; what is measured is kept in ``--output``, and a
-run that was stopped goes on. QA, Summary and Data2txt are of ``--ragtruth``, trained on one split and tested on the
-other; FS, F-100 and F-100-anti of ``--biographies``, trained and tested as ``paper_biographies.py`` says. Without one
-of the two options the table has the columns of the other alone. AlignScore needs the config and tokenizer of its
+run that was stopped goes on. QA, Summary and Data2txt are trained on one split and tested on the other; the paper's
+three sets of biographies are left out. AlignScore needs the config and tokenizer of its
 RoBERTa, ``--aligner-backbone``; without it they are looked for in ``roberta-base/`` next to the checkpoint and in the
 cache. ``cut`` drops what exceeds its window, as its published code does, which the paper ran; without it all is scored.
 """
@@ -29,14 +26,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 
-import paper_biographies as biographies
-
-from syncheck.base.errors import SyncheckError
 from syncheck.cli import main as syncheck
 from syncheck.cli.options import add_aligner, aligner_options
 
 SCHEMAS = {"QA": "paper.v1", "Summary": "paper-no-lid.v1", "Data2txt": "paper-no-lid.v1"}
-"""LID is for answers to questions and biographies (paper, appendix A.1)."""
+"""LID is for answers to questions (paper, appendix A.1)."""
 ALIGNED = "aligner, untrained"
 FEWEST_FOLDS = ("--cv", "2", "--repeats", "1")
 UNTRAINED = {"least likely token (FLARE), untrained": "FLARE", ALIGNED: "the aligner"}
@@ -58,15 +52,14 @@ class Part:
     ----------
     task : str
         The column they are tested in.
-    split : str or None
-        None where all of a file is one part.
+    split : str
     data : tuple of str
         Options of ``syncheck features`` that choose them.
     schema : str
     """
 
     task: str
-    split: str | None
+    split: str
     data: tuple[str, ...]
     schema: str
 
@@ -105,7 +98,7 @@ class Measured:
     def by(self, aligner: Sequence[str], part: Part, *, name: str) -> Path:
         """Measure a part with an aligner, which has this name in the file's."""
         args = self._args
-        words = [args.generator, part.task, name, *([part.split] if part.split else [])]
+        words = [args.generator, part.task, name, part.split]
         output = args.output / f"{'-'.join(words)}.parquet"
         if output not in self._made:
             signals = ["--model", args.model, *aligner, "--schema", part.schema, "--device", args.device]
@@ -128,17 +121,10 @@ def evaluate(test: Path, how: Sequence[str]) -> Scores:
 
 def columns_of(args: argparse.Namespace) -> Iterator[tuple[Part, Part]]:
     """Yield for each column what its aggregators are trained on and what they are tested on."""
-    for task in (args.tasks or SCHEMAS) if args.ragtruth else ():
+    for task in args.tasks or SCHEMAS:
         chosen = ("--data", str(args.ragtruth), "--task", task, "--generator", args.generator, "--prompts", "task")
         train, test = (Part(task, split, (*chosen, "--split", split), SCHEMAS[task]) for split in ("train", "test"))
         yield train, test
-    files = biographies.labelled_files(args)
-    parts = {
-        name: Part(name, None, ("--data", str(file), "--carry-labels"), biographies.SCHEMA)
-        for name, file in files.items()
-    }
-    for name, part in parts.items():
-        yield parts[biographies.TRAINED_ON[name]], part
 
 
 def column(args: argparse.Namespace, measured: Measured, train: Part, test: Part) -> Scores:
@@ -187,7 +173,7 @@ def _cell(auroc: float | None, deviation: float | None) -> str:
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the options."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--ragtruth", type=Path, metavar="DIR", help="the corpus as published")
+    options.add_argument("--ragtruth", type=Path, required=True, metavar="DIR", help="the corpus as published")
     options.add_argument("--model", required=True, metavar="DIR_OR_ID", help="whose signals are measured")
     options.add_argument("--generator", required=True, metavar="NAME", help="the same model, as the data call it")
     add_aligner(options, "the paper has AlignScore-base (bundled)")
@@ -199,7 +185,6 @@ def parser() -> argparse.ArgumentParser:
         help="aligners with a row of their own; options go with them, 'NLI=folder --aligner-entailment 1' say",
     )
     options.add_argument("--tasks", nargs="+", choices=tuple(SCHEMAS), help="of RAGTruth (all)")
-    biographies.add_biographies(options)
     options.add_argument("--seeds", type=int, default=3, metavar="N", help="runs of the aggregators (%(default)s)")
     options.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
     options.add_argument("--output", type=Path, required=True, metavar="DIR", help="where features and tables are kept")
@@ -210,17 +195,9 @@ def read_options(argv: Sequence[str] | None = None) -> argparse.Namespace:
     """Read the options, and refuse combinations that make no sense."""
     options = parser()
     args = options.parse_args(argv)
-    refused = biographies.refusal(args)
     nothing = [given for given in args.also if shlex.split(given.partition("=")[2])[:1] == ["none"]]
     if nothing:
-        refused = f"--also {nothing[0]}: 'none' measures nothing that a row could show; leave it out"
-    elif args.ragtruth is None:
-        if not args.biographies:
-            refused = "expected --ragtruth, --biographies or both; found neither"
-        elif args.tasks:
-            refused = "--tasks are of RAGTruth; give --ragtruth, or leave them out"
-    if refused is not None:
-        options.error(refused)
+        options.error(f"--also {nothing[0]}: 'none' measures nothing that a row could show; leave it out")
     return args
 
 
@@ -229,11 +206,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = read_options(argv)
     args.output.mkdir(parents=True, exist_ok=True)
     measured = Measured(args)
-    try:
-        parts = list(columns_of(args))
-    except (SyncheckError, OSError) as error:
-        sys.exit(f"stopped: {error}")
-    columns = with_average({test.task: column(args, measured, train, test) for train, test in parts})
+    columns = with_average({test.task: column(args, measured, train, test) for train, test in columns_of(args)})
     text = "".join(f"{line}\n" for line in table(columns))
     (args.output / f"{args.generator}-table-1.md").write_text(text, encoding="utf-8")
     sys.stdout.write(f"\n{args.generator}, signals of {args.model}\n{text}")

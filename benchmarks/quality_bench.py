@@ -27,7 +27,6 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from syncheck import Monitor, load_aligner
 from syncheck.base.errors import InputError, PromptError
 from syncheck.kit import load_kit
-from syncheck.labelling import load_propositioner
 
 PROBE_QUESTION, PROBE_CONTEXT = "Who built the tower?", ("Ana Velt built the tower of Mirath in 1743.",)
 PROBE_ANSWER = "Ana Velt built the tower in 1743. She died in Lisbon."
@@ -51,7 +50,6 @@ class Setup:
     judge: str
     judge_threshold: float
     allow_monitor_aligner: bool
-    propositions: str
     limits: DecodingLimits
     questions: tuple[Question, ...]
     threads: int | None = None
@@ -83,7 +81,6 @@ class Bench:
             raise InputError("expected a judge; found 'none'. Pass --judge the folder that train_judge.py wrote")
         self._aligner = aligner
         self._judge = AnswerJudge(
-            load_propositioner(setup.propositions, device=setup.device),
             aligner,
             monitor=self.monitor,
             threshold=setup.judge_threshold,

@@ -7,15 +7,12 @@ from fod.branch_proposer import BranchProposer
 from fod.config import FODConfig, OnExhausted, RepairConfig, RetryRequest, Threshold, Thresholds
 from fod.draft import ImmediateReveal, VerifiedReveal
 from fod.drop_in import AnswerGenerator, GeneratorOutput
-from fod.exported import custom_generate, export_generate
 from fod.flare import FLAREGenerator, FLAREOutput, FLAREQuery, PassageIndex, Retrieval
 from fod.generator import BacktrackGenerator, FODGenerator, FODOutput
-from fod.proposers import SentenceProposer
+from fod.guards import altered_names, loose_pronoun
+from fod.proposers import SentenceProposer, contrast_scores, nucleus, sample_nucleus
 from fod.repair import ProposeBranches, is_near_repeat, repair, repair_trace_of
-from fod.search import Propose, search, trace_of, walk
-from fod.token_choice import contrast_scores, nucleus, sample_nucleus
-from fod.types import Beam, Candidate, Progress, Round, SearchResult
-from fod.wording import altered_names, loose_pronoun
+from fod.search import Beam, Candidate, Progress, Propose, Round, SearchResult, search, trace_of, walk
 
 __all__ = [
     "AbstainGenerator",
@@ -52,8 +49,6 @@ __all__ = [
     "VerifiedReveal",
     "altered_names",
     "contrast_scores",
-    "custom_generate",
-    "export_generate",
     "is_near_repeat",
     "loose_pronoun",
     "nucleus",

@@ -23,8 +23,8 @@ from fod.config import (
     single_threshold,
 )
 from fod.drop_in import AnswerGenerator, GeneratorOutput, event_of, ids_of, sampling
+from fod.proposers import contrasted
 from fod.search import passes
-from fod.token_choice import contrasted
 from syncheck import Event, Monitor, NoticeEvent, RagPrompt, Report, SentenceScore
 from syncheck.base.errors import InputError, NotReadyError, WrongTypeError
 from syncheck.decoding import GenerationSetup, ScoredAnswer, ScoredSession, Transcript, seeded_generator

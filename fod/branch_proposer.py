@@ -12,11 +12,9 @@ import torch
 from torch import Tensor
 
 from fod.config import RepairConfig
-from fod.guards import CUT_OFF
-from fod.proposers import SessionProposer, Written
-from fod.token_choice import contrasted, likeliest
-from fod.types import Beam, Candidate
-from fod.wording import loose_pronoun
+from fod.guards import CUT_OFF, loose_pronoun
+from fod.proposers import SessionProposer, Written, contrasted, likeliest
+from fod.search import Beam, Candidate
 from syncheck import Report, SentenceScore
 from syncheck.decoding import GenerationSetup, ScoredAnswer, ScoredSession, Transcript
 from syncheck.results import HiddenSpan

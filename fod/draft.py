@@ -14,8 +14,7 @@ from fod.config import FODConfig, RepairConfig, Thresholds
 from fod.drop_in import plan_within
 from fod.proposers import SentenceProposer
 from fod.repair import repair, repair_trace_of
-from fod.search import best_of, trace_of, walk
-from fod.types import Beam, Progress, Returning, SearchResult
+from fod.search import Beam, Progress, Returning, SearchResult, best_of, trace_of, walk
 from syncheck import Event, Monitor, RagPrompt, Report, RetractEvent, SentenceEvent, SentenceScore
 from syncheck.decoding import GenerationSetup, check_reach
 from syncheck.results import TraceNode

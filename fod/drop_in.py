@@ -27,7 +27,7 @@ from transformers.generation import (
 from transformers.utils import ModelOutput
 
 from fod.config import Thresholds
-from fod.types import Returning
+from fod.search import Returning
 from syncheck import EndEvent, Event, Monitor, NoticeEvent, RagPrompt, Report, SentenceEvent, SentenceScore
 from syncheck.base.errors import InputError, WrongTypeError
 from syncheck.decoding import GenerationSetup, Row, check_reach, generation_setup, prepare_generation
@@ -222,9 +222,8 @@ class AnswerGenerator(ABC, Generic[O]):
         -----
         Do not pass a streamer to that call: ``model.generate`` writes the prompt to it but does not pass it on to a
         callable, so it never receives the answer or its end, and the reader of a ``TextIteratorStreamer`` waits for
-        ever. This cannot be detected here, and so is not refused. Pass the streamer to :meth:`generate`, read
-        :meth:`stream`, or let ``custom_generate`` name a folder that :func:`fod.export_generate` wrote, which supports
-        streamers.
+        ever. This cannot be detected here, and so is not refused. Pass the streamer to :meth:`generate`, or
+        read :meth:`stream`.
         """
         if prompt is None or model is not self.monitor.model:
             raise InputError("pass prompt=..., and call generate of the model the monitor watches")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from fod.config import REPAIR, SEARCH, FODConfig, RepairConfig, RetryRequest, Threshold, decoder_thresholds
 from fod.draft import ImmediateReveal, Reveal, VerifiedReveal, Writing
 from fod.drop_in import AnswerGenerator, GeneratorOutput
-from fod.types import SearchResult
+from fod.search import SearchResult
 from syncheck import Event, Monitor, NoticeEvent, RagPrompt, Report
 from syncheck.base.errors import InputError, NotReadyError, WrongTypeError
 from syncheck.decoding import GenerationSetup, require_rewindable, seeded_generator

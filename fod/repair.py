@@ -10,8 +10,7 @@ from typing import Protocol
 
 from fod.config import RepairConfig, Thresholds
 from fod.guards import CUT_OFF
-from fod.search import may_stay, passes
-from fod.types import Beam, Candidate, Progress, Round, SearchResult
+from fod.search import Beam, Candidate, Progress, Round, SearchResult, may_stay, passes
 from syncheck import SentenceScore
 from syncheck.results import TraceNode
 

@@ -6,7 +6,7 @@ from .decoding.attach import BatchWatch as BatchWatch, Watch as Watch
 from .config import MonitorConfig as MonitorConfig
 from .text.sentences import SegmenterConfig as SegmenterConfig
 from .base.errors import SyncheckError as SyncheckError
-from .base.passages import Passage as Passage
+from .base.checks import Passage as Passage
 from .results.events import (
     EndEvent as EndEvent,
     Event as Event,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import logging
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from functools import cache
 from importlib.metadata import version
@@ -82,11 +82,11 @@ class Stored:
         """Digests of the questions that it was trained on."""
         return list(self.values["trained_on"])
 
-    def aggregator(self, *, trusted: Collection[str] = ()) -> Aggregator | None:
+    def aggregator(self) -> Aggregator | None:
         """Load the aggregator; None if it has none."""
         if not self.values["aggregator"]:
             return None
-        return Aggregator.load(self.directory, schema=self.schema, trusted=trusted)
+        return Aggregator.load(self.directory, schema=self.schema)
 
     def aligner(self, given: Aligner | None, *, device: str | torch.device) -> Aligner | None:
         """Load the aligner that it was trained with, or check that the given one is the same, options included."""
@@ -195,12 +195,6 @@ def read(directory: Path) -> Stored:
     """Read and check ``config.json`` of a folder that :func:`write` wrote, and the digests of its files."""
     values = _read_config(directory)
     return Stored(directory, *_decided(directory, values), values)
-
-
-def check_saved(directory: Path) -> None:
-    """Refuse, with a CheckpointError, a folder without a monitor that scores, without loading its models."""
-    if read(directory).aggregator() is None:
-        raise CheckpointError(f"the monitor in {directory} has no aggregator, so it scores nothing; train one")
 
 
 def _aligner(

@@ -7,9 +7,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from syncheck.base.checks import check_text
+from syncheck.base.checks import check_text, cited_names, names_of
 from syncheck.base.errors import InputError
-from syncheck.base.passages import cited_names, names_of
 from syncheck.reading import Claim
 from syncheck.results import Report
 from syncheck.results.types import Citation, CitationStatus, Query, SentenceScore, SentenceSpan

@@ -18,9 +18,8 @@ from syncheck.base.pretrained import require_tokenizer
 from syncheck.config import MonitorConfig
 from syncheck.decoding import prepare_generation
 from syncheck.decoding.attach import BatchWatch, Watch
-from syncheck.decoding.growing import GrowingResponse, MeasuredText
-from syncheck.decoding.scored import ScoredAnswer
-from syncheck.monitor_base import require_prompt, rows_of, scorers_of
+from syncheck.decoding.scored import GrowingResponse, MeasuredText, ScoredAnswer
+from syncheck.monitor_base import MonitorParts, require_prompt, rows_of, scorers_of
 from syncheck.replay import GivenResponse
 from syncheck.results import Report
 from syncheck.results.events import EndEvent, Event, SentenceEvent, TokenEvent
@@ -28,7 +27,6 @@ from syncheck.results.protocol import Reveal
 from syncheck.results.types import GeneratorToken, RagPrompt
 from syncheck.scoring import check_stop_below
 from syncheck.signals import LidReferences, check_window, require_watchable
-from syncheck.stored_monitor import StoredMonitor
 from syncheck.verifier import Verifier
 from syncheck.watching.text_watch import TextWatch, watch, watch_async
 
@@ -38,7 +36,7 @@ if TYPE_CHECKING:
     from syncheck.results import ProtocolEvent
 
 
-class ModelMonitor(StoredMonitor):
+class ModelMonitor(MonitorParts):
     """Watches a language model and scores the sentences of its answers.
 
     The base of :class:`syncheck.Monitor`, which describes its parameters and adds training; what is built upon

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-from syncheck.aggregators.kinds import ProbabilisticClassifier
 from syncheck.aligners import Aligner
 from syncheck.config import MonitorConfig
 from syncheck.model_monitor import ModelMonitor
@@ -13,6 +12,7 @@ from syncheck.model_monitor import ModelMonitor
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+    from syncheck.aggregators.monotone import MonotoneLogisticRegression
     from syncheck.labelling import LabelledResponse
     from syncheck.training import Teacher
     from syncheck.training.fit import TrainedKind
@@ -81,7 +81,7 @@ class Monitor(ModelMonitor):
         *,
         model: PreTrainedModel,
         tokenizer: PreTrainedTokenizerBase,
-        aggregator: TrainedKind | ProbabilisticClassifier = "best",
+        aggregator: TrainedKind | MonotoneLogisticRegression = "best",
         config: MonitorConfig | None = None,
         aligner: Aligner | None | Literal["generic"] = "generic",
         seed: int = 0,
@@ -97,7 +97,7 @@ class Monitor(ModelMonitor):
         model, tokenizer
             The language model to watch, and its tokenizer.
         aggregator
-            Kind of aggregator, or a scikit-learn classifier. ``"best"`` compares all kinds with the untrained
+            Kind of aggregator, or a monotone regression. ``"best"`` compares all kinds with the untrained
             ``generic`` on held-out questions, and keeps ``generic`` if none is better.
         config
             Features, sentences and prompts; None takes the defaults of :class:`~syncheck.MonitorConfig`.

@@ -1,4 +1,4 @@
-"""Parts of a monitor, and the prompts, sessions and scorers that they make."""
+"""Parts of a monitor, their files, and the prompts, sessions and scorers that they make."""
 
 from __future__ import annotations
 
@@ -6,23 +6,26 @@ import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, overload
 
+from syncheck import checkpoint
 from syncheck.aggregators import Aggregator
 from syncheck.aggregators.aggregator import check_schema
 from syncheck.aligners import Aligner
 from syncheck.aligners.protocol import at_effort
-from syncheck.base.errors import InputError, WrongTypeError
+from syncheck.base.errors import CheckpointError, InputError, MismatchError, WrongTypeError
+from syncheck.base.pretrained import fingerprint, require_tokenizer, same_weights
 from syncheck.base.printable import summary
 from syncheck.config import MonitorConfig
 from syncheck.decoding import ScoredSession, SearchSession
-from syncheck.decoding.given import GivenSession
 from syncheck.decoding.scored import ScoredGiven
+from syncheck.decoding.session import GivenSession
 from syncheck.features.schemas import feature_schema, needs_lid, needs_signals
 from syncheck.prompts import build_prompt, prompt_from_messages
 from syncheck.results.types import Effort, PromptBatch, RagPrompt
 from syncheck.scoring import SentenceScorer
-from syncheck.signals import LidReferences, check_window, take_turns_in_rotary
+from syncheck.signals import LidReferences, check_window, require_watchable, take_turns_in_rotary
 from syncheck.verifier import Verifier, source_of_support
 from syncheck.watching.growing import NOT_MEASURED
 
@@ -198,6 +201,66 @@ class MonitorParts:
             prompt, config=self.config, aggregator=self.aggregator, aligner=self.aligner, monitor=self.name
         )
 
+    def save_pretrained(self, directory: str | Path) -> None:
+        """Write config, aggregator and LID references to a folder, which is made if needed.
+
+        The model and the aligner are named, not copied.
+        """
+        checkpoint.write(
+            directory,
+            config=self.config,
+            aggregator=self.aggregator,
+            aligner=self.aligner,
+            trained_on=self.trained_on,
+            # One that reads text alone serves any model.
+            model=fingerprint(self.model, self.tokenizer) if needs_signals(self.config.schema) else None,
+            lid_references=self.lid_references,
+        )
+
+    @classmethod
+    def from_pretrained(
+        cls,
+        directory: str | Path,
+        *,
+        model: PreTrainedModel,
+        tokenizer: PreTrainedTokenizerBase,
+        aligner: Aligner | None = None,
+        revision: str | None = None,
+        **hub_options: Any,
+    ) -> Self:
+        """Load a monitor that :meth:`save_pretrained` wrote; runs no code from there.
+
+        Parameters
+        ----------
+        model, tokenizer
+            The model that the monitor was trained with, and its tokenizer.
+        directory, aligner, revision, **hub_options
+            As in :meth:`Verifier.from_pretrained`, whose errors this raises too.
+
+        Raises
+        ------
+        MismatchError
+            If the monitor was trained with another model, tokenizer or aligner.
+        """
+        require_watchable(model)
+        require_tokenizer(tokenizer)
+        folder = checkpoint.fetched(directory, revision=revision, **hub_options)
+        stored = checkpoint.read(folder)
+        if needs_signals(stored.config.schema):
+            _check_model(folder, stored.values["model"] or {}, fingerprint(model, tokenizer))
+        aligner = stored.aligner(aligner, device=model.device)
+        has_references = stored.values["lid_references"]
+        return cls(
+            model,
+            tokenizer,
+            config=stored.config,
+            aggregator=stored.aggregator(),
+            lid_references=_references(folder, stored.config, model) if has_references else None,
+            aligner=aligner,
+            trained_on=stored.trained_on,
+            name=stored.name,
+        )
+
     @cached_property
     def verifier(self) -> Verifier:
         """Scores text alone: as this monitor does if it needs no signals, otherwise as the bundled verifier."""
@@ -260,3 +323,34 @@ def rows_of(prompts: RagPrompt | Sequence[RagPrompt]) -> list[RagPrompt]:
     for prompt in rows:
         require_prompt(prompt)
     return rows
+
+
+def _references(directory: Path, decided: MonitorConfig, model: PreTrainedModel) -> LidReferences:
+    """Read the references and check that they are of this model's activations at the monitor's layers."""
+    path = directory / checkpoint.REFERENCES
+    try:
+        lid_references = LidReferences.load(path, device=str(model.device))
+    except InputError as error:
+        raise CheckpointError(f"{path} holds no references that can be used: {error}") from error
+    width = model.config.get_text_config().hidden_size
+    shapes = {layer: tuple(array.shape) for layer, array in lid_references.references.items()}
+    layers = decided.layers or ()
+    if set(layers) - set(shapes) or any(shape[1] != width for shape in shapes.values()):
+        raise MismatchError(
+            f"{path} must hold references of layers {list(layers)}, {width} wide as the model is; found the "
+            f"shapes {shapes} by layer. Train the monitor again for this model"
+        )
+    return lid_references
+
+
+def _check_model(directory: Path, expected: dict[str, Any], found: dict[str, Any]) -> None:
+    different = [key for key in found if key != "weights_sha256" and expected.get(key) != found[key]]
+    saved, own = expected.get("weights_sha256"), found["weights_sha256"]
+    if saved is not None and own is not None and not same_weights(saved, own):
+        different.append("weights_sha256")
+    if different:
+        detail = ", ".join(f"{key}: expected {expected.get(key)!r}, found {found[key]!r}" for key in different)
+        raise MismatchError(
+            f"{directory} was trained for another model or tokenizer ({detail}). Load that model, or train a monitor "
+            "for this one with Monitor.fit"
+        )

@@ -14,9 +14,8 @@ from syncheck.aggregators import Aggregator
 from syncheck.aggregators.aggregator import answer_scale_of
 from syncheck.aligners import Aligner, AskedAligner, Unaligned, languages_of
 from syncheck.aligners.absence import Absence, Presence, absence_in, logit, look_for
-from syncheck.base.checks import check_share
+from syncheck.base.checks import check_share, cited_names
 from syncheck.base.errors import NotReadyError
-from syncheck.base.passages import cited_names
 from syncheck.config import MonitorConfig
 from syncheck.contrasts.contrast import contrast_with, with_answers
 from syncheck.contrasts.parsing import in_notation_of, parse
@@ -43,9 +42,8 @@ from syncheck.results.types import (
     Verdict,
 )
 from syncheck.text.citations import marks_in
-from syncheck.text.languages import foreign_language
-from syncheck.text.statements import says_not_stated
-from syncheck.text.words import LexicalShares, packaged_rarity
+from syncheck.text.claimless import says_not_stated
+from syncheck.text.words import LexicalShares, foreign_language, packaged_rarity
 
 CONTRADICTED_ABOVE = 0.8
 """P(contradicted) above which a sentence below both thresholds gets the verdict ``contradicted``; the reader is then

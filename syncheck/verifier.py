@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import AsyncIterable, AsyncIterator, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -14,9 +14,8 @@ from syncheck import checkpoint
 from syncheck.aggregators import Aggregator
 from syncheck.aggregators.aggregator import check_schema
 from syncheck.aligners.protocol import at_effort, require_aligner
-from syncheck.base.checks import check_sequence, check_text, check_texts
+from syncheck.base.checks import GivenPassages, check_sequence, check_text, check_texts, given_passages, names_of
 from syncheck.base.errors import InputError, WrongTypeError
-from syncheck.base.passages import GivenPassages, given_passages, names_of
 from syncheck.base.printable import summary
 from syncheck.checkpoint import fetched
 from syncheck.citations import check_citations, citation_pattern
@@ -364,7 +363,6 @@ class Verifier:
         directory: str | Path,
         *,
         aligner: Aligner | None = None,
-        trusted: Collection[str] = (),
         device: str | torch.device = "cpu",
         revision: str | None = None,
         **hub_options: Any,
@@ -377,9 +375,6 @@ class Verifier:
             The folder, or a repository ``owner/name`` of the Hugging Face Hub if there is no folder of that name.
         aligner
             An instance of the aligner that it was trained with; None loads it.
-        trusted
-            Full names of types that a saved scikit-learn classifier of your own may consist of; see
-            :meth:`~syncheck.aggregators.Aggregator.load`.
         device
             Where an aligner that is loaded here runs.
         revision
@@ -395,15 +390,13 @@ class Verifier:
             If the folder contains a monitor that needs a language model's signals, or a revision is given for a folder.
         MismatchError
             If it was trained with another aligner.
-        UntrustedTypesError
-            If a classifier has types that are not trusted; the error lists them.
         """
         stored = checkpoint.read(fetched(directory, revision=revision, **hub_options))
         require_text_schema(stored.config.schema)
         return cls(
             stored.aligner(aligner, device=device),
             config=stored.config,
-            aggregator=stored.aggregator(trusted=trusted),
+            aggregator=stored.aggregator(),
             trained_on=stored.trained_on,
             name=stored.name,
         )

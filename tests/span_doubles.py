@@ -3,9 +3,8 @@
 from dataclasses import dataclass, field
 
 import numpy as np
-import torch
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
-from transformers import BertConfig, BertForTokenClassification, PreTrainedTokenizerFast
+from transformers import BertConfig, PreTrainedTokenizerFast
 
 from syncheck.results import SoftSpan, SpanItem, SpanLabels, hard_spans
 
@@ -66,14 +65,6 @@ def tiny_bert():
         max_position_embeddings=64,
         initializer_range=1.0,
     )
-
-
-def saved_classifier(folder, seed=0):
-    torch.manual_seed(seed)
-    model = BertForTokenClassification(tiny_bert()).eval()
-    model.save_pretrained(folder)
-    saved_tokenizer(folder, 8)
-    return model
 
 
 class Answers:

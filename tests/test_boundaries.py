@@ -96,7 +96,7 @@ def test_a_broken_border_is_found_on_its_line(path, line):
         ("syncheck/cli/__init__.py", "def f():\n    from fod import FODGenerator"),
         ("syncheck/cli/demo.py", "def f():\n    from fod import FODGenerator"),
         ("syncheck/cli/__init__.py", "print('x')"),
-        ("fod/search.py", "from fod.types import Beam"),
+        ("fod/search.py", "from fod.config import Thresholds"),
         ("fod/search.py", "from syncheck import Monitor, RagPrompt"),
         ("fod/search.py", "from syncheck.results.types import RagPrompt"),
         ("syncheck/aggregators/published.py", "import pickle"),

@@ -6,7 +6,7 @@ from syncheck import load_kit
 from syncheck.report import render_text
 from syncheck.results import Case
 from syncheck.results.types import Contrast
-from syncheck.text.statements import says_not_stated
+from syncheck.text.claimless import says_not_stated
 
 PASSAGES = ["Refunds are paid within 14 days of the return. Shipping costs are not refunded."]
 

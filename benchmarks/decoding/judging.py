@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 
 from decoding.answers import DecodedAnswer, EvaluatedAnswer, JudgedProposition, Verdict
 from syncheck import Aligner, Monitor
 from syncheck.aligners import is_same_aligner
 from syncheck.base.errors import InputError
-from syncheck.labelling import Propositioner
+from syncheck.text.sentences import Punkt
 
 __all__ = ["AnswerJudge", "SUPPORT_THRESHOLD"]
 
@@ -16,13 +17,41 @@ SUPPORT_THRESHOLD = 0.5
 """P(supported) from which a proposition counts as faithful."""
 
 
+_JOINT = re.compile(r"\s*;\s+|,\s+(?:and|but|while|whereas)\s+")
+_WORD = re.compile(r"\w+")
+LEAST_WORDS = 4
+"""Number of words that each side of a conjunction needs to count as a separate proposition."""
+
+
+def propositions_of(text: str) -> list[str]:
+    """Split a text into propositions at sentences, semicolons and conjunctions.
+
+    A stand-in for a trained propositioner: it does not replace pronouns with names or add missing subjects, so its
+    propositions are not decontextualised like those of the paper (Chen et al., 2023). Sentences are those of NLTK's
+    untrained Punkt. A sentence is cut at every semicolon, and at a comma before "and", "but", "while" or "whereas" if
+    there are at least four words on either side.
+    """
+    return [piece for sentence in Punkt().texts(text) for piece in _pieces(sentence)]
+
+
+def _pieces(sentence: str) -> Iterator[str]:
+    start = 0
+    for joint in _JOINT.finditer(sentence):
+        left, right = sentence[start : joint.start()], sentence[joint.end() :]
+        is_strong = ";" in joint.group()
+        if is_strong or min(len(_WORD.findall(left)), len(_WORD.findall(right))) >= LEAST_WORDS:
+            if _WORD.search(left):
+                yield left.strip()
+            start = joint.end()
+    if _WORD.search(sentence[start:]):
+        yield sentence[start:].strip()
+
+
 class AnswerJudge:
     """Says which propositions of an answer the passages support (paper, section 4.3).
 
     Parameters
     ----------
-    propositioner
-        Cuts answers into propositions; see :func:`syncheck.labelling.load_propositioner`.
     aligner
         Judges each proposition against the passages; any of :func:`syncheck.load_aligner` with weights other than the
         monitor's.
@@ -43,7 +72,6 @@ class AnswerJudge:
 
     def __init__(
         self,
-        propositioner: Propositioner,
         aligner: Aligner,
         *,
         monitor: Monitor,
@@ -60,7 +88,6 @@ class AnswerJudge:
                 "one, or allow_monitor_aligner=True to let the monitor's aligner judge what it has chosen itself"
             )
         self.threshold = threshold
-        self._propositioner = propositioner
         self._aligner = aligner
 
     def judge(
@@ -98,7 +125,7 @@ class AnswerJudge:
         texts = [answer.response[:end] for end in answer.sentence_ends[:-1]] + [answer.response]
         for text in texts:
             if text not in known:
-                known[text] = [claim for claim in self._propositioner(text) if claim.strip()]
+                known[text] = [claim for claim in propositions_of(text)]
         return [known[text] for text in texts]
 
     def _verdict(self, cuts: Sequence[Sequence[str]], support: dict[str, float]) -> Verdict:

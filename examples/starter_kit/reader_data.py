@@ -28,9 +28,16 @@ from tokenizers import Tokenizer
 from torch.utils.data import Dataset
 from tqdm import tqdm
 
-from syncheck.aligners.reader.aligner import CLAIM_TOKENS, JOINT_TOKENS, SEEN_TOKENS
+from syncheck.aligners.reader.aligner import (
+    CLAIM_TOKENS,
+    JOINT_TOKENS,
+    SEEN_TOKENS,
+    Part,
+    PassageWindows,
+    chosen_parts,
+    closest_chunks,
+)
 from syncheck.aligners.reader.network import BEGIN, END, PADDING
-from syncheck.aligners.reader.windows import Part, PassageWindows, chosen_parts, closest_chunks
 from syncheck.reading.evidence import Chunk, EvidenceIndex, split_passages
 from syncheck.text.notation import written_out
 from syncheck.text.sentences import ENGLISH_ABBREVIATIONS, SentenceCutter

@@ -5,8 +5,8 @@
 writes ``plain`` (schema spans.v1) and ``rarity`` (spans-rarity.v1, needs the extra ``rarity``). With ``--kind svr`` the
 regression is MiKaNi's, fitted on ``--max-words`` words drawn at random by ``--seed``; without ``--output`` nothing is
 written. With ``--model DIR_OR_ID``, or ``--model bundled``, the signals of a causal language model are read too, in
-which every response is replayed; with ``--classifier``, ``--tagger``, ``--llm`` or ``--endpoint`` what these say of
-each word. The folders are named after what is read: ``plain-signals``, ``rarity-classifier-tags``.
+which every response is replayed; with ``--tagger``, ``--llm`` or ``--endpoint`` what these say of
+each word. The folders are named after what is read: ``plain-signals``, ``rarity-tags``.
 """
 
 from __future__ import annotations

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,14 +23,9 @@ from syncheck.aggregators.calibration import Calibration, RiskControlledThreshol
 from syncheck.aggregators.kinds import (
     KINDS,
     AggregatorKind,
-    FittedEstimator,
     KindName,
-    ProbabilisticClassifier,
     file_of,
     fit_model,
-    is_balanced,
-    is_monotone,
-    types_of,
 )
 from syncheck.aggregators.models import Column, StoredModel
 from syncheck.base.checks import check_share, real_numbers
@@ -39,6 +34,9 @@ from syncheck.base.files import REMEDY, read_bytes, read_object
 from syncheck.base.printable import summary
 from syncheck.results import AnswerScale
 from syncheck.results.types import FeatureSchema
+
+if TYPE_CHECKING:
+    from syncheck.aggregators.monotone import MonotoneLogisticRegression
 
 CONFIG = "aggregator.json"
 FORMAT = "syncheck.aggregator.v1"
@@ -68,8 +66,7 @@ class Aggregator:
     schema: FeatureSchema
     """The columns it reads, in order."""
     kind: KindName
-    """``estimator`` is a scikit-learn classifier of your own; ``signal`` is one signal as it is, without training; see
-    :meth:`from_signal`."""
+    """``signal`` is one signal as it is, without training; see :meth:`from_signal`."""
     medians: NDArray[np.float64]
     """(F,) float64: median of each feature in training; NaN if it was never measured or is not known."""
     model: StoredModel
@@ -116,7 +113,7 @@ class Aggregator:
         y: ArrayLike,
         *,
         schema: FeatureSchema,
-        kind: AggregatorKind | ProbabilisticClassifier = "mlp",
+        kind: AggregatorKind | MonotoneLogisticRegression = "mlp",
         seed: int = 0,
         allow_unmeasured: bool = False,
     ) -> Self:
@@ -132,11 +129,9 @@ class Aggregator:
             ``lr``, ``xgb`` and ``mlp`` are described at :func:`syncheck.aggregators.make_aggregator`. ``ensemble``
             averages the log-odds of ``lr`` and ``xgb``. ``monotone`` is
             :class:`~syncheck.aggregators.monotone.MonotoneLogisticRegression`, whose probabilities hold if half of the
-            sentences are faithful; an instance with parameters of your own is stored in the same way. Or a scikit-learn
-            classifier with ``predict_proba``, such as a pipeline or a search; a clone of it is trained on the columns
-            in the schema's order. It must accept NaN: most classifiers need an imputer before them.
+            sentences are faithful; an instance with parameters of your own is stored in the same way.
         seed
-            The same data and seed give the same aggregator; a classifier of your own has its own ``random_state``.
+            The same data and seed give the same aggregator.
         allow_unmeasured
             True allows columns that are NaN throughout, such as the aligner's without an aligner; they then never
             count, not even if they are measured later.
@@ -145,8 +140,7 @@ class Aggregator:
         ------
         InputError
             If the shapes do not fit, a value is infinite, or only one label occurs; if a column is NaN throughout (with
-            ``allow_unmeasured``, if all are); or if a classifier of your own cannot be trained on these values or
-            does not accept NaN.
+            ``allow_unmeasured``, if all are).
         WrongTypeError
             If features or labels are complex, strings or other objects.
         """
@@ -160,28 +154,23 @@ class Aggregator:
             )
         labels = real_numbers(y, "labels")
         model = fit_model(rows, labels, kind=kind, seed=seed, names=schema.names)
-        balanced = is_monotone(kind) if isinstance(kind, str) else is_balanced(kind)
-        name: KindName = kind if isinstance(kind, str) else "monotone" if is_monotone(kind) else "estimator"
+        balanced = kind == "monotone" if isinstance(kind, str) else kind.balanced
+        name: KindName = kind if isinstance(kind, str) else "monotone"
         measured = (column[~np.isnan(column)] for column in rows.T)
         medians = np.array([np.median(column) if column.size else np.nan for column in measured])
         return cls(schema, name, medians, model, base_rate=0.5 if balanced else float(np.mean(labels)))
 
     @classmethod
-    def load(cls, directory: str | Path, *, schema: FeatureSchema | None = None, trusted: Collection[str] = ()) -> Self:
+    def load(cls, directory: str | Path, *, schema: FeatureSchema | None = None) -> Self:
         """Read a folder that :meth:`save` wrote.
 
         Parameters
         ----------
         schema
             The features that will be passed; None takes those that the aggregator was trained on.
-        trusted
-            Full names of the types of which a scikit-learn classifier may consist: loading it runs their code. Other
-            kinds run no code. ``aggregator.json`` lists them under ``types``; name those that you know.
 
         Raises
         ------
-        UntrustedTypesError
-            If a scikit-learn classifier has other types; the error lists them.
         CheckpointError
             If a file is missing, damaged, of an unknown format, or does not belong to the other file.
         MismatchError
@@ -209,7 +198,7 @@ class Aggregator:
             )
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
             raise CheckpointError(f"{path} is damaged ({type(error).__name__}: {error}); {REMEDY}") from error
-        model = _read_model(path, kind, named, digest, trusted)
+        model = _read_model(path, kind, named, digest)
         if not len(trained.names) == len(medians) == model.features:
             raise CheckpointError(
                 f"{path} names {len(trained.names)} features and {len(medians)} medians, but the weights are for "
@@ -222,11 +211,7 @@ class Aggregator:
             raise CheckpointError(f"{path} is damaged ({error}); {REMEDY}") from error
 
     def save(self, directory: str | Path) -> None:
-        """Write ``aggregator.json`` and the weights, in safetensors; ``estimator`` through skops, ``signal`` in JSON.
-
-        A classifier of your own that skops cannot save raises InputError, and a missing skops (extra ``estimators``)
-        raises MissingExtraError.
-        """
+        """Write ``aggregator.json`` and the weights, in safetensors; ``signal`` in JSON."""
         folder, weights, file = Path(directory), self.model.to_bytes(), file_of(self.kind)
         folder.mkdir(parents=True, exist_ok=True)
         calibration, threshold = self.calibration, self.calibrated_threshold
@@ -244,8 +229,6 @@ class Aggregator:
             "comparison": self.comparison,
             "libraries": {name: version(name) for name in LIBRARIES},
         }
-        if isinstance(self.model, FittedEstimator):
-            config["types"] = types_of(weights)
         (folder / file).write_bytes(weights)
         (folder / CONFIG).write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
         for other in {file_of(kind) for kind in KINDS} - {file}:
@@ -325,7 +308,7 @@ class Aggregator:
 
         A contribution is above 0 if the feature raises the score. ``lr`` and ``monotone``: the exact terms of the
         log-odds ln(p / (1 - p)), relative to the training mean and without the intercept. ``xgb``: tree SHAP.
-        ``ensemble``: the mean of ``lr`` and ``xgb``. ``mlp`` and ``estimator``: occlusion, that is the log-odds minus
+        ``ensemble``: the mean of ``lr`` and ``xgb``. ``mlp``: occlusion, that is the log-odds minus
         those with the feature at its training median (or missing, if no median is known); effects of features that act
         together overlap, so they need not add up. ``signal``: the signal itself. A calibration, which keeps the order
         of scores, is not included.
@@ -388,7 +371,7 @@ def check_schema(trained: FeatureSchema, passed: FeatureSchema | None) -> None:
     )
 
 
-def _read_model(config: Path, kind: str, named: str, digest: str, trusted: Collection[str]) -> StoredModel:
+def _read_model(config: Path, kind: str, named: str, digest: str) -> StoredModel:
     path = config.parent / file_names(kind)[1]
     if named != path.name:
         raise CheckpointError(
@@ -399,8 +382,6 @@ def _read_model(config: Path, kind: str, named: str, digest: str, trusted: Colle
     weights = read_bytes(path)
     if hashlib.sha256(weights).hexdigest() != digest:
         raise CheckpointError(f"{path} was not saved with {CONFIG}, or is incomplete; {REMEDY}")
-    if kind == "estimator":
-        return FittedEstimator.from_bytes(weights, trusted)
     return KINDS[kind].from_bytes(weights)  # type: ignore[index]  # file_names has checked the kind
 
 

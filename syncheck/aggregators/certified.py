@@ -43,8 +43,7 @@ def score_bounds(aggregator: Aggregator, features: Bounds) -> Bounds:
     Raises
     ------
     InputError
-        If the aggregator is a scikit-learn classifier of your own, whose scores cannot be bounded; if the shape does
-        not fit; or if a bound is infinite on one side only.
+        If the shape does not fit, or a bound is infinite on one side only.
 
     Examples
     --------
@@ -72,11 +71,7 @@ def score_bounds(aggregator: Aggregator, features: Bounds) -> Bounds:
 def _probability(model: StoredModel, low: Floats, high: Floats) -> Ends:
     if isinstance(model, Column):
         return _column(model, low, high)
-    if not isinstance(model, Network | Forest | Ensemble):
-        raise InputError(
-            f"the scores of a {type(model).__name__} cannot be bounded; train an aggregator of kind lr, monotone, mlp, "
-            "xgb or ensemble"
-        )
+    assert isinstance(model, Network | Forest | Ensemble)
     from scipy.special import expit
 
     single = 0.0 if isinstance(model, Network) else _SINGLE

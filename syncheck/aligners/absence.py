@@ -15,8 +15,8 @@ from typing import Literal
 from syncheck.aligners.protocol import Unaligned
 from syncheck.reading.evidence import EvidenceIndex
 from syncheck.results.types import Evidence, Support
+from syncheck.text.claimless import says_not_stated, statement
 from syncheck.text.notation import MONTHS
-from syncheck.text.statements import says_not_stated, statement
 
 Wanted = Literal["time", "duration", "amount", "person", "place", "which", "reason", "manner", "truth", "thing"]
 """What would have to stand in a passage that tells: a time, a duration, a number, a name, a place, one of several, a

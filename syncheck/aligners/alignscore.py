@@ -28,7 +28,7 @@ from syncheck.base.files import DAMAGED, read_object, require_regular
 from syncheck.base.pretrained import MAX_FILE_BYTES, load_pretrained, load_tokenizer
 from syncheck.reading.evidence import Chunk, split_to_fit
 from syncheck.results.types import Evidence, Support
-from syncheck.text.sentences.punkt import Punkt
+from syncheck.text.sentences.rules import Punkt
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase, RobertaConfig

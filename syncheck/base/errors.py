@@ -7,8 +7,7 @@ SyncheckError
 │   └── RecordError                   one record of a file; knows file, line and field
 ├── WrongTypeError (TypeError)        a value of the wrong type
 ├── CheckpointError (ValueError)      saved files that are incomplete, damaged or of an unknown format
-│   ├── MismatchError                 a checkpoint made for another model, tokenizer or schema
-│   └── UntrustedTypesError           a saved estimator has types that the caller does not name; lists them
+│   └── MismatchError                 a checkpoint made for another model, tokenizer or schema
 ├── UnsupportedModelError (ValueError)  a model or cache that cannot be monitored or rewound this way
 ├── TextGeneratorError (RuntimeError)     a model asked for a judgement did not answer as expected
 ├── EndpointError (RuntimeError)          an inference server cannot be reached, refuses, or answers in another form
@@ -21,7 +20,7 @@ LeftOutWarning (UserWarning)          labelled responses are not trained on, and
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from syncheck.base.printable import printable
@@ -40,7 +39,6 @@ __all__ = [
     "SyncheckError",
     "TextGeneratorError",
     "UnsupportedModelError",
-    "UntrustedTypesError",
     "WrongTypeError",
     "describe_failure",
     "is_out_of_memory",
@@ -98,17 +96,6 @@ class CheckpointError(SyncheckError, ValueError):
 
 class MismatchError(CheckpointError):
     """A checkpoint was made for another model, tokenizer or feature schema."""
-
-
-class UntrustedTypesError(CheckpointError):
-    """A saved estimator has types that the caller has not named in ``trusted``; ``types`` are their full names."""
-
-    def __init__(self, types: Sequence[str]) -> None:
-        super().__init__(
-            "reading this estimator runs code of types that trusted does not name; if you know them and where the file "
-            f"is from, pass trusted={list(types)} (--trust {' '.join(types)})"
-        )
-        self.types = tuple(types)
 
 
 class UnsupportedModelError(SyncheckError, ValueError):

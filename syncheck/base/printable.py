@@ -1,9 +1,15 @@
-"""Text made safe for a terminal, and one-line summaries of objects."""
+"""What people read on a terminal or in a log: text made safe for it, one-line summaries, the progress of long work."""
 
 from __future__ import annotations
 
 import json
 import re
+import sys
+from collections.abc import Iterable
+from typing import IO, TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tqdm import tqdm
 
 _HARMFUL = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f"  # C0 without tab and newline, ESC among them
@@ -69,3 +75,36 @@ def summary(value: object, *parts: object) -> str:
     """
     told = (f"{part:.2f}" if isinstance(part, float) else str(part) for part in parts if part not in (None, ""))
     return f"<{' '.join((type(value).__name__, *told))}>"
+
+
+SECONDS = 60.0
+"""Time between two lines of a log; work that takes less writes none."""
+
+
+class _Lines:
+    """Stream on which each state of a bar is a line of its own."""
+
+    def __init__(self, stream: IO[str]) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> None:
+        if state := text.strip():
+            self._stream.write(f"{state}\n")
+
+    def flush(self) -> None:
+        self._stream.flush()
+
+
+def progress(given: Iterable[Any] | None = None, *, shown: bool | None = None, **options: Any) -> tqdm:  # noqa: ANN401
+    """Make a bar over ``given``, or one to update by hand; the options are tqdm's.
+
+    ``shown`` None draws it on standard error if that is a terminal, and otherwise writes a line a minute there; True
+    always draws it, and False never shows it.
+    """
+    from tqdm import tqdm  # ten times as slow to import as this module, which everything imports
+
+    if shown is None and not sys.stderr.isatty():
+        return tqdm(
+            given, file=_Lines(sys.stderr), delay=SECONDS, mininterval=SECONDS, maxinterval=SECONDS, ncols=80, **options
+        )
+    return tqdm(given, disable=shown is False, **options)

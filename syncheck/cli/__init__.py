@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from syncheck import __version__
 from syncheck.base.errors import describe_failure
-from syncheck.cli.outputs import INTERRUPTED, check_files, locked_outputs, one_line_logs, reader_left
+from syncheck.cli.options import INTERRUPTED, check_files, locked_outputs, one_line_logs, reader_left
 
 
 class _Command(NamedTuple):
@@ -115,9 +115,6 @@ COMMANDS = {
         "--upstream http://localhost:8000/v1 --stop-below 0.3",
     ),
     "serve": _Command("answer questions over HTTP and score the answers", "serving.serve", "--port 8100"),
-    "export-generate": _Command(
-        "write a folder for model.generate that decodes by FOD", "monitors.export_generate", "fod-generate"
-    ),
     "doctor": _Command(
         "check the installation, and say how to fix what is missing", "doctor.doctor", "--model my-model --device cuda"
     ),
@@ -136,11 +133,11 @@ COMMANDS = {
 SELDOM = frozenset(
     """
     --abbreviations --line-breaks --cjk-stops --clauses --sentences-together
-    --aligner-backbone --aligner-mode --aligner-overflow --aligner-entailment --trust --lid-reference
+    --aligner-backbone --aligner-mode --aligner-overflow --aligner-entailment --lid-reference
     --batch-tokens --batch-size --part-size --shard --engine --workers --allow-unscored
     --share-samples --until --max-skips --max-retrievals
     --max-running --max-waiting --max-body --max-context --timeout --grace --resume-seconds --upstream-timeout
-    --implicit-true --due-to-null --carry-labels --propositioner --permute --compare-aggregators --allow-train
+    --implicit-true --due-to-null --carry-labels --permute --compare-aggregators --allow-train
     --wrong-class --reranker-prefix --too-long --form --draws --without --api-key-variable
     """.split()
 )

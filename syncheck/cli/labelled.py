@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import hashlib
-import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from importlib.metadata import version
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,14 +14,12 @@ import syncheck
 from syncheck import aligners, labelling, training
 from syncheck.base.errors import CheckpointError, InputError, MismatchError
 from syncheck.base.printable import counted, printable
-from syncheck.base.records import read_records
 from syncheck.cli.monitors import aligner_for, monitor_to_measure, sentence_options
 from syncheck.cli.options import aligner_options, option
 from syncheck.config import DEFAULT_SCHEMA
-from syncheck.labelling.biographies import asks_models, is_biography
 from syncheck.report.plots import IntervalPanel
 from syncheck.text.sentences import ENGLISH_ABBREVIATIONS
-from syncheck.text.sentences.config import MAX_SENTENCE_TOKENS
+from syncheck.text.sentences.boundaries import MAX_SENTENCE_TOKENS
 
 if TYPE_CHECKING:
     from syncheck.evaluation import EvaluationTable
@@ -49,7 +44,7 @@ def add_data(
 
 
 def add_selection(parser: argparse.ArgumentParser) -> None:
-    """Add the fields of :class:`~syncheck.labelling.Selection`, and the models that label."""
+    """Add the fields of :class:`~syncheck.labelling.Selection`."""
     group = parser.add_argument_group(
         "labelled data", "by default everything in a file; from a RAGTruth folder, all answers to questions"
     )
@@ -85,20 +80,9 @@ def add_selection(parser: argparse.ArgumentParser) -> None:
     option(
         group,
         "--prompts",
-        "monitor: the monitor's template; task: the paper's own prompts, for RAGTruth and biographies (%(default)s)",
+        "monitor: the monitor's template; task: the paper's own prompts, for RAGTruth (%(default)s)",
         choices=("monitor", "task"),
         default="monitor",
-    )
-    option(
-        group,
-        "--propositioner NAME",
-        "splits biographies that have no propositions: 'rules', or the checkpoint of a model (none)",
-    )
-    option(
-        group,
-        "--judge NAME",
-        "model that labels propositions without a label: 'autoais:' and a checkpoint, as in the paper, or "
-        "anything that --aligner takes (none)",
     )
 
 
@@ -124,30 +108,15 @@ def add_plot(parser: argparse.ArgumentParser, drawn: str) -> None:
     option(parser, "--plot FILE", f"{drawn}, in the format given by the file name: .png, .svg, ...")
 
 
-def chosen_responses(
-    args: argparse.Namespace, path: Path, *, aligner: Callable[[], aligners.Aligner | None], output: Path | None = None
-) -> list[labelling.LabelledResponse]:
-    """Read the labelled responses at a path that the options select.
-
-    ``aligner`` returns the one that will measure them, which must not be the judge that labels them. Labels by a
-    propositioner or a judge are stored next to ``output``, if there is one, as they are made.
-    """
-    selection = _selection(args)
-    if output is not None and (args.propositioner, args.judge) != (None, None) and path.is_file():
-        # All of the file is labelled, so that another selection finds the labels too.
-        return selection.of_responses(_kept_labels(args, path, output, aligner=aligner), source=path)
-    propositioner, judge = proposition_models(args, aligner=aligner)
-    return labelling.load_records(
-        path, selection, prompts=args.prompts, propositioner=propositioner, judge=judge, carry_labels=args.carry_labels
-    )
+def chosen_responses(args: argparse.Namespace, path: Path) -> list[labelling.LabelledResponse]:
+    """Read the labelled responses at a path that the options select."""
+    return labelling.load_records(path, _selection(args), prompts=args.prompts, carry_labels=args.carry_labels)
 
 
 def _chosen_sentences(args: argparse.Namespace, path: Path) -> training.MeasuredSentences:
     """Read the sentences in a file of features that the options select."""
     if args.prompts != "monitor":
         raise InputError(f"{path} has already been measured; pass --prompts {args.prompts} to `syncheck features`")
-    if args.propositioner is not None or args.judge is not None:
-        raise InputError(f"{path} has already been labelled; pass --propositioner and --judge to `syncheck features`")
     measured = training.select_sentences(training.read_parquet(path), _selection(args), source=path)
     if not args.carry_labels:
         return measured
@@ -199,7 +168,7 @@ def measured_by(
             training.check_measured_by(measured, monitor, source=path, remedy=_same_options(args, measured))
     else:
         assert monitor is not None
-        records = chosen_responses(args, path, aligner=lambda: monitor.aligner)
+        records = chosen_responses(args, path)
         check(records)
         measured = training.measure(monitor, records)
     report_left_out(measured, path)
@@ -288,51 +257,3 @@ def panels_of(name: str, table: EvaluationTable) -> list[IntervalPanel]:
         columns = zip(*((row.system, row.auroc, row.low, row.high) for row in grouped), strict=True)
         panels.append(IntervalPanel(f"{name} set, {subset}", *columns))
     return panels
-
-
-def _kept_labels(
-    args: argparse.Namespace, data: Path, output: Path, *, aligner: Callable[[], aligners.Aligner | None]
-) -> list[labelling.LabelledResponse]:
-    """Label the responses of a file; labels of an earlier run are read from a file next to ``output``.
-
-    Each record is stored there as it is labelled. The name of that file identifies the options, the version, the name
-    of the data and the aligner that measures, which must not be the judge; its lines identify the passages and outputs
-    they were made from. Models are loaded only if there is something to label.
-    """
-    measuring = None if args.judge is None else aligner()
-    made_by = [
-        args.propositioner,
-        args.judge,
-        args.prompts,
-        aligners.identity_of(measuring),
-        aligners.weights_of(measuring),
-    ]
-    made = hashlib.sha256(json.dumps([*made_by, data.stem, version("syncheck")]).encode())
-    kept = output.with_name(f"{output.name}.labelled-{made.hexdigest()[:12]}.jsonl")
-    first = next(read_records(data), None)
-    if first is not None and is_biography(first) and not asks_models(data, kept):
-        return labelling.load_records(data, prompts=args.prompts, kept=kept)
-    propositioner, judge = proposition_models(args, aligner=aligner)
-    return labelling.load_records(data, prompts=args.prompts, propositioner=propositioner, judge=judge, kept=kept)
-
-
-def proposition_models(
-    args: argparse.Namespace, *, aligner: Callable[[], aligners.Aligner | None]
-) -> tuple[labelling.Propositioner | None, labelling.PropositionJudge | None]:
-    """Load the propositioner and the judge of propositions that the options name; None for those not named.
-
-    ``aligner`` returns the one whose support is a feature of the sentences, and is called only for a judge.
-    """
-    propositioner = judge = None
-    if args.propositioner is not None:
-        propositioner = labelling.load_propositioner(args.propositioner, device=args.device)
-    if args.judge is not None:
-        judge = labelling.load_judge(args.judge, device=args.device)
-    if isinstance(judge, labelling.SupportJudge):
-        measuring = aligner()
-        if measuring is not None and aligners.is_same_aligner(judge.aligner, measuring):
-            raise InputError(
-                f"--judge {args.judge!r} is also the aligner that is measured, so a feature would be its own "
-                "label; pass another judge, or another --aligner"
-            )
-    return propositioner, judge

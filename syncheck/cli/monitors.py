@@ -1,4 +1,4 @@
-"""Models, monitor and passages that the options name; ``syncheck convert-aligner`` and ``export-generate``."""
+"""Models, monitor and passages that the options name; ``syncheck convert-aligner``."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ import syncheck
 from syncheck import aligners, signals
 from syncheck.base.errors import InputError, MismatchError
 from syncheck.cli.options import add_backbone, aligner_options, option
-from syncheck.cli.outputs import check_folder
 from syncheck.config import DEFAULT_SCHEMA, GENERIC, GENERIC_BUNDLED, GENERIC_READER, MonitorConfig
 from syncheck.features.schemas import needs_lid, needs_signals
 from syncheck.text.sentences import ENGLISH_ABBREVIATIONS
-from syncheck.text.sentences.config import SegmenterConfig
+from syncheck.text.sentences.boundaries import SegmenterConfig
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
@@ -25,18 +24,6 @@ if TYPE_CHECKING:
 
 _ALIGNERS: dict[str, str | None] = {GENERIC: None, GENERIC_BUNDLED: "bundled", GENERIC_READER: "reader"}
 """Aligners of the bundled monitors that read text alone, by their names for ``--monitor``; None for the best one."""
-
-
-def export_generate_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options of ``export-generate``."""
-    option(parser, "directory DIR", "folder to write; pass it as custom_generate=DIR")
-    option(
-        parser,
-        "--monitor DIR",
-        "folder of a trained monitor, which must not be moved later, or its repository on the Hub (%(default)s)",
-        default="generic",
-    )
-    option(parser, "--revision REVISION", "branch, tag or commit of the repository (its main branch)")
 
 
 def convert_aligner_options(parser: argparse.ArgumentParser) -> None:
@@ -164,19 +151,18 @@ def _trained(args: argparse.Namespace, purpose: KitPurpose) -> syncheck.Monitor 
         )
     if args.model is None and (named or args.monitor is None):
         chosen: syncheck.Monitor | syncheck.Verifier = syncheck.load_kit(
-            cast(Any, args.monitor or purpose), device=args.device
+            cast("Any", args.monitor or purpose), device=args.device
         )
         return chosen
-    trusted = getattr(args, "trust", None) or ()
     if args.model is None and not needs_signals(checkpoint.read(checkpoint.fetched(args.monitor)).config.schema):
-        return syncheck.Verifier.from_pretrained(args.monitor, trusted=trusted, device=args.device)
+        return syncheck.Verifier.from_pretrained(args.monitor, device=args.device)
     model, tokenizer = models_of(args)
     if named:
         aligner = _ALIGNERS[args.monitor]
         own = None if aligner is None else aligners.load_aligner(aligner, device=args.device)
         return syncheck.Monitor(model, tokenizer, aligner=own)
     try:
-        return syncheck.Monitor.from_pretrained(args.monitor, model=model, tokenizer=tokenizer, trusted=trusted)
+        return syncheck.Monitor.from_pretrained(args.monitor, model=model, tokenizer=tokenizer)
     except MismatchError as error:
         if args.model is not None:
             raise
@@ -218,41 +204,4 @@ def convert_aligner(args: argparse.Namespace) -> int:
     """Convert a published AlignScore checkpoint to a folder without pickle; returns the exit code."""
     aligners.convert_alignscore(args.aligner, args.output, backbone=args.aligner_backbone)
     sys.stderr.write(f"converted; pass --aligner {args.output}\n")
-    return 0
-
-
-def _check_exported(monitor: str, revision: str | None) -> None:
-    """Refuse a monitor that ``model.generate`` could not load, as far as that can be told without the model."""
-    from syncheck import checkpoint
-
-    if checkpoint.is_repository(monitor):
-        at = "" if revision is None else f" at {revision!r}"
-        sys.stderr.write(
-            f"syncheck export-generate: there is no folder {monitor!r} here, so it is taken for a repository on the "
-            f"Hub{at}; it was not looked up, and model.generate reports it if it is not there\n"
-        )
-        return
-    if revision is not None:
-        raise InputError(f"--revision is for a repository; found the monitor {monitor!r}. Leave it out")
-    if monitor == GENERIC:
-        return
-    if not Path(monitor).exists():
-        raise InputError(
-            f"--monitor {monitor!r}: there is no such folder; pass a folder that `syncheck train` wrote, a repository "
-            f"as 'owner/name', or {GENERIC!r}"
-        )
-    checkpoint.check_saved(Path(monitor))
-
-
-def export_generate(args: argparse.Namespace) -> int:
-    """Write a folder for ``model.generate(custom_generate=DIR)``; returns the exit code."""
-    import fod
-
-    check_folder(args.directory, option="DIR")
-    _check_exported(args.monitor, args.revision)
-    fod.export_generate(args.directory, monitor=args.monitor, monitor_revision=args.revision)
-    sys.stderr.write(
-        f"written; model.generate(custom_generate={args.directory!r}, trust_remote_code=True, tokenizer=..., "
-        "question=..., context=[...])\n"
-    )
     return 0

@@ -23,18 +23,15 @@ from typing import IO, TYPE_CHECKING, Any
 
 import syncheck
 from syncheck.base.errors import InputError
-from syncheck.base.printable import counted, printable, shortened
-from syncheck.base.progress import progress
+from syncheck.base.printable import counted, printable, progress, shortened
 from syncheck.base.records import JsonDict, RefusedRecord
-from syncheck.cli.options import option, positive
-from syncheck.cli.outputs import check_file, write_json
+from syncheck.cli.options import check_file, option, positive, write_json
 from syncheck.corpus import Line, Store, Worker, answer, answer_corpus, corpus_lines, count_lines, run_locally
 from syncheck.corpus.plan import BUNDLED_RATES, estimate, load_rates
-from syncheck.corpus.records import Work
+from syncheck.corpus.records import Work, answer_of
 from syncheck.corpus.store import PART_SIZE, Engine
 from syncheck.report import wants_colour
 from syncheck.report.labels import citation_facts
-from syncheck.report.rows import answer_of
 from syncheck.report.terminal import render_sentences
 from syncheck.results.report import CitationCounts
 

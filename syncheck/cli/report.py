@@ -15,14 +15,13 @@ from numpy.typing import NDArray
 from syncheck.base.errors import InputError, SyncheckError
 from syncheck.base.printable import counted
 from syncheck.base.records import JsonDict, Record, RefusedRecord, parsed_record
-from syncheck.cli.options import option
-from syncheck.cli.outputs import check_file
+from syncheck.cli.options import check_file, option
 from syncheck.corpus import corpus_lines
+from syncheck.corpus.records import ScoredAnswer, answer_of
 from syncheck.corpus.store import is_stored, stored_rows
 from syncheck.labelling.datasets import response_of
 from syncheck.labelling.responses import LabelledResponse
 from syncheck.report.overview import KINDS, LabelCurves, Overview
-from syncheck.report.rows import ScoredAnswer, answer_of
 
 _POINTS = 200
 """Number of points of a curve on the page."""

@@ -20,8 +20,8 @@ from syncheck.cli.monitors import models_of, scoring_monitor
 from syncheck.cli.options import add_files, add_model, add_prior, open_share, option
 from syncheck.cli.record_runs import answer_records, is_store
 from syncheck.config import GENERIC, GENERIC_BUNDLED, GENERIC_READER
+from syncheck.corpus.records import answer_of
 from syncheck.report.labels import citation_facts
-from syncheck.report.rows import answer_of
 from syncheck.results import Answer, Case, Report, label_dict
 from syncheck.results.report import ANSWER_PRIOR, CitationCounts
 from syncheck.results.types import WITHOUT_CLAIM

@@ -91,12 +91,9 @@ def _setting(parser: argparse.ArgumentParser, action: argparse.Action, value: ob
         if switch is None:
             raise InputError(f"{origin}: {name} must be true or false; found {value}")
         return Setting(name, switch, origin)
-    if isinstance(value, dict | bool) or (isinstance(value, list) and action.nargs is None):
+    if isinstance(value, dict | list | bool):
         raise InputError(f"{origin}: {name} must be one value; found {value}")
-    texts = list(map(str, value)) if isinstance(value, list) else [str(value)]
-    if action.nargs is not None and not isinstance(value, list):
-        texts = texts[0].split()
     try:
-        return Setting(name, parser._get_values(action, texts), origin)
+        return Setting(name, parser._get_values(action, [str(value)]), origin)
     except argparse.ArgumentError as error:
         raise InputError(f"{origin}: {name}: {error.message}") from error

@@ -13,14 +13,12 @@ from syncheck import aligners, spans
 from syncheck.base.errors import InputError, RecordError
 from syncheck.base.records import Record
 from syncheck.cli.monitors import models_of, read_passages
-from syncheck.cli.options import option, share
-from syncheck.cli.outputs import write_json
+from syncheck.cli.options import option, share, write_json
 from syncheck.cli.record_runs import process
-from syncheck.labelling.passages import load_passages
 from syncheck.report import SpanAnswer, SpanReport
 from syncheck.results import SpanDetector, SpanItem
 
-_ASKING = ("mikani", "hallurag", "fava")
+_ASKING = ("mikani", "hallurag")
 _SUFFIXES = (".jsonl", ".md", ".txt")
 
 
@@ -34,7 +32,7 @@ def mark_options(parser: argparse.ArgumentParser) -> None:
     option(
         parser,
         "--model DIR_OR_ID",
-        "for refind and hallurag, a causal language model (bundled); for classifier and fava, the checkpoint",
+        "for refind, hallurag and a span model that reads signals: a causal language model (bundled)",
     )
     option(
         parser,
@@ -69,14 +67,6 @@ def mark_options(parser: argparse.ArgumentParser) -> None:
 def add_word_sources(parser: argparse.ArgumentParser) -> None:
     """Add the options of word sources other than texts and the signals of a language model."""
     group = parser.add_argument_group("word sources", "for a span model of mikani that was trained with them")
-    option(group, "--classifier DIR_OR_ID", "token classifier whose risks are used")
-    option(
-        group,
-        "--wrong-class N",
-        "index of the classifier's class that means wrong, also for --method classifier (%(default)s)",
-        type=int,
-        default=1,
-    )
     option(
         group,
         "--tagger NAME",
@@ -87,7 +77,7 @@ def add_word_sources(parser: argparse.ArgumentParser) -> None:
 
 def add_asked(parser: argparse.ArgumentParser) -> None:
     """Add the options of the instruct model."""
-    asked = "for hallurag (lists spans), fava (edits) and a span model of mikani that was trained with it"
+    asked = "for hallurag, and a span model of mikani that was trained with it: lists wrong spans"
     group = parser.add_argument_group("an instruct model", asked)
     group.add_argument("--llm", "--asked", metavar="DIR_OR_ID", help="Hugging Face model")
     option(group, "--endpoint URL", "URL of an OpenAI-compatible server, up to /v1")
@@ -133,8 +123,8 @@ def mark(args: argparse.Namespace) -> int:
     """Write the labels of each item; returns the exit code."""
     pairs = _files(args.input, args.output)
     check_asked(args)
-    if args.method != "mikani" and (args.classifier, args.tagger) != (None, None):
-        raise InputError(f"--classifier and --tagger need --method mikani; found {args.method}")
+    if args.method != "mikani" and args.tagger is not None:
+        raise InputError(f"--tagger needs --method mikani; found {args.method}")
     retriever, replay = _retriever(args), _replay(args)
     detector = _DETECTORS[args.method](args, replay)
     answers: list[SpanAnswer] = []
@@ -223,16 +213,6 @@ def _refind(args: argparse.Namespace, measure: spans.Measure) -> spans.RefindDet
     return spans.RefindDetector(measure, thresholds=thresholds, form=args.form)
 
 
-def _classifier(args: argparse.Namespace, name: str) -> spans.TokenClassifierDetector:
-    return spans.TokenClassifierDetector(name, wrong=args.wrong_class, device=args.device)
-
-
-def _checkpoint(args: argparse.Namespace) -> str:
-    if args.model is None:
-        raise InputError(f"--method {args.method} needs a checkpoint; pass --model DIR_OR_ID")
-    return str(args.model)
-
-
 _DETECTORS: dict[str, Callable[[argparse.Namespace, Any], SpanDetector]] = {
     "mikani": lambda args, measure: spans.load_span_regressor(args.span_model, sources=word_sources(args, measure)),
     "refind": _refind,
@@ -242,10 +222,6 @@ _DETECTORS: dict[str, Callable[[argparse.Namespace, Any], SpanDetector]] = {
         if args.encoder is None
         else spans.CheckpointEncoder(args.encoder, device=args.device),
         asked=_asked_model(args),
-    ),
-    "classifier": lambda args, _: _classifier(args, _checkpoint(args)),
-    "fava": lambda args, _: spans.FavaDetector(
-        _asked_model(args) or aligners.LocalTextGenerator.load(_checkpoint(args), device=args.device)
     ),
     "mark-all": lambda args, _: spans.MarkAll(),
     "mark-none": lambda args, _: spans.MarkNone(),
@@ -269,8 +245,6 @@ def check_asked(args: argparse.Namespace) -> None:
         raise InputError("--llm and --endpoint both name an instruct model; pass only one of them")
     if args.llm is None and not (args.endpoint and args.endpoint_model):
         raise InputError("an endpoint needs --endpoint URL and --endpoint-model NAME")
-    if args.method == "fava" and args.model is not None:
-        raise InputError("--model, --llm and --endpoint all name the editor of fava; pass only one of them")
 
 
 def _asked_model(args: argparse.Namespace) -> aligners.TextGenerator | None:
@@ -282,10 +256,8 @@ def _asked_model(args: argparse.Namespace) -> aligners.TextGenerator | None:
 
 
 def word_sources(args: argparse.Namespace, measure: spans.Measure | None) -> tuple[spans.WordSource, ...]:
-    """Build the word sources that the options name: signals, a classifier, a tagger, an instruct model."""
+    """Build the word sources that the options name: signals, a tagger, an instruct model."""
     sources: list[spans.WordSource] = [] if measure is None else [spans.SignalSource(measure)]
-    if args.classifier is not None:
-        sources.append(spans.ClassifierSource(_classifier(args, args.classifier)))
     if args.tagger is not None:
         sources.append(_tags(args.tagger))
     if (asked := _asked_model(args)) is not None:
@@ -340,8 +312,8 @@ def _texts(place: Path) -> list[str]:
         files = sorted(file for file in place.rglob("*") if file.suffix in _SUFFIXES and file.is_file())
         if not files:
             raise InputError(f"--passages {str(place)!r} holds no file that ends in {', '.join(_SUFFIXES)}")
-    return [
-        str(text)
-        for file in files
-        for text in (load_passages(file) if file.suffix == ".jsonl" else read_passages(str(file), option="--passages"))
-    ]
+    texts = []
+    for file in files:
+        is_records = file.suffix == ".jsonl"
+        texts += spans.load_passages(file) if is_records else read_passages(str(file), option="--passages")
+    return texts

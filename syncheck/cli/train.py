@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
@@ -31,8 +31,16 @@ from syncheck.cli.labelled import (
     report_left_out,
 )
 from syncheck.cli.monitors import models_of, monitor_to_measure, scoring_monitor
-from syncheck.cli.options import add_engine, add_length, add_model, open_share, option, positive_share
-from syncheck.cli.outputs import check_file, check_folder
+from syncheck.cli.options import (
+    add_engine,
+    add_length,
+    add_model,
+    check_file,
+    check_folder,
+    open_share,
+    option,
+    positive_share,
+)
 from syncheck.cli.record_runs import engine_of
 from syncheck.config import DEFAULT_SCHEMA
 from syncheck.corpus.store import PART_SIZE
@@ -285,10 +293,9 @@ def features(args: argparse.Namespace) -> int:
         raise InputError(
             f"--data {args.data!r} is already a file of features; pass the RAGTruth folder or JSON Lines to measure"
         )
-    monitor = cache(lambda: monitor_to_measure(args))  # the data are read before a model is loaded
-    records = chosen_responses(args, Path(args.data), aligner=lambda: monitor().aligner, output=Path(args.output))
+    records = chosen_responses(args, Path(args.data))  # the data are read before a model is loaded
     measured = training.measure_to_parquet(
-        monitor(),
+        monitor_to_measure(args),
         records,
         args.output,
         batch_size=_batch_size(args),

@@ -1,4 +1,4 @@
-"""Ray: parts of a corpus, or rows of a dataset, answered by the actors of a cluster."""
+"""Ray: parts of a corpus, answered by the actors of a cluster."""
 
 from __future__ import annotations
 
@@ -6,21 +6,14 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import astuple
-from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from syncheck.base.errors import InputError, MissingExtraError
-from syncheck.base.pretrained import load_model
-from syncheck.corpus.records import Line, Worker, row_content
-from syncheck.corpus.scoring import RecordScorer
+from syncheck.corpus.records import Line, Worker
 from syncheck.corpus.store import Part, table_of
-from syncheck.model_monitor import ModelMonitor
-from syncheck.verifier import Verifier
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from ray.data import ActorPoolStrategy, Dataset
 
 RETRIES = 2
 """How often a part is answered again after its worker died."""
@@ -92,63 +85,6 @@ def run_on_ray(
         )
 
 
-def score_dataset(
-    ds: Dataset,
-    monitor_dir: str | Path | None = None,
-    *,
-    model: str | None = None,
-    compute: ActorPoolStrategy | None = None,
-    device: str = "cpu",
-    batch_tokens: int | None = None,
-    batch_size: int = 64,
-) -> Dataset:
-    """Score the responses in a Ray dataset; lazily, as Ray does.
-
-    Parameters
-    ----------
-    ds
-        One row for each record, with the fields that ``syncheck score`` reads: ``question``, ``context``, ``response``.
-    monitor_dir
-        Folder or repository of a monitor trained for ``model``; None takes the bundled one.
-    model
-        Folder or name of the causal language model, the same on every machine; None takes the bundled one.
-    compute
-        Number of actors, as a ``ray.data.ActorPoolStrategy``; each loads the monitor once. None takes one actor.
-    device
-        ``cpu`` or ``cuda``; with ``cuda``, each actor takes a GPU.
-    batch_tokens
-        Largest number of tokens in a forward pass, padding included. None scores one response at a time, so that scores
-        do not depend on other responses.
-    batch_size
-        Number of rows that an actor gets at once.
-
-    Returns
-    -------
-    Dataset
-        One row for each record: ``id``, ``error`` or null, ``lowest_score`` of its sentences or null, and ``row``, the
-        JSON that ``syncheck score`` writes for it. A record that cannot be scored has a row with an error.
-
-    Raises
-    ------
-    InputError
-        If ``monitor_dir`` is given without ``model``.
-    MissingExtraError
-        If Ray is not installed.
-    """
-    _, data = _ray()
-    if (monitor_dir is None) != (model is None):
-        raise InputError("a monitor and the model it was trained for go together; pass both, or neither for the kit's")
-    load = partial(_scorer, None if monitor_dir is None else str(monitor_dir), model, device, batch_tokens)
-    return ds.map_batches(
-        _Rows,
-        fn_constructor_args=(load,),
-        batch_size=batch_size,
-        batch_format="pyarrow",
-        compute=compute or data.ActorPoolStrategy(size=1),
-        num_gpus=1 if device == "cuda" else None,
-    )
-
-
 class _Attempts:
     """Counter of how often each part was begun, whichever worker died."""
 
@@ -175,25 +111,6 @@ class _Parts:
             raise InputError(f"part {columns['number'][0]}: its worker died {made - 1} times")
         lines = [Line(*values) for values in zip(*(columns[name] for name in _COLUMNS[2:]), strict=True)]
         return table_of(lines, self._worker(lines), columns["key"]).append_column("number", table["number"])
-
-
-class _Rows:
-    """Scores the rows of a batch."""
-
-    def __init__(self, make_worker: Callable[[], Worker]) -> None:
-        self._worker = make_worker()
-
-    def __call__(self, table: pa.Table) -> pa.Table:
-        lines = [Line("dataset", i, row_content(row)) for i, row in enumerate(table.to_pylist(), 1)]
-        return table_of(lines, self._worker(lines), [""] * len(lines)).select(["id", "error", "lowest_score", "row"])
-
-
-def _scorer(monitor_dir: str | None, model: str | None, device: str, batch_tokens: int | None) -> RecordScorer:
-    if model is None or monitor_dir is None:
-        return RecordScorer(Verifier(device=device), batch_tokens=batch_tokens)
-    language_model, tokenizer = load_model(model, device)
-    monitor = ModelMonitor.from_pretrained(monitor_dir, model=language_model, tokenizer=tokenizer)
-    return RecordScorer(monitor, batch_tokens=batch_tokens)
 
 
 def _table(part: Part) -> pa.Table:

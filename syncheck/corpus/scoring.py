@@ -12,12 +12,16 @@ from syncheck.base.records import JsonDict, absence, field, fields_found, parsed
 from syncheck.corpus.records import Line, answer
 from syncheck.prompts import prompt_from_texts
 from syncheck.results import Report
-from syncheck.results.types import Query, RagPrompt
+from syncheck.results.types import (
+    Query,
+    RagPrompt,
+)
 from syncheck.verifier import Verifier
 
 if TYPE_CHECKING:
     from syncheck.model_monitor import ModelMonitor
     from syncheck.replay import GivenResponse
+
 
 _SENTENCE_FIELDS = (
     *("text", "start", "end", "token_start", "token_end", "score", "status", "verdict", "remarks", "features"),

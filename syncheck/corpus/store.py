@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from syncheck.base.errors import CheckpointError, InputError, MismatchError, MissingExtraError
 from syncheck.base.files import UNFINISHED, read_object, replaced
-from syncheck.base.printable import counted
-from syncheck.base.progress import progress
+from syncheck.base.printable import counted, progress
 from syncheck.base.records import JsonDict
 from syncheck.corpus.records import Line, Worker
 

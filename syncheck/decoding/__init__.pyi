@@ -13,9 +13,8 @@ from .loop import (
     decode as decode,
     take_step as take_step,
 )
-from .lookup import PromptLookup as PromptLookup
 from .measuring import Transcript as Transcript
 from .rows import Row as Row
-from .live import LiveSession as LiveSession
+from .live import LiveSession as LiveSession, PromptLookup as PromptLookup
 from .search import SearchSession as SearchSession, require_rewindable as require_rewindable
 from .scored import ScoredAnswer as ScoredAnswer, ScoredSession as ScoredSession

@@ -1,17 +1,27 @@
-"""Live sessions: tokens are decoded one by one, and the session runs the model."""
+"""Sessions whose tokens come one by one: live ones run the model and take drafts, observed ones hear another loop."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor
+from transformers.generation import EosTokenCriteria, StoppingCriteriaList
 
 from syncheck.base.errors import NotReadyError
 from syncheck.decoding.measuring import Head
 from syncheck.decoding.rows import Sequences
 from syncheck.decoding.session import RoundSession
 from syncheck.signals import Branch
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
 
 CLEAR_LEAD = 2
 """Lead, in recent forward passes, of those after which the logits without the context were asked for over the others;
@@ -157,3 +167,177 @@ class LiveSession(RoundSession):
             draft = branch.fitting(columns.draft, after=unread.shape[1])
             unread = torch.cat([unread, unread.new_tensor([draft])], dim=1)
         columns.was_contrasted(branch.feed(unread), rows=fed)
+
+
+LONGEST_MATCH = 5
+"""Largest number of last tokens that are looked up."""
+
+FIRST_DRAFT = 4
+"""Number of tokens that are drafted until one was found right or wrong."""
+
+
+class PromptLookup:
+    """Drafts the next tokens of one response from its prompt and from itself (Saxena, 2023, "Prompt Lookup Decoding").
+
+    The length of drafts adapts: it doubles with each token that was foreseen, and is halved, down to none, with each
+    that was not. What would have been drafted counts too, so that drafts begin again where the text copies again.
+
+    Parameters
+    ----------
+    prompt_ids
+        Token ids of the prompt, passages included.
+    longest
+        Largest number of tokens in a draft.
+
+    Examples
+    --------
+    >>> PromptLookup([7, 8, 9, 5, 6], longest=2).draft([4, 7, 8])
+    [9, 5]
+    """
+
+    def __init__(self, prompt_ids: Sequence[int], *, longest: int) -> None:
+        self._prompt = _as_text(prompt_ids)
+        self._longest = longest
+        self._length = min(FIRST_DRAFT, longest)
+        self._foreseen: tuple[int, int] | None = None  # length of the response, and the token expected after it
+
+    def draft(self, token_ids: Sequence[int]) -> list[int]:
+        """Find tokens that may follow the response so far; none if its last token occurs nowhere before.
+
+        They are those after the latest place where the longest run of the response's last tokens occurs.
+        """
+        if self._foreseen is not None and self._foreseen[0] == len(token_ids) - 1:
+            is_right = self._foreseen[1] == token_ids[-1]
+            self._length = min(2 * self._length + 1, self._longest) if is_right else self._length // 2
+        drafted = self._after(self._prompt + _as_text(token_ids))
+        self._foreseen = (len(token_ids), drafted[0]) if drafted else None
+        return drafted[: self._length]
+
+    def _after(self, text: str) -> list[int]:
+        for length in range(LONGEST_MATCH, 0, -1):
+            place = text.rfind(text[-length:], 0, len(text) - 1)
+            if place >= 0:
+                return [ord(token) for token in text[place + length :][: self._longest]]
+        return []
+
+
+def _as_text(token_ids: Sequence[int]) -> str:
+    """Convert tokens to a string with a character for each, which is searched faster than a list."""
+    return "".join(map(chr, token_ids))
+
+
+class ObservedSession(RoundSession):
+    """Rows that another loop decodes; parameters as of :class:`Session`.
+
+    Takes :meth:`observe` after the prompt and after each ``push``.
+    """
+
+    def _open(self) -> None:
+        return None
+
+    def observe(self, logits: Tensor, states: Sequence[Tensor]) -> None:
+        """Take the logits (B, 1, V) and each layer's states (B, 1, H) of the last fed token, initially the prompt's."""
+        if self._columns.logits:
+            self._columns.was_fed(logits, states)
+        else:
+            self._columns.logits.append(logits[:, 0])
+
+    def recording(self) -> AbstractContextManager[list[list[Tensor]]]:
+        """Make a context manager that collects the tapped blocks' outputs of an observed loop, one list per layer."""
+        return self._taps.recording()
+
+    @property
+    def is_recording(self) -> bool:
+        """True if a forward pass that runs in this thread or asyncio task is one of the observed loop."""
+        return self._taps.is_recording
+
+    def _feed_pending(self) -> None:
+        if self._columns.fed < len(self._columns.ids):
+            raise NotReadyError("the last token was not fed to the model yet; call report(out) with the final ids")
+
+
+_lock = Lock()
+_listeners: WeakKeyDictionary[PreTrainedModel, int] = WeakKeyDictionary()
+_listening: ContextVar[tuple[OverheardStops, ...]] = ContextVar("_listening", default=())
+"""Listeners of this context: a thread or an asyncio task observes only its own ``generate``."""
+
+
+class OverheardStops:
+    """Records where ``model.generate`` considers each row over; it does not observe a loop written by hand.
+
+    ``end_tokens`` end a row and are None until ``generate`` has begun; ``over`` has for each row its length in columns,
+    prompt and padding included, when it was over, None until then; ``limit`` is the length in columns at which every
+    row ends.
+    """
+
+    def __init__(self, model: PreTrainedModel, rows: int) -> None:
+        self.model = model
+        self.end_tokens: tuple[int, ...] | None = None
+        self.over: list[int | None] = [None] * rows
+        self.limit: int | None = None
+
+    @contextmanager
+    def listening(self) -> Iterator[None]:
+        """Observe a ``generate`` that this thread or asyncio task calls inside the ``with`` block."""
+        if not self.model.can_generate():
+            yield  # only loops written by hand
+            return
+        _begin(self.model)
+        _listening.set((*_listening.get(), self))
+        try:
+            yield
+        finally:
+            # Not reset by a token, which is refused where a generator is closed in another context.
+            _listening.set(tuple(listener for listener in _listening.get() if listener is not self))
+            _end(self.model)
+
+    def begin(self, criteria: StoppingCriteriaList) -> None:
+        """Record the stopping criteria with which ``generate`` begins."""
+        ends = [criterion.eos_token_id for criterion in criteria if isinstance(criterion, EosTokenCriteria)]
+        self.end_tokens = tuple(int(token) for tokens in ends for token in tokens.flatten().tolist())
+        self.over = [None] * len(self.over)
+        self.limit = criteria.max_length
+
+    def hear(self, columns: int, fired: Tensor) -> None:
+        """Record which rows, (B,) bool, the criteria end at a length of ``columns``."""
+        for row, has_fired in enumerate(fired.tolist()[: len(self.over)]):
+            if has_fired and self.over[row] is None:
+                self.over[row] = columns
+
+
+class _Overheard(StoppingCriteriaList):  # type: ignore[misc]
+    def __init__(self, criteria: StoppingCriteriaList, listeners: list[OverheardStops]) -> None:
+        super().__init__(criteria)
+        self._listeners = listeners
+        for listener in listeners:
+            listener.begin(criteria)
+
+    def __call__(self, input_ids: Tensor, scores: Any, **kwargs: Any) -> Tensor:  # noqa: ANN401 - as transformers has it
+        fired: Tensor = super().__call__(input_ids, scores, **kwargs)
+        for listener in self._listeners:
+            listener.hear(input_ids.shape[1], fired)
+        return fired
+
+
+def _begin(model: PreTrainedModel) -> None:
+    """Make a model's ``generate`` observable; transformers has no public hook for its stopping criteria."""
+    with _lock:
+        _listeners[model] = _listeners.get(model, 0) + 1
+        if _listeners[model] > 1:
+            return
+        made_by_model = model._get_stopping_criteria  # noqa: SLF001 - see above
+
+        def prepared(*args: Any, **kwargs: Any) -> StoppingCriteriaList:  # noqa: ANN401
+            criteria: StoppingCriteriaList = made_by_model(*args, **kwargs)
+            listeners = [listener for listener in _listening.get() if listener.model is model]
+            return _Overheard(criteria, listeners) if listeners else criteria
+
+        model._get_stopping_criteria = prepared  # noqa: SLF001
+
+
+def _end(model: PreTrainedModel) -> None:
+    with _lock:
+        _listeners[model] -= 1
+        if not _listeners[model]:
+            del _listeners[model]
+            del model._get_stopping_criteria  # noqa: SLF001 - what the class has is seen again

@@ -211,10 +211,10 @@ class SglangServer:
 
 def _once(entries: Iterable[tuple[int, float]]) -> dict[int, float]:
     pairs = list(entries)
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    by_token = dict(pairs)
+    if len(by_token) < len(pairs):
         raise ValueError("it reports a token twice")
-    return found
+    return by_token
 
 
 def _token(value: Any) -> int:

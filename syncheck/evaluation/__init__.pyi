@@ -1,8 +1,9 @@
-from .crossval import cross_validate as cross_validate, fold_numbers as fold_numbers
 from .metrics import (
     ReliabilityBin as ReliabilityBin,
     cross_fitted_calibration as cross_fitted_calibration,
+    cross_validate as cross_validate,
     expected_calibration_error as expected_calibration_error,
+    fold_numbers as fold_numbers,
     reliability_bins as reliability_bins,
 )
 from .systems import (

@@ -5,25 +5,28 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Unpack, cast, get_args
+from typing import TYPE_CHECKING, Unpack, cast, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from syncheck.aggregators.kinds import AggregatorKind, ProbabilisticClassifier, fit_model
+from syncheck.aggregators.kinds import AggregatorKind, fit_model
 from syncheck.base.errors import InputError
-from syncheck.evaluation.crossval import (
+from syncheck.evaluation.metrics import (
     FoldFeatures,
     Folding,
+    best_threshold,
     cross_validate,
     fitted_folds,
     fold_features,
     fold_numbers,
 )
-from syncheck.evaluation.metrics import best_threshold
 from syncheck.evaluation.tables import EvaluationTable, auroc_table, best_system
 from syncheck.features.schemas import SCHEMAS
 from syncheck.results.types import Floats
+
+if TYPE_CHECKING:
+    from syncheck.aggregators.monotone import MonotoneLogisticRegression
 
 ALL_FEATURES = "all features"
 """Name of the system that reads every column."""
@@ -42,7 +45,7 @@ class System:
     name: str
     columns: tuple[str, ...]
     trained: bool = True
-    aggregator: AggregatorKind | ProbabilisticClassifier | None = None
+    aggregator: AggregatorKind | MonotoneLogisticRegression | None = None
 
 
 def benchmark_systems(names: Sequence[str]) -> tuple[System, ...]:
@@ -92,7 +95,7 @@ def out_of_fold_scores(
 ) -> dict[str, Floats]:
     """Score every sentence with every system, out of fold and on the same folds for trained ones.
 
-    Parameters are those of :func:`~syncheck.evaluation.crossval.cross_validate`, with the names of the F columns.
+    Parameters are those of :func:`~syncheck.evaluation.metrics.cross_validate`, with the names of the F columns.
     Returns scores (R, N) float64 by name of the system; R is 1 for a system without training, which takes the median of
     its column for values that were not measured.
     """

@@ -122,7 +122,7 @@ def auroc_table(
 
     ``scores`` are (R, N) by name of the system, one row for each repeat: each metric is computed in each repeat and
     averaged. ``by`` has criteria of the subsets, such as ``{"generator": [...]}`` with N names. With ``folds``, from
-    :func:`~syncheck.evaluation.crossval.fold_numbers`, the threshold of the balanced accuracy is chosen on the other
+    :func:`~syncheck.evaluation.metrics.fold_numbers`, the threshold of the balanced accuracy is chosen on the other
     folds; ``thresholds`` have one by name, or one for each repeat, if they are chosen already. Groups are resampled;
     resamples in which a subset lacks a label do not enter its interval.
 

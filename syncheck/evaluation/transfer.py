@@ -5,18 +5,28 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from syncheck.aggregators.kinds import AggregatorKind, ProbabilisticClassifier
+from syncheck.aggregators.kinds import AggregatorKind
 from syncheck.base.checks import real_numbers
 from syncheck.base.errors import InputError
-from syncheck.evaluation.crossval import FoldFeatures, Folding, cross_validate, fold_numbers
-from syncheck.evaluation.metrics import BootstrapSamples, bootstrap_interval, deviation
+from syncheck.evaluation.metrics import (
+    BootstrapSamples,
+    FoldFeatures,
+    Folding,
+    bootstrap_interval,
+    cross_validate,
+    deviation,
+    fold_numbers,
+)
 from syncheck.evaluation.tables import aligned, json_number, with_interval
 from syncheck.results.types import FeatureSchema, Floats
+
+if TYPE_CHECKING:
+    from syncheck.aggregators.monotone import MonotoneLogisticRegression
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +125,7 @@ def transfer_matrix(
     separately, so that a small one is in every fold. For corpora that may have the same question in different groups,
     see :func:`~syncheck.training.grouped_by_question`.
 
-    Data and folds are as in :func:`~syncheck.evaluation.crossval.cross_validate`, by default the paper's three runs,
+    Data and folds are as in :func:`~syncheck.evaluation.metrics.cross_validate`, by default the paper's three runs,
     which differ in their seeds; ``parts`` has the generator, task or file of each sentence, and those in ``without``
     are neither trained nor tested on. Rows are the parts trained on, columns those tested on, both sorted; with more
     than two parts, the last row is :data:`OTHERS`. If there are fewer than two parts, or one has too few sentences of a
@@ -195,14 +205,14 @@ def left_out_scores(
     y: ArrayLike,
     sources: Sequence[str],
     *,
-    aggregator: AggregatorKind | ProbabilisticClassifier = "monotone",
+    aggregator: AggregatorKind | MonotoneLogisticRegression = "monotone",
     names: Sequence[str] = (),
     seed: int = 0,
 ) -> Floats:
     """Compute P(faithful) of each row, (N,), by an aggregator that was trained on the other sources.
 
     ``sources`` has the source of each row; other parameters are as in
-    :func:`~syncheck.evaluation.crossval.cross_validate`.
+    :func:`~syncheck.evaluation.metrics.cross_validate`.
     """
     labels, parts = real_numbers(y, "labels"), np.asarray(sources)
     _check_sources(labels, parts)

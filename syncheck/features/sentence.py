@@ -30,7 +30,7 @@ from syncheck.features.schemas import (
 )
 from syncheck.reading.evidence import BEST_CHUNKS, ContextChunks, bigrams, digits, pieces
 from syncheck.results.types import FeatureSchema, SentenceFeatures, SentenceSignals, Support
-from syncheck.text.statements import says_not_stated, statement
+from syncheck.text.claimless import says_not_stated, statement
 from syncheck.text.words import (
     ContextLexicon,
     LexicalShares,

@@ -1,4 +1,4 @@
-"""Labelling: sources of labels such as RAGTruth, JSON Lines, biographies, propositions and people."""
+"""Labelling: sources of labels such as RAGTruth, JSON Lines and people."""
 
 import lazy_loader
 

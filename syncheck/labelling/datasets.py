@@ -7,12 +7,11 @@ import json
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from syncheck.base.errors import InputError, RecordError, WrongTypeError
 from syncheck.base.printable import shortened
 from syncheck.base.records import SHOWN, Record, parsed_record, read_records
-from syncheck.labelling.biographies import is_biography, load_biographies
 from syncheck.labelling.ragtruth import load_ragtruth
 from syncheck.labelling.responses import (
     NO_CLAIM,
@@ -26,24 +25,15 @@ from syncheck.labelling.responses import (
 )
 from syncheck.text.sentences import is_checkable
 
-if TYPE_CHECKING:
-    from syncheck.labelling.propositioners import Propositioner, PropositionJudge
-
 
 def load_records(
     path: str | Path,
     selection: Selection | None = None,
     *,
     prompts: PromptSource = "monitor",
-    propositioner: Propositioner | None = None,
-    judge: PropositionJudge | None = None,
-    kept: str | Path | None = None,
     carry_labels: bool = False,
 ) -> list[LabelledResponse]:
-    """Read a RAGTruth folder, or a JSON Lines file of labelled responses or of biographies.
-
-    A file has biographies if its first record has ``ctxs``, or ``output`` or ``propositions`` without labels of another
-    kind; see :func:`~syncheck.labelling.load_biographies` and :func:`~syncheck.labelling.load_jsonl`.
+    """Read a RAGTruth folder, or a JSON Lines file of labelled responses; see :func:`~syncheck.labelling.load_jsonl`.
 
     Parameters
     ----------
@@ -53,8 +43,6 @@ def load_records(
     prompts
         ``task`` takes the prompts that the paper gave the generators. Plain labelled responses have only those in their
         own records, which are used either way.
-    propositioner, judge, kept
-        For biographies; see :func:`~syncheck.labelling.load_biographies`.
     carry_labels
         For labelled sentences; see :func:`~syncheck.labelling.load_jsonl`.
 
@@ -66,21 +54,12 @@ def load_records(
         At the first record that cannot be used.
     """
     path, selection = Path(path), selection or Selection()
-    first = None if path.is_dir() else next(read_records(path), None)
-    if first is not None and is_biography(first):
-        responses = load_biographies(path, propositioner=propositioner, judge=judge, prompts=prompts, kept=kept)
-        return selection.of_responses(responses, source=path)
-    if propositioner is not None or judge is not None or kept is not None:
-        raise InputError(
-            f"{path}: propositions are cut and judged in biographies, records with 'ctxs'; these responses have their "
-            "own labels. Leave the propositioner and the judge out, and kept="
-        )
     if path.is_dir():
         return load_ragtruth(path, selection, prompts=prompts)
     if prompts != "monitor":
         raise InputError(
-            f"{path}: RAGTruth and biographies have prompts of the paper, plain labelled responses do not; found "
-            f"prompts={prompts!r}. Put prompt_with_context and prompt_without_context in the records"
+            f"{path}: RAGTruth has prompts of the paper, plain labelled responses do not; found prompts={prompts!r}."
+            " Put prompt_with_context and prompt_without_context in the records"
         )
     return selection.of_responses(load_jsonl(path, carry_labels=carry_labels), source=path)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from syncheck.base.errors import InputError, PromptError
 from syncheck.base.files import replaced
-from syncheck.base.progress import progress
+from syncheck.base.printable import progress
 from syncheck.labelling.datasets import labelled_record
 from syncheck.labelling.responses import Label, LabelledResponse, LabelledSentence, prompt_of, query_of
 from syncheck.replay import read_response, replay

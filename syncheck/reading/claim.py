@@ -20,9 +20,10 @@ from syncheck.text.claimless import (
     is_question,
     is_reference,
     repeats_sentence,
+    says_not_stated,
+    statement,
 )
 from syncheck.text.sentences import is_checkable
-from syncheck.text.statements import says_not_stated, statement
 from syncheck.text.words import NUMBER_WORDS, content_words, has_letter, stem, words
 
 _NEGATIONS = frozenset("cannot neither no none nor not never without".split())

@@ -25,10 +25,9 @@ import regex
 from syncheck.reading.records import Cut
 from syncheck.reading.structure import units
 from syncheck.results.types import Query
-from syncheck.text.languages import readable
 from syncheck.text.sentences import SentenceCutter
-from syncheck.text.sentences.punkt import Punkt
-from syncheck.text.words import NUMBER_WORDS, ContextLexicon, content_words, stem, words
+from syncheck.text.sentences.rules import Punkt
+from syncheck.text.words import NUMBER_WORDS, ContextLexicon, content_words, readable, stem, words
 
 MAX_CHUNK_WORDS = 60
 MAX_CHUNK_CHARACTERS = 480

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from syncheck.base.passages import names_of
+from syncheck.base.checks import names_of
 from syncheck.features.schemas import LARGE_KL_NATS
 from syncheck.report.labels import (
     VERDICTS,

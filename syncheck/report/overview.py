@@ -17,6 +17,7 @@ from markupsafe import Markup
 from numpy.typing import NDArray
 
 from syncheck.base.records import RefusedRecord
+from syncheck.corpus.records import ScoredAnswer
 from syncheck.features.schemas import feature_of
 from syncheck.report.html import render_page
 from syncheck.report.labels import (
@@ -33,7 +34,6 @@ from syncheck.report.labels import (
     verdict,
     why,
 )
-from syncheck.report.rows import ScoredAnswer
 from syncheck.results.types import SentenceScore, Status, Verdict
 
 MOST_ANSWERS = 10_000

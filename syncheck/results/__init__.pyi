@@ -35,4 +35,4 @@ from .spans import (
     likely_overlap as likely_overlap,
     risk_of as risk_of,
 )
-from .writer import EventWriter as EventWriter, protocol_events as protocol_events
+from .events import EventWriter as EventWriter, protocol_events as protocol_events

@@ -1,14 +1,27 @@
-"""Events of a monitor's or decoder's stream, in the order in which they happen."""
+"""Events of a monitor's or decoder's stream, in the order in which they happen, and the protocol's, made of them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
+from syncheck.base.checks import check_texts
+from syncheck.base.errors import InputError
 from syncheck.base.printable import quoted, summary
 from syncheck.results import Report
-from syncheck.results.types import SentenceScore
+from syncheck.results.protocol import (
+    Append,
+    Final,
+    LocatedEvidence,
+    Notice,
+    ProtocolEvent,
+    Retract,
+    Reveal,
+    Verified,
+)
+from syncheck.results.types import Evidence, SentenceScore
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,3 +93,219 @@ class EndEvent:
 
 
 Event = TokenEvent | SentenceEvent | RetractEvent | NoticeEvent | EndEvent
+
+
+_NOT_SENT = frozenset({"passages", "tokens", "spans"})
+"""Parts of a report that a final event leaves out: the reader has them, or did not ask for them."""
+
+
+class EventWriter:
+    """Writes and numbers the events of one answer, and keeps them for readers who reconnect.
+
+    Parameters
+    ----------
+    passages
+        The passages of the prompt, in which evidence is located.
+    reveal
+        When text is appended; see :data:`syncheck.results.Reveal`.
+    passage_ids
+        The caller's names for the passages, one for each.
+
+    Attributes
+    ----------
+    events : list of ProtocolEvent
+        All events so far.
+    text : str
+        The answer as a reader of all events sees it.
+
+    Raises
+    ------
+    InputError
+        If ``reveal`` is unknown, or there are not as many names as passages.
+    WrongTypeError
+        If the names are not a list of strings.
+    """
+
+    def __init__(
+        self, passages: Sequence[str] = (), *, reveal: Reveal = "verified", passage_ids: Sequence[str] | None = None
+    ) -> None:
+        if reveal not in get_args(Reveal):
+            raise InputError(f"reveal must be one of {get_args(Reveal)}; found {reveal!r}")
+        if passage_ids is not None:
+            check_texts(passage_ids, "passage_ids")
+            named, asked = len(passage_ids), len(passages)
+            if named != asked:
+                raise InputError(f"passage_ids must have one entry for each of the {asked} passages; found {named}")
+        self._passages = tuple(passages)
+        self._passage_ids = passage_ids
+        self._reveal = reveal
+        self.events: list[ProtocolEvent] = []
+        self.text = ""
+        self._told = 0  # characters that the producer has written, revealed or not
+        self._starts: list[int] = []  # where each sentence begins, the white space before it included
+
+    def since(self, last_id: int) -> list[ProtocolEvent]:
+        """List the events after the one numbered ``last_id``; 0 lists all."""
+        return self.events[max(last_id, 0) :]
+
+    def write(self, event: Event) -> list[ProtocolEvent]:
+        """Write an event of :meth:`syncheck.Monitor.stream`, or of the stream of a decoder of :mod:`fod`.
+
+        Returns the protocol events that it became.
+        """
+        known = len(self.events)
+        if isinstance(event, TokenEvent):
+            self.append(event.text)
+        elif isinstance(event, SentenceEvent):
+            self.sentence(event.sentence, lead=event.lead, marked=event.marked)
+        elif isinstance(event, RetractEvent):
+            self.retract(len(event.sentences), event.reason)
+        elif isinstance(event, NoticeEvent):
+            self._show(event.text)
+        elif isinstance(event, EndEvent):
+            self.end(event.report)
+        return self.events[known:]
+
+    def append(self, text: str) -> None:
+        """Add text that is not verified yet; with ``reveal="verified"``, it is held back."""
+        if self._reveal == "immediate":
+            self._told += len(text)
+            self._show(text[max(0, len(text) - (self._told - len(self.text))) :])
+
+    def sentence(self, sentence: SentenceScore, *, lead: str = "", marked: bool = False) -> None:
+        """Add a verified sentence.
+
+        Parameters
+        ----------
+        sentence
+            The sentence with its score.
+        lead
+            The white space before it, needed if it has not been shown yet.
+        marked
+            True if it was kept although it did not pass.
+
+        Raises
+        ------
+        InputError
+            If text before it was never revealed.
+        """
+        known = len(self.text) - (sentence.start - len(lead))  # characters of lead and sentence that are shown
+        if known < 0:
+            raise InputError(f"{-known} characters before a sentence were left out; pass the white space as lead=")
+        cited = sentence.evidence
+        evidence = () if cited is None else (located(cited, self._passages, self._passage_ids),)
+        self._starts.append(sentence.start - len(lead))
+        self._add(
+            Verified(
+                self._next_id,
+                sentence.start,
+                sentence.end,
+                sentence.score,
+                sentence.status,
+                sentence.verdict,
+                evidence,
+                sentence.reason,
+                marked,
+                sentence.remarks,
+                sentence.contrasts,
+            )
+        )
+        self._show((lead + sentence.text)[known:])
+        self._told = max(self._told, sentence.end)
+
+    def retract(self, sentences: int, reason: str) -> None:
+        """Take back the last sentences, with the white space before them."""
+        start = self._starts[-sentences]
+        del self._starts[-sentences:]
+        self._add(Retract(self._next_id, start, len(self.text), reason))
+        self.text = self.text[:start]
+        self._told = min(self._told, start)
+
+    def notice(self, text: str, *, kind: Any = "message") -> None:
+        """Add text that is not part of the answer; see :class:`syncheck.results.Notice`."""
+        self._add(Notice(self._next_id, text, kind))
+
+    def end(self, report: Report | Mapping[str, Any]) -> None:
+        """Add the rest of the answer, or take back appended text that is not part of it, and then its report.
+
+        Raises
+        ------
+        InputError
+            If the report's response does not begin with the text that was revealed.
+        """
+        values = report.to_dict() if isinstance(report, Report) else report
+        response: str = values["response"]
+        if self._reveal == "immediate" and self.text.startswith(response) and self.text != response:
+            self._add(Retract(self._next_id, len(response), len(self.text), "the answer ends before it"))
+            self.text = response
+        if not response.startswith(self.text):
+            raise InputError(
+                f"the events do not add up to the response: revealed {self.text[-40:]!r}, and the report has "
+                f"{response[:40]!r}...; pass the whole stream, with the reveal= it was requested with"
+            )
+        self._show(response[len(self.text) :])
+        self._add(Final(self._next_id, {name: value for name, value in values.items() if name not in _NOT_SENT}))
+
+    @property
+    def _next_id(self) -> int:
+        return len(self.events) + 1
+
+    def _show(self, text: str) -> None:
+        if text:
+            self._add(Append(self._next_id, text))
+            self.text += text
+
+    def _add(self, event: ProtocolEvent) -> None:
+        self.events.append(event)
+
+
+def protocol_events(
+    events: Iterable[Event],
+    passages: Sequence[str] = (),
+    *,
+    reveal: Reveal = "verified",
+    passage_ids: Sequence[str] | None = None,
+) -> Iterator[ProtocolEvent]:
+    """Turn the events of a monitor or a decoder into those of the protocol.
+
+    Parameters
+    ----------
+    events
+        From :meth:`syncheck.Monitor.stream`, or from the ``stream`` of a decoder of :mod:`fod`, called with the same
+        ``reveal``.
+    passages, reveal, passage_ids
+        As in :class:`EventWriter`.
+
+    Yields
+    ------
+    ProtocolEvent
+    """
+    writer = EventWriter(passages, reveal=reveal, passage_ids=passage_ids)
+    for event in events:
+        yield from writer.write(event)
+
+
+def why_stopped(sentence: SentenceScore, threshold: float, *, withheld: bool = False) -> str:
+    """Write the notice of a sentence that ended an answer, because it did not reach a threshold."""
+    missing = f"has no score ({sentence.reason or sentence.status})"
+    shown = missing if sentence.score is None else f"scored {sentence.score:.2f}"
+    which, end = ("the next", "; it is withheld") if withheld else ("this", "")
+    return f"Stopped: {which} sentence {shown}, and {threshold:.2f} was asked for{end}."
+
+
+def located(evidence: Evidence, passages: Sequence[str], passage_ids: Sequence[str] | None = None) -> LocatedEvidence:
+    """Locate a piece of evidence in its passage, whatever white space the passage has."""
+    known = evidence.passage < len(passages)
+    place = _place(evidence.text, passages[evidence.passage]) if known else None
+    start, end = place or (None, None)
+    name = passage_ids[evidence.passage] if known and passage_ids is not None else None
+    return LocatedEvidence(evidence.passage, start, end, evidence.text, evidence.score, name)
+
+
+def _place(text: str, passage: str) -> tuple[int, int] | None:
+    start = passage.find(text)
+    if text and start >= 0:
+        return start, start + len(text)
+    words = text.split()
+    match = re.search(r"\s*".join(map(re.escape, words)), passage) if words else None
+    return match.span() if match else None

@@ -239,15 +239,15 @@ def from_dict(values: Mapping[str, Any]) -> ProtocolEvent:
             f"expected an event of version {VERSION} of a type in {sorted(_KINDS)}; found version "
             f"{values.get('v')!r}, type {values.get('type')!r}. Use the client of the server's release"
         )
-    found = _known(kind, values)
+    given = _known(kind, values)
     try:
-        for name in _PARTS.keys() & found.keys():
-            found[name] = tuple(_PARTS[name](**_known(_PARTS[name], part)) for part in found[name])
-        if "remarks" in found:
-            found["remarks"] = tuple(found["remarks"])
-        return kind(**found)
+        for name in _PARTS.keys() & given.keys():
+            given[name] = tuple(_PARTS[name](**_known(_PARTS[name], part)) for part in given[name])
+        if "remarks" in given:
+            given["remarks"] = tuple(given["remarks"])
+        return kind(**given)
     except TypeError as error:
-        raise InputError(f"an event of type {kind.type!r} lacks a field: {error}; found {sorted(found)}") from error
+        raise InputError(f"an event of type {kind.type!r} lacks a field: {error}; found {sorted(given)}") from error
 
 
 def to_json(event: ProtocolEvent) -> str:

@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, Literal
 
 from syncheck.base.checks import check_share
 from syncheck.base.errors import InputError, MissingExtraError
 from syncheck.base.printable import counted, quoted, summary
 from syncheck.base.records import JsonDict
-from syncheck.results.drawing import renderer
 from syncheck.results.spans import SpanDetector, SpanItem, SpanLabels, label_dict
 from syncheck.results.types import WITHOUT_CLAIM, GeneratorToken, Query, SentenceScore, TokenSignals
 
@@ -332,13 +332,13 @@ class Report:
 
     def to_html(self, *, title: str = "Faithfulness report") -> str:
         """Build a complete HTML page that needs no other file; see :func:`syncheck.report.render_html`."""
-        return renderer("page")([Case.of(self)], title=title)
+        return _renderer("page")([Case.of(self)], title=title)
 
     def _repr_html_(self) -> str:
-        return renderer("fragment")([Case.of(self)])
+        return _renderer("fragment")([Case.of(self)])
 
     def __str__(self) -> str:
-        return renderer("text")([Case.of(self)])
+        return _renderer("text")([Case.of(self)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -394,6 +394,19 @@ class Case:
         return cls(report.prompt.question, report.prompt.passages, (Answer(label, report),))
 
 
+def _renderer(form: str) -> Callable[..., str]:
+    """Look up what draws reports in a form; it is imported when it is first asked for."""
+    draw: Callable[..., str] = resolve_name(_RENDERERS[form])
+    return draw
+
+
+_RENDERERS = {
+    "page": "syncheck.report.html:render_html",
+    "fragment": "syncheck.report.html:render_fragment",
+    "text": "syncheck.report.terminal:render_text",
+}
+
+
 def sentence_dict(sentence: SentenceScore) -> JsonDict:
     """Convert a sentence to its form in :meth:`Report.to_dict`."""
     return {f.name: getattr(sentence, f.name) for f in fields(sentence)} | {
@@ -401,7 +414,7 @@ def sentence_dict(sentence: SentenceScore) -> JsonDict:
         "attribution": _plain(sentence.attribution),
         "evidence": None if sentence.evidence is None else asdict(sentence.evidence),
         "remarks": list(sentence.remarks),
-        "contrasts": [asdict(found) for found in sentence.contrasts],
+        "contrasts": [asdict(contrast) for contrast in sentence.contrasts],
         "citations": [asdict(cited) for cited in sentence.citations],
     }
 

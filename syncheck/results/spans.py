@@ -32,10 +32,10 @@ class SpanLabels:
 
     def marked(self, characters: int) -> NDArray[np.bool_]:
         """Mark, in (C,) bool, each character of the response that is in a hard label."""
-        found = np.zeros(characters, dtype=np.bool_)
+        marked = np.zeros(characters, dtype=np.bool_)
         for start, stop in self.hard:
-            found[start:stop] = True
-        return found
+            marked[start:stop] = True
+        return marked
 
     def within(self, start: int, stop: int) -> Self:
         """Cut the labels to a part of the response, such as a sentence; offsets stay those of the response."""
@@ -46,13 +46,13 @@ class SpanLabels:
 
 def hard_spans(soft: Sequence[SoftSpan]) -> tuple[tuple[int, int], ...]:
     """Find the spans with a risk above one half, joined where they touch, as the organisers of the task do."""
-    found: list[tuple[int, int]] = []
+    runs: list[tuple[int, int]] = []
     for span in sorted((s for s in soft if s.prob > 0.5), key=lambda s: (s.start, s.end)):
-        if found and found[-1][1] == span.start:
-            found[-1] = (found[-1][0], span.end)
+        if runs and runs[-1][1] == span.start:
+            runs[-1] = (runs[-1][0], span.end)
         else:
-            found.append((span.start, span.end))
-    return tuple(found)
+            runs.append((span.start, span.end))
+    return tuple(runs)
 
 
 _DECIMALS = 6
@@ -104,8 +104,8 @@ def likely_overlap(risk: NDArray[np.float64]) -> NDArray[np.bool_]:
     values, counts = values[::-1], np.cumsum(counts[::-1])  # from the highest risk down
     if not values.any():
         return np.zeros(len(risk), dtype=np.bool_)
-    found = np.cumsum(values * np.diff(counts, prepend=0))
-    expected = found / (counts + found[-1] - found)
+    overlaps = np.cumsum(values * np.diff(counts, prepend=0))
+    expected = overlaps / (counts + overlaps[-1] - overlaps)
     return np.asarray(risk >= values[np.argmax(expected)], dtype=np.bool_)
 
 

@@ -288,8 +288,8 @@ class Bounds:
     @classmethod
     def exact(cls, values: ArrayLike) -> Bounds:
         """Make the bounds of known values; NaN is ``missing``."""
-        found = np.asarray(values, np.float64)
-        return cls(found, found)
+        known = np.asarray(values, np.float64)
+        return cls(known, known)
 
     @property
     def kinds(self) -> NDArray[np.str_]:

@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, Literal, get_args
 
-from syncheck.base.checks import check_share, check_text
+from syncheck.base.checks import Passage, check_share, check_text
 from syncheck.base.errors import InputError, SyncheckError
-from syncheck.base.passages import Passage
 from syncheck.base.printable import printable, shortened
 from syncheck.results.protocol import Reveal
 

@@ -12,10 +12,9 @@ from syncheck.base.errors import InputError
 from syncheck.base.printable import shortened
 from syncheck.monitor import Monitor
 from syncheck.results import Report
-from syncheck.results.events import EndEvent, Event, SentenceEvent
+from syncheck.results.events import EndEvent, Event, EventWriter, SentenceEvent, why_stopped
 from syncheck.results.protocol import VERSION, ProtocolEvent, Reveal, to_dict
 from syncheck.results.types import RagPrompt, SentenceScore
-from syncheck.results.writer import EventWriter, why_stopped
 from syncheck.scoring import falls_below
 from syncheck.serving.chat import ChatRequest, ServiceError, refusing, text_of
 from syncheck.serving.checked import (

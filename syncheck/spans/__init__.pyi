@@ -6,11 +6,6 @@ from .mushroom import (
     span_correlation as span_correlation,
     span_iou as span_iou,
 )
-from .token_classifier import (
-    FavaDetector as FavaDetector,
-    edited_text as edited_text,
-    removed_words as removed_words,
-)
 from .hallurag import (
     AskedSource as AskedSource,
     HalluRagDetector as HalluRagDetector,
@@ -35,29 +30,19 @@ from .mushroom import (
     span_item as span_item,
 )
 from .refind import (
+    CheckpointEncoder as CheckpointEncoder,
+    ChunkRetriever as ChunkRetriever,
+    DEFAULT_RERANKER as DEFAULT_RERANKER,
+    LetterEncoder as LetterEncoder,
     RefindDetector as RefindDetector,
     Thresholds as Thresholds,
     TokenReplay as TokenReplay,
+    cached_reranker as cached_reranker,
     choose_thresholds as choose_thresholds,
     given_log_prob as given_log_prob,
+    load_passages as load_passages,
     marked_from as marked_from,
     refind_prompt as refind_prompt,
-)
-from .retrieval import (
-    DEFAULT_RERANKER as DEFAULT_RERANKER,
-    CheckpointEncoder as CheckpointEncoder,
-    ChunkRetriever as ChunkRetriever,
-    LetterEncoder as LetterEncoder,
-    cached_reranker as cached_reranker,
-)
-from .token_classifier import (
-    ClassifierSource as ClassifierSource,
-    TokenClassifierDetector as TokenClassifierDetector,
-)
-from .word_features import (
-    SpanSchema as SpanSchema,
-    span_feature_names as span_feature_names,
-    word_features as word_features,
 )
 from .word_sources import (
     SIGNAL_COLUMNS as SIGNAL_COLUMNS,
@@ -73,11 +58,14 @@ from .word_sources import (
     spacy_tagger as spacy_tagger,
 )
 from .words import (
+    SpanSchema as SpanSchema,
     Word as Word,
     cluster_borders as cluster_borders,
     normalised as normalised,
     reading_direction as reading_direction,
+    span_feature_names as span_feature_names,
     token_char_spans as token_char_spans,
+    word_features as word_features,
     word_rarity as word_rarity,
     words_of as words_of,
 )

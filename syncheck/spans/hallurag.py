@@ -20,11 +20,11 @@ from syncheck.base.errors import InputError, PromptError, TextGeneratorError
 from syncheck.reading.evidence import split_passages
 from syncheck.results.spans import SpanItem, SpanLabels, labels_of
 from syncheck.results.types import TokenSignals
-from syncheck.spans.retrieval import SentenceEncoder
+from syncheck.spans.refind import SentenceEncoder
 from syncheck.spans.word_sources import Measure
 from syncheck.spans.words import Word, words_of
 from syncheck.text.sentences import Punkt
-from syncheck.text.sentences.token_text import visible
+from syncheck.text.sentences.segmenter import visible
 
 LOWEST_PROBABILITY = 0.01
 LOWEST_SIMILARITY = 0.5

@@ -25,9 +25,8 @@ from syncheck.base.errors import CheckpointError, InputError, MismatchError
 from syncheck.base.files import parse_arrays, read_bytes, read_object
 from syncheck.results.spans import SpanItem, SpanLabels, labels_of, likely_overlap, risk_of
 from syncheck.results.types import Floats
-from syncheck.spans.word_features import SpanSchema
 from syncheck.spans.word_sources import SIGNALS, WordSource, regression_features, regression_names
-from syncheck.spans.words import words_of
+from syncheck.spans.words import SpanSchema, words_of
 
 _ROWS = 4096
 

@@ -17,8 +17,7 @@ from syncheck.base.errors import CheckpointError, InputError, MissingExtraError,
 from syncheck.results.spans import SpanItem
 from syncheck.results.types import Floats, TokenSignals
 from syncheck.signals import context_sensitivity_ratio
-from syncheck.spans.word_features import SpanSchema, span_feature_names, word_features
-from syncheck.spans.words import Word, words_of
+from syncheck.spans.words import SpanSchema, Word, span_feature_names, word_features, words_of
 
 
 class WordSource(Protocol):

@@ -129,8 +129,8 @@ def marks_in(text: str, *, names: Collection[str] = (), pattern: re.Pattern[str]
         In order, without overlaps.
     """
     if pattern is not None:
-        found = ((m, m[1] if pattern.groups else m[0]) for m in pattern.finditer(text) if m[0])
-        return tuple(Mark(m.start(), m.end(), tuple(_listed(inner or ""))) for m, inner in found)
+        matches = ((m, m[1] if pattern.groups else m[0]) for m in pattern.finditer(text) if m[0])
+        return tuple(Mark(m.start(), m.end(), tuple(_listed(inner or ""))) for m, inner in matches)
     if _MAY_BE.search(text) is None:
         return ()
     known = {name.casefold() for name in names}

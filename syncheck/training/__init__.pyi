@@ -8,7 +8,14 @@ from .calibrate import (
     unfaithful_bound as unfaithful_bound,
 )
 from .extract import measure as measure
-from .shards import SentenceMeasurer as SentenceMeasurer, Shard as Shard, measure_to_parquet as measure_to_parquet
+from .parquet import (
+    SentenceMeasurer as SentenceMeasurer,
+    Shard as Shard,
+    measure_to_parquet as measure_to_parquet,
+    provenance_of as provenance_of,
+    read_parquet as read_parquet,
+    write_parquet as write_parquet,
+)
 from .fit import (
     fit_measured as fit_measured,
     fit_monitor as fit_monitor,
@@ -24,7 +31,6 @@ from .measured import (
     narrowed as narrowed,
     select_sentences as select_sentences,
 )
-from .parquet import provenance_of as provenance_of, read_parquet as read_parquet, write_parquet as write_parquet
 from .provenance import (
     grouped_by_question as grouped_by_question,
     question_digests as question_digests,

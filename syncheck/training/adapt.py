@@ -17,7 +17,7 @@ import torch
 from syncheck.aggregators.kinds import AggregatorKind
 from syncheck.aligners import Aligner, AskedAligner, SpanAligner, TextGenerator, Unaligned
 from syncheck.base.errors import InputError, PromptError, TextGeneratorError, WrongTypeError
-from syncheck.base.progress import progress
+from syncheck.base.printable import progress
 from syncheck.base.records import read_records
 from syncheck.config import MonitorConfig
 from syncheck.evaluation.tables import EvaluationRow
@@ -31,9 +31,9 @@ from syncheck.training.calibrate import sentences_needed
 from syncheck.training.extract import measure
 from syncheck.training.fit import train_measured, untrained_monitor
 from syncheck.training.measured import MeasuredSentences
+from syncheck.training.parquet import measure_to_parquet
 from syncheck.training.provenance import instrument_of
 from syncheck.training.sets import LabelledSet, check_enough, check_labels, check_questions
-from syncheck.training.shards import measure_to_parquet
 from syncheck.training.thresholds import thresholds_of
 from syncheck.verifier import Verifier
 
@@ -210,7 +210,7 @@ def adapt_monitor(
     given = list(prompts)
     asked = [record for record in given if isinstance(record, LabelledResponse)]
     if len(asked) < len(given):
-        asked = unlabelled_responses(cast(list[Mapping[str, Any]], given))
+        asked = unlabelled_responses(cast("list[Mapping[str, Any]]", given))
     check_questions(asked, remedy=MORE_PROMPTS)
     untrained = untrained_monitor(model, tokenizer, config, aligner, kind=kind)
     judge = _Judge(teacher, untrained)
@@ -261,7 +261,7 @@ class _Judge:
                 f"the only teacher with a name is 'generic'; found {teacher!r}. Load the teacher and pass the object"
             )
         elif callable(getattr(teacher, "align", None)):
-            self._aligner, self.name = cast(Aligner, teacher), teacher.name
+            self._aligner, self.name = cast("Aligner", teacher), teacher.name
         elif callable(teacher):
             self._aligner = SpanAligner(teacher)
             self.name = self._aligner.name

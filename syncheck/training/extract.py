@@ -19,7 +19,7 @@ from syncheck.base.errors import (
     TextGeneratorError,
     describe_failure,
 )
-from syncheck.base.progress import progress
+from syncheck.base.printable import progress
 from syncheck.labelling.datasets import labelled_responses
 from syncheck.labelling.responses import LabelledResponse, own_sentences, prompt_of, query_of
 from syncheck.model_monitor import ModelMonitor

@@ -6,18 +6,18 @@ import logging
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, cast
 
 import numpy as np
 
 from syncheck import checkpoint
 from syncheck.aggregators import Aggregator
-from syncheck.aggregators.kinds import AggregatorKind, ProbabilisticClassifier, check_classifier, shrunk_towards
+from syncheck.aggregators.kinds import AggregatorKind, check_kind, shrunk_towards
 from syncheck.aggregators.models import Network
 from syncheck.aligners import Aligner
 from syncheck.base.errors import InputError, LeftOutWarning
 from syncheck.config import DEFAULT_SCHEMA, MonitorConfig, Template
-from syncheck.evaluation.crossval import Folding, fold_numbers
+from syncheck.evaluation.metrics import Folding, fold_numbers
 from syncheck.evaluation.systems import System, aggregator_systems, out_of_fold_scores
 from syncheck.evaluation.tables import EvaluationRow, EvaluationTable, auroc_table, json_number, with_interval
 from syncheck.features.schemas import needs_signals
@@ -34,6 +34,8 @@ from syncheck.verifier import Verifier
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+    from syncheck.aggregators.monotone import MonotoneLogisticRegression
 
 GENERIC_ROW, ALIGNER_ROW, SHRUNK = "generic", "aligner alone", "shrunk"
 """Names of what trained kinds are compared with, and of the regression that is pulled towards ``generic``."""
@@ -52,7 +54,7 @@ def fit_monitor(
     *,
     model: PreTrainedModel,
     tokenizer: PreTrainedTokenizerBase,
-    aggregator: TrainedKind | ProbabilisticClassifier = "best",
+    aggregator: TrainedKind | MonotoneLogisticRegression = "best",
     config: MonitorConfig | None = None,
     aligner: Aligner | None | Literal["generic"] = "generic",
     seed: int = 0,
@@ -71,8 +73,8 @@ def fit_monitor(
     aggregator
         Kind of aggregator, see :data:`TrainedKind`. ``"best"`` takes the one with the highest AUROC in grouped
         cross-validation if that is above the AUROC of ``generic`` beyond its interval, and otherwise ``"shrunk"``, or
-        ``"generic"`` itself if that is no worse. Or a scikit-learn classifier with ``predict_proba`` that accepts NaN;
-        see :meth:`Aggregator.fit`.
+        ``"generic"`` itself if that is no worse. Or a monotone regression with parameters of your own; see
+        :meth:`Aggregator.fit`.
     config
         Measurements of the monitor; None takes :data:`~syncheck.config.DEFAULT_SCHEMA` with the model's default layers.
     aligner
@@ -112,7 +114,7 @@ def fit_monitor(
     LeftOutWarning
         If responses are left out of training, for example because they do not fit the window or have no context.
     """
-    _check_aggregator(aggregator)
+    check_kind(aggregator, others=("best", SHRUNK, GENERIC_ROW))
     given = labelled_responses(records)
     check_questions(given, remedy=MORE_LABELS)
     untrained = untrained_monitor(model, tokenizer, config, aligner, kind=kind)
@@ -122,15 +124,6 @@ def fit_monitor(
     trained = fit_measured(untrained, measured, aggregator=aggregator, seed=seed, precision=precision)
     assert isinstance(trained, ModelMonitor)
     return trained
-
-
-def _check_aggregator(aggregator: object) -> None:
-    """Refuse, before anything is measured, what cannot be trained."""
-    if not isinstance(aggregator, str):
-        check_classifier(aggregator)
-    elif aggregator not in (kinds := ("best", SHRUNK, GENERIC_ROW, *get_args(AggregatorKind))):
-        named = ", ".join(map(repr, kinds))
-        raise InputError(f"aggregator must be one of {named}, or a scikit-learn classifier; found {aggregator!r}")
 
 
 def untrained_monitor(
@@ -234,7 +227,7 @@ def train_measured(
     untrained: ModelMonitor | Verifier | UnloadedMonitor,
     measured: MeasuredSentences,
     *,
-    aggregator: TrainedKind | ProbabilisticClassifier = "best",
+    aggregator: TrainedKind | MonotoneLogisticRegression = "best",
     rule: Rule = "overlap",
     seed: int = 0,
     precision: float = PRECISION,
@@ -258,7 +251,7 @@ def train_measured(
     MismatchError
         If they were measured with another model, aligner or configuration.
     """
-    _check_aggregator(aggregator)
+    check_kind(aggregator, others=("best", SHRUNK, GENERIC_ROW))
     check_measured_by(measured, untrained)
     chosen = LabelledSet.scored(measured, rule=rule)
     check_enough(chosen, remedy=MORE_LABELS)
@@ -297,7 +290,7 @@ def train_measured(
     )
 
 
-Kinds = dict[str, AggregatorKind | ProbabilisticClassifier]
+Kinds: TypeAlias = "dict[str, AggregatorKind | MonotoneLogisticRegression]"
 
 
 def _generic_for(untrained: ModelMonitor | Verifier | UnloadedMonitor) -> checkpoint.Stored | None:
@@ -308,7 +301,7 @@ def _generic_for(untrained: ModelMonitor | Verifier | UnloadedMonitor) -> checkp
 
 
 def _kinds(
-    aggregator: TrainedKind | ProbabilisticClassifier, generic: checkpoint.Stored | None, names: Sequence[str]
+    aggregator: TrainedKind | MonotoneLogisticRegression, generic: checkpoint.Stored | None, names: Sequence[str]
 ) -> Kinds:
     """List what is trained, by name, in the order of the table."""
     kinds: Kinds = {}

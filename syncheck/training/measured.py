@@ -26,7 +26,7 @@ from syncheck.labelling.responses import (
 from syncheck.results.types import FeatureSchema
 from syncheck.signals import LidReferences
 from syncheck.text.sentences import is_checkable
-from syncheck.text.sentences.config import SegmenterConfig
+from syncheck.text.sentences.boundaries import SegmenterConfig
 from syncheck.text.words import has_letter
 from syncheck.training.provenance import UnloadedMonitor, check_same_instrument, instrument_of
 from syncheck.verifier import Verifier

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from syncheck.aggregators.kinds import AggregatorKind
 from syncheck.base.checks import check_choice
 from syncheck.base.errors import InputError
-from syncheck.evaluation.crossval import FoldFeatures, Folding, cross_validate
-from syncheck.evaluation.metrics import BootstrapSamples
+from syncheck.evaluation.metrics import BootstrapSamples, FoldFeatures, Folding, cross_validate
 from syncheck.evaluation.transfer import PAPER_RUNS, AurocMatrix, Cell, cell
 from syncheck.labelling.responses import LabelledResponse, Rule
 from syncheck.training.measured import MeasuredSentences

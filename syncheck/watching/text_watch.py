@@ -13,9 +13,9 @@ from typing import Any
 
 from syncheck.base.errors import InputError, NotReadyError, WrongTypeError
 from syncheck.results import Report
+from syncheck.results.events import EventWriter, why_stopped
 from syncheck.results.protocol import ProtocolEvent, Reveal
 from syncheck.results.types import GeneratorToken, Query, SentenceScore
-from syncheck.results.writer import EventWriter, why_stopped
 from syncheck.scoring import check_stop_below, first_below
 from syncheck.watching.growing import GrowingAnswer
 

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.dummy import DummyClassifier
 
 from syncheck.aggregators import Aggregator, score_bounds
 from syncheck.aggregators.calibration import IsotonicCalibration, PlattCalibration
@@ -91,13 +90,6 @@ def test_nothing_known_of_a_signal_that_is_the_score():
     low[2] = high[2] = np.nan
     found = score_bounds(aggregator, Bounds(low, high))
     assert (found.low.tolist(), found.high.tolist()) == ([0.5, 0.0, 0.25], [0.75, 1.0, 0.25])
-
-
-def test_what_cannot_be_bounded_is_refused():
-    X, y = rows(0)
-    own = Aggregator.fit(np.nan_to_num(X), y, schema=SCHEMA, kind=DummyClassifier())
-    with pytest.raises(InputError, match="bounded"):
-        score_bounds(own, Bounds(X[:2] - 1, X[:2] + 1))
 
 
 @pytest.mark.parametrize(

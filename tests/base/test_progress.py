@@ -2,13 +2,13 @@
 
 import pytest
 
-from syncheck.base import progress as module
-from syncheck.base.progress import progress
+from syncheck.base import printable
+from syncheck.base.printable import progress
 
 
 @pytest.fixture
 def quick(monkeypatch):
-    monkeypatch.setattr(module, "SECONDS", 1e-9)
+    monkeypatch.setattr(printable, "SECONDS", 1e-9)
 
 
 def test_a_log_gets_lines(quick, capsys):

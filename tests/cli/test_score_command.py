@@ -1,15 +1,8 @@
 """``score --fail-under`` is a gate that fails closed: what could not be checked misses the threshold."""
 
-import json
-
-import numpy as np
 import pytest
-from command_runs import LLAMA, read, record, write
-from sklearn.pipeline import make_pipeline
+from command_runs import read, record, write
 
-from syncheck import Monitor, MonitorConfig
-from syncheck.aggregators import Aggregator
-from syncheck.aggregators.monotone import MonotoneLogisticRegression
 from syncheck.cli import main
 from syncheck.testing import BrokenAligner
 
@@ -152,17 +145,3 @@ def test_records_of_an_earlier_run_count(run, tmp_path, capsys):
     capsys.readouterr()
     assert run(record(0, response=""), record(1), options=["--resume"]) == 1
     assert "without" in capsys.readouterr().err
-
-
-def test_a_classifier_of_the_caller_s_is_loaded_with_its_types_trusted(tmp_path, llama, capsys):
-    config = MonitorConfig(schema="syncheck.v5")
-    schema = Monitor(llama.model, llama.tokenizer, config=config).schema
-    X, y = np.random.default_rng(0).normal(size=(40, len(schema.names))), np.tile([0, 1], 20)
-    fitted = Aggregator.fit(X, y, schema=schema, kind=make_pipeline(MonotoneLogisticRegression()))
-    Monitor(llama.model, llama.tokenizer, config=config, aggregator=fitted).save_pretrained(tmp_path / "monitor")
-    source = write(tmp_path / "in.jsonl", record(0))
-    command = ["score", "--input", source, "--model", str(LLAMA), "--monitor", str(tmp_path / "monitor")]
-    assert main(command) == 2
-    named = json.loads((tmp_path / "monitor" / "aggregator.json").read_text())["types"]
-    assert all(name in capsys.readouterr().err for name in named[:1])
-    assert main([*command, "--trust", *named]) == 0

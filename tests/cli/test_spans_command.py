@@ -7,16 +7,14 @@ from pathlib import Path
 
 import pytest
 import torch
-from span_doubles import ITEMS, item, saved_classifier, saved_tokenizer
+from span_doubles import ITEMS, saved_tokenizer
 from transformers import BertConfig, BertModel
 
 from syncheck.cli import main
 from syncheck.spans import (
     CheckpointEncoder,
-    ClassifierSource,
     SignalSource,
     SpanRegressor,
-    TokenClassifierDetector,
     TokenReplay,
     cached_reranker,
 )
@@ -129,10 +127,8 @@ def test_methods_that_replay_take_any_causal_language_model(method, data, tmp_pa
     assert 0 < found["soft_labels"][0]["prob"] < 1 or method == "hallurag"
 
 
-def test_methods_of_a_checkpoint_ask_for_it(data, tmp_path, capsys):
+def test_a_threshold_is_given_or_chosen(data, tmp_path, capsys):
     command = ["spans", "--input", str(data / "en.jsonl"), "--output", str(tmp_path / "out")]
-    assert main([*command, "--method", "classifier"]) == 2
-    assert "--model" in capsys.readouterr().err
     assert main([*command, "--method", "refind", "--threshold", "1", "--fit-thresholds", str(data)]) == 2
     assert "--fit-thresholds" in capsys.readouterr().err
 
@@ -318,10 +314,9 @@ def test_hallurag_asks_a_model_behind_an_endpoint(endpoint, data, tmp_path, monk
         ("hallurag", ["--llm", "x", "--endpoint", "http://x"], "--endpoint"),
         ("hallurag", ["--endpoint", "http://x"], "--endpoint-model"),
         ("hallurag", ["--api-key-variable", "KEY"], "--endpoint"),
-        ("fava", ["--model", "y", "--llm", "x"], "--model"),
-        ("fava", ["--llm", "/nowhere"], "/nowhere"),
+        ("hallurag", ["--llm", "/nowhere"], "/nowhere"),
         (
-            "fava",
+            "hallurag",
             ["--endpoint", "http://x", "--endpoint-model", "m", "--api-key-variable", "NOT_SET_KEY"],
             "NOT_SET_KEY",
         ),
@@ -405,27 +400,15 @@ def test_score_opens_its_sentences_and_draws_them(tmp_path):
     assert ", called wrong" not in page.read_text(encoding="utf-8")
 
 
-def test_spans_takes_the_classifier_that_it_was_trained_with(tmp_path, capsys):
-    for seed in (0, 1):
-        saved_classifier(tmp_path / str(seed), seed)
-    source = ClassifierSource(TokenClassifierDetector(str(tmp_path / "0")))
-    fitted = SpanRegressor.fit(ITEMS[:9], sources=[source])
-    fitted.save(tmp_path / "spans")
-    wrong = item(1, right=False)
-    record = {"id": wrong.id, "lang": "en", "model_input": wrong.question, "model_output_text": wrong.response}
-    (tmp_path / "in.jsonl").write_text(json.dumps(record | {"retrieved_context": list(wrong.passages)}) + "\n")
-    command = ["spans", "--span-model", str(tmp_path / "spans"), "--input", str(tmp_path / "in.jsonl")]
-    command += ["--output", str(tmp_path / "out.jsonl")]
-    assert main([*command, "--classifier", str(tmp_path / "0")]) == 0
-    found = json.loads((tmp_path / "out.jsonl").read_text())
-    assert found["hard_labels"] == [list(span) for span in fitted.detect(wrong).hard]
-    for options, word in (
-        ([], "'classifier'"),
-        (["--classifier", str(tmp_path / "1")], "weights_sha256"),
-        (["--classifier", str(tmp_path / "0"), "--wrong-class", "0"], "wrong"),
-        (["--classifier", str(tmp_path / "0"), "--tagger", "nltk"], "'tags'"),
+@pytest.mark.parametrize(
+    ("options", "word"),
+    [
+        (["--tagger", "nltk"], "'tags'"),
         (["--tagger", "nltk", "en=x"], "--tagger"),
         (["--method", "mark-all", "--tagger", "nltk"], "--method mikani"),
-    ):
-        assert main([*command, *options]) == 2
-        assert word in capsys.readouterr().err
+    ],
+)
+def test_a_word_source_is_one_that_the_span_model_was_trained_with(options, word, data, tmp_path, capsys):
+    command = ["spans", "--input", str(data / "en.jsonl"), "--output", str(tmp_path / "out")]
+    assert main([*command, *options]) == 2
+    assert word in capsys.readouterr().err

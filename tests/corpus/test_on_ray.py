@@ -11,10 +11,8 @@ import pytest
 from command_runs import record, write
 
 from syncheck.base.errors import InputError, MismatchError
-from syncheck.checkpoint import packaged_monitor
 from syncheck.cli import main
-from syncheck.corpus import RecordScorer, Store, answer_corpus, corpus_lines, run_on_ray, score_dataset
-from syncheck.kit import ASSETS, load_kit
+from syncheck.corpus import RecordScorer, Store, answer_corpus, corpus_lines, run_on_ray
 from syncheck.training import SentenceMeasurer, measure_to_parquet
 
 ray = pytest.importorskip("ray")
@@ -137,22 +135,3 @@ def test_a_record_that_kills_every_worker_stops_its_part_alone(cluster, tmp_path
         with pytest.raises(InputError, match=r"in\.jsonl:3"):
             answer_corpus(corpus_lines(source), store, make, engine=run_on_ray, part_size=2, show_progress=False)
         assert sorted(row["id"] for _, row in store.rows()) == ["r0", "r1", "r4", "r5"]
-
-
-def test_a_dataset_is_scored_row_by_row(cluster):
-    records = [*(record(i, response=f"Angus Scott is {i}. He grew up.") for i in range(3)), record(3, response=None)]
-    scored = score_dataset(
-        ray.data.from_items(records),
-        packaged_monitor("generic-bundled"),
-        model=str(ASSETS / "language_model"),
-        compute=ray.data.ActorPoolStrategy(size=1),
-        batch_size=2,
-    )
-    found = sorted(scored.take_all(), key=lambda row: row["id"])
-    scorer = RecordScorer(load_kit("generic"))
-    assert [json.loads(row["row"]) for row in found[:3]] == [
-        json.loads(json.dumps(scorer.one(values))) for values in records[:3]
-    ]
-    assert [row["error"] is None for row in found] == [True, True, True, False]
-    with pytest.raises(InputError, match="both"):
-        score_dataset(ray.data.from_items(records), "a-monitor")

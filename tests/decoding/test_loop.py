@@ -2,7 +2,7 @@
 
 import pytest
 
-from fod.types import Returning, drain
+from fod.search import Returning, drain
 from syncheck.base.errors import InputError
 from syncheck.decoding import prepare_generation, take_step
 

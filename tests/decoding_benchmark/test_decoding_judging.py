@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 from decoding import AnswerJudge, EvaluatedAnswer, JudgedProposition
+from decoding.judging import propositions_of
 from judged import answer, judged
 
 from syncheck import load_aligner
 from syncheck.base.errors import InputError
-from syncheck.labelling import RuleBasedPropositioner
 from syncheck.results.types import Support
 from syncheck.testing import WordAligner
 
@@ -37,7 +37,7 @@ def monitor(llama, make_monitor):
 
 
 def judge_of(monitor, aligner, **options):
-    return AnswerJudge(RuleBasedPropositioner(), aligner, monitor=monitor, **options)
+    return AnswerJudge(aligner, monitor=monitor, **options)
 
 
 def test_each_proposition_is_judged_and_each_cut_counted(monitor):
@@ -58,14 +58,6 @@ def test_what_follows_the_last_sentence_is_judged_with_it(monitor):
     given = [answer("Red. Black. Gold.", ends=(4, 11)), answer("Red. Gold", ends=())]
     found = judge_of(monitor, OtherAligner()).judge(given, passages=PASSAGES, prompt="p", task="t")
     assert [each.verdict.cut for each in found] == [((1, 1), (3, 1)), ((2, 1),)]
-
-
-def test_a_blank_proposition_is_none(monitor):
-    aligner = OtherAligner()
-    judge = AnswerJudge(lambda text: ["Red.", " ", ""], aligner, monitor=monitor)
-    (found,) = judge.judge([answer("Red.")], passages=PASSAGES, prompt="p", task="t")
-    assert aligner.asked == [["Red."]]
-    assert (found.faithfulness, found.informativeness) == (1.0, 1)
 
 
 def test_the_threshold_is_the_least_support_of_a_faithful_one(monitor):
@@ -132,3 +124,28 @@ def test_a_judged_answer_survives_json():
         EvaluatedAnswer.from_dict({})
     changed = replace(given, verdict=replace(given.verdict, propositions=(JudgedProposition("x", 0.5),)))
     assert EvaluatedAnswer.from_dict(changed.to_dict()) == changed != given
+
+
+@pytest.mark.parametrize(
+    ("text", "propositions"),
+    [
+        ("", ()),
+        (" \n", ()),
+        ("?! ...", ()),
+        ("He was born in 1903.", ("He was born in 1903.",)),
+        ("One two. Three four!", ("One two.", "Three four!")),
+        ("Born in 1903; died in 1950.", ("Born in 1903", "died in 1950.")),
+        (
+            "He wrote four long books, and the last one was sold. He ate pears, and plums.",
+            ("He wrote four long books", "the last one was sold.", "He ate pears, and plums."),
+        ),
+        ("He went to the sea, but she liked the hills.", ("He went to the sea", "she liked the hills.")),
+        (
+            "In the first year he ran, and he swam far out, while they slept in the tent.",
+            ("In the first year he ran", "he swam far out", "they slept in the tent."),
+        ),
+        ("Red, and in the year of 1903.", ("Red, and in the year of 1903.",)),
+    ],
+)
+def test_rules_cut_at_sentences_semicolons_and_conjunctions(text, propositions):
+    assert propositions_of(text) == list(propositions)

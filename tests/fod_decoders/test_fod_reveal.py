@@ -8,7 +8,7 @@ from test_fod_generator import decoder, grammar
 from test_fod_search import Scripted, config, text
 
 from fod import ImmediateReveal, Progress, VerifiedReveal, walk
-from fod.types import Returning
+from fod.search import Returning
 from syncheck import EndEvent, RetractEvent, SentenceEvent
 from syncheck.base.errors import InputError
 

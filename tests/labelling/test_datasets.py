@@ -141,27 +141,6 @@ def test_a_bad_line_is_located(tmp_path, record, field, message):
     assert (caught.value.source, caught.value.line, caught.value.field) == (str(path), 2, field)
 
 
-def test_a_file_of_biographies_is_known_by_its_first_record(tmp_path):
-    biography = {"topic": "Ada", "ctxs": [{"text": "Ada is."}], "output": "Ada was.", "propositions": []}
-    (record,) = load_records(write(tmp_path / "bios.jsonl", biography))
-    assert (record.question, record.task) == ("Tell me a bio of Ada.", "Biography")
-    with pytest.raises(RecordError) as caught:
-        load_records(write(tmp_path / "bios.jsonl", biography, SPANS))
-    assert (caught.value.line, caught.value.field) == (2, "ctxs")
-
-
-@pytest.mark.parametrize("given", [{"output": "Ada was."}, {"propositions": []}])
-def test_a_biography_without_passages_lacks_them(tmp_path, given):
-    with pytest.raises(RecordError, match="missing") as caught:
-        load_records(write(tmp_path / "bios.jsonl", {"topic": "Ada", **given}))
-    assert caught.value.field == "ctxs"
-
-
-def test_labels_of_another_kind_make_an_output_no_biography(tmp_path):
-    (record,) = load_records(write(tmp_path / "mine.jsonl", SPANS | {"output": "Paris."}))
-    assert (record.question, record.response) == ("q", "Paris is big.")
-
-
 def test_files_of_one_name_are_told_apart(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for folder in ("first", "second"):

@@ -10,7 +10,7 @@ from first_principles import NATS, assert_signals, assert_states, from_scratch, 
 from watched import TEXT, RecordingMonitor
 
 from fod import BranchProposer, RepairConfig, Thresholds, repair
-from fod.types import drain
+from fod.search import drain
 from syncheck.decoding import prepare_generation
 
 

@@ -10,7 +10,7 @@ from first_principles import NATS, SIGNALS, assert_signals, assert_states, from_
 from watched import RecordingMonitor, RecordingScorer
 
 from fod import BranchProposer, RepairConfig, Thresholds, repair
-from fod.types import drain
+from fod.search import drain
 from syncheck import MonitorConfig, SegmenterConfig
 from syncheck.base.errors import InputError
 from syncheck.decoding import prepare_generation

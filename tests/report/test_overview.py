@@ -8,9 +8,9 @@ import pytest
 from test_html import Page
 
 from syncheck.base.errors import InputError
+from syncheck.corpus.records import ScoredAnswer, answer_of
 from syncheck.report.labels import tint
 from syncheck.report.overview import ANSWER_BYTES, KINDS, LabelCurves, Overview
-from syncheck.report.rows import ScoredAnswer, answer_of
 
 SENTENCES, AFTER_END = 7, 8
 """Places in an answer of the script's data."""

@@ -9,7 +9,7 @@ from doubles import PASSAGES, QUESTION, REWRITINGS, rewriting
 from nltk.tokenize.punkt import PunktSentenceTokenizer
 from tokenizers import normalizers
 
-from syncheck.decoding.growing import GrowingResponse
+from syncheck.decoding.scored import GrowingResponse
 from syncheck.testing import scripted_monitor
 
 REWRITTEN = {

@@ -4,12 +4,13 @@ import torch
 from span_doubles import saved_tokenizer, table, tiny_bert
 from transformers import BertModel
 
-from syncheck.base.errors import InputError
+from syncheck.base.errors import InputError, RecordError
 from syncheck.spans import (
     CheckpointEncoder,
     ChunkRetriever,
     LetterEncoder,
     far_sentences,
+    load_passages,
 )
 
 
@@ -60,3 +61,24 @@ def test_texts_of_any_script_are_found(texts, question, best):
 def test_a_vowel_sign_is_no_border_of_a_word():
     # Cut at the vowels, both would be the letters k and l.
     assert ChunkRetriever(["कोला।", "किला।"]).best("किला?") == ("किला।",)
+
+
+def test_passages_are_read_with_their_titles(tmp_path):
+    path = tmp_path / "wiki.jsonl"
+    path.write_text('{"title": "Rome", "text": "A city."}\n{"text": "Hills."}\n')
+    assert load_passages(path) == ["Rome\nA city.", "Hills."]
+    path.write_text("")
+    with pytest.raises(InputError, match=r"wiki\.jsonl"):
+        load_passages(path)
+
+
+@pytest.mark.parametrize(
+    ("line", "field"),
+    [('{"title": "Rome"}', "text"), ('{"text": " "}', "text"), ('{"text": "a", "title": 1}', "title")],
+)
+def test_a_bad_passage_is_located(tmp_path, line, field):
+    path = tmp_path / "wiki.jsonl"
+    path.write_text('{"text": "A city."}\n' + line)
+    with pytest.raises(RecordError) as caught:
+        load_passages(path)
+    assert (caught.value.source, caught.value.line, caught.value.field) == (str(path), 2, field)

@@ -2,7 +2,7 @@ import pytest
 from whole_texts import sentences
 
 from syncheck.text.sentences import ENGLISH_ABBREVIATIONS, IncrementalSegmenter
-from syncheck.text.sentences.config import SegmenterConfig
+from syncheck.text.sentences.boundaries import SegmenterConfig
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from small_tokenizers import TOKENIZERS, ids_of
 
 from syncheck.results.types import SentenceSpan
 from syncheck.text.sentences import Detokenizer, IncrementalSegmenter, last_text_token
-from syncheck.text.sentences.config import SegmenterConfig
+from syncheck.text.sentences.boundaries import SegmenterConfig
 
 TEXTS = st.lists(
     st.sampled_from(

@@ -2,7 +2,7 @@ import pytest
 from whole_texts import segment, sentences, texts
 
 from syncheck.text.sentences import IncrementalSegmenter
-from syncheck.text.sentences.config import SegmenterConfig
+from syncheck.text.sentences.boundaries import SegmenterConfig
 
 TOKYO = "東京"
 

@@ -4,7 +4,7 @@ import pytest
 from whole_texts import segment, sentences
 
 from syncheck.text.sentences import IncrementalSegmenter
-from syncheck.text.sentences.config import SegmenterConfig
+from syncheck.text.sentences.boundaries import SegmenterConfig
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import pytest
 
 from syncheck import load_kit
 from syncheck.testing import ScriptedAligner
-from syncheck.text.languages import foreign_language, readable
+from syncheck.text.words import foreign_language, readable
 
 PASSAGE = "The bridge over the river was opened in 1932 by the mayor of the town."
 

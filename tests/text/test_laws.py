@@ -6,7 +6,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from syncheck.text.sentences import ENGLISH_ABBREVIATIONS, BoundaryFinder, IncrementalSegmenter, Punkt
-from syncheck.text.sentences.config import SegmenterConfig
+from syncheck.text.sentences.boundaries import SegmenterConfig
 
 
 def config_of(name, max_tokens=whole_texts.NO_LIMIT):

@@ -2,7 +2,7 @@ import pytest
 from whole_texts import segment, sentences
 
 from syncheck.text.sentences import IncrementalSegmenter
-from syncheck.text.sentences.config import SegmenterConfig
+from syncheck.text.sentences.boundaries import SegmenterConfig
 
 ANSWER = "Steps:\n1. Mix the flour. Stir.\n2. Add water\n   and salt\n\nEnjoy\nit. Bye"
 

@@ -7,7 +7,7 @@ from nltk.tokenize.punkt import PunktParameters, PunktSentenceTokenizer
 from whole_texts import bounds, cut, responses, segment, sentences, texts, widths_of_tokens
 
 from syncheck.text.sentences import IncrementalSegmenter, Punkt
-from syncheck.text.sentences.config import MAX_SENTENCE_TOKENS, SegmenterConfig
+from syncheck.text.sentences.boundaries import MAX_SENTENCE_TOKENS, SegmenterConfig
 
 CASES = {
     "plain": ("Paris is big. Is that so? Yes!", ["Paris is big.", "Is that so?", "Yes!"]),

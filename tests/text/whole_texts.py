@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from nltk.tokenize.punkt import PunktParameters, PunktSentenceTokenizer
 
 from syncheck.text.sentences import IncrementalSegmenter
-from syncheck.text.sentences.config import SegmenterConfig
+from syncheck.text.sentences.boundaries import SegmenterConfig
 
 NO_LIMIT = 10_000
 UNBOUNDED = SegmenterConfig(max_tokens=NO_LIMIT)

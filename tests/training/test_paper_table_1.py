@@ -10,7 +10,6 @@ from pathlib import Path
 import paper_table_1
 import pytest
 import torch
-from made_up_biographies import write_biographies
 from made_up_ragtruth import write_ragtruth
 from sklearn.metrics import roc_auc_score
 from transformers import AutoConfig, AutoTokenizer, RobertaForSequenceClassification
@@ -149,14 +148,10 @@ def test_the_documented_command_runs_with_alignscore(tmp_path, monkeypatch):
     AutoTokenizer.from_pretrained(ALIGNSCORE / "tiny-roberta").save_pretrained("lytang/MiniCheck-RoBERTa-Large")
     words = documented()[0]
     words = ["cpu" if word == "cuda" else word for word in words if not word.startswith("CriticTok=")]
-    words[words.index("--propositioner") + 1], words[words.index("--judge") + 1] = "rules", "bundled"
-    write_biographies(Path("llama-fs.jsonl"), ("Angus Scott", "Amna Bell", "Denis Wood", "Ines Hart"))
-    for name in ("llama-f100.jsonl", "llama-f100-anti.jsonl"):
-        write_biographies(Path(name), ("Ada Lovelace", "Malcolm X", "Anne Frank"))
     make(tmp_path / "runs")
     assert paper_table_1.main([*words, "--tasks", "QA", "--seeds", "1"]) == 0
     table = (tmp_path / "runs" / "table-1" / "llama-2-7b-chat-table-1.md").read_text()
-    assert table.startswith("| sentence AUROC | QA | FS | F-100 | F-100-anti | Average |\n")
+    assert table.startswith("| sentence AUROC | QA |\n")
     assert [line.split(" | ")[0] for line in table.splitlines()[2:5]] == ["| MiniCheck", "| FLARE", "| the aligner"]
     assert not re.search(r"\| - ", table)
     noted = provenance_of("runs/table-1/llama-2-7b-chat-QA-signals-test.parquet")["aligner"]
@@ -174,4 +169,3 @@ def test_the_documented_commands_are_for_both_models_of_the_paper():
     assert {(o.tasks, o.seeds, o.aligner, o.aligner_overflow) for o in options} == {
         (None, 3, "AlignScore-base.ckpt", "cut")  # every task, three seeds
     }
-    assert all([name for name, _ in o.biographies] == ["FS", "F-100", "F-100-anti"] for o in options)

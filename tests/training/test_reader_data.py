@@ -6,9 +6,8 @@ import reader_data
 from contrast_pairs import NOT_STATED, SUPPORTED, Claim, ContrastGroup
 from reader_data import UNLABELLED
 
-from syncheck.aligners.reader.aligner import JOINT_TOKENS, SEEN_TOKENS
+from syncheck.aligners.reader.aligner import JOINT_TOKENS, SEEN_TOKENS, PassageWindows
 from syncheck.aligners.reader.network import BEGIN, END
-from syncheck.aligners.reader.windows import PassageWindows
 
 
 def row_of(length, number):

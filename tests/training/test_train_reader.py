@@ -16,9 +16,9 @@ from reader_pruning import Kept, as_arrays, from_arrays, kept_of, pruned_updates
 from transformers import MPNetConfig, MPNetModel
 
 from syncheck.aligners.reader import network as reader_network
+from syncheck.aligners.reader.aligner import PassageWindows
 from syncheck.aligners.reader.layers import NORM_EPS
 from syncheck.aligners.reader.network import BEGIN, END
-from syncheck.aligners.reader.windows import PassageWindows
 
 
 @pytest.fixture(scope="module")

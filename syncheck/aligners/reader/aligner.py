@@ -5,6 +5,7 @@ The network is :class:`~syncheck.aligners.reader.network.ReaderNetwork`.
 
 from __future__ import annotations
 
+import logging
 from collections import OrderedDict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from copy import copy
@@ -14,7 +15,7 @@ from hashlib import sha256
 from importlib.resources import files
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 from weakref import ReferenceType, WeakKeyDictionary, WeakValueDictionary, ref
 
 import torch
@@ -33,7 +34,6 @@ from syncheck.aligners.reader.network import (
     read_reader,
     read_second,
 )
-from syncheck.aligners.reader.windows import Part, PassageWindows, chosen_parts
 from syncheck.base.errors import InputError
 from syncheck.reading.evidence import EvidenceIndex, split_to_fit
 from syncheck.results.types import EFFORTS, Effort, Evidence, Support
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
     from tokenizers import Tokenizer
+
 
 SEEN_TOKENS, JOINT_TOKENS, CLAIM_TOKENS = 128, 64, 100
 """Largest number of tokens of the passages that a claim sees in the lower layers, of those that are read with it in the
@@ -88,7 +89,7 @@ class ReaderAligner(OfNetwork):
     -----
     The lower layers of the first network read the passages once for all claims, in windows. There a claim sees at most
     ``SEEN_TOKENS`` of them: the chunks closest to it, if there are more. In the upper layers the closest of these and
-    the claim are one text, in which all words see each other (``syncheck/aligners/reader/windows.py``). In the second
+    the claim are one text, in which all words see each other (:func:`chosen_parts`). In the second
     network, all of its layers read the closest ``WHOLE_TOKENS`` with the claim. A claim of more than ``CLAIM_TOKENS``
     is cut into parts, and its score is the lowest over these.
     """
@@ -247,40 +248,40 @@ class _NetworkOnTexts:
 
     def __init__(self, network: ReaderNetwork, tokenizer: Tokenizer, *, seen: int, joint: int) -> None:
         self._network, self._tokenizer, self._seen, self._joint = network, tokenizer, seen, joint
-        self._known: WeakKeyDictionary[EvidenceIndex, _Context] = WeakKeyDictionary()
-        self._last: OrderedDict[tuple[int, int], ReferenceType[_Context]] = OrderedDict()
+        self._known: WeakKeyDictionary[EvidenceIndex, PassageWindows] = WeakKeyDictionary()
+        self._last: OrderedDict[tuple[int, int], ReferenceType[PassageWindows]] = OrderedDict()
 
     def verdicts(self, index: EvidenceIndex, claims: Sequence[str]) -> Tensor:
         """Compute the log-probabilities (claims, 3), float32 on the CPU."""
         if index not in self._known:
-            self._known[index] = _Context([self._ids(chunk.text) for chunk in index.chunks])
-        context = self._known[index]
-        asked = [self._asked(context.windows, index, claim) for claim in claims]
+            self._known[index] = PassageWindows([self._ids(chunk.text) for chunk in index.chunks])
+        windows = self._known[index]
+        asked = [self._asked(windows, index, claim) for claim in claims]
         is_on_cpu = self._network.verdict.weight.device.type == "cpu"
         room = CPU_BATCH_TOKENS if is_on_cpu else BATCH_TOKENS
         judged = []
         for batch in _batches([len(text) for text in asked], room):
-            read = self._windows(context, {part.window for text in asked[batch] for part in text.seen}, room)
+            read = self._read(windows, {part.window for text in asked[batch] for part in text.seen}, room)
             judged.append(self._network.judge([text.read_in(read) for text in asked[batch]]))
         return torch.cat(judged).log_softmax(dim=-1)
 
-    def _windows(self, context: _Context, numbers: Collection[int], room: int) -> dict[int, ReadWindow]:
+    def _read(self, windows: PassageWindows, numbers: Collection[int], room: int) -> dict[int, ReadWindow]:
         """Look up windows by number; those that are not kept are read, at most ``room`` tokens at once."""
-        kept = {number: context.read.get(number) for number in numbers}
+        kept = {number: windows.read.get(number) for number in numbers}
         read = {number: window for number, window in kept.items() if window is not None}
         missing = sorted(number for number, window in kept.items() if window is None)
-        for batch in _batches([len(context.windows.ids[number]) + 1 for number in missing], room):
-            new = self._network.read([context.windows.ids[number] for number in missing[batch]])
+        for batch in _batches([len(windows.ids[number]) + 1 for number in missing], room):
+            new = self._network.read([windows.ids[number] for number in missing[batch]])
             read |= zip(missing[batch], new, strict=True)
-        context.read |= read
-        self._keep(context, read)
+        windows.read |= read
+        self._keep(windows, read)
         return read
 
-    def _keep(self, context: _Context, numbers: Collection[int]) -> None:
-        """Note the windows of a context as the most recently used; forget the least recently used of all contexts."""
+    def _keep(self, windows: PassageWindows, numbers: Collection[int]) -> None:
+        """Note windows of a context as the most recently used; forget the least recently used of all contexts."""
         for number in numbers:
-            self._last.pop((id(context), number), None)  # other threads may forget it meanwhile
-            self._last[id(context), number] = ref(context)
+            self._last.pop((id(windows), number), None)  # other threads may forget it meanwhile
+            self._last[id(windows), number] = ref(windows)
         while len(self._last) > KEPT_WINDOWS:
             (_, number), of = self._last.popitem(last=False)
             forgetting = of()
@@ -293,20 +294,6 @@ class _NetworkOnTexts:
 
     def _ids(self, text: str) -> list[int]:
         return token_ids(self._tokenizer, text)
-
-
-class _Context:
-    """The windows of a context, and those that were read and are kept, by number.
-
-    Parameters
-    ----------
-    chunks
-        Token ids of each chunk.
-    """
-
-    def __init__(self, chunks: Sequence[Sequence[int]]) -> None:
-        self.windows = PassageWindows(chunks)
-        self.read: dict[int, ReadWindow] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -343,7 +330,114 @@ def _support(index: EvidenceIndex, parts: Sequence[tuple[str, Tensor]]) -> Suppo
     claim, lowest = min(parts, key=lambda part: float(part[1][SUPPORTED]))
     score = float(lowest[SUPPORTED].exp())
     others = lowest[[CONTRADICTED, NOT_STATED]].logsumexp(0)
-    contradicted = max(float(found[CONTRADICTED].exp()) for _, found in parts)
+    contradicted = max(float(verdict[CONTRADICTED].exp()) for _, verdict in parts)
     (best,) = index.best(claim, 1)
     evidence = Evidence(index.chunks[best].passage, index.quoted(best), score)
     return Support(score, evidence, float(lowest[SUPPORTED] - others), min(contradicted, 1 - score))
+
+
+logger = logging.getLogger(__name__)
+
+WINDOW_TOKENS = 255
+"""Largest number of tokens of a window."""
+RANKED_CHUNKS, CENTRES = 10, 3
+"""Number of chunks that are ranked by the words they share with a claim, and number of the best whose neighbours come
+next."""
+
+
+class Part(NamedTuple):
+    """Tokens of a window, from ``begin`` up to ``end``; the token at 0 is a BEGIN."""
+
+    window: int
+    begin: int
+    end: int
+
+
+class PassageWindows:
+    """The chunks of a context in windows, each of as many whole chunks as there is room for.
+
+    Parameters
+    ----------
+    chunks
+        Token ids of each. Of a chunk longer than a window only the beginning is read, with a warning.
+
+    Attributes
+    ----------
+    ids : list of list of int
+        Token ids of each window, without BEGIN.
+    lengths : list of int
+        Number of tokens of each chunk.
+    read : dict of int to ReadWindow
+        Windows that were read and are kept, by number.
+    """
+
+    def __init__(self, chunks: Sequence[Sequence[int]]) -> None:
+        self.ids: list[list[int]] = [[]]
+        self.read: dict[int, ReadWindow] = {}
+        self._places: list[Part] = []
+        if cut := sum(len(chunk) > WINDOW_TOKENS for chunk in chunks):
+            logger.warning("passages have chunks that are too long: %d; %d tokens of each are read", cut, WINDOW_TOKENS)
+        for chunk in chunks:
+            kept = chunk[:WINDOW_TOKENS]
+            if len(self.ids[-1]) + len(kept) > WINDOW_TOKENS:
+                self.ids.append([])
+            begin = 1 + len(self.ids[-1])
+            self.ids[-1] += kept
+            self._places.append(Part(len(self.ids) - 1, begin, begin + len(kept)))
+        self.lengths = [place.end - place.begin for place in self._places]
+
+    def parts(self, chunks: Sequence[int], room: int) -> list[Part]:
+        """Locate chunks, after the BEGIN of the first one's window; at most ``room`` tokens of a chunk."""
+        places = [self._places[chunk] for chunk in chunks]
+        begin = Part(places[0].window, 0, 1)
+        return [begin, *(place._replace(end=min(place.end, place.begin + room)) for place in places)]
+
+
+def chosen_parts(
+    windows: PassageWindows, index: EvidenceIndex, claim: str, *, seen: int, joint: int
+) -> tuple[list[Part], list[Part]]:
+    """Choose the tokens that a claim sees, and those of them that are read with it (:func:`closest_of`)."""
+    chunks = closest_chunks(index, claim, windows.lengths, seen)
+    closest = closest_of(chunks, index, claim, windows.lengths, joint)
+    begin, *parts = windows.parts(chunks, seen)
+    return [begin, *parts], [begin, *(part for chunk, part in zip(chunks, parts, strict=True) if chunk in closest)]
+
+
+def closest_chunks(index: EvidenceIndex, claim: str, lengths: Sequence[int], room: int) -> list[int]:
+    """Choose the chunks that a claim sees, by index, in the order of the context.
+
+    A claim sees all of them if their ``lengths`` together are at most ``room``. Otherwise it sees those that fit, taken
+    in this order: the best by the words they share with the claim, the neighbours of the first of these, and the rest
+    from the beginning; if none fits, the best one alone.
+    """
+    if sum(lengths) <= room:
+        return list(range(len(lengths)))
+    ranked = _by_closeness(index, claim, len(lengths))
+    chosen: list[int] = []
+    for chunk in ranked:
+        if lengths[chunk] <= room:
+            chosen.append(chunk)
+            room -= lengths[chunk]
+    return sorted(chosen) or ranked[:1]
+
+
+def closest_of(chunks: Sequence[int], index: EvidenceIndex, claim: str, lengths: Sequence[int], room: int) -> list[int]:
+    """Choose the chunks that are read with a claim: the best, whatever its length, and others that fit.
+
+    They are taken in the order of :func:`closest_chunks`; all, if there is room for them.
+    """
+    if sum(lengths[chunk] for chunk in chunks) <= room:
+        return list(chunks)
+    chosen: list[int] = []
+    for chunk in _by_closeness(index, claim, len(lengths)):
+        if chunk in chunks and (not chosen or lengths[chunk] <= room):
+            chosen.append(chunk)
+            room -= lengths[chunk]
+    return sorted(chosen)
+
+
+def _by_closeness(index: EvidenceIndex, claim: str, count: int) -> list[int]:
+    """Rank all chunks, by index, those closest to a claim first."""
+    best = index.best(claim, RANKED_CHUNKS)
+    beside = [near for chunk in best[:CENTRES] for near in (chunk - 1, chunk + 1) if 0 <= near < count]
+    return list(dict.fromkeys((*best, *beside, *range(count))))

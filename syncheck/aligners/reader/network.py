@@ -139,8 +139,8 @@ class _Embeddings(nn.Module):
 
     def forward(self, ids: Tensor, positions: Tensor) -> Tensor:
         """Embed tokens, (T,), as (T, H)."""
-        found: Tensor = self.LayerNorm(self.word_embeddings(ids) + self.position_embeddings(positions))
-        return found
+        embedded: Tensor = self.LayerNorm(self.word_embeddings(ids) + self.position_embeddings(positions))
+        return embedded
 
 
 class ReaderNetwork(nn.Module):
@@ -225,7 +225,7 @@ class ReaderNetwork(nn.Module):
             hidden = layer(hidden, lengths, biases, mapped=mapped)
         by_window = zip(*attended, strict=True) if attended else [()] * len(windows)
         states = _by_text(hidden, lengths)
-        return [ReadWindow(tuple(found), own) for found, own in zip(by_window, states, strict=True)]
+        return [ReadWindow(tuple(layers), own) for layers, own in zip(by_window, states, strict=True)]
 
     def _claims(self, texts: Sequence[ReadText]) -> list[Tensor]:
         """Compute the last hidden states (n, H) of each claim, of the token before it and of the one after it."""
@@ -341,8 +341,8 @@ def _read(
 
 
 def _cached() -> Path | None:
-    found = try_to_load_from_cache(REPOSITORY, "model.safetensors")
-    return Path(found) if isinstance(found, str) else None
+    cached = try_to_load_from_cache(REPOSITORY, "model.safetensors")
+    return Path(cached) if isinstance(cached, str) else None
 
 
 def _packaged() -> list[Path]:

@@ -1,15 +1,17 @@
-"""Boundaries of sentences in a growing text, found as soon as later text cannot change them."""
+"""Boundaries of sentences in a growing text, found once later text cannot change them, and their configuration."""
 
 from __future__ import annotations
 
 import string
 from collections.abc import Callable, Iterable
 from copy import copy
+from dataclasses import dataclass
 from itertools import pairwise, takewhile
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
+from syncheck.base.checks import check_choice
+from syncheck.base.errors import InputError
 from syncheck.text.citations import end_of_marks, ends_with_marks
-from syncheck.text.sentences.config import SegmenterConfig
 from syncheck.text.sentences.rules import (
     SentenceCutter,
     begins_row,
@@ -22,6 +24,68 @@ from syncheck.text.sentences.rules import (
     ends_row,
     item_text_start,
 )
+
+LineBreaks = Literal["none", "paragraphs", "lists", "lines"]
+
+MAX_SENTENCE_TOKENS = 256
+"""A sentence that has not ended by then is cut there and marked ``truncated``."""
+MAX_SENTENCE_CHARACTERS = 1024
+"""The same in characters, for text that no tokenizer has read: about four to a token."""
+
+
+@dataclass(frozen=True, slots=True)
+class SegmenterConfig:
+    """Segmentation of text into sentences; the defaults are those of NLTK's untrained Punkt, as in the paper.
+
+    A monitor keeps the config it was trained with, so that it segments new text in the same way.
+
+    Raises
+    ------
+    InputError
+        If a value is outside the range described here.
+    """
+
+    max_tokens: int = MAX_SENTENCE_TOKENS
+    """Longest sentence (or sentences taken as one) in tokens, at least 1; longer ones are cut there and marked
+    ``truncated``."""
+    max_characters: int = MAX_SENTENCE_CHARACTERS
+    """The same in characters, where text alone is read."""
+    abbreviations: tuple[str, ...] = ()
+    """Words whose full stop ends no sentence, with the stop (``"Dr."``), in any case; with a ``#`` (``"No.#"``), only
+    before a number; with a ``~`` (``"p.m.~"``), only before a small letter. Untrained Punkt knows none;
+    :data:`syncheck.text.sentences.ENGLISH_ABBREVIATIONS` has English ones. A sentence that ends in an abbreviation is
+    joined with the next."""
+    line_breaks: LineBreaks = "none"
+    """Line breaks that end a sentence. ``none``: none, as in Punkt. ``paragraphs``: those before a blank line.
+    ``lists``: also those around a heading (``#``), a row of a table and a line ``Key: value``, and before an item
+    (``-``, ``*``, ``1.``, ``1)``, ``(a)`` and the like), whose mark then stays with its text; a value of JSON is a
+    sentence too. Citation marks after a full stop ("[1]", links) then stay with
+    the sentence before them. ``lines``: every line break."""
+    cjk_stops: bool = False
+    """True ends a sentence after a Chinese or Japanese full stop, and the closing quotes and brackets that follow it,
+    with or without white space."""
+    clauses: bool = False
+    """True also ends a sentence at commas, semicolons and colons before white space (full-width ones anywhere)."""
+    sentences: int = 1
+    """Number of sentences (or clauses, with that option) that are taken together as one, at least 1."""
+
+    def __post_init__(self) -> None:
+        for name in ("max_tokens", "max_characters", "sentences"):
+            value = getattr(self, name)
+            if type(value) is not int or value < 1:
+                raise InputError(f"{name} must be a whole number of at least 1; found {value!r}")
+        for name in ("cjk_stops", "clauses"):
+            if type(getattr(self, name)) is not bool:
+                raise InputError(f"{name} must be True or False; found {getattr(self, name)!r}")
+        check_choice(self.line_breaks, "line_breaks", LineBreaks)
+        if not isinstance(self.abbreviations, tuple):
+            raise InputError(f"abbreviations must be a tuple of strings; found {self.abbreviations!r}")
+        for entry in self.abbreviations:
+            if not isinstance(entry, str) or entry.split() != [entry] or not any(map(str.isalpha, entry)):
+                raise InputError(
+                    f"each entry of abbreviations must be a word with a letter, such as 'Dr.'; found {entry!r}"
+                )
+
 
 Break = Callable[[str, int, int, int], bool]
 """Function that tells whether a sentence ends, whatever Punkt says.
@@ -126,12 +190,12 @@ class BoundaryFinder:
 
         The text may only grow from call to call.
         """
-        found = self._find(text, final=final)
-        return self._after_marks(text, found, final=final) if self._keeps_marks else found
+        boundaries = self._find(text, final=final)
+        return self._after_marks(text, boundaries, final=final) if self._keeps_marks else boundaries
 
-    def _after_marks(self, text: str, found: Iterable[Boundary], *, final: bool) -> list[Boundary]:
+    def _after_marks(self, text: str, boundaries: Iterable[Boundary], *, final: bool) -> list[Boundary]:
         """Move boundaries behind the citation marks that follow them; those within marks are left out."""
-        self._waiting += tuple(found)
+        self._waiting += tuple(boundaries)
         settled: list[Boundary] = []
         while self._waiting:
             boundary, *others = self._waiting
@@ -164,7 +228,7 @@ class BoundaryFinder:
 
     def _find(self, text: str, *, final: bool) -> list[Boundary]:
         """Find the boundaries that have become certain, without regard to citation marks."""
-        found: list[Boundary] = []
+        boundaries: list[Boundary] = []
         while self._seen < len(text):
             at = self._seen
             char = text[at]
@@ -176,8 +240,8 @@ class BoundaryFinder:
                 stop = _stop_before(text, at)
                 text_start = self._text_start(text, stop, at, final=final)
                 if text_start is None:
-                    return found
-                found += self._end_block(text, stop, at, text_start)
+                    return boundaries
+                boundaries += self._end_block(text, stop, at, text_start)
                 if text_start > at:
                     continue
             if self._is_between:
@@ -187,10 +251,10 @@ class BoundaryFinder:
                 self._words_left, self._terminal = _WORDS, at
             if char not in _UNDECIDED:
                 if self._armed and self._words_left:
-                    found += self._ask_punkt(text, at + 1)
+                    boundaries += self._ask_punkt(text, at + 1)
                 self._armed = False
             self._seen = _after_letters(text, at + 1) if char.isalnum() else at + 1  # what goes on decides nothing
-        return found + self._boundaries(text, len(text)) if final else found
+        return boundaries + self._boundaries(text, len(text)) if final else boundaries
 
     def _clear(self) -> None:
         self._armed = self._is_between = False
@@ -220,29 +284,29 @@ class BoundaryFinder:
 
     def _end_block(self, text: str, stop: int, at: int, text_start: int) -> list[Boundary]:
         """Collect all boundaries up to ``at`` if a block ends there, and pass over the mark of an item."""
-        found: list[Boundary] = []
+        boundaries: list[Boundary] = []
         breaks = text_start > at or any(ends(text, self._block, stop, at) for ends in self._breaks)
         if breaks and text[self._tail : stop].strip():
             inner = self._boundaries(text, stop, after=_NEXT)
             seen = min(text_start + (_LONGEST_MARK if self._has_items else 1), len(text))
             before = (boundary._replace(seen=seen) for boundary in inner if boundary.after < stop)
-            found = [*before, Boundary(stop, at, stop, seen)]
+            boundaries = [*before, Boundary(stop, at, stop, seen)]
             self._tail, self._block = at, stop
             self._clear()
         if text_start > at:
             self._tail = self._block = self._seen = text_start
             self._clear()
-        return found
+        return boundaries
 
     def _ask_punkt(self, text: str, seen: int) -> list[Boundary]:
         """Find Punkt's boundaries in the text up to ``seen`` that white space follows."""
-        found = self._boundaries(text, seen)
-        certain = list(takewhile(lambda boundary: not _ASCII_SPACE.isdisjoint(text[boundary.stop : seen]), found))
+        boundaries = self._boundaries(text, seen)
+        certain = list(takewhile(lambda boundary: not _ASCII_SPACE.isdisjoint(text[boundary.stop : seen]), boundaries))
         if certain:
             self._tail = certain[-1].after
         if self._terminal < self._tail:
             self._words_left = 0
-        elif len(certain) == len(found):
+        elif len(certain) == len(boundaries):
             self._words_left -= 1
         if len(self._words) == _READ_WORDS:
             self._unsettled = self._words[0]
@@ -257,13 +321,13 @@ class BoundaryFinder:
             return []
         offset = self._unsettled if self._unsettled > self._tail else self._start(text, seen)
         spans = self._cutter.spans(text[offset:seen] + after)
-        found: list[Boundary] = []
+        boundaries: list[Boundary] = []
         last = self._tail
         for (_, stop), (start, _) in pairwise(spans):
             if text[last : offset + stop].strip():  # else it has been reported
                 last = offset + start
-                found.append(Boundary(offset + stop, last, self._block, seen))
-        return found
+                boundaries.append(Boundary(offset + stop, last, self._block, seen))
+        return boundaries
 
     def _start(self, text: str, seen: int) -> int:
         """Find where Punkt begins to read after a boundary."""

@@ -9,9 +9,8 @@ from os.path import commonprefix
 
 from syncheck.base.errors import InputError
 from syncheck.results.types import SentenceSpan
-from syncheck.text.sentences.boundaries import Boundary, BoundaryFinder
-from syncheck.text.sentences.config import SegmenterConfig
-from syncheck.text.sentences.token_text import CharSpan, first_token_from, visible
+from syncheck.text.sentences.boundaries import Boundary, BoundaryFinder, SegmenterConfig
+from syncheck.text.sentences.tokens import CharSpan, first_token_from
 
 _ANOTHER = "A b c d"
 """Text that may follow a sentence, which ends before it if it is complete."""
@@ -213,8 +212,8 @@ class TextSegmenter:
         closed: list[SentenceSpan] = []
         while (limit := self._limit()) < len(self.text):
             # The cut at the limit must not depend on how much of the text after it is known.
-            found = self._close_at(self._finder.find(self.text[: limit + 1]))
-            closed += found or [self._cut(limit)]
+            ended = self._close_at(self._finder.find(self.text[: limit + 1]))
+            closed += ended or [self._cut(limit)]
         return closed + self._close_at(self._finder.find(self.text))
 
     def finish(self) -> list[SentenceSpan]:
@@ -263,3 +262,9 @@ def spans_of(sentences: Sequence[str]) -> list[SentenceSpan]:
     text = "".join(sentences)
     places = pairwise(accumulate(map(len, sentences), initial=0))
     return [SentenceSpan(index, *visible(text, start, stop), 0, 0) for index, (start, stop) in enumerate(places)]
+
+
+def visible(text: str, start: int, stop: int) -> tuple[int, int]:
+    """Trim white space from both ends of a span; empty, at ``start``, if it has only white space."""
+    inner = text[start:stop].rstrip()
+    return start + (len(inner) - len(inner.lstrip())), start + len(inner)
