@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from syncheck.monitor import Monitor
 
 KitPurpose = Literal["generation", "generic", "generic-bundled", "generic-reader"]
-"""``generation``: SmolLM2-135M-Instruct with a monitor trained on its answers. The others read text alone, of any model:
-``generic-reader`` with the reader as aligner, whose encoder is not in this package, ``generic-bundled`` with the
+"""``generation``: SmolLM2-135M-Instruct with a monitor trained on its answers. The others read text alone, of any
+model: ``generic-reader`` with the reader as aligner, whose encoder is not in this package, ``generic-bundled`` with the
 bundled aligner, and ``generic`` with the reader if its encoder is on this machine."""
 
 ASSETS = Path(str(files("syncheck") / "assets"))

@@ -1,4 +1,4 @@
-"""The language model of the starter kit: SmolLM2-135M-Instruct, found on this machine, checked whole, converted once."""
+"""The starter kit's language model, SmolLM2-135M-Instruct: found on this machine, checked whole, converted once."""
 
 from __future__ import annotations
 

@@ -242,10 +242,8 @@ def prompt_from_messages(
     if not getattr(tokenizer, "chat_template", None):
         raise InputError("the tokenizer has no chat template; write both prompts with syncheck.prompt_from_texts")
     passages = passages_of(context)
-    given = _checked_messages(messages, "messages")
-    left = _without_passages(given, passages) if without is None else _checked_messages(without, "without")
-    if question is None:
-        question = next((_question_in(turn["content"]) for turn in reversed(left) if turn["role"] == "user"), "")
+    given, left = _both_chats(messages, passages, without)
+    question = _asked_in(left) if question is None else question
     check_text(question, "question")
     if not question.strip():
         raise PromptError("without the passages, no user message is left to provide the question; pass question=...")
@@ -255,6 +253,29 @@ def prompt_from_messages(
     except InputError as error:
         raise InputError(f"without the passages, {error}; or pass the chat without them as without=[...]") from error
     return _encoded(tokenizer, question, passages, *texts, special_tokens=False)
+
+
+def question_of(
+    messages: Sequence[Mapping[str, str]],
+    context: str | Sequence[str],
+    without: Sequence[Mapping[str, str]] | None = None,
+) -> str:
+    """Find the question of a chat, the user's last message without the passages; errors are those of a prompt of it."""
+    question = _asked_in(_both_chats(messages, passages_of(context), without)[1])
+    if not question.strip():
+        raise PromptError("without the passages, no user message is left to provide the question; pass a question")
+    return question
+
+
+def _both_chats(
+    messages: Sequence[Mapping[str, str]], passages: Sequence[str], without: Sequence[Mapping[str, str]] | None
+) -> tuple[list[dict[str, str]], list[dict[str, str]]]:
+    given = _checked_messages(messages, "messages")
+    return given, _without_passages(given, passages) if without is None else _checked_messages(without, "without")
+
+
+def _asked_in(chat: Sequence[Mapping[str, str]]) -> str:
+    return next((_question_in(turn["content"]) for turn in reversed(chat) if turn["role"] == "user"), "")
 
 
 def _question_in(content: str) -> str:
