@@ -172,12 +172,13 @@ class _Service:
             most=self.config.max_context,
         )
         chat = await self._read(request, translated)
+        if dialect is not ChatCompletions and (chat.resumable or chat.body.get("n") not in (None, 1)):
+            told = "only /v1/chat/completions has resumable streams and several choices; leave resumable and n out"
+            raise ServiceError(400, "unsupported", told)
         self.source.require_usable(chat)
         key = self._passed_key(request)
         if not chat.resumable:
             return _Answering(self, chat, key, dialect(chat.body))
-        if dialect is not ChatCompletions:
-            raise ServiceError(400, "unsupported", "only streams of /v1/chat/completions are resumable")
         return _Reading(self, self.kept.begin(partial(self._write, chat, key)), after=None)
 
     async def answer(self, request: Request) -> _Reading:

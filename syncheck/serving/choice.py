@@ -30,6 +30,7 @@ class Choice:
         self._reasoning = reasoning
         self._is_closed = is_closed
         self._logprobs = Logprobs() if holds_logprobs else None
+        self._unfed = ""  # text that arrived while the passages were read
         self._sent = 0  # events
         self._shown = 0  # bytes
         self._calls: list[dict[str, Any]] = []
@@ -66,7 +67,7 @@ class Choice:
         if not self._is_closed:
             self.finished = True
             text, _ = await self._divide("", delta, is_last=True)
-            await in_thread(self.checked.break_off, why, text)
+            await in_thread(self.checked.break_off, why, self._unfed + text)
         elif self._sent == len(self.checked.events):
             return None
         return self._told({"index": index, "finish_reason": None}, delta)
@@ -84,9 +85,11 @@ class Choice:
         text, thought = await self._divide(content or "", message, is_last=is_last)
         self._unchecked |= unchecked | beside
         self._take_logprobs(values.get("logprobs"), text, part, is_beside=bool(beside or thought))
+        self._unfed += text
         if not self._is_open and (text or (part == "delta" and self.checked.has_passages)):
             self._is_open = True
             await in_thread(self.checked.open)
+        text, self._unfed = self._unfed, ""
         if text:
             self._has_text = True
             await self.checked.feed(text)

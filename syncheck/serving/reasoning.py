@@ -104,6 +104,14 @@ class Reasoning:
             yield "not_text", text
 
 
+def without_reasoning(content: str) -> str:
+    """Take the reasoning between tags out of a whole content."""
+    text = ""
+    for kind, part in Reasoning().read(content, is_last=True):
+        text = "" if kind == "not_text" else text + part * (kind == "text")
+    return text
+
+
 def is_opened(message: object) -> bool:
     """Tell whether a message, the last of a request, ends with a tag that opens reasoning."""
     content = message.get("content") if isinstance(message, dict) and message.get("role") == "assistant" else None

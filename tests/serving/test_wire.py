@@ -25,6 +25,7 @@ from upstreams import (
 )
 
 from syncheck import load_kit
+from syncheck.serving import checked
 from syncheck.serving import gateway as gateway_module
 from syncheck.serving.app import ServerConfig, create_app
 from syncheck.serving.gateway import Gateway
@@ -329,6 +330,19 @@ def test_no_text_is_lost_when_its_check_outlasts_the_time(monitor, posted, monke
     assert chunks[-1]["error"]["code"] == "timeout" and answer.report is None
     assert text_of(chunks) == answer.text and answer.text.startswith(text[:size]) and arrived
     assert scores(answer)[:1] == [0.97] and chunks[-2]["choices"][0]["syncheck"]["status"] == "unverified"
+
+
+def test_no_text_is_lost_when_its_passages_take_too_long_to_read(posted, monkeypatch):
+    def slow(*args, **options):
+        time.sleep(0.5)
+        return watch_over(*args, **options)
+
+    watch_over = checked.watch_over
+    monkeypatch.setattr(checked, "watch_over", slow)
+    monkeypatch.setattr(gateway_module, "_GRACE_SECONDS", 0.1)
+    upstream = Upstream(stream=sse(chunks_of([ANSWER])[1:]))
+    chunks = data_of(posted(upstream, asked(stream=True), config=ServerConfig(timeout=0.2), failing="open"))
+    assert text_of(chunks) == folded(chunks).text == ANSWER and chunks[-1]["error"]["code"] == "timeout"
 
 
 def test_checked_text_is_sent_before_an_error_even_if_it_fails_closed(monitor, posted, monkeypatch):
