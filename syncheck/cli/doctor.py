@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import platform
+import re
 import shutil
 import sys
 from collections.abc import Iterator
@@ -16,11 +17,13 @@ from typing import Literal, NamedTuple
 
 from packaging.requirements import Requirement
 
-from syncheck.base.errors import CheckpointError, describe_failure
+from syncheck.base.errors import CheckpointError, InputError, describe_failure
 from syncheck.base.printable import counted, printable
+from syncheck.cli import settings
 from syncheck.cli.options import option
 
 _GIGABYTE = 2**30
+_CREDENTIALS = re.compile(r"//[^/@\s]*@")
 _BUNDLED = ("kit_model", "aligner", "monitor-generation", "monitor-generic-bundled", "monitor-generic-reader")
 _NOT_FOR_USERS = frozenset({"dev"})
 _FILES = frozenset({"ALIGNER", "FILE", "INPUT", "PATH", "SCORES", "TEACHER"})
@@ -33,6 +36,7 @@ def doctor_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``doctor``."""
     option(parser, "--model DIR_OR_ID", "also load this model and check that it can be monitored")
     option(parser, "--device", "required device (%(default)s)", choices=("cpu", "cuda"), default="cpu")
+    option(parser, "--config FILE", f"also check the settings of a server in this file (${settings.FILE})")
 
 
 def completion_options(parser: argparse.ArgumentParser) -> None:
@@ -74,6 +78,7 @@ def doctor(args: argparse.Namespace) -> int:
         ("kit", _kit_model()),
         ("device", _device(args.device)),
         ("model", _model(args.model, args.device)),
+        ("settings", _settings(args.config)),
         ("memory", _memory()),
         ("caches", _caches()),
     ):
@@ -198,6 +203,28 @@ def _model(name: str | None, device: str) -> Iterator[Finding]:
         f"{name}: {type(model).__name__}, {config.num_hidden_layers} blocks, window {window} tokens, "
         f"weights {size:.1f} GB on {device}",
     )
+
+
+def _settings(file: str | None) -> Iterator[Finding]:
+    """Print what variables and a file set of the servers' options; keys are not printed."""
+    from syncheck.cli import parser
+
+    whole = parser()
+    (commands,) = (action for action in whole._actions if isinstance(action, argparse._SubParsersAction))
+    gateway, serve = commands.choices["gateway"], commands.choices["serve"]
+    try:
+        told = settings.settings_of(gateway, file or os.environ.get(settings.FILE) or None)
+    except InputError as error:
+        yield Finding("bad", describe_failure(error), "change it, or unset the variable")
+        return
+    for one in told:
+        yield Finding("ok", f"{one.option} = {_CREDENTIALS.sub('//[key]@', str(one.value))} ({one.origin})")
+    for name in sorted(settings.SECRETS & os.environ.keys()):
+        yield Finding("ok", f"a key is in ${name}")
+    for name in settings.unknown_variables([gateway, serve]):
+        yield Finding("note", f"${name} sets no option of gateway or serve", f"unset {name}")
+    if not told:
+        yield Finding("ok", "the options of gateway have their defaults")
 
 
 def _memory() -> Iterator[Finding]:
