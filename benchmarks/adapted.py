@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from syncheck import LabelledResponse, Monitor, MonitorConfig, Verifier, load_aligner, load_kit
 from syncheck.evaluation import auroc_table, cross_validate
-from syncheck.kit import kit_language_model
+from syncheck.kit_model import kit_language_model
 from syncheck.labelling import LabelledSentence, load_ragtruth
 from syncheck.training import (
     LabelledSet,

@@ -46,7 +46,7 @@ def measured(context: int, answer: int, batch_tokens: int | None, count: int, cl
     from syncheck import Monitor
     from syncheck.aligners import BundledAligner
     from syncheck.corpus import Line, RecordScorer
-    from syncheck.kit import kit_language_model
+    from syncheck.kit_model import kit_language_model
 
     torch.set_num_threads(1)
     kit = Monitor(*kit_language_model(), aligner=BundledAligner.load())

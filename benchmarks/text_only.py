@@ -31,7 +31,7 @@ import torch
 from machine import describe_machine
 
 from syncheck import LabelledResponse, Monitor, MonitorConfig, Verifier, load_kit
-from syncheck.kit import kit_language_model
+from syncheck.kit_model import kit_language_model
 from syncheck.labelling import load_ragtruth
 
 RECORD = {"question": "When did it open?", "context": ["The mill opened in 1803."], "response": "It opened in 1903."}

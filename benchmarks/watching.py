@@ -22,7 +22,8 @@ import torch
 from machine import describe_machine
 
 from syncheck import Monitor, RagPrompt, Verifier, load_kit
-from syncheck.kit import KitPurpose, demo_questions, kit_language_model
+from syncheck.kit import KitPurpose, demo_questions
+from syncheck.kit_model import kit_language_model
 from syncheck.results import Verified
 
 Result = TypeVar("Result")

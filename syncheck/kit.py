@@ -1,4 +1,4 @@
-"""The bundled starter kit: a small language model with its monitor, and the verifiers for text of any model."""
+"""The starter kit: a small language model with its monitor, and the verifiers for text of any model."""
 
 from __future__ import annotations
 
@@ -9,22 +9,18 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, overload
 
-import torch
-
-from syncheck.aligners import load_aligner
 from syncheck.base.checks import check_choice
 from syncheck.checkpoint import best_generic, packaged_monitor
 from syncheck.config import GENERIC
+from syncheck.kit_model import kit_language_model
 from syncheck.verifier import Verifier
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedModel, PreTrainedTokenizerBase
-
     from syncheck.monitor import Monitor
 
 KitPurpose = Literal["generation", "generic", "generic-bundled", "generic-reader"]
-"""``generation``: trained on the answers of the kit's own model. The others read text alone, of any model:
-``generic-reader`` with the reader as aligner, whose encoder is not in this package, ``generic-bundled`` with the
+"""``generation``: SmolLM2-135M-Instruct with a monitor trained on its answers. The others read text alone, of any
+model: ``generic-reader`` with the reader as aligner, whose encoder is not in this package, ``generic-bundled`` with the
 bundled aligner, and ``generic`` with the reader if its encoder is on this machine."""
 
 ASSETS = Path(str(files("syncheck") / "assets"))
@@ -39,25 +35,6 @@ class DemoQuestion:
     titles: tuple[str, ...]
 
 
-def kit_language_model(device: str = "cpu") -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """Load the kit's language model, in float32, and its tokenizer."""
-    from transformers import AutoModelForCausalLM, AutoTokenizer
-    from transformers.utils.logging import disable_progress_bar, enable_progress_bar, is_progress_bar_enabled
-
-    path = ASSETS / "language_model"
-    tokenizer = AutoTokenizer.from_pretrained(path, local_files_only=True, trust_remote_code=False)
-    shown = is_progress_bar_enabled()
-    disable_progress_bar()  # it takes a tenth of a second
-    try:
-        model = AutoModelForCausalLM.from_pretrained(
-            path, dtype=torch.float32, local_files_only=True, trust_remote_code=False
-        )
-    finally:
-        if shown:
-            enable_progress_bar()
-    return model.to(device).eval(), tokenizer
-
-
 @overload
 def load_kit(purpose: Literal["generation"], *, device: str = ...) -> Monitor: ...
 
@@ -67,12 +44,13 @@ def load_kit(purpose: Literal["generic", "generic-bundled", "generic-reader"], *
 
 
 def load_kit(purpose: KitPurpose, *, device: str = "cpu") -> Monitor | Verifier:
-    """Load the bundled monitor with its model, or a bundled verifier; nothing is downloaded.
+    """Load the kit's monitor with its model, or a bundled verifier; nothing is downloaded.
 
     Parameters
     ----------
     purpose
-        ``generation`` watches or steers the kit's own model. The others score answers of any model from their text
+        ``generation`` watches or steers the kit's own model, whose weights are not in this package (see
+        :func:`syncheck.kit_model.kit_language_model`). The others score answers of any model from their text
         alone: ``generic`` as ``Verifier()``, with the reader if its encoder is in the cache of Hugging Face or
         installed, otherwise with the bundled aligner, which mostly compares words; a warning says so, and the
         verifier's name says which. ``generic-reader`` and ``generic-bundled`` ask for one.
@@ -84,7 +62,7 @@ def load_kit(purpose: KitPurpose, *, device: str = "cpu") -> Monitor | Verifier:
     InputError
         If the purpose is unknown.
     CheckpointError
-        If ``generic-reader`` is asked for and the reader's encoder is not on this machine.
+        If the kit's model, or the reader's encoder, is asked for and not on this machine; it says how to get it.
     """
     check_choice(purpose, "purpose", KitPurpose)
     if purpose != "generation":
@@ -92,9 +70,8 @@ def load_kit(purpose: KitPurpose, *, device: str = "cpu") -> Monitor | Verifier:
         return Verifier.from_pretrained(packaged_monitor(name), device=device)
     from syncheck.monitor import Monitor
 
-    aligner = load_aligner("bundled", device=device)
     model, tokenizer = kit_language_model(device)
-    return Monitor.from_pretrained(packaged_monitor(purpose), model=model, tokenizer=tokenizer, aligner=aligner)
+    return Monitor.from_pretrained(packaged_monitor(purpose), model=model, tokenizer=tokenizer)
 
 
 def demo_questions() -> Sequence[DemoQuestion]:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from syncheck.base.chats import write_chat
 from syncheck.base.checks import GivenPassages, check_choice, check_sequence, check_text, given_passages
 from syncheck.base.errors import InputError, PromptError, WrongTypeError
 from syncheck.config import Template
 from syncheck.results.types import RagPrompt
-from syncheck.text.sentences.rules import Punkt
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -21,14 +20,27 @@ _QUESTION = re.compile(r"^[ \t]*(?:question|query):[ \t]*(?=\S)", re.IGNORECASE 
 """Label of the question in a message."""
 _COUNT_WORDS = {1: "one", 2: "two", 3: "three", 4: "four", 5: "five", 6: "six", 7: "seven", 8: "eight", 9: "nine"}
 UNANSWERABLE = "Unable to answer based on given passages."
-REVIEWS = "review_info"
-"""Key of the customer reviews in RAGTruth's business records."""
 
 
 def plain_prompt(question: str, passages: Sequence[str]) -> str:
     """Write the prompt for a model without a chat template; without passages, it has the question alone."""
     numbered = "\n".join(f"Passage {i}: {passage}" for i, passage in enumerate(passages, 1))
     return (f"{numbered}\n\n" if passages else "") + f"Question: {question}\nAnswer:\n"
+
+
+def chat_prompt(question: str, passages: Sequence[str]) -> tuple[str, str]:
+    """Write the system line and the user turn for a chat model; without passages, their counterparts.
+
+    The question comes last, so that questions about the same passages share the beginning of their prompts.
+    """
+    if not passages:
+        return "You answer questions in two to four sentences.", f"Answer the question: {question}"
+    numbered = "\n\n".join(f"Passage {i}:\n{passage}" for i, passage in enumerate(passages, 1))
+    these = "this passage" if len(passages) == 1 else "these passages"
+    return (
+        "You answer questions using only the given text, in two to four sentences.",
+        f"{numbered}\n\nUsing only {these}, answer the question: {question}",
+    )
 
 
 def ragtruth_qa_prompt(question: str, passages: Sequence[str]) -> str:
@@ -43,42 +55,6 @@ def ragtruth_qa_prompt(question: str, passages: Sequence[str]) -> str:
         f"Bear in mind that your response should be strictly based on the following {count} {noun}:\n"
         f"{numbered}\n\nIn case the passages do not contain the necessary information to answer the question, "
         f'please reply with: "{UNANSWERABLE}"\noutput:'
-    )
-
-
-def ragtruth_summary_prompt(instruction: str, article: str) -> str:
-    """Write RAGTruth's prompt for a summary; its counterpart has only the :func:`first_sentence` of the article.
-
-    The instruction is one line, such as ``Summarize the following news within 60 words:``.
-    """
-    return f"{instruction}\n{article}\noutput:"
-
-
-def first_sentence(text: str) -> str:
-    """Find the first sentence of a text, by untrained Punkt; a blank text gives ``""``.
-
-    The published code uses NLTK's English model, which has to be downloaded; untrained Punkt, unlike that model, may
-    end the sentence at an abbreviation.
-    """
-    return next(iter(Punkt().texts(text.strip())), "")
-
-
-def ragtruth_data2txt_prompt(record: Mapping[str, Any], *, reviews: bool = True) -> str:
-    """Write RAGTruth's prompt for an overview of a business, or its counterpart without ``reviews``.
-
-    The counterpart, from the published code, is shorter and lacks the record's ``review_info``. The corpus calls the
-    data JSON but writes them in Python's notation (single quotes, ``True``, ``None``), and so does this function.
-    """
-    opening = (
-        "Instruction:\nWrite an objective overview about the following local business based only on the provided "
-        "structured data in the JSON format."
-    )
-    if not reviews:
-        return f"{opening}\n{ {k: v for k, v in record.items() if k != REVIEWS} }\noutput:"
-    return (
-        f"{opening} You should include details and cover the information mentioned in the customers' review. The "
-        "overview should be 100 - 200 words. Don't make up information.\n"
-        f"Structured data:\n{dict(record)}\nOverview:"
     )
 
 
@@ -99,9 +75,11 @@ def biography_prompt(question: str, passages: Sequence[str]) -> str:
 _WRITERS: Mapping[str, Callable[[str, Sequence[str]], str]] = {
     "biography": biography_prompt,
     "plain": plain_prompt,
-    "chat": ragtruth_qa_prompt,
+    "ragtruth-chat": ragtruth_qa_prompt,
     "ragtruth-qa": ragtruth_qa_prompt,
 }
+_CHATS = ("chat", "ragtruth-chat")
+"""Templates that are written by the tokenizer's chat template."""
 
 
 def passages_of(context: GivenPassages) -> tuple[str, ...]:
@@ -143,17 +121,20 @@ def build_prompt(
     context
         The retrieved passages. Empty is allowed: the sentences then get the status ``no_context``.
     template
-        ``chat``: RAGTruth's QA prompt as one user turn of the tokenizer's chat template. ``plain``: numbered
-        passages, ``Question:``, ``Answer:``. ``ragtruth-qa``: RAGTruth's QA prompt as it is. ``biography``: the
-        paper's prompt for biographies. ``auto``: ``chat`` if the tokenizer has a chat template, ``plain`` otherwise.
+        ``chat``: a system line, then numbered passages and the question in one user turn of the tokenizer's chat
+        template. ``plain``: numbered passages, ``Question:``, ``Answer:``. ``ragtruth-qa``: RAGTruth's QA prompt as it
+        is; ``ragtruth-chat``: as one user turn. ``biography``: the paper's prompt for biographies. ``auto``: ``chat``
+        if the tokenizer has a chat template, ``plain`` otherwise.
     system
-        A system prompt for both prompts: its own turn in a chat template, otherwise a paragraph before the prompt.
+        A system prompt for both prompts: its own turn in a chat template, in place of the line of ``chat``, otherwise a
+        paragraph before the prompt. The line of ``chat`` opens the user turn where a chat template takes no system
+        prompt.
 
     Raises
     ------
     InputError
-        If the template is unknown, ``chat`` is requested without a chat template, the chat template fails or takes no
-        system prompt, or a text has a lone surrogate.
+        If the template is unknown, a chat is requested without a chat template, the chat template fails or takes no
+        system prompt although there is one, or a text has a lone surrogate.
     PromptError
         If the question is blank.
     WrongTypeError
@@ -167,15 +148,19 @@ def build_prompt(
         check_text(system, "system")
     has_chat = bool(getattr(tokenizer, "chat_template", None))
     chosen = ("chat" if has_chat else "plain") if template == "auto" else template
-    if chosen == "chat" and not has_chat:
+    if chosen in _CHATS and not has_chat:
         raise InputError("the tokenizer has no chat template; use template='plain' or 'ragtruth-qa'")
     passages = passages_of(context)
-    texts = [_WRITERS[chosen](question, given) for given in (passages, ())]
     if chosen == "chat":
-        texts = [_as_chat(tokenizer, text, system) for text in texts]
-    elif system:
-        texts = [f"{system}\n\n{text}" for text in texts]
-    return _encoded(tokenizer, question, passages, *texts, special_tokens=chosen != "chat")
+        pairs = [chat_prompt(question, given) for given in (passages, ())]
+        texts = [_as_chat(tokenizer, text, system) for _, text in pairs] if system else _led(tokenizer, pairs)
+    else:
+        texts = [_WRITERS[chosen](question, given) for given in (passages, ())]
+        if chosen in _CHATS:
+            texts = [_as_chat(tokenizer, text, system) for text in texts]
+        elif system:
+            texts = [f"{system}\n\n{text}" for text in texts]
+    return _encoded(tokenizer, question, passages, *texts, special_tokens=chosen not in _CHATS)
 
 
 def prompt_from_texts(
@@ -257,10 +242,8 @@ def prompt_from_messages(
     if not getattr(tokenizer, "chat_template", None):
         raise InputError("the tokenizer has no chat template; write both prompts with syncheck.prompt_from_texts")
     passages = passages_of(context)
-    given = _checked_messages(messages, "messages")
-    left = _without_passages(given, passages) if without is None else _checked_messages(without, "without")
-    if question is None:
-        question = next((_question_in(turn["content"]) for turn in reversed(left) if turn["role"] == "user"), "")
+    given, left = _both_chats(messages, passages, without)
+    question = _asked_in(left) if question is None else question
     check_text(question, "question")
     if not question.strip():
         raise PromptError("without the passages, no user message is left to provide the question; pass question=...")
@@ -270,6 +253,29 @@ def prompt_from_messages(
     except InputError as error:
         raise InputError(f"without the passages, {error}; or pass the chat without them as without=[...]") from error
     return _encoded(tokenizer, question, passages, *texts, special_tokens=False)
+
+
+def question_of(
+    messages: Sequence[Mapping[str, str]],
+    context: str | Sequence[str],
+    without: Sequence[Mapping[str, str]] | None = None,
+) -> str:
+    """Find the question of a chat, the user's last message without the passages; errors are those of a prompt of it."""
+    question = _asked_in(_both_chats(messages, passages_of(context), without)[1])
+    if not question.strip():
+        raise PromptError("without the passages, no user message is left to provide the question; pass a question")
+    return question
+
+
+def _both_chats(
+    messages: Sequence[Mapping[str, str]], passages: Sequence[str], without: Sequence[Mapping[str, str]] | None
+) -> tuple[list[dict[str, str]], list[dict[str, str]]]:
+    given = _checked_messages(messages, "messages")
+    return given, _without_passages(given, passages) if without is None else _checked_messages(without, "without")
+
+
+def _asked_in(chat: Sequence[Mapping[str, str]]) -> str:
+    return next((_question_in(turn["content"]) for turn in reversed(chat) if turn["role"] == "user"), "")
 
 
 def _question_in(content: str) -> str:
@@ -315,6 +321,14 @@ def _as_chat(tokenizer: PreTrainedTokenizerBase, text: str, system: str | None) 
     if system and system not in written:
         raise InputError("the tokenizer's chat template leaves the system prompt out; write your own prompts")
     return written
+
+
+def _led(tokenizer: PreTrainedTokenizerBase, pairs: Sequence[tuple[str, str]]) -> list[str]:
+    """Write pairs of a system line and a user turn as chats, with the line in the turn if the template refuses it."""
+    try:
+        return [_as_chat(tokenizer, text, line) for line, text in pairs]
+    except InputError:
+        return [_as_chat(tokenizer, f"{line}\n\n{text}", None) for line, text in pairs]
 
 
 def _encoded(

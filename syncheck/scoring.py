@@ -250,7 +250,7 @@ class SentenceScorer:
             return None
         name, language = "context", self._context.language
         if language is None:
-            name, language = "sentence", foreign_language(claim.text, self._languages)
+            name, language = "sentence", foreign_language(claim.read, self._languages)
         read = ", ".join(sorted(self._languages))
         return None if language is None else f"the {name} is in {language!r}; the aligner reads {read}"
 

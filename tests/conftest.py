@@ -8,12 +8,23 @@ from typing import Any
 
 import pytest
 import torch
+from copying import MONITOR, copying_model
 from doubles import LAYERS, PASSAGES, QUESTION, wavy
 from hypothesis import settings
 from transformers import AutoModelForCausalLM, AutoTokenizer, PreTrainedModel, PreTrainedTokenizerBase
 from transformers.utils import logging
 
-from syncheck import LidReferences, Monitor, MonitorConfig, RagPrompt, checkpoint, feature_schema, prompt_from_texts
+from syncheck import (
+    LidReferences,
+    Monitor,
+    MonitorConfig,
+    RagPrompt,
+    checkpoint,
+    feature_schema,
+    kit,
+    kit_model,
+    prompt_from_texts,
+)
 from syncheck.testing import FormulaAggregator, WordAligner
 
 settings.register_profile("untimed", deadline=None)  # a busy machine must not fail a test
@@ -81,6 +92,28 @@ def without_the_reader():
 def with_the_reader(monkeypatch):
     """Make ``generic`` mean ``generic-reader``, as for a user who has the encoder."""
     monkeypatch.setattr(checkpoint, "can_read", lambda: True)
+
+
+_KIT = kit.kit_language_model, kit.packaged_monitor
+
+
+@pytest.fixture(autouse=True, scope="session")
+def with_a_small_kit():
+    """Make ``generation`` mean a small model with its monitor: the kit's own takes its time."""
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (kit, kit_model):
+            patch.setattr(module, "kit_language_model", lambda device="cpu": copying_model())
+        packaged = kit.packaged_monitor
+        patch.setattr(kit, "packaged_monitor", lambda name: MONITOR if name == "generation" else packaged(name))
+        yield
+
+
+@pytest.fixture
+def with_the_kit(monkeypatch, with_the_reader):
+    """Make ``generation`` mean what it means for users."""
+    for module in (kit, kit_model):
+        monkeypatch.setattr(module, "kit_language_model", _KIT[0])
+    monkeypatch.setattr(kit, "packaged_monitor", _KIT[1])
 
 
 @dataclass(frozen=True)

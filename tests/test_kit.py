@@ -10,7 +10,8 @@ import pytest
 from fod import FODGenerator
 from syncheck import SentenceEvent
 from syncheck.base.errors import InputError
-from syncheck.kit import demo_questions, kit_language_model, load_kit
+from syncheck.kit import demo_questions, load_kit
+from syncheck.kit_model import kit_language_model
 
 ASSETS = Path(str(files("syncheck") / "assets"))
 MEGABYTE = 1e6

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from syncheck.base.errors import InputError, PromptError, WrongTypeError
+from syncheck.corpus.scoring import prompt_for
 from syncheck.testing import scripted_monitor
 
 TEMPLATE = (
@@ -48,6 +49,30 @@ def test_the_messages_without_may_be_given(monitor):
     assert prompt.question == "When did it open?"
     asked = monitor.prompt(messages=CHAT, without=without, context=PASSAGES, question="Opened when?")
     assert asked.question == "Opened when?"
+
+
+class TestRecords:
+    """Messages as a field of the records that the command line reads."""
+
+    RECORD = {"messages": CHAT, "context": PASSAGES}
+
+    def test_for_a_monitor_they_are_the_prompt(self, monitor):
+        assert prompt_for(monitor, self.RECORD) == monitor.prompt(messages=CHAT, context=PASSAGES)
+        without = [*CHAT[:3], {"role": "user", "content": "When did it open?"}]
+        given = prompt_for(monitor, self.RECORD | {"messages_without_context": without})
+        assert given == monitor.prompt(messages=CHAT, without=without, context=PASSAGES)
+
+    def test_for_a_verifier_they_have_the_question(self, monitor):
+        verifier = monitor.verifier
+        assert prompt_for(verifier, self.RECORD).question == "Sources:  | \nWhen did it open?"
+        assert prompt_for(verifier, self.RECORD | {"question": "When?"}).question == "When?"
+
+    def test_only_one_thing_replaces_the_template(self, monitor):
+        own = {"question": "When?", "prompt_with_context": "One.", "prompt_without_context": "Two."}
+        with pytest.raises(InputError, match="'messages' and 'prompt_with_context'"):
+            prompt_for(monitor, self.RECORD | own)
+        with pytest.raises(InputError, match="question"):
+            prompt_for(monitor, {"context": PASSAGES})
 
 
 def test_a_message_of_passages_alone_goes(monitor):

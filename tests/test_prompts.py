@@ -83,12 +83,48 @@ def test_ids_are_the_tokenizers(tokenizer):
     assert torch.equal(inputs["attention_mask"], torch.ones_like(inputs["input_ids"]))
 
 
-@pytest.mark.parametrize("template", ["auto", "chat"])
-def test_chat_is_one_user_turn(chatty, template):
-    prompt = build_prompt(chatty, question="Who?", context="One.", template=template)
-    assert prompt.without_context == "<user>Briefly answer the following question:\nWho?\noutput:</user><bot>"
-    assert prompt.with_context.startswith("<user>Briefly") and "passage 1:One." in prompt.with_context
-    assert list(prompt.with_context_ids) == chatty(prompt.with_context, add_special_tokens=False)["input_ids"]
+ROLES = "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}<bot>"
+NO_SYSTEM = "{% if messages[0].role == 'system' %}{{ raise_exception('no system') }}{% endif %}" + ROLES
+LINE = "You answer questions using only the given text, in two to four sentences."
+
+
+class TestChat:
+    @pytest.mark.parametrize("template", ["auto", "chat"])
+    def test_a_system_line_then_passages_then_the_question(self, tokenizer, monkeypatch, template):
+        monkeypatch.setattr(tokenizer, "chat_template", ROLES)
+        prompt = build_prompt(tokenizer, question="Who?", context=["One.", "Two."], template=template)
+        assert prompt.with_context == (
+            f"<system>{LINE}<user>Passage 1:\nOne.\n\nPassage 2:\nTwo.\n\n"
+            "Using only these passages, answer the question: Who?<bot>"
+        )
+        assert prompt.without_context == (
+            "<system>You answer questions in two to four sentences.<user>Answer the question: Who?<bot>"
+        )
+        assert list(prompt.with_context_ids) == tokenizer(prompt.with_context, add_special_tokens=False)["input_ids"]
+
+    def test_one_passage(self, tokenizer, monkeypatch):
+        monkeypatch.setattr(tokenizer, "chat_template", ROLES)
+        prompt = build_prompt(tokenizer, question="Who?", context="One.")
+        assert prompt.with_context.endswith("Using only this passage, answer the question: Who?<bot>")
+
+    def test_a_template_without_system_prompts_has_the_line_in_the_user_turn(self, tokenizer, monkeypatch):
+        monkeypatch.setattr(tokenizer, "chat_template", NO_SYSTEM)
+        prompt = build_prompt(tokenizer, question="Who?", context="One.")
+        assert prompt.with_context.startswith(f"<user>{LINE}\n\nPassage 1:\nOne.")
+        assert prompt.without_context.startswith("<user>You answer questions in two to four sentences.\n\nAnswer")
+
+    def test_a_system_prompt_replaces_the_line(self, tokenizer, monkeypatch):
+        monkeypatch.setattr(tokenizer, "chat_template", ROLES)
+        prompt = build_prompt(tokenizer, question="Who?", context="One.", system="Be brief.")
+        assert (
+            prompt.with_context.startswith("<system>Be brief.<user>Passage 1:\nOne.")
+            and LINE not in prompt.with_context
+        )
+
+    def test_ragtruths_wording_is_one_user_turn(self, chatty):
+        prompt = build_prompt(chatty, question="Who?", context="One.", template="ragtruth-chat")
+        assert prompt.without_context == "<user>Briefly answer the following question:\nWho?\noutput:</user><bot>"
+        assert prompt.with_context.startswith("<user>Briefly") and "passage 1:One." in prompt.with_context
 
 
 def test_auto_without_a_chat_template_is_plain(tokenizer):
@@ -96,7 +132,7 @@ def test_auto_without_a_chat_template_is_plain(tokenizer):
     assert auto == plain
 
 
-@pytest.mark.parametrize("template", ["chat", "poem"])
+@pytest.mark.parametrize("template", ["chat", "ragtruth-chat", "poem"])
 def test_a_template_that_the_tokenizer_lacks_or_nobody_knows(tokenizer, template):
     with pytest.raises(InputError, match="template"):
         build_prompt(tokenizer, question="Who?", context="One.", template=template)

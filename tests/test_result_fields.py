@@ -7,12 +7,12 @@ from typing import get_args
 
 import pytest
 from boundaries import ROOT
+from copying import MODEL
 
 from fod.search import StopReason as SearchStopReason
 from syncheck import Event, load_kit
 from syncheck.cli import main
 from syncheck.decoding import StopReason
-from syncheck.kit import ASSETS
 
 PAGE = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
 SECTIONS = dict(re.findall(r"^## (.*?)\n(.*?)(?=^## |\Z)", PAGE, flags=re.M | re.S))
@@ -52,7 +52,7 @@ def lines_of(tmp_path, *words):
 
 
 def test_a_line_of_score(tmp_path):
-    line = lines_of(tmp_path, "score", "--model", str(ASSETS / "language_model"), "--tokens", "--spans")
+    line = lines_of(tmp_path, "score", "--model", str(MODEL), "--tokens", "--spans")
     check(line, "A line of `syncheck score`", without=("after_end",))
     check(line["sentences"][-1], "A sentence", without=IN_REPORTS)
     check(line["tokens"][0], "A token")

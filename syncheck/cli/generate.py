@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import Any
 import syncheck
 from syncheck import corpus, decoding
 from syncheck.base.errors import InputError, NotReadyError
+from syncheck.base.printable import printable
 from syncheck.cli.monitors import monitor_with_model, read_passages
 from syncheck.cli.options import (
     DECODERS,
@@ -29,7 +30,7 @@ from syncheck.cli.options import (
 )
 from syncheck.cli.record_runs import answer_records
 from syncheck.corpus.records import Work, Worker, answer_one_by_one
-from syncheck.report import render_html, render_text, wants_colour
+from syncheck.report import render_html, render_sentence, wants_colour
 from syncheck.results import Answer, Case, Report
 from syncheck.results.types import SentenceScore
 
@@ -325,33 +326,49 @@ def _brief(sentences: tuple[SentenceScore, ...]) -> list[dict[str, Any]]:
 
 
 def demo(args: argparse.Namespace) -> int:
-    """Answer the demo questions, print the answers and write the page; returns the exit code."""
+    """Answer the demo questions, show each sentence as it comes, and write the page; returns the exit code."""
     import fod
     from syncheck.kit import load_kit
 
     questions = _questions(args)
     target = Path(args.report)
     monitor = load_kit("generation")
-    models = (monitor.model, monitor.tokenizer, monitor)
-    generators = {
-        "FOD, branches": fod.FODGenerator(*models, propose="branch"),
-        "FOD, search": fod.FODGenerator(*models, config=fod.FODConfig(exact_names=True)),
-    }
+    generator = fod.FODGenerator(monitor.model, monitor.tokenizer, monitor, propose="branch")
+    length = {"max_new_tokens": args.max_new_tokens}
     cases = []
     for question, passages in questions:
         prompt = monitor.prompt(question=question, context=passages)
-        answers = [Answer("greedy", monitor.generate(prompt, max_new_tokens=args.max_new_tokens, do_sample=False))]
-        for name, generator in generators.items():
-            output = generator.generate(
-                prompt, seed=args.seed, return_dict_in_generate=True, max_new_tokens=args.max_new_tokens
-            )
-            answers.append(Answer(name, output.report, dropped=output.dropped, trace=output.trace))
-        cases.append(Case(question, prompt.passages, tuple(answers)))
-        sys.stdout.write(render_text(cases[-1:], colour=wants_colour(sys.stdout)) + "\n")
-        sys.stdout.flush()
+        _say(f"Q: {question}\n")
+        answers = (
+            _shown("greedy", monitor.stream(prompt, do_sample=False, **length)),
+            _shown("FOD, branches", generator.stream(prompt, seed=args.seed, **length)),
+        )
+        cases.append(Case(question, prompt.passages, answers))
     target.write_text(render_html(cases, title="syncheck demo: greedy and faithfulness-oriented decoding"), "utf-8")
-    sys.stdout.write(f"Report: {target.resolve()}\n")
+    _say(f"Report: {target.resolve()}\n")
     return 0
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(text)
+    sys.stdout.flush()
+
+
+def _shown(label: str, events: Iterable[syncheck.Event]) -> Answer:
+    """Show the sentences of an answer as they come, and return it."""
+    colour, number, event = wants_colour(sys.stdout), 0, None
+    _say(f"-- {label}\n")
+    for event in events:
+        if event.type == "sentence":
+            number += 1
+            _say(render_sentence(number, event.sentence, colour=colour))
+        elif event.type == "notice":
+            _say(f"     (given instead: {printable(event.text.strip())})\n")
+    assert event is not None and event.type == "end"
+    _say("\n" if number else "     (no sentence)\n\n")
+    output = event.output
+    tried = {} if output is None else {"dropped": output.dropped, "trace": output.trace}
+    return Answer(label, event.report, **tried)
 
 
 def _questions(args: argparse.Namespace) -> list[tuple[str, list[str]]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import socket
 import sys
@@ -19,6 +20,7 @@ from syncheck.base.errors import InputError, MissingExtraError, NotReadyError
 from syncheck.cli.generate import decoder
 from syncheck.cli.monitors import monitor_with_model, scoring_monitor
 from syncheck.cli.options import DECODERS, OF_A_WRITER, add_length, add_model, count, index, option
+from syncheck.cli.settings import add_settings
 from syncheck.results.events import Event
 from syncheck.results.types import RagPrompt
 
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
 
 _OF_FOD = frozenset(DECODERS) - {"greedy", "sample", "flare"}
 """Decoders of fod that can be served; flare needs passages of its own to retrieve from."""
+_FAREWELL_SECONDS = 10
+"""Time for the last check and the error of an answer that is not complete when the server stops."""
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
@@ -44,7 +48,15 @@ def gateway_options(parser: argparse.ArgumentParser) -> None:
     option(
         group, "--upstream-timeout SECONDS", "longest wait for the upstream to send something (%(default)s)", default=60
     )
+    option(
+        group,
+        "--reasoning",
+        "pass the model's reasoning on beside the answer, unchecked, or drop it (drop; pass with --failing open)",
+        choices=("pass", "drop"),
+    )
+    option(group, "--opens-reasoning", "the chat template opens the reasoning, so that answers begin inside it")
     add_model(parser)
+    add_settings(parser)
 
 
 def serve_options(parser: argparse.ArgumentParser) -> None:
@@ -59,6 +71,7 @@ def serve_options(parser: argparse.ArgumentParser) -> None:
     add_length(parser, default=256)
     _add_server(parser)
     add_model(parser, default=OF_A_WRITER)
+    add_settings(parser)
 
 
 def _add_server(parser: argparse.ArgumentParser) -> None:
@@ -83,6 +96,14 @@ def _add_server(parser: argparse.ArgumentParser) -> None:
         "--stop-below SCORE",
         "end an answer before the first sentence that scores below SCORE, unless a request chooses (never)",
     )
+    option(
+        parser,
+        "--passages-from",
+        "take passages from all messages of requests without context, or only from results of tools, beside context "
+        "(%(default)s)",
+        choices=("messages", "tools"),
+        default="messages",
+    )
     option(parser, "--stop-after", "end it after that sentence, which is then sent, unless a request chooses")
     group = parser.add_argument_group("limits")
     option(group, "--api-key-file FILE", "key that clients must send ($SYNCHECK_API_KEY, or none)")
@@ -104,6 +125,12 @@ def _add_server(parser: argparse.ArgumentParser) -> None:
     option(group, "--timeout SECONDS", "longest time for an answer, including waiting (%(default)s)", default=300)
     option(
         group,
+        "--grace SECONDS",
+        "how long open answers may take once the server is told to stop; then they end with an error (%(default)s)",
+        default=30,
+    )
+    option(
+        group,
         "--resume-seconds SECONDS",
         "how long an answer is kept for a client that may reconnect (%(default)s)",
         default=60,
@@ -119,9 +146,16 @@ def gateway(args: argparse.Namespace) -> int:
 
     upstream_key = _key(args.upstream_key_file, "SYNCHECK_UPSTREAM_KEY")
     monitor = scoring_monitor(args, "generic")
-    return _serve(
-        Gateway(monitor, args.upstream, failing=args.failing, api_key=upstream_key, timeout=args.upstream_timeout), args
+    source = Gateway(
+        monitor,
+        args.upstream,
+        failing=args.failing,
+        reasoning=args.reasoning,
+        opens_reasoning=args.opens_reasoning,
+        api_key=upstream_key,
+        timeout=args.upstream_timeout,
     )
+    return _serve(source, args)
 
 
 def serve(args: argparse.Namespace) -> int:
@@ -165,14 +199,16 @@ def _by_fod(name: str, built: Any, prompt: RagPrompt, *, reveal: Reveal, **optio
 def _serve(source: AnswerSource, args: argparse.Namespace) -> int:
     import uvicorn
 
-    from syncheck.serving.app import ServerConfig, create_app
+    from syncheck.serving.app import create_app, end_in
     from syncheck.serving.connections import PromptConnection
+    from syncheck.serving.settings import ServerConfig
 
     loopback = args.host in _LOOPBACK
     config = ServerConfig(
         reveal=args.reveal,
         stop_below=args.stop_below,
         stop_after=args.stop_after,
+        passages_from=args.passages_from,
         max_running=args.max_running,
         max_waiting=args.max_waiting,
         max_body=args.max_body,
@@ -186,16 +222,23 @@ def _serve(source: AnswerSource, args: argparse.Namespace) -> int:
     if not loopback and config.api_key is None:
         sys.stderr.write(f"syncheck: anyone who reaches {args.host} can ask; pass --api-key-file to change that\n")
     sys.stderr.write(f"syncheck: listening on http://{args.host}:{args.port}\n")
+    app = create_app(source, config)
+
+    class Server(uvicorn.Server):
+        async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+            end_in(app, args.grace)
+            await super().shutdown(sockets)
+
     served = uvicorn.Config(
-        create_app(source, config),
+        app,
         http=PromptConnection,
         log_level="warning",
         access_log=False,
         server_header=False,
-        timeout_graceful_shutdown=5,
+        timeout_graceful_shutdown=math.ceil(args.grace + _FAREWELL_SECONDS),
     )
     with listening, suppress(KeyboardInterrupt):
-        uvicorn.Server(served).run([listening])
+        Server(served).run([listening])
     return 0
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, overload
 from syncheck.base.errors import InputError
 from syncheck.base.records import JsonDict, absence, field, fields_found, parsed_record
 from syncheck.corpus.records import Line, answer
-from syncheck.prompts import prompt_from_texts
+from syncheck.prompts import prompt_from_texts, question_of
 from syncheck.results import Report
 from syncheck.results.types import (
     Query,
@@ -52,11 +52,13 @@ def prompt_for(monitor: Verifier, record: JsonDict) -> Query: ...
 def prompt_for(monitor: ModelMonitor | Verifier, record: JsonDict) -> Query:
     """Build the pair of prompts of an input record, or its query for a verifier.
 
-    Prompts in the record replace the template; a verifier reads neither.
+    The record's ``messages``, a chat with the passages in it, or its prompts replace the template. A verifier reads
+    neither, but of messages the question, the last of the user's, where the record has none.
 
     Fields that are missing or of the wrong type raise InputError or WrongTypeError.
     """
-    question = field(record, "question", str)
+    messages = field(record, "messages", list, default=None)
+    question = field(record, "question", str, **({} if messages is None else {"default": None}))
     if "context" not in record or record["context"] is None:
         raise InputError(
             f"{absence('context', record)}; {fields_found('context', record)}; pass a string or a list of strings, '' "
@@ -67,9 +69,17 @@ def prompt_for(monitor: ModelMonitor | Verifier, record: JsonDict) -> Query:
     without_context = field(record, "prompt_without_context", str, default=None)
     if (with_context is None) != (without_context is None):
         raise InputError("prompt_with_context and prompt_without_context replace the template; pass both")
+    if messages is not None and with_context is not None:
+        raise InputError("fields 'messages' and 'prompt_with_context' both replace the template; leave one out")
     system = field(record, "system", str, default=None)
+    without = field(record, "messages_without_context", list, default=None)
     if isinstance(monitor, Verifier):
-        return monitor.query(question=question, passages=context)
+        asked = question_of(messages, context, without) if question is None else question
+        return monitor.query(question=asked, passages=context)
+    if messages is not None:
+        if system is not None:
+            raise InputError("field 'system' is one of the messages; leave it out")
+        return monitor.prompt(messages=messages, without=without, question=question, context=context)
     if with_context is None:
         return monitor.prompt(question=question, context=context, system=system)
     if system is not None:

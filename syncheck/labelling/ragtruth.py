@@ -13,13 +13,8 @@ from syncheck.base.checks import check_choice
 from syncheck.base.errors import InputError
 from syncheck.base.records import Record, read_records
 from syncheck.labelling.responses import LabelledResponse, PromptSource, Selection, UnfaithfulSpan, found_in, read_spans
-from syncheck.prompts import (
-    REVIEWS,
-    first_sentence,
-    ragtruth_data2txt_prompt,
-    ragtruth_qa_prompt,
-    ragtruth_summary_prompt,
-)
+from syncheck.prompts import ragtruth_qa_prompt
+from syncheck.text.sentences.rules import Punkt
 
 RagTruthTask = Literal["QA", "Summary", "Data2txt"]
 Quality = Literal["good", "incorrect_refusal", "truncated"]
@@ -32,6 +27,9 @@ DATA2TXT_INSTRUCTION = (
 )
 SUMMARY_INSTRUCTION = "Summarize the following news:"
 """Instruction for a source without ``prompt``, where the allowed number of words is otherwise stated."""
+
+REVIEWS = "review_info"
+"""Key of the customer reviews in business records."""
 
 _PASSAGE = re.compile(r"(?:\A|\n\n)passage \d+:")
 
@@ -206,4 +204,40 @@ def _response(
         prompt_with_context=source.with_context if own_prompts else None,
         prompt_without_context=source.without_context if own_prompts else None,
         user_turns=own_prompts,
+    )
+
+
+def ragtruth_summary_prompt(instruction: str, article: str) -> str:
+    """Write RAGTruth's prompt for a summary; its counterpart has only the :func:`first_sentence` of the article.
+
+    The instruction is one line, such as ``Summarize the following news within 60 words:``.
+    """
+    return f"{instruction}\n{article}\noutput:"
+
+
+def first_sentence(text: str) -> str:
+    """Find the first sentence of a text, by untrained Punkt; a blank text gives ``""``.
+
+    The published code uses NLTK's English model, which has to be downloaded; untrained Punkt, unlike that model, may
+    end the sentence at an abbreviation.
+    """
+    return next(iter(Punkt().texts(text.strip())), "")
+
+
+def ragtruth_data2txt_prompt(record: Mapping[str, Any], *, reviews: bool = True) -> str:
+    """Write RAGTruth's prompt for an overview of a business, or its counterpart without ``reviews``.
+
+    The counterpart, from the published code, is shorter and lacks the record's ``review_info``. The corpus calls the
+    data JSON but writes them in Python's notation (single quotes, ``True``, ``None``), and so does this function.
+    """
+    opening = (
+        "Instruction:\nWrite an objective overview about the following local business based only on the provided "
+        "structured data in the JSON format."
+    )
+    if not reviews:
+        return f"{opening}\n{ {k: v for k, v in record.items() if k != REVIEWS} }\noutput:"
+    return (
+        f"{opening} You should include details and cover the information mentioned in the customers' review. The "
+        "overview should be 100 - 200 words. Don't make up information.\n"
+        f"Structured data:\n{dict(record)}\nOverview:"
     )

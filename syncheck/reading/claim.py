@@ -166,8 +166,8 @@ _KEY = re.compile(r'[\s\[\]{},]*"(?:[^"\\\n]|\\.)*"\s*:')
 def in_structure(sentence: str, earlier: Sequence[str]) -> str | None:
     """Word a sentence of an answer that is a row of a table, or a value of JSON with its key, after those before it.
 
-    None stands for prose, and "" for a header, a key without a value, or a mark of code. The first row of a table with
-    bars on the left is its header.
+    None stands for prose, and "" for a header, a key without a value, or with null, or a mark of code. The first row of
+    a table with bars on the left is its header.
 
     Examples
     --------
@@ -201,4 +201,5 @@ def _value_in(sentence: str, earlier: Sequence[str]) -> str | None:
         return None
     own = [leaf for leaf in leaves if leaf.end > len(added + before)]
     own = own[:-1] if sentence.endswith(("{", "[")) else own  # what it opens is still empty
+    own = [leaf for leaf in own if leaf.value not in ("", "null", "None")]  # which claims nothing
     return "; ".join(unit.text for unit in worded(own, lambda value: [value]))

@@ -9,10 +9,11 @@ import csv
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise, takewhile
 from typing import NamedTuple
 
+_CONSTANTS = frozenset({"true", "false", "null", "none", "nan"})
 OUTER_WORDS = 8
 """Largest number of words of the name of a column, and of an outer item that inner items are read with."""
 
@@ -337,8 +338,9 @@ def _spoken(token: str) -> str:
 def json_leaves(text: str, start: int) -> tuple[list[Leaf] | None, int]:
     """Read the JSON that begins at a character: its leaves, and where it ends; or None, and where it breaks off.
 
-    A path is the keys joined by spaces. Positions in a list count, from 1, only where the list has several objects or
-    lists; plain values of a list are one leaf, joined by ``; ``.
+    A path is the keys joined by spaces. In a list, the first value of an object, if that is a few words, is in the path
+    of its other values; otherwise, if the list has several objects or lists, the position is, from 1. Plain values of a
+    list are one leaf, joined by ``; ``.
 
     Examples
     --------
@@ -373,7 +375,25 @@ def _leaves(value: _Value, path: tuple[str, ...], start: int) -> Iterator[Leaf]:
         yield Leaf(name, "; ".join(inner.plain or "" for inner in plain), begin, end)
     nested = [inner for _, _, inner in value.inner if inner.inner is not None]
     for place, inner in enumerate(nested, 1):
-        yield from _leaves(inner, (*path, str(place)) if len(nested) > 1 else path, inner.start)
+        yield from _item(inner, path, str(place) if len(nested) > 1 else "")
+
+
+def _item(value: _Value, path: tuple[str, ...], place: str) -> Iterator[Leaf]:
+    """Yield the leaves of an object or a list in a list."""
+    if not value.is_object or not value.inner or not _is_name(value.inner[0][2]):
+        yield from _leaves(value, (*path, place) if place else path, value.start)
+        return
+    (key, at, name), *others = value.inner
+    yield from _leaves(name, (*path, key), at)
+    if others:
+        yield from _leaves(replace(value, inner=others), (*path, name.plain or ""), value.start)
+
+
+def _is_name(value: _Value) -> bool:
+    """Tell whether a value can name the object that it is the first in: a few words."""
+    words = value.plain or ""
+    few = number_of_words(words) <= OUTER_WORDS
+    return few and any(map(str.isalpha, words)) and words.lower() not in _CONSTANTS
 
 
 _ENTRY = re.compile(r"(?P<indent> *)(?P<dash>- +)?(?P<key>[\w./-]+|\"[^\"]+\"):(?:\s+(?P<value>\S.*))?")

@@ -99,6 +99,11 @@ def render_sentences(
     return "".join(f"{line}\n" for line in lines)
 
 
+def render_sentence(number: int, sentence: SentenceScore, *, colour: bool = False) -> str:
+    """Draw one sentence of an answer, counted from 1, as :func:`render_text` does."""
+    return "".join(f"{line}\n" for line in _sentence_lines(number, sentence, _Pen(colour=colour, width=WIDTH)))
+
+
 class _Pen:
     """Colours text, or leaves it plain, and wraps it."""
 

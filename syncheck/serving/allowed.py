@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from syncheck.serving.chat import ServiceError
+from syncheck.serving.reasoning import FIELD, FIELDS, divided
 
 Withheld = set[str]
 """Names of what is not checked."""
@@ -54,19 +55,21 @@ _ANSWER: Fields = {
 }
 _CHOICE: Fields = {"index": is_number, "finish_reason": is_name}
 _MESSAGE: Fields = {"role": is_name, **dict.fromkeys(("content", "tool_calls", "function_call"), _anything)}
-_CALL: Fields = {"index": is_number, "id": is_name, "type": is_name, "function": _anything}
-_FUNCTION: Fields = {"name": is_name, "arguments": lambda value: isinstance(value, str)}
+_CALLED = ("function", "custom")
+_CALL: Fields = {"index": is_number, "id": is_name, "type": is_name, **dict.fromkeys(_CALLED, _anything)}
+_FUNCTION: Fields = {"name": is_name, **dict.fromkeys(("arguments", "input"), lambda value: isinstance(value, str))}
 
 
 class Allowed:
     """The fields of answers to one request that may pass.
 
     Calls of the tools in its ``body`` may pass. What is not checked is named; it passes if ``is_open``, and is withheld
-    otherwise.
+    otherwise, except for reasoning, which passes if ``has_reasoning``.
     """
 
-    def __init__(self, body: Mapping[str, Any], *, is_open: bool) -> None:
+    def __init__(self, body: Mapping[str, Any], *, is_open: bool, has_reasoning: bool) -> None:
         self._is_open = is_open
+        self.has_reasoning = has_reasoning
         self._tools = frozenset(_tools(body))
 
     def answer(self, values: Mapping[str, Any]) -> tuple[dict[str, Any], Withheld]:
@@ -79,10 +82,8 @@ class Allowed:
     def choice(self, values: Mapping[str, Any], *, part: str) -> tuple[dict[str, Any], Withheld]:
         """Do the same for a choice, whose ``part`` (its message or delta) and log-probabilities are left to the caller.
 
-        Its index and ``finish_reason`` must have the right type.
+        Its ``finish_reason`` must have the right type.
         """
-        if type(values.get("index", 0)) is not int:
-            raise invalid(f"the index of a choice is no whole number; found {type(values['index']).__name__}")
         if not isinstance(values.get("finish_reason"), str | None):
             raise invalid(f"a finish_reason is no string; found {type(values['finish_reason']).__name__}")
         passed, withheld = self._passed({k: v for k, v in values.items() if k not in (part, "logprobs")}, _CHOICE)
@@ -94,10 +95,21 @@ class Allowed:
         """Do the same for a message or a delta, whose text is returned apart from it."""
         if not isinstance(values, dict | None):
             raise invalid(f"a message or delta is no object; found {type(values).__name__}")
-        passed, withheld = self._passed(values or {}, _MESSAGE)
+        values = values or {}
+        reasoning = {name: value for name, value in values.items() if name in FIELDS and value not in (None, "", [])}
+        passed, withheld = self._passed({k: v for k, v in values.items() if k not in reasoning}, _MESSAGE)
         text = passed.pop("content", None)
+        if isinstance(text, list):
+            try:
+                text, thought, has_others = divided(text)
+            except ValueError as error:
+                raise invalid(str(error)) from error
+            withheld |= {"content"} if has_others else set()
+            reasoning |= {FIELD: thought} if thought else {}
         if not isinstance(text, str | None):
             raise invalid(f"the content is no string; found {type(text).__name__}")
+        withheld |= reasoning.keys()
+        passed |= reasoning if self.has_reasoning else {}
         for name, take in (("tool_calls", self._calls), ("function_call", self._function)):
             if passed.get(name):
                 withheld.add(name)
@@ -130,10 +142,11 @@ class Allowed:
             if not isinstance(value, dict):
                 return None
             call, _ = self._passed(value, _CALL)
-            if call.get("function") is not None:
-                call["function"] = self._function(call["function"])
-                if call["function"] is None:
-                    return None
+            for name in _CALLED:
+                if call.get(name) is not None:
+                    call[name] = self._function(call[name])
+                    if call[name] is None:
+                        return None
             calls.append(call)
         return calls
 
@@ -240,7 +253,7 @@ def _tools(body: Mapping[str, Any]) -> Iterator[str]:
     for name in ("tools", "functions"):
         given = body.get(name)
         for tool in given if isinstance(given, list) else ():
-            function = tool.get("function", tool) if isinstance(tool, dict) else None
+            function = tool.get(str(tool.get("type")), tool) if isinstance(tool, dict) else None
             if isinstance(function, dict) and isinstance(function.get("name"), str):
                 yield function["name"]
 
@@ -264,6 +277,11 @@ def _entry(entry: Mapping[str, Any], written: bytes) -> dict[str, Any]:
         "logprob": value if is_number(value) else None,
         "bytes": None if entry.get("bytes") is None else list(written),
     }
+
+
+def size_of(text: str) -> int:
+    """Count the bytes of a text, in which log-probabilities are placed."""
+    return len(_bytes(text))
 
 
 def _bytes(text: str) -> bytes:

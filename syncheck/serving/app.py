@@ -11,9 +11,9 @@ import re
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from weakref import WeakSet
 
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from starlette.applications import Starlette
@@ -21,16 +21,16 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.routing import Route
 
-from syncheck.base.checks import stripped_key
 from syncheck.base.printable import shortened
 from syncheck.kit import demo_questions
 from syncheck.monitor import Monitor
 from syncheck.results import Report
-from syncheck.results.protocol import Reveal
 from syncheck.serving.chat import ChatRequest, ServiceError, read_chat, read_given, read_json, refusing
 from syncheck.serving.checked import Failing
+from syncheck.serving.dialects import ChatCompletions
 from syncheck.serving.guardrail import Guardrail
 from syncheck.serving.limits import Deadline, Metrics, Queue, ScoreBatches, Turns, in_thread
+from syncheck.serving.messages import Messages
 from syncheck.serving.replies import (
     FILES,
     KeptAnswer,
@@ -44,6 +44,8 @@ from syncheck.serving.replies import (
     json_response,
     while_there,
 )
+from syncheck.serving.responses import Responses
+from syncheck.serving.settings import ServerConfig
 from syncheck.verifier import Verifier
 
 if TYPE_CHECKING:
@@ -54,6 +56,11 @@ logger = logging.getLogger(__name__)
 
 _T = TypeVar("_T")
 
+_DIALECTS: Mapping[str, type[ChatCompletions]] = {
+    "/v1/chat/completions": ChatCompletions,
+    "/v1/responses": Responses,
+    "/v1/messages": Messages,
+}
 _AT_LEAST = 0.5
 """Default score that the sentences of a guarded answer must reach."""
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -65,42 +72,6 @@ _THREADS = 4
 """Number of threads, or one for each core if that is more; one more reads requests."""
 _SMALL = 2**14
 """Size of a request, in bytes, that is read without a thread."""
-_GRACE_SECONDS = 5.0
-"""Time for the check of what arrived before the deadline of a stream."""
-
-
-@dataclass(frozen=True, slots=True)
-class ServerConfig:
-    """Limits and defaults of a server."""
-
-    reveal: Reveal = "verified"
-    """When text is sent, if a request does not say."""
-    stop_below: float | None = None
-    """Score in [0, 1] below which an answer ends, if a request does not say; None ends none."""
-    stop_after: bool = False
-    """True if that answer ends after the sentence that scored below, False if before it, if a request does not say."""
-    max_running: int = 4
-    """Number of answers at a time."""
-    max_waiting: int = 32
-    """Number of requests that may wait; further ones get the status 429."""
-    max_body: int = 2 * 2**20
-    """Largest size of a request, in bytes."""
-    max_context: int = 400_000
-    """Largest size of question and passages, in characters; each passage counts 100 more."""
-    timeout: float = 300.0
-    """Time limit for an answer in seconds, including the time in the queue."""
-    api_key: str | None = None
-    """Key that a request must have, one line of printable ASCII; None requires none."""
-    only_loopback: bool = True
-    """True if requests must address this machine by a loopback name, so that pages of other sites cannot send them."""
-    resume_seconds: float = 60.0
-    """How long a resumable answer is kept without a reader, in seconds."""
-    title: str = "each sentence checked against the passages"
-    """Title of the page."""
-
-    def __post_init__(self) -> None:
-        if self.api_key is not None:
-            object.__setattr__(self, "api_key", stripped_key(self.api_key, "the API key"))
 
 
 class AnswerSource(Protocol):
@@ -124,9 +95,14 @@ class AnswerSource(Protocol):
     ) -> dict[str, Any]: ...
     def stream(  # noqa: D102
         self, request: ChatRequest, authorization: str | None, deadline: Deadline
-    ) -> AsyncIterator[dict[str, Any]]: ...
+    ) -> AsyncGenerator[dict[str, Any]]: ...
     async def models(self, authorization: str | None) -> dict[str, Any]: ...  # noqa: D102
     async def close(self) -> None: ...  # noqa: D102
+
+
+def end_in(app: Starlette, seconds: float) -> None:
+    """Let the open answers of an application be completed in so many seconds, before its server stops."""
+    app.state.service.end_in(seconds)
 
 
 def create_app(source: AnswerSource, config: ServerConfig | None = None) -> Starlette:
@@ -141,13 +117,14 @@ def create_app(source: AnswerSource, config: ServerConfig | None = None) -> Star
         service.turns.close()
 
     routes = [
-        Route("/v1/chat/completions", service.chat, methods=["POST"]),
+        *(Route(path, service.chat, methods=["POST"]) for path in _DIALECTS),
         Route("/v1/answers/{token}", service.answer, methods=["GET"]),
         Route("/v1/answers/{token}", service.give_up, methods=["DELETE"]),
         Route("/v1/score", service.score, methods=["POST"]),
         Route("/beta/litellm_basic_guardrail_api", service.guard, methods=["POST"]),
         Route("/v1/models", service.models),
         Route("/healthz", service.health),
+        Route("/readyz", service.ready),
         Route("/page.json", service.page),
         *(Route(path, file_handler(name, kind)) for path, (name, kind) in FILES.items()),
         Route("/metrics", service.metrics),
@@ -171,24 +148,37 @@ class _Service:
             self.scored,
             at_least=_AT_LEAST if config.stop_below is None else config.stop_below,
             failing=source.failing,
+            passages_from=config.passages_from,
             most=config.max_context,
         )
+        self.is_ending = False
+        self._deadlines: WeakSet[Deadline] = WeakSet()
         self.kept = KeptAnswers(config.resume_seconds, _KEPT_FOR_EACH * most)
 
     async def chat(self, request: Request) -> _Answering | _Reading:
         self._admit(request)
+        dialect = _dialect(request)
+
+        def translated(values: object) -> ChatRequest:
+            with refusing():
+                return read(dialect.chat(values))
+
         read = partial(
             read_chat,
             reveal=self.config.reveal,
             stop_below=self.config.stop_below,
             stop_after=self.config.stop_after,
+            passages_from=self.config.passages_from,
             most=self.config.max_context,
         )
-        chat = await self._read(request, read)
+        chat = await self._read(request, translated)
+        if dialect is not ChatCompletions and (chat.resumable or chat.body.get("n") not in (None, 1)):
+            told = "only /v1/chat/completions has resumable streams and several choices; leave resumable and n out"
+            raise ServiceError(400, "unsupported", told)
         self.source.require_usable(chat)
         key = self._passed_key(request)
         if not chat.resumable:
-            return _Answering(self, chat, key)
+            return _Answering(self, chat, key, dialect(chat.body))
         return _Reading(self, self.kept.begin(partial(self._write, chat, key)), after=None)
 
     async def answer(self, request: Request) -> _Reading:
@@ -240,6 +230,11 @@ class _Service:
         monitor = self.source.monitor
         return json_response({"status": "ok", "monitor": monitor.name, "schema": monitor.schema.version})
 
+    async def ready(self, request: Request) -> Response:
+        """Tell whether the server takes requests: neither ends nor has too many that wait."""
+        why = "shutting_down" if self.is_ending else "full" if self.queue.is_full else None
+        return json_response({"status": why or "ok"}, 200 if why is None else 503)
+
     async def page(self, request: Request) -> Response:
         """Send the options that the page at / offers."""
         examples = [{"question": one.question, "passages": one.passages} for one in demo_questions()]
@@ -258,7 +253,15 @@ class _Service:
 
     def deadline(self) -> Deadline:
         """Set the deadline of a request that begins now."""
-        return Deadline(self.config.timeout)
+        deadline = Deadline(self.config.timeout)
+        self._deadlines.add(deadline)
+        return deadline
+
+    def end_in(self, seconds: float) -> None:
+        """Let open answers be completed in so many seconds; those that are not then end with an error."""
+        self.is_ending = True
+        for deadline in self._deadlines:
+            deadline.end_in(seconds, ServiceError(503, "shutting_down", "the server is shutting down; try again"))
 
     @asynccontextmanager
     async def place(self, deadline: Deadline) -> AsyncIterator[None]:
@@ -268,24 +271,12 @@ class _Service:
                 await held.enter_async_context(self.queue.place())
             yield
 
-    async def stream(
-        self, chat: ChatRequest, authorization: str | None, deadline: Deadline
-    ) -> AsyncGenerator[dict[str, Any]]:
-        """Yield the chunks of an answer; the check of what came before the deadline ends soon after it."""
-        async with aclosing(self.source.stream(chat, authorization, deadline)) as chunks:  # type: ignore[type-var]
-            while True:
-                async with deadline.waiting(at_least=_GRACE_SECONDS):
-                    chunk = await anext(chunks, None)
-                if chunk is None:
-                    return
-                yield chunk
-
     async def _write(self, chat: ChatRequest, authorization: str | None, kept: KeptAnswer) -> None:
         """Write an answer for readers who may disconnect and come back."""
         started, failed = time.perf_counter(), None
         try:
             deadline = self.deadline()
-            async with self.place(deadline), aclosing(self.stream(chat, authorization, deadline)) as chunks:
+            async with self.place(deadline), aclosing(self.source.stream(chat, authorization, deadline)) as chunks:
                 async for chunk in chunks:
                     self.measured.observe(events_of(chunk))
                     kept.add(chunk)
@@ -316,9 +307,11 @@ class _Service:
 
     def _passed_key(self, request: Request) -> str | None:
         """Find the client's key for the upstream server; None if it is the key of this server."""
-        key = None if self.config.api_key is not None else request.headers.get("authorization")
+        given = request.headers.get("x-api-key")
+        own = request.headers.get("authorization") or (f"Bearer {given}" if given else None)
+        key = None if self.config.api_key is not None else own
         if key is not None and not (key.isascii() and key.isprintable()):
-            raise ServiceError(400, "invalid_request", "the header Authorization must be printable ASCII")
+            raise ServiceError(400, "invalid_request", "the API key must be printable ASCII")
         return key
 
     async def _read(self, request: Request, read: Callable[[Any], _T]) -> _T:
@@ -350,10 +343,13 @@ class _Service:
 class _Answering:
     """Response to a request for an answer; the work is cancelled when the client disconnects."""
 
-    def __init__(self, service: _Service, chat: ChatRequest, authorization: str | None) -> None:
+    def __init__(
+        self, service: _Service, chat: ChatRequest, authorization: str | None, dialect: ChatCompletions
+    ) -> None:
         self._service = service
         self._chat = chat
         self._authorization = authorization
+        self._dialect = dialect
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         started, measured = time.perf_counter(), self._service.measured
@@ -366,7 +362,7 @@ class _Answering:
     async def _answer(self, send: Send) -> int:
         """Send the answer, or the error; return the status."""
         deadline = self._service.deadline()
-        reply = Reply(send, deadline)
+        reply = Reply(send, deadline, dialect=self._dialect)
         try:
             async with self._service.place(deadline):
                 if self._chat.stream:
@@ -375,17 +371,17 @@ class _Answering:
                     answer = await self._service.source.complete(self._chat, self._authorization, deadline)
                     for choice in answer["choices"]:
                         self._service.measured.observe(choice["syncheck"].get("sentences", ()))
-                    await reply.whole(200, answer, headers_of(answer))
+                    await reply.whole(200, self._dialect.whole(answer), headers_of(answer))
             return 200
         except Exception as error:
             return await reply.error(failure_of(error))
 
     async def _streamed(self, reply: Reply, deadline: Deadline) -> None:
-        async with aclosing(self._service.stream(self._chat, self._authorization, deadline)) as chunks:
+        async with aclosing(self._service.source.stream(self._chat, self._authorization, deadline)) as chunks:
             async for chunk in chunks:
                 self._service.measured.observe(events_of(chunk))
-                await reply.data(json.dumps(chunk, allow_nan=False))
-        await reply.data("[DONE]")
+                await reply.send(self._dialect.chunk(chunk))
+        await reply.send(self._dialect.end())
         await reply.end()
 
 
@@ -434,8 +430,12 @@ def _hostname(request: Request) -> str | None:
     return None if host is None else (host[1] or host[2]).lower()
 
 
+def _dialect(request: Request) -> type[ChatCompletions]:
+    return _DIALECTS.get(request.url.path, ChatCompletions)
+
+
 async def _on_service_error(request: Request, error: ServiceError) -> Response:
-    return json_response(error.to_dict(), error.status, error.headers)
+    return json_response(_dialect(request).error(error), error.status, error.headers)
 
 
 async def _on_http_error(request: Request, error: HTTPException) -> Response:

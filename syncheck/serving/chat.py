@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 from syncheck.base.checks import Passage, check_share, check_text
 from syncheck.base.errors import InputError, SyncheckError
@@ -26,11 +26,15 @@ _LABELS = re.compile(r"\A(?:question|query)\s*:|\banswer\s*:\s*\Z", re.IGNORECAS
 _TEXTS = ("text", "content", "contents", "page_content", "snippet", "body")
 """Fields in which an object of ``context`` or ``documents`` may have its text; the first that exists counts."""
 _NAMES = ("id", "doc_id", "title", "url")
+_FIELDS = ("context", "documents")
 _OWN = ("context", "decoder", "syncheck")
 """Fields of a request that are for this server; an upstream server does not get them."""
 _GIVEN = ("question", "context", "response")
 """Fields of a request to score a given answer."""
-_OPTIONS = frozenset({"reveal", "resumable", "stop_after", "stop_below"})
+_OPTIONS = frozenset({"passages_from", "reveal", "resumable", "stop_after", "stop_below"})
+PassagesFrom = Literal["messages", "tools"]
+"""Where passages come from beside the fields of a request. ``messages``: from all messages, if it has no such field.
+``tools``: from the results of tools, together with those in a field; what people write is no passage."""
 _MOST_CHOICES = 128
 EACH = 100
 """Number of characters that each passage counts in addition, for the extra work that it makes."""
@@ -86,6 +90,8 @@ class ChatRequest:
     """True if the answer is completed even if its reader disconnects, so that the reader can come back."""
     stop_after: bool = False
     """True if the answer ends after the sentence below ``stop_below``, False if before it."""
+    awaits_passages: bool = False
+    """True if there are no passages yet, and the answer may call tools whose results will be passages."""
 
 
 @refusing()
@@ -95,15 +101,16 @@ def read_chat(
     reveal: Reveal,
     stop_below: float | None,
     stop_after: bool = False,
+    passages_from: PassagesFrom = "messages",
     most: float = math.inf,
 ) -> ChatRequest:
-    """Read the body of a request; ``reveal``, ``stop_below`` and ``stop_after`` are the defaults.
+    """Read the body of a request; ``reveal``, ``stop_below``, ``stop_after`` and ``passages_from`` are the defaults.
 
     ``most`` is the largest size of question and passages, in characters, each passage counting :data:`EACH` more.
     The passages are those in the field ``context`` or, without it, in ``documents``, none if it is null; without
     either, those in the messages: the contents of tool messages, ``<context>``, ``<document>``, ``<passage>`` or
-    ``<source>`` elements, and paragraphs that begin with ``Passage 1:``. The question is the last message of the user,
-    without passages. A request that cannot be used raises ServiceError.
+    ``<source>`` elements, and paragraphs that begin with ``Passage 1:``; see :data:`PassagesFrom`. The question is the
+    last message of the user that has text, without passages. A request that cannot be used raises ServiceError.
     """
     if not isinstance(values, dict):
         raise InputError(f"expected a JSON object; found {type(values).__name__}")
@@ -113,8 +120,10 @@ def read_chat(
     _require_known_forms(values)
     options = _options(values)
     reveal = options.get("reveal", reveal)
-    if reveal not in get_args(Reveal):
-        raise InputError(f"syncheck.reveal must be one of {get_args(Reveal)}; found {reveal!r}")
+    passages_from = options.get("passages_from", passages_from)
+    for name, value, known in (("reveal", reveal, Reveal), ("passages_from", passages_from, PassagesFrom)):
+        if value not in get_args(known):
+            raise InputError(f"syncheck.{name} must be one of {get_args(known)}; found {value!r}")
     stop_below = options.get("stop_below", stop_below)
     if stop_below is not None:
         check_share(stop_below, "syncheck.stop_below")
@@ -127,11 +136,14 @@ def read_chat(
         raise InputError(
             f"syncheck.resumable must be true or false, and is for streams of one choice; found {resumable!r}"
         )
-    passages, names, asked = _passages(values, messages, most)
+    passages, names, asked = _passages(values, messages, passages_from, most)
     _require_size(asked, passages, most)
+    awaits = (
+        not passages and bool(values.get("tools")) and (passages_from == "tools" or values.keys().isdisjoint(_FIELDS))
+    )
     body = {name: value for name, value in values.items() if name not in _OWN}
     return ChatRequest(
-        body, asked, passages, names, stream, reveal, stop_below, values.get("decoder"), resumable, stop_after
+        body, asked, passages, names, stream, reveal, stop_below, values.get("decoder"), resumable, stop_after, awaits
     )
 
 
@@ -191,23 +203,28 @@ def _options(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _passages(
-    values: Mapping[str, Any], messages: Sequence[Mapping[str, Any]], most: float
+    values: Mapping[str, Any], messages: Sequence[Mapping[str, Any]], passages_from: PassagesFrom, most: float
 ) -> tuple[tuple[str, ...], tuple[str, ...] | None, str]:
     """Find passages, their names and the question."""
-    last = next((text_of(m) for m in reversed(messages) if m.get("role") == "user"), "")
+    asked = (text_of(m) for m in reversed(messages) if m.get("role") == "user")
+    last = next((text for text in asked if text.strip()), "")
     question, inside = _taken_out(last)
     question = question or last.strip()
     if not question:
         raise InputError("messages must include a user message with text, the question")
-    for field in ("context", "documents"):
+    tools = [text for m in messages if m.get("role") in ("tool", "function") and (text := text_of(m)).strip()]
+    for field in _FIELDS:
         if field in values:  # null, too: what people write into messages is then no passage
             passages, names = _listed([] if values[field] is None else values[field], field)
             _require_size("", passages, most)
             for passage in passages:
                 rest = question.replace(passage, " ").strip()
                 question = rest or question
-            return passages, names, question
-    tools = [text_of(m) for m in messages if m.get("role") in ("tool", "function")]
+            more = tools if passages_from == "tools" else []
+            names = names and (*names, *(str(len(passages) + place) for place in range(len(more))))
+            return (*passages, *more), names, question
+    if passages_from == "tools":
+        return tuple(tools), None, question
     before = [
         passage_before
         for m in messages

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import logging
 import math
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from syncheck.base.errors import InputError, describe_failure
 from syncheck.monitor import Monitor
+from syncheck.reading.records import Leaf, json_leaves
 from syncheck.results.protocol import (
     VERSION,
     Append,
@@ -37,6 +39,7 @@ NO_PASSAGES = (
     "the request has no passages to check the answer against; pass them in the field 'context' or 'documents', or in "
     "the messages as tool messages or <context> elements"
 )
+_JSON = re.compile(r"\s*(?:```\w*\s*)?(?=[{\[])")
 NOTHING_CLAIMED = "no sentence of the answer claims anything, so nothing was checked"
 
 
@@ -84,10 +87,11 @@ class CheckedText:
         self.events: list[ProtocolEvent] = []
         self.is_over = False
 
-    def open(self) -> list[ProtocolEvent]:
-        """Read the passages; return a notice if the answer will not be checked."""
+    def open(self) -> None:
+        """Read the passages; events then have a notice if the answer will not be checked."""
         if not self._request.passages:
-            return self._failed(400, "no_passages", NO_PASSAGES)
+            self._failed(400, "no_passages", NO_PASSAGES)
+            return
         try:
             self._watch = watch_over(
                 self._monitor,
@@ -101,53 +105,67 @@ class CheckedText:
             )
             self._watch.__enter__()
         except Exception as error:  # of the aligner or the model, whatever it is
-            return self._broken(error, 400 if isinstance(error, InputError) else 500)
-        return []
+            self._broken(error, 400 if isinstance(error, InputError) else 500)
 
-    def feed(self, piece: str) -> list[ProtocolEvent]:
-        """Add text and return the new events for the reader."""
-        self._received += piece
-        if self._given_up or self._watch is None:
-            return self._passed_on()
-        try:
-            events = self._taken(self._watch.feed(piece)) if not self._watch.is_over else []
-            return events + self._ended_early()
-        except ServiceError:
-            raise
-        except Exception as error:
-            return self._broken(error)
-
-    async def feed_in_turns(self, text: str) -> list[ProtocolEvent]:
-        """Add text slice by slice, so that other requests have their turns; otherwise as :meth:`feed`."""
-        events: list[ProtocolEvent] = []
+    async def feed(self, text: str) -> None:
+        """Add text, which is checked slice by slice, so that other requests have their turns."""
+        self._received += text
         for piece in slices(text, sum(map(len, self._request.passages))):
             if self.is_over:
                 break
-            events += await in_thread(self.feed, piece)
-        return events
+            await in_thread(self._feed, piece)
 
-    def close(self) -> list[ProtocolEvent]:
-        """End the answer, which is complete, and return the last events for the reader."""
-        self.is_over = True
+    def _feed(self, piece: str) -> None:
         if self._given_up or self._watch is None:
-            return [*self._passed_on(), self._final()]
+            self._pass_on()
+            return
         try:
-            return self._taken(self._watch.close())
+            if not self._watch.is_over:
+                self._take(self._watch.feed(piece))
+            self._end_early()
         except ServiceError:
             raise
         except Exception as error:
-            return [*self._broken(error), self._final()]
+            self._broken(error)
 
-    def break_off(self, why: str) -> list[ProtocolEvent]:
-        """End an answer that is not complete; return a notice and the text that arrived, without a final event."""
+    def close(self) -> None:
+        """End the answer, which is complete."""
+        self.is_over = True
+        if not self._given_up and self._watch is not None:
+            try:
+                self._take(self._watch.close())
+                return
+            except ServiceError:
+                raise
+            except Exception as error:
+                self._broken(error)
+        self._pass_on()
+        self._finish()
+
+    def break_off(self, why: str, text: str = "") -> None:
+        """End an answer that is not complete, after its last text: with a notice, and without a final event."""
+        self._received += text
         self.is_over = self._given_up = True
         self._reason = why if self._reason is None else f"{self._reason}; {why}"
-        return self._noticed(f"Incomplete: {why}")
+        self._notice(f"Incomplete: {why}")
+
+    def restart(self, why: str) -> None:
+        """Take back all text, which was no part of the answer; the check begins anew with what follows."""
+        if self._shown:
+            self._add(Retract(0, 0, self._shown, why))
+        self.leave()
+        self._watch, self._received, self._shown, self._reason, self._given_up = None, "", 0, None, False
+        self.open()
 
     def leave(self) -> None:
         """Release the resources of the check."""
         if self._watch is not None:
             self._watch.__exit__(None, None, None)
+
+    @property
+    def has_passages(self) -> bool:
+        """True if there is something to check the text against."""
+        return bool(self._request.passages)
 
     @property
     def outcome(self) -> Outcome:
@@ -162,7 +180,7 @@ class CheckedText:
         report = None if self._watch is None else self._watch.report
         return report is not None and report.stop is not None
 
-    def _taken(self, events: Sequence[ProtocolEvent]) -> list[ProtocolEvent]:
+    def _take(self, events: Sequence[ProtocolEvent]) -> None:
         """Keep events; failing closed, refuse a sentence that was not checked before its text is sent."""
         withheld = None if self._watch is None else self._watch.withheld
         unchecked = why_unchecked([*events, *([withheld] if withheld is not None else [])], self._failing)
@@ -172,54 +190,51 @@ class CheckedText:
                 self._shown += len(event.text)
             elif isinstance(event, Retract):
                 self._shown = event.start
-            self.events.append(event)
-        return list(events)
+            self._add(event)
 
-    def _ended_early(self) -> list[ProtocolEvent]:
-        """End the answer if the watch accepts no more text: it stopped, or found the end; return the last events."""
+    def _add(self, event: ProtocolEvent) -> None:
+        """Keep an event, numbered in the order of this answer."""
+        self.events.append(replace(event, id=len(self.events) + 1))
+
+    def _end_early(self) -> None:
+        """End the answer if the watch accepts no more text: it stopped, or found the end."""
         watch = self._watch
         assert watch is not None
         if not watch.is_over:
-            return []
+            return
         events = watch.close()
         if watch.report is not None and watch.report.stop is not None:
             self.is_over = True
-            return self._taken(events)
-        return self._taken([event for event in events if not isinstance(event, Final)]) + self._failed(
-            502, "verification_failed", "the answer holds text that the monitored model ends an answer with"
-        )
+            self._take(events)
+            return
+        self._take([event for event in events if not isinstance(event, Final)])
+        self._failed(502, "verification_failed", "the answer holds text that the monitored model ends an answer with")
 
-    def _broken(self, error: Exception, status: int = 502) -> list[ProtocolEvent]:
+    def _broken(self, error: Exception, status: int = 502) -> None:
         logger.warning("an answer could not be checked: %s", describe_failure(error))
-        return self._failed(
-            status, "verification_failed", f"the answer could not be checked: {describe_failure(error)}"
-        )
+        self._failed(status, "verification_failed", f"the answer could not be checked: {describe_failure(error)}")
 
-    def _failed(self, status: int, code: str, why: str) -> list[ProtocolEvent]:
+    def _failed(self, status: int, code: str, why: str) -> None:
         if self._failing == "closed":
             raise ServiceError(status, code, why)
         if self._request.stop_below is not None:
             why += "; stop_below has no effect on text that is not checked"
         self._reason, self._given_up = why, True
-        return self._noticed(f"Not checked: {why}")
+        self._notice(f"Not checked: {why}")
 
-    def _noticed(self, text: str) -> list[ProtocolEvent]:
-        """Collect a notice, and the events that show the text which was held back."""
-        notice = Notice(len(self.events) + 1, text, "warning")
-        self.events.append(notice)
-        return [notice, *self._passed_on()]
+    def _notice(self, text: str) -> None:
+        """Add a notice, and show the text that was held back."""
+        self._add(Notice(0, text, "warning"))
+        self._pass_on()
 
-    def _passed_on(self) -> list[ProtocolEvent]:
-        """List the events that show text which was not checked."""
-        text = self._received[self._shown :]
-        if not text:
-            return []
-        self._shown = len(self._received)
-        self.events.append(Append(len(self.events) + 1, text))
-        return self.events[-1:]
+    def _pass_on(self) -> None:
+        """Show the text that was not checked."""
+        if text := self._received[self._shown :]:
+            self._shown = len(self._received)
+            self._add(Append(0, text))
 
-    def _final(self) -> Final:
-        """Make the final event of an answer whose check was given up; its report has the sentences before that."""
+    def _finish(self) -> None:
+        """Add the final event of an answer whose check was given up; its report has the sentences before that."""
         known = len(fold(self.events).sentences)
         report: dict[str, Any] = {
             "question": self._request.question,
@@ -237,8 +252,7 @@ class CheckedText:
             "hidden": [],
             "after_end": "",
         }
-        self.events.append(final := Final(len(self.events) + 1, report))
-        return final
+        self._add(Final(0, report))
 
 
 def watch_over(monitor: Monitor | Verifier, *, question: str, passages: Sequence[str], **options: Any) -> TextWatch:
@@ -295,11 +309,21 @@ def shown_text(events: Sequence[ProtocolEvent]) -> str:
 
 
 def whole_answer(events: Sequence[ProtocolEvent], outcome: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """Collect the text of an answer, and its outcome with that of each sentence."""
+    """Collect the text of an answer, and its outcome with that of each sentence, with its paths in JSON."""
     answer = fold(events)
-    sentences = []
+    sentences, leaves = [], _json_leaves(answer.text)
     for sentence in answer.sentences:
         told = {name: value for name, value in to_dict(sentence).items() if name not in ("v", "type", "id")}
         sentences.append({"text": answer.text[sentence.start : sentence.end], **told})
+        if leaves:
+            own = (leaf.path for leaf in leaves if leaf.start < sentence.end and leaf.end > sentence.start)
+            sentences[-1]["paths"] = list(dict.fromkeys(own))
     notices = [notice.text for notice in answer.notices]
     return answer.text, {"v": VERSION, **outcome, "sentences": sentences, "notices": notices}
+
+
+def _json_leaves(text: str) -> list[Leaf]:
+    """List the values of an answer that is JSON and nothing else, in a block of code or not."""
+    begun = _JSON.match(text)
+    leaves, stop = json_leaves(text, begun.end()) if begun is not None else (None, 0)
+    return leaves if leaves and not text[stop:].strip("`\n ") else []

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, aclosing
 from typing import TYPE_CHECKING, Any
 
 from syncheck.monitor import Monitor
-from syncheck.results.protocol import VERSION, FoldedAnswer, ProtocolEvent, fold, to_dict
-from syncheck.serving.allowed import Allowed, Logprobs, invalid
+from syncheck.results.protocol import VERSION
+from syncheck.serving.allowed import Allowed, invalid
 from syncheck.serving.chat import ChatRequest, ServiceError
-from syncheck.serving.checked import NO_PASSAGES, CheckedText, Failing, Outcome, shown_text, whole_answer
-from syncheck.serving.limits import Deadline, in_thread
+from syncheck.serving.checked import NO_PASSAGES, CheckedText, Failing
+from syncheck.serving.choice import Choice
+from syncheck.serving.limits import Deadline
+from syncheck.serving.reasoning import Reasoning, Treatment, is_opened
 from syncheck.serving.upstream import Upstream, incomplete
 from syncheck.verifier import Verifier
 
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
 
 _USAGE_SECONDS = 10.0
 """How long the upstream's numbers of tokens are waited for after an answer was ended early."""
+_GRACE_SECONDS = 5.0
+"""Time for the check of what arrived before the deadline of a stream."""
 _SAME = frozenset({"id", "object", "created", "model", "system_fingerprint", "service_tier"})
 """Fields that all chunks of an answer share; those of the first one count."""
 
@@ -29,7 +33,8 @@ class Gateway:
     """Source of answers that asks an :class:`~syncheck.serving.upstream.Upstream` server and checks its answers.
 
     A monitor that reads text alone runs no language model. ``/chat/completions`` is added to the address of the
-    upstream server.
+    upstream server. ``reasoning`` says what becomes of the model's reasoning; by default it passes failing open, and is
+    dropped failing closed. With ``opens_reasoning``, the chat template opens it, so that no answer has the opening tag.
     """
 
     def __init__(
@@ -38,6 +43,8 @@ class Gateway:
         upstream: str,
         *,
         failing: Failing = "closed",
+        reasoning: Treatment | None = None,
+        opens_reasoning: bool = False,
         api_key: str | None = None,
         timeout: float = 60.0,
         transport: httpx.AsyncBaseTransport | None = None,
@@ -45,6 +52,8 @@ class Gateway:
         self.monitor = monitor
         self.decoders: tuple[str, ...] = ()
         self.failing = failing
+        self._reasoning = reasoning or ("pass" if failing == "open" else "drop")
+        self._opens_reasoning = opens_reasoning
         self._upstream = Upstream(upstream, api_key=api_key, timeout=timeout, transport=transport)
 
     async def close(self) -> None:
@@ -66,20 +75,20 @@ class Gateway:
             if not choices:
                 raise invalid("it has no choices")
             passed, unchecked = allowed.answer({**answer, "choices": []})
-            passed["choices"] = [await self._checked_choice(request, allowed, choice) for choice in choices]
+            passed["choices"] = [await self._checked_choice(request, allowed, values) for values in choices]
             if len({choice["index"] for choice in passed["choices"]}) < len(choices):
                 raise invalid("two choices have the same index")
         return passed | _own(unchecked)
 
     async def stream(
         self, request: ChatRequest, authorization: str | None, deadline: Deadline
-    ) -> AsyncIterator[dict[str, Any]]:
+    ) -> AsyncGenerator[dict[str, Any]]:
         """Yield an answer in chunks, with their events as ``syncheck``.
 
         The deadline ends the reading from the upstream server; what arrived before it is still checked.
         """
         self.require_usable(request)
-        stream = _Stream(self, request)
+        stream = _Stream(self, request, deadline)
         try:
             async with AsyncExitStack() as opened:
                 async with deadline.waiting():
@@ -97,17 +106,17 @@ class Gateway:
         finally:
             stream.leave()
 
-    def check(self, request: ChatRequest) -> CheckedText:
-        """Make a new check of the text of one choice."""
-        return CheckedText(self.monitor, request, failing=self.failing)
+    def choice(self, request: ChatRequest, allowed: Allowed) -> Choice:
+        """Begin a choice of an answer."""
+        checked = CheckedText(self.monitor, request, failing=self.failing)
+        is_closed = self.failing == "closed"
+        is_open = self._opens_reasoning or is_opened(request.body["messages"][-1])
+        holds_logprobs = is_closed or request.stop_below is not None or not allowed.has_reasoning
+        return Choice(checked, allowed, Reasoning(is_open=is_open), is_closed=is_closed, holds_logprobs=holds_logprobs)
 
     def allowed(self, request: ChatRequest) -> Allowed:
         """Say what may pass beside the text that is checked."""
-        return Allowed(request.body, is_open=self.failing == "open")
-
-    def withholds(self, request: ChatRequest) -> bool:
-        """Tell whether some text of the answer may be withheld."""
-        return self.failing == "closed" or request.stop_below is not None
+        return Allowed(request.body, is_open=self.failing == "open", has_reasoning=self._reasoning == "pass")
 
     def require_usable(self, request: ChatRequest) -> None:
         """Refuse, with a ServiceError, a request that the upstream server need not see."""
@@ -117,55 +126,26 @@ class Gateway:
                 "unsupported",
                 "the upstream writes the answer, so that no decoder can be chosen; leave decoder out",
             )
-        if self.failing == "closed" and not request.passages:
+        if self.failing == "closed" and not request.passages and not request.awaits_passages:
             raise ServiceError(400, "no_passages", NO_PASSAGES)
 
     async def _checked_choice(self, request: ChatRequest, allowed: Allowed, values: dict[str, Any]) -> dict[str, Any]:
-        choice, unchecked = allowed.choice(values, part="message")
-        choice["index"] = _require_index(values, request)
-        message, text, beside = allowed.message(values.get("message"))
-        unchecked |= beside
-        if text is None:
-            shown, own = whole_answer((), Outcome("no_text", None, None, None).to_dict())
-            is_stopped = False
-        else:
-            checked = self.check(request)
-            try:
-                await _whole(checked, text)
-            finally:
-                checked.leave()
-            shown, own = whole_answer(checked.events, checked.outcome.to_dict())
-            is_stopped = checked.is_stopped
-        logprobs = values.get("logprobs")
-        if logprobs and self.withholds(request):
-            kept = Logprobs()
-            kept.whole(logprobs, text or "")
-            logprobs = kept.due(len(shown.encode("utf-8", "surrogatepass")))
-            kept.close()
-            unchecked |= kept.withheld
-        if is_stopped:
-            for name in ("tool_calls", "function_call"):
-                message.pop(name, None)
-        choice["finish_reason"] = _finish_reason(
-            choice.get("finish_reason"),
-            is_stopped=is_stopped,
-            is_empty=not shown and not message.get("tool_calls") and not message.get("function_call"),
-            is_withheld=self.failing == "closed" and bool(beside),
-        )
-        if "logprobs" in values:
-            choice["logprobs"] = logprobs
-        content = {"content": None if text is None else shown}
-        return {**choice, "message": {**message, **content}, "syncheck": own | _named(unchecked)}
+        index, choice = _require_index(values, request), self.choice(request, allowed)
+        try:
+            return {**await choice.whole(values), "index": index}
+        finally:
+            choice.checked.leave()
 
 
 class _Stream:
     """The chunks of one answer of the upstream server, with text held back until it is checked."""
 
-    def __init__(self, gateway: Gateway, request: ChatRequest) -> None:
+    def __init__(self, gateway: Gateway, request: ChatRequest, deadline: Deadline) -> None:
         self._gateway = gateway
         self._request = request
+        self._deadline = deadline
         self._allowed = gateway.allowed(request)
-        self._choices: dict[int, _Choice] = {}
+        self._choices: dict[int, Choice] = {}
         self._wanted = request.body.get("n") or 1
         self._last: dict[str, Any] | None = None
         self._same: dict[str, Any] = {}
@@ -205,10 +185,9 @@ class _Stream:
         """
         if self._last is None:
             return
-        if self._gateway.failing == "open":
-            for index, choice in self._choices.items():
-                if not choice.finished:
-                    yield self._with([await choice.broken(index, why)])
+        for index, choice in self._choices.items():
+            if not choice.finished and (last := await choice.broken(index, why)) is not None:
+                yield self._with([last])
         if self._owes_usage:
             yield self._with([], usage=self._usage)
 
@@ -217,7 +196,7 @@ class _Stream:
         for choice in self._choices.values():
             choice.checked.leave()
 
-    def _all(self, holds: Callable[[_Choice], bool]) -> bool:
+    def _all(self, holds: Callable[[Choice], bool]) -> bool:
         return len(self._choices) >= self._wanted and all(holds(choice) for choice in self._choices.values())
 
     async def _of(self, values: dict[str, Any]) -> AsyncIterator[dict[str, Any]]:
@@ -229,133 +208,25 @@ class _Stream:
         for name in _SAME.intersection(chunk):  # otherwise each chunk could bring the next word of what is withheld
             chunk[name] = self._same.setdefault(name, chunk[name])
         self._last = chunk
-        taken = [choice for each in choices if (choice := await self._taken(each)) is not None]
-        told = [
-            v for v in taken if v["delta"] or v["syncheck"]["events"] or v.get("finish_reason") or v.get("logprobs")
-        ]
-        if told or usage or not choices:
-            self._owes_usage = self._owes_usage and not (usage and not choices)
-            yield self._with(told, **({"usage": usage} if "usage" in values else {}))
-
-    async def _taken(self, values: dict[str, Any]) -> dict[str, Any] | None:
-        """Convert a choice of a chunk to the form in which it is passed on; None if it is over already."""
-        passed, unchecked = self._allowed.choice(values, part="delta")
-        index = passed["index"] = _require_index(values, self._request)
-        if index not in self._choices:
-            choice = self._choices[index] = _Choice(self._gateway, self._request, self._allowed)
-            await choice.open()
-        choice = self._choices[index]
-        return None if choice.finished else await choice.take(passed, unchecked, values)
+        more = {"usage": usage} if "usage" in values else {}
+        self._owes_usage = self._owes_usage and not (usage and not choices)
+        for each in choices:
+            index = _require_index(each, self._request)
+            if index not in self._choices:
+                self._choices[index] = self._gateway.choice(self._request, self._allowed)
+            choice = self._choices[index]
+            if not choice.finished:
+                async with self._deadline.waiting(at_least=_GRACE_SECONDS):
+                    v = await choice.next(each)
+                if v["delta"] or v["syncheck"]["events"] or v.get("finish_reason") or v.get("logprobs") or usage:
+                    yield self._with([{**v, "index": index}], **more)
+        if not choices:
+            yield self._with([], **more)
 
     def _with(self, choices: list[dict[str, Any]], **fields: Any) -> dict[str, Any]:
         new = self._unchecked - self._named
         self._named |= new
         return {**(self._last or {}), "choices": choices, **fields} | _own(new)
-
-
-class _Choice:
-    """One of the answers to a request, while it is streamed."""
-
-    def __init__(self, gateway: Gateway, request: ChatRequest, allowed: Allowed) -> None:
-        self.checked = gateway.check(request)
-        self._is_closed = gateway.failing == "closed"
-        self._allowed = allowed
-        self._answer = FoldedAnswer()
-        self._logprobs = Logprobs() if gateway.withholds(request) else None
-        self._told = 0
-        self._calls: list[dict[str, Any]] = []
-        self._has_text = self._has_calls = False
-        self._unchecked: set[str] = set()
-        self._beside = False
-        self._opening: list[ProtocolEvent] = []
-        self.finished = False
-        self.stopped = False
-
-    async def open(self) -> None:
-        self._opening = await in_thread(self.checked.open)
-
-    async def take(self, passed: dict[str, Any], unchecked: set[str], values: dict[str, Any]) -> dict[str, Any]:
-        """Convert a choice of a chunk to the form in which it is passed on."""
-        delta, text, beside = self._allowed.message(values.get("delta"))
-        self._unchecked |= unchecked | beside
-        self._beside = self._beside or bool(beside)
-        logprobs = values.get("logprobs")
-        if self._logprobs is None:
-            passed |= {"logprobs": logprobs} if logprobs else {}
-        else:
-            self._logprobs.add(logprobs, text or "", is_beside=bool(beside))
-        events, self._opening = self._opening, []
-        if text:
-            self._has_text = True
-            events += await self.checked.feed_in_turns(text)
-        close = values.get("finish_reason") is not None
-        if close and not self.checked.is_over:
-            events += await in_thread(self.checked.close)
-        self.stopped = self.checked.is_stopped
-        self.finished = close or self.stopped
-        return self._passed({**passed, "delta": self._with_calls(delta)}, events)
-
-    async def broken(self, index: int, why: str) -> dict[str, Any]:
-        """Make the last part of a choice that is not complete."""
-        self.finished = True
-        opening, self._opening = self._opening, []
-        events = opening + await in_thread(self.checked.break_off, why)
-        return self._passed({"index": index, "delta": {}, "finish_reason": None}, events)
-
-    def _with_calls(self, delta: dict[str, Any]) -> dict[str, Any]:
-        """Hold back calls of tools after text until that is checked, since they may repeat it."""
-        if not self._is_closed:
-            return delta
-        held = {name: delta.pop(name) for name in ("tool_calls", "function_call") if delta.get(name)}
-        if held:
-            self._calls.append(held)
-        if self._has_text and not self.finished:
-            return delta
-        calls, self._calls = self._calls, []
-        if self.stopped:
-            return delta
-        self._has_calls = self._has_calls or bool(calls)
-        for each in calls:
-            for name, value in each.items():
-                delta[name] = [*delta.get(name, []), *value] if isinstance(value, list) else _joined(delta, name, value)
-        return delta
-
-    def _passed(self, passed: dict[str, Any], events: list[ProtocolEvent]) -> dict[str, Any]:
-        fold(events, self._answer)
-        shown = shown_text(events)
-        self._told += len(shown.encode("utf-8", "surrogatepass"))
-        passed["syncheck"] = {"v": VERSION, "events": [to_dict(event) for event in events]}
-        if shown:
-            passed["delta"] = {**passed["delta"], "content": shown}
-        if self._logprobs is not None:
-            if logprobs := self._logprobs.due(self._told):
-                passed["logprobs"] = logprobs
-            if self.finished:
-                self._logprobs.close()
-                self._unchecked |= self._logprobs.withheld
-        if self.finished:
-            if self.stopped or passed.get("finish_reason"):
-                passed["finish_reason"] = _finish_reason(
-                    passed.get("finish_reason"),
-                    is_stopped=self.stopped,
-                    is_empty=not self._answer.text and not self._has_calls,
-                    is_withheld=self._is_closed and self._beside,
-                )
-            passed["syncheck"] |= self.checked.outcome.to_dict() | _named(self._unchecked)
-        return passed
-
-
-def _finish_reason(reason: str | None, *, is_stopped: bool, is_empty: bool, is_withheld: bool) -> str | None:
-    """Say why an answer ended; the filter counts as the reason, too, if nothing is left beside what is withheld."""
-    is_done = reason in ("stop", "tool_calls", "function_call")
-    return "content_filter" if is_stopped or (is_done and is_empty and is_withheld) else reason
-
-
-def _joined(delta: Mapping[str, Any], name: str, value: Mapping[str, Any]) -> dict[str, Any]:
-    """Join the call of a function into one piece."""
-    known = delta.get(name) or {}
-    arguments = {"arguments": (known.get("arguments") or "") + (value.get("arguments") or "")}
-    return {**known, **{k: v for k, v in value.items() if v}, **arguments}
 
 
 def _choices(values: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -368,22 +239,13 @@ def _choices(values: Mapping[str, Any]) -> list[dict[str, Any]]:
 def _require_index(choice: Mapping[str, Any], request: ChatRequest) -> int:
     """Read the index of a choice, which must be below the number that was asked for."""
     index, wanted = choice.get("index", 0), request.body.get("n") or 1
+    if type(index) is not int:
+        raise invalid(f"the index of a choice is no whole number; found {type(index).__name__}")
     if not 0 <= index < wanted:
         raise invalid(f"it has a choice with the index {index}, and n is {wanted}")
-    return int(index)
-
-
-async def _whole(checked: CheckedText, text: str) -> None:
-    await in_thread(checked.open)
-    await checked.feed_in_turns(text)
-    if not checked.is_over:
-        await in_thread(checked.close)
-
-
-def _named(unchecked: set[str]) -> dict[str, Any]:
-    return {"unchecked": sorted(unchecked)} if unchecked else {}
+    return index
 
 
 def _own(unchecked: set[str]) -> dict[str, Any]:
     """Make our own field of an answer or a chunk, which is there only if a field is not checked."""
-    return {"syncheck": {"v": VERSION, **_named(unchecked)}} if unchecked else {}
+    return {"syncheck": {"v": VERSION, "unchecked": sorted(unchecked)}} if unchecked else {}

@@ -12,9 +12,10 @@ from syncheck.report.labels import after_end_words, contrast_lines
 from syncheck.results import Report
 from syncheck.results.types import SentenceScore
 from syncheck.scoring import falls_below
-from syncheck.serving.chat import ChatRequest, ServiceError, read_chat, refusing
+from syncheck.serving.chat import ChatRequest, PassagesFrom, ServiceError, read_chat, refusing
 from syncheck.serving.checked import NO_PASSAGES, Failing, is_checked
 from syncheck.serving.limits import in_thread
+from syncheck.serving.reasoning import without_reasoning
 
 _MOST_CHARACTERS = 2**25
 """Number of characters of the newest requests that are remembered."""
@@ -26,7 +27,7 @@ class Guardrail:
     """Guardrail for LiteLLM, which sends it each request before the model gets it, and then the answer.
 
     ``score`` makes the report for question, passages and response. Each sentence must reach ``at_least``, if LiteLLM's
-    ``additional_provider_specific_params`` do not say otherwise. ``most`` is the largest size of question and passages,
+    ``additional_provider_specific_params`` do not say otherwise. ``passages_from`` and ``most`` are
     as for :func:`syncheck.serving.chat.read_chat`.
     """
 
@@ -36,11 +37,13 @@ class Guardrail:
         *,
         at_least: float,
         failing: Failing,
+        passages_from: PassagesFrom = "messages",
         most: float = math.inf,
     ) -> None:
         self._score = score
         self._at_least = at_least
         self._failing = failing
+        self._passages_from = passages_from
         self._most = most
         self._requests: OrderedDict[str, ChatRequest] = OrderedDict()
         self._characters = 0
@@ -71,7 +74,8 @@ class Guardrail:
             check_share(answer_at_least, "answer_at_least")
             texts = values.get("texts") or []
             check_texts(texts, "texts")
-        reports = [await self._score(request.question, list(request.passages), text) for text in texts]
+        answers = map(without_reasoning, texts)
+        reports = [await self._score(request.question, list(request.passages), text) for text in answers]
         reasons = [reason for report in reports for reason in self._reasons(report, at_least)]
         reasons += [reason for report in reports for reason in self._whole_answer(report, answer_at_least)]
         if not reasons:
@@ -102,7 +106,7 @@ class Guardrail:
         if not messages:
             return None
         body = {"messages": messages, **{name: options[name] for name in ("context",) if name in options}}
-        return read_chat(body, reveal="verified", stop_below=None, most=self._most)
+        return read_chat(body, reveal="verified", stop_below=None, passages_from=self._passages_from, most=self._most)
 
     def _remember(self, call: str, request: ChatRequest) -> None:
         kept = self._requests

@@ -141,11 +141,21 @@ _READ_AT_ONCE = 8_192
 
 
 class Deadline:
-    """Time by which an answer has to be complete: ``seconds`` after this object is made."""
+    """Time by which an answer has to be complete: ``seconds`` after this object is made, or earlier if it is ended."""
 
     def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
         self._at = asyncio.get_running_loop().time() + seconds
+        self._waits: set[asyncio.Timeout] = set()
+        told = f"no complete answer after {seconds:g} seconds (--timeout {seconds:g})"
+        self._error = ServiceError(504, "timeout", told)
+
+    def end_in(self, seconds: float, error: ServiceError) -> None:
+        """Move it to so many seconds from now, unless it is earlier, with this error; waits end by then, too."""
+        at = asyncio.get_running_loop().time() + seconds
+        if at < self._at:
+            self._at, self._error = at, error
+            for wait in self._waits:
+                wait.reschedule(at)
 
     @asynccontextmanager
     async def waiting(self, *, at_least: float = 0.0) -> AsyncIterator[None]:
@@ -153,19 +163,22 @@ class Deadline:
         now = asyncio.get_running_loop().time()
         end = max(self._at, now + at_least)
         if end <= now:
-            raise self._error()
+            raise self._raised()
         limit = asyncio.timeout_at(end)
         try:
             async with limit:
-                yield
+                self._waits.add(limit)
+                try:
+                    yield
+                finally:
+                    self._waits.discard(limit)
         except TimeoutError as error:
             if not limit.expired():
                 raise
-            raise self._error() from error
+            raise self._raised() from error
 
-    def _error(self) -> ServiceError:
-        seconds = f"{self._seconds:g}"
-        return ServiceError(504, "timeout", f"no complete answer after {seconds} seconds (--timeout {seconds})")
+    def _raised(self) -> ServiceError:
+        return ServiceError(self._error.status, self._error.code, str(self._error))
 
 
 class Queue:
@@ -177,10 +190,15 @@ class Queue:
         self._measured = measured
         self._waiting = 0
 
+    @property
+    def is_full(self) -> bool:
+        """True if no more request may wait."""
+        return self._free.locked() and self._waiting >= self._most
+
     @asynccontextmanager
     async def place(self) -> AsyncIterator[None]:
         """Wait for a place, and hold it; ServiceError if too many requests wait already."""
-        if self._free.locked() and self._waiting >= self._most:
+        if self.is_full:
             raise too_many()
         self._waiting += 1
         self._measured.waiting.inc()

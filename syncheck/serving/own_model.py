@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -101,7 +101,7 @@ class OwnModel:
 
     async def stream(
         self, request: ChatRequest, authorization: str | None, deadline: Deadline
-    ) -> AsyncIterator[dict[str, Any]]:
+    ) -> AsyncGenerator[dict[str, Any]]:
         """Yield an answer in chunks, with their events as ``syncheck``."""
         opening, writing = self._opening("chat.completion.chunk"), _Writing(self, request)
         delta: dict[str, Any] = {"role": "assistant"}
@@ -110,6 +110,8 @@ class OwnModel:
             delta |= {"content": shown} if shown else {}
             finish = writing.finish_reason
             told = {"v": VERSION, "events": [to_dict(event) for event in events]} | (writing.outcome if finish else {})
+            if finish:
+                delta["syncheck"] = whole_answer(writing.writer.events, writing.outcome)[1]
             yield {
                 **opening,
                 "choices": [{"index": 0, "delta": delta, "finish_reason": finish, "syncheck": told}],

@@ -6,7 +6,7 @@ import asyncio
 import json
 import logging
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -15,6 +15,7 @@ from starlette.responses import Response
 
 from syncheck.base.errors import describe_failure
 from syncheck.serving.chat import ServiceError
+from syncheck.serving.dialects import ChatCompletions, Sent
 from syncheck.serving.limits import Deadline
 
 if TYPE_CHECKING:
@@ -59,10 +60,18 @@ class Reply:
     A part that the client has not taken by the deadline, or in a second if that is later, is given up.
     """
 
-    def __init__(self, send: Send, deadline: Deadline, headers: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        send: Send,
+        deadline: Deadline,
+        headers: Mapping[str, str] | None = None,
+        *,
+        dialect: ChatCompletions | None = None,
+    ) -> None:
         self._send = send
         self._deadline = deadline
         self._headers = headers or {}
+        self._dialect = dialect or ChatCompletions({})
         self._begun = False
 
     async def whole(self, status: int, values: Mapping[str, Any], headers: Mapping[str, str]) -> None:
@@ -71,9 +80,15 @@ class Reply:
         await self._begin(status, "application/json", {**headers, "Content-Length": str(len(body))})
         await self._part({"body": body})
 
-    async def data(self, data: str, *, event_id: int | None = None) -> None:
+    async def send(self, events: Iterable[Sent]) -> None:
+        """Send events, each with its name."""
+        for name, data in events:
+            await self.data(data if isinstance(data, str) else json.dumps(data, allow_nan=False), name=name)
+
+    async def data(self, data: str, *, event_id: int | None = None, name: str | None = None) -> None:
         """Send one server-sent event."""
         named = "" if event_id is None else f"id: {event_id}\n"
+        named += "" if name is None else f"event: {name}\n"
         await self._open()
         await self._part({"body": f"{named}data: {data}\n\n".encode(), "more_body": True})
 
@@ -86,11 +101,12 @@ class Reply:
         """Send an error, as the last event if a stream has begun; a client that no longer reads is given up."""
         try:
             async with asyncio.timeout(_FAREWELL_SECONDS):
+                told = self._dialect.error(error)
                 if self._begun:
-                    await self.data(json.dumps(error.to_dict()))
+                    await self.send([(self._dialect.error_event, told)])
                     await self.end()
                 else:
-                    await self.whole(error.status, error.to_dict(), error.headers)
+                    await self.whole(error.status, told, error.headers)
         except TimeoutError:
             logger.warning("a client did not read its answer")
         return error.status

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
@@ -216,23 +217,60 @@ class Asked:
 
 
 async def server_sent_data(source: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:
-    """Yield the data of server-sent events, wherever the bytes are divided; an unfinished last line does not count.
+    """Yield the data of the server-sent events that have some, wherever the bytes are divided.
 
-    A line of more than ``MOST_BODY`` bytes raises ServiceError.
+    Comments and other fields are passed over, and an unfinished last line does not count. Lines of data that are JSON
+    together are one event; others are one each, for servers that leave out the blank line between events. A line or an
+    event of more than ``MOST_BODY`` bytes raises ServiceError.
     """
-    rest: list[bytes] = []
+    data: list[bytes] = []
     held = 0
+    async for line in _lines(source):
+        name, _, value = line.partition(b":")
+        if name.strip().removeprefix(codecs.BOM_UTF8) == b"data" and value.strip():
+            data.append(value.strip())
+            held += len(line)
+            if held > MOST_BODY:
+                raise _too_long("an event")
+        elif not line.strip():
+            for event in _events(data):
+                yield event
+            data, held = [], 0
+    for event in _events(data):
+        yield event
+
+
+async def _lines(source: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:
+    """Yield complete lines without their ends, each of which is a line feed, a carriage return or both."""
+    rest: list[bytes] = []
+    held, is_returned = 0, False
     async for piece in source:
-        *ended, last = piece.split(b"\n")
+        text = piece[1:] if is_returned and piece.startswith(b"\n") else piece
+        is_returned = piece.endswith(b"\r") if piece else is_returned
+        *ended, last = text.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
         for part in ended:
-            line = b"".join([*rest, part]).strip()
+            yield b"".join([*rest, part])
             rest, held = [], 0
-            if line.startswith(b"data:"):
-                yield line[5:].strip()
         rest.append(last)
         held += len(last)
         if held > MOST_BODY:
-            raise ServiceError(502, "upstream_invalid", f"a line of the upstream's stream has over {MOST_BODY} bytes")
+            raise _too_long("a line")
+
+
+def _events(data: list[bytes]) -> list[bytes]:
+    """Divide lines of data into events."""
+    if len(data) < 2:
+        return data
+    joined = b"\n".join(data)
+    try:
+        read_json(joined)
+    except ValueError:
+        return data
+    return [joined]
+
+
+def _too_long(part: str) -> ServiceError:
+    return ServiceError(502, "upstream_invalid", f"{part} of the upstream's stream has over {MOST_BODY} bytes")
 
 
 def incomplete(why: str) -> ServiceError:

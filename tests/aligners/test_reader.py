@@ -14,6 +14,7 @@ from zipfile import ZipFile
 
 import pytest
 import torch
+from copying import copying_model
 from hypothesis import given
 from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
@@ -27,7 +28,7 @@ from syncheck.aligners.reader.network import BEGIN, END
 from syncheck.base.errors import CheckpointError, InputError
 from syncheck.base.files import file_sha256
 from syncheck.cli import main
-from syncheck.kit import kit_language_model, load_kit
+from syncheck.kit import load_kit
 from syncheck.reading import EvidenceIndex
 
 PASSAGES = ["The bridge was built in 1903. It spans the river Avon.", "Tom Smith designed it."]
@@ -354,7 +355,7 @@ def test_the_packaged_reader_reads():
 
 @pytest.mark.slow
 def test_with_the_packaged_reader_a_monitor_is_the_generic_one_that_was_trained_with_it(tiny_reader):
-    model, tokenizer = kit_language_model()
+    model, tokenizer = copying_model()
     monitor = Monitor(model, tokenizer, aligner=load_aligner("reader"))
     prompt = monitor.prompt(question="Who may enter?", context=["Dogs are not allowed in the museum."])
     report = monitor.score(prompt, response="Dogs are allowed in the museum.")

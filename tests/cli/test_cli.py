@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from command_runs import LLAMA, read, write
+from copying import copying_monitor
 
-from syncheck import load_kit
 from syncheck.cli import main
 from syncheck.config import DEFAULT_SCHEMA
 
@@ -220,7 +220,7 @@ def test_train_then_evaluate_and_score(tmp_path, capsys):
 
 def test_a_monitor_of_the_bundled_model_needs_no_model(tmp_path):
     monitor, target = tmp_path / "monitor", tmp_path / "out.jsonl"
-    bundled = load_kit("generation")
+    bundled = copying_monitor()
     bundled.save_pretrained(monitor)
     record = {"id": 1, "question": "Who moved?", "context": PASSAGE, "response": "Anna Kovac moved to Lisbon in 1842."}
     source = write(tmp_path / "in.jsonl", record)

@@ -7,12 +7,12 @@ from inspect import signature
 
 import pytest
 from command_runs import LLAMA
+from copying import copying_monitor
 
 from fod import CADGenerator, FLAREGenerator, FODConfig, FODGenerator, RerankGenerator
 from fod.config import ABSTENTION, REPAIR, SEARCH
 from syncheck import RiskControlledThreshold
 from syncheck.cli import main
-from syncheck.kit import load_kit
 
 PASSAGES = ["The mill in Bern was built by Anna Keller in 1842.", "Bern lies on a river, the Aare."]
 DECODERS = ("greedy", "sample", "fod", "fod-backtrack", "abstain", "rerank", "best-of-n", "cad", "flare")
@@ -149,7 +149,7 @@ def test_release_needs_a_guarantee(files, capsys):
 
 def test_release_takes_the_guarantee_of_a_calibration(files, monkeypatch):
     guarantee = RiskControlledThreshold(0.625, 0.05, 0.9, sentences=200, released=100, unfaithful=1, bound=0.0383)
-    kit = load_kit("generation")
+    kit = copying_monitor()
     guaranteed = replace(kit.aggregator, calibrated_threshold=guarantee)
     monkeypatch.setattr(kit, "aggregator", guaranteed)
     monkeypatch.setattr("syncheck.load_kit", lambda purpose, device: kit)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from copying import copying_monitor
 from inference_servers import InferenceServer
 from transformers import AutoConfig, AutoModelForCausalLM
 
@@ -10,7 +11,7 @@ from syncheck import Monitor, MonitorConfig, feature_schema
 from syncheck.aggregators import Aggregator
 from syncheck.base.errors import EndpointError, InputError, MismatchError, NotReadyError
 from syncheck.endpoints import Connection, EndpointReplay, SglangServer, VllmServer
-from syncheck.kit import demo_questions, load_kit
+from syncheck.kit import demo_questions
 from syncheck.testing import WordAligner
 
 QUICK = {"retries": 0, "backoff_s": 0.0}
@@ -24,7 +25,7 @@ def no_proxy(monkeypatch):
 
 @pytest.fixture(scope="module")
 def kit():
-    return load_kit("generation")
+    return copying_monitor()
 
 
 @pytest.fixture(scope="module")

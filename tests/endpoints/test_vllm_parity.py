@@ -2,16 +2,15 @@
 
 import pytest
 import vllm_parity
+from copying import copying_model
 from inference_servers import InferenceServer
-
-from syncheck.kit import kit_language_model
 
 pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
 def model():
-    return kit_language_model()[0]
+    return copying_model()[0]
 
 
 @pytest.fixture(autouse=True)

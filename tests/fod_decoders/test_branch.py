@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from copying import copying_monitor
 
 from fod import (
     Beam,
@@ -20,7 +21,7 @@ from fod.config import ABSTENTION
 from fod.search import drain
 from syncheck import SentenceScore
 from syncheck.base.errors import InputError
-from syncheck.kit import demo_questions, load_kit
+from syncheck.kit import demo_questions
 from syncheck.testing import scripted_monitor
 
 QUESTION = "Where is Lyon?"
@@ -294,7 +295,7 @@ class TestWays:
 @pytest.fixture(scope="module")
 def found():
     """What the bundled model answers to some of its questions."""
-    monitor = load_kit("generation")
+    monitor = copying_monitor()
     config = RepairConfig(backtrack_threshold=0.75)
     fod = FODGenerator(monitor.model, monitor.tokenizer, monitor, config=config)
     prompts = [monitor.prompt(question=q.question, context=q.passages) for q in demo_questions()[:4]]

@@ -6,6 +6,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+from copying import copying_monitor
 
 from fod import FODGenerator
 from syncheck import Monitor, MonitorConfig, Verifier, checkpoint, load_kit
@@ -120,7 +121,7 @@ def test_answers_of_a_chat_are_cut_into_items_and_no_abbreviation_ends_a_sentenc
 
 
 def test_the_search_works_with_it():
-    kit = load_kit("generation")
+    kit = copying_monitor()
     monitor = Monitor(kit.model, kit.tokenizer)
     prompt = monitor.prompt(question=QUESTION, context=PASSAGES)
     found = FODGenerator(kit.model, kit.tokenizer, monitor).generate(

@@ -115,3 +115,22 @@ def test_a_hostile_message_is_read_in_linear_time(text):
 def test_another_form_is_refused(values):
     with pytest.raises(ServiceError, match="messages|object|content"):
         read_chat(values, reveal="verified", stop_below=None)
+
+
+def test_passages_from_tools_are_beside_those_of_the_fields_and_what_people_write_is_none():
+    messages = [
+        {"role": "system", "content": "<context>Nobody checks this.</context>"},
+        {"role": "user", "content": "Where is Lyon? <context>It is in Spain.</context>"},
+        {"role": "tool", "content": "Lyon is in France."},
+    ]
+
+    def read_from(passages_from, **fields):
+        values = {"messages": messages, "syncheck": {"passages_from": passages_from}, **fields}
+        return read_chat(values, reveal="verified", stop_below=None)
+
+    assert read_from("tools").passages == ("Lyon is in France.",)
+    both = read_from("tools", context=[{"text": "Lyon is large.", "id": "a"}])
+    assert both.passages == ("Lyon is large.", "Lyon is in France.") and both.passage_ids == ("a", "1")
+    assert read_from("messages", context=["Lyon is large."]).passages == ("Lyon is large.",)
+    with pytest.raises(ServiceError, match="passages_from must be one of"):
+        read_from("people")

@@ -12,7 +12,22 @@ from pathlib import Path
 import httpx
 import openai
 import pytest
-from upstreams import ANSWER, PASSAGES, Upstream, asked, chunk, chunks_of, running, sse, whole
+from upstreams import (
+    ANSWER,
+    PASSAGES,
+    PIECES,
+    Upstream,
+    asked,
+    chunk,
+    chunks_of,
+    data_of,
+    folded,
+    running,
+    scores,
+    sse,
+    text_of,
+    whole,
+)
 
 from syncheck import load_kit
 from syncheck.cli import main
@@ -23,49 +38,6 @@ from syncheck.serving.gateway import Gateway
 from syncheck.serving.replies import headers_of
 
 DOCS = Path(__file__).parents[2] / "docs" / "serving.md"
-PIECES = ["Lyon is", " large. It", " is in Spain", "."]
-
-
-@pytest.fixture
-def posted(monitor):
-    """Sends one request to a gateway before an upstream; returns its response."""
-
-    def post(upstream, body=None, *, path="/v1/chat/completions", config=None, headers=None, method="POST", **options):
-        async def send():
-            gateway = Gateway(monitor, "http://up/v1", transport=upstream, **options)
-            transport = httpx.ASGITransport(create_app(gateway, config), raise_app_exceptions=True)
-            async with httpx.AsyncClient(transport=transport, base_url="http://localhost", headers=headers) as client:
-                sent = {"json": body} if body is None or isinstance(body, dict) else {"content": body}
-                return await client.request(method, path, **sent)
-
-        return asyncio.run(send())
-
-    return post
-
-
-def data_of(response):
-    """The chunks of a stream; the last is whatever ended it."""
-    lines = [line[6:] for line in response.text.split("\n") if line.startswith("data: ")]
-    return [line if line == "[DONE]" else json.loads(line) for line in lines]
-
-
-def text_of(chunks, index=0):
-    """Text of a choice as a client that knows nothing of us reads it."""
-    found = [c for chunk in chunks if isinstance(chunk, dict) for c in chunk.get("choices", []) if c["index"] == index]
-    return "".join(choice["delta"].get("content") or "" for choice in found)
-
-
-def folded(chunks, index=0):
-    answer = FoldedAnswer()
-    for part in chunks:
-        for choice in part.get("choices", []) if isinstance(part, dict) else []:
-            if choice["index"] == index:
-                fold(map(from_dict, choice["syncheck"].get("events", [])), answer)
-    return answer
-
-
-def scores(answer):
-    return [round(s.score, 2) for s in answer.sentences]
 
 
 def test_an_answer_has_scores_and_citations(posted):
@@ -425,8 +397,9 @@ def test_a_tool_call_is_passed_through(posted):
     answer = posted(Upstream(answer=whole(None, tool_calls=calls)), asked(tools=tools)).json()["choices"][0]
     assert answer["message"]["tool_calls"] == calls and answer["syncheck"]["status"] == "no_text"
     assert answer["syncheck"].pop("unchecked") == ["tool_calls"]
+    assert answer["syncheck"].pop("reason") == "the answer calls tools, which is not checked"
     empty = posted(Upstream(answer=whole("")), asked())
-    assert answer["syncheck"] == empty.json()["choices"][0]["syncheck"]
+    assert answer["syncheck"] | {"reason": None} == empty.json()["choices"][0]["syncheck"]
     assert empty.json()["choices"][0]["syncheck"]["status"] == empty.headers["x-syncheck-status"] == "no_text"
 
 

@@ -1,6 +1,5 @@
 """Upstreams that lie and clients that are hostile: nothing withheld passes, no key is told, errors are documented."""
 
-import asyncio
 import gzip
 import json
 import logging
@@ -26,21 +25,6 @@ KEY = "sk-upstream/secret-key"
 GOOD = "Lyon is large."
 WORDS = ("Lyon", " is", " large", ".")
 TOOLS = [{"type": "function", "function": {"name": "f", "parameters": {}}}]
-
-
-@pytest.fixture
-def posted(monitor):
-    def post(upstream, body=None, *, headers=None, path="/v1/chat/completions", method="POST", config=None, **options):
-        async def send():
-            gateway = Gateway(monitor, "http://up/v1", transport=upstream, **options)
-            transport = httpx.ASGITransport(create_app(gateway, config))
-            async with httpx.AsyncClient(transport=transport, base_url="http://localhost", headers=headers) as client:
-                sent = {"json": body} if body is None or isinstance(body, dict) else {"content": body}
-                return await client.request(method, path, **sent)
-
-        return asyncio.run(send())
-
-    return post
 
 
 class Says(httpx.AsyncBaseTransport):

@@ -72,6 +72,14 @@ def test_a_faithful_answer_passes_and_another_is_blocked(litellm, guarded, serve
         assert guarded(address, ANSWER, additional_provider_specific_params={"at_least": 0.05}) == ANSWER
 
 
+@pytest.mark.parametrize("text", ["<think>It is in Spain.</think>Lyon is large.", "<think>It is in Spain."])
+def test_reasoning_is_no_reason_to_block(served, text):
+    values = {"input_type": "response", "texts": [text], "structured_messages": MESSAGES}
+    with served() as address:
+        response = httpx.post(f"{address}/beta/litellm_basic_guardrail_api", json=values)
+    assert response.json() == {"action": "NONE"}
+
+
 def test_without_passages_it_fails_closed_or_open(guarded, served):
     from litellm.exceptions import GuardrailRaisedException
 

@@ -137,6 +137,15 @@ def test_an_answer_that_takes_too_long_ends_with_an_error(monitor, stream):
     assert stream or response.status_code == 504
 
 
+def test_other_dialects_ask_the_model_too(address):
+    messages = asked(max_tokens=50)
+    response = httpx.post(f"{address}/v1/messages", json=messages).json()
+    assert response["content"][0]["text"] == ANSWER and response["usage"]["output_tokens"] > 0
+    del messages["messages"], messages["max_tokens"]
+    response = httpx.post(f"{address}/v1/responses", json=messages | {"input": "Where is Lyon?"}).json()
+    assert response["output"][0]["content"][0]["text"] == ANSWER and response["syncheck"]["status"] == "checked"
+
+
 def test_a_short_answer_says_so(ask):
     assert ask(max_tokens=2).choices[0].finish_reason == "length"
 

@@ -7,11 +7,11 @@ import socket
 import subprocess
 import sys
 import time
-from importlib.resources import files
 
 import httpx
 import openai
 import pytest
+from copying import MODEL
 from transformers.utils.import_utils import is_serve_available
 from upstreams import running
 
@@ -32,7 +32,7 @@ PASSAGES = ["Lyon is a city in France. It has 520,000 people and two rivers."]
 def upstream(tmp_path_factory):
     """Address and model of a running server."""
     folder = tmp_path_factory.mktemp("upstream")
-    model = shutil.copytree(files("syncheck").joinpath("assets", "language_model"), folder / "model")
+    model = shutil.copytree(MODEL, folder / "model")
     config = json.loads((model / "tokenizer_config.json").read_text(encoding="utf-8"))
     config["chat_template"] = (
         "{% for m in messages %}{{ m['content'] }}\n{% endfor %}Answer:"  # the bundled model has none

@@ -8,9 +8,12 @@ from contextlib import contextmanager
 import httpx
 import uvicorn
 
+from syncheck.results import FoldedAnswer, fold, from_dict
+
 PASSAGES = ["Lyon is large. It is in France."]
 SUPPORTS = {"Lyon is large.": 0.97, "It is in Spain.": 0.1}
 ANSWER = "Lyon is large. It is in Spain."
+PIECES = ["Lyon is", " large. It", " is in Spain", "."]
 
 
 def asked(**fields):
@@ -104,3 +107,28 @@ def until(holds):
             return True
         time.sleep(0.025)
     return False
+
+
+def data_of(response):
+    """The chunks of a stream; the last is whatever ended it."""
+    lines = [line[6:] for line in response.text.split("\n") if line.startswith("data: ")]
+    return [line if line == "[DONE]" else json.loads(line) for line in lines]
+
+
+def text_of(chunks, index=0):
+    """Text of a choice as a client that knows nothing of us reads it."""
+    found = [c for chunk in chunks if isinstance(chunk, dict) for c in chunk.get("choices", []) if c["index"] == index]
+    return "".join(choice["delta"].get("content") or "" for choice in found)
+
+
+def folded(chunks, index=0):
+    answer = FoldedAnswer()
+    for part in chunks:
+        for choice in part.get("choices", []) if isinstance(part, dict) else []:
+            if choice["index"] == index:
+                fold(map(from_dict, choice["syncheck"].get("events", [])), answer)
+    return answer
+
+
+def scores(answer):
+    return [round(s.score, 2) for s in answer.sentences]

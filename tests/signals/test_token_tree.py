@@ -4,12 +4,12 @@ import copy
 
 import pytest
 import torch
+from copying import copying_model
 from families import REWINDABLE, STATEFUL, Recipe
 from torch import nn
 from transformers import AttentionInterface, FalconConfig, FalconForCausalLM
 
 from syncheck.base.errors import NotReadyError
-from syncheck.kit import kit_language_model
 from syncheck.signals import Branch, reads_less, takes_token_tree
 
 TREES = frozenset(
@@ -270,4 +270,4 @@ def test_another_attention_of_the_same_model_is_tried_anew():
 
 
 def test_the_bundled_model_takes_one():
-    assert takes_token_tree(kit_language_model()[0])
+    assert takes_token_tree(copying_model()[0])

@@ -3,13 +3,13 @@
 import json
 
 import pytest
+from copying import MODEL
 from doubles import LAYERS
 from made_up import records
 
 from syncheck import Monitor, MonitorConfig
 from syncheck.base.errors import InputError, RecordError, TextGeneratorError, WrongTypeError
 from syncheck.cli import main
-from syncheck.kit import ASSETS
 from syncheck.labelling import load_jsonl
 from syncheck.results.types import Support
 from syncheck.testing import BrokenAligner, WordAligner, scripted_monitor
@@ -206,7 +206,7 @@ def test_a_text_generator_teaches(llama):
 def test_the_command(tmp_path, capsys):
     source, output = tmp_path / "prompts.jsonl", tmp_path / "adapted"
     source.write_text("".join(f"{json.dumps(record)}\n" for record in prompts()), encoding="utf-8")
-    model = ["--model", str(ASSETS / "language_model")]
+    model = ["--model", str(MODEL)]
     assert main(["adapt", *model, "--prompts", str(source), "--output", str(output), "--teacher", "bundled"]) == 0
     assert "answer" in capsys.readouterr().out
     assert "No coverage is guaranteed" in (output / "README.md").read_text(encoding="utf-8")
@@ -219,6 +219,6 @@ def test_the_command_replaces_no_card_of_another_s(tmp_path, capsys):
     source.write_text("".join(f"{json.dumps(record)}\n" for record in prompts()), encoding="utf-8")
     card.parent.mkdir()
     card.write_text("# Mine\n")
-    model = str(ASSETS / "language_model")
+    model = str(MODEL)
     assert main(["adapt", "--model", model, "--prompts", str(source), "--output", str(card.parent)]) == 2
     assert str(card) in capsys.readouterr().err and [*card.parent.iterdir()] == [card]

@@ -1,0 +1,26 @@
+"""A small trained language model that copies from passages, with its monitor: real weights for laws and quick tests."""
+
+from pathlib import Path
+
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from syncheck import Monitor
+from syncheck.aligners import load_aligner
+
+FOLDER = Path(__file__).parent / "copying_model"
+MODEL = FOLDER / "language_model"
+MONITOR = FOLDER / "monitor"
+
+
+def copying_model():
+    """Load the model, in float32, and its tokenizer."""
+    tokenizer = AutoTokenizer.from_pretrained(MODEL, local_files_only=True)
+    model = AutoModelForCausalLM.from_pretrained(MODEL, dtype=torch.float32, local_files_only=True)
+    return model.eval(), tokenizer
+
+
+def copying_monitor():
+    """Load the monitor that was trained for it, with the bundled aligner."""
+    model, tokenizer = copying_model()
+    return Monitor.from_pretrained(MONITOR, model=model, tokenizer=tokenizer, aligner=load_aligner("bundled"))
