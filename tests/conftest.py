@@ -102,7 +102,7 @@ def with_a_small_kit():
     """Make ``generation`` mean a small model with its monitor: the kit's own takes its time."""
     with pytest.MonkeyPatch.context() as patch:
         for module in (kit, kit_model):
-            patch.setattr(module, "kit_language_model", lambda device="cpu": copying_model())
+            patch.setattr(module, "kit_language_model", copying_model)
         packaged = kit.packaged_monitor
         patch.setattr(kit, "packaged_monitor", lambda name: MONITOR if name == "generation" else packaged(name))
         yield
