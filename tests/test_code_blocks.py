@@ -180,7 +180,9 @@ def run_shell(block):
 
 
 @pytest.mark.parametrize("page", [pytest.param(p, marks=[pytest.mark.slow] * (p in SLOW)) for p in PAGES])
-def test_a_page_runs_from_top_to_bottom(page, tmp_path, monkeypatch, with_the_reader):
+def test_a_page_runs_from_top_to_bottom(page, tmp_path, monkeypatch, request, with_the_reader):
+    if page == "README.md":  # it shows what the kit's model writes
+        request.getfixturevalue("with_the_kit")
     monkeypatch.chdir(tmp_path)
     names = {"__name__": page}
     for block in filter(lambda block: block.runs, blocks_of(page)):
