@@ -3,7 +3,7 @@
     python benchmarks/boundaries.py --data ragtruth-qa
     python benchmarks/boundaries.py --long
 
-Each response comes one character at a time, and in tokens of the bundled model. Without a limit the sentences must be
+Each response comes one character at a time, and in tokens of the kit's model. Without a limit the sentences must be
 those of Punkt; sentences longer than the limit are counted apart. The exit code is 1 when a response differs.
 ``--long`` times texts of up to 100,000 characters in which sentences do not end, or seem to end everywhere.
 """

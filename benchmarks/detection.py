@@ -1,8 +1,8 @@
-"""The README's tables of detection, in Markdown.
+"""Tables of detection, in Markdown.
 
     python benchmarks/detection.py --data ragtruth-qa --output runs/detection
 
-Measures labelled responses once with the bundled kit, then runs ``syncheck evaluate`` on them: every system on both
+Measures labelled responses once with the kit's model, then runs ``syncheck evaluate`` on them: every system on both
 sets of sentences, pooled and by generator; what each signal is worth; every kind of aggregator on each schema. What
 was measured and found is kept in ``--output``; a file of features that is there already is taken as it is.
 """

@@ -1,8 +1,8 @@
 """Value of an inference server's signals: sentence AUROC of endpoint.v1 beside the full schema.
 
-    python benchmarks/endpoint_detection.py --data ragtruth-qa --output runs/endpoint.parquet
+    python benchmarks/endpoint_detection.py --data ragtruth-qa --model my-model --output runs/endpoint.parquet
 
-Measures labelled responses once with the bundled model and all of syncheck.v3, unless ``--output`` is there already,
+Measures labelled responses once with a model (the kit's) and all of syncheck.v3, unless ``--output`` is there already,
 and trains on the columns of each schema, out of fold and on the same folds. The difference is that of the second system
 to the first.
 """
@@ -26,6 +26,7 @@ def main(words: Sequence[str] | None = None) -> None:
     """Measure, train on folds, print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", metavar="PATH", help="what syncheck features takes; not needed with a measured file")
+    parser.add_argument("--model", metavar="DIR_OR_ID", help="causal language model (the kit's)")
     parser.add_argument("--output", type=Path, required=True, metavar="FILE", help="measured sentences, Parquet")
     parser.add_argument("--generator", nargs="+", metavar="NAME", help="whose answers (all)")
     parser.add_argument("--aggregator", choices=get_args(AggregatorKind), default="ensemble", help="(%(default)s)")
@@ -34,7 +35,7 @@ def main(words: Sequence[str] | None = None) -> None:
     args = parser.parse_args(words)
     if not args.output.exists():
         generators = ["--generator", *args.generator] if args.generator else []
-        data = ["--data", str(args.data)]
+        data = ["--data", str(args.data), *(["--model", args.model] if args.model else [])]
         if syncheck(["features", *data, "--schema", "syncheck.v3", "--output", str(args.output), *generators]):
             sys.exit("stopped: syncheck features failed")
     chosen = labelled_set(read_parquet(args.output), "strict")

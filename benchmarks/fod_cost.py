@@ -1,9 +1,9 @@
 """The cost of FOD's search against greedy decoding of the same answer, and against the published code's way.
 
-    python benchmarks/fod_cost.py                                          # the bundled model and a random one
+    python benchmarks/fod_cost.py                                          # the kit's model and a random one
     python benchmarks/fod_cost.py --quick                                  # only to see that it runs
     python benchmarks/fod_cost.py --device cuda --shape 7b --models random
-    python benchmarks/fod_cost.py --propose branch --models bundled --clock cpu --threads 1
+    python benchmarks/fod_cost.py --propose branch --models copying --clock cpu --threads 1
 
 ``--propose sample``: the search begins at the first sentence: tau_1 is 1, so that the greedy one is taken back, and
 tau_2 is 0, so that every round goes on. What is sampled is scripted (``fod_rounds.py``), sentences of 12 to 40 tokens;
@@ -15,7 +15,7 @@ that its cost is a lower bound; ``--published-tokens 0`` lets it stop at the sen
 quartiles of the ratios of turns, round by round, and the ratio of the sums, which also counts the prefill and the
 sentence that is taken back.
 
-``--propose branch``, of the bundled model alone: nothing is scripted, since the cost depends on how often the model
+``--propose branch``, not of a random model: nothing is scripted, since the cost depends on how often the model
 errs. Every way answers the same questions by itself, plain ``generate`` among them, and they take turns of an answer.
 
 Both depend on the machine by one number, which is printed: a step of several rows over a step of one.
@@ -30,6 +30,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import get_args
 
 import fod_rounds
 import numpy as np
@@ -38,7 +39,7 @@ from machine import describe_machine
 from tqdm import tqdm
 from transformers import PreTrainedModel
 from turns import CLOCKS, Pause, loaded_objects_aside, take_turns
-from workload import SHAPES, Subject, bundled_subject, question_prompt, random_subject
+from workload import SHAPES, Subject, SubjectName, question_prompt, subject_of
 
 from fod import FODGenerator, RepairConfig
 from fod.config import REPAIR
@@ -82,7 +83,7 @@ class Compared:
 def arguments() -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--models", nargs="+", choices=("bundled", "random"), default=["bundled", "random"])
+    parser.add_argument("--models", nargs="+", choices=get_args(SubjectName), default=["kit", "random"])
     parser.add_argument("--propose", nargs="+", choices=("sample", "branch"), default=["sample", "branch"])
     parser.add_argument("--shape", choices=SHAPES, default="100m", help="of the random model")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
@@ -119,7 +120,7 @@ def main() -> None:
     found = []
     with loaded_objects_aside():
         for name in args.models:
-            subject = _subject(name, args)
+            subject = subject_of(name, shape=args.shape, device=args.device, dtype=getattr(torch, args.dtype))
             for context in args.contexts:
                 setting = {"model": subject.name, "context": context}
                 rows = args.samples_per_step
@@ -129,7 +130,7 @@ def main() -> None:
                     compared, searches = measure(subject, context, args)
                     print(table(subject, context, compared, searches, args), flush=True)
                     found.append({**setting, "step": step, "fod_over": _figures(compared)})
-                if "branch" in args.propose and name == "bundled":
+                if "branch" in args.propose and name != "random":
                     compared, tokens = measure_branches(subject, context, args)
                     print(branch_table(subject, context, compared, tokens, args), flush=True)
                     found.append({**setting, "step": step, "over_plain": _figures(compared), "tokens": dict(tokens)})
@@ -274,12 +275,6 @@ def _writers(subject: Subject, new_tokens: int) -> dict[str, Callable[[RagPrompt
 
 def _figures(compared: dict[str, Compared]) -> dict[str, object]:
     return {way: asdict(one) | {"of_the_sums": one.of_the_sums} for way, one in compared.items()}
-
-
-def _subject(name: str, args: argparse.Namespace) -> Subject:
-    if name == "bundled":
-        return bundled_subject(args.device)
-    return random_subject(args.shape, device=args.device, dtype=getattr(torch, args.dtype))
 
 
 def _players(

@@ -1,7 +1,7 @@
 r"""FOD against other decoders: the paper's Table 2 and its sweep over K and S, with intervals.
 
     python benchmarks/train_judge.py --pairs support-pairs --encoder all-MiniLM-L6-v2 --output runs/judge
-    python benchmarks/fod_quality.py --articles articles.jsonl.xz --judge runs/judge --output runs/quality.jsonl \
+    python benchmarks/fod_quality.py --prompts mine.jsonl --judge runs/judge --output runs/quality.jsonl \
         --plot runs/quality.png --sweep --sweep-plot runs/sweep.png
     python benchmarks/fod_quality.py --prompts mine.jsonl --model ORG/MODEL --monitor my-monitor \
         --judge ORG/ENTAILMENT --output mine-judged.jsonl
@@ -64,7 +64,7 @@ from decoding import (
 )
 from machine import describe_machine
 from quality_bench import BRANCHING, Bench, Job, Setup, reranking_key, results
-from quality_prompts import SEED, Question, questions_of, wikipedia_questions
+from quality_prompts import Question, questions_of
 from quality_tables import Answers, cut_table, differences_table, figures_table, layout_of_table_2
 from tqdm import tqdm
 
@@ -82,27 +82,17 @@ SAMPLE_SIZES = (2, 4, 6, 8, 10)
 def arguments() -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    prompts = parser.add_mutually_exclusive_group(required=True)
-    prompts.add_argument("--articles", type=Path, help="articles.jsonl.xz; questions are drawn from those held out")
-    prompts.add_argument("--prompts", type=Path, metavar="FILE", help="JSON Lines with question and context")
+    parser.add_argument("--prompts", type=Path, required=True, metavar="FILE", help="JSON Lines, question and context")
     parser.add_argument("--prompts-count", type=int, default=200, metavar="N")
-    parser.add_argument("--prompts-seed", type=int, default=SEED, help="of the questions about --articles")
-    parser.add_argument(
-        "--apart-from",
-        nargs=2,
-        type=int,
-        metavar=("SEED", "N"),
-        help="use no article of which the N questions of that seed hold a sentence",
-    )
     parser.add_argument(
         "--decoders", nargs="+", metavar="NAME", help="only these, as the table names them; no reranking then"
     )
     parser.add_argument("--output", type=Path, required=True, help="all judged answers, JSON Lines")
     parser.add_argument("--answers", type=Path, help="--output of another judge: judges its answers, decodes nothing")
-    parser.add_argument("--judge", required=True, help="aligner, as syncheck.load_aligner takes it, or 'mechanical'")
+    parser.add_argument("--judge", required=True, help="aligner, as syncheck.load_aligner takes it")
     parser.add_argument("--judge-threshold", type=float, default=0.5, help="least P(supported) of a faithful one")
     parser.add_argument("--allow-monitor-aligner", action="store_true", help="judge by the monitor's own aligner")
-    parser.add_argument("--model", help="any causal language model, with --monitor; else the bundled kit")
+    parser.add_argument("--model", help="any causal language model, with --monitor; else the kit")
     parser.add_argument("--monitor", type=Path, help="folder of the monitor that was trained on --model")
     parser.add_argument("--device", default="cpu")
     parser.add_argument(
@@ -164,8 +154,8 @@ def settings_of(bench: Bench) -> dict[str, Any]:
     """Return the settings that the answers depend on, for the log."""
     setup, config = bench.setup, bench.monitor.config
     return {
-        "model": setup.model or "bundled kit",
-        "monitor": str(setup.monitor) if setup.monitor else "bundled kit",
+        "model": setup.model or "the kit",
+        "monitor": str(setup.monitor) if setup.monitor else "the kit",
         "monitor_schema": config.schema,
         "monitor_thresholds": [config.backtrack_threshold, config.prune_threshold],
         "judge": setup.judge,
@@ -306,7 +296,7 @@ def report_on(bench: Bench, answers: Answers, candidates: int | None, plot: Path
     tau_1 = backtrack_threshold(bench)
     tau_2 = config.prune_threshold if limits.prune_threshold is None else limits.prune_threshold
     print(
-        f"{len(setup.questions)} prompts, {setup.model or 'bundled kit'}; judge {setup.judge}; "
+        f"{len(setup.questions)} prompts, {setup.model or 'the kit'}; judge {setup.judge}; "
         "propositions by rules, not decontextualised\n"
         f"tau_1 {tau_1:.3f}, tau_2 {tau_2:.3f}, of branches {branch_threshold(bench):.3f}, K {limits.beam_size}, "
         f"S {limits.samples_per_step}, at most {limits.max_new_tokens} tokens, seed {limits.seed}; "
@@ -335,13 +325,7 @@ def main() -> None:
     for path in (args.plot, args.sweep_plot, args.curve):
         if path is not None:
             check_plot(path)
-    count = args.prompts_count
-    questions = (
-        questions_of(args.prompts, count)
-        if args.prompts
-        else wikipedia_questions(args.articles, count, seed=args.prompts_seed, apart_from=args.apart_from)
-    )
-    bench = Bench(setup_of(args, questions))
+    bench = Bench(setup_of(args, questions_of(args.prompts, args.prompts_count)))
     settings = settings_of(bench)
     log = AnswerLog(args.output, settings)
     source = None if args.answers is None else AnswerLog(args.answers, settings, any_of=JUDGING)

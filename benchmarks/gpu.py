@@ -5,7 +5,7 @@
 
 Runs the cost benchmarks one after the other: watching against plain ``generate`` with contexts of 1,024 and 3,840
 tokens and batches of 1 and 16 (goal: 1.08 times), FOD against greedy decoding (goal: 1.6 times), tokenwise signals and
-LID (goal: 2 ms a sentence). Then the bundled monitor scores the same answers on both devices: their log-probabilities,
+LID (goal: 2 ms a sentence). Then the kit's monitor scores the same answers on both devices: their log-probabilities,
 entropies and KL are to agree within ``--tolerance``. Ends with status 1 if they do not, or if a benchmark fails.
 """
 
@@ -43,7 +43,7 @@ def runs(output: Path | None, *, dry: bool) -> dict[str, list[str]]:
 
 
 def disagreement(device: str) -> float:
-    """Return the largest difference, in nats, of the bundled monitor's signals on a device from those on the CPU."""
+    """Return the largest difference, in nats, of the kit's signals on a device from those on the CPU."""
     here, there = load_kit("generation"), load_kit("generation", device=device)
     worst = 0.0
     for question in demo_questions():

@@ -1,6 +1,6 @@
 """The cost of monitoring relative to plain ``generate``: time and memory, measured in one run.
 
-    python benchmarks/overhead.py                                             # the bundled model and a random one
+    python benchmarks/overhead.py                                             # the kit's model and a random one
     python benchmarks/overhead.py --quick                                     # only to see that it runs
     python benchmarks/overhead.py --device cuda --shape 7b --models random
 
@@ -24,6 +24,7 @@ import argparse
 import json
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import get_args
 
 import torch
 from comparison import WAYS, Cost, Setting, measure_peaks, measure_times, peaks_by_length
@@ -33,7 +34,7 @@ from replay import Replay, measure_replay
 from tables import length_table, replay_table, summary_table, time_table
 from tqdm import tqdm
 from turns import CLOCKS, loaded_objects_aside
-from workload import SHAPES, Subject, bundled_subject, random_subject
+from workload import SHAPES, Subject, SubjectName, subject_of
 
 PARTS = ("memory", "ways", "replay")
 WINDOW_STEP = 256
@@ -73,7 +74,7 @@ class Results:
 def arguments() -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--models", nargs="+", choices=("bundled", "random"), default=["bundled", "random"])
+    parser.add_argument("--models", nargs="+", choices=get_args(SubjectName), default=["kit", "random"])
     parser.add_argument("--shape", choices=SHAPES, default="100m", help="of the random model")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--dtype", choices=("float32", "bfloat16"), help="of the random model; on CUDA bfloat16")
@@ -121,13 +122,9 @@ def main() -> None:
 
 def subjects(args: argparse.Namespace) -> list[Subject]:
     """Load or build the models."""
-    found = []
-    for name in args.models:
-        if name == "bundled":
-            found.append(bundled_subject(args.device))
-        else:
-            found.append(random_subject(args.shape, device=args.device, dtype=getattr(torch, args.dtype)))
-    return found
+    return [
+        subject_of(name, shape=args.shape, device=args.device, dtype=getattr(torch, args.dtype)) for name in args.models
+    ]
 
 
 def settings_for(subject: Subject, args: argparse.Namespace) -> list[Setting]:

@@ -24,7 +24,7 @@ from machine import describe_machine
 from numpy.typing import NDArray
 from tqdm import tqdm
 from turns import CLOCKS, Pause, loaded_objects_aside, take_turns
-from workload import SHAPES, Job, Subject, bundled_subject, make_job, random_subject
+from workload import SHAPES, Job, Subject, make_job, subject_of
 
 TURN = 50
 FIXED_CONTEXT, FIXED_TOKENS = 512, 100
@@ -46,7 +46,7 @@ Curve = tuple[NDArray[np.float64], NDArray[np.float64]]
 def main() -> None:
     """Measure both curves, print the fits, draw the picture."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", choices=("bundled", *SHAPES), default="100m", help="bundled, or a random Llama")
+    parser.add_argument("--model", choices=("kit", "copying", *SHAPES), default="100m", help="or a random Llama")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--dtype", choices=("float32", "bfloat16"), default="float32", help="of a random model")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
@@ -61,10 +61,8 @@ def main() -> None:
     if args.clock == "cpu" and (args.threads > 1 or args.device != "cpu"):
         parser.error("--clock cpu counts one thread: pass --threads 1, and --device cpu")
     torch.set_num_threads(args.threads)
-    if args.model == "bundled":
-        subject = bundled_subject(args.device)
-    else:
-        subject = random_subject(args.model, device=args.device, dtype=getattr(torch, args.dtype))
+    name = "random" if args.model in SHAPES else args.model
+    subject = subject_of(name, shape=args.model, device=args.device, dtype=getattr(torch, args.dtype))
     machine = describe_machine(args.device, args.threads, args.clock)
     print(", ".join([subject.name, *machine.values()]), flush=True)
     steps = 2 * args.repeats * (1 + len(args.contexts))

@@ -15,7 +15,6 @@ from decoding import (
     DecodedAnswer,
     DecodingLimits,
     EvaluatedAnswer,
-    MechanicalCheck,
     branching_over_thresholds,
     compared_decoders,
     reranking,
@@ -41,7 +40,7 @@ SWEPT = re.compile(r"FOD K=(\d+) S=(\d+)")
 class Setup:
     """Everything that a process needs to start.
 
-    ``model`` and ``monitor`` are None for the bundled kit; ``threads`` None leaves torch's choice.
+    ``model`` and ``monitor`` are None for the kit; ``threads`` None leaves torch's choice.
     """
 
     model: str | None
@@ -76,7 +75,7 @@ class Bench:
             torch.set_num_threads(setup.threads)
         self.setup = setup
         self.monitor = load_monitor(setup)
-        aligner = MechanicalCheck() if setup.judge == "mechanical" else load_aligner(setup.judge, device=setup.device)
+        aligner = load_aligner(setup.judge, device=setup.device)
         if aligner is None:
             raise InputError("expected a judge; found 'none'. Pass --judge the folder that train_judge.py wrote")
         self._aligner = aligner
@@ -135,7 +134,7 @@ class Bench:
 
 
 def load_monitor(setup: Setup) -> Monitor:
-    """Load the bundled kit, or the model and monitor that the settings name."""
+    """Load the kit, or the model and monitor that the settings name."""
     if setup.model is None or setup.monitor is None:
         return load_kit("generation", device=setup.device)
     model = AutoModelForCausalLM.from_pretrained(setup.model, dtype="auto", trust_remote_code=False).to(setup.device)

@@ -1,26 +1,14 @@
-"""The prompts that decoders are compared on: held-out Wikipedia questions, or those of a file."""
+"""The prompts that decoders are compared on: those of a file."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import random
-import sys
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tqdm import tqdm
-
 from syncheck.base.errors import InputError
 from syncheck.base.records import Record, read_records
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "examples" / "starter_kit"))
-from wikipedia_qa import Article, ExampleMaker, load_articles  # noqa: E402 - the training scripts are not a package
-
-SEED = 23
-LENGTH = 1400
-"""Characters of passages, question and true answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,33 +25,6 @@ class Question:
         """Digest that distinguishes prompts with the same id and different texts."""
         text = json.dumps([self.question, *self.passages])
         return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-
-def wikipedia_questions(
-    articles: Path, count: int, *, seed: int = SEED, apart_from: tuple[int, int] | None = None
-) -> list[Question]:
-    """Draw questions about articles that nothing in the kit was trained on; the same seed gives the same questions.
-
-    With ``apart_from``, a seed and a count, no article is used of which those questions hold a sentence.
-    """
-    found = load_articles(articles, "heldout")
-    if apart_from is not None:
-        other = "\n".join(p for question in _drawn(found, apart_from[1], apart_from[0]) for p in question.passages)
-        found = [a for a in found if not any(s in other for _, sentences in a.paragraphs for s in sentences)]
-    return _drawn(found, count, seed)
-
-
-def _drawn(articles: Sequence[Article], count: int, seed: int) -> list[Question]:
-    maker, rng = ExampleMaker(articles, None), random.Random(seed)
-    name = "" if seed == SEED else f"{seed}:"
-    found: list[Question] = []
-    with tqdm(total=count, desc="questions", mininterval=5) as bar:
-        while len(found) < count:
-            example = maker.draw(rng, LENGTH)
-            if example.passages:
-                found.append(Question(f"wikipedia:{name}{len(found)}", example.question, example.passages, "Wikipedia"))
-                bar.update()
-    return found
 
 
 def questions_of(path: Path, count: int) -> list[Question]:

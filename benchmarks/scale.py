@@ -41,16 +41,16 @@ PLAN = "plan --answers 1e6 --context-tokens 1000 --answer-tokens 150 --price-per
 def measured(context: int, answer: int, batch_tokens: int | None, count: int, clock: str) -> dict[str, float]:
     """Score ``count`` answers in this process; return seconds for one, and the peak of memory in MB."""
     import torch
-    from workload import Subject, make_job
+    from workload import Subject, copying_model, make_job
 
     from syncheck import Monitor
     from syncheck.aligners import BundledAligner
     from syncheck.corpus import Line, RecordScorer
-    from syncheck.kit_model import kit_language_model
 
     torch.set_num_threads(1)
-    kit = Monitor(*kit_language_model(), aligner=BundledAligner.load())
-    job = make_job(Subject("kit", kit, kit), context=context, tokens=answer, batch=count + 1, seed=SEED)
+    monitor = Monitor(*copying_model(), aligner=BundledAligner.load())
+    subject = Subject("copying model", monitor, monitor)
+    job = make_job(subject, context=context, tokens=answer, batch=count + 1, seed=SEED)
     lines = [
         Line(
             "synthetic",
@@ -60,13 +60,13 @@ def measured(context: int, answer: int, batch_tokens: int | None, count: int, cl
                     "id": i,
                     "question": prompt.question,
                     "context": list(prompt.passages),
-                    "response": kit.tokenizer.decode(ids),
+                    "response": monitor.tokenizer.decode(ids),
                 }
             ).encode(),
         )
         for i, (prompt, ids) in enumerate(zip(job.prompts, job.answers, strict=True))
     ]
-    scorer = RecordScorer(kit, batch_tokens=batch_tokens)
+    scorer = RecordScorer(monitor, batch_tokens=batch_tokens)
     scorer(lines[:1])
     now = time.process_time if clock == "cpu" else time.perf_counter
     started = now()

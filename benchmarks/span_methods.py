@@ -4,7 +4,7 @@
 
 Nothing is scored on a question that it was trained on, or whose threshold was chosen on it. ``--svr`` adds MiKaNi's own
 regression, fitted on a sample of the words. With ``--model`` REFIND and HalluRAG measure with another causal language
-model than the bundled one; ``--signals`` adds a regression that reads its signals. Retrieved texts that do not fit the
+model than the kit's; ``--signals`` adds a regression that reads its signals. Retrieved texts that do not fit the
 model's window are left out; an item of which none fits, or that is too long without them, counts as one in which
 nothing was found, unless a method has another way to look at it. How many there were of both is printed.
 """
@@ -58,7 +58,7 @@ def main() -> None:
     """Print the table as Markdown."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", required=True)
-    parser.add_argument("--model", help="causal language model of REFIND and HalluRAG; the bundled one without it")
+    parser.add_argument("--model", help="causal language model of REFIND and HalluRAG; the kit's without it")
     parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
     parser.add_argument("--rarity", action="store_true", help="also the model that needs wordfreq")
     parser.add_argument("--svr", action="store_true", help="also MiKaNi's regression")

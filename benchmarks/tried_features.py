@@ -3,7 +3,7 @@
     syncheck features --data ragtruth-qa --output features.parquet
     python benchmarks/tried_features.py --features features.parquet
 
-The bundled model reads every response again, with and without the passages; the sentences, their labels and the
+The kit's model reads every response again, with and without the passages; the sentences, their labels and the
 features of ``syncheck.v3`` are those of the file. Candidates, each a few columns: the rank of the tokens, REFIND's
 context sensitivity ratio, KL and entropy over the tokens of content words, log-probability and its gain by word, the
 first and the three least likely tokens, and agreement with the answer's other sentences (the aligner's support by them,
@@ -127,7 +127,7 @@ def columns_of(
 def main(argv: Sequence[str] | None = None) -> None:
     """Measure the candidates and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--features", type=Path, required=True, help="made by syncheck features with the bundled kit")
+    parser.add_argument("--features", type=Path, required=True, help="made by syncheck features with the kit's model")
     parser.add_argument("--repeats", type=int, default=3)
     args = parser.parse_args(argv)
     measured = read_parquet(args.features)

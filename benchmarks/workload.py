@@ -9,8 +9,11 @@ from __future__ import annotations
 
 import copy
 import random
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
 
 import torch
 from nltk.tokenize.punkt import PunktSentenceTokenizer
@@ -20,7 +23,15 @@ from transformers.generation import LogitsProcessor
 
 from syncheck import Monitor, RagPrompt
 from syncheck.kit import demo_questions, load_kit
+from syncheck.kit_model import KIT_MODEL
 from syncheck.signals import LidReferences
+
+sys.path.append(str(Path(__file__).parents[1] / "tests"))
+from copying import copying_model as copying_model  # noqa: E402 - the tests are not a package
+from copying import copying_monitor as copying_monitor  # noqa: E402
+
+SubjectName = Literal["kit", "copying", "random"]
+"""The kit's model; a Llama of 8.9 M parameters that the tests keep; a random one."""
 
 SHAPES: dict[str, dict[str, int]] = {
     "tiny": {"hidden_size": 64, "intermediate_size": 176, "num_hidden_layers": 6, "num_attention_heads": 4},
@@ -122,14 +133,19 @@ class Script(LogitsProcessor):  # type: ignore[misc]
         return self._scores
 
 
-def bundled_subject(device: str) -> Subject:
-    """Load the bundled kit."""
-    kit = load_kit("generation", device=device)
-    return _subject("bundled model, 8.9 M", kit.model, kit, kit.lid_references)
+def subject_of(name: SubjectName, *, shape: str, device: str, dtype: torch.dtype) -> Subject:
+    """Load a model with its monitors, or build a random one of that shape and dtype."""
+    if name == "random":
+        return random_subject(shape, device=device, dtype=dtype)
+    if name == "kit":
+        kit = load_kit("generation", device=device)
+        return _subject(KIT_MODEL, kit.model, kit, kit.lid_references)
+    copying = copying_monitor(device)
+    return _subject("copying model, 8.9 M", copying.model, copying, copying.lid_references)
 
 
 def random_subject(shape: str, *, device: str, dtype: torch.dtype) -> Subject:
-    """Build a Llama of random weights, made on its device in its dtype, with the kit's tokenizer and aggregator.
+    """Build a Llama of random weights, made on its device in its dtype, with the copying model's tokenizer and monitor.
 
     Its ids stay below the tokenizer's 4,096; the other entries of its vocabulary are padding that costs as usual.
     """
@@ -144,27 +160,28 @@ def random_subject(shape: str, *, device: str, dtype: torch.dtype) -> Subject:
     finally:
         torch.set_default_dtype(before)
     model.generation_config.pad_token_id = 0
-    kit = load_kit("generation", device=device)
-    kit.tokenizer.model_max_length = WINDOW  # it would warn of the kit's own window
+    copying = copying_monitor(device)
+    copying.tokenizer.model_max_length = WINDOW  # it would warn of that model's own window
     generator = torch.Generator().manual_seed(0)
     shape_of_bank = (REFERENCES, sizes["hidden_size"])
     lid_references = LidReferences(
-        {layer: torch.randn(shape_of_bank, generator=generator).numpy() for layer in kit.config.layers}, device=device
+        {layer: torch.randn(shape_of_bank, generator=generator).numpy() for layer in copying.config.layers},
+        device=device,
     )
     millions = sum(p.numel() for p in model.parameters()) / 1e6
-    return _subject(f"random Llama, {millions:,.0f} M", model.eval(), kit, lid_references)
+    return _subject(f"random Llama, {millions:,.0f} M", model.eval(), copying, lid_references)
 
 
-def _subject(name: str, model: PreTrainedModel, kit: Monitor, lid_references: LidReferences | None) -> Subject:
+def _subject(name: str, model: PreTrainedModel, monitor: Monitor, lid_references: LidReferences | None) -> Subject:
     full = Monitor(
         model,
-        kit.tokenizer,
-        config=kit.config,
-        aggregator=kit.aggregator,
+        monitor.tokenizer,
+        config=monitor.config,
+        aggregator=monitor.aggregator,
         lid_references=lid_references,
-        aligner=kit.aligner,
+        aligner=monitor.aligner,
     )
-    return Subject(name, full, Monitor(model, kit.tokenizer, config=kit.config, lid_references=lid_references))
+    return Subject(name, full, Monitor(model, monitor.tokenizer, config=monitor.config, lid_references=lid_references))
 
 
 def make_job(subject: Subject, *, context: int, tokens: int, batch: int, seed: int) -> Job:

@@ -1,4 +1,4 @@
-"""Check a text, watch the bundled model answer from passages, then let FOD answer: python examples/quickstart.py."""
+"""Check a text, watch the kit's model answer from passages, then let FOD answer: python examples/quickstart.py."""
 
 from fod import FODGenerator
 from syncheck import Verifier
@@ -8,7 +8,7 @@ question = demo_questions()[0]
 print(question.question)
 
 print("\ntext of any model, checked without a language model")
-answer = "The ceremony took place on March 22, 2024. No radio station broadcast it."
+answer = "A copy of the script costs £11.80. Candidates and parents make the application themselves."
 report = Verifier().check(question=question.question, passages=question.passages, answer=answer)
 for sentence in report.sentences:
     print(f"  {sentence.score:.2f}  {sentence.verdict}: {sentence.text}")

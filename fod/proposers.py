@@ -105,8 +105,8 @@ def contrasted(
 ) -> Tensor:
     """Compute :func:`contrast_scores`, asking for the logits (B, V) without the context only if they can decide.
 
-    They cannot if each row has only one plausible token, as in four of five steps of the bundled model at 0.02. A
-    branch that is not asked reads those tokens later, several in one pass.
+    They cannot if each row has only one plausible token, as at most steps of a model that copies. A branch that is not
+    asked reads those tokens later, several in one pass.
     """
     alone = contrast_scores(with_context, with_context, alpha=0.0, plausibility=plausibility)
     is_decided = bool(((alone > -math.inf).sum(-1) == 1).all())

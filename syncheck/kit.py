@@ -1,4 +1,4 @@
-"""The starter kit: a small language model with its monitor, and the verifiers for text of any model."""
+"""The starter kit: a language model with its monitor, and the verifiers for text of any model."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ASSETS = Path(str(files("syncheck") / "assets"))
 
 @dataclass(frozen=True, slots=True)
 class DemoQuestion:
-    """A question with Wikipedia passages (CC BY-SA 4.0) that the kit's model was not trained on."""
+    """A question with the passages that it is asked of; ``assets/demo/README.md`` says where they are from."""
 
     question: str
     passages: tuple[str, ...]

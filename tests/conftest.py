@@ -23,6 +23,7 @@ from syncheck import (
     feature_schema,
     kit,
     kit_model,
+    load_kit,
     prompt_from_texts,
 )
 from syncheck.testing import FormulaAggregator, WordAligner
@@ -102,18 +103,32 @@ def with_a_small_kit():
     """Make ``generation`` mean a small model with its monitor: the kit's own takes its time."""
     with pytest.MonkeyPatch.context() as patch:
         for module in (kit, kit_model):
-            patch.setattr(module, "kit_language_model", lambda device="cpu": copying_model())
+            patch.setattr(module, "kit_language_model", copying_model)
         packaged = kit.packaged_monitor
         patch.setattr(kit, "packaged_monitor", lambda name: MONITOR if name == "generation" else packaged(name))
         yield
 
 
-@pytest.fixture
-def with_the_kit(monkeypatch, with_the_reader):
-    """Make ``generation`` mean what it means for users."""
+def as_for_users(patch):
+    """Make ``generation`` and ``generic`` mean what they mean for users."""
     for module in (kit, kit_model):
-        monkeypatch.setattr(module, "kit_language_model", _KIT[0])
-    monkeypatch.setattr(kit, "packaged_monitor", _KIT[1])
+        patch.setattr(module, "kit_language_model", _KIT[0])
+    patch.setattr(kit, "packaged_monitor", _KIT[1])
+    patch.setattr(checkpoint, "can_read", lambda: True)
+
+
+@pytest.fixture
+def with_the_kit(monkeypatch):
+    """Make ``generation`` mean what it means for users."""
+    as_for_users(monkeypatch)
+
+
+@pytest.fixture(scope="session")
+def kit_monitor():
+    """Load the kit's monitor as users have it, once."""
+    with pytest.MonkeyPatch.context() as patch:
+        as_for_users(patch)
+        return load_kit("generation")
 
 
 @dataclass(frozen=True)

@@ -13,14 +13,15 @@ MODEL = FOLDER / "language_model"
 MONITOR = FOLDER / "monitor"
 
 
-def copying_model():
+def copying_model(device="cpu"):
     """Load the model, in float32, and its tokenizer."""
     tokenizer = AutoTokenizer.from_pretrained(MODEL, local_files_only=True)
     model = AutoModelForCausalLM.from_pretrained(MODEL, dtype=torch.float32, local_files_only=True)
-    return model.eval(), tokenizer
+    return model.to(device).eval(), tokenizer
 
 
-def copying_monitor():
+def copying_monitor(device="cpu"):
     """Load the monitor that was trained for it, with the bundled aligner."""
-    model, tokenizer = copying_model()
-    return Monitor.from_pretrained(MONITOR, model=model, tokenizer=tokenizer, aligner=load_aligner("bundled"))
+    model, tokenizer = copying_model(device)
+    aligner = load_aligner("bundled", device=device)
+    return Monitor.from_pretrained(MONITOR, model=model, tokenizer=tokenizer, aligner=aligner)

@@ -36,6 +36,8 @@ SLOW = frozenset(
     }
 )
 """Pages that take longer than three seconds."""
+WITH_THE_KIT = ("README.md", "docs/prompts.md")
+"""Pages that show what the kit's model writes, or need its chat template."""
 (COMMANDS,) = (action.choices for action in parser()._actions if isinstance(action, argparse._SubParsersAction))
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
 
@@ -180,7 +182,9 @@ def run_shell(block):
 
 
 @pytest.mark.parametrize("page", [pytest.param(p, marks=[pytest.mark.slow] * (p in SLOW)) for p in PAGES])
-def test_a_page_runs_from_top_to_bottom(page, tmp_path, monkeypatch, with_the_reader):
+def test_a_page_runs_from_top_to_bottom(page, tmp_path, monkeypatch, request, with_the_reader):
+    if page in WITH_THE_KIT:
+        request.getfixturevalue("with_the_kit")
     monkeypatch.chdir(tmp_path)
     names = {"__name__": page}
     for block in filter(lambda block: block.runs, blocks_of(page)):

@@ -1,4 +1,4 @@
-"""The bundled kit: sizes, cards, and the laws on the bundled model."""
+"""The starter kit: sizes and cards, where the model's weights come from, and the laws on the model itself."""
 
 import json
 from importlib.resources import files
@@ -7,24 +7,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fod import FODGenerator
-from syncheck import SentenceEvent
-from syncheck.base.errors import InputError
+from syncheck import SentenceEvent, kit_model
+from syncheck.base import model_files
+from syncheck.base.errors import CheckpointError, InputError
 from syncheck.kit import demo_questions, load_kit
-from syncheck.kit_model import kit_language_model
 
 ASSETS = Path(str(files("syncheck") / "assets"))
 MEGABYTE = 1e6
-
-
-@pytest.fixture(scope="module")
-def monitor():
-    return load_kit("generation")
-
-
-@pytest.fixture(scope="module")
-def prompts(monitor):
-    return [monitor.prompt(question=q.question, context=q.passages) for q in demo_questions()]
+LIMITS = {"aligner": 25, "reader": 22, "kit_model": 2, "monitor-generation": 2}
+TOKENS = 40
 
 
 def size(folder):
@@ -32,19 +23,14 @@ def size(folder):
 
 
 def test_sizes_are_within_the_limits():
-    model, _ = kit_language_model()
-    assert model.num_parameters() <= 16e6
-    assert size("aligner") <= 25 * MEGABYTE
-    assert size("reader") <= 22 * MEGABYTE
-    rest = [f.name for f in ASSETS.iterdir() if f.is_dir() and f.name not in ("aligner", "language_model", "reader")]
-    assert sum(map(size, rest)) <= 3 * MEGABYTE
+    for folder, most in LIMITS.items():
+        assert size(folder) <= most * MEGABYTE, folder
+    assert sum(size(f.name) for f in ASSETS.iterdir() if f.is_dir() and f.name not in LIMITS) <= 2 * MEGABYTE
 
 
 def test_a_monitor_knows_what_it_was_trained_on_by_content():
-    """Two digests for each of 400 questions; a few questions have one in common."""
     digests = json.loads((ASSETS / "monitor-generation" / "config.json").read_text())["trained_on"]
-    assert all(digest.startswith("sha256:") for digest in digests)
-    assert 798 <= len(digests) <= 800
+    assert digests and all(digest.startswith("sha256:") for digest in digests)
 
 
 @pytest.mark.parametrize("part", [f.name for f in ASSETS.iterdir() if f.is_dir()])
@@ -63,61 +49,90 @@ def test_unknown_purpose_is_refused():
         load_kit("other")  # type: ignore[arg-type]
 
 
-def test_answers_depend_on_the_question_and_on_the_passages(monitor, prompts):
-    answers = [monitor.generate(p, max_new_tokens=40, do_sample=False).response for p in prompts]
-    assert len(set(answers)) == len(answers)
-    first, second = demo_questions()[:2]
-    swapped = monitor.prompt(question=first.question, context=second.passages)
-    assert monitor.generate(swapped, max_new_tokens=40, do_sample=False).response != answers[0]
+def test_the_demo_asks_six_questions_of_passages_with_titles():
+    questions = demo_questions()
+    assert len(questions) == len({asked.question for asked in questions}) == 6
+    for asked in questions:
+        assert len(asked.titles) == len(asked.passages) >= 3 and all(asked.titles)
 
 
-def test_live_is_attached_is_replay(monitor, prompts):
-    prompt = prompts[1]
-    live = monitor.generate(prompt, max_new_tokens=80, do_sample=False)
-    with monitor.attach(prompt) as watch:
-        out = monitor.model.generate(
-            **prompt.inputs(), logits_processor=watch.processors, max_new_tokens=80, do_sample=False
+def test_the_generic_monitor_tells_support_from_invention():
+    question = demo_questions()[-1]
+    passage = max(question.passages, key=len)
+    supported = passage.split(". ")[0] + "."
+    invented = "The Emperor Otto bought 4711 elephants in Antwerp."
+    good, bad = (
+        load_kit("generic").check(answer, question=question.question, passages=question.passages).sentences[0]
+        for answer in (supported, invented)
+    )
+    assert good.score > bad.score
+    assert good.evidence.text in passage
+
+
+@pytest.fixture
+def empty_cache(with_the_kit, tmp_path, monkeypatch):
+    """No arrays were made before, and none are made where users have theirs."""
+    monkeypatch.setattr(model_files.constants, "HF_ASSETS_CACHE", str(tmp_path / "cache"))
+
+
+def test_without_the_weights_the_error_names_both_commands(empty_cache, monkeypatch):
+    monkeypatch.setattr(kit_model, "installed_weights", lambda: None)
+    with pytest.raises(CheckpointError) as refused:
+        load_kit("generation")
+    for command in (kit_model.INSTALL_PACKAGE, kit_model.INSTALL_FILE, kit_model.INSTALL_READER):
+        assert command in str(refused.value)
+
+
+def test_other_weights_are_refused_by_their_digest(empty_cache, tmp_path, monkeypatch):
+    other = tmp_path / kit_model.WEIGHTS_NAME
+    other.write_bytes(b"GGUF of something else")
+    monkeypatch.setattr(kit_model, "installed_weights", lambda: other)
+    with pytest.raises(CheckpointError, match=kit_model.WEIGHTS.sha256) as refused:
+        load_kit("generation")
+    assert kit_model.INSTALL_PACKAGE in str(refused.value) and kit_model.INSTALL_FILE in str(refused.value)
+    assert not [f for f in (tmp_path / "cache").rglob("*.safetensors")]
+
+
+def test_without_the_package_that_reads_the_weights_the_error_names_its_command(empty_cache, tmp_path, monkeypatch):
+    weights = tmp_path / kit_model.WEIGHTS_NAME
+    weights.touch()
+    monkeypatch.setattr(kit_model, "installed_weights", lambda: weights)
+    monkeypatch.setattr(kit_model, "WEIGHTS", model_files.ModelFile(model_files.file_sha256(weights), "no remedy"))
+    monkeypatch.setattr(kit_model, "find_spec", lambda name: None)
+    with pytest.raises(CheckpointError, match="gguf") as refused:
+        load_kit("generation")
+    assert kit_model.INSTALL_READER in str(refused.value)
+
+
+@pytest.fixture(scope="module")
+def prompt(kit_monitor):
+    asked = demo_questions()[1]
+    return kit_monitor.prompt(question=asked.question, context=asked.passages)
+
+
+@pytest.fixture(scope="module")
+def live(kit_monitor, prompt):
+    return kit_monitor.generate(prompt, max_new_tokens=TOKENS, do_sample=False)
+
+
+def test_live_is_attached_is_replay(kit_monitor, prompt, live):
+    with kit_monitor.attach(prompt) as watch:
+        out = kit_monitor.model.generate(
+            **prompt.inputs(), logits_processor=watch.processors, max_new_tokens=TOKENS, do_sample=False
         )
-    attached = watch.report(out)
-    replayed = monitor.score(prompt, response_token_ids=live.tokens.token_ids.tolist())
-    for other in (attached, replayed):
+    replayed = kit_monitor.score(prompt, response_token_ids=live.tokens.token_ids.tolist())
+    for other in (watch.report(out), replayed):
         assert other.response == live.response
         assert [(s.start, s.end, s.token_start, s.token_end) for s in other.sentences] == [
             (s.start, s.end, s.token_start, s.token_end) for s in live.sentences
         ]
         for name in ("log_prob", "log_prob_without_context", "entropy", "kl"):
-            np.testing.assert_allclose(getattr(other.tokens, name), getattr(live.tokens, name), atol=1e-4)
+            np.testing.assert_allclose(getattr(other.tokens, name), getattr(live.tokens, name), atol=1e-3)
         for mine, theirs in zip(live.sentences, other.sentences, strict=True):
             np.testing.assert_allclose(mine.score, theirs.score, atol=1e-3)
 
 
-def test_stream_gives_the_scores_of_generate(monitor, prompts):
-    report = monitor.generate(prompts[0], max_new_tokens=60, do_sample=False)
-    events = list(monitor.stream(prompts[0], max_new_tokens=60, do_sample=False))
-    streamed = [e.sentence for e in events if isinstance(e, SentenceEvent)]
-    assert [(s.text, s.score) for s in streamed] == [(s.text, s.score) for s in report.sentences]
-
-
-def test_fod_releases_nothing_below_the_thresholds(monitor, prompts):
-    generator = FODGenerator(monitor.model, monitor.tokenizer, monitor)
-    floor = min(generator.thresholds.backtrack, generator.thresholds.prune)
-    for prompt in prompts[:3]:
-        output = generator.generate(prompt, max_new_tokens=80, return_dict_in_generate=True)
-        scores = [s.score for s in output.report.sentences if s.status == "scored"]
-        assert all(score >= floor for score in scores)
-        again = generator.generate(prompt, max_new_tokens=80)
-        assert again.tolist() == output.sequences.tolist()
-
-
-def test_the_generic_monitor_tells_support_from_invention():
-    generic = load_kit("generic")
-    question = demo_questions()[0]
-    passage = max(question.passages, key=len)
-    supported = passage.split(". ")[0] + "."
-    invented = "The Emperor Otto bought 4711 elephants in Antwerp."
-    good, bad = (
-        generic.check(answer, question=question.question, passages=question.passages).sentences[0]
-        for answer in (supported, invented)
-    )
-    assert good.score > bad.score
-    assert good.evidence.text in passage
+def test_stream_gives_the_scores_of_generate(kit_monitor, prompt, live):
+    events = list(kit_monitor.stream(prompt, max_new_tokens=TOKENS, do_sample=False))
+    streamed = [event.sentence for event in events if isinstance(event, SentenceEvent)]
+    assert [(s.text, s.score) for s in streamed] == [(s.text, s.score) for s in live.sentences]

@@ -31,7 +31,7 @@ def test_all_ways_measure_the_same_tokens_and_values(subject, batch):
         assert len(rows) == batch
         for row, reference in zip(rows, expected, strict=True):
             # Re-prefill gives all rows as many sentences as the one with the fewest.
-            assert row.shape[1] == 60 or (name.startswith("re-prefill") and row.shape[1] > 30)
+            assert row.shape[1] == 60 or (name.startswith("re-prefill") and row.shape[1] > 24)
             np.testing.assert_allclose(row, reference[:, : row.shape[1]], atol=1e-4, err_msg=name)
 
 

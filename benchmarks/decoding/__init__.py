@@ -30,7 +30,6 @@ from decoding.decoders import (
 from decoding.figures import DecoderFigures, Difference, Estimate, decoder_figures, difference
 from decoding.judging import AnswerJudge
 from decoding.log import AnswerLog
-from decoding.mechanical import MechanicalCheck, aligned_share
 from decoding.plot import Curve, plot_curves, plot_sweep, plot_tradeoff
 from decoding.verified import UnverifiedSentenceError, require_verified
 from decoding.withheld import ABSTAIN_AS_BRANCH, ABSTAIN_MATCHED, CAD_PASSING, passing, withheld, withheld_below
@@ -57,11 +56,9 @@ __all__ = [
     "FOD_SHARED",
     "GREEDY",
     "JudgedProposition",
-    "MechanicalCheck",
     "RERANKINGS",
     "UnverifiedSentenceError",
     "Verdict",
-    "aligned_share",
     "branching_key",
     "branching_name",
     "branching_over_thresholds",

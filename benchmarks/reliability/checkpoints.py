@@ -28,12 +28,11 @@ import numpy as np
 import safetensors.numpy
 import torch
 import xgboost
+from jobs import copying_monitor
 
 from syncheck import Aggregator, Monitor, SyncheckError, __version__
-from syncheck.aligners import load_aligner
 from syncheck.base.files import write_digests
-from syncheck.kit import demo_questions, load_kit
-from syncheck.kit_model import kit_language_model
+from syncheck.kit import demo_questions
 from syncheck.results import SpanItem
 from syncheck.spans import load_span_regressor
 
@@ -188,10 +187,9 @@ def _used(use: Use, folder: Path, report: int) -> int:
 
 def saved_folders(directory: Path) -> Mapping[str, tuple[Path, Use]]:
     """Save a monitor with each kind of aggregator, and the span models; return folders and their users."""
-    model, tokenizer = kit_language_model()
-    aligner = load_aligner("bundled")
-    kit = load_kit("generation")
-    rows = np.random.default_rng(0).normal(size=(80, len(kit.schema.names)))
+    copying = copying_monitor()
+    model, tokenizer, aligner = copying.model, copying.tokenizer, copying.aligner
+    rows = np.random.default_rng(0).normal(size=(80, len(copying.schema.names)))
 
     def use_monitor(folder: Path) -> None:
         monitor = Monitor.from_pretrained(folder, model=model, tokenizer=tokenizer, aligner=aligner)
@@ -210,19 +208,18 @@ def saved_folders(directory: Path) -> Mapping[str, tuple[Path, Use]]:
 
     folders: dict[str, tuple[Path, Use]] = {}
     for kind in ("xgb", "ensemble", "mlp"):
-        aggregator = kit.aggregator
+        aggregator = copying.aggregator
         if kind != "xgb":
-            fitted = Aggregator.fit(rows, rows[:, 0] > 0, schema=kit.schema, kind=kind)  # type: ignore[arg-type]
-            assert kit.aggregator is not None
-            aggregator = replace(
-                fitted, calibration=kit.aggregator.calibration, calibrated_threshold=kit.aggregator.calibrated_threshold
-            )
+            fitted = Aggregator.fit(rows, rows[:, 0] > 0, schema=copying.schema, kind=kind)  # type: ignore[arg-type]
+            assert copying.aggregator is not None
+            own = copying.aggregator
+            aggregator = replace(fitted, calibration=own.calibration, calibrated_threshold=own.calibrated_threshold)
         monitor = Monitor(
             model,
             tokenizer,
-            config=kit.config,
+            config=copying.config,
             aggregator=aggregator,
-            lid_references=kit.lid_references,
+            lid_references=copying.lid_references,
             aligner=aligner,
         )
         monitor.save_pretrained(directory / kind)

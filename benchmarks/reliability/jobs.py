@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import platform
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 
 import torch
 import transformers
@@ -14,7 +16,10 @@ from fod import FODGenerator
 from syncheck import EndEvent, Monitor, RagPrompt, Report, SentenceEvent
 from syncheck.kit import demo_questions
 
-__all__ = ["Job", "Outcome", "WAYS", "Way", "fingerprint", "kit_jobs", "versions"]
+sys.path.append(str(Path(__file__).parents[2] / "tests"))
+from copying import copying_monitor  # noqa: E402 - the tests are not a package
+
+__all__ = ["Job", "Outcome", "WAYS", "Way", "copying_monitor", "demo_jobs", "fingerprint", "versions"]
 
 Outcome = tuple[object, ...]
 """Compared with ``==``; two of them are equal when every number is, to the last bit."""
@@ -94,7 +99,7 @@ def _fod(monitor: Monitor, job: Job) -> Outcome:
 WAYS: dict[str, Way] = {"score": _score, "generate": _generate, "stream": _stream, "attach": _attach, "fod": _fod}
 
 
-def kit_jobs(monitor: Monitor, questions: int, *, seed: int, tokens: int) -> Sequence[Job]:
+def demo_jobs(monitor: Monitor, questions: int, *, seed: int, tokens: int) -> Sequence[Job]:
     """Return bundled questions, each with a response that the monitored model sampled."""
     prompted = [monitor.prompt(question=q.question, context=q.passages) for q in demo_questions()]
     make = partial(Job, response="", tokens=tokens)

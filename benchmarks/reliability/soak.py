@@ -2,9 +2,10 @@
 
     python benchmarks/reliability/soak.py --count 1000 --fod 200 --seed 0
 
-Answers questions of the bundled kit, COUNT of them by ``generate`` and as many as FOD by the search, and says every
-hundred how long they took and what is held. Exits with 1 if there are more hooks, threads or open files at the end than
-after the first answers, or if memory kept growing; see :func:`growth`. Reads ``/proc``, so it runs on Linux.
+Lets a Llama of 8.9 M parameters, kept with the tests, answer questions of the demo, COUNT of them by ``generate`` and
+as many as FOD by the search, and says every hundred how long they took and what is held. Exits with 1 if there are more
+hooks, threads or open files at the end than after the first answers, or if memory kept growing; see :func:`growth`.
+Reads ``/proc``, so it runs on Linux.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from jobs import versions
+from jobs import copying_monitor, versions
 
 from fod import FODGenerator
 from syncheck import Monitor, RagPrompt
-from syncheck.kit import demo_questions, load_kit
+from syncheck.kit import demo_questions
 
 WARM_UP = 20
 """First answers, which load libraries and fill caches and arenas, and do not count."""
@@ -151,10 +152,10 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--tokens", type=int, default=64, help="most tokens of an answer")
     args = parser.parse_args()
-    monitor = load_kit("generation")
+    monitor = copying_monitor()
     print(versions())
     print(
-        f"kit 'generation', seed {args.seed}, {args.count} generations and {args.fod} runs of FOD of up to "
+        f"copying model, seed {args.seed}, {args.count} generations and {args.fod} runs of FOD of up to "
         f"{args.tokens} tokens; Python's own threads: {threading.active_count()}"
     )
     began = time.perf_counter()

@@ -19,10 +19,9 @@ import traceback
 from collections import Counter
 from collections.abc import Sequence
 
-from jobs import WAYS, Job, Outcome, kit_jobs, versions
+from jobs import WAYS, Job, Outcome, copying_monitor, demo_jobs, versions
 
 from syncheck import Monitor
-from syncheck.kit import load_kit
 
 SWITCH_S = 1e-5
 """Time that a thread may run Python before another gets its turn; Python's own 5 ms would hide most collisions."""
@@ -91,10 +90,10 @@ def main() -> int:
     parser.add_argument("--questions", type=int, default=5, help="each is answered by all ways, once by one thread")
     parser.add_argument("--tokens", type=int, default=48, help="most tokens of an answer")
     args = parser.parse_args()
-    monitor = load_kit("generation")
+    monitor = copying_monitor()
     print(versions())
-    print(f"kit 'generation', seed {args.seed}, {args.questions} questions, up to {args.tokens} tokens")
-    jobs = kit_jobs(monitor, args.questions, seed=args.seed, tokens=args.tokens)
+    print(f"copying model, seed {args.seed}, {args.questions} questions, up to {args.tokens} tokens")
+    jobs = demo_jobs(monitor, args.questions, seed=args.seed, tokens=args.tokens)
     began = time.perf_counter()
     expected = serial(monitor, jobs)
     assert serial(monitor, jobs[:1]).items() <= expected.items(), "one thread alone does not repeat itself"

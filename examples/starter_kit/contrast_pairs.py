@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from fact_values import Value, draw_value
-from wikipedia_qa import Substitution, load_articles
+from wikipedia_articles import Substitution, load_articles
 
 __all__ = [
     "Balance",

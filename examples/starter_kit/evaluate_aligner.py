@@ -33,8 +33,8 @@ from support_pairs import SupportPair, load_pairs, mushroom_pairs, part_of, ragt
 from tokenizers import Tokenizer
 from tqdm import tqdm
 from train_aligner import TRAINING_SOURCES, packed_model, start_model
+from wikipedia_articles import Substitution, load_articles
 from wikipedia_pairs import WikipediaPairs
-from wikipedia_qa import Substitution, load_articles
 
 from syncheck.aligners import BundledAligner
 from syncheck.aligners.eight_bits import Int8CrossEncoder, read_packed

@@ -29,8 +29,8 @@ from tokenizers import Tokenizer
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits
 from tqdm import tqdm
+from wikipedia_articles import Substitution, load_articles
 from wikipedia_pairs import WikipediaPairs
-from wikipedia_qa import Substitution, load_articles
 
 from syncheck.aligners.eight_bits import EncodedPair, EncoderSizes, encode_pair
 from syncheck.reading.evidence import EvidenceIndex

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contrast_lists import ANTONYMS, COMPARISONS, ORDERS, QUANTIFIERS, SYNONYMS, VERB_BASES
 from contrast_pairs import CONTRADICTED, NOT_STATED, SUPPORTED, Claim, ContrastGroup
 from fact_values import number_word
-from wikipedia_qa import Article, Substitution
+from wikipedia_articles import Article, Substitution
 
 __all__ = ["EDITS", "WikipediaContrast", "passive_turned", "same_meaning"]
 

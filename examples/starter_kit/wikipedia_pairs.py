@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Sequence
 
 from support_pairs import SupportPair
-from wikipedia_qa import Article, Substitution
+from wikipedia_articles import Article, Substitution
 
 __all__ = ["WikipediaPairs"]
 

@@ -39,7 +39,7 @@ class _Command(NamedTuple):
 
 COMMANDS = {
     "demo": _Command(
-        "answer questions with the bundled model, greedily and by FOD", "generate.demo", "--report report.html"
+        "answer questions with the kit's model, greedily and by FOD", "generate.demo", "--report report.html"
     ),
     "score": _Command(
         "score given responses, sentence by sentence",

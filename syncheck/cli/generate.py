@@ -1,4 +1,4 @@
-"""``syncheck generate``: answers by any of the decoders; ``syncheck demo``: answers of the bundled model."""
+"""``syncheck generate``: answers by any of the decoders; ``syncheck demo``: answers of the kit's model."""
 
 from __future__ import annotations
 

@@ -166,7 +166,7 @@ def _trained(args: argparse.Namespace, purpose: KitPurpose) -> syncheck.Monitor 
     except MismatchError as error:
         if args.model is not None:
             raise
-        message = f"{error}. Without --model, the bundled model was loaded; pass the --model it was trained for"
+        message = f"{error}. Without --model, the kit's model was loaded; pass the --model it was trained for"
         raise MismatchError(message) from error
 
 

@@ -20,7 +20,7 @@ from syncheck.results.types import EFFORTS
 from syncheck.text.sentences.boundaries import LineBreaks
 
 DECODERS = ("greedy", "sample", "fod", "fod-backtrack", "abstain", "rerank", "best-of-n", "cad", "flare")
-OF_A_WRITER = "'generation' for the bundled model, 'generic' for another"
+OF_A_WRITER = "'generation' for the kit's model, 'generic' for another"
 """The monitor of a command whose model writes, without ``--monitor``."""
 
 _Number = TypeVar("_Number", int, float)
@@ -77,7 +77,7 @@ def add_model(parser: argparse.ArgumentParser, *, monitor: bool = True, default:
     ``default`` says for the help which monitor the command takes without ``--monitor``.
     """
     group = parser.add_argument_group("model")
-    option(group, "--model DIR_OR_ID", "causal language model (the bundled one)")
+    option(group, "--model DIR_OR_ID", "causal language model (the kit's)")
     if monitor:
         option(
             group,

@@ -32,7 +32,7 @@ def mark_options(parser: argparse.ArgumentParser) -> None:
     option(
         parser,
         "--model DIR_OR_ID",
-        "for refind, hallurag and a span model that reads signals: a causal language model (bundled)",
+        "for refind, hallurag and a span model that reads signals: a causal language model (the kit's)",
     )
     option(
         parser,

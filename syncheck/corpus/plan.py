@@ -12,7 +12,7 @@ from syncheck.base.files import read_object
 
 FORMAT = "syncheck.rates.v1"
 BUNDLED_RATES = Path(str(files("syncheck") / "assets" / "rates.json"))
-"""File with the rates of the bundled model."""
+"""File with the rates of the bundled monitor."""
 
 
 @dataclass(frozen=True, slots=True)

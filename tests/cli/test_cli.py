@@ -207,7 +207,7 @@ def test_train_then_evaluate_and_score(tmp_path, capsys):
     assert "paper set" in table
     assert "all features" in table
     assert main(["score", "--monitor", monitor, "--input", data]) == 2
-    assert "Without --model, the bundled model was loaded" in capsys.readouterr().err
+    assert "Without --model, the kit's model was loaded" in capsys.readouterr().err
     trained = [*model, "--monitor", monitor]
     assert main(["evaluate", *trained, "--data", data, "--cv", "0"]) == 2
     assert "12 records" in capsys.readouterr().err

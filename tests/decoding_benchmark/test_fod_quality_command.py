@@ -1,4 +1,4 @@
-"""The comparison of decoders end to end on the bundled kit: made-up prompts, a judge that counts words."""
+"""The comparison of decoders end to end: made-up prompts, a judge that counts words."""
 
 import json
 import sys
@@ -43,7 +43,7 @@ class WordJudge(WordAligner):
 def command():
     """The double for the judge, and few sizes."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(quality_bench, "load_aligner", lambda name, device: WordJudge() if name == "words" else None)
+        patch.setattr(quality_bench, "load_aligner", lambda name, device: None if name == "none" else WordJudge())
         patch.setattr(fod_quality, "BEAM_SIZES", (1,))
         patch.setattr(fod_quality, "SAMPLE_SIZES", (2,))
         yield
@@ -71,9 +71,7 @@ def test_a_run_prints_its_tables_and_goes_on_where_it_stood(run, tmp_path, capsy
     log = tmp_path / "log.jsonl"
     run()
     shown = capsys.readouterr().out
-    assert shown.startswith(
-        "2 prompts, bundled kit; judge words; propositions: rule-based splitter, not decontextualised"
-    )
+    assert shown.startswith("2 prompts, the kit; judge words; propositions by rules, not decontextualised")
     table = [line for line in shown.splitlines() if line]
     start = next(i for i, line in enumerate(table) if line.startswith("Method"))
     assert table[start - 1].split() == ["Nature", "People", "Average"]
@@ -159,8 +157,8 @@ def test_a_file_without_prompts_and_options_that_do_not_fit_are_refused(run, cap
 
 
 @pytest.mark.slow
-def test_some_decoders_by_the_mechanical_check(run, tmp_path, capsys):
-    run("--decoders", "Greedy", "CAD", "FOD (branch)", "--branch-threshold", "0.9", judge="mechanical")
+def test_some_decoders_alone(run, tmp_path, capsys):
+    run("--decoders", "Greedy", "CAD", "FOD (branch)", "--branch-threshold", "0.9")
     shown = capsys.readouterr().out
     assert "reranking" in shown and "Reranking" not in shown
     settings, *lines = map(json.loads, (tmp_path / "log.jsonl").read_text().splitlines())
@@ -172,7 +170,7 @@ def test_some_decoders_by_the_mechanical_check(run, tmp_path, capsys):
 def test_the_curve_over_thresholds_and_another_judge_of_the_same_answers(run, tmp_path, capsys):
     pytest.importorskip("matplotlib")
     log, first = tmp_path / "log.jsonl", tmp_path / "first.jsonl"
-    run("--decoders", "Greedy", "CAD", "--curve", str(tmp_path / "curve.svg"), judge="mechanical")
+    run("--decoders", "Greedy", "CAD", "--curve", str(tmp_path / "curve.svg"), judge="other words")
     assert (tmp_path / "curve.svg").stat().st_size and "FOD (branch) alpha=0.25 tau=0.7" in capsys.readouterr().out
     log.rename(first)
     run("--decoders", "Greedy", "CAD", "--answers", str(first))

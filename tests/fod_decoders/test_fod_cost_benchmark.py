@@ -82,7 +82,7 @@ def test_the_quick_run_prints_its_table_and_writes_its_figures(capsys, monkeypat
 @pytest.mark.slow
 def test_branches_are_compared_with_plain_generate_on_the_same_questions(capsys, monkeypatch, tmp_path):
     output = tmp_path / "fod.json"
-    options = ["--quick", "--models", "bundled", "--propose", "branch", "--output", str(output)]
+    options = ["--quick", "--models", "copying", "--propose", "branch", "--output", str(output)]
     monkeypatch.setattr(sys, "argv", ["fod_cost.py", *options])
     fod_cost.main()
     shown = capsys.readouterr().out

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import contrast_pairs
 import pytest
+import wikipedia_articles
 import wikipedia_contrast
-import wikipedia_qa
 
 KIT = Path(__file__).parents[2] / "examples" / "starter_kit"
 
@@ -21,8 +21,8 @@ PARAGRAPH = (
 
 @pytest.fixture(scope="module")
 def makers():
-    articles = [wikipedia_qa.Article("Brindle Bridge", (("", PARAGRAPH), ("Later", PARAGRAPH[::-1])))]
-    substitution = wikipedia_qa.Substitution(articles)
+    articles = [wikipedia_articles.Article("Brindle Bridge", (("", PARAGRAPH), ("Later", PARAGRAPH[::-1])))]
+    substitution = wikipedia_articles.Substitution(articles)
     substitution.names = ["Quimby", "Larkin"]
     facts = contrast_pairs.FactContrast(contrast_pairs.read_relations(KIT / "fact_relations.txt"))
     return facts, wikipedia_contrast.WikipediaContrast(articles, substitution)
