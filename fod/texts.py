@@ -307,6 +307,9 @@ class TextProposer:
                 continuation.end()
             else:
                 continuation.add(piece)
+        if continuation.stop is not None:
+            async for _ in pieces:  # the numbers of tokens may come after the text
+                pass
         return continuation.take()
 
     async def _samples(self, beam: Beam, each: int, wanted: Wanted) -> list[_Written]:
@@ -326,7 +329,8 @@ class TextProposer:
                 if sample not in samples:
                     samples[sample] = _Continuation(self._reader.segmenter(request.beginning))
                 samples[sample].add(piece)
-                if len(samples) == each and all(one.is_due for one in samples.values()):
+                is_due = len(samples) == each and all(one.is_due for one in samples.values())
+                if is_due and any(one.stop is None for one in samples.values()):
                     break
         arrived = [samples[number] for number in sorted(samples)]  # a server may have given fewer
         for one in arrived:

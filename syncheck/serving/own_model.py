@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Iterator, Mapping
 from typing import Any, Protocol
 
-from syncheck.base.printable import shortened
 from syncheck.monitor import Monitor
 from syncheck.results.events import EndEvent, Event
 from syncheck.results.protocol import Reveal
@@ -13,7 +12,7 @@ from syncheck.results.types import RagPrompt
 from syncheck.serving.chat import ChatRequest, ServiceError, refusing, text_of
 from syncheck.serving.checked import NO_PASSAGES, Failing
 from syncheck.serving.limits import Deadline, in_thread
-from syncheck.serving.writing import Begun, DecoderSource
+from syncheck.serving.writing import Begun, DecoderSource, require_neutral, whole_number
 
 _NEUTRAL: Mapping[str, tuple[Any, ...]] = {
     "n": (1,),
@@ -109,9 +108,7 @@ class OwnModel(DecoderSource):
     def _asked(self, request: ChatRequest) -> tuple[str, dict[str, Any]]:
         """Choose decoder and options of a request; refuse options that would be ignored."""
         body = request.body
-        for name, neutral in _NEUTRAL.items():
-            if body.get(name) is not None and body[name] not in neutral:
-                raise ServiceError(400, "unsupported", f"{name} is not served here; leave it out")
+        require_neutral(body, _NEUTRAL)
         sampling = _sampling(body)
         is_random = sampling.get("temperature", 0) > 0
         decoder = request.decoder or ("sample" if is_random and self._default == "greedy" else self._default)
@@ -121,10 +118,10 @@ class OwnModel(DecoderSource):
             raise ServiceError(400, "unsupported", f"decoder {decoder!r} takes no temperature; leave it out, or send 0")
         if sampling.get("top_p", 1) != 1 and decoder not in ("greedy", "sample"):
             raise ServiceError(400, "unsupported", f"decoder {decoder!r} takes no top_p; leave it out, or send 1")
-        options: dict[str, Any] = {"seed": _whole(body, "seed", 0), "max_new_tokens": self._max_new_tokens}
+        options: dict[str, Any] = {"seed": whole_number(body, "seed", 0), "max_new_tokens": self._max_new_tokens}
         for name in ("max_tokens", "max_completion_tokens"):
             options["max_new_tokens"] = min(
-                options["max_new_tokens"], _whole(body, name, self._max_new_tokens, least=1)
+                options["max_new_tokens"], whole_number(body, name, self._max_new_tokens, least=1)
             )
         if decoder == "sample":
             options |= {"temperature": 1.0, "top_p": 1.0} | sampling
@@ -176,15 +173,3 @@ def _sampling(body: Mapping[str, Any]) -> dict[str, float]:
     if not 0 < top_p <= 1:
         raise ServiceError(400, "invalid_request", "top_p must be above 0, and at most 1")
     return options
-
-
-def _whole(body: Mapping[str, Any], name: str, default: int, *, least: int = 0) -> int:
-    value = body.get(name)
-    if value is None:
-        return default
-    if not isinstance(value, int) or isinstance(value, bool) or not least <= value < 2**63:
-        shown = shortened(repr(value), 40)
-        raise ServiceError(
-            400, "invalid_request", f"{name} must be a whole number from {least} to 2^63 - 1; found {shown}"
-        )
-    return value

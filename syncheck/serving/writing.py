@@ -5,12 +5,13 @@ from __future__ import annotations
 import time
 import uuid
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from typing import Any
 
 from syncheck.base.errors import InputError
+from syncheck.base.printable import shortened
 from syncheck.results import Report
 from syncheck.results.events import EndEvent, Event, EventWriter, SentenceEvent, why_stopped
 from syncheck.results.protocol import VERSION, ProtocolEvent, to_dict
@@ -197,3 +198,23 @@ class _Writing:
             reason=reason,
         ).to_dict()
         return checked | {"reason": checked["reason"] or self._why_empty or self._why_ended, "stop": stop}
+
+
+def require_neutral(body: Mapping[str, Any], neutral: Mapping[str, tuple[Any, ...]]) -> None:
+    """Refuse, with a ServiceError, fields that would be ignored, unless they have a value without effect."""
+    for name, values in neutral.items():
+        if body.get(name) is not None and body[name] not in values:
+            raise ServiceError(400, "unsupported", f"{name} is not served here; leave it out")
+
+
+def whole_number(body: Mapping[str, Any], name: str, default: int, *, least: int = 0) -> int:
+    """Read a field that must be a whole number; ServiceError for anything else."""
+    value = body.get(name)
+    if value is None:
+        return default
+    if not isinstance(value, int) or isinstance(value, bool) or not least <= value < 2**63:
+        shown = shortened(repr(value), 40)
+        raise ServiceError(
+            400, "invalid_request", f"{name} must be a whole number from {least} to 2^63 - 1; found {shown}"
+        )
+    return value
