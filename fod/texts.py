@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import Any
@@ -17,6 +17,8 @@ from syncheck import SentenceScore
 from syncheck.base.errors import InputError
 from syncheck.results import ContinuationRequest, Piece
 
+_USAGE_SECONDS = 2.0
+"""How long the numbers of tokens are waited for after the end of a text."""
 REASK = (
     "A sentence of your last answer is not supported by the passages: “{sentence}” {evidence}Answer again, and state "
     "only what the passages say."
@@ -113,6 +115,14 @@ def _number(usage: Mapping[str, Any] | None, name: str) -> int:
 
 class _Ended(Exception):
     """The budget has ended; says which."""
+
+
+async def _read_usage(pieces: AsyncGenerator[Piece]) -> None:
+    """Read what comes after the text, for the numbers of tokens."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_USAGE_SECONDS):
+            async for _ in pieces:
+                pass
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,8 +318,7 @@ class TextProposer:
             else:
                 continuation.add(piece)
         if continuation.stop is not None:
-            async for _ in pieces:  # the numbers of tokens may come after the text
-                pass
+            await _read_usage(pieces)
         return continuation.take()
 
     async def _samples(self, beam: Beam, each: int, wanted: Wanted) -> list[_Written]:
@@ -329,9 +338,10 @@ class TextProposer:
                 if sample not in samples:
                     samples[sample] = _Continuation(self._reader.segmenter(request.beginning))
                 samples[sample].add(piece)
-                is_due = len(samples) == each and all(one.is_due for one in samples.values())
-                if is_due and any(one.stop is None for one in samples.values()):
+                if len(samples) == each and all(one.is_due for one in samples.values()):
                     break
+            if len(samples) == each and all(one.stop is not None for one in samples.values()):
+                await _read_usage(pieces)
         arrived = [samples[number] for number in sorted(samples)]  # a server may have given fewer
         for one in arrived:
             if not one.is_due:

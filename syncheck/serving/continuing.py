@@ -91,7 +91,7 @@ class ServerContinuations:
 
     async def _one_by_one(self, request: ContinuationRequest, samples: int) -> AsyncGenerator[Piece]:
         """Ask for each sample apart, and close it at the end of its sentence."""
-        arrived: asyncio.Queue[Piece | None] = asyncio.Queue()
+        arrived: asyncio.Queue[Piece | Exception | None] = asyncio.Queue()
 
         async def sample(number: int) -> None:
             one = replace(request, samples=1, seed=request.seed + _APART * number)
@@ -99,26 +99,24 @@ class ServerContinuations:
             try:
                 async with aclosing(self._pieces(one)) as pieces:
                     async for piece in pieces:
-                        arrived.put_nowait(
-                            Piece(piece.text, number, piece.stop)
-                        )  # without its usage, which is of it alone
+                        arrived.put_nowait(Piece(piece.text, number, piece.stop))  # its usage is of it alone
                         if segmenter.push(piece.text):
                             break
-            finally:
+            except Exception as error:
+                arrived.put_nowait(error)
+            else:
                 arrived.put_nowait(None)
 
         tasks = [asyncio.create_task(sample(number)) for number in range(samples)]
         try:
-            open_samples = samples
-            while open_samples:
+            while samples:
                 piece = await arrived.get()
-                if piece is not None:
+                if isinstance(piece, Exception):
+                    raise piece
+                if piece is None:
+                    samples -= 1
+                else:
                     yield piece
-                    continue
-                open_samples -= 1
-                for task in tasks:
-                    if task.done() or not open_samples:
-                        await task  # raises its error
         finally:
             for task in tasks:
                 task.cancel()
@@ -129,6 +127,7 @@ class ServerContinuations:
         wanted = request.samples or 1
         is_open = self._opens_reasoning and not request.beginning
         readers = [Reasoning(is_open=is_open) for _ in range(wanted)]
+        begun: set[int] = set()
         finished: set[int] = set()
         deadline = self._deadline or Deadline(math.inf)
         async with AsyncExitStack() as opened:
@@ -140,6 +139,7 @@ class ServerContinuations:
                 choices = choices_of(values)
                 for choice in choices:
                     index = index_of(choice, wanted)
+                    begun.add(index)
                     if index in finished:
                         continue
                     stop = self._stop(choice)
@@ -148,6 +148,8 @@ class ServerContinuations:
                     yield Piece(text, index, stop, usage)
                 if not choices and usage:
                     yield Piece(sample=None, usage=usage)
+        if 0 < len(begun) < wanted:
+            raise invalid(f"it has {len(begun)} of {wanted} samples; a server that takes no n needs --continue prefill")
         if len(finished) < wanted:
             raise incomplete("it ended before its last chunk")
 

@@ -192,6 +192,17 @@ def test_completions_get_the_prompt_by_the_template(posted):
     assert body["max_tokens"] == 46 and body["add_special_tokens"] is False
 
 
+def test_a_server_that_takes_no_n_is_told(posted):
+    response = posted(Continuing({**TEXTS, (FIRST, 2): [" It is"]}))
+    assert response.status_code == 502 and "--continue prefill" in response.json()["error"]["message"]
+
+
+def test_an_error_of_one_sample_ends_all(posted):
+    samples = {("", None): [WRONG], (FIRST, 2): [" It is in Spain. It", " It is in France. It"]}
+    response = posted(Continuing(samples, by="prefill", breaks_after=5))
+    assert response.json()["error"]["code"] == "upstream_incomplete"
+
+
 def test_a_limit_on_tokens_is_for_the_whole_answer():
     async def pieces():
         upstream = Upstream("http://up", api_key=None, timeout=1, transport=Continuing())
