@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, replace
@@ -67,48 +68,38 @@ class Spent:
 
     def add(self, request: _Count) -> None:
         """Add the tokens of a request that is over."""
-        self.prompt_tokens += request.reported("prompt_tokens")
-        self.cached_tokens += request.reported("cached_tokens")
-        self.completion_tokens += request.written
-        self.is_exact = self.is_exact and request.is_exact
+        self.prompt_tokens += request.prompt
+        self.cached_tokens += request.cached
+        self.completion_tokens += request.total
+        self.is_exact &= None in request.told or (bool(request.told) and request.told >= request.written.keys())
 
 
 class _Count:
-    """Tokens of one request so far; those of a sample are those reported for it, or else its pieces."""
+    """Tokens of one request so far; those of a sample are what the server reports, or else its pieces."""
 
     def __init__(self) -> None:
-        self._pieces: dict[int, int] = {}
-        self._usage: dict[int | None, Mapping[str, Any]] = {}  # of each sample; under None, of all together
-
-    def add(self, piece: Piece) -> None:
-        """Count a piece."""
-        if piece.text and piece.sample is not None:
-            self._pieces[piece.sample] = self._pieces.get(piece.sample, 0) + 1
-        if piece.usage is not None:
-            self._usage[piece.sample] = piece.usage
+        self.written: Counter[int | None] = Counter()  # by sample; under None, by all together
+        self.told: set[int | None] = set()  # of which the server has reported
+        self.prompt = self.cached = 0
 
     @property
-    def is_exact(self) -> bool:
-        """True if the server reported all."""
-        return None in self._usage or (bool(self._pieces) and self._pieces.keys() <= self._usage.keys())
+    def total(self) -> int:
+        """Number of tokens of all samples."""
+        return self.written[None] if None in self.told else self.written.total()
 
-    @property
-    def written(self) -> int:
-        """Number of tokens that were written."""
-        if None in self._usage:
-            return _number(self._usage[None], "completion_tokens")
-        counts = (_number(self._usage.get(n), "completion_tokens") or self._pieces[n] for n in self._pieces)
-        return sum(counts)
+    def add(self, piece: Piece) -> int:
+        """Count a piece, and tell how many tokens its sample has."""
+        self.written[piece.sample] += bool(piece.text)
+        if (usage := piece.usage) is not None:
+            details = usage.get("prompt_tokens_details")
+            self.prompt = max(self.prompt, _number(usage, "prompt_tokens"))
+            self.cached = max(self.cached, _number(details, "cached_tokens"))
+            self.written[piece.sample] = _number(usage, "completion_tokens")
+            self.told.add(piece.sample)
+        return self.written[piece.sample]
 
-    def reported(self, name: str) -> int:
-        """Look up a number of the prompt, which is the same for all samples."""
-        return max((_number(usage, name) for usage in self._usage.values()), default=0)
 
-
-def _number(usage: Mapping[str, Any] | None, name: str) -> int:
-    values = usage or {}
-    if name == "cached_tokens":
-        values = values.get("prompt_tokens_details") or {}
+def _number(values: object, name: str) -> int:
     value = values.get(name) if isinstance(values, Mapping) else None
     return value if isinstance(value, int) else 0
 
@@ -117,7 +108,7 @@ class _Ended(Exception):
     """The budget has ended; says which."""
 
 
-async def _read_usage(pieces: AsyncGenerator[Piece]) -> None:
+async def _read_usage(pieces: AsyncGenerator[object]) -> None:
     """Read what comes after the text, for the numbers of tokens."""
     with suppress(TimeoutError):
         async with asyncio.timeout(_USAGE_SECONDS):
@@ -158,11 +149,11 @@ class _Continuation:
         self._tokens = self._taken = 0  # that have arrived, and those of what was taken
         self.stop: CandidateStop | None = None
 
-    def add(self, piece: Piece) -> None:
-        """Add a piece, unless the text has ended."""
+    def add(self, piece: Piece, tokens: int) -> None:
+        """Add a piece, unless the text has ended; with it, the text has so many tokens."""
         if self.stop is None:
             self._closed += self._segmenter.push(piece.text)
-            self._tokens = _number(piece.usage, "completion_tokens") or self._tokens + bool(piece.text)
+            self._tokens = tokens
             if piece.stop is not None:
                 self.end(piece.stop)
 
@@ -229,7 +220,7 @@ class TextProposer:
         self._reasks = reasks
         self._in_thread = in_thread
         self._until = None if budget.seconds is None else time.monotonic() + budget.seconds
-        self._stream: tuple[AsyncGenerator[Piece], _Continuation] | None = None
+        self._stream: tuple[AsyncGenerator[tuple[Piece, int]], _Continuation] | None = None
         self._texts: dict[Handle, str] = {}
         self._tokens: dict[Handle, int] = {}
         self._counts: list[_Count] = []  # of open requests
@@ -312,11 +303,11 @@ class TextProposer:
             self._stream = self._pieces(request), _Continuation(self._reader.segmenter(request.beginning))
         pieces, continuation = self._stream
         while not continuation.is_due:
-            piece = await anext(pieces, None)
-            if piece is None:
+            arrived = await anext(pieces, None)
+            if arrived is None:
                 continuation.end()
             else:
-                continuation.add(piece)
+                continuation.add(*arrived)
         if continuation.stop is not None:
             await _read_usage(pieces)
         return continuation.take()
@@ -330,14 +321,14 @@ class TextProposer:
             request = replace(self._request(beam), samples=each, temperature=config.temperature, top_p=config.top_p)
         samples: dict[int, _Continuation] = {}
         async with aclosing(self._pieces(request)) as pieces:
-            async for piece in pieces:
+            async for piece, tokens in pieces:
                 if (sample := piece.sample) is None:
                     continue
                 if not 0 <= sample < each:
                     raise InputError(f"the server was asked for {each} samples; found a piece of sample {sample}")
                 if sample not in samples:
                     samples[sample] = _Continuation(self._reader.segmenter(request.beginning))
-                samples[sample].add(piece)
+                samples[sample].add(piece, tokens)
                 if len(samples) == each and all(one.is_due for one in samples.values()):
                     break
             if len(samples) == each and all(one.stop is not None for one in samples.values()):
@@ -357,17 +348,16 @@ class TextProposer:
         seed = self._seed + self.spent.requests - 1
         return ContinuationRequest(beginning, None, seed, temperature, top_p, tokens=tokens)
 
-    async def _pieces(self, request: ContinuationRequest) -> AsyncGenerator[Piece]:
-        """Read the pieces of a request, and count its tokens."""
+    async def _pieces(self, request: ContinuationRequest) -> AsyncGenerator[tuple[Piece, int]]:
+        """Read the pieces of a request, each with the number of tokens that its sample then has."""
         count = _Count()
         self._counts.append(count)
         try:
             async with aclosing(self._ask(request)) as pieces:
                 async for piece in pieces:
-                    count.add(piece)
-                    yield piece
+                    yield piece, count.add(piece)
                     most = self._budget.tokens
-                    if most is not None and self.spent.completion_tokens + sum(c.written for c in self._counts) >= most:
+                    if most is not None and self.spent.completion_tokens + sum(c.total for c in self._counts) >= most:
                         raise _Ended(f"the budget of {most} tokens has ended")
         finally:
             self._counts.remove(count)
