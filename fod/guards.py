@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import lru_cache
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from os.path import commonprefix
 from typing import Any, Protocol
 
+from fod.search import Beam, Candidate, Handle
 from syncheck import SentenceScore
 
 CUT_OFF = "cut off at the limit of tokens"
@@ -59,6 +61,13 @@ class Guards:
         self._replaces_refusal = any(map(self._is_refusal, replaced))
         self._replaced = {word for claim in claims for word in claim.content}
         self._subjects = {_subject(claim.statement) for claim in claims} - {""}
+
+    def judged(self, candidate: Candidate, *, is_cut_off: bool) -> Candidate:
+        """Complete a candidate with its flaw and what else is known of it; ``is_cut_off`` is a flaw of its own."""
+        sentences = candidate.sentences
+        absent = self.absent(sentences)
+        flaw = CUT_OFF if is_cut_off else self.flaw(sentences, absent=absent)
+        return replace(candidate, flaw=flaw, absent=absent, keeps_subject=self.keeps_subject(sentences))
 
     def flaw(self, sentences: Sequence[SentenceScore], *, absent: float | None) -> str:
         """Say why sentences may not be released whatever their scores; empty if they may.
@@ -145,6 +154,22 @@ def loose_pronoun(text: str, shown: str, hidden: Sequence[str], sources: Sequenc
     common = {word for each in (*sources, *hidden) for word in _WORD.findall(each) if word[0].islower()}
     names = {word.casefold() for word in _WORD.findall(named) if word[0].isupper() and word.casefold() not in common}
     return None if names & {word.casefold() for word in _WORD.findall(shown)} else opening[1]
+
+
+def hidden_noun_pronoun(
+    candidate: str, beam: Beam, written: Callable[[Handle], str], *, replaced: str | None, sources: Sequence[str]
+) -> str | None:
+    """Find a pronoun without its noun, as :func:`loose_pronoun`, after the text of a beam.
+
+    ``written`` gives the text of a part of it, and ``sources`` are the question and the passages. If nothing is shown
+    yet, the sentence that is ``replaced`` counts as hidden.
+    """
+    handles = takewhile(lambda handle: handle in beam.skipped, reversed(beam.handles))
+    hidden = [written(handle) for handle in handles][::-1]
+    if replaced is not None and not beam.sentences:
+        hidden.append(replaced)
+    question, *passages = sources
+    return loose_pronoun(candidate, f"{question} {beam.text}", hidden, passages)
 
 
 def altered_names(text: str, sources: Sequence[str]) -> list[str]:

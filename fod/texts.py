@@ -8,11 +8,10 @@ from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, replace
-from itertools import takewhile
 from typing import Any
 
 from fod.config import FODConfig, RepairConfig, check_count
-from fod.guards import CUT_OFF, Guards, altered_names, loose_pronoun
+from fod.guards import Guards, altered_names, hidden_noun_pronoun
 from fod.search import Beam, Candidate, CandidateStop, Handle, Wanted
 from syncheck import SentenceScore
 from syncheck.base.errors import InputError
@@ -269,9 +268,9 @@ class TextProposer:
             return []
         if wanted.samples is None and not wanted.in_place:
             self._greedy = None
-            (candidate,) = await self._candidates(wanted.beams, [(0, await self._next(wanted.beams[0]))], guards=False)
-            self._greedy = candidate
-            return [candidate]
+            written = [(0, await self._next(wanted.beams[0]))]
+            (self._greedy,) = candidates = await self._in_thread(self._candidates, wanted.beams, written, guards=False)
+            return list(candidates)
         await self.close()
         each = wanted.samples or 1
         self._begin_round(each * len(wanted.beams))
@@ -282,10 +281,9 @@ class TextProposer:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-        written = {(parent, w.own, w.stop): w for parent, samples in enumerate(sampled) for w in samples}
-        return await self._candidates(
-            wanted.beams, [(parent, w) for (parent, *_), w in written.items()], guards=self._config.guards
-        )
+        different = {(parent, w.own, w.stop): w for parent, samples in enumerate(sampled) for w in samples}
+        written = [(parent, w) for (parent, *_), w in different.items()]
+        return list(await self._in_thread(self._candidates, wanted.beams, written, guards=self._config.guards))
 
     def _begin_round(self, samples: int) -> None:
         spent, budget = self.spent, self._budget
@@ -369,12 +367,12 @@ class TextProposer:
         told = "" if evidence is None else f"The passages say: “{evidence}” "
         return REASK.format(sentence=self._greedy.text.strip(), evidence=told)
 
-    async def _candidates(
+    def _candidates(
         self, beams: Sequence[Beam], written: Sequence[tuple[int, _Written]], *, guards: bool
     ) -> list[Candidate]:
+        """Score what continues each beam, in one batch."""
         since = time.perf_counter()
-        scored = await self._in_thread(
-            self._reader.scores,
+        scored = self._reader.scores(
             [w.text for _, w in written],
             [w.spans for _, w in written],
             earlier=[beams[parent].sentences for parent, _ in written],
@@ -402,7 +400,10 @@ class TextProposer:
             unfinished, written = (replace(sentences.pop(), truncated=True),), written.without_last()
         self._texts[handle] = written.own
         self._tokens[handle] = written.tokens
-        query = self._reader.query
+        sources, loose = (self._reader.query.question, *self._reader.query.passages), None
+        if isinstance(config, RepairConfig) and config.clear_pronouns:
+            replaced = None if self._greedy is None else self._greedy.text
+            loose = hidden_noun_pronoun(written.own, beam, self._texts.__getitem__, replaced=replaced, sources=sources)
         candidate = Candidate(
             parent,
             tuple(sentences),
@@ -410,27 +411,13 @@ class TextProposer:
             written.stop,
             handle,
             written.own,
-            altered=tuple(altered_names(written.own, (query.question, *query.passages))) if config.exact_names else (),
-            loose=self._loose_pronoun(written.own, beam),
+            altered=tuple(altered_names(written.own, sources)) if config.exact_names else (),
+            loose=loose,
             unfinished=unfinished,
         )
-        if guards is None:
-            return candidate
-        absent = guards.absent(sentences)
-        is_cut_off = written.is_cut_off and not sentences if unfinished else written.is_cut_off
-        flaw = CUT_OFF if is_cut_off else guards.flaw(sentences, absent=absent)
-        return replace(candidate, flaw=flaw, absent=absent, keeps_subject=guards.keeps_subject(sentences))
+        is_cut_off = written.is_cut_off and not (unfinished and sentences)
+        return candidate if guards is None else guards.judged(candidate, is_cut_off=is_cut_off)
 
     def _guards(self, beam: Beam) -> Guards:
         replaced = () if self._greedy is None else self._greedy.sentences
         return Guards(self._reader, earlier=beam.sentences, replaced=replaced, refusal=self._config.message)
-
-    def _loose_pronoun(self, text: str, beam: Beam) -> str | None:
-        if not isinstance(self._config, RepairConfig) or not self._config.clear_pronouns:
-            return None
-        handles = takewhile(lambda handle: handle in beam.skipped, reversed(beam.handles))
-        hidden = [self._texts[handle] for handle in handles][::-1]
-        if self._greedy is not None and not beam.sentences:
-            hidden.append(self._greedy.text)
-        query = self._reader.query
-        return loose_pronoun(text, f"{query.question} {beam.text}", hidden, query.passages)
