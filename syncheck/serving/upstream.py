@@ -39,7 +39,12 @@ class Upstream:
     """
 
     def __init__(
-        self, address: str, *, api_key: str | None, timeout: float, transport: httpx.AsyncBaseTransport | None
+        self,
+        address: str,
+        *,
+        api_key: str | None = None,
+        timeout: float = 60.0,
+        transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
         try:
             is_http = httpx.URL(address).scheme in ("http", "https")

@@ -102,6 +102,26 @@ class TestSearch:
             writer.write(event)
         assert fold(writer.events).text == event.output.report.response == PASSAGE
 
+    def test_a_round_is_scored_in_one_batch_while_the_loop_runs(self):
+        aligner = ScriptedAligner(BAD)
+        samples = {"Lyon is large.": [" It is in Spain. It", " It is in France. It", " It has two rivers. It"]}
+        server = Server({"": WRONG}, samples)
+        config = FODConfig(beam_size=2, samples_per_step=6)
+        fod = UpstreamFOD(Verifier(**parts(aligner)), server, config=config, budget=Budget(rounds=1))
+        out = asyncio.run(fod.generate_async(question=QUESTION, passages=PASSAGE))
+        assert aligner.asked[-1] == ("It is in Spain.", "It is in France.", "It has two rivers.")
+        assert len(out.search.rounds[0].beams) == 2 and out.report.stop == "budget"
+
+    def test_beams_are_continued_at_one_time(self):
+        after = "Lyon is large."
+        one, two = f"{after} It is in France.", f"{after} It has two rivers."
+        samples = {after: [" It is in France. It", " It has two rivers. It"], one: ["", ""], two: ["", ""]}
+        config = FODConfig(beam_size=2, samples_per_step=4)
+        fod = decoder(Server({"": WRONG}, samples), config=config)
+        answer(fod)
+        requests = fod._continue_from.requests
+        assert [r.beginning for r in requests] == ["", after, one, two] and len({r.seed for r in requests}) == 4
+
     def test_nothing_passed(self):
         server = Server({"": "It is in Spain."}, {"": ["It is in Spain."]})
         out = answer(decoder(server))
@@ -240,13 +260,13 @@ class Recorded:
                 yield Piece(stop="end_of_text", sample=sample)
 
 
-@pytest.mark.parametrize("until", ["any", "all"])
-def test_law_the_answer_is_that_of_the_model_for_the_same_candidates(until):
+@pytest.mark.parametrize(("until", "guards"), [("any", False), ("all", False), ("any", True)])
+def test_law_the_answer_is_that_of_the_model_for_the_same_candidates(until, guards):
     model, tokenizer = copying_model()
     own = parts(load_aligner("bundled"))
     own["config"] = MonitorConfig(schema=ALIGNER_ALONE, backtrack_threshold=0.97, prune_threshold=0.9)
     monitor, verifier = Monitor(model, tokenizer, **own), Verifier(**own)
-    config = FODConfig(until=until, samples_per_step=4, beam_size=2, max_sentences=5)
+    config = FODConfig(until=until, guards=guards, samples_per_step=4, beam_size=2, max_sentences=5)
     generator = FODGenerator(model, tokenizer, monitor, config=config)
     searched = 0
     for question in demo_questions()[:4]:
