@@ -9,6 +9,7 @@ from contextlib import AsyncExitStack, aclosing
 from dataclasses import replace
 from typing import Any, Literal
 
+from syncheck.base.errors import InputError
 from syncheck.results import ContinuationRequest, Piece
 from syncheck.serving.allowed import invalid, is_counts
 from syncheck.serving.chat import refusing, text_of
@@ -57,6 +58,11 @@ class ServerContinuations:
         True if the chat template opens the model's reasoning, which is left out.
     segmenter
         Finds the ends of samples that are asked for one by one.
+
+    Raises
+    ------
+    InputError
+        If ``completions`` lacks ``write_prompt``, or another way has it.
     """
 
     def __init__(
@@ -71,6 +77,8 @@ class ServerContinuations:
         opens_reasoning: bool = False,
         segmenter: SegmenterConfig | None = None,
     ) -> None:
+        if (by == "completions") != (write_prompt is not None):
+            raise InputError("by='completions' needs write_prompt, and nothing else takes it")
         self._upstream = upstream
         self._body = body
         self._by = by
@@ -170,14 +178,15 @@ class ServerContinuations:
         body = {**self._body, "stream": True, "stream_options": {"include_usage": True}}
         if self._by != "prefill":
             body["stream_options"]["continuous_usage_stats"] = True  # a stream that is left reports nothing at its end
-        body.setdefault("temperature", 0)
+        if body.get("temperature") is None:
+            body["temperature"] = 0
         for name in ("temperature", "top_p"):
             if (value := getattr(request, name)) is not None:
                 body[name] = value
         if request.samples is not None:
-            body |= {"n": request.samples, "seed": request.seed}
-            if request.samples == 1:
-                del body["n"]
+            body["seed"] = request.seed
+            if request.samples > 1:
+                body["n"] = request.samples
         for name in _LIMITS:
             if body.get(name) is not None:
                 body[name] -= request.tokens

@@ -10,6 +10,7 @@ from upstreams import PASSAGES, asked, data_of, folded, text_of, until
 
 import fod
 from syncheck import Aggregator, MonitorConfig, Verifier, feature_schema
+from syncheck.base.errors import InputError
 from syncheck.cli import main
 from syncheck.features.schemas import ALIGNER_ALONE
 from syncheck.results import ContinuationRequest
@@ -201,6 +202,22 @@ def test_an_error_of_one_sample_ends_all(posted):
     samples = {("", None): [WRONG], (FIRST, 2): [" It is in Spain. It", " It is in France. It"]}
     response = posted(Continuing(samples, by="prefill", breaks_after=5))
     assert response.json()["error"]["code"] == "upstream_incomplete"
+
+
+def test_a_prompt_is_written_for_completions_alone():
+    for options in ({"by": "completions"}, {"write_prompt": str}):
+        with pytest.raises(InputError, match="write_prompt"):
+            ServerContinuations(Upstream("http://up"), asked(), **options)
+
+
+def test_the_sampling_of_the_request_is_that_of_the_stream(posted):
+    upstream = Continuing()
+    posted(upstream, asked(temperature=0.4, seed=7, stop=["X"]))
+    first, second, _ = (body for _, body in upstream.requests)
+    assert (first["temperature"], first["seed"], first["stop"]) == (0.4, 7, ["X"])
+    assert second["temperature"] == 0.9 and second["seed"] == 8 and second["stop"] == ["X"]
+    posted(upstream := Continuing(), asked(temperature=None))
+    assert upstream.requests[0][1]["temperature"] == 0
 
 
 def test_a_limit_on_tokens_is_for_the_whole_answer():
