@@ -219,6 +219,8 @@ def _repairing(
     from syncheck.serving.repairing import RepairingGateway
 
     write = None if args.tokenizer is None else partial(write_chat, load_tokenizer(args.tokenizer))
+    if write is not None:
+        write([{"role": "user", "content": "?"}])  # without a template, it is refused now, not at the first request
     return RepairingGateway(gateway, monitor, _upstream_decoder(monitor, args), by=by, write_prompt=write)
 
 

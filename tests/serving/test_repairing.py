@@ -6,6 +6,7 @@ from contextlib import suppress
 
 import httpx
 import pytest
+from copying import MODEL
 from upstreams import PASSAGES, asked, data_of, folded, text_of, until
 
 import fod
@@ -332,6 +333,7 @@ def test_failing_open_passes_an_answer_without_passages_unchecked(posted):
         (["--decoder", "fod", "--stop-below", "0.3"], "--stop-below"),
         (["--decoder", "fod", "--continue", "completions"], "--tokenizer"),
         (["--decoder", "fod", "--repair", "drop", "--beams", "3"], "--repair search"),
+        (["--decoder", "fod", "--continue", "completions", "--tokenizer", str(MODEL)], "no default chat template"),
     ],
 )
 def test_options_that_do_not_belong_together(given, said, capsys):
