@@ -13,6 +13,8 @@ from fod.guards import altered_names, loose_pronoun
 from fod.proposers import SentenceProposer, contrast_scores, nucleus, sample_nucleus
 from fod.repair import ProposeBranches, is_near_repeat, repair, repair_trace_of
 from fod.search import Beam, Candidate, Progress, Propose, Round, SearchResult, search, trace_of, walk
+from fod.texts import Budget, Spent
+from fod.upstream import ContinueFrom, RepairPolicy, UpstreamFOD, UpstreamOutput
 
 __all__ = [
     "AbstainGenerator",
@@ -22,8 +24,10 @@ __all__ = [
     "BestOfNGenerator",
     "BestOfNOutput",
     "BranchProposer",
+    "Budget",
     "CADGenerator",
     "Candidate",
+    "ContinueFrom",
     "FLAREGenerator",
     "FLAREOutput",
     "FLAREQuery",
@@ -38,14 +42,18 @@ __all__ = [
     "Propose",
     "ProposeBranches",
     "RepairConfig",
+    "RepairPolicy",
     "RerankGenerator",
     "Retrieval",
     "RetryRequest",
     "Round",
     "SearchResult",
     "SentenceProposer",
+    "Spent",
     "Threshold",
     "Thresholds",
+    "UpstreamFOD",
+    "UpstreamOutput",
     "VerifiedReveal",
     "altered_names",
     "contrast_scores",

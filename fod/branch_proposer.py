@@ -5,16 +5,15 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import takewhile
 from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
 from fod.config import RepairConfig
-from fod.guards import CUT_OFF, loose_pronoun
+from fod.guards import hidden_noun_pronoun
 from fod.proposers import SessionProposer, Written, contrasted, likeliest
-from fod.search import Beam, Candidate
+from fod.search import Beam, Candidate, Handle
 from syncheck import Report, SentenceScore
 from syncheck.decoding import GenerationSetup, ScoredAnswer, ScoredSession, Transcript
 from syncheck.results import HiddenSpan
@@ -178,27 +177,21 @@ class BranchProposer(SessionProposer[RepairConfig]):
             log_prob = sum(float(signals.log_prob.sum()) for signals in written[row].signals)
             ids, text, stop = written[row].token_ids, written[row].transcript.text, self._stops[row]
             altered = self._altered(text)
-            loose = self._loose_pronoun(text, beam) if self._config.clear_pronouns else None
+            loose = None
+            if self._config.clear_pronouns:
+                replaced = None if self._greedy is None else self._greedy.text
+                loose = hidden_noun_pronoun(text, beam, self._shown, replaced=replaced, sources=self._sources)
             cut = row in self._cuts
             candidate = Candidate(
                 0, tuple(sentences), ids, stop, handle, text, log_prob, altered, loose, cut, unfinished
             )
             if guards is not None:
-                absent = guards.absent(sentences)
-                flaw = CUT_OFF if unfinished and not sentences else guards.flaw(sentences, absent=absent)
-                keeps_subject = guards.keeps_subject(sentences)
-                candidate = replace(candidate, flaw=flaw, absent=absent, keeps_subject=keeps_subject)
+                candidate = guards.judged(candidate, is_cut_off=bool(unfinished) and not sentences)
             candidates.append(candidate)
         return candidates
 
-    def _loose_pronoun(self, text: str, beam: Beam) -> str | None:
-        """Find a pronoun without its noun; if nothing is shown yet, the sentence that branches replace is hidden."""
-        handles = takewhile(lambda handle: handle in beam.skipped, reversed(beam.handles))
-        hidden = [self._written[handle].transcript.text for handle in handles][::-1]
-        if self._greedy is not None and not beam.sentences:
-            hidden.append(self._greedy.text)
-        question, *passages = self._sources
-        return loose_pronoun(text, f"{question} {beam.text}", hidden, passages)
+    def _shown(self, handle: Handle) -> str:
+        return self._written[handle].transcript.text
 
     def _placed(self, index: int, measured: Sequence[SentenceSignals], beam: Beam) -> Written:
         """Move a row's sentences to their positions in the answer, which leaves out hidden ones."""

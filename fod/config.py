@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Literal
 
-from syncheck import Monitor, RagPrompt, Report, RiskControlledThreshold, SentenceScore
+from syncheck import Monitor, RagPrompt, Report, RiskControlledThreshold, SentenceScore, Verifier
 from syncheck.base.errors import InputError, NotReadyError, WrongTypeError
 
 ABSTENTION = "The passages do not let me say more."
@@ -233,7 +233,7 @@ class Thresholds:
     ``guarantee.threshold``. None if none was requested."""
 
 
-def decoder_thresholds(monitor: Monitor, config: FODConfig | RepairConfig) -> Thresholds:
+def decoder_thresholds(monitor: Monitor | Verifier, config: FODConfig | RepairConfig) -> Thresholds:
     """Choose tau_1 and tau_2 of a search or of repair.
 
     If either is ``"calibrated"``, every released sentence must reach the guaranteed score: a lower threshold of the
@@ -260,7 +260,7 @@ def single_threshold(monitor: Monitor, *, threshold: Threshold | None) -> Thresh
     return Thresholds(_chosen("threshold", threshold, monitor.config.backtrack_threshold, guarantee), None, guarantee)
 
 
-def _guarantee_of(monitor: Monitor) -> RiskControlledThreshold:
+def _guarantee_of(monitor: Monitor | Verifier) -> RiskControlledThreshold:
     aggregator = monitor.aggregator
     guarantee = None if aggregator is None else aggregator.calibrated_threshold
     if aggregator is None or guarantee is None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import lru_cache
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from os.path import commonprefix
+from typing import Any, Protocol
 
+from fod.search import Beam, Candidate, Handle
 from syncheck import SentenceScore
-from syncheck.decoding import ScoredSession
 
 CUT_OFF = "cut off at the limit of tokens"
 
@@ -17,13 +19,23 @@ _PASSED_OVER = frozenset("a an the according after as at before by during for fr
 """Words before a subject: articles, and prepositions with which a sentence opens."""
 
 
+class Reader(Protocol):
+    """Protocol of what reads sentences for :class:`Guards`."""
+
+    def claim(self, text: str, earlier: Sequence[str] = ()) -> Any:  # noqa: ANN401 - a Claim of syncheck.reading
+        """Read a sentence of an answer after those before it."""
+
+    def absent(self, text: str) -> float | None:
+        """Judge P(faithful) of what a sentence says that the passages lack; None if nothing judges it."""
+
+
 class Guards:
     """Reads candidates that may replace a greedy sentence; see ``guards`` of :class:`fod.RepairConfig`.
 
     Parameters
     ----------
-    watched
-        The session that wrote them.
+    reader
+        Reads them: the session that wrote them, or the ``continuations`` of a verifier.
     earlier
         The sentences of the answer before them, as a reader sees them.
     replaced
@@ -34,21 +46,28 @@ class Guards:
 
     def __init__(
         self,
-        watched: ScoredSession,
+        reader: Reader,
         *,
         earlier: Sequence[SentenceScore],
         replaced: Sequence[SentenceScore],
         refusal: str,
     ) -> None:
-        self._watched = watched
+        self._reader = reader
         self._earlier = [sentence.text for sentence in earlier]
-        self._contents = [watched.claim(text, self._earlier[:n]).content for n, text in enumerate(self._earlier)]
-        self._refusal = watched.claim(refusal).content
-        claims = [watched.claim(sentence.text, self._earlier) for sentence in replaced]
+        self._contents = [reader.claim(text, self._earlier[:n]).content for n, text in enumerate(self._earlier)]
+        self._refusal = reader.claim(refusal).content
+        claims = [reader.claim(sentence.text, self._earlier) for sentence in replaced]
         self._replaces_claim = any(claim.emptiness is None or claim.repeats for claim in claims)
         self._replaces_refusal = any(map(self._is_refusal, replaced))
         self._replaced = {word for claim in claims for word in claim.content}
         self._subjects = {_subject(claim.statement) for claim in claims} - {""}
+
+    def judged(self, candidate: Candidate, *, is_cut_off: bool) -> Candidate:
+        """Complete a candidate with its flaw and what else is known of it; ``is_cut_off`` is a flaw of its own."""
+        sentences = candidate.sentences
+        absent = self.absent(sentences)
+        flaw = CUT_OFF if is_cut_off else self.flaw(sentences, absent=absent)
+        return replace(candidate, flaw=flaw, absent=absent, keeps_subject=self.keeps_subject(sentences))
 
     def flaw(self, sentences: Sequence[SentenceScore], *, absent: float | None) -> str:
         """Say why sentences may not be released whatever their scores; empty if they may.
@@ -57,11 +76,11 @@ class Guards:
         """
         texts, contents = list(self._earlier), list(self._contents)
         for sentence in sentences:
-            claim = self._watched.claim(sentence.text, texts)
+            claim = self._reader.claim(sentence.text, texts)
             if sentence.truncated:
                 return CUT_OFF
             if self._replaces_claim and claim.emptiness is not None:
-                return claim.emptiness
+                return str(claim.emptiness)
             if claim.content and claim.content in contents:
                 return "it repeats a sentence of the answer"
             replaces_answer = self._replaces_claim and not self._replaces_refusal
@@ -73,7 +92,7 @@ class Guards:
 
     def absent(self, sentences: Sequence[SentenceScore]) -> float | None:
         """Judge P(faithful) of what sentences call absent from the passages, the lowest; None if nothing judges it."""
-        judged = (self._watched.scorer.absent(s.text) for s in sentences if self._is_refusal(s))
+        judged = (self._reader.absent(s.text) for s in sentences if self._is_refusal(s))
         return min((value for value in judged if value is not None), default=None)
 
     def keeps_subject(self, sentences: Sequence[SentenceScore]) -> bool:
@@ -81,12 +100,12 @@ class Guards:
 
         The subject is the first word that is neither an article nor a preposition.
         """
-        claims = [self._watched.claim(sentence.text, self._earlier) for sentence in sentences]
+        claims = [self._reader.claim(sentence.text, self._earlier) for sentence in sentences]
         shared = {word for claim in claims for word in claim.content} & self._replaced
         return 2 * len(shared) > len(self._replaced) or any(_subject(c.statement) in self._subjects for c in claims)
 
     def _is_refusal(self, sentence: SentenceScore) -> bool:
-        is_configured = bool(self._refusal) and self._watched.claim(sentence.text).content == self._refusal
+        is_configured = bool(self._refusal) and self._reader.claim(sentence.text).content == self._refusal
         return is_configured or "says_not_stated" in sentence.remarks
 
 
@@ -135,6 +154,22 @@ def loose_pronoun(text: str, shown: str, hidden: Sequence[str], sources: Sequenc
     common = {word for each in (*sources, *hidden) for word in _WORD.findall(each) if word[0].islower()}
     names = {word.casefold() for word in _WORD.findall(named) if word[0].isupper() and word.casefold() not in common}
     return None if names & {word.casefold() for word in _WORD.findall(shown)} else opening[1]
+
+
+def hidden_noun_pronoun(
+    candidate: str, beam: Beam, written: Callable[[Handle], str], *, replaced: str | None, sources: Sequence[str]
+) -> str | None:
+    """Find a pronoun without its noun, as :func:`loose_pronoun`, after the text of a beam.
+
+    ``written`` gives the text of a part of it, and ``sources`` are the question and the passages. If nothing is shown
+    yet, the sentence that is ``replaced`` counts as hidden.
+    """
+    handles = takewhile(lambda handle: handle in beam.skipped, reversed(beam.handles))
+    hidden = [written(handle) for handle in handles][::-1]
+    if replaced is not None and not beam.sentences:
+        hidden.append(replaced)
+    question, *passages = sources
+    return loose_pronoun(candidate, f"{question} {beam.text}", hidden, passages)
 
 
 def altered_names(text: str, sources: Sequence[str]) -> list[str]:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 import torch
 from torch import Tensor
 
 from fod.config import DecoderConfig, FODConfig
-from fod.guards import CUT_OFF, Guards, altered_names
+from fod.guards import Guards, altered_names
 from fod.search import Beam, Candidate, CandidateStop, Handle
 from syncheck import Report
 from syncheck.decoding import Adjust, GenerationSetup, PromptLookup, ScoredAnswer, ScoredSession, Transcript, take_step
@@ -259,9 +259,7 @@ class SentenceProposer(SessionProposer[FODConfig]):
             stop, altered = self._stops[row], self._altered(text)
             candidate = Candidate(parent, tuple(sentences), tokens, stop, handle, text, altered=altered)
             if guards is not None:
-                absent = guards[parent].absent(sentences)
-                flaw = CUT_OFF if self._is_cut_off(row) else guards[parent].flaw(sentences, absent=absent)
-                candidate = replace(candidate, flaw=flaw, absent=absent)
+                candidate = guards[parent].judged(candidate, is_cut_off=self._is_cut_off(row))
             candidates.append(candidate)
         if samples is None:
             self._greedy = candidates[0]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from difflib import SequenceMatcher
 from typing import Protocol
 
 from fod.config import RepairConfig, Thresholds
 from fod.guards import CUT_OFF
-from fod.search import Beam, Candidate, Progress, Round, SearchResult, may_stay, passes
+from fod.search import Beam, Candidate, Progress, Round, SearchResult, Steps, Wanted, may_stay, passes, proposed
 from syncheck import SentenceScore
 from syncheck.results import TraceNode
 
@@ -68,13 +68,26 @@ def repair(
     less likely than ``config.repair_from``, without a try. After ``config.max_skips`` hidden sentences, or if the text
     has ended with the failing one, the answer ends. A sentence that the limit on tokens cuts off is left out.
     """
+
+    def proposal(wanted: Wanted) -> list[Candidate]:
+        (beam,) = wanted.beams
+        return propose.branches(beam) if wanted.in_place else [propose.greedy(beam)]
+
+    return proposed(repair_steps(config, thresholds), proposal)
+
+
+def repair_steps(config: RepairConfig, thresholds: Thresholds) -> Steps:
+    """Decide as :func:`repair` does; whoever runs it proposes the sentences, whether at once or later."""
     beam, annotate = Beam(), config.on_exhausted == "annotate"
     tau_1 = thresholds.backtrack
     tau_2 = tau_1 if thresholds.prune is None else thresholds.prune
     dropped: tuple[SentenceScore, ...] = ()
     rounds: list[Round] = []
     while len(beam.sentences) < config.max_sentences:
-        written = propose.greedy(beam)
+        proposal = yield Wanted((beam,))
+        if proposal is None:
+            return SearchResult(beam, "budget", bool(dropped), dropped, tuple(rounds))
+        (written,) = proposal
         candidates, passed = [written], [written]
         is_over = False
         if may_stay(written, tau_1):
@@ -82,7 +95,12 @@ def repair(
         else:
             is_low = not all(passes(s, tau_1) for s in written.sentences)
             yield Progress((beam,), beam.extended(written), "below the threshold" if is_low else written.fault)
-            branches = [] if _is_guessed(written, config) else propose.branches(beam)
+            branches: Sequence[Candidate] | None = ()
+            if not _is_guessed(written, config):
+                branches = yield Wanted((beam,), in_place=True)
+            if branches is None:
+                rounds.append(Round((written,), (), (beam,)))
+                return SearchResult(beam, "budget", True, dropped + written.sentences, tuple(rounds))
             candidates += branches
             passed = [c for c in branches if c.sentences and may_stay(c, tau_2) and not _repeats(c, beam)]
             if passed:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Generator, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Generic, Literal, Protocol, TypeVar
 
@@ -19,10 +19,10 @@ CandidateStop = Literal["end_of_text", "length", "not_finite"]
 """Why a text cannot continue; ``not_finite``: there were no scores from which a token could be chosen, and the last
 sentence is ``failed``."""
 
-StopReason = Literal[CandidateStop, "nothing_passed", "max_sentences", "other_beam_ended", "backtracked"]
+StopReason = Literal[CandidateStop, "nothing_passed", "max_sentences", "other_beam_ended", "backtracked", "budget"]
 """Why the search stopped. ``nothing_passed``: no sample of a round reached tau_2. ``other_beam_ended``: a beam other
 than the answer's ended, which stops the search with ``until="any"``. ``backtracked``: a greedy sentence fell below
-tau_1, and there is no stage 2."""
+tau_1, and there is no stage 2. ``budget``: no more continuations could be asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,6 +142,17 @@ class Progress:
 
 
 @dataclass(frozen=True, slots=True)
+class Wanted:
+    """Continuations that a search waits for: the arguments of :class:`fod.Propose`."""
+
+    beams: tuple[Beam, ...]
+    samples: int | None = None
+    waiting: tuple[Beam, ...] = ()
+    in_place: bool = False
+    """True, in repair, for sentences in place of the last greedy one."""
+
+
+@dataclass(frozen=True, slots=True)
 class SearchResult:
     """The answer of a search and how it came about."""
 
@@ -173,6 +184,27 @@ class Returning(Generic[S, R]):
 
     def __iter__(self) -> Iterator[S]:
         self.value = yield from self._steps
+
+
+Steps = Generator[Progress | Wanted, Sequence[Candidate] | None, SearchResult]
+"""A search that does nothing but decide: whoever runs it sends the candidates for each :class:`Wanted`, or None to end
+it, and None after a :class:`Progress`."""
+
+
+def proposed(steps: Steps, propose: Callable[[Wanted], Sequence[Candidate]]) -> Generator[Progress, None, SearchResult]:
+    """Run a search with a callable that proposes what it wants; yield its progress and return its result."""
+    reply: Sequence[Candidate] | None = None
+    while True:
+        try:
+            step = steps.send(reply)
+        except StopIteration as ended:
+            result: SearchResult = ended.value
+            return result
+        if isinstance(step, Wanted):
+            reply = propose(step)
+        else:
+            reply = None
+            yield step
 
 
 def drain(steps: Generator[object, None, R]) -> R:
@@ -266,7 +298,15 @@ def walk(propose: Propose, config: FODConfig, thresholds: Thresholds) -> Generat
     Sentences that all beams of a :class:`fod.Progress` share are part of every answer that is still possible.
     Parameters and returned value are those of :func:`search`.
     """
-    greedy, dropped, stop = yield from _greedy(propose, config, thresholds.backtrack)
+    return proposed(
+        search_steps(config, thresholds),
+        lambda wanted: propose(wanted.beams, samples=wanted.samples, waiting=wanted.waiting),
+    )
+
+
+def search_steps(config: FODConfig, thresholds: Thresholds) -> Steps:
+    """Decide as :func:`search` does; whoever runs it proposes the continuations, whether at once or later."""
+    greedy, dropped, stop = yield from _greedy(config, thresholds.backtrack)
     tau_2, annotate = thresholds.prune, config.on_exhausted == "annotate"
     if stop is not None or tau_2 is None:
         return SearchResult(greedy, stop or "backtracked", bool(dropped), dropped, (), greedy)
@@ -274,11 +314,13 @@ def walk(propose: Propose, config: FODConfig, thresholds: Thresholds) -> Generat
     rounds: list[Round] = []
     while True:
         # Beams that have ended wait for the others when all have to end.
-        open_beams = [b for b in beams if b.stop is None]
-        ended = [b for b in beams if b.stop is not None]
-        candidates = propose(open_beams, samples=config.samples_per_beam(len(open_beams)), waiting=ended)
+        open_beams = tuple(b for b in beams if b.stop is None)
+        ended = tuple(b for b in beams if b.stop is not None)
+        candidates = yield Wanted(open_beams, config.samples_per_beam(len(open_beams)), ended)
+        if candidates is None:
+            return SearchResult(best_of(beams), "budget", True, dropped, tuple(rounds), greedy)
         passed = [c for c in candidates if may_stay(c, tau_2)]
-        pool = ended + [_extended(open_beams, c, tau_2) for c in passed or (candidates if annotate else ())]
+        pool = [*ended, *(_extended(open_beams, c, tau_2) for c in passed or (candidates if annotate else ()))]
         is_over = not passed and not annotate
         kept = beams if is_over else tuple(sorted(pool, key=lambda b: -b.faithfulness)[: config.beam_size])
         rounds.append(Round(tuple(candidates), tuple(passed), kept))
@@ -344,12 +386,17 @@ def may_stay(candidate: Candidate, threshold: float) -> bool:
 
 
 def _greedy(
-    propose: Propose, config: FODConfig, tau_1: float
-) -> Generator[Progress, None, tuple[Beam, tuple[SentenceScore, ...], StopReason | None]]:
+    config: FODConfig, tau_1: float
+) -> Generator[
+    Progress | Wanted, Sequence[Candidate] | None, tuple[Beam, tuple[SentenceScore, ...], StopReason | None]
+]:
     """Run stage 1; return the answer so far, the sentences taken back, and the reason if the answer has ended."""
     beam = Beam()
     while len(beam.sentences) < config.max_sentences:
-        (candidate,) = propose([beam], samples=None)
+        candidates = yield Wanted((beam,))
+        if candidates is None:
+            return beam, (), "budget"
+        (candidate,) = candidates
         if not may_stay(candidate, tau_1):
             yield Progress((beam,), beam.extended(candidate))
             return beam, candidate.sentences, None

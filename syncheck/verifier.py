@@ -28,7 +28,7 @@ from syncheck.results.protocol import ProtocolEvent, Reveal
 from syncheck.results.types import Effort, GeneratorToken, Query, SentenceSpan
 from syncheck.scoring import SentenceScorer, report_of
 from syncheck.text.sentences import TextSegmenter, spans_of
-from syncheck.watching.growing import NOT_MEASURED, GrowingText
+from syncheck.watching.growing import NOT_MEASURED, Continuations, GrowingText
 from syncheck.watching.text_watch import TextWatch, watch, watch_async
 
 if TYPE_CHECKING:
@@ -341,6 +341,10 @@ class Verifier:
             monitor=self.name,
             citation=citation_pattern(citation),
         )
+
+    def continuations(self, query: Query) -> Continuations:
+        """Read and score continuations of answers to a query, for a decoder that chooses between them."""
+        return Continuations(self.scorer(query), self.config.segmenter)
 
     def cut(self, text: str) -> list[SentenceSpan]:
         """Cut a text into sentences."""

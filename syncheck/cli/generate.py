@@ -123,21 +123,20 @@ def generate_options(parser: argparse.ArgumentParser) -> None:
     option(group, "--max-retrievals N", "largest number of retrievals per answer (8)")
 
 
+def add_thresholds(group: argparse._ActionsContainer, first: str, second: str) -> None:
+    """Add the thresholds of FOD, named for the help."""
+    for name, threshold in (("backtrack", first), ("prune", second)):
+        about = f"{threshold}: 0 to 1, or 'calibrated' (the monitor's own)"
+        option(group, f"--{name}-threshold SCORE", about, type=_threshold)
+
+
 def _add_search(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group(
         "FOD",
         "for --decoder fod, fod-backtrack and abstain. 'calibrated' is the threshold of `syncheck calibrate "
         "--risk`; no sentence below it is released. Its guarantee does not cover the search of fod",
     )
-    option(
-        group,
-        "--backtrack-threshold SCORE",
-        "tau 1, for all three: 0 to 1, or 'calibrated' (the monitor's own)",
-        type=_threshold,
-    )
-    option(
-        group, "--prune-threshold SCORE", "tau 2, for fod: 0 to 1, or 'calibrated' (the monitor's own)", type=_threshold
-    )
+    add_thresholds(group, "tau 1, for all three", "tau 2, for fod")
     option(
         group,
         "--propose",

@@ -7,7 +7,7 @@ import math
 import os
 import socket
 import sys
-from collections.abc import Iterator
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -17,7 +17,7 @@ import syncheck
 from syncheck import decoding
 from syncheck.base.checks import stripped_key
 from syncheck.base.errors import InputError, MissingExtraError, NotReadyError
-from syncheck.cli.generate import decoder
+from syncheck.cli.generate import add_thresholds, decoder
 from syncheck.cli.monitors import monitor_with_model, scoring_monitor
 from syncheck.cli.options import DECODERS, OF_A_WRITER, add_length, add_model, count, index, option
 from syncheck.cli.settings import add_settings
@@ -27,7 +27,9 @@ from syncheck.results.types import RagPrompt
 if TYPE_CHECKING:
     from syncheck.results.protocol import Reveal
     from syncheck.serving.app import AnswerSource
+    from syncheck.serving.gateway import Gateway
     from syncheck.serving.own_model import Decoder
+    from syncheck.serving.repairing import UpstreamDecoder
 
 _OF_FOD = frozenset(DECODERS) - {"greedy", "sample", "flare"}
 """Decoders of fod that can be served; flare needs passages of its own to retrieve from."""
@@ -55,8 +57,42 @@ def gateway_options(parser: argparse.ArgumentParser) -> None:
         choices=("pass", "drop"),
     )
     option(group, "--opens-reasoning", "the chat template opens the reasoning, so that answers begin inside it")
+    _add_decoder(parser)
     add_model(parser)
     add_settings(parser)
+
+
+def _add_decoder(parser: argparse.ArgumentParser) -> None:
+    """Add the options of a decoder before the upstream; all but the first are None unless given."""
+    group = parser.add_argument_group("decoder", "with --decoder, answers are repaired, not only checked")
+    option(group, "--decoder", "write each answer by FOD, sentence by sentence (off)", choices=("fod",))
+    option(
+        group,
+        "--continue",
+        "how the upstream continues an answer: chat completions with continue_final_message (vLLM, SGLang), "
+        "completions, or a last message of the assistant (chat)",
+        choices=("chat", "completions", "prefill"),
+    )
+    option(group, "--tokenizer DIR_OR_ID", "for --continue completions: the tokenizer with the chat template")
+    option(
+        group,
+        "--repair",
+        "after a sentence below tau 1: search over samples, drop it and go on, ask again, or mark it (search)",
+        choices=("search", "drop", "reask", "mark"),
+    )
+    option(group, "--samples N", "samples of a round of the search (6)")
+    option(group, "--beams N", "answers that are kept after a round (2)")
+    option(group, "--rounds N", "largest number of rounds, or of further tries, for an answer (no limit)")
+    option(group, "--budget-samples N", "largest number of samples for an answer (no limit)")
+    option(group, "--budget-tokens N", "largest number of tokens for an answer, rejected ones included (no limit)")
+    option(group, "--budget-seconds SECONDS", "longest time for an answer, which then ends (no limit)")
+    add_thresholds(group, "tau 1", "tau 2")
+
+
+_OF_THE_DECODER = (
+    *("continue", "tokenizer", "repair", "samples", "beams", "rounds", "budget_samples", "budget_tokens"),
+    *("budget_seconds", "backtrack_threshold", "prune_threshold"),
+)
 
 
 def serve_options(parser: argparse.ArgumentParser) -> None:
@@ -155,7 +191,63 @@ def gateway(args: argparse.Namespace) -> int:
         api_key=upstream_key,
         timeout=args.upstream_timeout,
     )
-    return _serve(source, args)
+    return _serve(_repairing(source, monitor, args), args)
+
+
+def _repairing(
+    gateway: Gateway, monitor: syncheck.Monitor | syncheck.Verifier, args: argparse.Namespace
+) -> AnswerSource:
+    """Put the decoder of ``--decoder`` before a gateway; without one, the gateway is left as it is."""
+    if args.decoder is None:
+        if given := [name for name in _OF_THE_DECODER if getattr(args, name) is not None]:
+            raise InputError(f"--{given[0].replace('_', '-')} needs --decoder fod")
+        return gateway
+    if args.stop_below is not None or args.stop_after or args.reasoning == "pass":
+        raise InputError(
+            "--decoder fod has thresholds of its own and drops reasoning; leave --stop-below, --stop-after and "
+            "--reasoning pass out"
+        )
+    if not isinstance(monitor, syncheck.Verifier):
+        if monitor.reads_signals:
+            raise InputError("--decoder fod needs a monitor that reads text alone; leave --monitor and --model out")
+        monitor = monitor.verifier
+    by: Any = getattr(args, "continue") or "chat"
+    if (by == "completions") != (args.tokenizer is not None):
+        raise InputError("--continue completions needs --tokenizer, and nothing else takes it")
+    from syncheck.base.chats import write_chat
+    from syncheck.base.pretrained import load_tokenizer
+    from syncheck.serving.repairing import RepairingGateway
+
+    write = None if args.tokenizer is None else partial(write_chat, load_tokenizer(args.tokenizer))
+    if write is not None:
+        write([{"role": "user", "content": "?"}])  # without a template, it is refused now, not at the first request
+    return RepairingGateway(gateway, monitor, _upstream_decoder(monitor, args), by=by, write_prompt=write)
+
+
+def _upstream_decoder(verifier: syncheck.Verifier, args: argparse.Namespace) -> UpstreamDecoder:
+    import fod
+
+    named = {
+        "backtrack_threshold": args.backtrack_threshold,
+        "prune_threshold": args.prune_threshold,
+        "samples_per_step": args.samples,
+        "beam_size": args.beams,
+    }
+    given: dict[str, Any] = {name: value for name, value in named.items() if value is not None}
+    repair: Any = args.repair or "search"
+    if repair != "search" and (args.samples is not None or args.beams is not None):
+        raise InputError(f"--samples and --beams are for --repair search; found --repair {repair}")
+    config = fod.FODConfig(**given) if repair == "search" else fod.RepairConfig(**given)
+    budget = fod.Budget(
+        samples=args.budget_samples, rounds=args.rounds, tokens=args.budget_tokens, seconds=args.budget_seconds
+    )
+
+    def decode(continue_from: Any, *, in_thread: Any, **asked: Any) -> AsyncGenerator[Event]:
+        return fod.UpstreamFOD(
+            verifier, continue_from, repair=repair, config=config, budget=budget, in_thread=in_thread
+        ).stream_async(**asked)
+
+    return decode
 
 
 def serve(args: argparse.Namespace) -> int:

@@ -114,6 +114,10 @@ class ScoredRows(Scoped, Generic[S]):
         """Read a sentence of an answer after those before it, as far as its text alone tells."""
         return Claim(text, SentenceSpan(len(earlier), 0, len(text), 0, 0)).after(earlier)
 
+    def absent(self, text: str) -> float | None:
+        """Judge P(faithful) of what a sentence says that the passages lack; None if nothing judges it."""
+        return self.scorer.absent(text)
+
     def reports(self, *, stops: Sequence[str | None] | None = None, seconds: float | None) -> list[Report]:
         """Build the report of each row as scored so far; ``stops`` replaces what the session knows of them."""
         stops = self.stops if stops is None else stops

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from contextlib import AsyncExitStack, aclosing
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,7 @@ from syncheck.serving.checked import NO_PASSAGES, CheckedText, Failing
 from syncheck.serving.choice import Choice
 from syncheck.serving.limits import Deadline
 from syncheck.serving.reasoning import Reasoning, Treatment, is_opened
-from syncheck.serving.upstream import Upstream, incomplete
+from syncheck.serving.upstream import Upstream, choices_of, incomplete, index_of
 from syncheck.verifier import Verifier
 
 if TYPE_CHECKING:
@@ -53,25 +53,25 @@ class Gateway:
         self.decoders: tuple[str, ...] = ()
         self.failing = failing
         self._reasoning = reasoning or ("pass" if failing == "open" else "drop")
-        self._opens_reasoning = opens_reasoning
-        self._upstream = Upstream(upstream, api_key=api_key, timeout=timeout, transport=transport)
+        self.opens_reasoning = opens_reasoning
+        self.upstream = Upstream(upstream, api_key=api_key, timeout=timeout, transport=transport)
 
     async def close(self) -> None:
         """Close the connections to the upstream server."""
-        await self._upstream.close()
+        await self.upstream.close()
 
     async def models(self, authorization: str | None) -> dict[str, Any]:
         """Ask for the upstream server's list of models."""
-        async with self._upstream.asked("GET", "/models", None, authorization) as asked:
+        async with self.upstream.asked("GET", "/models", None, authorization) as asked:
             return await asked.object()
 
     async def complete(self, request: ChatRequest, authorization: str | None, deadline: Deadline) -> dict[str, Any]:
         """Fetch a whole answer, in which each choice has its outcome as ``syncheck``."""
         self.require_usable(request)
         async with deadline.waiting():
-            async with self._upstream.asked("POST", "/chat/completions", request.body, authorization) as asked:
+            async with self.upstream.asked("POST", "/chat/completions", request.body, authorization) as asked:
                 answer = await asked.object()
-            allowed, choices = self.allowed(request), _choices(answer)
+            allowed, choices = self.allowed(request), choices_of(answer)
             if not choices:
                 raise invalid("it has no choices")
             passed, unchecked = allowed.answer({**answer, "choices": []})
@@ -93,7 +93,7 @@ class Gateway:
             async with AsyncExitStack() as opened:
                 async with deadline.waiting():
                     asked = await opened.enter_async_context(
-                        self._upstream.asked("POST", "/chat/completions", request.body, authorization)
+                        self.upstream.asked("POST", "/chat/completions", request.body, authorization)
                     )
                 try:
                     async with aclosing(asked.chunks(deadline)) as chunks:
@@ -110,7 +110,7 @@ class Gateway:
         """Begin a choice of an answer."""
         checked = CheckedText(self.monitor, request, failing=self.failing)
         is_closed = self.failing == "closed"
-        is_open = self._opens_reasoning or is_opened(request.body["messages"][-1])
+        is_open = self.opens_reasoning or is_opened(request.body["messages"][-1])
         holds_logprobs = is_closed or request.stop_below is not None or not allowed.has_reasoning
         return Choice(checked, allowed, Reasoning(is_open=is_open), is_closed=is_closed, holds_logprobs=holds_logprobs)
 
@@ -130,7 +130,7 @@ class Gateway:
             raise ServiceError(400, "no_passages", NO_PASSAGES)
 
     async def _checked_choice(self, request: ChatRequest, allowed: Allowed, values: dict[str, Any]) -> dict[str, Any]:
-        index, choice = _require_index(values, request), self.choice(request, allowed)
+        index, choice = index_of(values, request.body.get("n") or 1), self.choice(request, allowed)
         try:
             return {**await choice.whole(values), "index": index}
         finally:
@@ -200,7 +200,7 @@ class _Stream:
         return len(self._choices) >= self._wanted and all(holds(choice) for choice in self._choices.values())
 
     async def _of(self, values: dict[str, Any]) -> AsyncIterator[dict[str, Any]]:
-        choices = _choices(values)
+        choices = choices_of(values)
         chunk, unchecked = self._allowed.answer({**values, "choices": []})
         self._unchecked |= unchecked
         usage = chunk.pop("usage", None)
@@ -211,7 +211,7 @@ class _Stream:
         more = {"usage": usage} if "usage" in values else {}
         self._owes_usage = self._owes_usage and not (usage and not choices)
         for each in choices:
-            index = _require_index(each, self._request)
+            index = index_of(each, self._wanted)
             if index not in self._choices:
                 self._choices[index] = self._gateway.choice(self._request, self._allowed)
             choice = self._choices[index]
@@ -227,23 +227,6 @@ class _Stream:
         new = self._unchecked - self._named
         self._named |= new
         return {**(self._last or {}), "choices": choices, **fields} | _own(new)
-
-
-def _choices(values: Mapping[str, Any]) -> list[dict[str, Any]]:
-    choices = values.get("choices")
-    if not isinstance(choices, list | None) or not all(isinstance(choice, dict) for choice in choices or ()):
-        raise invalid("its choices are no list of objects")
-    return choices or []
-
-
-def _require_index(choice: Mapping[str, Any], request: ChatRequest) -> int:
-    """Read the index of a choice, which must be below the number that was asked for."""
-    index, wanted = choice.get("index", 0), request.body.get("n") or 1
-    if type(index) is not int:
-        raise invalid(f"the index of a choice is no whole number; found {type(index).__name__}")
-    if not 0 <= index < wanted:
-        raise invalid(f"it has a choice with the index {index}, and n is {wanted}")
-    return index
 
 
 def _own(unchecked: set[str]) -> dict[str, Any]:

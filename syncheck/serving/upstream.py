@@ -13,6 +13,7 @@ import httpx
 from syncheck.base.checks import stripped_key
 from syncheck.base.errors import InputError
 from syncheck.base.printable import one_line
+from syncheck.serving.allowed import invalid
 from syncheck.serving.chat import ServiceError, read_json
 from syncheck.serving.limits import Deadline
 
@@ -38,7 +39,12 @@ class Upstream:
     """
 
     def __init__(
-        self, address: str, *, api_key: str | None, timeout: float, transport: httpx.AsyncBaseTransport | None
+        self,
+        address: str,
+        *,
+        api_key: str | None = None,
+        timeout: float = 60.0,
+        transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
         try:
             is_http = httpx.URL(address).scheme in ("http", "https")
@@ -271,6 +277,24 @@ def _events(data: list[bytes]) -> list[bytes]:
 
 def _too_long(part: str) -> ServiceError:
     return ServiceError(502, "upstream_invalid", f"{part} of the upstream's stream has over {MOST_BODY} bytes")
+
+
+def choices_of(values: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """List the choices of an answer or a chunk."""
+    choices = values.get("choices")
+    if not isinstance(choices, list | None) or not all(isinstance(choice, dict) for choice in choices or ()):
+        raise invalid("its choices are no list of objects")
+    return choices or []
+
+
+def index_of(choice: Mapping[str, Any], wanted: int) -> int:
+    """Read the index of a choice, which must be below the number that was asked for."""
+    index = choice.get("index", 0)
+    if type(index) is not int:
+        raise invalid(f"the index of a choice is no whole number; found {type(index).__name__}")
+    if not 0 <= index < wanted:
+        raise invalid(f"it has a choice with the index {index}, and n is {wanted}")
+    return index
 
 
 def incomplete(why: str) -> ServiceError:

@@ -10,7 +10,7 @@ from syncheck.reading import Claim
 from syncheck.results import Report
 from syncheck.results.types import SentenceScore, SentenceSpan
 from syncheck.scoring import SentenceScorer, report_of
-from syncheck.text.sentences import TextSegmenter
+from syncheck.text.sentences import SegmenterConfig, TextSegmenter
 
 NOT_MEASURED = "not measured"
 
@@ -52,6 +52,51 @@ class GrowingAnswer(Protocol):
 
     def report(self, *, stop: str | None, seconds: float) -> Report:
         """Build the report of the answer as scored so far."""
+
+
+class Continuations:
+    """Continuations of beginnings of one answer, read as text alone, and scored several in one batch.
+
+    Made by :meth:`syncheck.Verifier.continuations`.
+    """
+
+    def __init__(self, scorer: SentenceScorer, config: SegmenterConfig) -> None:
+        self.query = scorer.query
+        self._scorer = scorer
+        self._config = config
+
+    def segmenter(self, beginning: str) -> TextSegmenter:
+        """Make a segmenter of what follows a beginning, which ends with a whole sentence or is empty."""
+        return TextSegmenter(self._config, after=beginning)
+
+    def scores(
+        self,
+        texts: Sequence[str],
+        spans: Sequence[Sequence[SentenceSpan]],
+        *,
+        earlier: Sequence[Sequence[SentenceScore]],
+        since: float | None = None,
+    ) -> list[list[SentenceScore]]:
+        """Score sentences of each text, each in the light of the ``earlier`` ones of its answer and those before it.
+
+        ``since`` is the value of ``time.perf_counter()`` when the sentences were complete.
+        """
+        claims = [
+            [Claim(text[span.start : span.end], span) for span in own] for text, own in zip(texts, spans, strict=True)
+        ]
+        return self._scorer.claims(claims, earlier=earlier, since=since)
+
+    def claim(self, text: str, earlier: Sequence[str] = ()) -> Claim:
+        """Read a sentence of an answer after those before it."""
+        return Claim(text, SentenceSpan(len(earlier), 0, len(text), 0, 0)).after(earlier)
+
+    def absent(self, text: str) -> float | None:
+        """Judge P(faithful) of what a sentence says that the passages lack; None if nothing judges it."""
+        return self._scorer.absent(text)
+
+    def report(self, text: str, sentences: Sequence[SentenceScore], *, stop: str | None) -> Report:
+        """Build the report of an answer, without its time; ``stop`` is as in :class:`syncheck.Report`."""
+        return report_of(self._scorer, text, sentences, stop=stop, seconds=None)
 
 
 class WholeCharacters:

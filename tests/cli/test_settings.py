@@ -60,14 +60,14 @@ def test_the_doctor_prints_them_without_keys(monkeypatch, capsys, tmp_path):
         ("UPSTREAM", "http://me:word@up/v1"),
         ("API_KEY", "key-of-mine"),
         ("TYPO", "1"),
-        ("DECODER", "fod"),
+        ("MAX_NEW_TOKENS", "9"),
     ):
         monkeypatch.setenv(f"SYNCHECK_{name}", value)
     main(["doctor", "--config", str(file)])
     told = capsys.readouterr().out
     assert f"failing = open ({file})" in told and "upstream = http://[key]@up/v1 ($SYNCHECK_UPSTREAM)" in told
     assert "a key is in $SYNCHECK_API_KEY" in told and "key-of-mine" not in told and "word" not in told
-    assert "$SYNCHECK_TYPO sets no option" in told and "$SYNCHECK_DECODER" not in told
+    assert "$SYNCHECK_TYPO sets no option" in told and "$SYNCHECK_MAX_NEW_TOKENS" not in told
     monkeypatch.setenv("SYNCHECK_STOP_BELOW", "2")
     assert main(["doctor"]) == 2
     assert "$SYNCHECK_STOP_BELOW: stop-below: must be a number from 0 to 1; found 2" in capsys.readouterr().out

@@ -5,7 +5,7 @@ import whole_texts
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from syncheck.text.sentences import ENGLISH_ABBREVIATIONS, BoundaryFinder, IncrementalSegmenter, Punkt
+from syncheck.text.sentences import ENGLISH_ABBREVIATIONS, BoundaryFinder, IncrementalSegmenter, Punkt, TextSegmenter
 from syncheck.text.sentences.boundaries import SegmenterConfig
 
 
@@ -152,3 +152,23 @@ def test_a_boundary_is_certain_once_the_text_is_seen_that_far(config):
     assert len(found) > 4
     for stop, after, block, seen in found:
         assert (stop, after, block) in [known[:3] for known in BoundaryFinder(config).find(text[:seen])]
+
+
+@pytest.mark.parametrize("name", ["default", "abbreviations", "lists", "cjk"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Lyon is large. It is in France [1]. Dr. Roux lives there! Does he?",
+        "Two facts:\n\n- Lyon is large.\n- It is in France. It has rivers.\n\nThat is all.",
+        "1. Lyon is large.\n2. It is in France.\n\nSee No. 4 of the list. It is short.",
+        "里昂很大。它在法国。 It is in the U.S. too. Yes.",
+    ],
+)
+def test_what_follows_a_sentence_is_cut_as_in_the_whole_text(name, text):
+    whole = TextSegmenter(config_of(name))
+    spans = whole.push(text) + whole.finish()
+    for index, span in enumerate(spans):
+        after = TextSegmenter(config_of(name), after=text[: span.end])
+        rest = [closed for char in text[span.end :] for closed in after.push(char)] + after.finish()
+        assert whole_texts.bounds(rest) == whole_texts.bounds(spans[index + 1 :])
+        assert not after.breaks_off

@@ -83,14 +83,7 @@ class IncrementalSegmenter:
     @property
     def breaks_off(self) -> bool:
         """True if the response, which is finished, ends before the end of its last sentence, or after a list's mark."""
-        last = self._text[self._starts[-1][0] :].strip() if self._starts else ""
-        if _MARK.fullmatch(last) or not is_checkable(last):
-            return is_checkable(last)
-        finder = self._finder.fork()
-        finder.restart(0, block=0)
-        ends = [boundary.stop for boundary in finder.find(f"{last} {_ANOTHER}", final=True)]
-        ends += [place.end() for place in _CJK_STOP.finditer(last)]
-        return all(is_checkable(last[end:]) or end > len(last) for end in ends)
+        return _breaks_off(self._text[self._starts[-1][0] :] if self._starts else "", self._finder)
 
     def fork(self) -> IncrementalSegmenter:
         """Make an independent copy that continues from here."""
@@ -175,6 +168,18 @@ def is_checkable(text: str) -> bool:
     return any(char.isalnum() for char in text)
 
 
+def _breaks_off(last: str, finder: BoundaryFinder) -> bool:
+    """Tell whether a text ends before the end of its last sentence, which is given, or after a list's mark."""
+    last = last.strip()
+    if _MARK.fullmatch(last) or not is_checkable(last):
+        return is_checkable(last)
+    finder = finder.fork()
+    finder.restart(0, block=0)
+    ends = [boundary.stop for boundary in finder.find(f"{last} {_ANOTHER}", final=True)]
+    ends += [place.end() for place in _CJK_STOP.finditer(last)]
+    return all(is_checkable(last[end:]) or end > len(last) for end in ends)
+
+
 def _check_same(response: str, joined: str) -> None:
     if joined == response:
         return
@@ -189,7 +194,8 @@ class TextSegmenter:
     """Cuts a growing text into sentences, regardless of how it is split into pieces.
 
     The sentences are those of :class:`~syncheck.text.sentences.IncrementalSegmenter`; only one that has not ended after
-    ``max_characters`` is cut elsewhere: at its last white space before, if there is any.
+    ``max_characters`` is cut elsewhere: at its last white space before, if there is any. With ``after``, the text
+    continues that one, which ends with a whole sentence, and only what follows is cut.
 
     Attributes
     ----------
@@ -197,14 +203,16 @@ class TextSegmenter:
         The text so far.
     """
 
-    def __init__(self, config: SegmenterConfig) -> None:
+    def __init__(self, config: SegmenterConfig, *, after: str = "") -> None:
         self._max_characters = config.max_characters
         self._sentences = config.sentences
         self._finder = BoundaryFinder(config)
-        self._start = 0  # of the open sentence
+        self._start = self._last = len(after)  # of the open sentence, and of the last one that is closed
         self._complete = 0  # sentences found in it, when several are taken as one
         self._count = 0
-        self.text = ""
+        self.text = after
+        if after:
+            self._finder.restart(len(after), block=after.rfind("\n") + 1)
 
     def push(self, piece: str) -> list[SentenceSpan]:
         """Add text and return the sentences that it closes, whose ``token_start`` and ``token_end`` are 0."""
@@ -223,6 +231,11 @@ class TextSegmenter:
             closed.append(self._close(len(self.text)))
             self._start = len(self.text)
         return closed
+
+    @property
+    def breaks_off(self) -> bool:
+        """True if the text, which is finished, ends before the end of its last sentence, or after a list's mark."""
+        return _breaks_off(self.text[self._last :], self._finder)
 
     def _limit(self) -> int:
         """Find the character after which the open sentence is cut; none while it is blank."""
@@ -254,6 +267,7 @@ class TextSegmenter:
     def _close(self, end: int, *, truncated: bool = False) -> SentenceSpan:
         span = SentenceSpan(self._count, *visible(self.text, self._start, end), 0, 0, truncated)
         self._count += 1
+        self._last = self._start
         return span
 
 

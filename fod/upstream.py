@@ -1,0 +1,261 @@
+"""FOD before a server: search and repair over sentences of a model that is only asked to continue a text."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Iterable, Iterator
+from contextlib import aclosing
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Protocol
+
+from fod.config import FODConfig, RepairConfig, Thresholds, decoder_thresholds
+from fod.draft import ImmediateReveal, VerifiedReveal
+from fod.repair import repair_steps, repair_trace_of
+from fod.search import Progress, SearchResult, Steps, Wanted, search_steps, trace_of
+from fod.texts import Budget, Spent, TextProposer
+from syncheck import EndEvent, Event, NoticeEvent, Report, SentenceScore, Verifier
+from syncheck.base.errors import InputError, NotReadyError, WrongTypeError
+from syncheck.results import ContinuationRequest, HiddenSpan, Piece, Reveal, TraceNode
+
+RepairPolicy = Literal["search", "drop", "reask", "mark"]
+"""What follows a sentence of the stream below tau_1. ``search``: stage 2 of Algorithm 1. ``drop``: it is left out, and
+the model goes on after it. ``reask``: one more try, with the sentence and its evidence in the instruction; it is left
+out if that fails, too. ``mark``: it is kept and marked."""
+
+
+class ContinueFrom(Protocol):
+    """Protocol: asks a server to continue an answer, and gives its pieces as they come.
+
+    It belongs to one question. The iterable is closed, if it can be, when no more of it is needed, which should cancel
+    the work of the server. A blocking iterable suits the methods that are not asynchronous.
+    """
+
+    def __call__(self, request: ContinuationRequest) -> AsyncIterable[Piece] | Iterable[Piece]: ...  # noqa: D102
+
+
+@dataclass(frozen=True, slots=True)
+class UpstreamOutput:
+    """What became of an answer, as ``output`` of the last event."""
+
+    report: Report
+    """The answer with its scores; ``stop`` is ``budget`` if a budget ended it."""
+    search: SearchResult
+    trace: tuple[TraceNode, ...]
+    """The search as a tree; see :func:`fod.trace_of`. The reason of a budget that ended is its last node."""
+    dropped: tuple[SentenceScore, ...]
+    """Sentences of the stream that were taken back, replaced or left out."""
+    marked: tuple[int, ...]
+    """Indices of sentences that were kept although they did not pass."""
+    message: str | None
+    """The text of the config at the end or in place of an answer; None if it was not needed."""
+    thresholds: Thresholds
+    spent: Spent
+    """What the server has spent."""
+
+
+class UpstreamFOD:
+    """Decodes with a server so that every released sentence reaches a score; reads text alone.
+
+    The answer is streamed and scored sentence by sentence. At the first one below tau_1 the stream is cancelled, and
+    continuations of the verified sentences are asked for, scored in one batch, pruned, ranked and continued as
+    :func:`fod.search` does; or a cheaper ``repair`` takes its place, as :func:`fod.repair` without branches.
+
+    Parameters
+    ----------
+    verifier
+        Scores the sentences.
+    continue_from
+        The server; see :class:`fod.ContinueFrom`.
+    repair
+        What follows a failing sentence; see :data:`fod.RepairPolicy`.
+    config
+        A :class:`fod.FODConfig` for ``search``, a :class:`fod.RepairConfig` for the others, of which ``max_skips``
+        limits the sentences that are left out; None takes the defaults. Parameters about tokens have no effect.
+    budget
+        What the server may spend on one answer.
+    in_thread
+        Runs the scoring beside the event loop, as :func:`asyncio.to_thread` does.
+
+    Raises
+    ------
+    InputError
+        If config and ``repair`` do not belong together, or ``on_exhausted`` is a callable.
+    NotReadyError
+        If the verifier has no aggregator, or no calibrated threshold where one is requested.
+    WrongTypeError
+        If ``verifier`` is no :class:`syncheck.Verifier`.
+
+    Examples
+    --------
+    >>> def continue_from(request):
+    ...     yield Piece("It is in Spain." if request.samples is None else "It is in France.", stop="end_of_text")
+    >>> fod = UpstreamFOD(Verifier(), continue_from)  # doctest: +SKIP
+    >>> fod.generate(question="Where is Lyon?", passages=["Lyon is in France."]).report.response  # doctest: +SKIP
+    'It is in France.'
+    """
+
+    def __init__(
+        self,
+        verifier: Verifier,
+        continue_from: ContinueFrom,
+        *,
+        repair: RepairPolicy = "search",
+        config: FODConfig | RepairConfig | None = None,
+        budget: Budget | None = None,
+        in_thread: Callable[..., Awaitable[Any]] = asyncio.to_thread,
+    ) -> None:
+        if not isinstance(verifier, Verifier):
+            raise WrongTypeError(f"verifier must be a Verifier, as Verifier() makes; found {type(verifier).__name__}")
+        if verifier.aggregator is None:
+            raise NotReadyError("the verifier has no aggregator, so no sentence has a score; train one first")
+        self.verifier = verifier
+        self.repair = repair
+        self.config = _config_of(config, repair)
+        self.thresholds = decoder_thresholds(verifier, self.config)
+        self.budget = budget or Budget()
+        self._continue_from = continue_from
+        self._in_thread = in_thread
+
+    async def stream_async(
+        self, *, passages: Any, question: str = "", seed: int = 0, reveal: Reveal = "verified"
+    ) -> AsyncGenerator[Event]:
+        """Yield the sentences of an answer; closing the stream cancels the work of the server.
+
+        Parameters
+        ----------
+        passages, question
+            As in :meth:`syncheck.Verifier.check`.
+        seed
+            Seed of the samples.
+        reveal
+            As in :meth:`fod.FODGenerator.stream`.
+
+        Yields
+        ------
+        SentenceEvent, RetractEvent, NoticeEvent, EndEvent
+            One :class:`syncheck.EndEvent`, the last, with an :class:`fod.UpstreamOutput`.
+        """
+        if reveal not in ("verified", "immediate"):
+            raise InputError(f"reveal must be 'verified' or 'immediate'; found {reveal!r}")
+        started = time.perf_counter()
+        show = VerifiedReveal() if reveal == "verified" else ImmediateReveal()
+        query = self.verifier.query(question=question, passages=passages)
+        reader = await self._in_thread(self.verifier.continuations, query)
+        propose = TextProposer(
+            reader,
+            self._pieces,
+            self.config,
+            self.budget,
+            seed=seed,
+            reasks=self.repair == "reask",
+            in_thread=self._in_thread,
+        )
+        try:
+            steps, reply = self._steps(), None
+            while True:
+                try:
+                    step = steps.send(reply)
+                except StopIteration as ended:
+                    result: SearchResult = ended.value
+                    break
+                reply = None
+                if isinstance(step, Wanted):
+                    reply = await propose(step)
+                    continue
+                for event in show(step):
+                    yield event
+        finally:
+            await propose.close()
+        for event in show(Progress((result.beam,))):
+            yield event
+        hidden = tuple(HiddenSpan(at, 0, text, ()) for at, text in propose.hidden(result.beam))
+        report = replace(reader.report(result.beam.text, result.beam.sentences, stop=result.stop), hidden=hidden)
+        message = self._message(result, report)
+        if message is not None:
+            said = f" {message.lstrip()}" if report.response else message
+            report = replace(report, response=report.response + said, stop="abstained")
+            yield NoticeEvent(said, ())
+        report = replace(report, seconds=time.perf_counter() - started)
+        trace = self._trace(result)
+        if propose.ended is not None:
+            trace = (*trace, TraceNode(propose.unfinished, None, "taken_back", propose.ended))
+        marked = result.beam.marked
+        yield EndEvent(
+            report,
+            UpstreamOutput(report, result, trace, result.dropped, marked, message, self.thresholds, propose.spent),
+        )
+
+    def stream(self, **options: Any) -> Iterator[Event]:
+        """Yield the sentences of an answer; arguments and events as in :meth:`stream_async`.
+
+        It has an event loop of its own, so that it cannot be called where one runs.
+        """
+        with asyncio.Runner() as runner:
+            events = self.stream_async(**options)
+
+            async def following() -> Event | None:
+                return await anext(events, None)
+
+            try:
+                while (event := runner.run(following())) is not None:
+                    yield event
+            finally:
+                runner.run(events.aclose())
+
+    async def generate_async(self, **options: Any) -> UpstreamOutput:
+        """Write a whole answer; arguments as in :meth:`stream_async`, without ``reveal``."""
+        async with aclosing(self.stream_async(**options)) as events:
+            async for event in events:
+                if isinstance(event, EndEvent):
+                    output: UpstreamOutput = event.output
+        return output
+
+    def generate(self, **options: Any) -> UpstreamOutput:
+        """Write a whole answer, as :meth:`stream` does; arguments as in :meth:`generate_async`."""
+        return asyncio.run(self.generate_async(**options))
+
+    def _steps(self) -> Steps:
+        if isinstance(self.config, FODConfig):
+            return search_steps(self.config, self.thresholds)
+        return repair_steps(self.config, self.thresholds)
+
+    def _trace(self, result: SearchResult) -> tuple[TraceNode, ...]:
+        if isinstance(self.config, FODConfig):
+            return trace_of(result, self.config, self.thresholds)
+        return repair_trace_of(result, self.thresholds)
+
+    def _message(self, result: SearchResult, report: Report) -> str | None:
+        """Choose the text that ends an answer after which nothing passed, or stands in place of an empty one."""
+        is_stuck = result.stop == "nothing_passed" and result.beam.stop is None
+        is_empty = not report.response.strip() and result.stop != "budget"
+        wanted = is_empty or (is_stuck and self.config.on_exhausted == "abstain")
+        return self.config.message or None if wanted else None
+
+    async def _pieces(self, request: ContinuationRequest) -> AsyncGenerator[Piece]:
+        """Ask the server; close what it gives with this iterator."""
+        source = self._continue_from(request)
+        try:
+            if isinstance(source, AsyncIterable):
+                async for piece in source:
+                    yield piece
+            else:
+                for piece in source:
+                    yield piece
+        finally:
+            if (close := getattr(source, "aclose", None)) is not None:
+                await close()
+            elif (close := getattr(source, "close", None)) is not None:
+                close()
+
+
+def _config_of(config: FODConfig | RepairConfig | None, repair: RepairPolicy) -> FODConfig | RepairConfig:
+    if repair not in ("search", "drop", "reask", "mark"):
+        raise InputError(f"repair must be 'search', 'drop', 'reask' or 'mark'; found {repair!r}")
+    kind: type[FODConfig] | type[RepairConfig] = FODConfig if repair == "search" else RepairConfig
+    if not isinstance(config, kind | None):
+        raise InputError(f"repair={repair!r} takes a {kind.__name__}; found a {type(config).__name__}")
+    chosen = config or kind()
+    if callable(chosen.on_exhausted):
+        raise InputError("on_exhausted must be 'stop', 'abstain' or 'annotate' before a server; found a callable")
+    return replace(chosen, on_exhausted="annotate") if repair == "mark" else chosen

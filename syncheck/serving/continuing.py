@@ -1,0 +1,256 @@
+"""Continuations over HTTP: an upstream server that continues the beginning of an answer, sentence by sentence."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, aclosing
+from dataclasses import replace
+from typing import Any, Literal
+
+from syncheck.base.errors import InputError
+from syncheck.results import ContinuationRequest, Piece
+from syncheck.serving.allowed import invalid, is_counts
+from syncheck.serving.chat import refusing, text_of
+from syncheck.serving.limits import Deadline, in_thread
+from syncheck.serving.reasoning import Reasoning, divided
+from syncheck.serving.upstream import Upstream, choices_of, incomplete, index_of
+from syncheck.text.sentences import SegmenterConfig, TextSegmenter
+
+ContinueBy = Literal["chat", "completions", "prefill"]
+"""How a server is asked to continue an answer. ``chat``: chat completions with ``continue_final_message``, as vLLM and
+SGLang take it. ``completions``: the prompt is written here, by a chat template. ``prefill``: chat completions that
+continue a last message of the assistant by themselves; each sample is a request."""
+
+WritePrompt = Callable[[Sequence[Mapping[str, str]]], str]
+"""Writes a chat, up to the beginning of the answer, by the template of the model."""
+
+_STOPS: Mapping[str, Literal["end_of_text", "length"]] = {
+    "stop": "end_of_text",
+    "eos": "end_of_text",
+    "length": "length",
+}
+_LIMITS = ("max_tokens", "max_completion_tokens")
+_APART = 2**20
+"""Distance of the seeds of samples that are asked for one by one."""
+
+
+class ServerContinuations:
+    """Continues one answer; the ``continue_from`` of :class:`fod.UpstreamFOD`.
+
+    Parameters
+    ----------
+    upstream
+        The server.
+    body
+        The request for the answer in the form of chat completions. Its sampling is that of the stream, which is greedy
+        without any; its limit on tokens is for the whole answer.
+    by
+        How the server is asked.
+    write_prompt
+        For ``completions``: writes the prompt.
+    deadline
+        The time by which all requests must be complete; None sets none beside the time-out of the upstream.
+    authorization
+        Header of a client, which is passed on if the upstream has no key.
+    opens_reasoning
+        True if the chat template opens the model's reasoning, which is left out.
+    segmenter
+        Finds the ends of samples that are asked for one by one.
+
+    Raises
+    ------
+    InputError
+        If ``completions`` lacks ``write_prompt``, or another way has it.
+    """
+
+    def __init__(
+        self,
+        upstream: Upstream,
+        body: Mapping[str, Any],
+        *,
+        by: ContinueBy = "chat",
+        write_prompt: WritePrompt | None = None,
+        deadline: Deadline | None = None,
+        authorization: str | None = None,
+        opens_reasoning: bool = False,
+        segmenter: SegmenterConfig | None = None,
+    ) -> None:
+        if (by == "completions") != (write_prompt is not None):
+            raise InputError("by='completions' needs write_prompt, and nothing else takes it")
+        self._upstream = upstream
+        self._body = body
+        self._by = by
+        self._write_prompt = write_prompt
+        self._deadline = deadline
+        self._authorization = authorization
+        self._opens_reasoning = opens_reasoning
+        self._segmenter = segmenter or SegmenterConfig()
+
+    def __call__(self, request: ContinuationRequest) -> AsyncGenerator[Piece]:
+        """Ask for continuations; closing them cancels the request."""
+        limits = [self._body[name] for name in _LIMITS if self._body.get(name) is not None]
+        if limits and request.tokens >= min(limits):
+            return _ended(request.samples or 1)
+        if self._by == "prefill" and request.samples is not None and request.samples > 1:
+            return self._one_by_one(request, request.samples)
+        return self._pieces(request)
+
+    async def _one_by_one(self, request: ContinuationRequest, samples: int) -> AsyncGenerator[Piece]:
+        """Ask for each sample apart, and close it at the end of its sentence."""
+        arrived: asyncio.Queue[Piece | Exception | None] = asyncio.Queue()
+
+        async def sample(number: int) -> None:
+            one = replace(request, samples=1, seed=request.seed + _APART * number)
+            segmenter = TextSegmenter(self._segmenter, after=request.beginning)
+            try:
+                async with aclosing(self._pieces(one)) as pieces:
+                    async for piece in pieces:
+                        arrived.put_nowait(Piece(piece.text, number, piece.stop))  # its usage is of it alone
+                        if segmenter.push(piece.text):
+                            break
+            except Exception as error:
+                arrived.put_nowait(error)
+            else:
+                arrived.put_nowait(None)
+
+        tasks = [asyncio.create_task(sample(number)) for number in range(samples)]
+        try:
+            while samples:
+                piece = await arrived.get()
+                if isinstance(piece, Exception):
+                    raise piece
+                if piece is None:
+                    samples -= 1
+                else:
+                    yield piece
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _pieces(self, request: ContinuationRequest) -> AsyncGenerator[Piece]:
+        path, body = await self._asked(request)
+        wanted = request.samples or 1
+        is_open = self._opens_reasoning and not request.beginning
+        readers = [Reasoning(is_open=is_open) for _ in range(wanted)]
+        begun: set[int] = set()
+        finished: set[int] = set()
+        deadline = self._deadline or Deadline(math.inf)
+        async with AsyncExitStack() as opened:
+            async with deadline.waiting():
+                asked = await opened.enter_async_context(self._upstream.asked("POST", path, body, self._authorization))
+            chunks = await opened.enter_async_context(aclosing(asked.chunks(deadline)))
+            async for values in chunks:
+                usage = values.get("usage") if is_counts(values.get("usage")) else None
+                choices = choices_of(values)
+                for choice in choices:
+                    index = index_of(choice, wanted)
+                    begun.add(index)
+                    if index in finished:
+                        continue
+                    stop = self._stop(choice)
+                    text = _answer_of(readers[index], self._text(choice), is_last=stop is not None)
+                    finished |= {index} if stop is not None else set()
+                    yield Piece(text, index, stop, usage)
+                if not choices and usage:
+                    yield Piece(sample=None, usage=usage)
+        if 0 < len(begun) < wanted:
+            raise invalid(f"it has {len(begun)} of {wanted} samples; a server that takes no n needs --continue prefill")
+        if len(finished) < wanted:
+            raise incomplete("it ended before its last chunk")
+
+    async def _asked(self, request: ContinuationRequest) -> tuple[str, dict[str, Any]]:
+        """Write the path and the body of a request."""
+        body = self._limited(request)
+        messages = _instructed(body["messages"], request.instruction)
+        if self._by == "completions":
+            return "/completions", await self._completion(body, messages, request.beginning)
+        if request.beginning:
+            messages = [*messages, {"role": "assistant", "content": request.beginning}]
+            if self._by == "chat":
+                body |= {"continue_final_message": True, "add_generation_prompt": False}
+        return "/chat/completions", {**body, "messages": messages}
+
+    def _limited(self, request: ContinuationRequest) -> dict[str, Any]:
+        """Write the sampling and the limits of a request."""
+        body = {**self._body, "stream": True, "stream_options": {"include_usage": True}}
+        if self._by != "prefill":
+            body["stream_options"]["continuous_usage_stats"] = True  # a stream that is left reports nothing at its end
+        if body.get("temperature") is None:
+            body["temperature"] = 0
+        for name in ("temperature", "top_p"):
+            if (value := getattr(request, name)) is not None:
+                body[name] = value
+        if request.samples is not None:
+            body["seed"] = request.seed
+            if request.samples > 1:
+                body["n"] = request.samples
+        for name in _LIMITS:
+            if body.get(name) is not None:
+                body[name] -= request.tokens
+        return body
+
+    async def _completion(
+        self, body: dict[str, Any], messages: Sequence[Mapping[str, Any]], beginning: str
+    ) -> dict[str, Any]:
+        assert self._write_prompt is not None
+        turns = [{"role": str(message.get("role")), "content": text_of(message)} for message in messages]
+        with refusing():
+            prompt = await in_thread(self._write_prompt, turns)
+        if (limit := body.pop("max_completion_tokens", None)) is not None:
+            body["max_tokens"] = min(limit, body.get("max_tokens") or limit)
+        del body["messages"]
+        return {**body, "prompt": prompt + beginning, "add_special_tokens": False}  # the template has written them
+
+    def _text(self, choice: Mapping[str, Any]) -> str:
+        if self._by == "completions":
+            content = choice.get("text")
+        else:
+            delta = choice.get("delta")
+            content = delta.get("content") if isinstance(delta, Mapping) else None
+        if isinstance(content, list):
+            try:
+                content = divided(content)[0]
+            except ValueError as error:
+                raise invalid(str(error)) from error
+        if not isinstance(content, str | None):
+            raise invalid(f"the text of a choice is no string; found {type(content).__name__}")
+        return content or ""
+
+    def _stop(self, choice: Mapping[str, Any]) -> Literal["end_of_text", "length"] | None:
+        reason = choice.get("finish_reason")
+        if not reason:
+            return None
+        if reason not in _STOPS:
+            raise invalid(f"it ended with the finish_reason {str(reason)[:40]!r}, so that it cannot be continued")
+        return _STOPS[reason]
+
+
+def _answer_of(reasoning: Reasoning, content: str, *, is_last: bool) -> str:
+    """Take the reasoning out of the next content."""
+    parts = reasoning.read(content, is_last=is_last)
+    if any(kind == "not_text" for kind, _ in parts):
+        raise invalid("it closes reasoning that nothing opened; if the chat template does, pass --opens-reasoning")
+    return "".join(text for kind, text in parts if kind == "text")
+
+
+def _instructed(messages: Sequence[Mapping[str, Any]], instruction: str) -> list[Mapping[str, Any]]:
+    """Add an instruction to the last message of the user."""
+    told = list(messages)
+    places = [place for place, message in enumerate(told) if message.get("role") == "user"]
+    if instruction and places:
+        content = told[places[-1]].get("content")
+        if isinstance(content, list):
+            content = [*content, {"type": "text", "text": instruction}]
+        else:
+            content = f"{content}\n\n{instruction}"
+        told[places[-1]] = {**told[places[-1]], "content": content}
+    return told
+
+
+async def _ended(samples: int) -> AsyncGenerator[Piece]:
+    """End all samples, since there is no token left."""
+    for sample in range(samples):
+        yield Piece(sample=sample, stop="length")
