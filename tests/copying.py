@@ -1,5 +1,6 @@
 """A small trained language model that copies from passages, with its monitor: real weights for laws and quick tests."""
 
+import json
 from pathlib import Path
 
 import torch
@@ -9,6 +10,8 @@ from syncheck import Monitor
 from syncheck.aligners import load_aligner
 
 FOLDER = Path(__file__).parent / "copying_model"
+QUESTIONS = json.loads((FOLDER / "questions.json").read_text(encoding="utf-8"))
+"""Records with ``question`` and ``passages`` from articles that the model was not trained on."""
 MODEL = FOLDER / "language_model"
 MONITOR = FOLDER / "monitor"
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from copying import copying_monitor
+from copying import QUESTIONS, copying_monitor
 
 from fod import (
     Beam,
@@ -21,7 +21,6 @@ from fod.config import ABSTENTION
 from fod.search import drain
 from syncheck import SentenceScore
 from syncheck.base.errors import InputError
-from syncheck.kit import demo_questions
 from syncheck.testing import scripted_monitor
 
 QUESTION = "Where is Lyon?"
@@ -294,16 +293,16 @@ class TestWays:
 
 @pytest.fixture(scope="module")
 def found():
-    """What the bundled model answers to some of its questions."""
+    """What the copying model answers to some of its questions."""
     monitor = copying_monitor()
     config = RepairConfig(backtrack_threshold=0.75)
     fod = FODGenerator(monitor.model, monitor.tokenizer, monitor, config=config)
-    prompts = [monitor.prompt(question=q.question, context=q.passages) for q in demo_questions()[:4]]
+    prompts = [monitor.prompt(question=q["question"], context=q["passages"]) for q in QUESTIONS[:4]]
     return fod, fod.generate(prompts, max_new_tokens=160, return_dict_in_generate=True)
 
 
 @pytest.mark.slow
-class TestBundledModel:
+class TestCopyingModel:
     def test_each_sentence_reaches_the_threshold_and_stands_where_it_says(self, found):
         _, outputs = found
         assert any(len(step.candidates) > 1 for out in outputs for step in out.search.rounds)
