@@ -13,11 +13,13 @@ from difflib import SequenceMatcher
 from functools import lru_cache
 from typing import NamedTuple
 
+from syncheck.base.checks import cited_names
 from syncheck.contrasts.lexicon import asset_lines
 from syncheck.contrasts.parsing import ParsedText, parse
 from syncheck.contrasts.rules import ANSWERED, RULES, Difference
 from syncheck.results import Report
 from syncheck.results.types import Contrast, Evidence, SentenceScore, Support
+from syncheck.text.citations import marks_in, without_marks
 
 BANDS = (-1.0, 1.0)
 """Log-odds of support at which one band of the reader's verdicts ends and the next begins."""
@@ -141,11 +143,14 @@ Ask = Callable[[Sequence[str], Sequence[str]], Sequence[Support]]
 
 def explained(report: Report, ask: Ask) -> Report:
     """Add the words that decide to those sentences of a report that an aligner alone calls contradicted."""
+    passages = report.prompt.passages
+    names = cited_names(passages)
 
     def one(sentence: SentenceScore) -> SentenceScore:
         if sentence.verdict != "contradicted" or sentence.contrasts or sentence.evidence is None:
             return sentence
-        words = deciding_words(sentence.text, sentence.evidence, report.prompt.passages, ask)
+        prose = without_marks(sentence.text, marks_in(sentence.text, names=names))
+        words = deciding_words(prose, sentence.evidence, passages, ask)
         return sentence if words is None else replace(sentence, contrasts=(words,))
 
     return replace(report, sentences=tuple(map(one, report.sentences)))

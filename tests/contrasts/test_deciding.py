@@ -1,5 +1,7 @@
 """Words that decide, found by leaving one out."""
 
+from dataclasses import replace
+
 import pytest
 
 from syncheck import Verifier
@@ -48,3 +50,11 @@ def test_a_report_is_explained_on_demand_alone(text):
     expected = (Contrast("reading", "winter", "summer", 0),) if text == CLAIM else ()
     assert sentence.contrasts == expected
     assert (reader.asked > 1) == bool(expected)
+
+
+def test_the_mark_of_a_citation_is_not_a_word_that_decides():
+    verifier = Verifier(Reader(ours="[1]"))
+    report = verifier.check("Guests may swim in the lake [1].", question="When?", passages=[LAKE])
+    contradicted = replace(report.sentences[0], verdict="contradicted")
+    (sentence,) = verifier.explain(replace(report, sentences=(contradicted,))).sentences
+    assert sentence.contrasts == ()
