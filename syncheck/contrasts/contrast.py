@@ -13,11 +13,13 @@ from difflib import SequenceMatcher
 from functools import lru_cache
 from typing import NamedTuple
 
+from syncheck.base.checks import cited_names
 from syncheck.contrasts.lexicon import asset_lines
 from syncheck.contrasts.parsing import ParsedText, parse
 from syncheck.contrasts.rules import ANSWERED, RULES, Difference
 from syncheck.results import Report
 from syncheck.results.types import Contrast, Evidence, SentenceScore, Support
+from syncheck.text.citations import marks_in, without_marks
 
 BANDS = (-1.0, 1.0)
 """Log-odds of support at which one band of the reader's verdicts ends and the next begins."""
@@ -130,8 +132,9 @@ def speaks(rule: str, band: int | None) -> bool:
     return everywhere.share >= LIKELY if band is None else hits[band].share >= RIGHT
 
 
-LEAST_DROP = 0.1
-"""Smallest fall of P(contradicted), when a word is left out, that makes it a deciding word."""
+LEAST_DROP, LEAST_DROP_BESIDE = 0.7, 0.1
+"""Smallest falls of P(contradicted), when a word is left out, that make it a deciding word of the sentence, and of the
+evidence beside it. From 0.7 on, three of four words of a sentence are indeed wrong; from 0.1 on, half of them."""
 CONTRADICTS = 0.5
 """P(contradicted) from which the evidence alone contradicts a sentence."""
 
@@ -141,11 +144,14 @@ Ask = Callable[[Sequence[str], Sequence[str]], Sequence[Support]]
 
 def explained(report: Report, ask: Ask) -> Report:
     """Add the words that decide to those sentences of a report that an aligner alone calls contradicted."""
+    passages = report.prompt.passages
+    names = cited_names(passages)
 
     def one(sentence: SentenceScore) -> SentenceScore:
         if sentence.verdict != "contradicted" or sentence.contrasts or sentence.evidence is None:
             return sentence
-        words = deciding_words(sentence.text, sentence.evidence, report.prompt.passages, ask)
+        prose = without_marks(sentence.text, marks_in(sentence.text, names=names))
+        words = deciding_words(prose, sentence.evidence, passages, ask)
         return sentence if words is None else replace(sentence, contrasts=(words,))
 
     return replace(report, sentences=tuple(map(one, report.sentences)))
@@ -160,12 +166,12 @@ def deciding_words(sentence: str, evidence: Evidence, passages: Sequence[str], a
     claim, chunk = parse(sentence), parse(evidence.text)
     spans = list(_spans(claim))
     whole, *without = ask(passages, [sentence, *(_left_out(claim, span) for span in spans)])
-    ours = _largest_drop(whole, spans, without)
+    ours = _largest_drop(whole, spans, without, LEAST_DROP)
     if ours is None:
         return None
-    spans = list(_spans(chunk, known=claim.stems - {claim.tokens[place].stem for place in ours}))
+    spans = list(_spans(chunk, known=claim.stems))
     alone, *without = (ask([text], [sentence])[0] for text in (evidence.text, *(_left_out(chunk, s) for s in spans)))
-    theirs = _largest_drop(alone, spans, without) if _against(alone) >= CONTRADICTS else None
+    theirs = _largest_drop(alone, spans, without, LEAST_DROP_BESIDE) if _against(alone) >= CONTRADICTS else None
     said = "" if theirs is None else chunk.written(theirs[0], theirs[-1])
     return Contrast("reading", claim.written(ours[0], ours[-1]), said, evidence.passage)
 
@@ -191,7 +197,7 @@ def _against(support: Support) -> float:
     return support.contradicted or 0.0
 
 
-def _largest_drop(whole: Support, spans: Sequence[range], without: Sequence[Support]) -> range | None:
+def _largest_drop(whole: Support, spans: Sequence[range], without: Sequence[Support], least: float) -> range | None:
     drops = [_against(whole) - _against(support) for support in without]
     best = max(range(len(drops)), key=drops.__getitem__, default=None)
-    return None if best is None or drops[best] < LEAST_DROP else spans[best]
+    return None if best is None or drops[best] < least else spans[best]

@@ -1,5 +1,7 @@
 """Words that decide, found by leaving one out."""
 
+from dataclasses import replace
+
 import pytest
 
 from syncheck import Verifier
@@ -15,13 +17,13 @@ class Reader:
 
     name = "reads two words"
 
-    def __init__(self, ours="winter", theirs="summer"):
-        self.ours, self.theirs, self.asked = ours, theirs, 0
+    def __init__(self, ours="winter", theirs="summer", without=0.1):
+        self.ours, self.theirs, self.without, self.asked = ours, theirs, without, 0
 
     def align(self, passages, claims):
         self.asked += len(claims)
         held = self.theirs in " ".join(passages)
-        against = [0.9 if held and self.ours in claim else 0.2 for claim in claims]
+        against = [0.9 if held and self.ours in claim else self.without for claim in claims]
         return [Support(0.05, Evidence(0, passages[0], 0.05), log_odds=-3.0, contradicted=one) for one in against]
 
 
@@ -39,6 +41,16 @@ def test_nothing_is_said_where_no_single_word_decides():
     assert deciding_words(CLAIM, Evidence(0, LAKE, 0.05), [LAKE], Reader(ours="").align) is None
 
 
+def test_a_word_without_which_much_of_the_contradiction_stays_does_not_decide():
+    assert deciding_words(CLAIM, Evidence(0, LAKE, 0.05), [LAKE], Reader(without=0.4).align) is None
+
+
+def test_a_word_is_not_shown_beside_itself():
+    reader = Reader(ours="summer")
+    words = deciding_words("Nobody may swim there in summer.", Evidence(0, LAKE, 0.05), [LAKE], reader.align)
+    assert words == Contrast("reading", "summer", "", 0)
+
+
 @pytest.mark.parametrize("text", [CLAIM, "Guests may swim in the lake in summer."])
 def test_a_report_is_explained_on_demand_alone(text):
     verifier = Verifier(reader := Reader())
@@ -48,3 +60,11 @@ def test_a_report_is_explained_on_demand_alone(text):
     expected = (Contrast("reading", "winter", "summer", 0),) if text == CLAIM else ()
     assert sentence.contrasts == expected
     assert (reader.asked > 1) == bool(expected)
+
+
+def test_the_mark_of_a_citation_is_not_a_word_that_decides():
+    verifier = Verifier(Reader(ours="[1]"))
+    report = verifier.check("Guests may swim in the lake [1].", question="When?", passages=[LAKE])
+    contradicted = replace(report.sentences[0], verdict="contradicted")
+    (sentence,) = verifier.explain(replace(report, sentences=(contradicted,))).sentences
+    assert sentence.contrasts == ()
