@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 from math import nan
 
 from syncheck.reading.evidence import Context
-from syncheck.reading.records import cells_of, is_rule, json_leaves, row_as_text
+from syncheck.reading.records import json_leaves
 from syncheck.reading.structure import FENCE, worded
+from syncheck.reading.tables import cells_of, is_rule, row_as_text
 from syncheck.results.types import Remark, SentenceSignals, SentenceSpan, Status
 from syncheck.text.citations import Mark, without_marks
 from syncheck.text.claimless import (

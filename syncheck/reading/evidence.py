@@ -22,8 +22,8 @@ from typing import TypeVar
 
 import regex
 
-from syncheck.reading.records import Cut
 from syncheck.reading.structure import units
+from syncheck.reading.tables import Cut
 from syncheck.results.types import Query
 from syncheck.text.sentences import SentenceCutter
 from syncheck.text.sentences.rules import Punkt

@@ -16,19 +16,17 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from syncheck.reading.records import (
+from syncheck.reading.records import Leaf, json_leaves, yaml_leaves
+from syncheck.reading.tables import (
     OUTER_WORDS,
     Cut,
-    Leaf,
     Line,
     Part,
     Unit,
     aligned_table,
     bar_table,
     comma_separated,
-    json_leaves,
     number_of_words,
-    yaml_leaves,
 )
 
 LONG_WORDS = 40

@@ -1,0 +1,213 @@
+"""Tables: their rows, worded with the names of their columns. Cells are set apart by bars, tabs, spaces or commas."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+OUTER_WORDS = 8
+"""Largest number of words of the name of a column, and of an outer item that inner items are read with."""
+
+Cut = Callable[[str], Iterable[str]]
+"""Function that cuts a line of a passage into sentences."""
+
+_RULES = frozenset("|+:-= \t") | {chr(code) for code in range(0x2500, 0x2580)}
+_PERIOD = re.compile(r"(?:FY\s?)?(?:1[89]|20)\d\d(?:/\d\d)?|[QH][1-4](?:\s(?:19|20)\d\d)?")
+_LONGEST_LINE = 20_000
+"""Length from which a line is no row of values with commas."""
+_GAP = re.compile(r"\t+|\s{2,}")
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A part of a passage: a line of prose, or a text that is read as one."""
+
+    text: str
+    start: int
+    end: int
+    """From ``start`` to here: its characters in the passage, half-open."""
+    is_prose: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line without its break, and where it begins."""
+
+    text: str
+    start: int
+
+    @property
+    def end(self) -> int:
+        """Where it ends."""
+        return self.start + len(self.text)
+
+    def as_unit(self, text: str) -> Unit:
+        """Take it as one unit, in these words."""
+        return Unit(text, self.start, self.end)
+
+
+Part = tuple[list[Unit] | None, int]
+"""Units and the number of the line after them; or None, and the number of the line before which there are none."""
+
+
+def number_of_words(text: str) -> int:
+    """Count the words between white space."""
+    return len(text.split())
+
+
+def is_rule(line: str) -> bool:
+    """Tell whether a line only rules off: ``|---|:-:|``, ``+----+``, ``=====  ====``."""
+    marks = set(line)
+    return marks <= _RULES and any(pair in line for pair in ("--", "==", "\u2500\u2500", "\u2550\u2550"))
+
+
+def cells_of(line: str) -> list[str]:
+    """Cut a row at its bars, without those at its ends; a bar after a backslash is part of its cell.
+
+    Examples
+    --------
+    >>> cells_of("| Basic | 10 GB |")
+    ['Basic', '10 GB']
+    """
+    inner = line.strip().removeprefix("|")
+    inner = inner[:-1] if inner.endswith("|") and not inner.endswith(r"\|") else inner
+    return [cell.strip().replace(r"\|", "|") for cell in re.split(r"(?<!\\)\|", inner)]
+
+
+def row_as_text(columns: Sequence[str], cells: Sequence[str]) -> str:
+    """Word a row of a table; a cell whose column has no name stands by itself, and an empty one is left out.
+
+    Examples
+    --------
+    >>> row_as_text(["Plan", "Storage"], ["Basic", "10 GB"])
+    'Plan: Basic; Storage: 10 GB'
+    """
+    names = [*columns, *[""] * (len(cells) - len(columns))]
+    named = zip((name.strip("*_: ") for name in names), cells, strict=False)
+    return "; ".join(f"{name}: {cell}" if name else cell for name, cell in named if cell)
+
+
+def _has_header(rows: Sequence[Sequence[str]]) -> bool:
+    """Tell whether the first of at least two rows names the columns."""
+    first, rest = rows[0], rows[1:]
+    if not any(first) or any(number_of_words(cell) > OUTER_WORDS for cell in first):
+        return False
+    plain = [cell for cell in first if not _PERIOD.fullmatch(cell)]
+    if any(char.isdigit() for cell in plain for char in cell):
+        return False
+    numbers = all(any(char.isdigit() for cell in row for char in cell) for row in rest)
+    return numbers if len(first) < 3 else numbers or len(rest) > 1
+
+
+def _rows(numbered: Sequence[tuple[Line, Sequence[str]]], *, is_headed: bool) -> list[Unit]:
+    """Word the rows of a table; without a header, two cells are a key and its value, and more stay as they stand."""
+    if is_headed:
+        columns = numbered[0][1]
+        return [line.as_unit(row_as_text(columns, cells)) for line, cells in numbered[1:] if any(cells)]
+    return [
+        line.as_unit(f"{cells[0].rstrip(':')}: {cells[1]}" if len(cells) == 2 and all(cells) else line.text.strip())
+        for line, cells in numbered
+    ]
+
+
+def bar_table(lines: Sequence[Line], number: int, cut: Cut) -> Part:
+    """Read rows with bars: below a header that is ruled off, or at least two with the same number of cells."""
+    if not _is_row(lines[number].text):
+        return None, number + 1
+    read: list[tuple[Line, Sequence[str]]] = []
+    stop, is_ruled = number, False
+    while stop < len(lines) and _is_row(lines[stop].text):
+        line = lines[stop]
+        if is_rule(line.text):
+            is_ruled = is_ruled or len(read) == 1
+        else:
+            cells = cells_of(line.text)
+            begins_other = not is_ruled and read and stop + 1 < len(lines) and is_rule(lines[stop + 1].text)
+            if read and not is_ruled and (len(cells) != len(read[0][1]) or begins_other):
+                break
+            read.append((line, cells))
+        stop += 1
+    if len(read) < 2 or len(read[0][1]) < 2:
+        return None, number + 1
+    return _rows(read, is_headed=is_ruled or _has_header([cells for _, cells in read])), stop
+
+
+def _is_row(line: str) -> bool:
+    return "|" in line or (line.startswith("+") and is_rule(line)) or ("-+-" in line and is_rule(line))
+
+
+def aligned_table(lines: Sequence[Line], number: int, cut: Cut) -> Part:
+    """Read rows whose cells are set apart by tabs, or by spaces under each other."""
+    first = _placed(lines[number].text)
+    if len(first) < 2:
+        return None, number + 1
+    tabs = lines[number].text.count("\t")
+    read: list[tuple[Line, Sequence[str]]] = []
+    stop, is_ruled = number, False
+    while stop < len(lines) and lines[stop].text.strip():
+        line = lines[stop]
+        if is_rule(line.text):
+            is_ruled = is_ruled or stop == number + 1
+        elif tabs:
+            if line.text.count("\t") != tabs:
+                break
+            read.append((line, [cell.strip() for cell in line.text.split("\t")]))
+        else:
+            cells = _under(first, _placed(line.text))
+            if cells is None:
+                break
+            read.append((line, cells))
+        stop += 1
+    if len(read) < (2 if is_ruled or tabs or len(first) > 2 else 3):
+        return None, number + 1
+    if any(number_of_words(cell) > OUTER_WORDS * 2 for _, cells in read for cell in cells):
+        return None, stop
+    return _rows(read, is_headed=is_ruled or _has_header([cells for _, cells in read])), stop
+
+
+def _placed(line: str) -> list[tuple[str, int, int]]:
+    """Cut a line at its gaps into cells with their first and last columns."""
+    cells, at = [], 0
+    for gap in [*_GAP.finditer(line), None]:
+        stop = len(line) if gap is None else gap.start()
+        if line[at:stop].strip():
+            cells.append((line[at:stop].strip(), at + (len(line[at:stop]) - len(line[at:stop].lstrip())), stop))
+        at = stop if gap is None else gap.end()
+    return cells
+
+
+def _under(columns: Sequence[tuple[str, int, int]], cells: Sequence[tuple[str, int, int]]) -> list[str] | None:
+    """Put cells under the columns that they begin or end with, or None if one is under no column."""
+    row = [""] * len(columns)
+    for cell, start, stop in cells:
+        near = [min(abs(start - first), abs(stop - last)) for _, first, last in columns]
+        best = near.index(min(near))
+        if near[best] > 1 or row[best]:
+            return None
+        row[best] = cell
+    return row if sum(map(bool, row)) > 1 else None
+
+
+def comma_separated(lines: Sequence[Line], number: int, cut: Cut) -> Part:
+    """Read comma-separated values: a header and rows with as many fields, commas mostly without a space after them."""
+    mark = ";" if lines[number].text.count(";") > lines[number].text.count(",") else ","
+    read: list[tuple[Line, Sequence[str]]] = []
+    stop = number
+    while stop < len(lines) and mark in lines[stop].text:
+        text = lines[stop].text
+        fields = (
+            [cell.strip() for cell in next(csv.reader([text], delimiter=mark))] if len(text) < _LONGEST_LINE else []
+        )
+        if len(fields) < 2 or (read and len(fields) != len(read[0][1])):
+            break
+        read.append((lines[stop], fields))
+        stop += 1
+    marks = sum(line.text.count(mark) for line, _ in read)
+    spaced = sum(line.text.count(mark + " ") for line, _ in read)
+    if len(read) < 2 or len(read[0][1]) < (2 if len(read) > 2 and mark == "," else 3) or spaced * 2 > marks:
+        return None, max(stop, number + 1)
+    rows = [cells for _, cells in read]
+    is_headed = _has_header(rows) or all(re.fullmatch(r"[A-Za-z_][\w ]*", cell) for cell in rows[0])
+    return _rows(read, is_headed=True) if is_headed else [line.as_unit(line.text.strip()) for line, _ in read], stop
