@@ -29,6 +29,8 @@ WEIGHTS = ModelFile(
     sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
     remedy=f"run `{INSTALL_FILE} --force-download`, or `{INSTALL_PACKAGE} --force-reinstall`",
 )
+ALIGNMENT = 64
+"""Bytes: where PyTorch's own arrays begin."""
 CONVERSION = "1"
 """Version of how arrays are made of the file; raise it with each change of the result."""
 FOLDER = Path(str(files("syncheck") / "assets" / "kit_model"))
@@ -39,7 +41,7 @@ def kit_language_model(device: str = "cpu") -> tuple[PreTrainedModel, PreTrained
     """Load the kit's language model, in float32, and its tokenizer; nothing is downloaded.
 
     The weights lie in a file of four bits a weight, in the cache of Hugging Face or in an installed package. The first
-    call checks the whole file and leaves float32 arrays (0.5 GB) in the cache, which later ones check and map.
+    call checks the whole file and leaves float32 arrays (0.5 GB) in the cache, which later ones check and load.
 
     Raises
     ------
@@ -52,6 +54,8 @@ def kit_language_model(device: str = "cpu") -> tuple[PreTrainedModel, PreTrained
 
     tokenizer = AutoTokenizer.from_pretrained(FOLDER, local_files_only=True, trust_remote_code=False)
     arrays = kept_arrays("kit-model", [WEIGHTS.sha256, CONVERSION, version("transformers")], _dequantised)
+    # Results depend, in their last bits, on where in memory an array begins: it is the same for one from a file.
+    arrays = {name: array if array.data_ptr() % ALIGNMENT == 0 else array.clone() for name, array in arrays.items()}
     config = LlamaConfig.from_pretrained(FOLDER, local_files_only=True)
     shown = is_progress_bar_enabled()
     disable_progress_bar()  # it takes a tenth of a second

@@ -342,7 +342,7 @@ def demo(args: argparse.Namespace) -> int:
     cases = []
     for question, passages in questions:
         prompt = monitor.prompt(question=question, context=passages)
-        _say(f"Q: {question}\n")
+        _say(f"Q: {printable(question)}\n")
         answers = (
             _shown("greedy", monitor.stream(prompt, do_sample=False, **length)),
             _shown("FOD, branches", generator.stream(prompt, seed=args.seed, **length)),

@@ -9,6 +9,7 @@ from pathlib import Path
 import made_up
 import pytest
 from command_runs import record, write
+from copying import MODEL, MONITOR
 
 from syncheck.base.errors import InputError, MismatchError
 from syncheck.cli import main
@@ -115,6 +116,7 @@ def test_the_command_generates_the_same_answers_as_the_local_engine(cluster, tmp
     asked = [{name: value for name, value in record(i).items() if name != "response"} for i in range(4)]
     source = write(tmp_path / "in.jsonl", *asked)
     command = ["generate", "--input", str(source), "--max-new-tokens", "12", "--part-size", "2"]
+    command += ["--model", str(MODEL), "--monitor", str(MONITOR)]  # workers are other processes, without fixtures
     for engine in (["local"], ["ray", "--workers", "2"]):
         assert main([*command, "--output", f"{tmp_path}/{engine[0]}/", "--engine", *engine]) == 0
     assert len(parts_of(tmp_path / "ray")) == 2
