@@ -324,7 +324,7 @@ def _brief(sentences: tuple[SentenceScore, ...]) -> list[dict[str, Any]]:
     return [{"text": s.text, "score": s.score, "status": s.status, "reason": s.reason} for s in sentences]
 
 
-_EVEN_ODDS = {"backtrack_threshold": 0.5, "prune_threshold": 0.6}
+_EVEN_ODDS = 0.5, 0.6
 """The demo releases what is rather faithful than not: few sentences of its model are faithful, and so the thresholds of
 its monitor, which keep nine in ten of these, are low."""
 
@@ -337,7 +337,8 @@ def demo(args: argparse.Namespace) -> int:
     questions = _questions(args)
     target = Path(args.report)
     monitor = load_kit("generation")
-    generator = fod.FODGenerator(monitor.model, monitor.tokenizer, monitor, config=fod.RepairConfig(**_EVEN_ODDS))
+    config = fod.RepairConfig(backtrack_threshold=_EVEN_ODDS[0], prune_threshold=_EVEN_ODDS[1])
+    generator = fod.FODGenerator(monitor.model, monitor.tokenizer, monitor, config=config)
     length = {"max_new_tokens": args.max_new_tokens}
     cases = []
     for question, passages in questions:
