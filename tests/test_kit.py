@@ -115,6 +115,10 @@ def live(kit_monitor, prompt):
     return kit_monitor.generate(prompt, max_new_tokens=TOKENS, do_sample=False)
 
 
+def test_arrays_begin_where_made_ones_do_so_that_results_have_the_same_bits(kit_monitor):
+    assert all(weight.data_ptr() % kit_model.ALIGNMENT == 0 for weight in kit_monitor.model.parameters())
+
+
 def test_live_is_attached_is_replay(kit_monitor, prompt, live):
     with kit_monitor.attach(prompt) as watch:
         out = kit_monitor.model.generate(

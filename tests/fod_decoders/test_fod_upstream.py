@@ -9,7 +9,7 @@ from fod import Budget, FODConfig, FODGenerator, RepairConfig, UpstreamFOD
 from fod.config import ABSTENTION
 from syncheck import Aggregator, Monitor, MonitorConfig, SentenceEvent, Verifier, feature_schema
 from syncheck.aligners import load_aligner
-from syncheck.base.errors import InputError, WrongTypeError
+from syncheck.base.errors import InputError, NotReadyError, WrongTypeError
 from syncheck.features.schemas import ALIGNER_ALONE
 from syncheck.kit import demo_questions
 from syncheck.results import EventWriter, Piece, fold
@@ -283,3 +283,9 @@ def test_law_the_answer_is_that_of_the_model_for_the_same_candidates(until, guar
         assert [len(r.passed) for r in got.search.rounds] == [len(r.passed) for r in out.search.rounds]
         searched += bool(out.search.rounds)
     assert searched
+
+
+def test_a_verifier_without_an_aggregator_scores_nothing():
+    untrained = Verifier(ScriptedAligner(BAD), config=MonitorConfig(schema="syncheck.v5"))
+    with pytest.raises(NotReadyError, match="train one first"):
+        UpstreamFOD(untrained, Server({"": WRONG}))
