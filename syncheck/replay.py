@@ -167,7 +167,7 @@ def replay_batches(
     """Score many responses; yield the index and answer of each, and the seconds of its batch, batch by batch."""
     if batch_size < 1:
         raise InputError(f"batch_size must be at least 1; found {batch_size}")
-    batches = list(_batches_of_like_length(monitor.model, prompts, given, batch_size))
+    batches = list(_batches_of_like_prompts(monitor.model, prompts, given, batch_size))
 
     def in_halves(batch: Sequence[int]) -> Iterator[tuple[int, ScoredAnswer, float]]:
         started = time.perf_counter()
@@ -197,15 +197,20 @@ def replay_batches(
     return (replayed for batch in batches for replayed in in_halves(batch))
 
 
-def _batches_of_like_length(
+def _batches_of_like_prompts(
     model: PreTrainedModel, prompts: Sequence[RagPrompt], given: Sequence[GivenResponse], size: int
 ) -> Iterator[list[int]]:
-    """Yield the indices of up to ``size`` responses at once, in the order of their length with the prompt.
+    """Yield the indices of up to ``size`` responses at once: those with the same passages together, by length.
 
-    Responses that the model would encode differently in a batch than alone are kept apart.
+    A batch encodes the beginning that its prompts share once. Responses that the model would encode differently in a
+    batch than alone are kept apart.
     """
     switches = switches_of(model)
-    order = sorted(range(len(given)), key=lambda i: len(prompts[i].with_context_ids) + len(given[i].token_ids))
+    lengths = [len(prompt.with_context_ids) + len(each.token_ids) for prompt, each in zip(prompts, given, strict=True)]
+    longest: dict[tuple[str, ...], int] = {}
+    for prompt, length in zip(prompts, lengths, strict=True):
+        longest[prompt.passages] = max(length, longest.get(prompt.passages, 0))
+    order = sorted(range(len(given)), key=lambda i: (longest[prompts[i].passages], prompts[i].passages, lengths[i]))
     batch: list[int] = []
     for i in order:
         together = [*batch, i]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from os.path import commonprefix
 from typing import TYPE_CHECKING
 
 import torch
@@ -26,24 +27,31 @@ class Branch:
     left out can fill the window only in a batch. Rows that need no more tokens can be left out (:meth:`narrow`) until
     the next :meth:`select`.
 
-    The token ids of each row's prompt are fed at once, and a prompt of several rows is encoded once. ``next_logits``
+    The token ids of each row's prompt are fed at once. A prompt of several rows is encoded once, and so is the beginning
+    that prompts about the same passages share, if it is at least half of the longest. ``next_logits``
     (B, V) are the raw logits, in the model's dtype, of the next token of the rows :attr:`fed`. Two branches of a model
     that have joined (:meth:`join`) can be fed in one forward pass.
     """
 
     def __init__(self, model: PreTrainedModel, prompts: Sequence[Sequence[int]]) -> None:
         unique = list(dict.fromkeys(map(tuple, prompts)))
-        width = max(map(len, unique))
+        lengths = list(map(len, unique))
+        width = max(lengths)
         self._window = window_of(model)
         _require_room(self._window, width)
-        check_same_encoding(model, list(map(len, unique)))
+        check_same_encoding(model, lengths)
         self._model = model
         self._switches = switches_of(model)
         self._arguments = ForwardArguments(model)
         self._cache = new_cache(model)
-        self._layout: PaddedRows | TokenTree = PaddedRows(self._cache, list(map(len, unique)))
-        ids = torch.tensor([[*[prompt[0]] * (width - len(prompt)), *prompt] for prompt in unique], device=model.device)
-        self.next_logits = self._forward(ids, keep=1, is_first=True)[:, -1]
+        self._layout: PaddedRows | TokenTree
+        beginning = self._shared_beginning(unique)
+        if beginning:
+            self._encode_after(beginning, unique)
+        else:
+            self._layout = PaddedRows(self._cache, lengths)
+            ids = [[*[prompt[0]] * (width - len(prompt)), *prompt] for prompt in unique]
+            self.next_logits = self._forward(torch.tensor(ids, device=model.device), keep=1, is_first=True)[:, -1]
         if len(unique) < len(prompts):  # whole answers follow, and a tree would keep all of them for each row
             rows = [unique.index(tuple(prompt)) for prompt in prompts]
             self._layout.select(rows, [0] * len(rows))
@@ -173,6 +181,29 @@ class Branch:
             self._as_tree()
         self._layout.select(rows, dropped)
         self.next_logits = next_logits
+
+    def _shared_beginning(self, prompts: Sequence[Sequence[int]]) -> int:
+        """Count the tokens with which several prompts begin alike if encoding them once saves much, else 0."""
+        if len(prompts) == 1 or self._switches or not self._arguments.takes_padding:
+            return 0
+        shared = min(len(commonprefix(list(prompts))), *(len(prompt) - 1 for prompt in prompts))
+        saves_much = 2 * shared >= max(map(len, prompts))
+        return shared if saves_much and isinstance(self._cache, RewindableCache) else 0
+
+    def _encode_after(self, beginning: int, prompts: Sequence[Sequence[int]]) -> None:
+        """Encode the tokens with which the prompts begin alike once, then the rest of each."""
+        device, rows = self._model.device, len(prompts)
+        self._layout = PaddedRows(self._cache, [beginning])
+        self._forward(torch.tensor([prompts[0][:beginning]], device=device), keep=1, is_first=True)
+        self._layout.select([0] * rows, [0] * rows)
+        middles = [list(prompt[beginning:-1]) for prompt in prompts]
+        longest = max(map(len, middles))
+        padding = [longest - len(middle) for middle in middles]
+        if longest:
+            ids = [[*middle, *[0] * pads] for middle, pads in zip(middles, padding, strict=True)]
+            self._forward(torch.tensor(ids, device=device), keep=1)
+            self._layout.select(range(rows), padding)
+        self.next_logits = self._forward(torch.tensor([[p[-1]] for p in prompts], device=device), keep=1)[:, -1]
 
     def _as_tree(self) -> TokenTree:
         if not isinstance(self._layout, TokenTree):

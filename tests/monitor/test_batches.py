@@ -135,7 +135,8 @@ class TestScoreBatch:
             hook.remove()
         tokens = len(together[0].tokens)
         parts = [min(256, tokens - first) for first in range(0, tokens, 256)]
-        assert len(parts) > 2 and widths[2:] == [width for part in parts for width in (part, part)]  # of each branch
+        fed = [width for part in parts for width in (part, part)]  # of each branch
+        assert len(parts) > 2 and widths[-len(fed) :] == fed  # after the prompts
         for prompt, report, text in zip(prompts, together, [long, short], strict=True):
             whole = monitor.score(prompt, sentences=[text])  # one sentence, held until all of it is there
             assert len(report.sentences) == 5 * text.count(" Angus") and len(whole.sentences) == 1

@@ -109,6 +109,22 @@ class TestBranch:
             hook.remove()
         assert fed == [(2, 60)]
 
+    @pytest.mark.parametrize("rests", [[(5, 6, 7), (8,), (5, 9)], [(5,), (6,)], [(), (5, 6)]])
+    def test_the_beginning_that_prompts_share_is_encoded_once(self, golden, rests):
+        prompts, fed = [(*self.PROMPT, *rest) for rest in rests], []
+        hook = golden.model.register_forward_pre_hook(
+            lambda m, a, k: fed.append(k["input_ids"].shape), with_kwargs=True
+        )
+        try:
+            branch = Branch(golden.model, prompts)
+        finally:
+            hook.remove()
+        assert max(rows * columns for rows, columns in fed) <= len(self.PROMPT)
+        assert branch.width == max(map(len, prompts))
+        followed = torch.cat([branch.next_logits[:, None], branch.feed(torch.tensor([[20, 21]] * len(rests)))], 1)
+        for row, prompt in zip(followed, prompts, strict=True):
+            torch.testing.assert_close(row, self.whole(golden, [*prompt, 20, 21])[-3:], rtol=0, atol=1e-4)
+
     def test_rewinding_is_never_having_fed(self, golden):
         branch = Branch(golden.model, [self.PROMPT])
         saved = branch.next_logits
