@@ -1,87 +1,203 @@
 """Decoders of the kit's model on blind questions: what share of the sentences is faithful, and what is lost for it.
 
-    python benchmarks/kit_decoding.py answer --wikipedia articles.jsonl.xz --ragtruth ragtruth-qa --output decoded.jsonl
+    DATA="--wikipedia articles.jsonl.xz --ragtruth ragtruth-qa"
+    python benchmarks/kit_decoding.py candidates $DATA --output candidates.jsonl    # then label them
+    python benchmarks/kit_decoding.py choose --candidates benchmarks/kit_answers/candidates.jsonl
+    python benchmarks/kit_decoding.py answer $DATA --output decoded.jsonl           # then label them
     python benchmarks/kit_decoding.py table --answers benchmarks/kit_answers/decoded.jsonl
 
-One question of each blind set of ``benchmarks/kit_answers``, in turn its first to its fourth. ``decoded.jsonl`` there
-has the answers with labels: a language model read them twice, in separate readings that saw neither scores nor the
-names of the decoders; sentences on which the readings disagree do not count. Intervals: bootstrap over questions.
+``candidates`` writes the first two greedy sentences of each question of the part ``tuning`` with all their branches,
+``choose`` the thresholds of the decoders, from labels of these. ``answer`` takes one question of each blind set of
+``benchmarks/kit_answers``, in turn its first to its fourth. A language model read all sentences twice, in separate
+readings that saw neither scores nor the names of the decoders; sentences on which the readings disagree do not count.
+Intervals: bootstrap over questions.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
+import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from kit_answers import MAX_NEW_TOKENS, load_questions
+from kit_answers import FOLDER, MAX_NEW_TOKENS, QuestionSet, load_questions
 from numpy.typing import NDArray
 from tqdm import tqdm
 
 import fod
-from syncheck import Monitor, RagPrompt, load_kit
+from syncheck import Monitor, RagPrompt, Report, load_kit
 from syncheck.evaluation.tables import with_interval
 
-GREEDY, CAD, BRANCHES, EVEN = "greedy", "cad", "branches", "branches at even odds"
-DECODERS = (GREEDY, CAD, BRANCHES, EVEN)
-EVEN_ODDS = fod.RepairConfig(backtrack_threshold=0.5, prune_threshold=0.6)
+GREEDY, CAD, BEST, RERANKED, SEARCH, BRANCHES = "greedy", "cad", "best of 6", "reranked", "search", "branches"
+DECODERS = (GREEDY, CAD, BEST, RERANKED, SEARCH, BRANCHES)
+CHOSEN = FOLDER / "chosen.json"
+"""The thresholds that ``choose`` has chosen."""
+ALL_BRANCHES = fod.RepairConfig(backtrack_threshold=1.0, prune_threshold=1.0, repair_from=0.0, max_skips=1)
+"""Nothing passes: two greedy sentences, each with its branches."""
+GRID = np.round(np.arange(0.05, 1.0, 0.05), 2)
+"""Thresholds to choose from."""
 DRAWS = 2000
 
 
-def decoders(monitor: Monitor) -> Mapping[str, Callable[[RagPrompt], Mapping[str, Any]]]:
-    """Make the decoders by name; each returns the facts of an answer."""
+def facts_of(report: Report) -> Mapping[str, Any]:
+    """Collect what is kept of an answer; a refusal in place of one is none."""
+    text = report.response if report.sentences else ""
+    return {"text": text, "stop": report.stop, "lowest": report.lowest and report.lowest.score}
+
+
+def decoders(monitor: Monitor) -> Mapping[tuple[str, ...], Callable[[RagPrompt], Sequence[Report]]]:
+    """Make the decoders by name; each gives an answer for each of its names."""
     models = (monitor.model, monitor.tokenizer, monitor)
+    chosen = json.loads(CHOSEN.read_text(encoding="utf-8"))["thresholds"] if CHOSEN.exists() else {}
 
-    def greedy(prompt: RagPrompt) -> Mapping[str, Any]:
-        report = monitor.generate(prompt, max_new_tokens=MAX_NEW_TOKENS, do_sample=False)
-        return {"text": report.response, "stop": report.stop, "lowest": report.lowest and report.lowest.score}
+    def output_of(generator: Any, prompt: RagPrompt) -> Any:  # noqa: ANN401
+        return generator.generate(prompt, seed=0, max_new_tokens=MAX_NEW_TOKENS, return_dict_in_generate=True)
 
-    def by(generator: Any) -> Callable[[RagPrompt], Mapping[str, Any]]:  # noqa: ANN401
-        def answer(prompt: RagPrompt) -> Mapping[str, Any]:
-            output = generator.generate(prompt, seed=0, max_new_tokens=MAX_NEW_TOKENS, return_dict_in_generate=True)
-            report = output.report
-            text = report.response if report.sentences else ""  # a refusal in place of an answer is none
-            return {"text": text, "stop": report.stop, "lowest": report.lowest and report.lowest.score}
+    def by(generator: Any) -> Callable[[RagPrompt], Sequence[Report]]:  # noqa: ANN401
+        return lambda prompt: [output_of(generator, prompt).report]
 
-        return answer
+    def sampled(prompt: RagPrompt) -> Sequence[Report]:
+        output = output_of(fod.BestOfNGenerator(*models, reward="lowest"), prompt)
+        return [output.report, max(output.samples, key=lambda report: report.faithfulness or 0.0)]
 
     return {
-        GREEDY: greedy,
-        CAD: by(fod.CADGenerator(*models)),
-        BRANCHES: by(fod.FODGenerator(*models, propose="branch")),
-        EVEN: by(fod.FODGenerator(*models, config=EVEN_ODDS)),
+        (GREEDY,): lambda prompt: [monitor.generate(prompt, max_new_tokens=MAX_NEW_TOKENS, do_sample=False)],
+        (CAD,): by(fod.CADGenerator(*models)),
+        (BEST, RERANKED): sampled,
+        (SEARCH,): by(fod.FODGenerator(*models, config=fod.FODConfig(guards=True, **chosen))),
+        (BRANCHES,): by(fod.FODGenerator(*models, config=fod.RepairConfig(**chosen))),
     }
 
 
-def answer(wikipedia: Path | None, ragtruth: Path | None, output: Path) -> None:
-    """Answer the questions by every decoder; an answer that is there is kept."""
+def asked_of(sets: Sequence[QuestionSet], part: str) -> Iterator[tuple[QuestionSet, int]]:
+    """Yield the sets of a part with the number of a question, in turn the first to the last."""
+    own = [one for one in sets if one.part == part]
+    own.sort(key=lambda one: hashlib.sha256(one.name.encode()).hexdigest())  # mixes kinds of text
+    for number, asked in enumerate(tqdm(own, unit=" questions")):
+        yield asked, number % len(asked.questions)
+
+
+def answer(sets: Sequence[QuestionSet], names: Sequence[str], output: Path) -> None:
+    """Answer the questions by the decoders of these names; an answer that is there is kept."""
     done = {(e["set"], e["decoder"]) for e in map(json.loads, output.open())} if output.exists() else set()
     monitor = load_kit("generation")
-    ways = decoders(monitor)
-    blind = [one for one in load_questions(wikipedia, ragtruth) if one.part == "blind"]
+    ways = {own: way for own, way in decoders(monitor).items() if own[0] in names}
     with output.open("a", encoding="utf-8") as file:
-        for number, asked in enumerate(tqdm(blind, unit=" questions")):
-            question = number % len(asked.questions)
+        for asked, question in asked_of(sets, "blind"):
             prompt = monitor.prompt(question=asked.questions[question], context=asked.passages)
-            for name, way in ways.items():
-                if (asked.name, name) in done:
+            for own, way in ways.items():
+                if (asked.name, own[0]) in done:
                     continue
                 started = time.process_time()
-                facts = way(prompt)
-                seconds = round(time.process_time() - started, 2)
-                entry = {
-                    "set": asked.name,
-                    "question": question,
-                    "decoder": name,
-                    "processor_seconds": seconds,
-                    **facts,
-                }
-                file.write(json.dumps(entry, ensure_ascii=False) + "\n")
+                reports = way(prompt)
+                seconds = {"processor_seconds": round(time.process_time() - started, 2)}
+                for name, report in zip(own, reports, strict=True):
+                    entry = {"set": asked.name, "question": question, "decoder": name, **seconds, **facts_of(report)}
+                    file.write(json.dumps(entry, ensure_ascii=False) + "\n")
                 file.flush()
+
+
+def candidates(sets: Sequence[QuestionSet], output: Path) -> None:
+    """Write greedy sentences with their branches; what is there is kept."""
+    done = {entry["set"] for entry in map(json.loads, output.open())} if output.exists() else set()
+    monitor = load_kit("generation")
+    generator = fod.FODGenerator(monitor.model, monitor.tokenizer, monitor, config=ALL_BRANCHES)
+    with output.open("a", encoding="utf-8") as file:
+        for asked, question in asked_of(sets, "tuning"):
+            if asked.name in done:
+                continue
+            prompt = monitor.prompt(question=asked.questions[question], context=asked.passages)
+            written = generator.generate(prompt, seed=0, max_new_tokens=MAX_NEW_TOKENS, return_dict_in_generate=True)
+            rounds = [[_candidate(each) for each in step.candidates] for step in written.search.rounds]
+            entry = {"set": asked.name, "question": question, "rounds": rounds}
+            file.write(json.dumps(entry, ensure_ascii=False) + "\n")
+            file.flush()
+
+
+def _candidate(each: Any) -> Mapping[str, Any]:  # noqa: ANN401 - a candidate of the search
+    return {
+        "text": " ".join(each.text.split()),
+        "score": each.lowest,
+        "log_prob": each.log_prob,
+        "tokens": len(each.token_ids),
+        "keeps_subject": each.keeps_subject,
+        "is_cut": each.is_cut,
+        "fault": each.fault,
+    }
+
+
+Round = Sequence[Mapping[str, Any]]
+"""A greedy sentence and its branches."""
+
+
+def released(step: Round, config: fod.RepairConfig) -> Mapping[str, Any] | None:
+    """Decide on a greedy sentence and its branches as :func:`fod.repair` does; None if it is hidden."""
+    assert isinstance(config.backtrack_threshold, float) and isinstance(config.prune_threshold, float)
+    written, *branches = step
+    if not written["fault"] and passes(written, config.backtrack_threshold):
+        return written
+    if math.exp(written["log_prob"] / max(1, written["tokens"])) < config.repair_from:
+        return None
+    passing = [each for each in branches if not each["fault"] and passes(each, config.prune_threshold)]
+    return max(passing, key=lambda c: (c["keeps_subject"], not c["is_cut"], c["log_prob"]), default=None)
+
+
+def passes(candidate: Mapping[str, Any], threshold: float) -> bool:
+    """Tell whether a sentence reaches a threshold; one that claims nothing does."""
+    return bool(candidate["text"]) and (candidate["score"] is None or candidate["score"] >= threshold)
+
+
+def worth(candidate: Mapping[str, Any] | None) -> float:
+    """Value a released sentence: -1 if it is unfaithful, else 0 to 1 by how much it answers the question.
+
+    The mean of the two readings; a sentence without a claim, or none, is worth nothing.
+    """
+    if candidate is None:
+        return 0.0
+    values = {"U": -1.0, "N": 0.0}
+    read = zip(candidate["labels"], candidate["relevance"], strict=True)
+    return float(np.mean([values.get(label, relevance / 2) for label, relevance in read]))
+
+
+def choose(path: Path) -> None:
+    """Choose the thresholds whose released sentences are worth most, and write them."""
+    entries = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    configs = [
+        fod.RepairConfig(backtrack_threshold=float(one), prune_threshold=float(other), repair_from=least)
+        for one, other, least in product(GRID, GRID, (0.25, 0.0))
+        if other >= one
+    ]
+    values = np.array([[sum(worth(released(r, c)) for r in e["rounds"]) for e in entries] for c in configs])
+    best = int(values.sum(1).argmax())  # the first, so the cheaper one of two equals
+    others = [np.delete(values, number, 1).sum(1).argmax() for number in range(len(entries))]
+    apart = sum(values[choice, number] for number, choice in enumerate(others))
+    config = configs[best]
+    chosen = {name: getattr(config, name) for name in ("backtrack_threshold", "prune_threshold")}
+    every = [each for entry in entries for each in (released(step, config) for step in entry["rounds"]) if each]
+    greedy = [step[0] for entry in entries for step in entry["rounds"]]
+    facts = {
+        "questions": len(entries),
+        "worth": round(float(values[best].sum()), 2),
+        "worth_by_questions_left_out": round(float(apart), 2),
+        "worth_of_greedy": round(sum(map(worth, greedy)), 2),
+        "released": len(every),
+        "of_sentences": len(greedy),
+        "faithful": sum(each["labels"] == ["F", "F"] for each in every),
+        "unfaithful": sum(each["labels"] == ["U", "U"] for each in every),
+    }
+    CHOSEN.write_text(
+        json.dumps({"thresholds": chosen, "repair_from": config.repair_from, "on": facts}, indent=1) + "\n"
+    )
+    print(CHOSEN.read_text(encoding="utf-8"))
+    for number in values.sum(1).argsort()[::-1][:10]:
+        c = configs[number]
+        print(c.backtrack_threshold, c.prune_threshold, c.repair_from, round(float(values[number].sum()), 2))
 
 
 def counts(entries: Sequence[Mapping[str, Any]]) -> NDArray[np.float64]:
@@ -144,17 +260,25 @@ def table(path: Path) -> None:
 
 
 def main() -> None:
-    """Answer, or print the table."""
+    """Answer, choose, or print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
-    answering, shown = commands.add_parser("answer"), commands.add_parser("table")
-    answering.add_argument("--wikipedia", type=Path)
-    answering.add_argument("--ragtruth", type=Path)
-    answering.add_argument("--output", type=Path, required=True)
-    shown.add_argument("--answers", type=Path, required=True)
+    for name in ("answer", "candidates"):
+        writing = commands.add_parser(name)
+        writing.add_argument("--wikipedia", type=Path)
+        writing.add_argument("--ragtruth", type=Path)
+        writing.add_argument("--output", type=Path, required=True)
+        if name == "answer":
+            writing.add_argument("--decoders", nargs="+", choices=DECODERS, default=DECODERS)
+    commands.add_parser("choose").add_argument("--candidates", type=Path, required=True)
+    commands.add_parser("table").add_argument("--answers", type=Path, required=True)
     args = parser.parse_args()
     if args.command == "answer":
-        answer(args.wikipedia, args.ragtruth, args.output)
+        answer(load_questions(args.wikipedia, args.ragtruth), args.decoders, args.output)
+    elif args.command == "candidates":
+        candidates(load_questions(args.wikipedia, args.ragtruth), args.output)
+    elif args.command == "choose":
+        choose(args.candidates)
     else:
         table(args.answers)
 
