@@ -37,11 +37,13 @@ from syncheck.evaluation.tables import with_interval
 GREEDY, CAD, BEST, RERANKED, SEARCH, BRANCHES = "greedy", "cad", "best of 6", "reranked", "search", "branches"
 DECODERS = (GREEDY, CAD, BEST, RERANKED, SEARCH, BRANCHES)
 CHOSEN = FOLDER / "chosen.json"
-"""The thresholds that ``choose`` has chosen."""
+"""What ``choose`` has chosen."""
 ALL_BRANCHES = fod.RepairConfig(backtrack_threshold=1.0, prune_threshold=1.0, repair_from=0.0, max_skips=1)
 """Nothing passes: two greedy sentences, each with its branches."""
 GRID = np.round(np.arange(0.05, 1.0, 0.05), 2)
 """Thresholds to choose from."""
+KEPT = 0.9
+"""Least share of what greedy sentences truly answer that the chosen thresholds keep."""
 DRAWS = 2000
 
 
@@ -54,7 +56,8 @@ def facts_of(report: Report) -> Mapping[str, Any]:
 def decoders(monitor: Monitor) -> Mapping[tuple[str, ...], Callable[[RagPrompt], Sequence[Report]]]:
     """Make the decoders by name; each gives an answer for each of its names."""
     models = (monitor.model, monitor.tokenizer, monitor)
-    chosen = json.loads(CHOSEN.read_text(encoding="utf-8"))["thresholds"] if CHOSEN.exists() else {}
+    chosen = json.loads(CHOSEN.read_text(encoding="utf-8"))["chosen"]
+    thresholds = {name: value for name, value in chosen.items() if name != "repair_from"}
 
     def output_of(generator: Any, prompt: RagPrompt) -> Any:  # noqa: ANN401
         return generator.generate(prompt, seed=0, max_new_tokens=MAX_NEW_TOKENS, return_dict_in_generate=True)
@@ -70,7 +73,7 @@ def decoders(monitor: Monitor) -> Mapping[tuple[str, ...], Callable[[RagPrompt],
         (GREEDY,): lambda prompt: [monitor.generate(prompt, max_new_tokens=MAX_NEW_TOKENS, do_sample=False)],
         (CAD,): by(fod.CADGenerator(*models)),
         (BEST, RERANKED): sampled,
-        (SEARCH,): by(fod.FODGenerator(*models, config=fod.FODConfig(guards=True, **chosen))),
+        (SEARCH,): by(fod.FODGenerator(*models, config=fod.FODConfig(guards=True, **thresholds))),
         (BRANCHES,): by(fod.FODGenerator(*models, config=fod.RepairConfig(**chosen))),
     }
 
@@ -153,51 +156,42 @@ def passes(candidate: Mapping[str, Any], threshold: float) -> bool:
     return bool(candidate["text"]) and (candidate["score"] is None or candidate["score"] >= threshold)
 
 
-def worth(candidate: Mapping[str, Any] | None) -> float:
-    """Value a released sentence: -1 if it is unfaithful, else 0 to 1 by how much it answers the question.
+def value(candidate: Mapping[str, Any] | None) -> NDArray[np.float64]:
+    """Read a released sentence (3,): whether it is faithful, whether not, and how much of an answer it is if faithful.
 
-    The mean of the two readings; a sentence without a claim, or none, is worth nothing.
+    Each is in [0, 1], the mean of the two readings; nothing is released without text.
     """
-    if candidate is None:
-        return 0.0
-    values = {"U": -1.0, "N": 0.0}
-    read = zip(candidate["labels"], candidate["relevance"], strict=True)
-    return float(np.mean([values.get(label, relevance / 2) for label, relevance in read]))
+    if candidate is None or not candidate["text"]:
+        return np.zeros(3)
+    read = list(zip(candidate["labels"], candidate["relevance"], strict=True))
+    return np.array([[label == "F", label == "U", (label == "F") * relevance / 2] for label, relevance in read]).mean(0)
 
 
 def choose(path: Path) -> None:
-    """Choose the thresholds whose released sentences are worth most, and write them."""
+    """Choose thresholds and write them: the most faithful that keep what the greedy sentences truly answer.
+
+    Of all settings whose released sentences answer at least ``KEPT`` of what greedy ones do, the one with the largest
+    share of faithful sentences.
+    """
     entries = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    configs = [
+    steps = [step for entry in entries for step in entry["rounds"]]
+    greedy = sum(value(step[0]) for step in steps)
+    settings = [
         fod.RepairConfig(backtrack_threshold=float(one), prune_threshold=float(other), repair_from=least)
-        for one, other, least in product(GRID, GRID, (0.25, 0.0))
+        for least, one, other in product((0.25, 0.0), GRID, GRID)
         if other >= one
     ]
-    values = np.array([[sum(worth(released(r, c)) for r in e["rounds"]) for e in entries] for c in configs])
-    best = int(values.sum(1).argmax())  # the first, so the cheaper one of two equals
-    others = [np.delete(values, number, 1).sum(1).argmax() for number in range(len(entries))]
-    apart = sum(values[choice, number] for number, choice in enumerate(others))
-    config = configs[best]
-    chosen = {name: getattr(config, name) for name in ("backtrack_threshold", "prune_threshold")}
-    every = [each for entry in entries for each in (released(step, config) for step in entry["rounds"]) if each]
-    greedy = [step[0] for entry in entries for step in entry["rounds"]]
+    sums = np.array([sum(value(released(step, setting)) for step in steps) for setting in settings])
+    shares = np.where(sums[:, 2] >= KEPT * greedy[2], sums[:, 0] / (sums[:, 0] + sums[:, 1]), 0.0)
+    best = int(shares.argmax())
+    chosen = {name: getattr(settings[best], name) for name in ("backtrack_threshold", "prune_threshold", "repair_from")}
     facts = {
         "questions": len(entries),
-        "worth": round(float(values[best].sum()), 2),
-        "worth_by_questions_left_out": round(float(apart), 2),
-        "worth_of_greedy": round(sum(map(worth, greedy)), 2),
-        "released": len(every),
-        "of_sentences": len(greedy),
-        "faithful": sum(each["labels"] == ["F", "F"] for each in every),
-        "unfaithful": sum(each["labels"] == ["U", "U"] for each in every),
+        "faithful, not, and how much they answer": [round(float(each), 1) for each in sums[best]],
+        "of greedy sentences": [round(float(each), 1) for each in greedy],
     }
-    CHOSEN.write_text(
-        json.dumps({"thresholds": chosen, "repair_from": config.repair_from, "on": facts}, indent=1) + "\n"
-    )
+    CHOSEN.write_text(json.dumps({"chosen": chosen, "on": facts}, indent=1) + "\n", encoding="utf-8")
     print(CHOSEN.read_text(encoding="utf-8"))
-    for number in values.sum(1).argsort()[::-1][:10]:
-        c = configs[number]
-        print(c.backtrack_threshold, c.prune_threshold, c.repair_from, round(float(values[number].sum()), 2))
 
 
 def counts(entries: Sequence[Mapping[str, Any]]) -> NDArray[np.float64]:
