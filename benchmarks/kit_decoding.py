@@ -21,6 +21,7 @@ import json
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -167,7 +168,7 @@ def value(candidate: Mapping[str, Any] | None) -> NDArray[np.float64]:
     return np.array([[label == "F", label == "U", (label == "F") * relevance / 2] for label, relevance in read]).mean(0)
 
 
-def choose(path: Path) -> None:
+def choose(path: Path, folder: Path | None) -> None:
     """Choose thresholds and write them: the most faithful that keep what the greedy sentences truly answer.
 
     Of all settings whose released sentences answer at least ``KEPT`` of what greedy ones do, the one with the largest
@@ -192,6 +193,14 @@ def choose(path: Path) -> None:
     }
     CHOSEN.write_text(json.dumps({"chosen": chosen, "on": facts}, indent=1) + "\n", encoding="utf-8")
     print(CHOSEN.read_text(encoding="utf-8"))
+    if folder is not None:
+        monitor = load_kit("generation")
+        monitor.config = replace(
+            monitor.config,
+            backtrack_threshold=chosen["backtrack_threshold"],
+            prune_threshold=chosen["prune_threshold"],
+        )
+        monitor.save_pretrained(folder)
 
 
 def counts(entries: Sequence[Mapping[str, Any]]) -> NDArray[np.float64]:
@@ -264,7 +273,9 @@ def main() -> None:
         writing.add_argument("--output", type=Path, required=True)
         if name == "answer":
             writing.add_argument("--decoders", nargs="+", choices=DECODERS, default=DECODERS)
-    commands.add_parser("choose").add_argument("--candidates", type=Path, required=True)
+    choosing = commands.add_parser("choose")
+    choosing.add_argument("--candidates", type=Path, required=True)
+    choosing.add_argument("--monitor", type=Path, help="folder for the kit's monitor with these thresholds")
     commands.add_parser("table").add_argument("--answers", type=Path, required=True)
     args = parser.parse_args()
     if args.command == "answer":
@@ -272,7 +283,7 @@ def main() -> None:
     elif args.command == "candidates":
         candidates(load_questions(args.wikipedia, args.ragtruth), args.output)
     elif args.command == "choose":
-        choose(args.candidates)
+        choose(args.candidates, args.monitor)
     else:
         table(args.answers)
 

@@ -324,11 +324,6 @@ def _brief(sentences: tuple[SentenceScore, ...]) -> list[dict[str, Any]]:
     return [{"text": s.text, "score": s.score, "status": s.status, "reason": s.reason} for s in sentences]
 
 
-_EVEN_ODDS = 0.5, 0.6
-"""The demo releases what is rather faithful than not: few sentences of its model are faithful, and so the thresholds of
-its monitor, which keep nine in ten of these, are low."""
-
-
 def demo(args: argparse.Namespace) -> int:
     """Answer the demo questions, show each sentence as it comes, and write the page; returns the exit code."""
     import fod
@@ -337,8 +332,7 @@ def demo(args: argparse.Namespace) -> int:
     questions = _questions(args)
     target = Path(args.report)
     monitor = load_kit("generation")
-    config = fod.RepairConfig(backtrack_threshold=_EVEN_ODDS[0], prune_threshold=_EVEN_ODDS[1])
-    generator = fod.FODGenerator(monitor.model, monitor.tokenizer, monitor, config=config)
+    generator = fod.FODGenerator(monitor.model, monitor.tokenizer, monitor, propose="branch")
     length = {"max_new_tokens": args.max_new_tokens}
     cases = []
     for question, passages in questions:
