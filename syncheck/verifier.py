@@ -27,6 +27,7 @@ from syncheck.results import Report
 from syncheck.results.protocol import ProtocolEvent, Reveal
 from syncheck.results.types import Effort, GeneratorToken, Query, SentenceSpan
 from syncheck.scoring import SentenceScorer, report_of
+from syncheck.telemetry import Telemetry, recorded
 from syncheck.text.sentences import TextSegmenter, spans_of
 from syncheck.watching.growing import NOT_MEASURED, Continuations, GrowingText
 from syncheck.watching.text_watch import TextWatch, watch, watch_async
@@ -60,6 +61,8 @@ class Verifier:
         How much the reader reads; None leaves it at its own, ``balanced``. See :meth:`with_effort`.
     device
         Where an aligner that is loaded here runs.
+    telemetry
+        Records each answer of :meth:`check` and :meth:`check_many` as a span of OpenTelemetry; None records nothing.
 
     Raises
     ------
@@ -95,10 +98,11 @@ class Verifier:
         name: str | None = None,
         effort: Effort | None = None,
         device: str | torch.device = "cpu",
+        telemetry: Telemetry | None = None,
     ) -> None:
         require_aligner(aligner)
         if config is None and aggregator is None:
-            config, aggregator, aligner, name = _generic(aligner, device)
+            config, aggregator, aligner, name = checkpoint.generic_parts(aligner, device)
         self.config = config or MonitorConfig(schema=ALIGNER_ALONE)
         require_text_schema(self.config.schema)
         self.schema = feature_schema(self.config.schema, ())
@@ -108,6 +112,7 @@ class Verifier:
         self.aggregator = aggregator
         self.trained_on = frozenset(trained_on)
         self.name = name
+        self.telemetry = telemetry
 
     def __repr__(self) -> str:
         aggregator = "no" if self.aggregator is None else self.aggregator.kind
@@ -323,7 +328,7 @@ class Verifier:
 
     def replaced(self, **parts: Any) -> Self:
         """Copy this verifier with other parts, given as keyword arguments of the class."""
-        own = ("aligner", "config", "aggregator", "trained_on", "name")
+        own = ("aligner", "config", "aggregator", "trained_on", "name", "telemetry")
         return type(self)(**{name: getattr(self, name) for name in own} | parts)
 
     def query(self, *, passages: GivenPassages, question: str = "") -> Query:
@@ -418,21 +423,11 @@ class Verifier:
             check_sequence(sentences, "sentences", of="strings")
             check_texts(sentences, "sentences")
             response, spans = "".join(sentences), spans_of(sentences)
-        claims = [Claim(response[span.start : span.end], span) for span in spans]
-        (scored,) = scorer.claims([claims], earlier=[()])
-        report = report_of(scorer, response, scored, stop=None, seconds=time.perf_counter() - started)
-        return self.cited(report, citation=scorer.citation)
-
-
-def _generic(
-    aligner: Aligner | None, device: str | torch.device
-) -> tuple[MonitorConfig, Aggregator, Aligner | None, str | None]:
-    """Load config, aggregator, aligner and name of the bundled verifier, in the form that fits an aligner."""
-    name = checkpoint.generic_name(aligner)
-    if name is None:
-        config = MonitorConfig(schema=ALIGNER_ALONE, backtrack_threshold=0.5, prune_threshold=0.5)
-        return config, Aggregator.from_signal("align_score", schema=feature_schema(ALIGNER_ALONE, ())), aligner, None
-    return *checkpoint.generic_parts(name, aligner, device), name
+        with recorded(self.telemetry, self.name, len(scorer.query.passages)) as tell:
+            claims = [Claim(response[span.start : span.end], span) for span in spans]
+            (scored,) = scorer.claims([claims], earlier=[()])
+            report = report_of(scorer, response, scored, stop=None, seconds=time.perf_counter() - started)
+            return tell(self.cited(report, citation=scorer.citation))
 
 
 def source_of_support(aligner: Aligner | None) -> str:

@@ -55,6 +55,7 @@ class Gateway:
         self._reasoning = reasoning or ("pass" if failing == "open" else "drop")
         self.opens_reasoning = opens_reasoning
         self.upstream = Upstream(upstream, api_key=api_key, timeout=timeout, transport=transport)
+        self.address: str | None = self.upstream.address
 
     async def close(self) -> None:
         """Close the connections to the upstream server."""

@@ -92,6 +92,12 @@ class _Share:
 _share: contextvars.ContextVar[_Share | None] = contextvars.ContextVar("syncheck_share", default=None)
 
 
+def used_seconds() -> float | None:
+    """Tell how long the current request has used the threads; None outside of one."""
+    share = _share.get()
+    return None if share is None else share.used
+
+
 async def in_thread(function: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
     """Run a function in a thread when it is the request's turn; see :class:`Turns`.
 

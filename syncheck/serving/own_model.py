@@ -66,6 +66,7 @@ class OwnModel(DecoderSource):
         self._default = default
         self._name = name
         self.failing = failing
+        self.address: str | None = None
         self._max_new_tokens = max_new_tokens
 
     async def close(self) -> None:

@@ -62,6 +62,7 @@ class RepairingGateway(DecoderSource):
     ) -> None:
         self.monitor = verifier
         self.failing = gateway.failing
+        self.address = gateway.address
         self._gateway = gateway
         self._decode = decode
         self._by = by
