@@ -423,7 +423,8 @@ class Metrics:
         self.sentences = Counter("sentences", "Sentences, by status and verdict", ["status", "verdict"], **said)
         self.retractions = Counter("retractions", "Events that took text back", **said)
         self.scores = Histogram("score", "Scores of sentences", buckets=[i / 10 for i in range(1, 11)], **said)
-        self.seconds = Histogram("answer_seconds", "Seconds of an answer, waiting included", **said)
+        times = (0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 40, 80, 160, 320)
+        self.seconds = Histogram("answer_seconds", "Seconds of an answer, waiting included", buckets=times, **said)
         self.running = Gauge("running", "Answers at work", **said)
         self.waiting = Gauge("waiting", "Requests that wait", **said)
 
