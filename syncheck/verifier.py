@@ -28,6 +28,7 @@ from syncheck.results.protocol import ProtocolEvent, Reveal
 from syncheck.results.types import Effort, GeneratorToken, Query, SentenceSpan
 from syncheck.scoring import SentenceScorer, report_of
 from syncheck.telemetry import Telemetry, recorded
+from syncheck.text.reasoning import answer_start
 from syncheck.text.sentences import TextSegmenter, spans_of
 from syncheck.watching.growing import NOT_MEASURED, Continuations, GrowingText
 from syncheck.watching.text_watch import TextWatch, watch, watch_async
@@ -133,7 +134,8 @@ class Verifier:
         Parameters
         ----------
         answer
-            The answer, by whichever model.
+            The answer, by whichever model. Reasoning before it, between tags such as ``<think>`` and ``</think>`` or
+            before a closing one, has no sentences; give it as ``sentences`` to have it scored.
         passages
             What it is checked against: one or several strings, :class:`~syncheck.Passage` or mappings with ``text`` and
             perhaps ``id``, ``title`` and ``url``; empty if it is known that there are none.
@@ -352,9 +354,10 @@ class Verifier:
         return Continuations(self.scorer(query), self.config.segmenter)
 
     def cut(self, text: str) -> list[SentenceSpan]:
-        """Cut a text into sentences."""
-        segmenter = TextSegmenter(self.config.segmenter)
-        return segmenter.push(text) + segmenter.finish()
+        """Cut an answer into sentences; reasoning before it has none."""
+        segmenter, start = TextSegmenter(self.config.segmenter), answer_start(text)
+        spans = segmenter.push(text[start:]) + segmenter.finish()
+        return [replace(span, start=span.start + start, end=span.end + start) for span in spans] if start else spans
 
     def save_pretrained(self, directory: str | Path) -> None:
         """Write the verifier to a folder, without pickle; :meth:`from_pretrained` reads it."""

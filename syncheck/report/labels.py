@@ -14,6 +14,7 @@ from syncheck.results.report import CitationCounts
 from syncheck.results.spans import SpanLabels, risk_of
 from syncheck.results.types import Citation, CitationStatus, Contrast, Evidence, Remark, SentenceScore, Status, Verdict
 from syncheck.spans.words import cluster_borders
+from syncheck.text.reasoning import reasoning_length
 
 if TYPE_CHECKING:
     from syncheck.results.report import Answer
@@ -188,6 +189,11 @@ def after_end_words(text: str) -> str:
     return f"not read, after an end-of-text token: “{text}”" if text else ""
 
 
+def reasoning_words(length: int) -> str:
+    """Say how much reasoning before an answer was not scored; empty if there is none."""
+    return f"reasoning of {counted(length, 'character')} before the answer not scored" if length else ""
+
+
 def no_answer(stop: str | None) -> str:
     """Say that an answer has no sentence, given why it ended; None if it was given."""
     return _NO_ANSWER.get(stop, "empty answer")
@@ -211,6 +217,7 @@ def answer_facts(answer: Answer) -> tuple[str, ...]:
         counted(len(report.sentences), "sentence"),
         *([f"{report.unscored} without a score"] if report.unscored else []),
         counted(len(report.tokens), "token"),
+        *filter(None, [reasoning_words(reasoning_length(report.response, (s.start for s in report.sentences)))]),
         *citation_facts(CitationCounts.of(report.sentences)),
         *([f"{len(answer.dropped)} dropped"] if answer.dropped else []),
         *([f"{repaired} repaired"] if repaired else []),

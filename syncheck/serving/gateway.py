@@ -14,8 +14,9 @@ from syncheck.serving.chat import ChatRequest, ServiceError
 from syncheck.serving.checked import NO_PASSAGES, CheckedText, Failing
 from syncheck.serving.choice import Choice
 from syncheck.serving.limits import Deadline
-from syncheck.serving.reasoning import Reasoning, Treatment, is_opened
+from syncheck.serving.reasoning import Treatment, is_opened
 from syncheck.serving.upstream import Upstream, choices_of, incomplete, index_of
+from syncheck.text.reasoning import Reasoning
 from syncheck.verifier import Verifier
 
 if TYPE_CHECKING:
