@@ -167,10 +167,15 @@ _CITATION_WORDS: Mapping[CitationStatus, str] = {
 
 
 def citation_words(cited: Citation) -> str:
-    """Say in words whether the source that a sentence names supports it: "[2]: passage 2 does not support it"."""
+    """Say in words whether the source that a sentence names supports it."""
     named = "its source" if cited.passage is None else f"passage {cited.passage + 1}"
-    instead = "" if cited.better is None else f", passage {cited.better + 1} does"
-    return f"{cited.marker}: {named} {_CITATION_WORDS[cited.status]}{instead}"
+    instead = "" if cited.better is None else f"; passage {cited.better + 1} does"
+    return f"{cited.marker} {cited.status}: {named} {_CITATION_WORDS[cited.status]}{instead}"
+
+
+def citation_verdicts(sentence: SentenceScore) -> str:
+    """List the marks of a sentence, each with what became of it: "[1] supported, [2] misattributed"."""
+    return ", ".join(dict.fromkeys(f"{cited.marker} {cited.status}" for cited in sentence.citations))
 
 
 def notes(sentence: SentenceScore) -> tuple[str, ...]:

@@ -50,6 +50,8 @@ class OwnModel(DecoderSource):
     length of answers for requests that give none, and the limit for all.
     """
 
+    monitor: Monitor
+
     def __init__(
         self,
         monitor: Monitor,

@@ -50,6 +50,7 @@ class RepairingGateway(DecoderSource):
     """
 
     decoders: tuple[str, ...] = ("fod",)
+    monitor: Verifier
 
     def __init__(
         self,
