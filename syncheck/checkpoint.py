@@ -27,7 +27,7 @@ from syncheck.base.errors import CheckpointError, InputError, MismatchError, des
 from syncheck.base.files import DIGESTS, check_digests, read_object, write_digests
 from syncheck.base.pretrained import same_weights
 from syncheck.config import GENERIC_BUNDLED, GENERIC_READER, VERDICT_THRESHOLDS, MonitorConfig, Template
-from syncheck.features.schemas import feature_schema
+from syncheck.features.schemas import ALIGNER_ALONE, feature_schema
 from syncheck.results.types import FeatureSchema
 from syncheck.text.sentences import SegmenterConfig
 
@@ -138,13 +138,17 @@ def generic_name(aligner: Aligner | None) -> str | None:
 
 
 def generic_parts(
-    name: str, aligner: Aligner | None, device: str | torch.device
-) -> tuple[MonitorConfig, Aggregator, Aligner | None]:
-    """Load config and aggregator of a form of ``generic``, and its aligner if it is not given."""
+    aligner: Aligner | None, device: str | torch.device
+) -> tuple[MonitorConfig, Aggregator, Aligner | None, str | None]:
+    """Load config, aggregator, aligner and name of the bundled verifier, in the form that fits an aligner."""
+    name = generic_name(aligner)
+    if name is None:
+        config = MonitorConfig(schema=ALIGNER_ALONE, backtrack_threshold=0.5, prune_threshold=0.5)
+        return config, Aggregator.from_signal("align_score", schema=feature_schema(ALIGNER_ALONE, ())), aligner, None
     stored = read(packaged_monitor(name))
     aggregator = stored.aggregator()
     assert aggregator is not None
-    return stored.config, aggregator, aligner or load_aligner(stored.values["aligner"], device=device)
+    return stored.config, aggregator, aligner or load_aligner(stored.values["aligner"], device=device), name
 
 
 class Savable(Protocol):

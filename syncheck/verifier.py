@@ -27,6 +27,8 @@ from syncheck.results import Report
 from syncheck.results.protocol import ProtocolEvent, Reveal
 from syncheck.results.types import Effort, GeneratorToken, Query, SentenceSpan
 from syncheck.scoring import SentenceScorer, report_of
+from syncheck.telemetry import Telemetry, recorded
+from syncheck.text.reasoning import answer_start
 from syncheck.text.sentences import TextSegmenter, spans_of
 from syncheck.watching.growing import NOT_MEASURED, Continuations, GrowingText
 from syncheck.watching.text_watch import TextWatch, watch, watch_async
@@ -60,6 +62,8 @@ class Verifier:
         How much the reader reads; None leaves it at its own, ``balanced``. See :meth:`with_effort`.
     device
         Where an aligner that is loaded here runs.
+    telemetry
+        Records each answer of :meth:`check` and :meth:`check_many` as a span of OpenTelemetry; None records nothing.
 
     Raises
     ------
@@ -95,10 +99,11 @@ class Verifier:
         name: str | None = None,
         effort: Effort | None = None,
         device: str | torch.device = "cpu",
+        telemetry: Telemetry | None = None,
     ) -> None:
         require_aligner(aligner)
         if config is None and aggregator is None:
-            config, aggregator, aligner, name = _generic(aligner, device)
+            config, aggregator, aligner, name = checkpoint.generic_parts(aligner, device)
         self.config = config or MonitorConfig(schema=ALIGNER_ALONE)
         require_text_schema(self.config.schema)
         self.schema = feature_schema(self.config.schema, ())
@@ -108,6 +113,7 @@ class Verifier:
         self.aggregator = aggregator
         self.trained_on = frozenset(trained_on)
         self.name = name
+        self.telemetry = telemetry
 
     def __repr__(self) -> str:
         aggregator = "no" if self.aggregator is None else self.aggregator.kind
@@ -128,7 +134,8 @@ class Verifier:
         Parameters
         ----------
         answer
-            The answer, by whichever model.
+            The answer, by whichever model. Reasoning before it, between tags such as ``<think>`` and ``</think>`` or
+            before a closing one, has no sentences; give it as ``sentences`` to have it scored.
         passages
             What it is checked against: one or several strings, :class:`~syncheck.Passage` or mappings with ``text`` and
             perhaps ``id``, ``title`` and ``url``; empty if it is known that there are none.
@@ -323,7 +330,7 @@ class Verifier:
 
     def replaced(self, **parts: Any) -> Self:
         """Copy this verifier with other parts, given as keyword arguments of the class."""
-        own = ("aligner", "config", "aggregator", "trained_on", "name")
+        own = ("aligner", "config", "aggregator", "trained_on", "name", "telemetry")
         return type(self)(**{name: getattr(self, name) for name in own} | parts)
 
     def query(self, *, passages: GivenPassages, question: str = "") -> Query:
@@ -347,9 +354,10 @@ class Verifier:
         return Continuations(self.scorer(query), self.config.segmenter)
 
     def cut(self, text: str) -> list[SentenceSpan]:
-        """Cut a text into sentences."""
-        segmenter = TextSegmenter(self.config.segmenter)
-        return segmenter.push(text) + segmenter.finish()
+        """Cut an answer into sentences; reasoning before it has none."""
+        segmenter, start = TextSegmenter(self.config.segmenter), answer_start(text)
+        spans = segmenter.push(text[start:]) + segmenter.finish()
+        return [replace(span, start=span.start + start, end=span.end + start) for span in spans] if start else spans
 
     def save_pretrained(self, directory: str | Path) -> None:
         """Write the verifier to a folder, without pickle; :meth:`from_pretrained` reads it."""
@@ -418,21 +426,11 @@ class Verifier:
             check_sequence(sentences, "sentences", of="strings")
             check_texts(sentences, "sentences")
             response, spans = "".join(sentences), spans_of(sentences)
-        claims = [Claim(response[span.start : span.end], span) for span in spans]
-        (scored,) = scorer.claims([claims], earlier=[()])
-        report = report_of(scorer, response, scored, stop=None, seconds=time.perf_counter() - started)
-        return self.cited(report, citation=scorer.citation)
-
-
-def _generic(
-    aligner: Aligner | None, device: str | torch.device
-) -> tuple[MonitorConfig, Aggregator, Aligner | None, str | None]:
-    """Load config, aggregator, aligner and name of the bundled verifier, in the form that fits an aligner."""
-    name = checkpoint.generic_name(aligner)
-    if name is None:
-        config = MonitorConfig(schema=ALIGNER_ALONE, backtrack_threshold=0.5, prune_threshold=0.5)
-        return config, Aggregator.from_signal("align_score", schema=feature_schema(ALIGNER_ALONE, ())), aligner, None
-    return *checkpoint.generic_parts(name, aligner, device), name
+        with recorded(self.telemetry, self.name, len(scorer.query.passages)) as tell:
+            claims = [Claim(response[span.start : span.end], span) for span in spans]
+            (scored,) = scorer.claims([claims], earlier=[()])
+            report = report_of(scorer, response, scored, stop=None, seconds=time.perf_counter() - started)
+            return tell(self.cited(report, citation=scorer.citation))
 
 
 def source_of_support(aligner: Aligner | None) -> str:

@@ -229,5 +229,5 @@ def test_a_page_names_the_passages_and_marks_what_is_wrong():
     assert (
         'France <a class="cited misattributed" href="#q1p2">[2]</a><span class="cited fabricated">[4]</span>.' in page
     )
-    assert "[2]: passage 2 does not support it, passage 1 does" in page
-    assert "[4]: its source does not exist, passage 1 does" in page
+    assert "[2] misattributed: passage 2 does not support it; passage 1 does" in page
+    assert "[4] fabricated: its source does not exist; passage 1 does" in page

@@ -53,7 +53,7 @@ def lines_of(tmp_path, *words):
 
 def test_a_line_of_score(tmp_path):
     line = lines_of(tmp_path, "score", "--model", str(MODEL), "--tokens", "--spans")
-    check(line, "A line of `syncheck score`", without=("after_end",))
+    check(line, "A line of `syncheck score`", without=("after_end", "reasoning"))
     check(line["sentences"][-1], "A sentence", without=IN_REPORTS)
     check(line["tokens"][0], "A token")
 

@@ -48,7 +48,7 @@ class Summary:
 
     def __init__(self, threshold: float) -> None:
         self.threshold = threshold
-        self.answers = self.errors = self.sentences = self.scored = self.below = self.cut = 0
+        self.answers = self.errors = self.sentences = self.scored = self.below = self.cut = self.reasoned = 0
         self._worst: list[tuple[float, int, str]] = []
         self._monitors: dict[str, None] = {}
         self._citations = CitationCounts()
@@ -60,6 +60,7 @@ class Summary:
             return
         self.answers += 1
         self.cut += bool(row.get("after_end"))
+        self.reasoned += "reasoning" in row
         if row.get("monitor"):
             self._monitors[row["monitor"]] = None
         self._citations += CitationCounts.of(answer_of(row).sentences)
@@ -84,6 +85,8 @@ class Summary:
         counts += citation_facts(self._citations)
         if self.cut:
             counts.append(f"{counted(self.cut, 'answer')} with text after an end-of-text token, which was not read")
+        if self.reasoned:
+            counts.append(f"{counted(self.reasoned, 'answer')} after reasoning, which was not scored")
         if self.errors:
             counts.append(f"{counted(self.errors, 'record')} with an error")
         if self._monitors:

@@ -23,13 +23,14 @@ from syncheck.cli.options import DECODERS, OF_A_WRITER, add_length, add_model, c
 from syncheck.cli.settings import add_settings
 from syncheck.results.events import Event
 from syncheck.results.types import RagPrompt
+from syncheck.telemetry import Telemetry
 
 if TYPE_CHECKING:
     from syncheck.results.protocol import Reveal
-    from syncheck.serving.app import AnswerSource
     from syncheck.serving.gateway import Gateway
     from syncheck.serving.own_model import Decoder
     from syncheck.serving.repairing import UpstreamDecoder
+    from syncheck.serving.sources import AnswerSource
 
 _OF_FOD = frozenset(DECODERS) - {"greedy", "sample", "flare"}
 """Decoders of fod that can be served; flare needs passages of its own to retrieve from."""
@@ -139,6 +140,12 @@ def _add_server(parser: argparse.ArgumentParser) -> None:
         "(%(default)s)",
         choices=("messages", "tools"),
         default="messages",
+    )
+    option(
+        parser,
+        "--telemetry",
+        "record answers and checks as spans of OpenTelemetry, without their text (spans) or with it (text) (off)",
+        choices=("spans", "text"),
     )
     option(parser, "--stop-after", "end it after that sentence, which is then sent, unless a request chooses")
     group = parser.add_argument_group("limits")
@@ -309,6 +316,7 @@ def _serve(source: AnswerSource, args: argparse.Namespace) -> int:
         api_key=_key(args.api_key_file, "SYNCHECK_API_KEY"),
         only_loopback=loopback,
         resume_seconds=args.resume_seconds,
+        telemetry=_telemetry(args.telemetry),
     )
     listening = _listening(args.host, args.port)
     if not loopback and config.api_key is None:
@@ -332,6 +340,14 @@ def _serve(source: AnswerSource, args: argparse.Namespace) -> int:
     with listening, suppress(KeyboardInterrupt):
         Server(served).run([listening])
     return 0
+
+
+def _telemetry(recorded: str | None) -> Telemetry | None:
+    if recorded is None:
+        return None
+    telemetry = Telemetry(text=recorded == "text")
+    telemetry.require_provider()
+    return telemetry
 
 
 def _listening(host: str, port: int) -> socket.socket:

@@ -185,6 +185,8 @@ class ScoredAnswer:
     """One for each sentence: True for faithful, None without a label. Empty if nothing is labelled."""
     after_end: str = ""
     """What a given answer had after an end-of-text token."""
+    reasoning: int = 0
+    """Number of characters of reasoning before it, which are not scored."""
     monitor: str | None = None
     """Name of the bundled monitor that scored it; None for a monitor of one's own."""
 
@@ -210,6 +212,7 @@ def answer_of(row: JsonDict) -> ScoredAnswer:
         field(row, "question", str, default=""),
         sentences,
         after_end=field(row, "after_end", str, default=""),
+        reasoning=field(row, "reasoning", int, default=0),
         monitor=field(row, "monitor", str, default=None),
     )
 

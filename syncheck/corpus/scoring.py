@@ -16,6 +16,7 @@ from syncheck.results.types import (
     Query,
     RagPrompt,
 )
+from syncheck.text.reasoning import reasoning_length
 from syncheck.verifier import Verifier
 
 if TYPE_CHECKING:
@@ -38,6 +39,8 @@ def score_row(record: JsonDict, report: Report) -> JsonDict:
     """Make the row of a scored record."""
     row = {"id": record.get("id"), "monitor": report.monitor, "answer_score": report.answer_score()}
     row["sentences"] = sentence_dicts(report)
+    if reasoning := reasoning_length(report.response, (sentence.start for sentence in report.sentences)):
+        row["reasoning"] = reasoning
     return row | ({"after_end": report.after_end} if report.after_end else {})
 
 

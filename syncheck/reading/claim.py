@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from math import nan
 
 from syncheck.reading.evidence import Context
-from syncheck.reading.records import json_leaves
+from syncheck.reading.records import Leaf, json_leaves
 from syncheck.reading.structure import FENCE, worded
 from syncheck.reading.tables import cells_of, is_rule, row_as_text
 from syncheck.results.types import Remark, SentenceSignals, SentenceSpan, Status
@@ -176,6 +176,8 @@ def in_structure(sentence: str, earlier: Sequence[str]) -> str | None:
     'Plan: Basic; Storage: 10 GB'
     >>> in_structure('"first": "Ann",', ['{"name": "Mill",', '"owner": {'])
     'owner first: Ann'
+    >>> in_structure('"inStock": false}', ['{"name": "Lamp",'])
+    'Not in stock.'
     """
     sentence = sentence.strip()
     if sentence.startswith("|"):
@@ -203,4 +205,16 @@ def _value_in(sentence: str, earlier: Sequence[str]) -> str | None:
     own = [leaf for leaf in leaves if leaf.end > len(added + before)]
     own = own[:-1] if sentence.endswith(("{", "[")) else own  # what it opens is still empty
     own = [leaf for leaf in own if leaf.value not in ("", "null", "None")]  # which claims nothing
-    return "; ".join(unit.text for unit in worded(own, lambda value: [value]))
+    return "; ".join(unit.text for unit in worded(map(_stated, own), lambda value: [value]))
+
+
+_WORD_BORDER = re.compile(r"(?<=[a-z\d])(?=[A-Z])|[_-]+")
+
+
+def _stated(leaf: Leaf) -> Leaf:
+    """Word true and false as what the key states, which an aligner reads better than "in_stock: true"."""
+    if leaf.value.lower() not in ("true", "false") or not leaf.key:
+        return leaf
+    stated = "not " * (leaf.value.lower() == "false") + _WORD_BORDER.sub(" ", leaf.key).strip().lower()
+    before = leaf.path.removesuffix(leaf.key).strip()
+    return replace(leaf, path=before, value=stated if before else f"{stated[:1].upper()}{stated[1:]}.")

@@ -24,6 +24,8 @@ class Leaf:
     value: str
     start: int
     end: int
+    key: str = ""
+    """The last key of the path; empty for the values of a list."""
 
 
 class _Token(NamedTuple):
@@ -150,7 +152,7 @@ def json_leaves(text: str, start: int) -> tuple[list[Leaf] | None, int]:
 def _leaves(value: _Value, path: tuple[str, ...], start: int) -> Iterator[Leaf]:
     name = " ".join(path)
     if value.inner is None:
-        yield Leaf(name, value.plain or "", start, value.end)
+        yield Leaf(name, value.plain or "", start, value.end, path[-1] if path else "")
         return
     if not value.inner:
         if path:

@@ -19,6 +19,7 @@ from syncheck.base.records import RefusedRecord
 from syncheck.report.labels import (
     ShadeView,
     after_end_words,
+    citation_verdicts,
     citation_words,
     contrast_lines,
     decimal,
@@ -224,6 +225,7 @@ def _templates() -> jinja2.Environment:
     )
     environment.filters |= {
         "after_end_words": after_end_words,
+        "citation_verdicts": citation_verdicts,
         "citation_words": citation_words,
         "contrast_lines": contrast_lines,
         "decimal": decimal,

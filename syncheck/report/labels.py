@@ -14,6 +14,7 @@ from syncheck.results.report import CitationCounts
 from syncheck.results.spans import SpanLabels, risk_of
 from syncheck.results.types import Citation, CitationStatus, Contrast, Evidence, Remark, SentenceScore, Status, Verdict
 from syncheck.spans.words import cluster_borders
+from syncheck.text.reasoning import reasoning_length
 
 if TYPE_CHECKING:
     from syncheck.results.report import Answer
@@ -166,10 +167,15 @@ _CITATION_WORDS: Mapping[CitationStatus, str] = {
 
 
 def citation_words(cited: Citation) -> str:
-    """Say in words whether the source that a sentence names supports it: "[2]: passage 2 does not support it"."""
+    """Say in words whether the source that a sentence names supports it."""
     named = "its source" if cited.passage is None else f"passage {cited.passage + 1}"
-    instead = "" if cited.better is None else f", passage {cited.better + 1} does"
-    return f"{cited.marker}: {named} {_CITATION_WORDS[cited.status]}{instead}"
+    instead = "" if cited.better is None else f"; passage {cited.better + 1} does"
+    return f"{cited.marker} {cited.status}: {named} {_CITATION_WORDS[cited.status]}{instead}"
+
+
+def citation_verdicts(sentence: SentenceScore) -> str:
+    """List the marks of a sentence, each with what became of it: "[1] supported, [2] misattributed"."""
+    return ", ".join(dict.fromkeys(f"{cited.marker} {cited.status}" for cited in sentence.citations))
 
 
 def notes(sentence: SentenceScore) -> tuple[str, ...]:
@@ -186,6 +192,11 @@ def notes(sentence: SentenceScore) -> tuple[str, ...]:
 def after_end_words(text: str) -> str:
     """Say what was not read because it stands after an end-of-text token; empty if nothing was."""
     return f"not read, after an end-of-text token: “{text}”" if text else ""
+
+
+def reasoning_words(length: int) -> str:
+    """Say how much reasoning before an answer was not scored; empty if there is none."""
+    return f"reasoning of {counted(length, 'character')} before the answer not scored" if length else ""
 
 
 def no_answer(stop: str | None) -> str:
@@ -211,6 +222,7 @@ def answer_facts(answer: Answer) -> tuple[str, ...]:
         counted(len(report.sentences), "sentence"),
         *([f"{report.unscored} without a score"] if report.unscored else []),
         counted(len(report.tokens), "token"),
+        *filter(None, [reasoning_words(reasoning_length(report.response, (s.start for s in report.sentences)))]),
         *citation_facts(CitationCounts.of(report.sentences)),
         *([f"{len(answer.dropped)} dropped"] if answer.dropped else []),
         *([f"{repaired} repaired"] if repaired else []),

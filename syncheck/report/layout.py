@@ -143,6 +143,8 @@ class CaseView:
     passages: tuple[tuple[Segment, ...], ...]
     names: tuple[str, ...]
     """Title or id, and address, of each passage; empty if it has none."""
+    citing: tuple[tuple[tuple[str, str], ...], ...]
+    """Sentences that cite each passage, as pairs of label and anchor."""
 
 
 def case_view(case: Case, number: int, *, prefix: str) -> CaseView:
@@ -151,7 +153,7 @@ def case_view(case: Case, number: int, *, prefix: str) -> CaseView:
     answers = tuple(_answer_view(a, f"{anchor}a{i}") for i, a in enumerate(case.answers, 1))
     named = [names_of(passage) for passage in case.passages]
     names = tuple(" · ".join(part for part in (one.title or one.id, one.url) if part) for one in named)
-    return CaseView(anchor, case.question, answers, _passages(case, answers), names)
+    return CaseView(anchor, case.question, answers, _passages(case, answers), names, _citing(case, answers))
 
 
 def legend(cases: Iterable[Case]) -> tuple[VerdictView, ...]:
@@ -199,6 +201,17 @@ def _passages(case: Case, answers: Iterable[AnswerView]) -> tuple[tuple[Segment,
                 label = f"{drawn.answer.label} {view.number}"
                 spans[evidence.passage].append((start, start + len(quote), (label, view.anchor)))
     return tuple(mark_passage(passage, marks) for passage, marks in zip(case.passages, spans, strict=True))
+
+
+def _citing(case: Case, answers: Iterable[AnswerView]) -> tuple[tuple[tuple[str, str], ...], ...]:
+    """List for each passage the sentences that cite it, each with the verdict of its citation."""
+    links: list[dict[tuple[str, str], None]] = [{} for _ in case.passages]
+    for drawn in answers:
+        for view in drawn.sentences:
+            for cited in view.scored.citations:
+                if cited.passage is not None:
+                    links[cited.passage][f"{drawn.answer.label} {view.number}, {cited.status}", view.anchor] = None
+    return tuple(map(tuple, links))
 
 
 def _answer_view(answer: Answer, anchor: str) -> AnswerView:

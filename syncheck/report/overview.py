@@ -30,6 +30,7 @@ from syncheck.report.labels import (
     contrast_lines,
     feature_label,
     feature_value,
+    reasoning_words,
     tint,
     verdict,
     why,
@@ -242,6 +243,7 @@ class _Data:
         sentences = [self._sentence(answer, i, text, evidence, signals) for i in kept]
         wrong = int(False in answer.labels)
         lowest = answer.lowest
+        after_end = _cut(answer.after_end, min(text, _MOST_AFTER_END))
         row: list[object] = [
             _cut(answer.id, 100),
             _cut(answer.question, 400),
@@ -251,7 +253,7 @@ class _Data:
             wrong,
             len(answer.sentences),
             sentences,
-            after_end_words(_cut(answer.after_end, min(text, _MOST_AFTER_END))),
+            "; ".join(filter(None, [reasoning_words(answer.reasoning), after_end_words(after_end)])),
         ]
         if len(kept) < len(answer.sentences):
             left = [sentence for i, sentence in enumerate(answer.sentences) if i not in kept]

@@ -9,10 +9,10 @@ import logging
 import os
 import re
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakSet
 
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
@@ -23,10 +23,8 @@ from starlette.routing import Route
 
 from syncheck.base.printable import shortened
 from syncheck.kit import demo_questions
-from syncheck.monitor import Monitor
 from syncheck.results import Report
 from syncheck.serving.chat import ChatRequest, ServiceError, read_chat, read_given, read_json, refusing
-from syncheck.serving.checked import Failing
 from syncheck.serving.dialects import ChatCompletions
 from syncheck.serving.guardrail import Guardrail
 from syncheck.serving.limits import Deadline, Metrics, Queue, ScoreBatches, Turns, in_thread
@@ -46,7 +44,8 @@ from syncheck.serving.replies import (
 )
 from syncheck.serving.responses import Responses
 from syncheck.serving.settings import ServerConfig
-from syncheck.verifier import Verifier
+from syncheck.serving.sources import AnswerSource, TracedSource
+from syncheck.telemetry import recorded
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -74,32 +73,6 @@ _SMALL = 2**14
 """Size of a request, in bytes, that is read without a thread."""
 
 
-class AnswerSource(Protocol):
-    """Protocol of a source of checked answers: an upstream server, or your own model.
-
-    ``decoders`` are those that a request may choose from, the default first; empty for an upstream server. What
-    ``require_usable`` refuses takes no place in the queue. An answer that is not complete by the deadline ends with its
-    ServiceError.
-    """
-
-    @property
-    def monitor(self) -> Monitor | Verifier:
-        """What scores the sentences."""
-
-    decoders: tuple[str, ...]
-    failing: Failing
-
-    def require_usable(self, request: ChatRequest) -> None: ...  # noqa: D102
-    async def complete(  # noqa: D102
-        self, request: ChatRequest, authorization: str | None, deadline: Deadline
-    ) -> dict[str, Any]: ...
-    def stream(  # noqa: D102
-        self, request: ChatRequest, authorization: str | None, deadline: Deadline
-    ) -> AsyncGenerator[dict[str, Any]]: ...
-    async def models(self, authorization: str | None) -> dict[str, Any]: ...  # noqa: D102
-    async def close(self) -> None: ...  # noqa: D102
-
-
 def end_in(app: Starlette, seconds: float) -> None:
     """Let the open answers of an application be completed in so many seconds, before its server stops."""
     app.state.service.end_in(seconds)
@@ -107,7 +80,8 @@ def end_in(app: Starlette, seconds: float) -> None:
 
 def create_app(source: AnswerSource, config: ServerConfig | None = None) -> Starlette:
     """Build the application for any ASGI server; None takes the default limits."""
-    service = _Service(source, config or ServerConfig())
+    config = config or ServerConfig()
+    service = _Service(source if config.telemetry is None else TracedSource(source, config.telemetry), config)
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
@@ -217,9 +191,9 @@ class _Service:
 
     async def scored(self, question: str, context: Sequence[str], response: str) -> Report:
         """Score a given response, in rounds with those of all clients that wait."""
-        with refusing():
+        with refusing(), recorded(self.config.telemetry, self.source.monitor.name, len(context)) as tell:
             async with self.deadline().waiting():
-                return await self.batches.score(question, context, response)
+                return tell(await self.batches.score(question, context, response))
 
     async def models(self, request: Request) -> Response:
         self._admit(request)
@@ -292,12 +266,11 @@ class _Service:
 
     def _admit(self, request: Request) -> None:
         self.turns.share()
+        if self.config.telemetry is not None:
+            self.config.telemetry.join(request.headers)
         if self.config.only_loopback and _hostname(request) not in _LOOPBACK:
-            raise ServiceError(
-                403,
-                "wrong_host",
-                "the server serves only this machine; address it as localhost, or start it with --host",
-            )
+            told = "the server serves only this machine; address it as localhost, or start it with --host"
+            raise ServiceError(403, "wrong_host", told)
         wanted = self.config.api_key
         given = request.headers.get("authorization") or f"Bearer {request.headers.get('x-api-key', '')}"
         if wanted is not None and not hmac.compare_digest(given.encode(), f"Bearer {wanted}".encode()):

@@ -7,8 +7,10 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import Any, Literal
 
+from syncheck.base.checks import Passage
 from syncheck.base.errors import InputError, describe_failure
 from syncheck.monitor import Monitor
 from syncheck.reading.records import Leaf, json_leaves
@@ -23,7 +25,7 @@ from syncheck.results.protocol import (
     fold,
     to_dict,
 )
-from syncheck.results.report import sentence_dict
+from syncheck.results.report import Report, sentence_dict
 from syncheck.results.types import WITHOUT_CLAIM, SentenceScore
 from syncheck.serving.chat import ChatRequest, ServiceError
 from syncheck.serving.limits import in_thread, slices
@@ -96,7 +98,7 @@ class CheckedText:
             self._watch = watch_over(
                 self._monitor,
                 question=self._request.question,
-                passages=list(self._request.passages),
+                passages=named_passages(self._request),
                 reveal=self._request.reveal,
                 stop_below=self._request.stop_below,
                 stop_after=self._request.stop_after,
@@ -256,10 +258,26 @@ class CheckedText:
 
 
 def watch_over(monitor: Monitor | Verifier, *, question: str, passages: Sequence[str], **options: Any) -> TextWatch:
-    """Begin the watch over an answer; ``options`` are those of :class:`syncheck.watching.TextWatch`."""
+    """Begin the watch over an answer, whose citations are checked at its end.
+
+    ``options`` are those of :class:`syncheck.watching.TextWatch`.
+    """
     if isinstance(monitor, Verifier):
-        return monitor.watch_text(question=question, passages=passages, **options)
-    return monitor.watch_text(monitor.prompt(question=question, context=passages), **options)
+        return monitor.watch_text(question=question, passages=passages, citations=True, **options)
+    prompt = monitor.prompt(question=question, context=passages)
+    return monitor.watch_text(prompt, finish=partial(cited, monitor), **options)
+
+
+def cited(monitor: Monitor | Verifier, report: Report) -> Report:
+    """Check the citations of a report."""
+    return (monitor if isinstance(monitor, Verifier) else monitor.verifier).cited(report)
+
+
+def named_passages(request: ChatRequest) -> list[str]:
+    """List the passages of a request, with the client's names as their ids."""
+    if request.passage_ids is None:
+        return list(request.passages)
+    return [Passage(text, id=name) for text, name in zip(request.passages, request.passage_ids, strict=True)]
 
 
 def is_checked(sentence: Verified | SentenceScore) -> bool:
@@ -309,12 +327,15 @@ def shown_text(events: Sequence[ProtocolEvent]) -> str:
 
 
 def whole_answer(events: Sequence[ProtocolEvent], outcome: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """Collect the text of an answer, and its outcome with that of each sentence, with its paths in JSON."""
+    """Collect the text of an answer, and its outcome with that of each sentence, with its citations and JSON paths."""
     answer = fold(events)
     sentences, leaves = [], _json_leaves(answer.text)
+    reported = [] if answer.report is None else answer.report["sentences"]
+    citations = {sentence["start"]: sentence["citations"] for sentence in reported}
     for sentence in answer.sentences:
         told = {name: value for name, value in to_dict(sentence).items() if name not in ("v", "type", "id")}
         sentences.append({"text": answer.text[sentence.start : sentence.end], **told})
+        sentences[-1]["citations"] = citations.get(sentence.start, [])
         if leaves:
             own = (leaf.path for leaf in leaves if leaf.start < sentence.end and leaf.end > sentence.start)
             sentences[-1]["paths"] = list(dict.fromkeys(own))

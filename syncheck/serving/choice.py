@@ -9,7 +9,8 @@ from syncheck.results.protocol import VERSION, fold, to_dict
 from syncheck.serving.allowed import Allowed, Logprobs, size_of
 from syncheck.serving.checked import CheckedText, shown_text, whole_answer
 from syncheck.serving.limits import in_thread
-from syncheck.serving.reasoning import FIELD, FIELDS, Reasoning
+from syncheck.serving.reasoning import FIELD, FIELDS
+from syncheck.text.reasoning import Reasoning
 
 _ANSWERS = frozenset({"refusal", "tool_calls", "function_call"})
 """Parts of a message that are an answer as its text is; without one of them, the answer was filtered."""

@@ -14,8 +14,9 @@ from syncheck.results import ContinuationRequest, Piece
 from syncheck.serving.allowed import invalid, is_counts
 from syncheck.serving.chat import refusing, text_of
 from syncheck.serving.limits import Deadline, in_thread
-from syncheck.serving.reasoning import Reasoning, divided
+from syncheck.serving.reasoning import divided
 from syncheck.serving.upstream import Upstream, choices_of, incomplete, index_of
+from syncheck.text.reasoning import Reasoning
 from syncheck.text.sentences import SegmenterConfig, TextSegmenter
 
 ContinueBy = Literal["chat", "completions", "prefill"]

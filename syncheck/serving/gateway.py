@@ -14,8 +14,9 @@ from syncheck.serving.chat import ChatRequest, ServiceError
 from syncheck.serving.checked import NO_PASSAGES, CheckedText, Failing
 from syncheck.serving.choice import Choice
 from syncheck.serving.limits import Deadline
-from syncheck.serving.reasoning import Reasoning, Treatment, is_opened
+from syncheck.serving.reasoning import Treatment, is_opened
 from syncheck.serving.upstream import Upstream, choices_of, incomplete, index_of
+from syncheck.text.reasoning import Reasoning
 from syncheck.verifier import Verifier
 
 if TYPE_CHECKING:
@@ -55,6 +56,7 @@ class Gateway:
         self._reasoning = reasoning or ("pass" if failing == "open" else "drop")
         self.opens_reasoning = opens_reasoning
         self.upstream = Upstream(upstream, api_key=api_key, timeout=timeout, transport=transport)
+        self.address: str | None = self.upstream.address
 
     async def close(self) -> None:
         """Close the connections to the upstream server."""

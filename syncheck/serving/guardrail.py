@@ -15,7 +15,7 @@ from syncheck.scoring import falls_below
 from syncheck.serving.chat import ChatRequest, PassagesFrom, ServiceError, read_chat, refusing
 from syncheck.serving.checked import NO_PASSAGES, Failing, is_checked
 from syncheck.serving.limits import in_thread
-from syncheck.serving.reasoning import without_reasoning
+from syncheck.text.reasoning import without_reasoning
 
 _MOST_CHARACTERS = 2**25
 """Number of characters of the newest requests that are remembered."""

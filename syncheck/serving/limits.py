@@ -8,7 +8,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from heapq import heappop, heappush
 from itertools import count
@@ -23,6 +23,7 @@ from syncheck.results import Report
 from syncheck.results.types import Query, RagPrompt, SentenceScore, SentenceSpan
 from syncheck.scoring import SentenceScorer, report_of
 from syncheck.serving.chat import ServiceError
+from syncheck.text.reasoning import answer_start
 from syncheck.text.sentences import TextSegmenter
 from syncheck.verifier import Verifier
 
@@ -90,6 +91,12 @@ class _Share:
 
 
 _share: contextvars.ContextVar[_Share | None] = contextvars.ContextVar("syncheck_share", default=None)
+
+
+def used_seconds() -> float | None:
+    """Tell how long the current request has used the threads; None outside of one."""
+    share = _share.get()
+    return None if share is None else share.used
 
 
 async def in_thread(function: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
@@ -295,19 +302,21 @@ class ScoreBatches:
     async def _read(self, question: str, context: Sequence[str], response: str) -> _Job:
         weight = 1 + sum(map(len, context)) / _CHARACTERS_OF_SENTENCE
         report: asyncio.Future[Report] = asyncio.get_running_loop().create_future()
-        monitor = self._monitor
+        monitor, begin = self._monitor, await in_thread(answer_start, response)
         if not isinstance(monitor, Verifier):
             if monitor.reads_signals:
                 prompt = await in_thread(monitor.prompt, question=question, context=context)
+                response = response[begin:]  # the model reads the answer alone
                 given = await in_thread(monitor.read, prompt, response)
                 return _Job(response, given.spans, None, (prompt, given), report, weight)
             monitor = monitor.verifier
         query = monitor.query(question=question, passages=context)
         segmenter = TextSegmenter(monitor.config.segmenter)
         spans: list[SentenceSpan] = []
-        for start in range(0, len(response), _READ_AT_ONCE):
+        for start in range(begin, len(response), _READ_AT_ONCE):
             spans += await in_thread(segmenter.push, response[start : start + _READ_AT_ONCE])
         spans += await in_thread(segmenter.finish)
+        spans = [replace(span, start=span.start + begin, end=span.end + begin) for span in spans] if begin else spans
         scorer = self._scorer_of(query)
         if scorer is None:
             made = await in_thread(monitor.scorer, query)
@@ -417,7 +426,8 @@ class Metrics:
         self.sentences = Counter("sentences", "Sentences, by status and verdict", ["status", "verdict"], **said)
         self.retractions = Counter("retractions", "Events that took text back", **said)
         self.scores = Histogram("score", "Scores of sentences", buckets=[i / 10 for i in range(1, 11)], **said)
-        self.seconds = Histogram("answer_seconds", "Seconds of an answer, waiting included", **said)
+        times = (0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20, 40, 80, 160, 320)
+        self.seconds = Histogram("answer_seconds", "Seconds of an answer, waiting included", buckets=times, **said)
         self.running = Gauge("running", "Answers at work", **said)
         self.waiting = Gauge("waiting", "Requests that wait", **said)
 

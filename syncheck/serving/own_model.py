@@ -50,6 +50,8 @@ class OwnModel(DecoderSource):
     length of answers for requests that give none, and the limit for all.
     """
 
+    monitor: Monitor
+
     def __init__(
         self,
         monitor: Monitor,
@@ -66,6 +68,7 @@ class OwnModel(DecoderSource):
         self._default = default
         self._name = name
         self.failing = failing
+        self.address: str | None = None
         self._max_new_tokens = max_new_tokens
 
     async def close(self) -> None:

@@ -40,6 +40,13 @@ function contrastWords({ passage, sentence, evidence }) {
   return evidence ? `${source} says “${evidence}”, not “${sentence}”.` : `${source} does not say “${sentence}”.`;
 }
 
+const CITED = { supported: "supports it", misattributed: "does not support it", fabricated: "does not exist", unresolved: "could not be checked" };
+
+function citationWords({ marker, passage, status, better }) {
+  const instead = better === null ? "" : `; passage ${better + 1} does`;
+  return `${marker} ${status}: ${passage === null ? "its source" : `passage ${passage + 1}`} ${CITED[status]}${instead}`;
+}
+
 // One answer: a card that is drawn anew after each event.
 class Card {
   constructor(title, passages) {
@@ -80,6 +87,8 @@ class Card {
       struck(sentence.start - 1);
       plain(sentence.start, "pending");
       parts.push(this.sentence(sentence, chars.slice(sentence.start, sentence.end).join("")));
+      const wrong = this.citations(sentence).filter(({ status }) => status !== "supported");
+      if (wrong.length) parts.push(node("small", { class: "cited", text: ` ${wrong.map(({ marker, status }) => `${marker} ${status}`).join(", ")}` }));
       at = sentence.end;
     }
     struck(at);
@@ -90,6 +99,9 @@ class Card {
     this.notices.replaceChildren(...this.answer.notices.map(({ text, kind }) =>
       node("p", { class: kind === "warning" ? "notice failed" : "notice", text })));
   }
+
+  // Citations of a sentence, which are checked once the answer is complete.
+  citations({ start }) { return this.answer.report?.sentences.find((one) => one.start === start)?.citations ?? []; }
 
   sentence({ start, score, verdict, status }, text) {
     const said = score === null ? status.replaceAll("_", " ") : `${verdict ?? "scored"}, ${score.toFixed(2)}`;
@@ -109,7 +121,17 @@ class Card {
     if (cited) said.push(`Nearest in passage ${cited.passage + 1} (support ${cited.support.toFixed(2)}): “${cited.text}”`);
     for (const other of answers.querySelectorAll(".why")) other.replaceChildren();
     this.why.append(node("strong", { class: verdict ?? "unchecked", text: head }), ...said.map((text) => node("p", { text })));
+    for (const one of this.citations(sentence)) this.why.append(node("p", {}, this.citation(one, cited)));
     showPassages(this.passages, cited ?? null);
+  }
+
+  // A citation in words; where it names a passage, a button that shows that.
+  citation(one, evidence) {
+    if (one.passage === null) return citationWords(one);
+    const shown = node("button", { type: "button", class: `cited ${one.status}`, text: citationWords(one) });
+    const lit = evidence?.passage === one.passage ? evidence : { passage: one.passage, start: null };
+    shown.addEventListener("click", () => { showPassages(this.passages, lit); sources.querySelector(".lit").scrollIntoView({ block: "nearest" }); });
+    return shown;
   }
 
   async follow(body, headers, signal) {
@@ -148,10 +170,10 @@ class Card {
     const chunk = JSON.parse(data);
     if (chunk.error) throw new Error(chunk.error.message);
     for (const { syncheck = {}, finish_reason: finish } of chunk.choices ?? []) {
-      for (const event of syncheck.results.events ?? []) this.answer.take(event);
+      for (const event of syncheck.events ?? []) this.answer.take(event);
       const checked = this.checked();
       const lowest = syncheck.lowest == null ? "" : `, lowest score ${syncheck.lowest.toFixed(2)}`;
-      const why = syncheck.status === "no_text" && syncheck.reason ? `; ${syncheck.reason}` : "";
+      const why = ["no_text", "unverified"].includes(syncheck.status) && syncheck.reason ? `; ${syncheck.reason}` : "";
       this.status.textContent = finish ? `${["verified", "checked"].includes(syncheck.status) ? "done" : syncheck.status.replace("_", " ")}: ${checked}${lowest}${why}` : checked;
     }
     this.draw();

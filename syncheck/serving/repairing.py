@@ -50,6 +50,7 @@ class RepairingGateway(DecoderSource):
     """
 
     decoders: tuple[str, ...] = ("fod",)
+    monitor: Verifier
 
     def __init__(
         self,
@@ -62,6 +63,7 @@ class RepairingGateway(DecoderSource):
     ) -> None:
         self.monitor = verifier
         self.failing = gateway.failing
+        self.address = gateway.address
         self._gateway = gateway
         self._decode = decode
         self._by = by

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from syncheck.base.checks import stripped_key
 from syncheck.results.protocol import Reveal
 from syncheck.serving.chat import PassagesFrom
+from syncheck.telemetry import Telemetry
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,8 @@ class ServerConfig:
     """True if requests must address this machine by a loopback name, so that pages of other sites cannot send them."""
     resume_seconds: float = 60.0
     """How long a resumable answer is kept without a reader, in seconds."""
+    telemetry: Telemetry | None = None
+    """Records answers and checks as spans; None records nothing."""
     title: str = "each sentence checked against the passages"
     """Title of the page."""
 

@@ -6,6 +6,7 @@ import codecs
 import json
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextvars import ContextVar
 from typing import Any
 
 import httpx
@@ -23,6 +24,8 @@ MOST_STREAM = 16 * MOST_BODY
 """Largest stream, in bytes."""
 MOST_REFUSAL = 2**16
 """Number of bytes that are read of a refusal."""
+trace_headers: ContextVar[Mapping[str, str] | None] = ContextVar("syncheck_trace_headers", default=None)
+"""Headers that continue a trace in the upstream server; None if nothing is recorded."""
 _CONNECT_SECONDS = 10.0
 _SHORTEST_SECRET = 8
 """Characters of a key that is looked for in answers; a shorter one, such as ``-``, is a placeholder."""
@@ -52,7 +55,7 @@ class Upstream:
             is_http = False
         if not is_http:
             raise InputError("the upstream must be an address that begins with http:// or https://")
-        self._address = address.rstrip("/")
+        self.address = address.rstrip("/")
         self._api_key = None if api_key is None else stripped_key(api_key, "the key for the upstream")
         self._client = httpx.AsyncClient(
             timeout=httpx.Timeout(timeout, connect=min(timeout, _CONNECT_SECONDS)),
@@ -68,7 +71,7 @@ class Upstream:
     def asked(self, method: str, path: str, body: Mapping[str, Any] | None, authorization: str | None) -> Asked:
         """Prepare a request that is sent on entering it; a body that cannot be sent raises ServiceError."""
         key = f"Bearer {self._api_key}" if self._api_key is not None else authorization
-        headers = {} if key is None else {"Authorization": key}
+        headers = dict(trace_headers.get() or {}) | ({} if key is None else {"Authorization": key})
         content = None
         if body is not None:
             headers["Content-Type"] = "application/json"
@@ -76,7 +79,7 @@ class Upstream:
                 content = json.dumps(body, ensure_ascii=False, allow_nan=False).encode()
             except ValueError as error:  # half a character, which JSON can hold and UTF-8 cannot
                 raise ServiceError(400, "invalid_request", f"the request cannot be passed on: {error}") from error
-        request = self._client.build_request(method, self._address + path, content=content, headers=headers)
+        request = self._client.build_request(method, self.address + path, content=content, headers=headers)
         return Asked(self._client, request, key)
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from syncheck.base.errors import InputError
 from syncheck.base.printable import shortened
+from syncheck.monitor import Monitor
 from syncheck.results import Report
 from syncheck.results.events import EndEvent, Event, EventWriter, SentenceEvent, why_stopped
 from syncheck.results.protocol import VERSION, ProtocolEvent, to_dict
@@ -21,13 +22,15 @@ from syncheck.serving.chat import ChatRequest, ServiceError
 from syncheck.serving.checked import (
     NO_PASSAGES,
     Failing,
+    cited,
     is_checked,
     outcome_of,
     shown_text,
     whole_answer,
     why_unchecked,
 )
-from syncheck.serving.limits import Deadline
+from syncheck.serving.limits import Deadline, in_thread
+from syncheck.verifier import Verifier
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +46,7 @@ class DecoderSource(ABC):
     """Base of sources of answers that a decoder writes."""
 
     failing: Failing
+    monitor: Monitor | Verifier
 
     @abstractmethod
     async def begin(self, request: ChatRequest, authorization: str | None, deadline: Deadline) -> Begun:
@@ -142,6 +146,7 @@ class _Writing:
                     if event is None:
                         break
                     if isinstance(event, EndEvent):
+                        event = replace(event, report=await in_thread(cited, self._source.monitor, event.report))
                         self._notice_stop(event)
                     self._write(event)
                     new, told = self.writer.events[told:], len(self.writer.events)

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from syncheck.reading import EvidenceIndex, split_passages
+from syncheck.reading.claim import in_structure
 from syncheck.text.sentences import SentenceCutter
 
 
@@ -214,3 +215,20 @@ def test_reading_time_grows_with_the_passage(line):
     started = time.perf_counter()
     split_passages([line * (40_000 // len(line))])
     assert time.perf_counter() - started < 4
+
+
+@pytest.mark.parametrize(
+    ("sentence", "earlier", "stated"),
+    [
+        ('{"in_stock": true}', [], "In stock."),
+        ('{"in_stock": false}', [], "Not in stock."),
+        ('"isOpen": False}', ['{"name": "Mill",'], "Not is open."),
+        ('"pets allowed": "true",', ['{"rooms": 3,'], "Pets allowed."),
+        ('"in_stock": false}]', ['[{"name": "Lamp", "price": 2},', '{"name": "Desk",'], "Desk: not in stock"),
+        ('{"tags": [true, false]}', [], "tags: true; false"),
+        ('{"warranty": null}', [], ""),
+        ('{"open": 1}', [], "open: 1"),
+    ],
+)
+def test_true_and_false_state_or_deny_their_key(sentence, earlier, stated):
+    assert in_structure(sentence, earlier) == stated

@@ -9,10 +9,11 @@ from browser import needs_chromium, page
 from upstreams import Upstream, chunks_of, running, sse
 
 from fod import AbstainGenerator, FODConfig, FODGenerator
+from syncheck import Verifier
 from syncheck.serving.app import ServerConfig, create_app
 from syncheck.serving.gateway import Gateway
 from syncheck.serving.own_model import OwnModel
-from syncheck.testing import scripted_monitor
+from syncheck.testing import WordAligner, scripted_monitor
 
 pytestmark = [pytest.mark.slow, needs_chromium]
 
@@ -65,9 +66,30 @@ def test_the_page_says_why_there_is_no_text(browser, monitor):
     source = OwnModel(monitor, {"abstain": abstaining}, default="abstain", name="scripted")
     with running(create_app(source)) as address:
         ask(browser, address)
-        (status,) = browser.wait(f"{STATUSES}.every((s) => s.startsWith('no text')) && {STATUSES}")
-    assert status == "no text: 0 sentences checked; no sentence passed; the best of the last scored 0.10"
+        (status,) = browser.wait(f"{STATUSES}.every((s) => s.startsWith('unverified')) && {STATUSES}")
+    assert status == "unverified: 0 sentences checked; no sentence passed; the best of the last scored 0.10"
     assert not browser.errors
+
+
+@pytest.mark.parametrize(("width", "dark"), [(1280, False), (390, True)])
+def test_the_page_says_what_became_of_citations_and_shows_their_passages(browser, width, dark):
+    answer = f"{RIGHT[:-1]} [2]. It has two lanes [2]. It has two lanes [9]."
+    upstream = Upstream(stream=sse(chunks_of([answer])))
+    verifier = Verifier(WordAligner())
+    browser.look(width, dark=dark)
+    with running(create_app(Gateway(verifier, "http://up/v1", transport=upstream))) as address:
+        ask(browser, address, model="m")
+        browser.wait(DONE)
+        shown = browser.run("document.querySelector('.text').innerText")
+        browser.run("document.querySelectorAll('article .sentence')[0].click()")
+        said = browser.run("document.querySelector('article .why button.cited').innerText")
+        browser.run("document.querySelector('article .why button.cited').click()")
+        lit = browser.run("document.querySelector('.passage.lit h2').innerText")
+        wide = browser.run("document.documentElement.scrollWidth")
+    assert "[9] fabricated" in shown and "[2] misattributed" in shown and "supported" not in shown
+    assert said == "[2] misattributed: passage 2 does not support it; passage 1 does"
+    assert lit == "Passage 2" and wide <= width
+    assert [e for e in browser.errors if e.get("source") != "network"] == []  # the upstream has no list of models
 
 
 @pytest.mark.parametrize("reveal", ["verified", "immediate"])

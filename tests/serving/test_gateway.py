@@ -55,6 +55,22 @@ def test_an_answer_has_scores_and_citations(posted):
     assert not sent.keys() & {"context", "syncheck", "decoder"}
 
 
+@pytest.mark.parametrize("stream", [False, True])
+def test_citations_are_checked_when_the_answer_is_complete(posted, stream):
+    answer = "Lyon is large [1]. Lyon is large (atlas). It is in Spain [4]."
+    passages = [{"text": PASSAGES[0]}, {"text": "The mill is old.", "id": "atlas"}]
+    upstream = Upstream(answer=whole(answer), stream=sse(chunks_of([answer[:30], answer[30:]])))
+    response = posted(upstream, asked(context=passages, stream=stream))
+    if stream:
+        chunks = data_of(response)
+        sentences = chunks[-2]["choices"][0]["delta"]["syncheck"]["sentences"]
+        assert [s["citations"] for s in folded(chunks).report["sentences"]] == [s["citations"] for s in sentences]
+    else:
+        sentences = response.json()["choices"][0]["syncheck"]["sentences"]
+    cited = [(one["marker"], one["passage"], one["status"]) for sentence in sentences for one in sentence["citations"]]
+    assert cited == [("[1]", 0, "supported"), ("(atlas)", 1, "supported"), ("[4]", None, "fabricated")]
+
+
 @pytest.mark.parametrize("cuts", [None, "all"])
 def test_a_stream_folds_to_the_upstream_s_text(posted, cuts):
     usage = chunk(usage={"total_tokens": 3}) | {"choices": []}

@@ -368,3 +368,12 @@ def test_the_stream_helper_of_the_official_client_keeps_the_scores(monitor, want
         assert (choice.message.content, choice.finish_reason) == (ANSWER, "stop")
         assert told["status"] == "checked" and [round(s["score"], 2) for s in told["sentences"]] == [0.97, 0.1]
         assert [s["text"] for s in told["sentences"]] == [GOOD, "It is in Spain."]
+
+
+@pytest.mark.parametrize("thought", ["<think>It is in Spain.</think> ", "It is in Spain.</think> ", "<think>" * 2000])
+def test_a_given_answer_is_scored_without_the_reasoning_before_it(posted, thought):
+    before = thought if "</" in thought else f"{thought}</think>"
+    body = {"question": "Where is Lyon?", "context": PASSAGES, "response": before + ANSWER}
+    report = posted(Upstream(), body, path="/v1/score").json()
+    assert [(s["text"], round(s["score"], 2)) for s in report["sentences"]] == [(GOOD, 0.97), ("It is in Spain.", 0.1)]
+    assert all(report["response"][s["start"] : s["end"]] == s["text"] for s in report["sentences"])
