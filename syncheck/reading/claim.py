@@ -10,7 +10,7 @@ from math import nan
 from syncheck.reading.evidence import Context
 from syncheck.reading.records import Leaf, json_leaves
 from syncheck.reading.structure import FENCE, worded
-from syncheck.reading.tables import cells_of, is_rule, row_as_text
+from syncheck.reading.tables import cells_of, is_rule, row_as_texts
 from syncheck.results.types import Remark, SentenceSignals, SentenceSpan, Status
 from syncheck.text.citations import Mark, without_marks
 from syncheck.text.claimless import (
@@ -173,7 +173,7 @@ def in_structure(sentence: str, earlier: Sequence[str]) -> str | None:
     Examples
     --------
     >>> in_structure("| Basic | 10 GB |", ["| Plan | Storage |", "|---|---|"])
-    'Plan: Basic; Storage: 10 GB'
+    'Basic (Plan) has Storage 10 GB.'
     >>> in_structure('"first": "Ann",', ['{"name": "Mill",', '"owner": {'])
     'owner first: Ann'
     >>> in_structure('"inStock": false}', ['{"name": "Lamp",'])
@@ -186,7 +186,7 @@ def in_structure(sentence: str, earlier: Sequence[str]) -> str | None:
         first = len(earlier)
         while first and earlier[first - 1].lstrip().startswith("|"):
             first -= 1
-        return row_as_text(cells_of(earlier[first]), cells_of(sentence)) if first < len(earlier) else ""
+        return " ".join(row_as_texts(cells_of(earlier[first]), cells_of(sentence))) if first < len(earlier) else ""
     if FENCE.fullmatch(sentence):
         return "" if any(char.isalnum() for char in sentence) else None
     return _value_in(sentence, earlier) if _KEY.match(sentence) else None

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise, takewhile
 from typing import NamedTuple
 
-from syncheck.reading.tables import OUTER_WORDS, number_of_words
+from syncheck.reading.tables import LONG_WORDS, OUTER_WORDS, number_of_words, row_as_texts
 
 _CONSTANTS = frozenset({"true", "false", "null", "none", "nan"})
 DEEPEST = 40
@@ -129,12 +129,13 @@ def _spoken(token: str) -> str:
         return token[1:-1]
 
 
-def json_leaves(text: str, start: int) -> tuple[list[Leaf] | None, int]:
+def json_leaves(text: str, start: int, *, in_rows: bool = False) -> tuple[list[Leaf] | None, int]:
     """Read the JSON that begins at a character: its leaves, and where it ends; or None, and where it breaks off.
 
     A path is the keys joined by spaces. In a list, the first value of an object, if that is a few words, is in the path
     of its other values; otherwise, if the list has several objects or lists, the position is, from 1. Plain values of a
-    list are one leaf, joined by ``; ``.
+    list are one leaf, joined by ``; ``. With ``in_rows``, an object in a list that has plain values alone is one leaf
+    without a path, worded as a row of a table.
 
     Examples
     --------
@@ -146,10 +147,10 @@ def json_leaves(text: str, start: int) -> tuple[list[Leaf] | None, int]:
         value = parser.value()
     except _NotJsonError:
         return None, parser.at
-    return list(_leaves(value, (), value.start)) or None, parser.at
+    return list(_leaves(value, (), value.start, in_rows=in_rows)) or None, parser.at
 
 
-def _leaves(value: _Value, path: tuple[str, ...], start: int) -> Iterator[Leaf]:
+def _leaves(value: _Value, path: tuple[str, ...], start: int, *, in_rows: bool) -> Iterator[Leaf]:
     name = " ".join(path)
     if value.inner is None:
         yield Leaf(name, value.plain or "", start, value.end, path[-1] if path else "")
@@ -160,7 +161,7 @@ def _leaves(value: _Value, path: tuple[str, ...], start: int) -> Iterator[Leaf]:
         return
     if value.is_object:
         for key, at, inner in value.inner:
-            yield from _leaves(inner, (*path, key) if key else path, at)
+            yield from _leaves(inner, (*path, key) if key else path, at, in_rows=in_rows)
         return
     plain = [inner for _, _, inner in value.inner if inner.inner is None]
     if plain:
@@ -169,18 +170,32 @@ def _leaves(value: _Value, path: tuple[str, ...], start: int) -> Iterator[Leaf]:
         yield Leaf(name, "; ".join(inner.plain or "" for inner in plain), begin, end)
     nested = [inner for _, _, inner in value.inner if inner.inner is not None]
     for place, inner in enumerate(nested, 1):
-        yield from _item(inner, path, str(place) if len(nested) > 1 else "")
+        if in_rows and inner.is_object and inner.inner and all(_plain(one) is not None for _, _, one in inner.inner):
+            columns, cells = [key for key, _, _ in inner.inner], [_plain(one) or "" for _, _, one in inner.inner]
+            texts = row_as_texts(columns, cells, of=" ".join(path))
+            yield from (Leaf("", text, inner.start, inner.end) for text in texts)
+        else:
+            yield from _item(inner, path, str(place) if len(nested) > 1 else "", in_rows=in_rows)
 
 
-def _item(value: _Value, path: tuple[str, ...], place: str) -> Iterator[Leaf]:
+def _plain(value: _Value) -> str | None:
+    """Write a plain value, or a list of such values, as text; None for a long one, and for any other value."""
+    plain = [value.plain] if value.inner is None else [inner.plain for _, _, inner in value.inner]
+    if not plain:
+        return "{}" if value.is_object else "[]"
+    text = None if value.is_object or None in plain else "; ".join(map(str, plain))
+    return None if text is None or number_of_words(text) > LONG_WORDS else text
+
+
+def _item(value: _Value, path: tuple[str, ...], place: str, *, in_rows: bool) -> Iterator[Leaf]:
     """Yield the leaves of an object or a list in a list."""
     if not value.is_object or not value.inner or not _is_name(value.inner[0][2]):
-        yield from _leaves(value, (*path, place) if place else path, value.start)
+        yield from _leaves(value, (*path, place) if place else path, value.start, in_rows=in_rows)
         return
     (key, at, name), *others = value.inner
-    yield from _leaves(name, (*path, key), at)
+    yield from _leaves(name, (*path, key), at, in_rows=in_rows)
     if others:
-        yield from _leaves(replace(value, inner=others), (*path, name.plain or ""), value.start)
+        yield from _leaves(replace(value, inner=others), (*path, name.plain or ""), value.start, in_rows=in_rows)
 
 
 def _is_name(value: _Value) -> bool:

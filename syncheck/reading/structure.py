@@ -1,9 +1,10 @@
 """Structure: tables, records, lists, code and markup of a passage, worded so that each part can be read by itself.
 
-A row of a table becomes ``column: cell; column: cell``, a value of JSON or YAML ``path: value``, an item of an inner
-list ``outer item: item``, and a question one text with its answer. Headings, lines ``Key: value`` and lines of code
-stay as they are, uncut. Everything else is prose, which is left to the caller to cut. No word is left out, except the
-names of tags and their attributes.
+A row of a table becomes a sentence about its first cell, ``cell (column) has column cell, column cell.``, and so does
+an object in a list of JSON; any other value of JSON or YAML becomes ``path: value``, an item of an inner list ``outer
+item: item``, and a question one text with its answer. Headings, lines ``Key: value`` and lines of code stay as they
+are, uncut. Everything else is prose, which is left to the caller to cut. No word is left out, except the names of tags
+and their attributes.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from itertools import pairwise
 
 from syncheck.reading.records import Leaf, json_leaves, yaml_leaves
 from syncheck.reading.tables import (
+    LONG_WORDS,
     OUTER_WORDS,
     Cut,
     Line,
@@ -29,8 +31,6 @@ from syncheck.reading.tables import (
     number_of_words,
 )
 
-LONG_WORDS = 40
-"""Number of words from which a value or an answer is cut into its sentences."""
 KEY_VALUE_WORDS = 20
 """Largest number of words of the value in a line ``Key: value``; a longer one is prose."""
 
@@ -119,12 +119,14 @@ def _records_in(text: str, start: int, end: int, *, is_whole: bool) -> tuple[lis
     begun = next((m.start() for m in _BRACKET.finditer(text, start, end) if _RECORD.match(text, m.start())), None)
     if begun is None:
         begun = start + len(text[start:end]) - len(text[start:end].lstrip())
-        leaves, stop = json_leaves(text, begun) if is_whole and text[begun : begun + 1] == "[" else (None, start)
+        leaves, stop = (
+            json_leaves(text, begun, in_rows=True) if is_whole and text[begun : begun + 1] == "[" else (None, start)
+        )
         return (None, start, start) if leaves is None or text[stop:].strip() else (leaves, begun, stop)
     records: list[list[Leaf]] = []
     stop = begun
     while True:
-        leaves, after = json_leaves(text, stop)
+        leaves, after = json_leaves(text, stop, in_rows=True)
         if leaves is None:
             break
         records.append(leaves)

@@ -7,6 +7,8 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+LONG_WORDS = 40
+"""Number of words from which a value, an answer or a row is cut."""
 OUTER_WORDS = 8
 """Largest number of words of the name of a column, and of an outer item that inner items are read with."""
 
@@ -15,6 +17,8 @@ Cut = Callable[[str], Iterable[str]]
 
 _RULES = frozenset("|+:-= \t") | {chr(code) for code in range(0x2500, 0x2580)}
 _PERIOD = re.compile(r"(?:FY\s?)?(?:1[89]|20)\d\d(?:/\d\d)?|[QH][1-4](?:\s(?:19|20)\d\d)?")
+_RUNNING = frozenset("# no nr pos position place rank id index".split())
+"""Names of columns with running numbers."""
 _LONGEST_LINE = 20_000
 """Length from which a line is no row of values with commas."""
 _GAP = re.compile(r"\t+|\s{2,}")
@@ -76,17 +80,34 @@ def cells_of(line: str) -> list[str]:
     return [cell.strip().replace(r"\|", "|") for cell in re.split(r"(?<!\\)\|", inner)]
 
 
-def row_as_text(columns: Sequence[str], cells: Sequence[str]) -> str:
-    """Word a row of a table; a cell whose column has no name stands by itself, and an empty one is left out.
+def row_as_texts(columns: Sequence[str], cells: Sequence[str], *, of: str = "") -> list[str]:
+    """Word a row of a table as a sentence about its first cell that is no running number, a long one as several.
+
+    Empty cells are left out. ``of`` names the table.
 
     Examples
     --------
-    >>> row_as_text(["Plan", "Storage"], ["Basic", "10 GB"])
-    'Plan: Basic; Storage: 10 GB'
+    >>> row_as_texts(["Plan", "Storage", "Price"], ["Basic", "10 GB", "2 EUR"])
+    ['Basic (Plan) has Storage 10 GB, Price 2 EUR.']
     """
     names = [*columns, *[""] * (len(cells) - len(columns))]
-    named = zip((name.strip("*_: ") for name in names), cells, strict=False)
-    return "; ".join(f"{name}: {cell}" if name else cell for name, cell in named if cell)
+    named = [(name.strip("*_: ").replace("_", " "), cell) for name, cell in zip(names, cells, strict=False) if cell]
+    if not any(name for name, _ in named[1:]):
+        paths = (f"{of} {name}".strip() for name, _ in named)
+        plain = "; ".join(f"{path}: {cell}" if path else cell for path, (_, cell) in zip(paths, named, strict=True))
+        return [plain] if plain else []
+    is_running = [name.lower().rstrip(".") in _RUNNING and cell.isdigit() for name, cell in named]
+    place = is_running.index(False) if False in is_running else 0
+    column, subject = named.pop(place)
+    inside = f"{of} {column}".strip().replace("_", " ")
+    about = f"{subject} ({inside})" if inside else subject
+    said: list[list[str]] = [[]]
+    for name, cell in named:
+        cell = f"{name}: {cell}" if name[-1:].isdigit() else f"{name} {cell}".strip()
+        if said[-1] and number_of_words(" ".join([*said[-1], cell])) > LONG_WORDS:
+            said.append([])
+        said[-1].append(cell)
+    return [f"{about} has {', '.join(own).rstrip('.')}." for own in said]
 
 
 def _has_header(rows: Sequence[Sequence[str]]) -> bool:
@@ -105,7 +126,7 @@ def _rows(numbered: Sequence[tuple[Line, Sequence[str]]], *, is_headed: bool) ->
     """Word the rows of a table; without a header, two cells are a key and its value, and more stay as they stand."""
     if is_headed:
         columns = numbered[0][1]
-        return [line.as_unit(row_as_text(columns, cells)) for line, cells in numbered[1:] if any(cells)]
+        return [line.as_unit(text) for line, cells in numbered[1:] for text in row_as_texts(columns, cells)]
     return [
         line.as_unit(f"{cells[0].rstrip(':')}: {cells[1]}" if len(cells) == 2 and all(cells) else line.text.strip())
         for line, cells in numbered

@@ -181,8 +181,8 @@ PATHS = ["", "all of: Pro; all Pro k: 1", "all of: Max", "all Max k: 2"]
 @pytest.mark.parametrize(
     ("sentences", "readings"),
     [
-        (TABLE, ["", None, "Plan: Basic; Price: 2", "Plan: Pro; Price: 9. Or so."]),
-        (["Text.", *TABLE[:3], "Text.", "| A |"], [None, "", None, "Plan: Basic; Price: 2", None, ""]),
+        (TABLE, ["", None, "Basic (Plan) has Price 2.", "Pro (Plan) has Price 9. Or so."]),
+        (["Text.", *TABLE[:3], "Text.", "| A |"], [None, "", None, "Basic (Plan) has Price 2.", None, ""]),
         (VALUES, ["", "name: Mill. Old", "", "by first: Ann", "by tags: a; b", "", "rows 1 k: 1", "rows 2 k: 2", None]),
         (['{"of": null,', '"all": [{"of": "Pro", "k": 1},', '{"of": "Max",', '"k": 2}]}'], PATHS),
         (['"a": 1, and so on', 'He said "b": 2.'], [None, None]),

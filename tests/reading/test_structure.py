@@ -47,6 +47,10 @@ MARKUP = """<h2>Parking &amp; access</h2>
 <table><tr><th>Day</th><th>Hours</th></tr><tr><td>Mon</td><td>9&ndash;5</td></tr></table>"""
 
 
+LONG_ROW = f"Cake (Dish) has No. 2, Kind {'very ' * 30}sweet."
+LONG_ROWS = [f"Pie (Dish) has Made of {'eggs ' * 29}eggs.", f"Pie (Dish) has For {'us ' * 19}us."]
+
+
 @pytest.mark.parametrize(
     ("passage", "chunks"),
     [
@@ -54,33 +58,39 @@ MARKUP = """<h2>Parking &amp; access</h2>
             MARKDOWN,
             [
                 "Prices 2024",
-                "Plan: Basic; Storage: 10 GB; Price (EUR): 2.50",
-                "Plan: **Pro** | Team; Storage: 1 TB",
+                "Basic (Plan) has Storage 10 GB, Price (EUR) 2.50.",
+                "**Pro** | Team (Plan) has Storage 1 TB.",
                 "Plans renew every month.",
                 "Cancel any time.",
             ],
         ),
-        (ALIGNED, ["Name: Anna Beck; Role: Head of sales; Office: Oslo", "Name: Jo Ruiz; Office: Bergen"]),
+        (ALIGNED, ["Anna Beck (Name) has Role Head of sales, Office Oslo.", "Jo Ruiz (Name) has Office Bergen."]),
         (
             "City | Zone | Fare\nOslo | 1 | 39\nMoss | 4 | 120",
-            ["City: Oslo; Zone: 1; Fare: 39", "City: Moss; Zone: 4; Fare: 120"],
+            ["Oslo (City) has Zone 1, Fare 39.", "Moss (City) has Zone 4, Fare 120."],
         ),
-        ("+----+----+\n| ID | kg |\n+====+====+\n| a7 | 3. |\n+----+----+", ["ID: a7; kg: 3."]),
-        ("Item\t2022\t2023\nRent\t5\t6\nFood\t\t7", ["Item: Rent; 2022: 5; 2023: 6", "Item: Food; 2023: 7"]),
+        ("+----+----+\n| ID | kg |\n+====+====+\n| a7 | 3. |\n+----+----+", ["a7 (ID) has kg 3."]),
+        ("Item\t2022\t2023\nRent\t5\t6\nFood\t\t7", ["Rent (Item) has 2022: 5, 2023: 6.", "Food (Item) has 2023: 7."]),
         (
             "Monday     9.00 to 17.00\nTuesday    closed\nFriday     9.00 to 12.00",
             ["Monday: 9.00 to 17.00", "Tuesday: closed", "Friday: 9.00 to 12.00"],
         ),
         (
             'id,name,price\n1,"Kettle, steel",24.90\n2,Toaster,31.00',
-            ["id: 1; name: Kettle, steel; price: 24.90", "id: 2; name: Toaster; price: 31.00"],
+            ["Kettle, steel (name) has id 1, price 24.90.", "Toaster (name) has id 2, price 31.00."],
         ),
         ('{"title": ["In Rainbows"], "Label": ["XL", "TBD"]}', ["title: In Rainbows", "Label: XL; TBD"]),
         (
             'It says: {"open": true, "at": [{"day": "Mon. 1", "h": []}, {"day": "Tue"}]} and no more.',
-            ["It says:", "open: true", "at day: Mon. 1", "at Mon. 1 h: []", "at day: Tue", "and no more."],
+            ["It says:", "open: true", "Mon. 1 (at day) has h [].", "at day: Tue", "and no more."],
         ),
-        (DICTIONARY, ["name: Joe's", "attributes WiFi: None", "review stars: 4.0", "review text: cut off he"]),
+        (DICTIONARY, ["name: Joe's", "attributes WiFi: None", "4.0 (review stars) has text cut off he."]),
+        (
+            '{"plans": [{"no": 1, "plan_name": "Pro", "2024": 5, "for": ["a", "b"]}, {"x": {"y": 1}}]}',
+            ["Pro (plans plan name) has no 1, 2024: 5, for a; b.", "plans 2 x y: 1"],
+        ),
+        (f"No.,Dish,Kind\n1,Soup,hot\n2,Cake,{'very ' * 30}sweet", ["Soup (Dish) has No. 1, Kind hot.", LONG_ROW]),
+        ("|Dish|Made of|For|\n|--|--|--|\n|Pie|" + "eggs " * 30 + "|" + "us " * 20 + "|", LONG_ROWS),
         ('{"a": 1}\n{"a": "x. Y"}\n', ["1 a: 1", "2 a: x. Y"]),
         ('["alpha", "beta", 3]', ["alpha; beta; 3"]),
         (
@@ -101,7 +111,7 @@ MARKUP = """<h2>Parking &amp; access</h2>
                 "There are 40 spaces.",
                 "All free.",
                 "See a plan (https://x.org/p).",
-                "Day: Mon; Hours: 9–5",
+                "Mon (Day) has Hours 9–5.",
             ],
         ),
         (
