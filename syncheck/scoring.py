@@ -23,6 +23,7 @@ from syncheck.contrasts.rules import Difference
 from syncheck.features.schemas import TEXT_FEATURES, SentenceText, feature_schema, needs_signals
 from syncheck.features.sentence import read_log_odds, sentence_features, text_features
 from syncheck.reading import Claim, Context, EarlierSentences
+from syncheck.reading.claim import says_not_stated
 from syncheck.reading.evidence import BEST_CHUNKS
 from syncheck.results import Report
 from syncheck.results.types import (
@@ -42,7 +43,6 @@ from syncheck.results.types import (
     Verdict,
 )
 from syncheck.text.citations import marks_in
-from syncheck.text.claimless import says_not_stated
 from syncheck.text.words import LexicalShares, foreign_language, packaged_rarity
 
 CONTRADICTED_ABOVE = 0.8

@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from syncheck.base.checks import cited_names
-from syncheck.contrasts.lexicon import asset_lines
+from syncheck.base.files import asset_lines
 from syncheck.contrasts.parsing import ParsedText, parse
 from syncheck.contrasts.rules import ANSWERED, RULES, Difference
 from syncheck.results import Report
@@ -113,7 +113,7 @@ def packaged_ledger() -> Mapping[str, tuple[Hits, ...]]:
     """Read the hits of each rule by band, from the lowest."""
     return {
         rule: tuple(Hits(*map(int, band.split("/"))) for band in line.split())
-        for rule, line in asset_lines("ledger.txt")
+        for rule, line in asset_lines("contrasts/ledger.txt")
     }
 
 

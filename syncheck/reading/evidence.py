@@ -22,6 +22,7 @@ from typing import TypeVar
 
 import regex
 
+from syncheck.base.files import asset_words
 from syncheck.reading.structure import units
 from syncheck.reading.tables import Cut
 from syncheck.results.types import Query
@@ -48,11 +49,7 @@ _WORD = regex.compile(
 )
 _CJK_SENTENCE = re.compile(r"""[^。！？｡]+(?:[。！？｡][。！？｡"')\]}’”）］｝〉》」』】〕｣]*)?|[。！？｡]+""")
 """A sentence without white space after its full stop, with the closing quotes and brackets after it."""
-FUNCTION_WORDS = frozenset(
-    "a an and are as at be been being but by did do does for from had has have he her his i if in into is it "
-    "its may not of on or she so such than that the their them then there these they this those to was we "
-    "were what when where which while who will with would you your".split()
-)
+FUNCTION_WORDS = asset_words("english/words.txt")["function words"]
 
 
 @dataclass(frozen=True, slots=True)

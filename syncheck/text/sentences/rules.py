@@ -10,6 +10,8 @@ from itertools import pairwise
 
 import regex
 
+from syncheck.base.files import asset_lines
+
 _ENDS = (".", "?", "!")
 _PUNCTUATION = frozenset(";:,.!?")
 _NO_WORD = r"""[)";}\]*:@'({\[\u2018\u2019\u201c\u201d\xab\xbb?!]"""
@@ -146,21 +148,7 @@ def _contexts(text: str) -> Iterator[tuple[regex.Match[str], str]]:
         yield last, text[begin:stop] + last.group() + last.group("after")
 
 
-_TITLES = "Mr. Mrs. Ms. Messrs. Dr. Prof. Rev. Fr. Hon. Gov. Sen. Rep. Gen. Col. Maj. Capt. Lt. Sgt. Cpl. St. Mt. Ft."
-_LATIN = "e.g. i.e. cf. viz. vs. v. ca. al. approx. resp. incl. excl. feat. prod. tel."
-_NAMES = "U.S. U.K. U.N. E.U. D.C. Inc. Ltd. Corp. Co. Bros. Dept. Univ. Assn."
-_FIGURES = "Fig. Figs. Eq. Eqs. Ref. Refs."
-_NUMBERED = (
-    "No.# Nos.# Vol.# Ch.# Sec.# Art.# Para.# Ex.# p.# pp.# c.# "
-    "max.# min.# temp.# ext.# tab.# est.# nr.# "
-    "Jan.# Feb.# Mar.# Apr.# Jun.# Jul.# Aug.# Sep.# Sept.# Oct.# Nov.# Dec.#"
-)
-_OFTEN_LAST = (
-    "a.m.~ p.m.~ etc.~ Jr.~ Sr.~ B.C.~ A.D.~ Esq.~ No.~ max.~ min.~ mins.~ hr.~ hrs.~ sec.~ oz.~ lb.~ lbs.~ "
-    "tsp.~ tbsp.~ deg.~ Mon.~ Tue.~ Tues.~ Wed.~ Thu.~ Thur.~ Thurs.~ Fri.~ Sat.~ Sun.~"
-)
-
-ENGLISH_ABBREVIATIONS = tuple(f"{_TITLES} {_LATIN} {_NAMES} {_FIGURES} {_NUMBERED} {_OFTEN_LAST}".split())
+ENGLISH_ABBREVIATIONS = tuple(dict(asset_lines("english/words.txt"))["abbreviations"].split())
 """English abbreviations.
 
 Those with a ``#`` count only before a number: "No. 5", but "No. He left." Those with a ``~``, which often end a
