@@ -179,24 +179,10 @@ class Presence:
 def look_for(
     said: Sequence[tuple[Absence, Support]], index: EvidenceIndex, question: str, ask: Ask
 ) -> list[Presence | None]:
-    """Look for what sentences call absent, all in one batch of the aligner.
+    """Look for what sentences call absent, each with the support of the sentence itself, in one batch of the aligner.
 
-    Parameters
-    ----------
-    said
-        What each sentence says is absent, and the support of the sentence itself.
-    index
-        The passages.
-    question
-        The question, which helps to find the passages that may tell.
-    ask
-        The aligner.
-
-    Returns
-    -------
-    list of Presence or None
-        None for an aligner that does not distinguish contradicted from not stated, for a passage that says itself that
-        something is not stated, and for claims that the aligner failed to judge.
+    The result is None for an aligner that does not distinguish contradicted from not stated, for a passage that says
+    itself that something is not stated, and for claims that the aligner failed to judge.
     """
     tried = [_tried(absence, support, index, question) for absence, support in said]
     every = [probe for wanted in tried for probe in wanted or ()]

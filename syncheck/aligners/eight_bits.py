@@ -10,7 +10,7 @@ bit, alone and in any batch.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cache, cached_property
 from importlib.resources.abc import Traversable
@@ -316,6 +316,18 @@ def _joined(parts: Sequence[Tensor]) -> Tensor:
     return parts[0] if len(parts) == 1 else torch.cat(list(parts))
 
 
+def batches(sizes: Sequence[int], room: int) -> Iterator[slice]:
+    """Cut items of these sizes into batches of at most ``room`` tokens, or of one item."""
+    begin = filled = 0
+    for place, size in enumerate(sizes):
+        if place > begin and filled + size > room:
+            yield slice(begin, place)
+            begin, filled = place, 0
+        filled += size
+    if sizes:
+        yield slice(begin, len(sizes))
+
+
 def encode_pair(evidence: Sequence[int], claim: Sequence[int]) -> EncodedPair:
     """Join token ids of evidence and claim, both without special tokens, and add the token types."""
     in_evidence, in_claim = set(evidence), set(claim)
@@ -366,10 +378,7 @@ def read_folder(
 ) -> tuple[dict[str, Any], dict[str, Tensor], Tokenizer]:
     """Read the config, the arrays and the tokenizer, which neither truncates nor pads, from an aligner's folder.
 
-    Raises
-    ------
-    CheckpointError
-        If a file is missing or damaged, or the config's ``format`` is not the one that is expected.
+    A missing or damaged file, and a config of another ``format`` than is expected, raise CheckpointError.
     """
     try:
         values = json.loads(folder.joinpath(config).read_text(encoding="utf-8"))

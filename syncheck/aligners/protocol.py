@@ -88,13 +88,7 @@ class KnowsLanguages(Protocol):
 
 
 def at_effort(aligner: Aligner | None, effort: Effort | None) -> Aligner | None:
-    """Take an aligner at an effort; None leaves it as it is.
-
-    Raises
-    ------
-    InputError
-        If there is no aligner of several efforts.
-    """
+    """Take an aligner at an effort, None leaves it as it is; InputError if it is no aligner of several efforts."""
     if effort is None:
         return aligner
     if isinstance(aligner, EffortAligner):

@@ -85,15 +85,7 @@ _PLACES = 256
 
 @dataclass(frozen=True, slots=True)
 class ReadWindow:
-    """Tokens of passages after the layers that read them without a claim.
-
-    Attributes
-    ----------
-    keys_and_values : tuple of Tensor of shape (T, 2 * A)
-        What claims attend to in each of these layers, for all of its heads.
-    hidden : Tensor of shape (T, H), float32
-        The tokens' hidden states after the last of these layers.
-    """
+    """Tokens of passages after the layers that read them without a claim."""
 
     keys_and_values: tuple[Tensor, ...]
     hidden: Tensor
@@ -101,15 +93,10 @@ class ReadWindow:
 
 @dataclass(frozen=True, slots=True)
 class ReadText:
-    """A claim and the parts of windows that it is read with, each a window and where it begins and ends, in order.
+    """A claim as token ids, and the parts of windows that it is read with, each a window and where it begins and ends.
 
-    Attributes
-    ----------
-    seen, joint : sequence of (ReadWindow, int, int)
-        What the claim sees in the layers that read the passages without it, and what is read with it as one text in the
-        others.
-    claim : sequence of int
-        Token ids, without special tokens.
+    ``seen`` is what it sees in the layers that read the passages without it, ``joint`` what is one text with it in the
+    others.
     """
 
     seen: Sequence[tuple[ReadWindow, int, int]]
@@ -144,21 +131,13 @@ class _Embeddings(nn.Module):
 class ReaderNetwork(nn.Module):
     """The encoder and the head.
 
-    Parameters
-    ----------
-    weights
-        Those of an MPNet, float32, by its names; those of its layers are not needed.
-    layers
-        The layers, in order.
-    read_once
-        How many of them read passages without a claim. In these, a claim sees the passages, which do not see it, so a
-        window of passages is read once for all claims. In the others, every token sees every other.
+    ``weights`` are those of an MPNet, float32, by its names, without its layers; the first ``read_once`` of the layers
+    read passages without a claim. In these, a claim sees the passages, which do not see it, so a window of passages is
+    read once for all claims. In the others, every token sees every other.
 
-    Notes
-    -----
     Each text attends in a product of its own. With layers in eight bits, a claim's logits are therefore the same to the
-    last bit, alone and in any batch. The head reads the token before the claim and the mean over the claim's tokens,
-    so the last layer computes no others.
+    last bit, alone and in any batch. The head reads the token before the claim and the mean over the claim's tokens, so
+    the last layer computes no others.
     """
 
     def __init__(self, weights: Mapping[str, Tensor], layers: Sequence[ReaderLayer], *, read_once: int) -> None:
