@@ -116,12 +116,8 @@ def kit_language_model(device: str = "cpu") -> tuple[PreTrainedModel, PreTrained
 
     The weights lie in a file of four bits a weight, in the cache of Hugging Face or in an installed package. The first
     call checks the whole file and leaves float32 arrays (0.5 GB) in the cache, which later ones check and load.
-
-    Raises
-    ------
-    CheckpointError
-        If the file is not on this machine, or is not the one that was published; or, the first time, if the package
-        that reads it is missing.
+    CheckpointError is raised if the file is not on this machine or not the published one, or if the package that reads
+    it is missing.
     """
     from transformers import AutoTokenizer, GenerationConfig, LlamaConfig, LlamaForCausalLM
     from transformers.utils.logging import disable_progress_bar, enable_progress_bar, is_progress_bar_enabled

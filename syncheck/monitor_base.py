@@ -284,7 +284,6 @@ class MonitorParts:
         return signals or self.aggregator is None or needs_signals(self.config.schema)
 
     def _sources(self, prompt: RagPrompt) -> dict[str, str]:
-        """Name the source of each signal of a text that the model reads."""
         sources = dict.fromkeys(_MODEL_SIGNALS, MONITORED)
         if not prompt.has_context:
             sources |= dict.fromkeys(("log_prob_without_context", "kl"), NOT_MEASURED)
@@ -293,7 +292,6 @@ class MonitorParts:
 
     @property
     def _measuring(self) -> dict[str, Any]:
-        """Keyword arguments of a session that say what it measures."""
         return {"layers": self.layers, "lid_references": self.lid_references, "segmenter": self.config.segmenter}
 
     def _fitting(self, prompts: RagPrompt | Sequence[RagPrompt]) -> list[RagPrompt]:

@@ -25,30 +25,13 @@ _SINGLE = 2.0**-22
 def score_bounds(aggregator: Aggregator, features: Bounds) -> Bounds:
     """Turn bounds of features into bounds of P(faithful).
 
-    Parameters
-    ----------
-    aggregator
-        Logistic regression: interval arithmetic, which is tight. Trees: sums of the lowest and of the highest leaf of
-        each tree that the features can reach. MLP: interval arithmetic layer by layer. Ensemble: mean of its members'
-        bounds of the log-odds.
-    features : Bounds
-        (N, F), columns as in the aggregator's schema. A feature of which nothing is known (-inf to inf) may also be
-        missing.
+    ``features`` are (N, F), columns as in the aggregator's schema; a feature of which nothing is known (-inf to inf)
+    may also be missing. The result is (N,) in [0, 1]: exact, and equal to :meth:`Aggregator.score`, where all features
+    are exact or missing. A wrong shape, and a bound that is infinite on one side only, raise InputError.
 
-    Returns
-    -------
-    Bounds
-        (N,) in [0, 1]; exact, and equal to :meth:`Aggregator.score`, where all features are exact or missing.
-
-    Raises
-    ------
-    InputError
-        If the shape does not fit, or a bound is infinite on one side only.
-
-    Examples
-    --------
-    >>> found = score_bounds(monitor.aggregator, features)  # doctest: +SKIP
-    >>> found.low >= 0.71  # faithful enough, whatever the tail  # doctest: +SKIP
+    Logistic regression: interval arithmetic, which is tight. Trees: sums of the lowest and of the highest leaf of each
+    tree that the features can reach. MLP: interval arithmetic layer by layer. Ensemble: mean of its members' bounds of
+    the log-odds.
     """
     low, high = features.low, features.high
     names = aggregator.schema.names

@@ -173,7 +173,6 @@ class Network:
 
 
 def _network_fault(arrays: Mapping[str, NDArray[Any]], depth: int) -> str | None:
-    """Say what is wrong with a network's arrays, if anything."""
     layers = {f"layers.{index}.{part}" for index in range(depth) for part in ("weight", "bias")}
     if not 1 <= depth <= MAX_DEPTH or set(arrays) - {"ceilings"} != {"fill", "flagged", "mean", "scale", *layers}:
         return f"found {sorted(arrays)}"
@@ -320,7 +319,6 @@ class Column:
 
 
 def _column_fault(fields: Mapping[str, Any]) -> str | None:
-    """Say what is wrong with the fields of a file, if anything."""
     if set(fields) != {"index", "features", "missing"}:
         return f"the fields {sorted(fields)}"
     index, count, missing = fields["index"], fields["features"], fields["missing"]

@@ -236,8 +236,6 @@ BATCH = 16
 
 
 class _Premise(NamedTuple):
-    """Neighbouring chunks of the context that are read together with a claim."""
-
     chunks: tuple[Chunk, ...]
 
     @property
@@ -303,8 +301,6 @@ class ClassifierAligner:
         return weights_of(self._scorer)
 
     def _premises(self, chunks: Sequence[Chunk], budget: int) -> Iterator[_Premise]:
-        """Join neighbouring chunks into premises that fit the budget."""
-
         def fits(text: str) -> bool:
             return self._scorer.length(text, "") <= budget
 
@@ -390,8 +386,6 @@ class CriticAligner(OfNetwork):
 
 
 class _CriticScorer:
-    """Reads the critique of one pair that fits the window."""
-
     def __init__(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, instruction: str) -> None:
         vocabulary = tokenizer.get_vocab()
         if missing := [token for token in SUPPORT_TOKENS if token not in vocabulary]:

@@ -209,8 +209,6 @@ def _packs_halves() -> bool:
 
 
 class _Layer(nn.Module):
-    """BERT layer over the tokens of several pairs, one pair after the other."""
-
     def __init__(self, arrays: Mapping[str, Tensor], prefix: str, heads: int) -> None:
         super().__init__()
         attention = f"{prefix}attention."
@@ -277,8 +275,6 @@ class Int8CrossEncoder(nn.Module):
 
 
 class _Int8Embedding(nn.Module):
-    """Embedding with rows of integers, each with its scale."""
-
     weight: Tensor
     step: Tensor
 

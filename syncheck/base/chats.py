@@ -148,7 +148,6 @@ if hasattr(os, "register_at_fork"):
 
 
 def _serve() -> None:
-    """Answer each line of standard input until it ends."""
     _limit_memory()
     from transformers.utils import chat_template_utils  # loaded before the first chat, whose time is measured
 
@@ -161,7 +160,6 @@ def _serve() -> None:
 
 
 def _written(request: dict[str, Any]) -> dict[str, Any]:
-    """Write a chat as ``text``, or the template's failure as ``error``."""
     from jinja2 import TemplateError
     from transformers.utils.chat_template_utils import render_jinja_template
 

@@ -186,9 +186,8 @@ def weights_sha256(model: nn.Module) -> str | None:
     """Compute a digest of the shapes and sampled values of a model's weights; None if some are not in memory ("meta").
 
     It is independent of the folder, the device, and the names of weights, which differ between versions of
-    transformers. The first half is that of the values in bfloat16, the second in float16; see :func:`same_weights`. A
-    quantised copy has another digest. If a model is split over processes, each of them must call this function, since
-    they gather the weights together.
+    transformers. The first half is that of the values in bfloat16, the second in float16; see :func:`same_weights`. If
+    a model is split over processes, each of them must call this function, since they gather the weights together.
     """
     weights = [weight for value in model.state_dict().values() for weight in _plain(value)]
     if any(weight.is_meta for weight in weights):

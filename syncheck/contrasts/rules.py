@@ -339,7 +339,6 @@ def _sides_of(side: ParsedText, place: int) -> _Sides:
 
 
 def _names(side: ParsedText, place: int, step: int) -> Sequence[int]:
-    """Find the places of the names on one side of a verb in its part."""
     return [n for n in side.parts[side.part_of[place]] if side.tokens[n].name and (n - place) * step > 0]
 
 

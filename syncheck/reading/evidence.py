@@ -109,13 +109,11 @@ class EvidenceIndex:
         return ContextLexicon.from_passages(self.passages)
 
     def best(self, claim: str, count: int) -> list[int]:
-        """Find the indices of the chunks that together have most of the claim's words, by weight.
+        """Find the indices of the chunks that together have most of the claim's words, by weight, the best first.
 
         The weight of a word is its inverse document frequency over the chunks of this context, ln(1 + N / n), reduced
-        once a chosen chunk has it. Of equal chunks, the earlier is chosen.
-
-        Returns at most ``count`` indices into ``chunks``, the best first; only that of the first chunk if none shares a
-        word with the claim, and none if there is no chunk.
+        once a chosen chunk has it. Of equal chunks, the earlier is chosen; only the first one if none shares a word
+        with the claim.
         """
         postings = {w: self._postings[w] for w in distinct_words(claim) if w in self._postings}
         weights = {
@@ -284,22 +282,9 @@ _View = TypeVar("_View")
 class Context:
     """The passages of a query as others need them; each view is made when first asked for, and freed with the context.
 
-    Parameters
-    ----------
-    query
-        The question and its passages.
-    languages
-        Languages that the passages are read in (ISO 639-1); passages in others are left out. None reads all.
-    abbreviations
-        Words whose full stop ends no sentence of the passages; see :attr:`syncheck.SegmenterConfig.abbreviations`.
-
-    Attributes
-    ----------
-    query : Query
-    passages : tuple of str
-        The passages that are read, with "" for those in none of the languages; all, if none is in one of them.
-    language : str or None
-        The language of the passages, if none of them is in one of the languages.
+    ``languages`` are those that the passages are read in (ISO 639-1); None reads all. ``passages`` has "" for passages
+    in none of them; all, if none is in one of them, and then ``language`` is theirs. The full stop of ``abbreviations``
+    ends no sentence of the passages; see :attr:`syncheck.SegmenterConfig.abbreviations`.
     """
 
     def __init__(

@@ -173,7 +173,6 @@ def _width_inches(names: Sequence[str]) -> float:
 
 
 def _figure(width: float, height: float, path: str | Path) -> Figure:
-    """Make an empty figure that can be written to a path."""
     with MissingExtraError.unless("matplotlib", "plots"):
         from matplotlib.figure import Figure
         from matplotlib.layout_engine import ConstrainedLayoutEngine

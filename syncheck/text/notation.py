@@ -212,7 +212,6 @@ def _rewritten(
 
 
 def _shared(one: str, other: str) -> int:
-    """Count the characters with which two texts begin alike."""
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
 
 

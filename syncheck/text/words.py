@@ -162,7 +162,6 @@ def words(text: str) -> list[str]:
 
 @lru_cache(maxsize=64)
 def _words(text: str) -> tuple[str, ...]:
-    """Read and cache the words of a text; several features read one sentence."""
     return tuple(_normalised(word) for word in _raw_words(text))
 
 

@@ -371,7 +371,6 @@ def closest_of(chunks: Sequence[int], index: EvidenceIndex, claim: str, lengths:
 
 
 def _by_closeness(index: EvidenceIndex, claim: str, count: int) -> list[int]:
-    """Rank all chunks, by index, those closest to a claim first."""
     best = index.best(claim, RANKED_CHUNKS)
     beside = [near for chunk in best[:CENTRES] for near in (chunk - 1, chunk + 1) if 0 <= near < count]
     return list(dict.fromkeys((*best, *beside, *range(count))))

@@ -236,7 +236,6 @@ def measured_inputs(layer: ReaderLayer) -> dict[str, nn.Module]:
 
 
 def _joined(maps: Sequence[Map]) -> Map:
-    """Join maps of the same input into one."""
     return Map(torch.cat([each.weight for each in maps]), torch.cat([each.bias for each in maps]))
 
 

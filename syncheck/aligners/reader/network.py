@@ -114,8 +114,6 @@ def _embedding(weight: Tensor) -> nn.Embedding:
 
 
 class _Embeddings(nn.Module):
-    """MPNet's embeddings of tokens and their positions."""
-
     def __init__(self, weights: Mapping[str, Tensor]) -> None:
         super().__init__()
         self.word_embeddings = _embedding(weights[WORD_EMBEDDINGS])

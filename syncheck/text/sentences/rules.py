@@ -50,12 +50,8 @@ def _initial() -> regex.Pattern[str]:
 class Punkt:
     """Cuts a text into sentences.
 
-    Parameters
-    ----------
-    abbreviations
-        Words in small letters that a full stop may follow within a sentence.
-    before_numbers
-        Such words that are abbreviations only before a number.
+    ``abbreviations`` are words in small letters that a full stop may follow within a sentence, ``before_numbers`` such
+    that are abbreviations only before a number.
     """
 
     def __init__(self, abbreviations: Collection[str] = (), before_numbers: Collection[str] = ()) -> None:

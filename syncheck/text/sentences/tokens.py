@@ -117,15 +117,7 @@ belongs to the sentence before it."""
 
 
 class TextTokens:
-    """Tokenizer of given texts that assigns every character to a token.
-
-    Parameters
-    ----------
-    tokenizer
-        The tokenizer of the model that reads the text.
-    prompt_ids
-        The prompt before the text.
-    """
+    """Tokenizer of given texts that assigns every character to a token; ``prompt_ids`` are those before the text."""
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase, prompt_ids: Sequence[int]) -> None:
         self._tokenizer = tokenizer
