@@ -13,12 +13,10 @@ import math
 import re
 import unicodedata
 from collections import defaultdict
-from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
-from threading import RLock
-from typing import TypeVar
 
 import regex
 
@@ -276,9 +274,6 @@ def bigrams(read: Sequence[str]) -> frozenset[tuple[str, str]]:
     return frozenset(pairwise(read))
 
 
-_View = TypeVar("_View")
-
-
 class Context:
     """The passages of a query as others need them; each view is made when first asked for, and freed with the context.
 
@@ -293,8 +288,6 @@ class Context:
         self.query = query
         self.passages, self.language = readable(query.passages, languages)
         self._abbreviations = abbreviations
-        self._views: dict[Hashable, object] = {}
-        self._making = RLock()
 
     @cached_property
     def index(self) -> EvidenceIndex:
@@ -320,10 +313,3 @@ class Context:
     def question_words(self) -> frozenset[str]:
         """Content words of the question."""
         return frozenset(content_words(self.query.question))
-
-    def view(self, key: Hashable, make: Callable[[], _View]) -> _View:
-        """Look up the view that a reader of the passages keeps here under its key, made at the first call."""
-        with self._making:
-            if key not in self._views:
-                self._views[key] = make()
-            return self._views[key]  # type: ignore[return-value]
