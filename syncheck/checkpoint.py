@@ -27,7 +27,7 @@ from syncheck.base.errors import CheckpointError, InputError, MismatchError, des
 from syncheck.base.files import DIGESTS, check_digests, read_object, write_digests
 from syncheck.base.pretrained import same_weights
 from syncheck.config import GENERIC_BUNDLED, GENERIC_READER, VERDICT_THRESHOLDS, MonitorConfig, Template
-from syncheck.features.schemas import feature_schema
+from syncheck.features.schemas import ALIGNER_ALONE, feature_schema
 from syncheck.results.types import FeatureSchema
 from syncheck.text.sentences import SegmenterConfig
 
@@ -159,13 +159,20 @@ def generic_name(aligner: Aligner | None) -> str | None:
 
 
 def generic_parts(
-    name: str, aligner: Aligner | None, device: str | torch.device
-) -> tuple[MonitorConfig, Aggregator, Aligner | None]:
-    """Load config and aggregator of a form of ``generic``, and its aligner if it is not given."""
+    aligner: Aligner | None, device: str | torch.device
+) -> tuple[str | None, MonitorConfig, Aggregator, Aligner | None]:
+    """Load name, config, aggregator and aligner of ``generic``, in the form that fits an aligner, see `generic_name`.
+
+    With an aligner that none was trained with, the score is its support alone, and there is no name.
+    """
+    name = generic_name(aligner)
+    if name is None:
+        config = MonitorConfig(schema=ALIGNER_ALONE, backtrack_threshold=0.5, prune_threshold=0.5)
+        return name, config, Aggregator.from_signal("align_score", schema=feature_schema(ALIGNER_ALONE, ())), aligner
     stored = read(packaged_monitor(name))
     aggregator = stored.aggregator()
     assert aggregator is not None
-    return stored.config, aggregator, aligner or load_aligner(stored.values["aligner"], device=device)
+    return name, stored.config, aggregator, aligner or load_aligner(stored.values["aligner"], device=device)
 
 
 class Savable(Protocol):

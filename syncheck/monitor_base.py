@@ -13,7 +13,7 @@ from syncheck import checkpoint
 from syncheck.aggregators import Aggregator
 from syncheck.aggregators.aggregator import check_schema
 from syncheck.aligners import Aligner
-from syncheck.aligners.protocol import at_effort
+from syncheck.aligners.protocol import at_effort, require_aligner
 from syncheck.base.errors import CheckpointError, InputError, MismatchError, WrongTypeError
 from syncheck.base.pretrained import fingerprint, require_tokenizer, same_weights
 from syncheck.base.printable import summary
@@ -49,15 +49,20 @@ class MonitorParts:
         model: PreTrainedModel,
         tokenizer: PreTrainedTokenizerBase,
         *,
-        config: MonitorConfig,
-        aggregator: Aggregator | None,
-        lid_references: LidReferences | None,
-        aligner: Aligner | None,
-        trained_on: Iterable[str],
-        name: str | None,
+        config: MonitorConfig | None = None,
+        aggregator: Aggregator | None = None,
+        lid_references: LidReferences | None = None,
+        aligner: Aligner | None = None,
+        trained_on: Iterable[str] = (),
+        name: str | None = None,
     ) -> None:
+        require_watchable(model)
+        require_tokenizer(tokenizer)
+        require_aligner(aligner)
+        if config is None and aggregator is None and lid_references is None:
+            name, config, aggregator, aligner = checkpoint.generic_parts(aligner, model.device)
         take_turns_in_rotary(model)
-        config = config.for_blocks(model.config.get_text_config().num_hidden_layers)
+        config = (config or MonitorConfig()).for_blocks(model.config.get_text_config().num_hidden_layers)
         self.layers = config.layers or ()
         self.schema = feature_schema(config.schema, self.layers)
         if aggregator is not None:

@@ -98,7 +98,7 @@ class Verifier:
     ) -> None:
         require_aligner(aligner)
         if config is None and aggregator is None:
-            config, aggregator, aligner, name = _generic(aligner, device)
+            name, config, aggregator, aligner = checkpoint.generic_parts(aligner, device)
         self.config = config or MonitorConfig(schema=ALIGNER_ALONE)
         require_text_schema(self.config.schema)
         self.schema = feature_schema(self.config.schema, ())
@@ -422,17 +422,6 @@ class Verifier:
         (scored,) = scorer.claims([claims], earlier=[()])
         report = report_of(scorer, response, scored, stop=None, seconds=time.perf_counter() - started)
         return self.cited(report, citation=scorer.citation)
-
-
-def _generic(
-    aligner: Aligner | None, device: str | torch.device
-) -> tuple[MonitorConfig, Aggregator, Aligner | None, str | None]:
-    """Load config, aggregator, aligner and name of the bundled verifier, in the form that fits an aligner."""
-    name = checkpoint.generic_name(aligner)
-    if name is None:
-        config = MonitorConfig(schema=ALIGNER_ALONE, backtrack_threshold=0.5, prune_threshold=0.5)
-        return config, Aggregator.from_signal("align_score", schema=feature_schema(ALIGNER_ALONE, ())), aligner, None
-    return *checkpoint.generic_parts(name, aligner, device), name
 
 
 def source_of_support(aligner: Aligner | None) -> str:
