@@ -158,24 +158,10 @@ class MonitorParts:
         )
 
     def prompts(self, prompts: Iterable[RagPrompt | Mapping[str, Any]]) -> PromptBatch:
-        """Collect the prompts of a batch.
+        """Collect the prompts of a batch, from :meth:`prompt` or mappings of its arguments.
 
-        Parameters
-        ----------
-        prompts
-            From :meth:`prompt`, or mappings of its arguments.
-
-        Returns
-        -------
-        PromptBatch
-            A sequence of prompts, whose ``inputs(device)`` are padded on the left.
-
-        Raises
-        ------
-        InputError
-            If there are no prompts.
-        WrongTypeError
-            If one is neither a prompt nor a mapping.
+        The result is a sequence of prompts, whose ``inputs(device)`` are padded on the left. No prompts raise
+        InputError, and anything else among them WrongTypeError.
         """
         batch = PromptBatch(self.prompt(**given) if isinstance(given, Mapping) else given for given in prompts)
         return PromptBatch(rows_of(batch))
@@ -183,12 +169,8 @@ class MonitorParts:
     def session(self, prompts: RagPrompt | Sequence[RagPrompt]) -> ScoredSession:
         """Make a session for a decoder of your own, with one row for each prompt; a context manager.
 
-        Raises
-        ------
-        PromptError
-            If a prompt does not fit the model's window.
-        InputError
-            If there are no prompts, or the model encodes some of them differently because they are longer.
+        A prompt that does not fit the model's window raises PromptError; no prompts, or longer ones that the model
+        encodes differently, InputError.
         """
         rows = self._fitting(prompts)
         scorers = scorers_of(rows, self.scorer)

@@ -383,9 +383,8 @@ class _Place:
 def without_passages(texts: Sequence[str], passages: Sequence[str]) -> list[str]:
     """Remove the passages from texts, with lines and bullets that contained nothing else.
 
-    Where a passage is a part of a longer sentence, it stays if it is also found elsewhere: the sentence quotes it. A
-    passage of one word is not looked for inside other words. A passage that is not found in any text, or only inside a
-    sentence that says nothing without it, raises PromptError.
+    Where a passage is a part of a longer sentence, it stays if it is also found elsewhere: the sentence quotes it. One
+    that is not found, or only inside a sentence that says nothing without it, raises PromptError.
     """
     for number, passage in enumerate(passages, 1):
         if not any(_pattern(passage).search(text) for text in texts):

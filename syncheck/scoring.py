@@ -107,10 +107,8 @@ class SentenceScorer:
     """Scores the sentences of answers to one query.
 
     Without an aggregator, sentences get the status ``no_aggregator``; without an aligner, ``align_score`` is not
-    measured. ``config`` has the schema, the abbreviations, which end no sentence of the passages either, and the
-    thresholds of verdicts, see :class:`~syncheck.results.types.SentenceScore`. ``monitor`` is the name of a bundled
-    monitor, for the report. ``citation`` is the pattern of citation marks, which are not read, if it is not one of the
-    known ones.
+    measured. The abbreviations of ``config`` end no sentence of the passages either. ``monitor`` is the name of a
+    bundled monitor, for the report, and ``citation`` the pattern of citation marks, if it is not one of the known ones.
     """
 
     def __init__(

@@ -125,9 +125,8 @@ def fit_model(
 ) -> StoredModel:
     """Train a model of a kind, or a clone of a monotone regression with parameters of its own.
 
-    X is (N, F), NaN if not measured, and y (N,) is 1 for faithful and 0 for unfaithful. The same data and seed give
-    the same model. ``monotone`` takes the directions of features
-    from their names or, without names, from the data.
+    X is (N, F), NaN if not measured, and y (N,) is 1 for faithful and 0 for unfaithful. The same data and seed give the
+    same model. ``monotone`` takes the directions of features from their names or, without names, from the data.
     """
     check_kind(kind)
     if X.ndim != 2 or y.shape != (len(X),):

@@ -129,9 +129,8 @@ class Network:
         """Compute each feature's part of the log-odds, (F,) float64.
 
         Logistic regression: the exact terms of the feature, relative to the training mean; with the intercept, they add
-        up to the log-odds. The reduction by a ceiling is assigned to the feature with the lowest one.
-
-        With hidden layers: the log-odds minus those with the feature at its median (occlusion).
+        up to the log-odds. The reduction by a ceiling is assigned to the feature with the lowest one. With hidden
+        layers: the log-odds minus those with the feature at its median (occlusion).
         """
         if len(self.weights) > 1:
             return occlusion(self.log_odds, x, medians)

@@ -45,8 +45,7 @@ def write_chat(tokenizer: PreTrainedTokenizerBase, turns: Sequence[Mapping[str, 
     """Write a chat as the tokenizer's template does, up to the beginning of the answer.
 
     The text is that of ``apply_chat_template(turns, tokenize=False, add_generation_prompt=True)``. A template that
-    refuses the turns or fails, takes more than 5 seconds or 2 GiB of memory (no memory limit on Windows), or writes
-    more than ten million characters raises InputError.
+    refuses the turns, fails, or exceeds a limit of this module raises InputError.
     """
     try:
         template = tokenizer.get_chat_template()

@@ -155,9 +155,9 @@ UNFINISHED = ".unfinished-"
 def replaced(place: Path) -> Iterator[tuple[BufferedRandom, Path]]:
     """Yield a new file and its temporary path; the file replaces ``place`` if the block ends without an error.
 
-    Otherwise it is removed. It is flushed to the disk before it replaces the old file, so that a crash of the machine
-    leaves one of the two intact. No existing file or link is followed or opened, and the mode follows the umask. If it
-    cannot be written, because the disk is full, for example, InputError is raised.
+    Otherwise it is removed. It is flushed to the disk first, so that a crash of the machine leaves one of the two
+    intact. No existing file or link is followed or opened, and the mode follows the umask. If it cannot be written,
+    InputError.
     """
     path = place.with_name(f"{place.name}{UNFINISHED}{secrets.token_hex(8)}")
     try:

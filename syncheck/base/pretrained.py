@@ -84,8 +84,7 @@ def require_plain_folder(folder: Path) -> None:
 def require_reachable(name: str | Path, options: Mapping[str, Any], *, what: str) -> None:
     """Refuse, with a CheckpointError, a model that is neither here nor in the cache if the Hub cannot be reached.
 
-    The Hub is asked once; the loaders would ask for each file again and again, for minutes. What it answers is left to
-    the loader.
+    The Hub is asked once; the loaders would ask for each file again and again, for minutes.
     """
     if Path(name).exists() or options.get("local_files_only"):
         return
@@ -151,11 +150,7 @@ def load_model(name: str | Path, device: str | torch.device) -> tuple[PreTrained
 
 
 def load_tokenizer(name: str | Path, **options: Any) -> PreTrainedTokenizerBase:
-    """Load a tokenizer; see :func:`load_pretrained`.
-
-    A folder without a tokenizer's files, for which transformers makes up a tokenizer that knows no words, is refused
-    too.
-    """
+    """Load a tokenizer; refuse one that knows no words, as transformers makes up for a folder without one."""
     from transformers import AutoTokenizer
 
     tokenizer: PreTrainedTokenizerBase = load_pretrained(AutoTokenizer, name, what="a tokenizer", **options)

@@ -62,9 +62,8 @@ def with_answers(chunks: Sequence[str], best: Sequence[int]) -> tuple[str, ...]:
 
 
 def contrast_with(sentence: str, chunks: Sequence[str], *, read: Callable[[str], ParsedText] = parse) -> Contrasted:
-    """Compare a sentence with the few chunks that share most with it, best first.
+    """Compare a sentence with the few chunks that share most with it, best first; a question claims nothing.
 
-    Without chunks, the closeness is 0 and there are no differences, as in a question, which claims nothing.
     ``read`` may be a cached :func:`~syncheck.contrasts.parsing.parse`.
     """
     claim, sides = read(sentence), [read(chunk) for chunk in chunks]

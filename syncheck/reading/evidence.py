@@ -139,8 +139,8 @@ class EvidenceIndex:
     def quoted(self, chunk: int) -> str:
         """Quote a chunk as its passage has it, with the chunks around it that are the same sentence.
 
-        Punkt cuts "from 4 p.m. to 10 p.m." after each "p.m.". A chunk that begins with a small letter, on the line of
-        the one before it, continues its sentence.
+        Punkt cuts "from 4 p.m. to 10 p.m." after each "p.m."; a chunk that begins with a small letter on the same line
+        goes on.
         """
         if self.chunks[chunk].place is not None:
             return self.chunks[chunk].quoted_from(self.passages)

@@ -31,10 +31,10 @@ _UNFINISHED = "\ufffd"
 class Detokenizer:
     """Decodes the text of a response token by token; the pieces, joined, are the text that the tokenizer decodes.
 
-    At each step, a window of the last ids is decoded and compared with its earlier text, as in
-    ``tokenizers.decoders.DecodeStream``, which, however, raises on bytes that are not UTF-8 and works only with fast
-    tokenizers. A character is held back while the text ends in U+FFFD, the mark of unfinished bytes. Special tokens
-    have no text, unless ``special`` is true.
+    At each step, a window of the last ids is decoded and compared with its earlier text, since
+    ``tokenizers.decoders.DecodeStream`` raises on bytes that are not UTF-8 and works only with fast tokenizers. A
+    character is held back while the text ends in U+FFFD, the mark of unfinished bytes. Special tokens have no text
+    without ``special``.
     """
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase, prompt_ids: Sequence[int], *, special: bool = False) -> None:
