@@ -97,8 +97,9 @@ class Stored:
             raise MismatchError(
                 f"{self.directory} was trained with aligner {name!r}; found {given.name!r}. Pass the same one"
             )
-        known = _known(self.directory, options)
-        aligner = load_aligner(name, **known, device=device) if given is None else given
+        aligner = given
+        if aligner is None:
+            aligner = load_aligner(name, **_known(self.directory, options), device=device)
         own = {} if aligner is None else options_of(aligner)
         if own != options:
             raise MismatchError(
