@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -145,22 +142,13 @@ def _leaves(
         absent = missing[:, column]
         goes_left = np.where(absent, missing_left[node] == 1, low[:, column] < split) | unknown[:, column]
         goes_right = np.where(absent, missing_left[node] == 0, high[:, column] >= split) | unknown[:, column]
-        (left_low, left_high), (right_low, right_high) = ends.pop(int(left[node])), ends.pop(int(right[node]))
-        ends[node] = (
-            _either(np.minimum, left_low, right_low, goes_left, goes_right),
-            _either(np.maximum, left_high, right_high, goes_left, goes_right),
+        both, children = goes_left & goes_right, zip(ends.pop(int(left[node])), ends.pop(int(right[node])), strict=True)
+        least, most = (
+            np.where(both, best(*sides), np.where(goes_left, *sides))
+            for best, sides in zip((np.minimum, np.maximum), children, strict=True)
         )
+        ends[node] = least, most
     return ends[0]
-
-
-def _either(
-    best: Callable[[Floats, Floats], Any],
-    left: Floats,
-    right: Floats,
-    goes_left: NDArray[np.bool_],
-    goes_right: NDArray[np.bool_],
-) -> Floats:
-    return np.where(goes_left & goes_right, best(left, right), np.where(goes_left, left, right))
 
 
 def _column(model: Column, low: Floats, high: Floats) -> Ends:
