@@ -275,11 +275,8 @@ def _both_chats(
 
 
 def _asked_in(chat: Sequence[Mapping[str, str]]) -> str:
-    return next((_question_in(turn["content"]) for turn in reversed(chat) if turn["role"] == "user"), "")
-
-
-def _question_in(content: str) -> str:
-    """Find the question of a message without passages: what follows the label of one, else all of it."""
+    """Find the question of a chat without passages: what follows its label in the last user message, else all of it."""
+    content = next((turn["content"] for turn in reversed(chat) if turn["role"] == "user"), "")
     questions = [*_QUESTION.finditer(content)]
     return content[questions[-1].end() if questions else 0 :].removesuffix("Answer:").strip()
 
