@@ -20,7 +20,7 @@ from importlib.metadata import version
 from nltk.tokenize.punkt import PunktSentenceTokenizer
 
 from syncheck import SegmenterConfig
-from syncheck.kit_model import kit_language_model
+from syncheck.kit import kit_language_model
 from syncheck.labelling import load_records
 from syncheck.results.types import SentenceSpan
 from syncheck.text.sentences import ENGLISH_ABBREVIATIONS, Detokenizer, IncrementalSegmenter

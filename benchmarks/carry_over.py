@@ -42,8 +42,8 @@ from syncheck.evaluation import OVERLAPS, left_out_matrix, left_out_scores, sing
 from syncheck.evaluation.transfer import with_best
 from syncheck.features.schemas import feature_schema
 from syncheck.features.sentence import text_features
+from syncheck.reading.claim import statement
 from syncheck.reading.evidence import BEST_CHUNKS, ContextChunks, EvidenceIndex
-from syncheck.text.claimless import statement
 from syncheck.text.sentences import ENGLISH_ABBREVIATIONS, SentenceCutter
 from syncheck.text.words import ContextLexicon, packaged_rarity
 

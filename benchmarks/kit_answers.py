@@ -23,7 +23,7 @@ import torch
 from tqdm import tqdm
 from transformers import DynamicCache, PreTrainedModel, PreTrainedTokenizerBase
 
-from syncheck.kit_model import kit_language_model
+from syncheck.kit import kit_language_model
 from syncheck.labelling import load_ragtruth
 from syncheck.prompts import build_prompt
 

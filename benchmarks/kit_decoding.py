@@ -255,9 +255,9 @@ def table(path: Path) -> None:
             gain = shares[name] - shares[other]
             low, high = np.quantile(gain, (0.025, 0.975))
             mean = float(share(own) - share(rows[other]))
-            if name in (BRANCHES, EVEN):
+            if name in (SEARCH, BRANCHES):
                 print(f"    over {other}: {with_interval(mean, low, high, '+.3f')}")
-        if name in (BRANCHES, EVEN):
+        if name in (SEARCH, BRANCHES):
             left = abstained(by[GREEDY], own[:, :2].sum())
             print(f"    abstention that says as much: {float(share(left)):.3f}, {len(left)} answers")
 

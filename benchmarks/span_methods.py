@@ -21,7 +21,7 @@ from tqdm import tqdm
 
 from syncheck.base.errors import PromptError
 from syncheck.base.pretrained import load_model
-from syncheck.kit_model import kit_language_model
+from syncheck.kit import kit_language_model
 from syncheck.results import SpanItem, SpanLabels
 from syncheck.results.types import TokenSignals
 from syncheck.spans import (

@@ -25,7 +25,7 @@ from tqdm import tqdm
 
 from syncheck.aligners import Aligner, BundledAligner
 from syncheck.evaluation import System, auroc_table, out_of_fold_scores
-from syncheck.kit_model import kit_language_model
+from syncheck.kit import kit_language_model
 from syncheck.labelling.responses import LabelledResponse
 from syncheck.monitor import Monitor
 from syncheck.signals import token_statistics

@@ -22,8 +22,7 @@ from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedModel, PreTrai
 from transformers.generation import LogitsProcessor
 
 from syncheck import Monitor, RagPrompt
-from syncheck.kit import demo_questions, load_kit
-from syncheck.kit_model import KIT_MODEL
+from syncheck.kit import KIT_MODEL, demo_questions, load_kit
 from syncheck.signals import LidReferences
 
 sys.path.append(str(Path(__file__).parents[1] / "tests"))

@@ -90,7 +90,29 @@ class Stored:
 
     def aligner(self, given: Aligner | None, *, device: str | torch.device) -> Aligner | None:
         """Load the aligner that it was trained with, or check that the given one is the same, options included."""
-        return _aligner(self.directory, self.values, given, device)
+        name, options = self.values["aligner"], self.values["aligner_options"]
+        if name is None and given is None:
+            return None
+        if given is not None and given.name != name:
+            raise MismatchError(
+                f"{self.directory} was trained with aligner {name!r}; found {given.name!r}. Pass the same one"
+            )
+        aligner = given
+        if aligner is None:
+            aligner = load_aligner(name, **_known(self.directory, options), device=device)
+        own = {} if aligner is None else options_of(aligner)
+        if own != options:
+            raise MismatchError(
+                f"{self.directory} was trained with aligner {name!r} and its options {options}; found {name!r} with "
+                f"{own}. Pass the same options, or train the monitor again"
+            )
+        expected, weights = self.values["aligner_weights_sha256"], weights_of(aligner)
+        if expected is not None and weights is not None and not same_weights(weights, expected):
+            raise MismatchError(
+                f"{self.directory} was trained with aligner {name!r} of other weights (sha256: expected {expected}, "
+                f"found {weights}). Pass the aligner it was trained with, or train the monitor again"
+            )
+        return aligner
 
 
 def packaged_monitor(name: str) -> Path:
@@ -139,16 +161,19 @@ def generic_name(aligner: Aligner | None) -> str | None:
 
 def generic_parts(
     aligner: Aligner | None, device: str | torch.device
-) -> tuple[MonitorConfig, Aggregator, Aligner | None, str | None]:
-    """Load config, aggregator, aligner and name of the bundled verifier, in the form that fits an aligner."""
+) -> tuple[str | None, MonitorConfig, Aggregator, Aligner | None]:
+    """Load name, config, aggregator and aligner of ``generic``, in the form that fits an aligner, see `generic_name`.
+
+    With an aligner that none was trained with, the score is its support alone, and there is no name.
+    """
     name = generic_name(aligner)
     if name is None:
         config = MonitorConfig(schema=ALIGNER_ALONE, backtrack_threshold=0.5, prune_threshold=0.5)
-        return config, Aggregator.from_signal("align_score", schema=feature_schema(ALIGNER_ALONE, ())), aligner, None
+        return name, config, Aggregator.from_signal("align_score", schema=feature_schema(ALIGNER_ALONE, ())), aligner
     stored = read(packaged_monitor(name))
     aggregator = stored.aggregator()
     assert aggregator is not None
-    return stored.config, aggregator, aligner or load_aligner(stored.values["aligner"], device=device), name
+    return name, stored.config, aggregator, aligner or load_aligner(stored.values["aligner"], device=device)
 
 
 class Savable(Protocol):
@@ -199,31 +224,6 @@ def read(directory: Path) -> Stored:
     """Read and check ``config.json`` of a folder that :func:`write` wrote, and the digests of its files."""
     values = _read_config(directory)
     return Stored(directory, *_decided(directory, values), values)
-
-
-def _aligner(
-    directory: Path, config: dict[str, Any], given: Aligner | None, device: str | torch.device
-) -> Aligner | None:
-    """Load the aligner that the monitor was trained with, or check that the given one is the same, options included."""
-    name, stored = config["aligner"], config["aligner_options"]
-    if name is None and given is None:
-        return None
-    if given is not None and given.name != name:
-        raise MismatchError(f"{directory} was trained with aligner {name!r}; found {given.name!r}. Pass the same one")
-    aligner = load_aligner(name, **_known(directory, stored), device=device) if given is None else given
-    options = {} if aligner is None else options_of(aligner)
-    if options != stored:
-        raise MismatchError(
-            f"{directory} was trained with aligner {name!r} and its options {stored}; found {name!r} with {options}. "
-            "Pass the same options, or train the monitor again"
-        )
-    expected, weights = config["aligner_weights_sha256"], weights_of(aligner)
-    if expected is not None and weights is not None and not same_weights(weights, expected):
-        raise MismatchError(
-            f"{directory} was trained with aligner {name!r} of other weights (sha256: expected {expected}, found "
-            f"{weights}). Pass the aligner it was trained with, or train the monitor again"
-        )
-    return aligner
 
 
 def _known(directory: Path, options: dict[str, Any]) -> dict[str, Any]:

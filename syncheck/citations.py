@@ -72,16 +72,8 @@ def has_citations(report: Report) -> bool:
 def check_citations(report: Report, ask: Ask, *, threshold: float, pattern: re.Pattern[str] | None = None) -> Report:
     """Check the citations of a report's sentences; a report without any is returned as it is.
 
-    Parameters
-    ----------
-    report
-        A scored answer.
-    ask
-        Makes the scorer that scores a sentence against the passages that it cites, alone.
-    threshold
-        Score, or support without an aggregator, from which passages support a sentence.
-    pattern
-        Pattern of the marks; None finds the known forms.
+    ``ask`` makes the scorer that scores a sentence against the passages that it cites, alone; these support it from the
+    ``threshold`` of the score, or of the support without an aggregator. Without a pattern, marks have the known forms.
     """
     names = cited_names(report.prompt.passages)
     marks = [marks_in(sentence.text, names=names, pattern=pattern) for sentence in report.sentences]
@@ -99,8 +91,6 @@ def check_citations(report: Report, ask: Ask, *, threshold: float, pattern: re.P
 
 @dataclass
 class _Cited:
-    """A sentence with its marks, and the passages that they name."""
-
     number: int
     marks: tuple[Mark, ...]
     report: Report

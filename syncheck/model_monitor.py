@@ -9,13 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 import torch
 
 from syncheck import replay
-from syncheck.aggregators import Aggregator
-from syncheck.aligners import Aligner
-from syncheck.aligners.protocol import require_aligner
 from syncheck.base.checks import check_choice
 from syncheck.base.errors import InputError
-from syncheck.base.pretrained import require_tokenizer
-from syncheck.config import MonitorConfig
 from syncheck.decoding import prepare_generation
 from syncheck.decoding.attach import BatchWatch, Watch
 from syncheck.decoding.scored import GrowingResponse, MeasuredText, ScoredAnswer
@@ -26,13 +21,10 @@ from syncheck.results.events import EndEvent, Event, SentenceEvent, TokenEvent
 from syncheck.results.protocol import Reveal
 from syncheck.results.types import GeneratorToken, RagPrompt
 from syncheck.scoring import check_stop_below
-from syncheck.signals import LidReferences, check_window, require_watchable
-from syncheck.verifier import Verifier
+from syncheck.signals import check_window
 from syncheck.watching.text_watch import TextWatch, watch, watch_async
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedModel, PreTrainedTokenizerBase
-
     from syncheck.results import ProtocolEvent
 
 
@@ -42,40 +34,6 @@ class ModelMonitor(MonitorParts):
     The base of :class:`syncheck.Monitor`, which describes its parameters and adds training; what is built upon
     monitors takes any of them.
     """
-
-    def __init__(
-        self,
-        model: PreTrainedModel,
-        tokenizer: PreTrainedTokenizerBase,
-        *,
-        config: MonitorConfig | None = None,
-        aggregator: Aggregator | None = None,
-        lid_references: LidReferences | None = None,
-        aligner: Aligner | None = None,
-        trained_on: Iterable[str] = (),
-        name: str | None = None,
-    ) -> None:
-        require_watchable(model)
-        require_tokenizer(tokenizer)
-        if config is None and aggregator is None and lid_references is None:
-            verifier = Verifier(aligner, device=model.device)
-            config, aggregator, aligner, name = (
-                verifier.config,
-                verifier.aggregator,
-                verifier.aligner,
-                verifier.name,
-            )
-        require_aligner(aligner)
-        super().__init__(
-            model,
-            tokenizer,
-            config=config or MonitorConfig(),
-            aggregator=aggregator,
-            lid_references=lid_references,
-            aligner=aligner,
-            trained_on=trained_on,
-            name=name,
-        )
 
     @overload
     def attach(self, prompts: RagPrompt) -> Watch: ...

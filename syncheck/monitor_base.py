@@ -13,7 +13,7 @@ from syncheck import checkpoint
 from syncheck.aggregators import Aggregator
 from syncheck.aggregators.aggregator import check_schema
 from syncheck.aligners import Aligner
-from syncheck.aligners.protocol import at_effort
+from syncheck.aligners.protocol import at_effort, require_aligner
 from syncheck.base.errors import CheckpointError, InputError, MismatchError, WrongTypeError
 from syncheck.base.pretrained import fingerprint, require_tokenizer, same_weights
 from syncheck.base.printable import summary
@@ -49,15 +49,20 @@ class MonitorParts:
         model: PreTrainedModel,
         tokenizer: PreTrainedTokenizerBase,
         *,
-        config: MonitorConfig,
-        aggregator: Aggregator | None,
-        lid_references: LidReferences | None,
-        aligner: Aligner | None,
-        trained_on: Iterable[str],
-        name: str | None,
+        config: MonitorConfig | None = None,
+        aggregator: Aggregator | None = None,
+        lid_references: LidReferences | None = None,
+        aligner: Aligner | None = None,
+        trained_on: Iterable[str] = (),
+        name: str | None = None,
     ) -> None:
+        require_watchable(model)
+        require_tokenizer(tokenizer)
+        require_aligner(aligner)
+        if config is None and aggregator is None and lid_references is None:
+            name, config, aggregator, aligner = checkpoint.generic_parts(aligner, model.device)
         take_turns_in_rotary(model)
-        config = config.for_blocks(model.config.get_text_config().num_hidden_layers)
+        config = (config or MonitorConfig()).for_blocks(model.config.get_text_config().num_hidden_layers)
         self.layers = config.layers or ()
         self.schema = feature_schema(config.schema, self.layers)
         if aggregator is not None:
@@ -153,24 +158,10 @@ class MonitorParts:
         )
 
     def prompts(self, prompts: Iterable[RagPrompt | Mapping[str, Any]]) -> PromptBatch:
-        """Collect the prompts of a batch.
+        """Collect the prompts of a batch, from :meth:`prompt` or mappings of its arguments.
 
-        Parameters
-        ----------
-        prompts
-            From :meth:`prompt`, or mappings of its arguments.
-
-        Returns
-        -------
-        PromptBatch
-            A sequence of prompts, whose ``inputs(device)`` are padded on the left.
-
-        Raises
-        ------
-        InputError
-            If there are no prompts.
-        WrongTypeError
-            If one is neither a prompt nor a mapping.
+        The result is a sequence of prompts, whose ``inputs(device)`` are padded on the left. No prompts raise
+        InputError, and anything else among them WrongTypeError.
         """
         batch = PromptBatch(self.prompt(**given) if isinstance(given, Mapping) else given for given in prompts)
         return PromptBatch(rows_of(batch))
@@ -178,12 +169,8 @@ class MonitorParts:
     def session(self, prompts: RagPrompt | Sequence[RagPrompt]) -> ScoredSession:
         """Make a session for a decoder of your own, with one row for each prompt; a context manager.
 
-        Raises
-        ------
-        PromptError
-            If a prompt does not fit the model's window.
-        InputError
-            If there are no prompts, or the model encodes some of them differently because they are longer.
+        A prompt that does not fit the model's window raises PromptError; no prompts, or longer ones that the model
+        encodes differently, InputError.
         """
         rows = self._fitting(prompts)
         scorers = scorers_of(rows, self.scorer)
@@ -284,7 +271,6 @@ class MonitorParts:
         return signals or self.aggregator is None or needs_signals(self.config.schema)
 
     def _sources(self, prompt: RagPrompt) -> dict[str, str]:
-        """Name the source of each signal of a text that the model reads."""
         sources = dict.fromkeys(_MODEL_SIGNALS, MONITORED)
         if not prompt.has_context:
             sources |= dict.fromkeys(("log_prob_without_context", "kl"), NOT_MEASURED)
@@ -293,7 +279,6 @@ class MonitorParts:
 
     @property
     def _measuring(self) -> dict[str, Any]:
-        """Keyword arguments of a session that say what it measures."""
         return {"layers": self.layers, "lid_references": self.lid_references, "segmenter": self.config.segmenter}
 
     def _fitting(self, prompts: RagPrompt | Sequence[RagPrompt]) -> list[RagPrompt]:

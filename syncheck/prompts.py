@@ -275,11 +275,8 @@ def _both_chats(
 
 
 def _asked_in(chat: Sequence[Mapping[str, str]]) -> str:
-    return next((_question_in(turn["content"]) for turn in reversed(chat) if turn["role"] == "user"), "")
-
-
-def _question_in(content: str) -> str:
-    """Find the question of a message without passages: what follows the label of one, else all of it."""
+    """Find the question of a chat without passages: what follows its label in the last user message, else all of it."""
+    content = next((turn["content"] for turn in reversed(chat) if turn["role"] == "user"), "")
     questions = [*_QUESTION.finditer(content)]
     return content[questions[-1].end() if questions else 0 :].removesuffix("Answer:").strip()
 
@@ -383,9 +380,8 @@ class _Place:
 def without_passages(texts: Sequence[str], passages: Sequence[str]) -> list[str]:
     """Remove the passages from texts, with lines and bullets that contained nothing else.
 
-    Where a passage is a part of a longer sentence, it stays if it is also found elsewhere: the sentence quotes it. A
-    passage of one word is not looked for inside other words. A passage that is not found in any text, or only inside a
-    sentence that says nothing without it, raises PromptError.
+    Where a passage is a part of a longer sentence, it stays if it is also found elsewhere: the sentence quotes it. One
+    that is not found, or only inside a sentence that says nothing without it, raises PromptError.
     """
     for number, passage in enumerate(passages, 1):
         if not any(_pattern(passage).search(text) for text in texts):

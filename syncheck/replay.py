@@ -207,10 +207,10 @@ def _batches_of_like_prompts(
     """
     switches = switches_of(model)
     lengths = [len(prompt.with_context_ids) + len(each.token_ids) for prompt, each in zip(prompts, given, strict=True)]
-    longest: dict[tuple[str, ...], int] = {}
+    widths: dict[tuple[str, ...], int] = {}
     for prompt, length in zip(prompts, lengths, strict=True):
-        longest[prompt.passages] = max(length, longest.get(prompt.passages, 0))
-    order = sorted(range(len(given)), key=lambda i: (longest[prompts[i].passages], prompts[i].passages, lengths[i]))
+        widths[prompt.passages] = max(length, widths.get(prompt.passages, 0))
+    order = sorted(range(len(given)), key=lambda i: (widths[prompts[i].passages], prompts[i].passages, lengths[i]))
     batch: list[int] = []
     for i in order:
         together = [*batch, i]

@@ -23,6 +23,7 @@ from syncheck.contrasts.rules import Difference
 from syncheck.features.schemas import TEXT_FEATURES, SentenceText, feature_schema, needs_signals
 from syncheck.features.sentence import read_log_odds, sentence_features, text_features
 from syncheck.reading import Claim, Context, EarlierSentences
+from syncheck.reading.claim import says_not_stated
 from syncheck.reading.evidence import BEST_CHUNKS
 from syncheck.results import Report
 from syncheck.results.types import (
@@ -42,7 +43,6 @@ from syncheck.results.types import (
     Verdict,
 )
 from syncheck.text.citations import marks_in
-from syncheck.text.claimless import says_not_stated
 from syncheck.text.words import LexicalShares, foreign_language, packaged_rarity
 
 CONTRADICTED_ABOVE = 0.8
@@ -55,8 +55,6 @@ _TEXT_ONLY = frozenset(TEXT_FEATURES) - {shares.name for shares in fields(Lexica
 
 @dataclass(slots=True)
 class _Judgement:
-    """What becomes known of a claim, step by step."""
-
     claim: Claim
     read: str
     """The claim with its quantities written as in the passages that have the same ones."""
@@ -109,10 +107,8 @@ class SentenceScorer:
     """Scores the sentences of answers to one query.
 
     Without an aggregator, sentences get the status ``no_aggregator``; without an aligner, ``align_score`` is not
-    measured. ``config`` has the schema, the abbreviations, which end no sentence of the passages either, and the
-    thresholds of verdicts, see :class:`~syncheck.results.types.SentenceScore`. ``monitor`` is the name of a bundled
-    monitor, for the report. ``citation`` is the pattern of citation marks, which are not read, if it is not one of the
-    known ones.
+    measured. The abbreviations of ``config`` end no sentence of the passages either. ``monitor`` is the name of a
+    bundled monitor, for the report, and ``citation`` the pattern of citation marks, if it is not one of the known ones.
     """
 
     def __init__(
@@ -177,14 +173,8 @@ class SentenceScorer:
     ) -> list[list[SentenceScore]]:
         """Score the next claims of several answers together, in one batch of the aligner.
 
-        Parameters
-        ----------
-        answers
-            The next claims of each answer.
-        earlier
-            Scores of all earlier sentences of each answer.
-        since
-            Value of ``time.perf_counter()`` when the claims were known to be complete; None for given responses.
+        ``earlier`` has the scores of all earlier sentences of each answer, and ``since`` is the value of
+        ``time.perf_counter()`` when the claims were known to be complete; None for given responses.
         """
         judged = [
             [self._begun(claim) for claim in _in_order([self._marked(claim) for claim in answer], scored)]
@@ -206,7 +196,6 @@ class SentenceScorer:
         return [[one.result(latency_ms) for one in answer] for answer in judged]
 
     def _marked(self, claim: Claim) -> Claim:
-        """Find the citation marks of a claim."""
         marks = marks_in(claim.text, names=self._names, pattern=self.citation)
         return replace(claim, marks=marks) if marks else claim
 
@@ -281,7 +270,6 @@ class SentenceScorer:
         return None if one.presence is None else one.presence.absent
 
     def _align(self, judged: Sequence[_Judgement]) -> None:
-        """Find the support of each claim that can be checked, or the reason why the aligner found none."""
         wanted = [one for one in judged if one.claim.is_checkable and one.foreign is None]
         if self._aligner is None or not self.query.has_context or not wanted:
             return
@@ -293,7 +281,6 @@ class SentenceScorer:
                 one.support = support
 
     def _measure(self, answer: Sequence[_Judgement], scored: Sequence[SentenceScore]) -> None:
-        """Compute the features of the next claims of an answer, each with the sentences before it."""
         before = EarlierSentences.of((score.text, score.features.get("align_score")) for score in scored)
         for one in answer:
             one.features = self.features(one.claim, one.support, before)
@@ -317,7 +304,6 @@ class SentenceScorer:
         return next(((status, reason) for status, reason in reasons if reason is not None), (known, None))
 
     def _aggregate(self, scored: Sequence[_Judgement]) -> None:
-        """Turn the features of the claims into scores, and say what each feature contributes."""
         if self._aggregator is None or not scored:
             return
         rows = np.stack([one.features.values for one in scored])
@@ -328,7 +314,6 @@ class SentenceScorer:
                 one.score, one.attribution = (min(one.score, absent) if one.absence.rest else absent), {}
 
     def _describe(self, one: _Judgement) -> None:
-        """Add contrasts, remarks and the verdict of a claim whose score is known."""
         one.contrasts = self._contrasts_with(one)
         one.remarks = one.claim.remarks(self._context)
         one.verdict = self._verdict_on(one)
@@ -367,7 +352,6 @@ class SentenceScorer:
 
 
 def _in_order(claims: Sequence[Claim], scored: Sequence[SentenceScore]) -> list[Claim]:
-    """Read each claim after the sentences of its answer that come before it."""
     texts = [*(sentence.text for sentence in scored), *(claim.text for claim in claims)]
     return [claim.after(texts[: len(scored) + number]) for number, claim in enumerate(claims)]
 
@@ -430,9 +414,8 @@ def _log_odds(support: Support) -> float:
 def not_finite(sentence: SentenceSignals, *, has_context: bool) -> str | None:
     """Name which of the model's outputs for a sentence are not finite, so that it gets no score; None if all are.
 
-    All are finite if each token was predicted by a row of logits that is a distribution, in both branches if there is a
-    context, and the tapped hidden states have no NaN or infinity. A distribution has no NaN or +inf; -inf may exclude
-    entries, such as padding of the vocabulary, but not the token itself.
+    A row of logits must be a distribution, in both branches if there is a context: it may have -inf, for padding of the
+    vocabulary, but not for the token itself, and no NaN or +inf. Nor may the tapped hidden states.
     """
     branches = {"": sentence.log_prob}
     if has_context:

@@ -218,7 +218,6 @@ class ScriptedModel(LlamaForCausalLM):  # type: ignore[misc]
         return [log(probability) for probability in shares]
 
     def _expected(self, ids: tuple[int, ...]) -> dict[int, float]:
-        """Find the next tokens of the answers, with their weights."""
         longest = max(len(script) for script, _ in self._scripts) - 1
         for length in range(min(longest, len(ids)), -1, -1):
             end = ids[len(ids) - length :]

@@ -103,7 +103,7 @@ class Verifier:
     ) -> None:
         require_aligner(aligner)
         if config is None and aggregator is None:
-            config, aggregator, aligner, name = checkpoint.generic_parts(aligner, device)
+            name, config, aggregator, aligner = checkpoint.generic_parts(aligner, device)
         self.config = config or MonitorConfig(schema=ALIGNER_ALONE)
         require_text_schema(self.config.schema)
         self.schema = feature_schema(self.config.schema, ())

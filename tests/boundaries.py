@@ -10,7 +10,7 @@ ROOMS = (
     *("base", "results", "telemetry", "text", "reading", "aligners", "contrasts", "features", "config"),
     *("aggregators", "scoring", "citations", "watching", "checkpoint", "verifier"),
     *("prompts", "signals", "decoding", "monitor_base", "replay", "model_monitor"),
-    *("labelling", "corpus", "evaluation", "training", "monitor", "kit_model", "kit", "spans", "endpoints"),
+    *("labelling", "corpus", "evaluation", "training", "monitor", "kit", "spans", "endpoints"),
     *("report", "serving", "integrations", "cli", "testing"),
 )
 """The parts of ``syncheck`` in the order of imports: each may import those before it, lazily too, and no other."""

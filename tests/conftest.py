@@ -22,7 +22,6 @@ from syncheck import (
     checkpoint,
     feature_schema,
     kit,
-    kit_model,
     load_kit,
     prompt_from_texts,
 )
@@ -102,8 +101,7 @@ _KIT = kit.kit_language_model, kit.packaged_monitor
 def with_a_small_kit():
     """Make ``generation`` mean a small model with its monitor: the kit's own takes its time."""
     with pytest.MonkeyPatch.context() as patch:
-        for module in (kit, kit_model):
-            patch.setattr(module, "kit_language_model", copying_model)
+        patch.setattr(kit, "kit_language_model", copying_model)
         packaged = kit.packaged_monitor
         patch.setattr(kit, "packaged_monitor", lambda name: MONITOR if name == "generation" else packaged(name))
         yield
@@ -111,8 +109,7 @@ def with_a_small_kit():
 
 def as_for_users(patch):
     """Make ``generation`` and ``generic`` mean what they mean for users."""
-    for module in (kit, kit_model):
-        patch.setattr(module, "kit_language_model", _KIT[0])
+    patch.setattr(kit, "kit_language_model", _KIT[0])
     patch.setattr(kit, "packaged_monitor", _KIT[1])
     patch.setattr(checkpoint, "can_read", lambda: True)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from syncheck import SentenceEvent, kit_model
+from syncheck import SentenceEvent, kit
 from syncheck.base import model_files
 from syncheck.base.errors import CheckpointError, InputError
 from syncheck.kit import demo_questions, load_kit
@@ -76,32 +76,32 @@ def empty_cache(with_the_kit, tmp_path, monkeypatch):
 
 
 def test_without_the_weights_the_error_names_both_commands(empty_cache, monkeypatch):
-    monkeypatch.setattr(kit_model, "installed_weights", lambda: None)
+    monkeypatch.setattr(kit, "installed_weights", lambda: None)
     with pytest.raises(CheckpointError) as refused:
         load_kit("generation")
-    for command in (kit_model.INSTALL_PACKAGE, kit_model.INSTALL_FILE, kit_model.INSTALL_READER):
+    for command in (kit.INSTALL_PACKAGE, kit.INSTALL_FILE, kit.INSTALL_READER):
         assert command in str(refused.value)
 
 
 def test_other_weights_are_refused_by_their_digest(empty_cache, tmp_path, monkeypatch):
-    other = tmp_path / kit_model.WEIGHTS_NAME
+    other = tmp_path / kit.WEIGHTS_NAME
     other.write_bytes(b"GGUF of something else")
-    monkeypatch.setattr(kit_model, "installed_weights", lambda: other)
-    with pytest.raises(CheckpointError, match=kit_model.WEIGHTS.sha256) as refused:
+    monkeypatch.setattr(kit, "installed_weights", lambda: other)
+    with pytest.raises(CheckpointError, match=kit.WEIGHTS.sha256) as refused:
         load_kit("generation")
-    assert kit_model.INSTALL_PACKAGE in str(refused.value) and kit_model.INSTALL_FILE in str(refused.value)
+    assert kit.INSTALL_PACKAGE in str(refused.value) and kit.INSTALL_FILE in str(refused.value)
     assert not [f for f in (tmp_path / "cache").rglob("*.safetensors")]
 
 
 def test_without_the_package_that_reads_the_weights_the_error_names_its_command(empty_cache, tmp_path, monkeypatch):
-    weights = tmp_path / kit_model.WEIGHTS_NAME
+    weights = tmp_path / kit.WEIGHTS_NAME
     weights.touch()
-    monkeypatch.setattr(kit_model, "installed_weights", lambda: weights)
-    monkeypatch.setattr(kit_model, "WEIGHTS", model_files.ModelFile(model_files.file_sha256(weights), "no remedy"))
-    monkeypatch.setattr(kit_model, "find_spec", lambda name: None)
+    monkeypatch.setattr(kit, "installed_weights", lambda: weights)
+    monkeypatch.setattr(kit, "WEIGHTS", model_files.ModelFile(model_files.file_sha256(weights), "no remedy"))
+    monkeypatch.setattr(kit, "find_spec", lambda name: None)
     with pytest.raises(CheckpointError, match="gguf") as refused:
         load_kit("generation")
-    assert kit_model.INSTALL_READER in str(refused.value)
+    assert kit.INSTALL_READER in str(refused.value)
 
 
 @pytest.fixture(scope="module")
@@ -116,7 +116,7 @@ def live(kit_monitor, prompt):
 
 
 def test_arrays_begin_where_made_ones_do_so_that_results_have_the_same_bits(kit_monitor):
-    assert all(weight.data_ptr() % kit_model.ALIGNMENT == 0 for weight in kit_monitor.model.parameters())
+    assert all(weight.data_ptr() % kit.ALIGNMENT == 0 for weight in kit_monitor.model.parameters())
 
 
 def test_live_is_attached_is_replay(kit_monitor, prompt, live):

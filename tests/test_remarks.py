@@ -3,10 +3,10 @@
 import pytest
 
 from syncheck import load_kit
+from syncheck.reading.claim import says_not_stated
 from syncheck.report import render_text
 from syncheck.results import Case
 from syncheck.results.types import Contrast
-from syncheck.text.claimless import says_not_stated
 
 PASSAGES = ["Refunds are paid within 14 days of the return. Shipping costs are not refunded."]
 

@@ -24,7 +24,7 @@ from tqdm import tqdm
 
 from syncheck.base.pretrained import load_model
 from syncheck.cli.spans import add_asked, add_word_sources, check_asked, word_sources
-from syncheck.kit_model import kit_language_model
+from syncheck.kit import kit_language_model
 from syncheck.results import SpanItem
 from syncheck.spans import (
     MAX_WORDS,

@@ -107,14 +107,12 @@ def fit_calibration(scores: ArrayLike, y: ArrayLike, *, method: CalibrationMetho
         1 faithful, 0 unfaithful.
     method
         ``isotonic``: any increasing shape; needs a few hundred sentences of each label. ``platt``: two parameters, for
-        fewer sentences. ``shift``: Platt's map with slope 1, one parameter, for about ten labelled sentences with
-        similar scores.
+        fewer sentences. ``shift``: Platt's map with slope 1, for about ten labelled sentences with similar scores.
 
     Raises
     ------
     InputError
-        If the shapes differ, a score is outside [0, 1], the method is unknown, only one label occurs, or scores do not
-        rise with faithfulness.
+        If a value is outside its range, only one label occurs, or scores do not rise with faithfulness.
 
     Notes
     -----

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -25,30 +22,13 @@ _SINGLE = 2.0**-22
 def score_bounds(aggregator: Aggregator, features: Bounds) -> Bounds:
     """Turn bounds of features into bounds of P(faithful).
 
-    Parameters
-    ----------
-    aggregator
-        Logistic regression: interval arithmetic, which is tight. Trees: sums of the lowest and of the highest leaf of
-        each tree that the features can reach. MLP: interval arithmetic layer by layer. Ensemble: mean of its members'
-        bounds of the log-odds.
-    features : Bounds
-        (N, F), columns as in the aggregator's schema. A feature of which nothing is known (-inf to inf) may also be
-        missing.
+    ``features`` are (N, F), columns as in the aggregator's schema; a feature of which nothing is known (-inf to inf)
+    may also be missing. The result is (N,) in [0, 1]: exact, and equal to :meth:`Aggregator.score`, where all features
+    are exact or missing. A wrong shape, and a bound that is infinite on one side only, raise InputError.
 
-    Returns
-    -------
-    Bounds
-        (N,) in [0, 1]; exact, and equal to :meth:`Aggregator.score`, where all features are exact or missing.
-
-    Raises
-    ------
-    InputError
-        If the shape does not fit, or a bound is infinite on one side only.
-
-    Examples
-    --------
-    >>> found = score_bounds(monitor.aggregator, features)  # doctest: +SKIP
-    >>> found.low >= 0.71  # faithful enough, whatever the tail  # doctest: +SKIP
+    Logistic regression: interval arithmetic, which is tight. Trees: sums of the lowest and of the highest leaf of each
+    tree that the features can reach. MLP: interval arithmetic layer by layer. Ensemble: mean of its members' bounds of
+    the log-odds.
     """
     low, high = features.low, features.high
     names = aggregator.schema.names
@@ -162,22 +142,13 @@ def _leaves(
         absent = missing[:, column]
         goes_left = np.where(absent, missing_left[node] == 1, low[:, column] < split) | unknown[:, column]
         goes_right = np.where(absent, missing_left[node] == 0, high[:, column] >= split) | unknown[:, column]
-        (left_low, left_high), (right_low, right_high) = ends.pop(int(left[node])), ends.pop(int(right[node]))
-        ends[node] = (
-            _either(np.minimum, left_low, right_low, goes_left, goes_right),
-            _either(np.maximum, left_high, right_high, goes_left, goes_right),
+        both, children = goes_left & goes_right, zip(ends.pop(int(left[node])), ends.pop(int(right[node])), strict=True)
+        least, most = (
+            np.where(both, best(*sides), np.where(goes_left, *sides))
+            for best, sides in zip((np.minimum, np.maximum), children, strict=True)
         )
+        ends[node] = least, most
     return ends[0]
-
-
-def _either(
-    best: Callable[[Floats, Floats], Any],
-    left: Floats,
-    right: Floats,
-    goes_left: NDArray[np.bool_],
-    goes_right: NDArray[np.bool_],
-) -> Floats:
-    return np.where(goes_left & goes_right, best(left, right), np.where(goes_left, left, right))
 
 
 def _column(model: Column, low: Floats, high: Floats) -> Ends:

@@ -61,27 +61,16 @@ def file_of(kind: KindName) -> str:
 def make_aggregator(kind: ClassifierKind, seed: int = 0) -> Any:  # noqa: ANN401 (scikit-learn has no types)
     """Make an untrained scikit-learn classifier; label 1 is faithful.
 
-    Parameters
-    ----------
-    kind
-        ``lr``: logistic regression. ``mlp``: one hidden layer of 100 ReLU units, Adam at 1e-3, batches of 128, at most
-        300 epochs (paper, appendix A.2), and a weight decay of 1, which is ours: without it, a few thousand sentences
-        are memorised. ``xgb``: shallow gradient-boosted trees, which suit a few thousand sentences; the paper gives no
-        settings.
-    seed
-        Seed of the initial weights and of the order of the rows.
+    ``lr`` is logistic regression. ``mlp`` has one hidden layer of 100 ReLU units, Adam at 1e-3, batches of 128, at most
+    300 epochs (paper, appendix A.2), and a weight decay of 1, which is ours: without it, a few thousand sentences are
+    memorised. ``xgb`` is shallow gradient-boosted trees, which suit a few thousand sentences; the paper gives no
+    settings.
 
-    Returns
-    -------
-    sklearn.pipeline.Pipeline or xgboost.XGBClassifier
-        ``lr`` and ``mlp`` are pipelines: imputation of the training median with a "was missing" indicator, standard
-        scaling, then the classifier. A column that is NaN throughout keeps its place. ``xgb`` takes NaN as it is.
+    ``lr`` and ``mlp`` are pipelines: imputation of the training median with a "was missing" indicator, standard
+    scaling, then the classifier. A column that is NaN throughout keeps its place. ``xgb`` takes NaN as it is.
 
-    Notes
-    -----
     Classes are not re-weighted: weights would hardly change the order of scores, and P(faithful) would no longer be a
-    probability at the share of faithful sentences in training. An MLP that uses up its 300 epochs warns with
-    scikit-learn's ``ConvergenceWarning``.
+    probability at the share of faithful sentences in training.
     """
     if kind == "xgb":
         from xgboost import XGBClassifier
@@ -136,9 +125,8 @@ def fit_model(
 ) -> StoredModel:
     """Train a model of a kind, or a clone of a monotone regression with parameters of its own.
 
-    X is (N, F), NaN if not measured, and y (N,) is 1 for faithful and 0 for unfaithful. The same data and seed give
-    the same model. ``monotone`` takes the directions of features
-    from their names or, without names, from the data.
+    X is (N, F), NaN if not measured, and y (N,) is 1 for faithful and 0 for unfaithful. The same data and seed give the
+    same model. ``monotone`` takes the directions of features from their names or, without names, from the data.
     """
     check_kind(kind)
     if X.ndim != 2 or y.shape != (len(X),):

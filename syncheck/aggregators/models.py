@@ -129,9 +129,8 @@ class Network:
         """Compute each feature's part of the log-odds, (F,) float64.
 
         Logistic regression: the exact terms of the feature, relative to the training mean; with the intercept, they add
-        up to the log-odds. The reduction by a ceiling is assigned to the feature with the lowest one.
-
-        With hidden layers: the log-odds minus those with the feature at its median (occlusion).
+        up to the log-odds. The reduction by a ceiling is assigned to the feature with the lowest one. With hidden
+        layers: the log-odds minus those with the feature at its median (occlusion).
         """
         if len(self.weights) > 1:
             return occlusion(self.log_odds, x, medians)
@@ -173,7 +172,6 @@ class Network:
 
 
 def _network_fault(arrays: Mapping[str, NDArray[Any]], depth: int) -> str | None:
-    """Say what is wrong with a network's arrays, if anything."""
     layers = {f"layers.{index}.{part}" for index in range(depth) for part in ("weight", "bias")}
     if not 1 <= depth <= MAX_DEPTH or set(arrays) - {"ceilings"} != {"fill", "flagged", "mean", "scale", *layers}:
         return f"found {sorted(arrays)}"
@@ -320,7 +318,6 @@ class Column:
 
 
 def _column_fault(fields: Mapping[str, Any]) -> str | None:
-    """Say what is wrong with the fields of a file, if anything."""
     if set(fields) != {"index", "features", "missing"}:
         return f"the fields {sorted(fields)}"
     index, count, missing = fields["index"], fields["features"], fields["missing"]

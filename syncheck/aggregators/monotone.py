@@ -191,7 +191,6 @@ class MonotoneLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignor
         return np.where(directions == 0, signs, directions)
 
     def _prior(self) -> Floats:
-        """Compute the prior weights of the standardised, directed features."""
         if self.prior_coef is not None:
             return np.maximum(np.asarray(self.prior_coef, dtype=np.float64) * self.scale_ * self.directions_, 0.0)
         return np.broadcast_to(np.asarray(self.prior_weights, np.float64), (self.n_features_in_,)).copy()

@@ -19,23 +19,17 @@ from syncheck.base.errors import CheckpointError, MismatchError
 from syncheck.base.files import DAMAGED, require_regular
 from syncheck.results.types import FeatureSchema, Floats
 
-ALLOWED = frozenset(
-    {
-        ("numpy", "dtype"),
-        ("numpy", "ndarray"),
-        ("numpy._core.multiarray", "_reconstruct"),
-        ("numpy._core.multiarray", "scalar"),
-        ("numpy.core.multiarray", "_reconstruct"),
-        ("numpy.core.multiarray", "scalar"),
-        ("numpy.random._mt19937", "MT19937"),
-        ("numpy.random._pickle", "__bit_generator_ctor"),
-        ("numpy.random._pickle", "__randomstate_ctor"),
-        ("sklearn.neural_network._multilayer_perceptron", "MLPClassifier"),
-        ("sklearn.neural_network._stochastic_optimizers", "AdamOptimizer"),
-        ("sklearn.preprocessing._label", "LabelBinarizer"),
-    }
-)
-
+_TYPES = {
+    "numpy": "dtype ndarray",
+    "numpy._core.multiarray": "_reconstruct scalar",
+    "numpy.core.multiarray": "_reconstruct scalar",
+    "numpy.random._mt19937": "MT19937",
+    "numpy.random._pickle": "__bit_generator_ctor __randomstate_ctor",
+    "sklearn.neural_network._multilayer_perceptron": "MLPClassifier",
+    "sklearn.neural_network._stochastic_optimizers": "AdamOptimizer",
+    "sklearn.preprocessing._label": "LabelBinarizer",
+}
+ALLOWED = frozenset((module, name) for module, names in _TYPES.items() for name in names.split())
 
 _LID = ("lid_layer_15", "lid_layer_16", "lid_layer_17")
 _ORDER = (

@@ -235,7 +235,6 @@ def _breadth_first(tree: Mapping[str, Any]) -> list[int]:
 
 
 def _length_fault(arrays: Mapping[str, NDArray[Any]]) -> str | None:
-    """Say what is wrong with names, types or lengths, if anything."""
     if set(arrays) != set(_DTYPES):
         return f"found {sorted(arrays)}"
     if wrong := [name for name, array in arrays.items() if array.dtype != _DTYPES[name] or array.ndim != 1]:
@@ -251,7 +250,6 @@ def _length_fault(arrays: Mapping[str, NDArray[Any]]) -> str | None:
 
 
 def _value_fault(arrays: Mapping[str, NDArray[Any]]) -> str | None:
-    """Say what is wrong with the values, if anything."""
     if not 1 <= (width := int(arrays["features"][0])) <= MAX_FEATURES:
         return f"{width} features, where 1 to {MAX_FEATURES} are read"
     if not ((arrays["feature"] >= 0) & (arrays["feature"] < width)).all():
@@ -266,7 +264,6 @@ def _value_fault(arrays: Mapping[str, NDArray[Any]]) -> str | None:
 
 
 def _links_fault(trees: Mapping[str, NDArray[Any]]) -> str | None:
-    """Say why arrays of the right lengths are not trees, None if they are."""
     sizes = trees["sizes"].astype(np.int64)
     starts = np.repeat(np.cumsum(sizes) - sizes, sizes)  # (N,) root of each node's tree
     left, right = trees["left"].astype(np.int64), trees["right"].astype(np.int64)

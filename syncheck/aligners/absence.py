@@ -10,12 +10,13 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from math import exp, log, log1p
-from typing import Literal
+from typing import Literal, cast
 
 from syncheck.aligners.protocol import Unaligned
+from syncheck.base.files import asset_patterns
+from syncheck.reading.claim import says_not_stated, statement
 from syncheck.reading.evidence import EvidenceIndex
 from syncheck.results.types import Evidence, Support
-from syncheck.text.claimless import says_not_stated, statement
 from syncheck.text.notation import MONTHS
 
 Wanted = Literal["time", "duration", "amount", "person", "place", "which", "reason", "manner", "truth", "thing"]
@@ -40,106 +41,12 @@ class Absence:
     further or more specific, or speaks of one passage alone."""
 
 
-_SOURCE = (
-    r"(?:(?:the|these|this|those|any\s+of\s+the)\s+)?(?:(?:given|provided|above|available|retrieved|supplied)\s+)*"
-    r"(?:passages?|contexts?|texts?|sources?|documents?|documentation|articles?|excerpts?|contract|minutes|manual|page|"
-    r"report|leaflet|policy|information|record|table|data)(?:\s+(?:given|provided|above))?"
-)
-_NOT = r"(?:do(?:es)?|did|is|are|was|were|has|have|can|could)(?:\s+not|n['\u2019]t)"
-_ADVERB = r"(?:(?:explicitly|directly|clearly|specifically|actually|even|anywhere)\s+)?"
-_TELL = (
-    r"(?:mention|specif(?:y|ies)|provide|state|say|tell|contain|indicate|address|discuss|describe|explain|give|"
-    r"list|name|reveal|note|clarify|show|report|make\s+(?:it\s+)?clear|talk\s+about|speak\s+of)"
-)
-_STATED = r"(?:mentioned|specified|provided|stated|given|indicated|explained|listed)"
-_TOLD = rf"(?:{_STATED}|addressed|discussed|described|named|told|said|known|clear|disclosed|found)"
-_FACTS = (
-    r"(?:(?:any|further|specific|sufficient|explicit|direct|clear)\s+)*"
-    r"(?:information|details?|mention|data|evidence|word)"
-)
-_QUALIFIED = re.compile(
-    r"\b(?:additional|further|more|other|else|beyond|specific(?:ally)?|detailed|exact|explicit|comprehensive|complete|"
-    r"direct(?:ly)?|particular)\b",
-    re.IGNORECASE,
-)
-"""Words by which a passage that tells something may still not tell what is meant."""
-_OPENING = re.compile(
-    r"^\W*(?:(?:however|therefore|additionally|unfortunately|sorry|moreover|finally|please|but|and|so|answer:)[,\s]+"
-    r"|(?:please\s+)?note\s+that\s+|it(?:\s+is|['\u2019]s)\s+(?:important\s+to\s+note|worth\s+noting)\s+that\s+)+",
-    re.IGNORECASE,
-)
-_MANNER = re.compile(r"\b(?:instructions?|steps|recipe|guidance|procedure|method|how\s+to)\b", re.IGNORECASE)
-_ONE_PASSAGE = re.compile(r"\b(?:passage|document|source|text|this\s+passage)\s+#?\d", re.IGNORECASE)
-_ABOUT = r"(?:about|on|of|regarding|concerning|as\s+to|for|to\s+(?:answer|determine|say|tell))"
-_ASKED = (
-    r"(?:whether|if|when|where|who|whom|whose|which|what|why|how|that|"
-    r"(?:from|at|in|to|by|against|with|for|under|on|since)\s+(?:which|what|whom|where))\b"
-)
-_FORMS = tuple(
-    re.compile(form, re.IGNORECASE)
-    for form in (
-        rf"\b(?:no|not\s+enough|not\s+any|insufficient)\s+{_FACTS}\s+(?:(?:is|are)\s+)?(?:{_TOLD}\s+)?(?:in\s+{_SOURCE}\s+)?"
-        rf"(?:{_ABOUT}\s+(?P<about>.+)|(?P<asked>{_ASKED}.+))",
-        rf"\bnone\s+of\s+{_SOURCE}\s+{_ADVERB}{_TELL}s?\s+(?:(?:anything|{_FACTS})\s+(?:{_ABOUT}\s+)?)?(?P<none>.+)",
-        rf"\b(?:{_SOURCE}(?:\s+#?\d+)?|nothing|none\s+of\s+\w+\s+\w+|(?:it|they)(?=\s+do))\s+{_NOT}\s+{_ADVERB}{_TELL}\s+(?:us\s+)?"
-        rf"(?:(?:anything|{_FACTS})\s+(?:{_ABOUT}\s+)?)?(?P<told>.+)",
-        r"\bsays?\s+nothing\s+(?:about|on|of)\s+(?P<nothing>.+)",
-        rf"^nothing\s+(?:is|was)\s+{_TOLD}\s+(?:in\s+{_SOURCE}\s+)?(?:{_ABOUT}\s+(?P<silent>.+)|(?P<asks>{_ASKED}.+))",
-        rf"^there\s+is\s+nothing\s+(?:in\s+{_SOURCE}\s+)?(?:about|regarding|concerning)\s+(?P<missing>.+)",
-        r"^no\s+mention\s+is\s+made\s+of\s+(?P<made>.+)",
-        rf"\b{_SOURCE}\s+(?:is|are|remains?)\s+silent\s+(?:on|about|as\s+to)\s+(?P<kept>.+)",
-        rf"^(?P<nowhere>.+?)\s+(?:is|are|was|were)\s+nowhere\s+{_TOLD}\b.*$",
-        rf"\bit\s+{_NOT}\s+{_ADVERB}{_TOLD}\s+(?:in\s+{_SOURCE}\s*,?\s*)?(?P<it>{_ASKED}.+)",
-        rf"\b(?:unclear|unknown|unspecified)\s+(?:from\s+{_SOURCE}\s+)?(?P<unclear>{_ASKED}.+)",
-        r"\bI\s+(?:do\s+not|don['\u2019]t|can\s*not|can['\u2019]t|could\s+not|couldn['\u2019]t)\s+(?:know|find|say|tell|determine|see)"
-        r"\s+(?:(?:out|anything|any\s+\w+)\s+)?(?:(?:about|on|for)\s+)?(?P<i>.+)",
-        r"\b(?:unable|impossible|not\s+possible)\s+to\s+(?:determine|say|tell|find|establish)\s+(?P<unable>.+)",
-        rf"^(?P<done>.+?)\s+(?:{_NOT}|cannot\s+be|could\s+not\s+be)\s+{_ADVERB}(?:be\s+)?"
-        rf"(?:{_STATED}|{_TOLD}(?=\s+(?:in|by|from)\s+{_SOURCE}))\b(?:\s+(?:in|by|from|anywhere|here)\b.*)?$",
-        rf"^(?P<open>.+?)\s+(?:is|are|remains?)\s+(?:unclear|unspecified|unknown\s+from\s+{_SOURCE})$",
-    )
-)
-_GENERIC = re.compile(
-    r"\b(?:(?:unable|impossible|not\s+possible|not|cannot|n['\u2019]t)\s+(?:to\s+)?(?:be\s+)?answer(?:ed)?|the\s+answer|(?:this|the|your)\s+question|"
-    r"not\s+(?:stated|mentioned|specified|provided)|insufficient\s+information|not\s+enough\s+information|I\s+do(?:\s+not|n['\u2019]t)\s+know)\b",
-    re.IGNORECASE,
-)
-_ASKS = re.compile(r"\b(?:answers?|question)\b|^\s*$", re.IGNORECASE)
-_POINTS = re.compile(r"\s*(?:this|that|it|these|they|which|so)\s*", re.IGNORECASE)
-_TRAILING = re.compile(
-    rf"(?:\s*,?\s*(?:(?:as|since|because)\s+(?:{_SOURCE}|it|they)\s.*|(?:in|from|by|based\s+on|according\s+to|within)\s+{_SOURCE}"
-    rf"|(?:is|are|was|were)\s+{_TOLD}(?:\s+in\s+{_SOURCE})?|here|anywhere))+\s*$",
-    re.IGNORECASE,
-)
-_BUT = re.compile(
-    r"\s*[;,]\s*(?:but|however|though|although|yet|while|only\s+that)\b,?\s*|\s*;\s*|\s+but\s+", re.IGNORECASE
-)
-_ASKING: tuple[tuple[str, Wanted], ...] = (
-    (
-        r"(?:at\s+what\s+time|when|(?:in\s+|on\s+|since\s+|until\s+)?(?:which|what)\s+(?:year|date|day|month|time))\b",
-        "time",
-    ),
-    (r"how\s+(?:long|old)\b", "duration"),
-    (r"how\s+(?:much|many|large|big|heavy|high|tall|wide|far|fast|often|deep)\b", "amount"),
-    (r"(?:by\s+|to\s+|for\s+)?(?:who|whom|whose)\b", "person"),
-    (r"(?:from\s+)?where\b", "place"),
-    (r"(?:whether(?:\s+or\s+not)?|if|that)\b", "truth"),
-    (r"(?=(?:is|are|was|were|do|does|did|can|could|may|must|should|will|has|have)\b)", "truth"),
-    (r"why\b", "reason"),
-    (
-        r"(?:(?:from|at|in|to|by|against|with|for|under|on|since)\s+)?(?:which|what)\s+(?!(?:is|are|was|were|do|does|did|the|a|an|it|they|he|she|happens?)\b)",
-        "which",
-    ),
-    (r"how(?:\s+to)?\b", "manner"),
-    (r"(?:(?:what|which)(?:\s+(?:is|are|was|were)\b)?)", "thing"),
-)
-_NAMED: tuple[tuple[str, Wanted], ...] = (
-    (r"(?:\w+\s+)?(?:date|year|times?|day|month|hours)\b", "time"),
-    (r"(?:age|duration|length\s+of\s+time|\w*\s*period)\b", "duration"),
-    (r"(?:\w+\s+)?(?:price|cost|number|amount|fee|weight|size|height|rate|sum|salary|population)s?\b", "amount"),
-    (r"(?:names?|identity|translator|author|owner|founder|winner)\b", "person"),
-    (r"(?:\w+\s+)?(?:address|location|place)\b", "place"),
-)
+_ENGLISH = asset_patterns("english/absence.txt", month=rf"(?:{'|'.join(MONTHS)})")
+
+
+def _of_kind(kind: str) -> list[tuple[Wanted, re.Pattern[str]]]:
+    """List the patterns of a kind, each after what it wants."""
+    return [(cast("Wanted", name.split()[1]), form) for name, form in _ENGLISH.items() if name.startswith(f"{kind} ")]
 
 
 def absence_in(sentence: str, question: str) -> Absence | None:
@@ -152,19 +59,23 @@ def absence_in(sentence: str, question: str) -> Absence | None:
     >>> absence_in("The passages do not say when the mill opened.", "")
     Absence(text='the mill opened', wanted='time', rest='', is_loose=False)
     """
-    stated = _OPENING.sub("", statement(sentence).strip(" .!()"))
-    parts = [part for part in _BUT.split(stated) if part.strip()]
+    stated = _ENGLISH["opening"].sub("", statement(sentence).strip(" .!()"))
+    parts = [part for part in _ENGLISH["but"].split(stated) if part.strip()]
     for number, part in enumerate(parts):
-        matches = (form.search(part) for form in _FORMS)
+        matches = (form.search(part) for _, form in _of_kind("form"))
         named = next((next(filter(None, match.groups())) for match in matches if match is not None), "")
-        if not named and _GENERIC.search(part) is None:
+        if not named and _ENGLISH["generic"].search(part) is None:
             continue
         rest = ". ".join(other for other in (*parts[:number], *parts[number + 1 :]) if len(other.split()) > 2)
-        named = "" if _ASKS.search(named) else _TRAILING.sub("", named).strip(" ,.")
-        if _POINTS.fullmatch(named):
+        named = "" if _ENGLISH["asks"].search(named) else _ENGLISH["trailing"].sub("", named).strip(" ,.")
+        if _ENGLISH["points"].fullmatch(named):
             return None
         if named or question.strip():
-            is_loose = not named or _QUALIFIED.search(part) is not None or _ONE_PASSAGE.search(sentence) is not None
+            is_loose = (
+                not named
+                or _ENGLISH["qualified"].search(part) is not None
+                or _ENGLISH["one passage"].search(sentence) is not None
+            )
             return Absence(*wanted_by(named or question), rest, is_loose)
     return None
 
@@ -172,43 +83,13 @@ def absence_in(sentence: str, question: str) -> Absence | None:
 def wanted_by(text: str) -> tuple[str, Wanted]:
     """Tell what a question, a clause that asks, or a noun asks for; its words without the word that asks."""
     text = text.strip(" ?.,")
-    for form, wanted in _ASKING:
-        asked = re.match(form, text, re.IGNORECASE)
-        if asked is not None:
+    for wanted, form in _of_kind("asking"):
+        if (asked := form.match(text)) is not None:
             return text[asked.end() :].strip() or text, wanted
-    for form, wanted in _NAMED:
-        if re.match(
-            rf"(?:(?:the|its|their|any|a)\s+)?(?:exact\s+|total\s+|maximum\s+|minimum\s+)?{form}", text, re.IGNORECASE
-        ):
+    for wanted, form in _of_kind("named"):
+        if form.match(text):
             return text, wanted
-    return text, "manner" if _MANNER.search(text) else "thing"
-
-
-_NUMBER = (
-    r"(?:\d[\d.,:]*|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|fifteen|twenty|thirty|forty|fifty|"
-    r"sixty|hundred|thousand|half\s+an?)"
-)
-_MONTH = rf"(?:{'|'.join(MONTHS)})"
-_SPAN = r"(?:seconds?|minutes?|hours?|days?|weeks?|months?|years?)"
-_WHEN = r"(?:(?:in|on|at|since|from|until|by|before|after|within|during|for|every)\s+(?:the\s+)?)?"
-_NAME = r"[A-Z][\w'\u2019-]*(?:\s+(?:(?:of|de|the)\s+)?[A-Z0-9][\w'\u2019.-]*)*"
-_CANDIDATES: dict[Wanted, re.Pattern[str]] = {
-    "time": re.compile(
-        rf"{_WHEN}(?:(?:\d{{1,2}}\s+)?{_MONTH}(?:\s+\d{{1,4}})?(?:\s+to\s+{_MONTH})?|(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)days?"
-        rf"|(?:1\d|20)\d\d|\d{{1,2}}[:.]\d\d|\d{{1,2}}\s?[ap]\.?m\b|{_NUMBER}[\s-](?:\w+\s)?{_SPAN}(?:\s+of\s+the\s+\w+)?"
-        r"|(?:the\s+)?(?:first|last)\s+\w+\s+day|noon|midnight)(?!\w)"
-    ),
-    "duration": re.compile(rf"{_WHEN}{_NUMBER}[\s-](?:\w+\s)?{_SPAN}\b", re.IGNORECASE),
-    "amount": re.compile(rf"[$\u20ac\u00a3]?\b{_NUMBER}(?:[\s-]?(?:%|[a-z\u00b5]+))?", re.IGNORECASE),
-    "person": re.compile(rf"(?:(?:Mr|Ms|Mrs|Dr|Prof)\.?\s+)?{_NAME}|\b[Tt]he\s+[a-z]+(?:\s+[a-z]+er)?"),
-    "place": re.compile(rf"\b(?:in|at|to|from|on|near)\s+(?:the\s+)?(?:{_NAME}|[a-z][\w'-]*)|{_NAME}"),
-    "which": re.compile(rf"{_NAME}|\b{_NUMBER}(?:\s[a-z]+)?"),
-}
-_REASON = re.compile(
-    r"\b(?:because|since|due\s+to|owing\s+to|thanks\s+to|so\s+that|in\s+order\s+to|caused|reason|as\s+a\s+result)\b",
-    re.I,
-)
-_AUXILIARY = re.compile(r"(is|are|was|were|do|does|did|can|could|may|must|should|will|has|have)\b\s*", re.IGNORECASE)
+    return text, "manner" if _ENGLISH["manner"].search(text) else "thing"
 
 
 def probes(absence: Absence, chunks: Iterable[str]) -> list[str]:
@@ -220,15 +101,15 @@ def probes(absence: Absence, chunks: Iterable[str]) -> list[str]:
     ['The mill opened in 1911.']
     """
     text, after = absence.text, ""
-    inverted = _AUXILIARY.match(text)
+    inverted = _ENGLISH["auxiliary"].match(text)
     if inverted is not None:
         text = text[inverted.end() :]
         after = "" if inverted[1].lower() in ("do", "does", "did") else f" {inverted[1].lower()}"
     if not text:
         return []
-    wording = _CANDIDATES.get(absence.wanted)
+    wording = _ENGLISH.get(f"candidate {absence.wanted}")
     if wording is None:
-        is_told = absence.wanted != "reason" or any(_REASON.search(chunk) for chunk in chunks)
+        is_told = absence.wanted != "reason" or any(_ENGLISH["reason"].search(chunk) for chunk in chunks)
         told = (
             absence.text
             if absence.wanted == "truth" and after
@@ -298,24 +179,10 @@ class Presence:
 def look_for(
     said: Sequence[tuple[Absence, Support]], index: EvidenceIndex, question: str, ask: Ask
 ) -> list[Presence | None]:
-    """Look for what sentences call absent, all in one batch of the aligner.
+    """Look for what sentences call absent, each with the support of the sentence itself, in one batch of the aligner.
 
-    Parameters
-    ----------
-    said
-        What each sentence says is absent, and the support of the sentence itself.
-    index
-        The passages.
-    question
-        The question, which helps to find the passages that may tell.
-    ask
-        The aligner.
-
-    Returns
-    -------
-    list of Presence or None
-        None for an aligner that does not distinguish contradicted from not stated, for a passage that says itself that
-        something is not stated, and for claims that the aligner failed to judge.
+    The result is None for an aligner that does not distinguish contradicted from not stated, for a passage that says
+    itself that something is not stated, and for claims that the aligner failed to judge.
     """
     tried = [_tried(absence, support, index, question) for absence, support in said]
     every = [probe for wanted in tried for probe in wanted or ()]

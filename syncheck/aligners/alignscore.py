@@ -51,12 +51,10 @@ _logger = logging.getLogger(__name__)
 
 
 class AlignScoreAligner(OfNetwork):
-    """Scores claims with an AlignScore checkpoint.
+    """Scores claims with an AlignScore checkpoint: the network in evaluation mode, and the tokenizer of its backbone.
 
     Parameters
     ----------
-    model, tokenizer
-        The network in evaluation mode, and the tokenizer of its backbone.
     mode
         ``nli`` reads P(entailed) of the three-way head, ``bin`` P(aligned) of the two-way head. With ``_sp``, the
         context is cut into chunks of about 350 words and the claim into sentences; the score is the highest over the
@@ -65,8 +63,7 @@ class AlignScoreAligner(OfNetwork):
         Treatment of a pair of more than 512 tokens. ``split`` scores every part of the chunk and takes the highest; a
         sentence of more than 192 tokens that does not fit with the longest chunk is cut too, and its parts are
         averaged. ``cut`` drops the end of the chunk, as the published code does, and logs a warning: the published
-        aggregators were trained on such scores. The two agree if every pair fits. Another mode or overflow raises
-        InputError.
+        aggregators were trained on such scores. The two agree if every pair fits.
     name, backbone
         Stored with a monitor, like mode and overflow: the checkpoint, and the backbone that was passed to load it.
 
@@ -266,14 +263,10 @@ def load_alignscore(
     """Load a published checkpoint, or a folder that :func:`convert_alignscore` wrote.
 
     ``path`` is a ``.ckpt`` file, ``owner/repository/file.ckpt`` on the Hugging Face Hub, or a folder. For a ``.ckpt``,
-    ``backbone`` is a folder, or the name of a model, with the config and tokenizer of its RoBERTa. None takes the model
-    that the checkpoint's hyper-parameters name: the folder of that name next to the file, such as ``roberta-base/``
-    next to ``AlignScore-base.ckpt``, or else the model of that name in the cache. A backbone is downloaded only if its
-    name is given.
-
-    If a file is missing or damaged, keys are missing, the file has objects other than arrays and plain values, or no
-    backbone is given and none is found, CheckpointError is raised; if keys or shapes belong to another network,
-    MismatchError.
+    ``backbone`` is a folder, or the name of a model, with the config and tokenizer of its RoBERTa; only then is it
+    downloaded. None takes the model that the checkpoint's hyper-parameters name: the folder of that name next to the
+    file, or else the model of that name in the cache. What is missing, damaged or holds more than arrays and plain
+    values raises CheckpointError; keys or shapes of another network, MismatchError.
     """
     if Path(path).is_dir():
         return _build(_read_folder(Path(path)), path)

@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 
 import torch
 
-from syncheck.aligners.eight_bits import UNKNOWN, EncodedPair, Int8CrossEncoder, encode_pair, read_packed
+from syncheck.aligners.eight_bits import UNKNOWN, EncodedPair, Int8CrossEncoder, batches, encode_pair, read_packed
 from syncheck.aligners.protocol import OfNetwork, check_asked
 from syncheck.reading.evidence import EvidenceIndex
 from syncheck.results.types import Evidence, Support
@@ -42,19 +42,11 @@ class _Window:
 class BundledAligner(OfNetwork):
     """Scores a claim against the few sentences of the context that share the most words with it.
 
-    Parameters
-    ----------
-    model, tokenizer
-        The network on ``device``, and its tokenizer without truncation and padding.
-    scale, coverage, novel_pairs, shift
-        P(supported) = sigmoid(scale * logit + coverage * c + novel_pairs * q + shift), where c is the share of the
-        claim's content words in the whole context, since the network sees only the chosen chunks, and q is
-        :func:`~syncheck.text.words.novel_pairs`: words that are close in the claim but nowhere in the context.
-    name
-        Stored with a monitor: ``"bundled"``, or the folder it was loaded from.
+    P(supported) = sigmoid(scale * logit + coverage * c + novel_pairs * q + shift), where c is the share of the claim's
+    content words in the whole context, since the network sees only the chosen chunks, and q is
+    :func:`~syncheck.text.words.novel_pairs`: words that are close in the claim but nowhere in the context. ``name`` is
+    stored with a monitor: ``"bundled"``, or the folder it was loaded from.
 
-    Notes
-    -----
     Up to four chunks of the context are chosen for each claim and packed into windows of 144 tokens, usually one; a
     chunk that is longer than a window fills several. A claim of more than 96 tokens is cut into overlapping parts. The
     score of a part is the highest over the windows; that of the claim is the lowest over its parts, each of which needs
@@ -116,7 +108,11 @@ class BundledAligner(OfNetwork):
         ids_of = self._known.setdefault(index, {})  # claims share their evidence
         windows = [w for number, claim in enumerate(claims) for w in self._windows(index, ids_of, number, claim)]
         best: list[dict[int, tuple[float, int]]] = [{} for _ in claims]
-        for window, logit in zip(windows, self._logits(windows), strict=True):
+        room = CPU_BATCH_TOKENS if self._device.type == "cpu" else BATCH_TOKENS
+        pairs = [window.pair for window in windows]
+        cuts = batches([len(pair) for pair in pairs], room)  # no score depends on the rest of its batch
+        logits = [logit for cut in cuts for logit in self._model(pairs[cut]).tolist()]
+        for window, logit in zip(windows, logits, strict=True):
             parts = best[window.claim]
             if window.part not in parts or logit > parts[window.part][0]:
                 parts[window.part] = (logit, window.chunk)
@@ -163,22 +159,6 @@ class BundledAligner(OfNetwork):
     def _ids(self, text: str) -> list[int]:
         ids: list[int] = self._tokenizer.encode(text, add_special_tokens=False).ids
         return ids
-
-    def _logits(self, windows: Sequence[_Window]) -> Iterator[float]:
-        """Score windows in batches; no score depends on the rest of its batch."""
-        for batch in _batches(windows, CPU_BATCH_TOKENS if self._device.type == "cpu" else BATCH_TOKENS):
-            yield from self._model([window.pair for window in batch]).tolist()
-
-
-def _batches(windows: Sequence[_Window], tokens: int) -> Iterator[list[_Window]]:
-    batch: list[_Window] = []
-    for window in windows:
-        if batch and sum(len(w.pair) for w in batch) + len(window.pair) > tokens:
-            yield batch
-            batch = []
-        batch.append(window)
-    if batch:
-        yield batch
 
 
 def _parts(ids: list[int], size: int, overlap: int) -> Iterator[list[int]]:

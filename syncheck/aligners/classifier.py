@@ -130,19 +130,11 @@ def _classifier(path: Path | str) -> PreTrainedModel:
 
 
 class SequenceClassificationScorer(OfNetwork):
-    """Classifier of pairs (premise, claim), such as an NLI model.
+    """Classifier of pairs (premise, claim), such as an NLI model, in evaluation mode.
 
-    Parameters
-    ----------
-    model, tokenizer
-        The model in evaluation mode, and its tokenizer. With one output, the score is its sigmoid, otherwise the
-        softmax at ``entailment``.
-    entailment
-        Index of the class that means "supported".
-    joined
-        True encodes a pair as one text with the end-of-sequence token in its middle, as MiniCheck's encoders were
-        trained: ``<s>premise</s>claim</s>``. False encodes it as the tokenizer encodes pairs, for example as RoBERTa's
-        ``<s>premise</s></s>claim</s>``.
+    With one output, the score is its sigmoid, otherwise the softmax at the class ``entailment``. ``joined`` encodes a
+    pair as one text with the end-of-sequence token in its middle, as MiniCheck's encoders were trained:
+    ``<s>premise</s>claim</s>``; otherwise it is encoded as the tokenizer encodes pairs.
     """
 
     def __init__(
@@ -244,8 +236,6 @@ BATCH = 16
 
 
 class _Premise(NamedTuple):
-    """Neighbouring chunks of the context that are read together with a claim."""
-
     chunks: tuple[Chunk, ...]
 
     @property
@@ -254,17 +244,8 @@ class _Premise(NamedTuple):
 
 
 class ClassifierAligner:
-    """Scores claims with an NLI, fact-checking or MiniCheck checkpoint.
+    """Scores claims with an NLI, fact-checking or MiniCheck checkpoint; its ``scorer`` takes pairs that fit its window.
 
-    Parameters
-    ----------
-    scorer
-        Scores pairs that fit its window.
-    name, options
-        Stored with a monitor, for :func:`~syncheck.aligners.load_aligner` to load it again.
-
-    Notes
-    -----
     The sentences of the context are packed, in order, into premises that fit the window together with the claim; all
     premises are scored. A claim that would take more than half of the window is cut into parts. The score of a part is
     the highest over the premises; that of the claim is the lowest over its parts, each of which needs support. The
@@ -320,8 +301,6 @@ class ClassifierAligner:
         return weights_of(self._scorer)
 
     def _premises(self, chunks: Sequence[Chunk], budget: int) -> Iterator[_Premise]:
-        """Join neighbouring chunks into premises that fit the budget."""
-
         def fits(text: str) -> bool:
             return self._scorer.length(text, "") <= budget
 
@@ -368,22 +347,10 @@ INSTRUCTION_SHARE = 0.25
 class CriticAligner(OfNetwork):
     """Scores claims by the critique tokens of a Self-RAG checkpoint (CriticTok of the paper, section 4.1).
 
-    Parameters
-    ----------
-    model, tokenizer
-        A causal language model that was trained with Self-RAG's tokens, in evaluation mode, and its tokenizer.
-    name
-        Stored with a monitor: ``"critic:"`` and the checkpoint, so that :func:`load_aligner` finds it.
-    instruction
-        The question that the response answers; a monitor passes its own, see :meth:`about`.
+    The model was trained with Self-RAG's tokens and is in evaluation mode. ``instruction`` is the question that the
+    response answers; a monitor passes its own, see :meth:`about`. InputError is raised if it takes more than a quarter
+    of the window.
 
-    Raises
-    ------
-    InputError
-        If the instruction takes more than a quarter of the window.
-
-    Notes
-    -----
     The score is P([Fully supported]), directly after the claim, divided by the sum of the three tokens' probabilities.
     The paper divides by the sum of the other two, which gives the odds of the same share: these rank sentences alike,
     but are not a probability. A context that does not fit is scored in parts; see :class:`ClassifierAligner`.
@@ -419,8 +386,6 @@ class CriticAligner(OfNetwork):
 
 
 class _CriticScorer:
-    """Reads the critique of one pair that fits the window."""
-
     def __init__(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, instruction: str) -> None:
         vocabulary = tokenizer.get_vocab()
         if missing := [token for token in SUPPORT_TOKENS if token not in vocabulary]:

@@ -10,7 +10,7 @@ bit, alone and in any batch.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cache, cached_property
 from importlib.resources.abc import Traversable
@@ -209,8 +209,6 @@ def _packs_halves() -> bool:
 
 
 class _Layer(nn.Module):
-    """BERT layer over the tokens of several pairs, one pair after the other."""
-
     def __init__(self, arrays: Mapping[str, Tensor], prefix: str, heads: int) -> None:
         super().__init__()
         attention = f"{prefix}attention."
@@ -277,8 +275,6 @@ class Int8CrossEncoder(nn.Module):
 
 
 class _Int8Embedding(nn.Module):
-    """Embedding with rows of integers, each with its scale."""
-
     weight: Tensor
     step: Tensor
 
@@ -314,6 +310,18 @@ def _attention(heads: Tensor, wanted: Tensor | None) -> Tensor:
 def _joined(parts: Sequence[Tensor]) -> Tensor:
     """Concatenate the rows of all parts; those of a single part are not copied."""
     return parts[0] if len(parts) == 1 else torch.cat(list(parts))
+
+
+def batches(sizes: Sequence[int], room: int) -> Iterator[slice]:
+    """Cut items of these sizes into batches of at most ``room`` tokens, or of one item."""
+    begin = filled = 0
+    for place, size in enumerate(sizes):
+        if place > begin and filled + size > room:
+            yield slice(begin, place)
+            begin, filled = place, 0
+        filled += size
+    if sizes:
+        yield slice(begin, len(sizes))
 
 
 def encode_pair(evidence: Sequence[int], claim: Sequence[int]) -> EncodedPair:
@@ -366,10 +374,7 @@ def read_folder(
 ) -> tuple[dict[str, Any], dict[str, Tensor], Tokenizer]:
     """Read the config, the arrays and the tokenizer, which neither truncates nor pads, from an aligner's folder.
 
-    Raises
-    ------
-    CheckpointError
-        If a file is missing or damaged, or the config's ``format`` is not the one that is expected.
+    A missing or damaged file, and a config of another ``format`` than is expected, raise CheckpointError.
     """
     try:
         values = json.loads(folder.joinpath(config).read_text(encoding="utf-8"))

@@ -170,15 +170,10 @@ class EndpointTextGenerator:
 class SpanAligner:
     """Scores a claim 0 if a language model marks a span of it as unsupported, and 1 if it marks none (SpanExtract).
 
-    Parameters
-    ----------
-    evaluator
-        A :class:`LocalTextGenerator`, an :class:`EndpointTextGenerator`, or another :class:`TextGenerator`.
-    question
-        The question that the claims answer; a monitor passes its own, see :meth:`about`.
+    ``evaluator`` is a :class:`LocalTextGenerator`, an :class:`EndpointTextGenerator`, or another
+    :class:`TextGenerator`, and ``question`` the one that the claims answer; a monitor passes its own, see
+    :meth:`about`.
 
-    Notes
-    -----
     The model is asked about each claim alone, with the whole context, so that a sentence scores the same during
     generation and afterwards; the paper asks about the whole answer at once. The prompt is that of the paper for
     biographies (appendix C), for every task; for questions, summaries and data-to-text the paper takes those of

@@ -88,13 +88,7 @@ class KnowsLanguages(Protocol):
 
 
 def at_effort(aligner: Aligner | None, effort: Effort | None) -> Aligner | None:
-    """Take an aligner at an effort; None leaves it as it is.
-
-    Raises
-    ------
-    InputError
-        If there is no aligner of several efforts.
-    """
+    """Take an aligner at an effort, None leaves it as it is; InputError if it is no aligner of several efforts."""
     if effort is None:
         return aligner
     if isinstance(aligner, EffortAligner):
@@ -162,9 +156,8 @@ def weights_of(part: object) -> str | None:
 def is_same_aligner(first: Aligner, second: Aligner) -> bool:
     """Tell whether two aligners have the same name or the same weights.
 
-    A copy of a checkpoint in another folder is the same aligner, and so is one with other options or another
-    calibration, since its errors are those of the same network. Aligners that do not know their weights, such as one
-    at an endpoint, are distinguished by name alone.
+    A copy of a checkpoint in another folder is the same aligner, and so is one with other options, since its errors are
+    those of the same network. Aligners that do not know their weights are distinguished by name alone.
     """
     if first is second or first.name == second.name:
         return True
@@ -184,10 +177,7 @@ class AskedAligner:
 
     An aligner may be the user's code, and generation must survive it: an error, a shortage of memory, or a result that
     breaks the protocol becomes the reason why claims have no support. Only ``KeyboardInterrupt`` and ``SystemExit``
-    propagate.
-
-    The aligner gets the question and the indexed passages if it takes them: see :class:`QuestionAligner` and
-    :class:`IndexedAligner`.
+    propagate. The aligner gets the question and the indexed passages if it takes them.
     """
 
     def __init__(self, aligner: Aligner, question: str, index: EvidenceIndex) -> None:
@@ -197,11 +187,7 @@ class AskedAligner:
         self._told: Aligner | None = None
 
     def __call__(self, passages: Sequence[str], claims: Sequence[str]) -> list[Support | Unaligned]:
-        """Score each claim, or say why there is no score.
-
-        If there is no result, or not one for each claim, all claims get this reason; an invalid result is the reason
-        only for its own claim.
-        """
+        """Score each claim, or say why there is no score; an invalid result is the reason only for its own claim."""
         name = getattr(self._aligner, "name", type(self._aligner).__name__)
         try:
             supports = list(islice(self._supports(passages, list(claims)), len(claims) + 1))

@@ -45,8 +45,7 @@ def write_chat(tokenizer: PreTrainedTokenizerBase, turns: Sequence[Mapping[str, 
     """Write a chat as the tokenizer's template does, up to the beginning of the answer.
 
     The text is that of ``apply_chat_template(turns, tokenize=False, add_generation_prompt=True)``. A template that
-    refuses the turns or fails, takes more than 5 seconds or 2 GiB of memory (no memory limit on Windows), or writes
-    more than ten million characters raises InputError.
+    refuses the turns, fails, or exceeds a limit of this module raises InputError.
     """
     try:
         template = tokenizer.get_chat_template()
@@ -148,7 +147,6 @@ if hasattr(os, "register_at_fork"):
 
 
 def _serve() -> None:
-    """Answer each line of standard input until it ends."""
     _limit_memory()
     from transformers.utils import chat_template_utils  # loaded before the first chat, whose time is measured
 
@@ -161,7 +159,6 @@ def _serve() -> None:
 
 
 def _written(request: dict[str, Any]) -> dict[str, Any]:
-    """Write a chat as ``text``, or the template's failure as ``error``."""
     from jinja2 import TemplateError
     from transformers.utils.chat_template_utils import render_jinja_template
 

@@ -11,10 +11,12 @@ import hashlib
 import json
 import math
 import os
+import re
 import secrets
 import stat
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from importlib.resources import files
 from io import BufferedRandom
 from pathlib import Path
 from pickle import UnpicklingError
@@ -153,9 +155,9 @@ UNFINISHED = ".unfinished-"
 def replaced(place: Path) -> Iterator[tuple[BufferedRandom, Path]]:
     """Yield a new file and its temporary path; the file replaces ``place`` if the block ends without an error.
 
-    Otherwise it is removed. It is flushed to the disk before it replaces the old file, so that a crash of the machine
-    leaves one of the two intact. No existing file or link is followed or opened, and the mode follows the umask. If it
-    cannot be written, because the disk is full, for example, InputError is raised.
+    Otherwise it is removed. It is flushed to the disk first, so that a crash of the machine leaves one of the two
+    intact. No existing file or link is followed or opened, and the mode follows the umask. If it cannot be written,
+    InputError.
     """
     path = place.with_name(f"{place.name}{UNFINISHED}{secrets.token_hex(8)}")
     try:
@@ -181,3 +183,27 @@ def _sync_folder(folder: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def asset_lines(name: str, *, joint: str = " ") -> Iterator[tuple[str, str]]:
+    """Yield title and content of each line of a packaged list, such as ``contrasts/units.txt``.
+
+    Lines that begin with # are comments, and indented ones continue the one before, with ``joint`` between them.
+    """
+    text = re.sub(r"^#.*", "", (files("syncheck") / "assets" / name).read_text(encoding="utf-8"), flags=re.MULTILINE)
+    for line in text.replace("\n    ", joint).splitlines():
+        title, _, content = line.partition(": ")
+        if content:
+            yield title, content
+
+
+def asset_words(name: str) -> dict[str, frozenset[str]]:
+    """Read the words of each line of a packaged list."""
+    return {title: frozenset(content.split()) for title, content in asset_lines(name)}
+
+
+def asset_patterns(name: str, **known: str) -> dict[str, re.Pattern[str]]:
+    """Compile the patterns of a packaged list, in which ``{title}`` stands for a known one or that of a line before."""
+    for title, content in asset_lines(name, joint=""):
+        known[title] = re.sub(r"\{([a-z][a-z ]*)\}", lambda match: known[match[1]], content)
+    return {title: re.compile(content) for title, content in known.items()}

@@ -84,8 +84,7 @@ def require_plain_folder(folder: Path) -> None:
 def require_reachable(name: str | Path, options: Mapping[str, Any], *, what: str) -> None:
     """Refuse, with a CheckpointError, a model that is neither here nor in the cache if the Hub cannot be reached.
 
-    The Hub is asked once; the loaders would ask for each file again and again, for minutes. What it answers is left to
-    the loader.
+    The Hub is asked once; the loaders would ask for each file again and again, for minutes.
     """
     if Path(name).exists() or options.get("local_files_only"):
         return
@@ -151,11 +150,7 @@ def load_model(name: str | Path, device: str | torch.device) -> tuple[PreTrained
 
 
 def load_tokenizer(name: str | Path, **options: Any) -> PreTrainedTokenizerBase:
-    """Load a tokenizer; see :func:`load_pretrained`.
-
-    A folder without a tokenizer's files, for which transformers makes up a tokenizer that knows no words, is refused
-    too.
-    """
+    """Load a tokenizer; refuse one that knows no words, as transformers makes up for a folder without one."""
     from transformers import AutoTokenizer
 
     tokenizer: PreTrainedTokenizerBase = load_pretrained(AutoTokenizer, name, what="a tokenizer", **options)
@@ -186,9 +181,8 @@ def weights_sha256(model: nn.Module) -> str | None:
     """Compute a digest of the shapes and sampled values of a model's weights; None if some are not in memory ("meta").
 
     It is independent of the folder, the device, and the names of weights, which differ between versions of
-    transformers. The first half is that of the values in bfloat16, the second in float16; see :func:`same_weights`. A
-    quantised copy has another digest. If a model is split over processes, each of them must call this function, since
-    they gather the weights together.
+    transformers. The first half is that of the values in bfloat16, the second in float16; see :func:`same_weights`. If
+    a model is split over processes, each of them must call this function, since they gather the weights together.
     """
     weights = [weight for value in model.state_dict().values() for weight in _plain(value)]
     if any(weight.is_meta for weight in weights):

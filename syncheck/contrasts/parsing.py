@@ -158,7 +158,6 @@ class ParsedText:
         return self.notation.quoted(self.tokens[first].start, self.tokens[last].end)
 
     def _is_beside(self, place: int) -> bool:
-        """Tell whether only white space is between a token and the next one."""
         return not between(self.text, *self.tokens[place : place + 2])
 
     def _denies(self, place: int) -> bool:

@@ -63,7 +63,6 @@ def numbers(claim: ParsedText, chunk: ParsedText, sides: Sequence[ParsedText]) -
 
 def crossed_numbers(claim: ParsedText, chunk: ParsedText, sides: Sequence[ParsedText]) -> Iterator[Difference]:
     """Find quantities that a chunk states of another thing than the sentence does."""
-    del sides
     for fact, _, same, rivals in _compared(claim, chunk):
         rival = max(rivals, key=lambda rival: rival.about(fact.stems), default=None)
         own = {claim.tokens[place].stem for place in fact.span}
@@ -207,7 +206,6 @@ def _unit_of(side: ParsedText, one: Quantity) -> str:
 
 def opposites(claim: ParsedText, chunk: ParsedText, sides: Sequence[ParsedText]) -> Iterator[Difference]:
     """Find words in whose place the evidence has their opposite, where neither or both are denied."""
-    del sides
     for place, token in enumerate(claim.tokens):
         if token.name or place in claim.quantity_places or token.word in TRADE | CONVERSE:
             continue
@@ -260,7 +258,6 @@ def _clouds(claim: ParsedText, chunk: ParsedText) -> bool:
 
 def negations(claim: ParsedText, chunk: ParsedText, sides: Sequence[ParsedText]) -> Iterator[Difference]:
     """Find statements that only one side denies."""
-    del sides
     ours, theirs = claim.negators, chunk.negators
     if bool(ours) == bool(theirs) or max(len(ours), len(theirs)) > 1 or _clouds(claim, chunk):
         return
@@ -279,7 +276,6 @@ def negations(claim: ParsedText, chunk: ParsedText, sides: Sequence[ParsedText])
 
 def answers(claim: ParsedText, chunk: ParsedText, sides: Sequence[ParsedText]) -> Iterator[Difference]:
     """Find statements that the answer to a question denies: "Is parking free? No."."""
-    del sides
     answered = ANSWERED.search(chunk.text)
     if answered is None:
         return
@@ -294,7 +290,6 @@ def answers(claim: ParsedText, chunk: ParsedText, sides: Sequence[ParsedText]) -
 
 def exchanged(claim: ParsedText, chunk: ParsedText, sides: Sequence[ParsedText]) -> Iterator[Difference]:
     """Find a verb or comparative whose two sides have changed places."""
-    del sides
     if len(claim.negators) != len(chunk.negators):
         return
     for place, token in enumerate(claim.tokens):
@@ -339,7 +334,6 @@ def _sides_of(side: ParsedText, place: int) -> _Sides:
 
 
 def _names(side: ParsedText, place: int, step: int) -> Sequence[int]:
-    """Find the places of the names on one side of a verb in its part."""
     return [n for n in side.parts[side.part_of[place]] if side.tokens[n].name and (n - place) * step > 0]
 
 

@@ -28,9 +28,9 @@ from syncheck.features.schemas import (
     SentenceText,
     signal_features,
 )
+from syncheck.reading.claim import says_not_stated, statement
 from syncheck.reading.evidence import BEST_CHUNKS, ContextChunks, bigrams, digits, pieces
 from syncheck.results.types import FeatureSchema, SentenceFeatures, SentenceSignals, Support
-from syncheck.text.claimless import says_not_stated, statement
 from syncheck.text.words import (
     ContextLexicon,
     LexicalShares,

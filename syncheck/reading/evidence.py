@@ -13,15 +13,14 @@ import math
 import re
 import unicodedata
 from collections import defaultdict
-from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
-from threading import RLock
-from typing import TypeVar
 
 import regex
 
+from syncheck.base.files import asset_words
 from syncheck.reading.structure import units
 from syncheck.reading.tables import Cut
 from syncheck.results.types import Query
@@ -48,11 +47,7 @@ _WORD = regex.compile(
 )
 _CJK_SENTENCE = re.compile(r"""[^。！？｡]+(?:[。！？｡][。！？｡"')\]}’”）］｝〉》」』】〕｣]*)?|[。！？｡]+""")
 """A sentence without white space after its full stop, with the closing quotes and brackets after it."""
-FUNCTION_WORDS = frozenset(
-    "a an and are as at be been being but by did do does for from had has have he her his i if in into is it "
-    "its may not of on or she so such than that the their them then there these they this those to was we "
-    "were what when where which while who will with would you your".split()
-)
+FUNCTION_WORDS = asset_words("english/words.txt")["function words"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,13 +107,11 @@ class EvidenceIndex:
         return ContextLexicon.from_passages(self.passages)
 
     def best(self, claim: str, count: int) -> list[int]:
-        """Find the indices of the chunks that together have most of the claim's words, by weight.
+        """Find the indices of the chunks that together have most of the claim's words, by weight, the best first.
 
         The weight of a word is its inverse document frequency over the chunks of this context, ln(1 + N / n), reduced
-        once a chosen chunk has it. Of equal chunks, the earlier is chosen.
-
-        Returns at most ``count`` indices into ``chunks``, the best first; only that of the first chunk if none shares a
-        word with the claim, and none if there is no chunk.
+        once a chosen chunk has it. Of equal chunks, the earlier is chosen; only the first one if none shares a word
+        with the claim.
         """
         postings = {w: self._postings[w] for w in distinct_words(claim) if w in self._postings}
         weights = {
@@ -146,8 +139,8 @@ class EvidenceIndex:
     def quoted(self, chunk: int) -> str:
         """Quote a chunk as its passage has it, with the chunks around it that are the same sentence.
 
-        Punkt cuts "from 4 p.m. to 10 p.m." after each "p.m.". A chunk that begins with a small letter, on the line of
-        the one before it, continues its sentence.
+        Punkt cuts "from 4 p.m. to 10 p.m." after each "p.m."; a chunk that begins with a small letter on the same line
+        goes on.
         """
         if self.chunks[chunk].place is not None:
             return self.chunks[chunk].quoted_from(self.passages)
@@ -281,28 +274,12 @@ def bigrams(read: Sequence[str]) -> frozenset[tuple[str, str]]:
     return frozenset(pairwise(read))
 
 
-_View = TypeVar("_View")
-
-
 class Context:
     """The passages of a query as others need them; each view is made when first asked for, and freed with the context.
 
-    Parameters
-    ----------
-    query
-        The question and its passages.
-    languages
-        Languages that the passages are read in (ISO 639-1); passages in others are left out. None reads all.
-    abbreviations
-        Words whose full stop ends no sentence of the passages; see :attr:`syncheck.SegmenterConfig.abbreviations`.
-
-    Attributes
-    ----------
-    query : Query
-    passages : tuple of str
-        The passages that are read, with "" for those in none of the languages; all, if none is in one of them.
-    language : str or None
-        The language of the passages, if none of them is in one of the languages.
+    ``languages`` are those that the passages are read in (ISO 639-1); None reads all. ``passages`` has "" for passages
+    in none of them; all, if none is in one of them, and then ``language`` is theirs. The full stop of ``abbreviations``
+    ends no sentence of the passages; see :attr:`syncheck.SegmenterConfig.abbreviations`.
     """
 
     def __init__(
@@ -311,8 +288,6 @@ class Context:
         self.query = query
         self.passages, self.language = readable(query.passages, languages)
         self._abbreviations = abbreviations
-        self._views: dict[Hashable, object] = {}
-        self._making = RLock()
 
     @cached_property
     def index(self) -> EvidenceIndex:
@@ -338,10 +313,3 @@ class Context:
     def question_words(self) -> frozenset[str]:
         """Content words of the question."""
         return frozenset(content_words(self.query.question))
-
-    def view(self, key: Hashable, make: Callable[[], _View]) -> _View:
-        """Look up the view that a reader of the passages keeps here under its key, made at the first call."""
-        with self._making:
-            if key not in self._views:
-                self._views[key] = make()
-            return self._views[key]  # type: ignore[return-value]

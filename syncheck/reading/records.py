@@ -56,8 +56,6 @@ class _NotJsonError(ValueError):
 
 @dataclass(slots=True)
 class _Value:
-    """A value as it is parsed: plain, or the named and unnamed values of brackets."""
-
     start: int
     end: int
     plain: str | None = None
@@ -188,7 +186,6 @@ def _plain(value: _Value) -> str | None:
 
 
 def _item(value: _Value, path: tuple[str, ...], place: str, *, in_rows: bool) -> Iterator[Leaf]:
-    """Yield the leaves of an object or a list in a list."""
     if not value.is_object or not value.inner or not _is_name(value.inner[0][2]):
         yield from _leaves(value, (*path, place) if place else path, value.start, in_rows=in_rows)
         return

@@ -36,15 +36,7 @@ KEY_VALUE_WORDS = 20
 
 
 def units(passage: str, cut: Cut) -> Iterator[Unit]:
-    """Divide a passage into units, in order.
-
-    Parameters
-    ----------
-    passage
-        The passage as it was given.
-    cut
-        Cuts long values and answers into sentences; prose is not cut.
-    """
+    """Divide a passage into units, in order; ``cut`` cuts long values and answers into sentences, but not prose."""
     text, places = _without_markup(passage)
     for unit in _units_of(text, cut):
         if places is None:
@@ -59,7 +51,6 @@ def units(passage: str, cut: Cut) -> Iterator[Unit]:
 
 
 def _units_of(text: str, cut: Cut) -> Iterator[Unit]:
-    """Divide a text without markup into units."""
     lines, number, after = _lines_of(text), 0, 0
     first = len(text) - len(text.lstrip())
     not_before: dict[_Recogniser, int] = {}
@@ -377,8 +368,6 @@ def _without_markup(passage: str) -> tuple[str, _Places | None]:
 
 
 class _SpokenTags:
-    """What is read in place of each tag, in order."""
-
     def __init__(self) -> None:
         self._link = ""
         self._has_header = False

@@ -191,7 +191,7 @@ def render_label_page(data: Mapping[str, Any], *, name: str, title: str = "Label
     ``data`` has ``records`` in the labelled format; ``open``, the sentences to label, in order, each with ``response``
     and ``sentence`` (indices), ``before``, ``text``, ``after`` and ``evidence``; ``whole``, true if all records are
     saved and not only those with a label; ``key``, by which the browser keeps the labels of each page apart. ``name``
-    is that of the file that is saved, and ``title`` the heading of the page.
+    is that of the file.
     """
     return _templates().get_template("label.html.j2").render(data={**data, "name": name}, name=name, title=title)
 

@@ -247,7 +247,6 @@ def _shades(report: Report, sentence: SentenceScore) -> tuple[ShadeView, ...]:
 
 
 def _tokens(report: Report, sentence: SentenceScore) -> tuple[TokenView, ...]:
-    """Lay out the tokens of a sentence; none if no language model was run."""
     start, stop = sentence.token_start, sentence.token_end
     if start is None or stop is None or np.isnan(report.tokens.log_prob[start:stop]).all():
         return ()

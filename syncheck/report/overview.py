@@ -160,10 +160,8 @@ class Overview:
         """Draw a complete HTML page that needs no other file and no network.
 
         Figures and plots are drawn here; a script in the page lists, filters and searches the answers. All text is data
-        or escaped, and no other script runs.
-
-        ``title`` is the heading of the page, ``curves`` the agreement with labels, or None without labels, and
-        ``refused`` the lines without an answer, with the reasons.
+        or escaped, and no other script runs. ``curves`` is the agreement with labels, ``refused`` the lines without an
+        answer.
         """
         data = _Data(self.listed)
         drawn = data.answers()

@@ -105,10 +105,9 @@ def plot_matrix(
     column_label: str = "",
     title: str = "",
 ) -> None:
-    """Draw a matrix as coloured cells with their values, and write it to a file.
+    """Draw a matrix, by row and then column, as coloured cells with their values; NaN is grey, with a dash.
 
-    ``values`` are by row, then column; a NaN cell is grey, with a dash. ``label`` and ``path`` are as in
-    :func:`plot_intervals`.
+    ``label`` and ``path`` are as in :func:`plot_intervals`.
     """
     known = [value for row in values for value in row if not math.isnan(value)]
     if not known:
@@ -173,7 +172,6 @@ def _width_inches(names: Sequence[str]) -> float:
 
 
 def _figure(width: float, height: float, path: str | Path) -> Figure:
-    """Make an empty figure that can be written to a path."""
     with MissingExtraError.unless("matplotlib", "plots"):
         from matplotlib.figure import Figure
         from matplotlib.layout_engine import ConstrainedLayoutEngine

@@ -105,8 +105,6 @@ def render_sentence(number: int, sentence: SentenceScore, *, colour: bool = Fals
 
 
 class _Pen:
-    """Colours text, or leaves it plain, and wraps it."""
-
     def __init__(self, *, colour: bool, width: int) -> None:
         self.colour = colour
         self.width = max(width, _NARROWEST)

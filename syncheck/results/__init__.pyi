@@ -1,9 +1,11 @@
 from .protocol import (
     Append as Append,
+    ContinuationRequest as ContinuationRequest,
     Final as Final,
     FoldedAnswer as FoldedAnswer,
     LocatedEvidence as LocatedEvidence,
     Notice as Notice,
+    Piece as Piece,
     ProtocolEvent as ProtocolEvent,
     Replace as Replace,
     Retract as Retract,
@@ -16,7 +18,6 @@ from .protocol import (
     to_json as to_json,
     to_sse as to_sse,
 )
-from .continuations import ContinuationRequest as ContinuationRequest, Piece as Piece
 from .report import (
     Answer as Answer,
     AnswerScale as AnswerScale,

@@ -1,4 +1,7 @@
-"""Event protocol: the events that carry an answer to a reader, as JSON, and their folding; see docs/protocol.md."""
+"""Event protocol: the events that carry an answer to a reader, as JSON, and their folding; see docs/protocol.md.
+
+What a decoder asks a server for, and the pieces in which it comes, are at the end.
+"""
 
 from __future__ import annotations
 
@@ -277,3 +280,37 @@ def _values(part: ProtocolEvent | LocatedEvidence | Contrast) -> dict[str, Any]:
 
 def _known(kind: type, values: Mapping[str, Any]) -> dict[str, Any]:
     return {f.name: values[f.name] for f in fields(kind) if f.name in values}
+
+
+@dataclass(frozen=True, slots=True)
+class ContinuationRequest:
+    """Request to a server to continue an answer that it has begun."""
+
+    beginning: str = ""
+    """The answer so far: whole sentences, or empty."""
+    samples: int | None = None
+    """Number of samples of the next sentence; None asks for one continuation to the end of the answer. The reader
+    closes the pieces once each sample has a whole sentence."""
+    seed: int = 0
+    """Seed of the samples; each request of an answer has another one."""
+    temperature: float | None = None
+    top_p: float | None = None
+    """Temperature and nucleus of the sampling; None leaves them to whoever asks the server."""
+    instruction: str = ""
+    """What the model is told beside the question, for this continuation alone; empty if nothing."""
+    tokens: int = 0
+    """Number of tokens of the beginning as far as it is known, for a limit on the tokens of the whole answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """The next piece of one of the continuations."""
+
+    text: str = ""
+    sample: int | None = 0
+    """Index of the sample, from 0; None for the usage of all samples together."""
+    stop: Literal["end_of_text", "length"] | None = None
+    """Why it ends with this piece; None if it goes on."""
+    usage: Mapping[str, Any] | None = None
+    """Numbers of tokens of the sample so far, or of all samples together, as an OpenAI-compatible server reports them;
+    None if it does not."""

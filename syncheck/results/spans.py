@@ -72,7 +72,6 @@ def labels_of(risk: NDArray[np.float64], marked: NDArray[np.bool_]) -> SpanLabel
 
 
 def _runs(values: list[float]) -> list[tuple[int, int, float]]:
-    """Find the runs of equal values above 0."""
     lengths = [(value, len(list(members))) for value, members in groupby(values)]
     stops = np.cumsum([0, *(length for _, length in lengths)]).tolist()
     return [(a, b, value) for (a, b), (value, _) in zip(pairwise(stops), lengths, strict=True) if value > 0]

@@ -130,10 +130,7 @@ class RagPrompt(Query):
 
     def inputs(self, device: str | torch.device = "cpu") -> dict[str, torch.Tensor]:
         """Build ``input_ids`` and ``attention_mask``, both (1, T) int64, of the prompt with the context."""
-        import torch
-
-        ids = torch.tensor([self.with_context_ids], dtype=torch.long, device=device)
-        return {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
+        return PromptBatch((self,)).inputs(device)
 
 
 class PromptBatch(tuple[RagPrompt, ...]):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from os.path import commonprefix
 from typing import TYPE_CHECKING
 
 import torch
@@ -27,10 +26,10 @@ class Branch:
     left out can fill the window only in a batch. Rows that need no more tokens can be left out (:meth:`narrow`) until
     the next :meth:`select`.
 
-    The token ids of each row's prompt are fed at once. A prompt of several rows is encoded once, and so is the beginning
-    that prompts about the same passages share, if it is at least half of the longest. ``next_logits``
-    (B, V) are the raw logits, in the model's dtype, of the next token of the rows :attr:`fed`. Two branches of a model
-    that have joined (:meth:`join`) can be fed in one forward pass.
+    The token ids of each row's prompt are fed at once. A prompt of several rows is encoded once, and so is a beginning
+    that several prompts share, as those about the same passages do, if it is at least half of the longest.
+    ``next_logits`` (B, V) are the raw logits, in the model's dtype, of the next token of the rows :attr:`fed`. Two
+    branches of a model that have joined (:meth:`join`) can be fed in one forward pass.
     """
 
     def __init__(self, model: PreTrainedModel, prompts: Sequence[Sequence[int]]) -> None:
@@ -186,7 +185,9 @@ class Branch:
         """Count the tokens with which several prompts begin alike if encoding them once saves much, else 0."""
         if len(prompts) == 1 or self._switches or not self._arguments.takes_padding:
             return 0
-        shared = min(len(commonprefix(list(prompts))), *(len(prompt) - 1 for prompt in prompts))
+        least = min(map(len, prompts)) - 1  # of each, the last token is left
+        shared = next((n for n, column in enumerate(zip(*prompts, strict=False)) if len({*column}) > 1), least)
+        shared = min(shared, least)
         saves_much = 2 * shared >= max(map(len, prompts))
         return shared if saves_much and isinstance(self._cache, RewindableCache) else 0
 

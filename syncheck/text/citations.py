@@ -79,10 +79,10 @@ def _run(*, final: bool) -> regex.Pattern[str]:
 
 
 def end_of_marks(text: str, at: int, *, seen: int, final: bool) -> int | None:
-    """Find where the marks end that follow a full stop, whose sentence they belong to.
+    """Find where the marks end that follow a full stop, whose sentence they belong to; ``at`` if there are none.
 
-    Returns ``at`` if there are none, and None if that depends on text after the first ``seen`` characters, which may
-    come unless ``final``. Marks are in the same line, and what follows them does not begin with a small letter.
+    None if that depends on text after the first ``seen`` characters, which may come unless ``final``. Marks are in the
+    same line, and what follows them does not begin with a small letter.
     """
     end = at
     while True:
@@ -111,22 +111,10 @@ def ends_with_marks(text: str, start: int, stop: int, after: int) -> bool:
 
 
 def marks_in(text: str, *, names: Collection[str] = (), pattern: re.Pattern[str] | None = None) -> tuple[Mark, ...]:
-    """Find the citation marks of a sentence.
+    """Find the citation marks of a sentence, in order and without overlaps.
 
-    Parameters
-    ----------
-    text
-        The sentence.
-    names
-        Names of sources; in brackets they are marks too.
-    pattern
-        Pattern of the marks, instead of the known forms; its first group, if it has one, holds the names of sources,
-        with commas or semicolons between them.
-
-    Returns
-    -------
-    tuple of Mark
-        In order, without overlaps.
+    ``names`` are names of sources, which in brackets are marks too. ``pattern`` is that of the marks, instead of the
+    known forms; its first group, if it has one, holds the names of sources, with commas or semicolons between them.
     """
     if pattern is not None:
         matches = ((m, m[1] if pattern.groups else m[0]) for m in pattern.finditer(text) if m[0])
@@ -152,7 +140,6 @@ def without_marks(text: str, marks: Iterable[Mark]) -> str:
 
 
 def _read(text: str, start: int, end: int, known: Collection[str]) -> Mark:
-    """Read a mark of a known form."""
     marker = text[start:end]
     links = regex.findall(rf"\[([^\[\]]+)\]\(({_TARGET})|({_URL})", marker)
     if links:

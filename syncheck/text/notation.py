@@ -15,7 +15,7 @@ _GROUPED = re.compile(
     r"(?<![\w.,])(?:\d{1,3}(?P<mark>[,' ])\d{3}(?:(?P=mark)\d{3})*(?![\d'])|\d{1,3}(?:\.\d{3}){2,}(?!\d))"
 )
 """A number with its thousands set apart by commas, apostrophes or spaces; by full stops from a million on."""
-_SMALL = {
+SMALL = {
     word: number
     for number, word in enumerate(
         "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
@@ -23,7 +23,7 @@ _SMALL = {
     )
 }
 """Numbers below twenty by their words."""
-_TENS = {word: 10 * n for n, word in enumerate("twenty thirty forty fifty sixty seventy eighty ninety".split(), 2)}
+TENS = {word: 10 * n for n, word in enumerate("twenty thirty forty fifty sixty seventy eighty ninety".split(), 2)}
 ORDINALS = {
     word: number
     for number, word in enumerate(
@@ -77,13 +77,13 @@ def counted(words: str) -> int | None:
     """
     total, part, room = 0, 0, 1000  # room: what the next word must be smaller than
     for word in re.split(r"[\s-]+", words.lower()):
-        value = int(word) if word.isdecimal() else 1 if word in ("a", "an") else _SMALL.get(word, _TENS.get(word))
+        value = int(word) if word.isdecimal() else 1 if word in ("a", "an") else SMALL.get(word, TENS.get(word))
         if word == "thousand" and 0 < part < 1000 and not total:
             total, part, room = 1000 * part, 0, 1000
         elif word == "hundred" and 0 < part < 100:
             part, room = 100 * part, 100
         elif value is not None and value < room:
-            part, room = part + value, 10 if word in _TENS else 0 if value else 1
+            part, room = part + value, 10 if word in TENS else 0 if value else 1
         elif word != "and" or room not in (100, 1000):
             return None
         room = 100 if word == "and" else room
@@ -111,8 +111,8 @@ def _any(words: list[str]) -> str:
 
 
 _MONTH, _SHORT = _any(list(MONTHS)), r"(Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)(?:\b\.|\b)"
-_SPELLED, _ORDINAL = _any([*_SMALL, *_TENS]), _any(list(ORDINALS))
-_TWELVE = rf"({_any(list(_SMALL)[1:13])}|1[0-2]|[1-9])\b"
+_SPELLED, _ORDINAL = _any([*SMALL, *TENS]), _any(list(ORDINALS))
+_TWELVE = rf"({_any(list(SMALL)[1:13])}|1[0-2]|[1-9])\b"
 _FIGURES = r"\d+(?:[.,]\d+)*"
 _LONE = r"(?<![\w.,:/$€£¥-])"
 _LENGTHS = {"m": "metres", "km": "kilometres", "cm": "centimetres", "mm": "millimetres", "ft": "feet"}
@@ -212,7 +212,6 @@ def _rewritten(
 
 
 def _shared(one: str, other: str) -> int:
-    """Count the characters with which two texts begin alike."""
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
 
 
@@ -265,7 +264,7 @@ def _dozen(match: re.Match[str]) -> str:
 
 
 def _ordinal(match: re.Match[str]) -> str:
-    number = _TENS[match[1].lower()] + ORDINALS[match[2].lower()]
+    number = TENS[match[1].lower()] + ORDINALS[match[2].lower()]
     return f"{number}{ {1: 'st', 2: 'nd', 3: 'rd'}.get(number % 10, 'th') }"
 
 
@@ -280,7 +279,7 @@ _QUARTERS = {"¼": ".25", "½": ".5", "¾": ".75"}
 _POWERS = {"²": "square", "³": "cubic"}
 
 _TO_REWRITE = re.compile(
-    rf"[\d½¼¾]|\b(?:half|quarter|dozen|hundred|thousand|{_any(list(_TENS))}|o'clock|per cent|past {_TWELVE})\b"
+    rf"[\d½¼¾]|\b(?:half|quarter|dozen|hundred|thousand|{_any(list(TENS))}|o'clock|per cent|past {_TWELVE})\b"
     rf"|(?-i:\b[IVX]+\b)|\b{_ORDINAL} of\b",
     re.IGNORECASE,
 )
@@ -315,7 +314,7 @@ _REWRITINGS: tuple[tuple[re.Pattern[str], _Written], ...] = (
         lambda m: f"1.5 {m[2]}s",
     ),
     (re.compile(rf"\b({_SPELLED}|\d+) and a half\b", re.I), _and_a_half),
-    (re.compile(rf"\b({_any(list(_TENS))})[- ]({_any(list(ORDINALS)[:9])})\b", re.I), _ordinal),
+    (re.compile(rf"\b({_any(list(TENS))})[- ]({_any(list(ORDINALS)[:9])})\b", re.I), _ordinal),
     (
         re.compile(
             rf"\b(?:an?|{_SPELLED})(?:[ -](?:(?:and )?{_SPELLED}\b|(?:hundred|thousand)\b))+(?![- ]{_ORDINAL})", re.I

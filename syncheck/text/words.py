@@ -20,8 +20,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import regex
 
-from syncheck.base.files import file_sha256
+from syncheck.base.files import asset_words, file_sha256
 from syncheck.base.model_files import kept_arrays
+from syncheck.text.notation import SMALL, TENS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -44,17 +45,8 @@ _LETTER = rf"[^\W\d_{_CJK}{_UNSPACED}]"
 _POSSESSIVE = re.compile(r"['\u2019]s?$")
 _THOUSANDS = re.compile(r",(?=\d{3}(?!\d))")
 
-_STOP_WORDS = frozenset(
-    """
-    a about above after again all also although am an and any are as at be because been before being below between
-    both but by can could did do does doing down during each either few for from further had has have having he her
-    here hers him his how however i if in into is it its itself just may me might more most must my neither no nor
-    not of off on once only or other our out over own per same shall she should so some such than that the their
-    them then there therefore these they this those through thus to too under until up upon us very was we were what
-    when where whether which while who whom whose why will with within would yet you your
-    according answer based context given information mentioned passage passages provided text
-    """.split()
-)
+_WORDS = asset_words("english/words.txt")
+_STOP_WORDS = _WORDS["stop words"]
 """English function words, and the words with which answers refer to their sources."""
 
 
@@ -170,7 +162,6 @@ def words(text: str) -> list[str]:
 
 @lru_cache(maxsize=64)
 def _words(text: str) -> tuple[str, ...]:
-    """Read and cache the words of a text; several features read one sentence."""
     return tuple(_normalised(word) for word in _raw_words(text))
 
 
@@ -253,12 +244,7 @@ NAMES = "names.txt"
 TABLE = "articles_by_stem.txt"
 """Asset with the number of articles read, then in each line a count and the stems that occur in that many articles."""
 
-_TEENS = "thirteen fourteen fifteen sixteen seventeen eighteen nineteen"
-_SPELLED = f"one two three four five six seven eight nine ten eleven twelve {_TEENS} twenty"
-_TENS = "thirty forty fifty sixty seventy eighty ninety"
-NUMBER_WORDS = {word: str(number) for number, word in enumerate(_SPELLED.split(), 1)} | {
-    word: str(10 * number) for number, word in enumerate(_TENS.split(), 3)
-}
+NUMBER_WORDS = {word: str(number) for word, number in (SMALL | TENS | {"twenty": 20}).items() if number}
 """Numbers in digits by their words."""
 
 
@@ -307,27 +293,9 @@ alone is covered. Names in an English sentence reach this lead, but have no such
 SHORT = 8
 """Largest number of words of a short sentence. A longer one in another language reaches :data:`SURE_NATS`, unless it
 has a good deal of English too."""
-FUNCTION_WORDS: Mapping[str, frozenset[str]] = {
-    "de": frozenset(
-        """
-        auch auf aus bei beim das dem den der die ein eine einem einen einer er es für haben hat im ist kein keine mit
-        nach nicht noch nur oder sehr sich sie sind und vom werden wie wir wird wurde wurden zum zur
-        """.split()
-    ),
-    "es": frozenset("con el en está están fue hay la las lo los muy más para por que se su sus tiene un una".split()),
-    "fr": frozenset(
-        """
-        au aux avec ce ces cette dans des du elle elles est il ils la le les ne où pas que qui sa ses sont sur un une
-        été
-        """.split()
-    ),
-    "it": frozenset(
-        "alla che da dal dei della delle di fu gli ha hanno il la le lo nel nella non più si sono un una uno è".split()
-    ),
-    "nl": frozenset("aan bij de een er heeft het hij naar niet ook op uit van voor werd wordt ze zijn".split()),
-}
+FUNCTION_WORDS = {code: _WORDS[code] for code in ("de", "es", "fr", "it", "nl")}
 """Frequent function words, by language, that are rare in English."""
-IN_NAMES = frozenset("au con da de dei del della den der des di du el en la le van von".split())
+IN_NAMES = _WORDS["in names"]
 """Those that occur inside names of people and places: they count only at the beginning of a sentence."""
 NO_LANGUAGE = frozenset({"ext", "zxx"})
 """Labels with which the identifier marks text in no language."""

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import os
+import resource
+import signal
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -12,6 +16,10 @@ from syncheck.base import model_files as module
 from syncheck.base.errors import CheckpointError
 from syncheck.base.files import DIGESTS, UNFINISHED
 from syncheck.base.model_files import kept_arrays
+
+FORK = multiprocessing.get_context("fork")
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 
 
 class Maker:
@@ -101,7 +109,7 @@ def test_a_cache_that_can_only_be_read_serves_what_is_in_it(cache, make, monkeyp
     def refused(*_):
         raise AssertionError("nothing is to be written")
 
-    monkeypatch.setattr("syncheck.base.model_files._make_at", refused)
+    monkeypatch.setattr("syncheck.base.model_files._locked", refused)
     kept_arrays("small", ["a"], make)
     assert make.times == 1
 
@@ -130,3 +138,61 @@ def test_an_error_in_the_making_is_not_hidden_and_leaves_nothing(cache):
     with pytest.raises(CheckpointError, match="altered"):
         kept_arrays("small", ["a"], fails)
     assert not list(cache.rglob("*.safetensors*[!k]"))
+
+
+def names(cache):
+    return sorted(path.name for path in cache.rglob("*") if path.is_file())
+
+
+def test_of_processes_that_start_together_one_makes_it_and_all_have_it(cache, make):
+    started, made = FORK.Barrier(4), FORK.SimpleQueue()
+
+    def slowly():
+        made.put(os.getpid())
+        time.sleep(0.3)
+        return make()
+
+    def run():
+        started.wait()
+        assert content_of(kept_arrays("small", ["a"], slowly)) == content_of(Maker()())
+
+    processes = [FORK.Process(target=run) for _ in range(4)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+    assert [process.exitcode for process in processes] == [0] * 4
+    made.get()
+    assert made.empty()
+
+
+def test_what_a_killed_process_left_is_removed_by_the_next(cache, make):
+    for _ in range(2):
+        started = FORK.SimpleQueue()
+
+        def never(started=started):
+            started.put(True)
+            time.sleep(60)
+
+        process = FORK.Process(target=kept_arrays, args=("small", ["a"], never))
+        process.start()
+        started.get()
+        os.kill(process.pid, signal.SIGKILL)
+        process.join()
+        assert len([name for name in names(cache) if UNFINISHED in name]) == 1
+    kept_arrays("small", ["a"], make)
+    assert names(cache) == ["arrays.safetensors", "arrays.safetensors.lock", DIGESTS]
+
+
+def test_a_full_disk_leaves_no_half_of_it_and_the_arrays_are_made_for_the_process(cache, make):
+    results = FORK.SimpleQueue()
+
+    def run():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (20, 20))
+        results.put(content_of(kept_arrays("small", ["a"], make)) == content_of(Maker()()))
+
+    process = FORK.Process(target=run)
+    process.start()
+    process.join()
+    assert results.get()
+    assert {*names(cache)} <= {"arrays.safetensors.lock", DIGESTS}

@@ -3,8 +3,8 @@ from math import isnan, log, log1p
 import pytest
 
 from syncheck.features.sentence import groundedness
+from syncheck.reading.claim import says_not_stated
 from syncheck.reading.evidence import ContextChunks
-from syncheck.text.claimless import says_not_stated
 from syncheck.text.words import Rarity, packaged_rarity
 
 RARITY = Rarity(1, {"the": 1})  # the: 0, any other stem: ln 2

@@ -5,9 +5,9 @@ import pytest
 
 from syncheck.features.schemas import TEXT_FEATURES, feature_schema
 from syncheck.features.sentence import read_log_odds, text_features
+from syncheck.reading.claim import statement
 from syncheck.reading.evidence import ContextChunks
 from syncheck.results.types import Support
-from syncheck.text.claimless import statement
 from syncheck.text.words import ContextLexicon, packaged_rarity
 
 PASSAGES = ["The bridge opened in 1967.", "The bridge has two lanes."]

@@ -71,6 +71,13 @@ def test_everything_that_was_decided_comes_back(folder, llama):
     assert loaded.aligner.name == "words"
 
 
+def test_an_aligner_of_your_own_may_have_options_of_its_own(folder, llama):
+    aligner = WordAligner()
+    aligner.options = {"depth": 3}
+    edit(folder, {"aligner_options": aligner.options})
+    assert load(folder, llama, aligner=aligner).aligner is aligner
+
+
 def test_a_monitor_without_aggregator_bank_and_aligner(llama, tmp_path):
     Monitor(llama.model, llama.tokenizer, config=MonitorConfig(schema="paper-no-lid.v1")).save_pretrained(tmp_path)
     loaded = load(tmp_path, llama, aligner=None)

@@ -9,7 +9,6 @@ import faults
 import gateway
 import pytest
 import stores
-import unpacking
 from kills import trial
 from records import COMMANDS, fuzz
 
@@ -71,12 +70,6 @@ def test_a_full_disk_is_said_and_the_run_goes_on_with_room():
 @pytest.mark.parametrize("condition", conditions.CONDITIONS)
 def test_commands_write_the_same_under(condition):
     assert conditions.unusual([condition]) == {condition: []}
-
-
-def test_the_encoder_is_unpacked_by_several_processes_killed_ones_and_without_room():
-    made, broken = unpacking.rounds(1, seed=1)
-    assert broken == []
-    assert len(made) == len(unpacking.ROUNDS)
 
 
 def test_watched_in_random_pieces():

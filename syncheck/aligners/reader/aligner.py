@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import logging
 from collections import OrderedDict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass
 from functools import cached_property
 from hashlib import sha256
 from importlib.resources import files
@@ -21,6 +20,7 @@ from weakref import ReferenceType, WeakKeyDictionary, WeakValueDictionary, ref
 import torch
 from torch import Tensor
 
+from syncheck.aligners.eight_bits import batches
 from syncheck.aligners.protocol import OfNetwork, check_asked
 from syncheck.aligners.reader.network import (
     CONTRADICTED,
@@ -64,17 +64,9 @@ _LOADING = Lock()
 class ReaderAligner(OfNetwork):
     """Aligner that reads: whether the passages support a claim, contradict it, or do not state it.
 
-    Parameters
-    ----------
-    network
-        The encoder and its head, in evaluation mode.
-    tokenizer
-        The tokenizer of the encoder, without truncation and padding.
-    name
-        The name that a saved monitor asks for when it is loaded.
-    second
-        Loads the network that reads passages and claim as one text, at first use; None without one, so that there is
-        only one effort.
+    ``network`` is the encoder with its head, in evaluation mode, ``tokenizer`` its tokenizer without truncation and
+    padding, ``name`` what a saved monitor asks for, and ``second`` loads the network that reads passages and claim as
+    one text, at first use; without it there is only one effort.
 
     Attributes
     ----------
@@ -117,19 +109,9 @@ class ReaderAligner(OfNetwork):
     def load(cls, path: Path | None = None, *, device: str | torch.device = "cpu") -> ReaderAligner:
         """Load the packaged reader, once per process and device, or one from a folder.
 
-        Parameters
-        ----------
-        path
-            Folder with ``reader.json``, ``adapter.safetensors`` and ``tokenizer.json``, and for efforts beyond ``fast``
-            ``second.json`` and ``second.safetensors``; None loads the packaged one.
-        device
-            Where the networks run.
-
-        Raises
-        ------
-        CheckpointError
-            If the folder is not of this format, or the encoder that it updates is neither in the cache of Hugging
-            Face nor installed.
+        A folder has ``reader.json``, ``adapter.safetensors`` and ``tokenizer.json``, and for efforts beyond ``fast``
+        ``second.json`` and ``second.safetensors``. Another format, or an encoder that is not on this machine, raises
+        CheckpointError.
         """
         device = torch.device(device)
         if path is not None:
@@ -148,13 +130,7 @@ class ReaderAligner(OfNetwork):
         return cls(network.to(device), tokenizer, name=name, second=second)
 
     def at(self, effort: Effort) -> Self:
-        """Make a reader of another effort, which shares the networks of this one.
-
-        Raises
-        ------
-        InputError
-            If the effort is unknown, or this reader has no second network.
-        """
+        """Make a reader of another effort, which shares the networks of this one; InputError if it has none such."""
         if effort not in EFFORTS:
             raise InputError(f"expected an effort of {', '.join(map(repr, EFFORTS))}; found {effort!r}")
         if effort != "fast" and self._second is None:
@@ -175,15 +151,9 @@ class ReaderAligner(OfNetwork):
         return sha256(f"{own} {self._second.sha256}".encode()).hexdigest()
 
     def align(self, passages: Sequence[str], claims: Sequence[str]) -> list[Support]:
-        """Score each claim as :class:`~syncheck.aligners.protocol.Aligner` describes.
+        """Score each claim; see :class:`~syncheck.aligners.protocol.Aligner`. Without a context, all scores are 0.
 
-        The evidence is the chunk of the context that shares most with the claim, with the claim's score. Without
-        context the score is 0, and there is no evidence.
-
-        Raises
-        ------
-        WrongTypeError
-            If passages or claims are not sequences of strings.
+        The evidence is the chunk of the context that shares most with the claim, with the claim's score.
         """
         check_asked(passages, claims)
         return self.align_indexed(EvidenceIndex(passages), claims)
@@ -256,13 +226,18 @@ class _NetworkOnTexts:
         if index not in self._known:
             self._known[index] = PassageWindows([self._ids(chunk.text) for chunk in index.chunks])
         windows = self._known[index]
-        asked = [self._asked(windows, index, claim) for claim in claims]
+        asked = [
+            (*chosen_parts(windows, index, claim, seen=self._seen, joint=self._joint), self._ids(claim))
+            for claim in claims
+        ]
+        sizes = [sum(part.end - part.begin for part in joint) + len(ids) + 2 for _, joint, ids in asked]
         is_on_cpu = self._network.verdict.weight.device.type == "cpu"
         room = CPU_BATCH_TOKENS if is_on_cpu else BATCH_TOKENS
         judged = []
-        for batch in _batches([len(text) for text in asked], room):
-            read = self._read(windows, {part.window for text in asked[batch] for part in text.seen}, room)
-            judged.append(self._network.judge([text.read_in(read) for text in asked[batch]]))
+        for batch in batches(sizes, room):
+            read = self._read(windows, {part.window for seen, _, _ in asked[batch] for part in seen}, room)
+            texts = [ReadText(_located(read, seen), _located(read, joint), ids) for seen, joint, ids in asked[batch]]
+            judged.append(self._network.judge(texts))
         return torch.cat(judged).log_softmax(dim=-1)
 
     def _read(self, windows: PassageWindows, numbers: Collection[int], room: int) -> dict[int, ReadWindow]:
@@ -270,7 +245,7 @@ class _NetworkOnTexts:
         kept = {number: windows.read.get(number) for number in numbers}
         read = {number: window for number, window in kept.items() if window is not None}
         missing = sorted(number for number, window in kept.items() if window is None)
-        for batch in _batches([len(windows.ids[number]) + 1 for number in missing], room):
+        for batch in batches([len(windows.ids[number]) + 1 for number in missing], room):
             new = self._network.read([windows.ids[number] for number in missing[batch]])
             read |= zip(missing[batch], new, strict=True)
         windows.read |= read
@@ -288,41 +263,12 @@ class _NetworkOnTexts:
             if forgetting is not None:
                 forgetting.read.pop(number, None)
 
-    def _asked(self, windows: PassageWindows, index: EvidenceIndex, claim: str) -> _Asked:
-        seen, joint = chosen_parts(windows, index, claim, seen=self._seen, joint=self._joint)
-        return _Asked(seen, joint, self._ids(claim))
-
     def _ids(self, text: str) -> list[int]:
         return token_ids(self._tokenizer, text)
 
 
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    """A claim as token ids, the parts of the passages that it sees, and those that are read with it."""
-
-    seen: Sequence[Part]
-    joint: Sequence[Part]
-    claim: Sequence[int]
-
-    def __len__(self) -> int:
-        return sum(part.end - part.begin for part in self.joint) + len(self.claim) + 2
-
-    def read_in(self, windows: Mapping[int, ReadWindow]) -> ReadText:
-        """Assemble what the network reads, given the windows."""
-        seen, joint = ([(windows[part.window], part.begin, part.end) for part in of] for of in (self.seen, self.joint))
-        return ReadText(seen, joint, self.claim)
-
-
-def _batches(sizes: Sequence[int], room: int) -> Iterator[slice]:
-    """Cut items of these sizes into batches of at most ``room`` tokens, or of one item."""
-    begin = filled = 0
-    for place, size in enumerate(sizes):
-        if place > begin and filled + size > room:
-            yield slice(begin, place)
-            begin, filled = place, 0
-        filled += size
-    if sizes:
-        yield slice(begin, len(sizes))
+def _located(windows: Mapping[int, ReadWindow], parts: Sequence[Part]) -> list[tuple[ReadWindow, int, int]]:
+    return [(windows[part.window], part.begin, part.end) for part in parts]
 
 
 def _support(index: EvidenceIndex, parts: Sequence[tuple[str, Tensor]]) -> Support:
@@ -354,21 +300,9 @@ class Part(NamedTuple):
 
 
 class PassageWindows:
-    """The chunks of a context in windows, each of as many whole chunks as there is room for.
+    """The chunks of a context, by their token ids, in windows, each of as many whole chunks as there is room for.
 
-    Parameters
-    ----------
-    chunks
-        Token ids of each. Of a chunk longer than a window only the beginning is read, with a warning.
-
-    Attributes
-    ----------
-    ids : list of list of int
-        Token ids of each window, without BEGIN.
-    lengths : list of int
-        Number of tokens of each chunk.
-    read : dict of int to ReadWindow
-        Windows that were read and are kept, by number.
+    Of a chunk longer than a window only the beginning is read, with a warning.
     """
 
     def __init__(self, chunks: Sequence[Sequence[int]]) -> None:
@@ -437,7 +371,6 @@ def closest_of(chunks: Sequence[int], index: EvidenceIndex, claim: str, lengths:
 
 
 def _by_closeness(index: EvidenceIndex, claim: str, count: int) -> list[int]:
-    """Rank all chunks, by index, those closest to a claim first."""
     best = index.best(claim, RANKED_CHUNKS)
     beside = [near for chunk in best[:CENTRES] for near in (chunk - 1, chunk + 1) if 0 <= near < count]
     return list(dict.fromkeys((*best, *beside, *range(count))))

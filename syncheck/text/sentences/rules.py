@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 import string
 from collections.abc import Collection, Iterable, Iterator
-from functools import cache
 from itertools import pairwise
 
 import regex
+
+from syncheck.base.files import asset_lines
 
 _ENDS = (".", "?", "!")
 _PUNCTUATION = frozenset(";:,.!?")
@@ -19,41 +20,19 @@ _SEVERAL = r"(?:-{2,}|\.{2,}|(?:\.\s){2,}\.)"
 _NUMBER = "##number##"
 
 
-@cache
-def _word() -> regex.Pattern[str]:
-    end = rf"\s|$|{_NO_WORD}|{_SEVERAL}|,(?=$|\s|{_NO_WORD}|{_SEVERAL})"
-    return regex.compile(rf"""{_SEVERAL}|(?=[^("`{{\[:;&#*@)}}\]\-,])\S+?(?={end})|\S""")
-
-
-@cache
-def _possible_end() -> regex.Pattern[str]:
-    return regex.compile(rf"[.?!](?=(?P<after>{_NO_WORD}|\s+(?P<next>\S+)))")
-
-
-@cache
-def _closers() -> regex.Pattern[str]:
-    return regex.compile(r"""["')\]}\u2018\u2019\u201c\u201d\xab\xbb]+?(?:\s+|(?=--)|$)""", regex.MULTILINE)
-
-
-@cache
-def _numeric() -> regex.Pattern[str]:
-    return regex.compile(r"^-?[.,]?\d[\d,.-]*\.?$")
-
-
-@cache
-def _initial() -> regex.Pattern[str]:
-    return regex.compile(r"[^\W\d]\.$")
+_WORD_END = rf"\s|$|{_NO_WORD}|{_SEVERAL}|,(?=$|\s|{_NO_WORD}|{_SEVERAL})"
+_WORD = regex.compile(rf"""{_SEVERAL}|(?=[^("`{{\[:;&#*@)}}\]\-,])\S+?(?={_WORD_END})|\S""")
+_POSSIBLE_END = regex.compile(rf"[.?!](?=(?P<after>{_NO_WORD}|\s+(?P<next>\S+)))")
+_CLOSING = regex.compile(r"""["')\]}\u2018\u2019\u201c\u201d\xab\xbb]+?(?:\s+|(?=--)|$)""", regex.MULTILINE)
+_NUMERIC = regex.compile(r"^-?[.,]?\d[\d,.-]*\.?$")
+_LONE_INITIAL = regex.compile(r"[^\W\d]\.$")
 
 
 class Punkt:
     """Cuts a text into sentences.
 
-    Parameters
-    ----------
-    abbreviations
-        Words in small letters that a full stop may follow within a sentence.
-    before_numbers
-        Such words that are abbreviations only before a number.
+    ``abbreviations`` are words in small letters that a full stop may follow within a sentence, ``before_numbers`` such
+    that are abbreviations only before a number.
     """
 
     def __init__(self, abbreviations: Collection[str] = (), before_numbers: Collection[str] = ()) -> None:
@@ -70,7 +49,7 @@ class Punkt:
         cuts = list(self._cuts(text))
         for (start, stop), following in zip(cuts, [*cuts[1:], None], strict=True):
             begin, moved = start + moved, 0
-            if following and (closers := _closers().match(text[slice(*following)])):
+            if following and (closers := _CLOSING.match(text[slice(*following)])):
                 yield begin, following[0] + len(closers.group().rstrip())
                 moved = closers.end()
             elif text[begin:stop]:
@@ -87,7 +66,7 @@ class Punkt:
 
     def _ends_within(self, context: str) -> bool:
         """Tell whether a sentence ends at a word other than the last."""
-        words = [word for line in context.split("\n") if line.strip() for word in _word().findall(line)]
+        words = [word for line in context.split("\n") if line.strip() for word in _WORD.findall(line)]
         return any(self._ends(word, following) for word, following in pairwise(words))
 
     def _ends(self, word: str, following: str) -> bool:
@@ -99,7 +78,7 @@ class Punkt:
             next_kind = _without_stop(next_kind)
         if kind in self._before_numbers and next_kind == _NUMBER:
             return False
-        is_initial = _initial().match(word) is not None
+        is_initial = _LONE_INITIAL.match(word) is not None
         if is_initial or kind == _NUMBER:
             first = following[0]
             if following in _PUNCTUATION or first.islower() or (is_initial and first.isupper()):
@@ -122,7 +101,7 @@ class Punkt:
 def _kind(word: str) -> str:
     """Convert a word to small letters, or any number to one common name."""
     lower = word.lower()
-    return _NUMBER if _numeric().match(lower) else lower
+    return _NUMBER if _NUMERIC.match(lower) else lower
 
 
 def _without_stop(kind: str) -> str:
@@ -136,7 +115,7 @@ def _contexts(text: str) -> Iterator[tuple[regex.Match[str], str]]:
     """
     last: regex.Match[str] | None = None
     begin = stop = 0  # of the word before the last mark
-    for mark in _possible_end().finditer(text):
+    for mark in _POSSIBLE_END.finditer(text):
         space = max(text.rfind(char, stop, mark.start()) for char in string.whitespace)
         start = space + 1 if space > stop else begin
         if last is not None and stop <= start:
@@ -146,21 +125,7 @@ def _contexts(text: str) -> Iterator[tuple[regex.Match[str], str]]:
         yield last, text[begin:stop] + last.group() + last.group("after")
 
 
-_TITLES = "Mr. Mrs. Ms. Messrs. Dr. Prof. Rev. Fr. Hon. Gov. Sen. Rep. Gen. Col. Maj. Capt. Lt. Sgt. Cpl. St. Mt. Ft."
-_LATIN = "e.g. i.e. cf. viz. vs. v. ca. al. approx. resp. incl. excl. feat. prod. tel."
-_NAMES = "U.S. U.K. U.N. E.U. D.C. Inc. Ltd. Corp. Co. Bros. Dept. Univ. Assn."
-_FIGURES = "Fig. Figs. Eq. Eqs. Ref. Refs."
-_NUMBERED = (
-    "No.# Nos.# Vol.# Ch.# Sec.# Art.# Para.# Ex.# p.# pp.# c.# "
-    "max.# min.# temp.# ext.# tab.# est.# nr.# "
-    "Jan.# Feb.# Mar.# Apr.# Jun.# Jul.# Aug.# Sep.# Sept.# Oct.# Nov.# Dec.#"
-)
-_OFTEN_LAST = (
-    "a.m.~ p.m.~ etc.~ Jr.~ Sr.~ B.C.~ A.D.~ Esq.~ No.~ max.~ min.~ mins.~ hr.~ hrs.~ sec.~ oz.~ lb.~ lbs.~ "
-    "tsp.~ tbsp.~ deg.~ Mon.~ Tue.~ Tues.~ Wed.~ Thu.~ Thur.~ Thurs.~ Fri.~ Sat.~ Sun.~"
-)
-
-ENGLISH_ABBREVIATIONS = tuple(f"{_TITLES} {_LATIN} {_NAMES} {_FIGURES} {_NUMBERED} {_OFTEN_LAST}".split())
+ENGLISH_ABBREVIATIONS = tuple(dict(asset_lines("english/words.txt"))["abbreviations"].split())
 """English abbreviations.
 
 Those with a ``#`` count only before a number: "No. 5", but "No. He left." Those with a ``~``, which often end a

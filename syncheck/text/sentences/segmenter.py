@@ -196,11 +196,6 @@ class TextSegmenter:
     The sentences are those of :class:`~syncheck.text.sentences.IncrementalSegmenter`; only one that has not ended after
     ``max_characters`` is cut elsewhere: at its last white space before, if there is any. With ``after``, the text
     continues that one, which ends with a whole sentence, and only what follows is cut.
-
-    Attributes
-    ----------
-    text : str
-        The text so far.
     """
 
     def __init__(self, config: SegmenterConfig, *, after: str = "") -> None:

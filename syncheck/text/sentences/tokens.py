@@ -31,10 +31,10 @@ _UNFINISHED = "\ufffd"
 class Detokenizer:
     """Decodes the text of a response token by token; the pieces, joined, are the text that the tokenizer decodes.
 
-    At each step, a window of the last ids is decoded and compared with its earlier text, as in
-    ``tokenizers.decoders.DecodeStream``, which, however, raises on bytes that are not UTF-8 and works only with fast
-    tokenizers. A character is held back while the text ends in U+FFFD, the mark of unfinished bytes. Special tokens
-    have no text, unless ``special`` is true.
+    At each step, a window of the last ids is decoded and compared with its earlier text, since
+    ``tokenizers.decoders.DecodeStream`` raises on bytes that are not UTF-8 and works only with fast tokenizers. A
+    character is held back while the text ends in U+FFFD, the mark of unfinished bytes. Special tokens have no text
+    without ``special``.
     """
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase, prompt_ids: Sequence[int], *, special: bool = False) -> None:
@@ -117,15 +117,7 @@ belongs to the sentence before it."""
 
 
 class TextTokens:
-    """Tokenizer of given texts that assigns every character to a token.
-
-    Parameters
-    ----------
-    tokenizer
-        The tokenizer of the model that reads the text.
-    prompt_ids
-        The prompt before the text.
-    """
+    """Tokenizer of given texts that assigns every character to a token; ``prompt_ids`` are those before the text."""
 
     def __init__(self, tokenizer: PreTrainedTokenizerBase, prompt_ids: Sequence[int]) -> None:
         self._tokenizer = tokenizer
