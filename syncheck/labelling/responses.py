@@ -287,11 +287,7 @@ def label_sentences(
 
 
 def labelled_sentences(
-    response: str,
-    spans: Sequence[UnfaithfulSpan],
-    *,
-    implicit_true: bool = True,
-    with_letter: bool = True,
+    response: str, spans: Sequence[UnfaithfulSpan], *, implicit_true: bool = True, with_letter: bool = True
 ) -> tuple[LabelledSentence, ...]:
     """Cut a response with NLTK's untrained Punkt, as the paper does, and label each sentence.
 

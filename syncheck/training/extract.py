@@ -12,13 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from syncheck.base.errors import (
-    InputError,
-    PromptError,
-    SyncheckError,
-    TextGeneratorError,
-    describe_failure,
-)
+from syncheck.base.errors import InputError, PromptError, SyncheckError, TextGeneratorError, describe_failure
 from syncheck.base.printable import progress
 from syncheck.labelling.datasets import labelled_responses
 from syncheck.labelling.responses import LabelledResponse, own_sentences, prompt_of, query_of
@@ -158,10 +152,7 @@ def measure_records(
         bar.update()
 
     for place, answer in monitor.replay_batch(
-        [prompt for _, prompt, _ in kept],
-        [given for _, _, given in kept],
-        batch_size=batch_size,
-        on_failure=leave_out,
+        [prompt for _, prompt, _ in kept], [given for _, _, given in kept], batch_size=batch_size, on_failure=leave_out
     ):
         has_context = answer.scorer.query.has_context
         broken = next(filter(None, (not_finite(signals, has_context=has_context) for signals in answer.signals)), None)

@@ -16,11 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from tqdm import tqdm
 
-from syncheck.base.errors import (
-    CheckpointError,
-    InputError,
-    MissingExtraError,
-)
+from syncheck.base.errors import CheckpointError, InputError, MissingExtraError
 from syncheck.base.files import UNFINISHED, replaced
 from syncheck.corpus import Line, Store, Worker, answer_corpus, run_locally
 from syncheck.corpus.store import PART_SIZE, Engine
