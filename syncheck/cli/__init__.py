@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from syncheck import __version__
 from syncheck.base.errors import describe_failure
-from syncheck.cli.options import INTERRUPTED, check_files, locked_outputs, one_line_logs, reader_left
+from syncheck.cli.options import INTERRUPTED, Options, check_files, locked_outputs, one_line_logs, reader_left
 
 
 class _Command(NamedTuple):
@@ -246,7 +246,7 @@ def parser(command: str | None = None) -> argparse.ArgumentParser:
         about = f"{entry.help[0].upper()}{entry.help[1:]}. Defaults are in parentheses."
         added = commands.add_parser(name, help=entry.help, description=about, epilog=example, formatter_class=_Help)
         if command in (None, name):
-            entry.function("_options")(added)
+            entry.function("_options")(Options(added))
             _put_last(added, SELDOM.difference(entry.example.split()))
     return parser
 

@@ -11,50 +11,47 @@ from syncheck import evaluation, training
 from syncheck.aggregators.kinds import AggregatorKind
 from syncheck.base.errors import InputError
 from syncheck.cli.evaluate import SEEDS, add_tables, by_source, chosen_sets, folds_of, source_names, table_of, written
-from syncheck.cli.labelled import NO_MONITOR, add_data, add_schema, measured_by, measuring_monitor, panels_of
-from syncheck.cli.options import add_model, check_file, number, option, write_json
+from syncheck.cli.labelled import NO_MONITOR, add_data, measured_by, measuring_monitor, panels_of
+from syncheck.cli.options import Options, add_model, check_file, number, write_json
 from syncheck.features.schemas import feature_groups
 from syncheck.report.plots import IntervalPanel, plot_matrix
 
 _several = number(int, lambda value: value >= 2, "a whole number of at least 2")
 
 
-def ablate_options(parser: argparse.ArgumentParser) -> None:
+def ablate_options(add: Options) -> None:
     """Add the options of ``ablate``."""
-    add_model(parser, default=NO_MONITOR)
-    add_data(parser)
-    _add_comparison(parser)
+    add_model(add, default=NO_MONITOR)
+    add_data(add)
+    _add_comparison(add)
 
 
-def transfer_options(parser: argparse.ArgumentParser) -> None:
+def transfer_options(add: Options) -> None:
     """Add the options of ``transfer``."""
-    add_model(parser, default=NO_MONITOR)
-    add_data(parser, nargs="+")
-    option(
-        parser,
-        "--over",
+    add_model(add, default=NO_MONITOR)
+    add_data(add, nargs="+")
+    add(
+        "--over generator|task|data|surrogate",
         "what distinguishes the parts (%(default)s); data: their file; surrogate: the model that measured one "
         "corpus, one file per model",
-        choices=("generator", "task", "data", "surrogate"),
         default="generator",
     )
-    option(parser, "--train-on GENERATOR", "with --over surrogate: train only on this generator's answers (all)")
-    option(parser, "--without PART", "parts to leave out", nargs="+", default=[])
-    _add_comparison(parser)
+    add("--train-on GENERATOR", "with --over surrogate: train only on this generator's answers (all)")
+    add("--without PART", "parts to leave out", nargs="+", default=[])
+    _add_comparison(add)
 
 
-def _add_comparison(parser: argparse.ArgumentParser) -> None:
-    add_schema(parser)
-    option(
-        parser,
+def _add_comparison(add: Options) -> None:
+    add("--schema SCHEMA")
+    add(
         "--aggregator",
         "kind of aggregator (%(default)s, as in the paper)",
         choices=get_args(AggregatorKind),
         default="mlp",
     )
-    option(parser, "--cv FOLDS", "number of folds (%(default)s)", type=_several, default=5)
+    add("--cv FOLDS", "number of folds (%(default)s)", type=_several, default=5)
     repeats = "number of times the folds are shuffled, instead of --seeds"
-    add_tables(parser, benchmark_set="strict", runs=(SEEDS, True), repeats=repeats)
+    add_tables(add, benchmark_set="strict", runs=(SEEDS, True), repeats=repeats)
 
 
 def ablate(args: argparse.Namespace) -> int:
@@ -138,9 +135,5 @@ def _matrix(
     chosen, files = by_source(measured, name)
     parts = {"generator": chosen.generators, "task": chosen.tasks, "data": files}[args.over]
     return evaluation.transfer_matrix(
-        *chosen.data,
-        parts.tolist(),
-        feature_names=chosen.measured.schema.names,
-        without=args.without,
-        **options,
+        *chosen.data, parts.tolist(), feature_names=chosen.measured.schema.names, without=args.without, **options
     )

@@ -17,18 +17,9 @@ import syncheck
 from syncheck import evaluation, training
 from syncheck.aggregators.kinds import AggregatorKind
 from syncheck.base.errors import InputError
-from syncheck.cli.labelled import (
-    NO_MONITOR,
-    add_data,
-    add_plot,
-    add_schema,
-    measured_by,
-    measuring_monitor,
-    panels_of,
-    refuse_idle,
-)
+from syncheck.cli.labelled import NO_MONITOR, add_data, measured_by, measuring_monitor, panels_of, refuse_idle
 from syncheck.cli.monitors import monitor_to_measure, scoring_monitor
-from syncheck.cli.options import add_model, check_file, number, option, write_json
+from syncheck.cli.options import IN_FORMAT, Options, add_model, check_file, number, write_json
 from syncheck.features.schemas import feature_groups
 from syncheck.labelling import LabelledResponse
 from syncheck.report.plots import IntervalPanel, plot_intervals
@@ -49,44 +40,39 @@ if TYPE_CHECKING:
 _no_or_several = number(int, lambda value: value == 0 or value >= 2, "0, or a whole number of at least 2")
 
 
-def evaluate_options(parser: argparse.ArgumentParser) -> None:
+def evaluate_options(add: Options) -> None:
     """Add the options of ``evaluate``."""
-    add_model(parser, default=f"{NO_MONITOR}; with --cv 0, 'generic'")
-    add_data(parser, nargs="+", several="; several with --leave-one-source-out, one per source")
-    option(
-        parser,
+    add_model(add, default=f"{NO_MONITOR}; with --cv 0, 'generic'")
+    add_data(add, nargs="+", several="; several with --leave-one-source-out, one per source")
+    add(
         "--leave-one-source-out",
         "for each source, train on all others and test on it; also test the aligner alone and the best word overlap",
     )
-    add_schema(parser)
-    option(parser, "--train PATH", "train on all of PATH and test on all of --data, instead of cross-validating")
-    option(
-        parser, "--aggregator", "kind of aggregator (the monitor's own, or ensemble)", choices=get_args(AggregatorKind)
-    )
-    option(parser, "--cv FOLDS", "number of folds; 0 evaluates the monitor as it is (5)", type=_no_or_several)
-    add_tables(parser, benchmark_set="both", runs=(5, False), repeats="number of times the folds are shuffled (5)")
-    option(
-        parser,
-        "--group",
+    add("--schema SCHEMA")
+    add("--train PATH", "train on all of PATH and test on all of --data, instead of cross-validating")
+    add("--aggregator", "kind of aggregator (the monitor's own, or ensemble)", choices=get_args(AggregatorKind))
+    add("--cv FOLDS", "number of folds; 0 evaluates the monitor as it is (5)", type=_no_or_several)
+    add_tables(add, benchmark_set="both", runs=(5, False), repeats="number of times the folds are shuffled (5)")
+    add(
+        "--group source_id|group|generator|task",
         "answers that stay on the same side of a fold and are resampled together for the intervals: those to one "
         "question (source_id or group), by one model (generator), or for one task (%(default)s)",
-        choices=("source_id", "group", "generator", "task"),
         default="source_id",
     )
-    option(parser, "--permute", "also evaluate with each signal permuted among held-out sentences")
-    option(parser, "--compare-aggregators", "also evaluate every kind of aggregator")
-    option(parser, "--allow-train", "with --cv 0: allow questions that the monitor was trained on")
+    add("--permute", "also evaluate with each signal permuted among held-out sentences")
+    add("--compare-aggregators", "also evaluate every kind of aggregator")
+    add("--allow-train", "with --cv 0: allow questions that the monitor was trained on")
 
 
-def add_tables(parser: argparse.ArgumentParser, *, benchmark_set: str, runs: tuple[int, bool], repeats: str) -> None:
+def add_tables(add: Options, *, benchmark_set: str, runs: tuple[int, bool], repeats: str) -> None:
     """Add the options for repeats, sets and output of tables; ``runs`` are the number of repeats and same folds."""
-    group = parser.add_mutually_exclusive_group()
-    option(group, "--repeats N", f"{repeats}")
-    option(group, "--seeds N", f"number of runs on the same folds with different seeds; the paper uses {SEEDS}")
-    parser.set_defaults(default_runs=runs)
-    option(parser, "--set", choices=("strict", "paper", "both"), default=f"{benchmark_set}")
-    option(parser, "--output FILE", "also write the tables as JSON")
-    add_plot(parser, "plot the AUROC with intervals")
+    group = Options(add.parser.add_mutually_exclusive_group())
+    group("--repeats N", f"{repeats}")
+    group("--seeds N", f"number of runs on the same folds with different seeds; the paper uses {SEEDS}")
+    add.parser.set_defaults(default_runs=runs)
+    add("--set strict|paper|both", default=f"{benchmark_set}")
+    add("--output FILE", "also write the tables as JSON")
+    add("--plot FILE", f"plot the AUROC with intervals{IN_FORMAT}")
 
 
 def evaluate(args: argparse.Namespace) -> int:

@@ -15,8 +15,7 @@ from syncheck import aligners, labelling, training
 from syncheck.base.errors import CheckpointError, InputError, MismatchError
 from syncheck.base.printable import counted, printable
 from syncheck.cli.monitors import aligner_for, monitor_to_measure, sentence_options
-from syncheck.cli.options import aligner_options, option
-from syncheck.config import DEFAULT_SCHEMA
+from syncheck.cli.options import Options, aligner_options
 from syncheck.report.plots import IntervalPanel
 from syncheck.text.sentences import ENGLISH_ABBREVIATIONS
 from syncheck.text.sentences.boundaries import MAX_SENTENCE_TOKENS
@@ -33,79 +32,49 @@ _MEASURING = (
 """Options that say how labelled responses are measured."""
 
 
-def add_data(
-    parser: argparse.ArgumentParser, *, nargs: str | None = None, several: str = "; several are combined"
-) -> None:
+def add_data(add: Options, *, nargs: str | None = None, several: str = "; several are combined") -> None:
     """Add the options for labelled data; ``several`` ends their help where ``nargs`` takes more than one path."""
     about = f"RAGTruth folder, labelled JSON Lines, or the output of features{several if nargs else ''}"
-    option(parser, "--data PATH", f"{about}", required=True, nargs=nargs)
-    add_selection(parser)
-    option(parser, "--seed SEED", default=0)
+    add("--data PATH", f"{about}", required=True, nargs=nargs)
+    add_selection(add)
+    add("--seed SEED", default=0)
 
 
-def add_selection(parser: argparse.ArgumentParser) -> None:
+def add_selection(add: Options) -> None:
     """Add the fields of :class:`~syncheck.labelling.Selection`."""
-    group = parser.add_argument_group(
+    group = add.group(
         "labelled data", "by default everything in a file; from a RAGTruth folder, all answers to questions"
     )
-    option(group, "--task NAME", "only these tasks; RAGTruth has QA, Summary and Data2txt", nargs="+")
-    option(group, "--split NAME", "only this split; RAGTruth has train and test")
-    option(
-        group,
+    group("--task NAME", "only these tasks; RAGTruth has QA, Summary and Data2txt", nargs="+")
+    group("--split NAME", "only this split; RAGTruth has train and test")
+    group(
         "--quality QUALITY",
         "only responses of this quality; RAGTruth has good, incorrect_refusal and truncated",
         nargs="+",
     )
-    option(group, "--generator NAME", "only responses by these models", nargs="+")
-    option(
-        group,
+    group("--generator NAME", "only responses by these models", nargs="+")
+    group(
         "--implicit-true",
         "count spans that are true although the passages do not say so",
         action=argparse.BooleanOptionalAction,
         default=True,
     )
-    option(
-        group,
+    group(
         "--due-to-null",
         "count spans that read a null in a business record as 'no'",
         action=argparse.BooleanOptionalAction,
         default=True,
     )
-    option(
-        group,
+    group(
         "--carry-labels",
         "measure the monitor's sentences where labelled ones have other boundaries; a sentence of the monitor is "
         "unfaithful if it overlaps an unfaithful one (labelled sentences are measured as they are)",
     )
-    option(
-        group,
-        "--prompts",
+    group(
+        "--prompts monitor|task",
         "monitor: the monitor's template; task: the paper's own prompts, for RAGTruth (%(default)s)",
-        choices=("monitor", "task"),
         default="monitor",
     )
-
-
-def add_labels(parser: argparse.ArgumentParser) -> None:
-    """Add the rule by which spans become labels, for commands without ``--set``."""
-    option(
-        parser,
-        "--labels",
-        "a sentence is unfaithful if it overlaps a span (overlap) or, as in the paper, if it contains a span or "
-        "lies within one (paper) (%(default)s)",
-        choices=("overlap", "paper"),
-        default="overlap",
-    )
-
-
-def add_schema(parser: argparse.ArgumentParser) -> None:
-    """Add the option for the feature schema."""
-    option(parser, "--schema SCHEMA", f"feature schema of a --model without --monitor ({DEFAULT_SCHEMA})")
-
-
-def add_plot(parser: argparse.ArgumentParser, drawn: str) -> None:
-    """Add the option for a figure; ``drawn`` begins its help."""
-    option(parser, "--plot FILE", f"{drawn}, in the format given by the file name: .png, .svg, ...")
 
 
 def chosen_responses(args: argparse.Namespace, path: Path) -> list[labelling.LabelledResponse]:

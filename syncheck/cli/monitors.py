@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 import syncheck
 from syncheck import aligners, signals
 from syncheck.base.errors import InputError, MismatchError
-from syncheck.cli.options import add_backbone, aligner_options, option
+from syncheck.cli.options import Options, aligner_options
 from syncheck.config import DEFAULT_SCHEMA, GENERIC, GENERIC_BUNDLED, GENERIC_READER, MonitorConfig
 from syncheck.features.schemas import needs_lid, needs_signals
 from syncheck.text.sentences import ENGLISH_ABBREVIATIONS
@@ -26,11 +26,11 @@ _ALIGNERS: dict[str, str | None] = {GENERIC: None, GENERIC_BUNDLED: "bundled", G
 """Aligners of the bundled monitors that read text alone, by their names for ``--monitor``; None for the best one."""
 
 
-def convert_aligner_options(parser: argparse.ArgumentParser) -> None:
+def convert_aligner_options(add: Options) -> None:
     """Add the options of ``convert-aligner``."""
-    option(parser, "--aligner FILE", "an AlignScore .ckpt", required=True)
-    add_backbone(parser)
-    option(parser, "--output DIR", "folder to pass to --aligner afterwards", required=True)
+    add("--aligner FILE", "an AlignScore .ckpt", required=True)
+    add("--aligner-backbone DIR_OR_ID")
+    add("--output DIR", "folder to pass to --aligner afterwards", required=True)
 
 
 def read_passages(name: str, *, option: str) -> list[str]:

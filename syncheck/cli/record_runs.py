@@ -25,7 +25,7 @@ import syncheck
 from syncheck.base.errors import InputError
 from syncheck.base.printable import counted, printable, progress, shortened
 from syncheck.base.records import JsonDict, RefusedRecord
-from syncheck.cli.options import check_file, option, positive, write_json
+from syncheck.cli.options import Options, check_file, positive, write_json
 from syncheck.corpus import Line, Store, Worker, answer, answer_corpus, corpus_lines, count_lines, run_locally
 from syncheck.corpus.plan import BUNDLED_RATES, estimate, load_rates
 from syncheck.corpus.records import Work, answer_of
@@ -136,11 +136,7 @@ def _json(row: JsonDict, stream: IO[str]) -> str:
     return printable(text) if stream.isatty() else text
 
 
-FORMATS: Mapping[str, Callable[[JsonDict, IO[str]], str]] = {
-    "human": _human,
-    "jsonl": _json,
-    "compact": _compact,
-}
+FORMATS: Mapping[str, Callable[[JsonDict, IO[str]], str]] = {"human": _human, "jsonl": _json, "compact": _compact}
 """Functions that write a line of output for a stream, by the value of ``--format``."""
 
 
@@ -154,20 +150,19 @@ _IDLE = frozenset(
 _FILES = ("monitor", "lid_reference", "passages", "spans")
 
 
-def plan_options(parser: argparse.ArgumentParser) -> None:
+def plan_options(add: Options) -> None:
     """Add the options of ``plan``."""
-    option(parser, "--answers N", "number of answers, such as 1e6", type=positive, required=True)
-    option(parser, "--context-tokens N", "mean number of tokens in a prompt", type=positive, required=True)
-    option(parser, "--answer-tokens N", "mean number of tokens in an answer (%(default)s)", type=positive, default=150)
-    option(parser, "--workers N", "numbers of scoring processes to compare (1 8 64)", nargs="+", default=[1, 8, 64])
-    option(parser, "--batch-tokens N", "as for score (one response at a time)")
-    option(parser, "--price-per-hour P", "price of one worker per hour, to estimate the cost", type=positive)
-    option(
-        parser,
+    add("--answers N", "number of answers, such as 1e6", type=positive, required=True)
+    add("--context-tokens N", "mean number of tokens in a prompt", type=positive, required=True)
+    add("--answer-tokens N", "mean number of tokens in an answer (%(default)s)", type=positive, default=150)
+    add("--workers N", "numbers of scoring processes to compare (1 8 64)", nargs="+", default=[1, 8, 64])
+    add("--batch-tokens N", "as for score (one response at a time)")
+    add("--price-per-hour P", "price of one worker per hour, to estimate the cost", type=positive)
+    add(
         "--rates FILE",
         "rates measured on your machine with benchmarks/scale.py (bundled rates; the output names their machine)",
     )
-    option(parser, "--output FILE", "the estimates as JSON")
+    add("--output FILE", "the estimates as JSON")
 
 
 def facts_of_run(args: argparse.Namespace, monitor: syncheck.Monitor | syncheck.Verifier) -> dict[str, str]:

@@ -17,7 +17,7 @@ from syncheck.base.printable import counted
 from syncheck.base.records import JsonDict, field
 from syncheck.citations import has_citations
 from syncheck.cli.monitors import models_of, scoring_monitor
-from syncheck.cli.options import add_files, add_model, add_prior, open_share, option
+from syncheck.cli.options import Options, add_files, add_model, open_share
 from syncheck.cli.record_runs import answer_records, is_store
 from syncheck.config import GENERIC, GENERIC_BUNDLED, GENERIC_READER
 from syncheck.corpus.records import answer_of
@@ -30,70 +30,60 @@ BATCH_TOKENS = 16384
 """Number of tokens in a forward pass on an accelerator; on a CPU, padding costs more than a larger batch saves."""
 
 
-def score_options(parser: argparse.ArgumentParser) -> None:
+def score_options(add: Options) -> None:
     """Add the options of ``score``."""
-    add_model(parser)
-    add_files(parser)
-    add_prior(parser)
-    option(parser, "--tokens", "also write the signals of every token (off)")
-    option(
-        parser,
+    add_model(add)
+    add_files(add)
+    add("--prior SHARE")
+    add("--tokens", "also write the signals of every token (off)")
+    add(
         "--batch-tokens N",
         "if --output is a store: largest number of tokens scored at once (cpu: one response, cuda: 16384)",
     )
-    option(
-        parser,
-        "--sentences",
+    add(
+        "--sentences found|given",
         "find the sentences in the response, or use those given in the record (%(default)s)",
-        choices=("found", "given"),
         default="found",
     )
-    option(
-        parser,
+    add(
         "--lid-reference FILE",
         "reference activations for a --model without --monitor: arrays layer_<k> of shape (T, H) (none: LID is null)",
     )
-    option(
-        parser,
+    add(
         "--spans DIR",
         "also mark the wrong characters, with 'bundled' (if no name is given), 'bundled-rarity' or a span "
         "model's folder",
         nargs="?",
         const="bundled",
     )
-    option(parser, "--html FILE", "also write the report as an HTML page; with --spans, it shows the wrong characters")
-    option(
-        parser,
+    add("--html FILE", "also write the report as an HTML page; with --spans, it shows the wrong characters")
+    add(
         "--fail-under SCORE",
         "exit with 1 if a sentence scores below SCORE (0 to 1) or if something could not be checked: a sentence "
         "that claims something but has no score, an empty response or context, an empty input (never)",
     )
-    option(
-        parser,
+    add(
         "--fail-answers-under SCORE",
         "exit with 1 if the probability that a whole answer is faithful, answer_score in the output, is below SCORE "
         "(0 to 1), or if something could not be checked; with a bundled monitor that reads text alone (never)",
     )
-    option(
-        parser,
+    add(
         "--answer-prior SHARE",
         f"with --fail-answers-under: expected share of faithful answers, which shifts their scores ({ANSWER_PRIOR})",
         type=open_share,
     )
-    option(
-        parser,
+    add(
         "--citation PATTERN",
         "regular expression of the citation marks, whose first group, if any, holds numbers or names of passages (the "
         "usual forms: '[1]', links, '(Meyer, 2021)' and the like)",
     )
-    option(
-        parser,
+    add(
         "--fail-under-citations SHARE",
         "exit with 1 if, of all citations, or of all sentences that claim something, a smaller SHARE (0 to 1) is "
         "supported by the cited passages, or if there are none (never)",
         type=open_share,
     )
-    option(parser, "--allow-unscored", "with these gates: do not fail on what could not be checked (it fails)")
+    add("--allow-unscored", "with these gates: do not fail on what could not be checked (it fails)")
 
 
 def score(args: argparse.Namespace) -> int:

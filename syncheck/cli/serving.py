@@ -19,7 +19,7 @@ from syncheck.base.checks import stripped_key
 from syncheck.base.errors import InputError, MissingExtraError, NotReadyError
 from syncheck.cli.generate import add_thresholds, decoder
 from syncheck.cli.monitors import monitor_with_model, scoring_monitor
-from syncheck.cli.options import DECODERS, OF_A_WRITER, add_length, add_model, count, index, option
+from syncheck.cli.options import DECODERS, OF_A_WRITER, Options, add_model, count, index
 from syncheck.cli.settings import add_settings
 from syncheck.results.events import Event
 from syncheck.results.types import RagPrompt
@@ -38,54 +38,44 @@ _FAREWELL_SECONDS = 10
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
-def gateway_options(parser: argparse.ArgumentParser) -> None:
+def gateway_options(add: Options) -> None:
     """Add the options of ``gateway``."""
     url = "URL of an OpenAI-compatible server, with the API version, such as http://localhost:8000/v1"
-    option(parser, "--upstream URL", f"{url}", required=True)
-    _add_server(parser)
-    group = parser.add_argument_group("upstream")
-    option(
-        group, "--upstream-key-file FILE", "API key for the upstream ($SYNCHECK_UPSTREAM_KEY, or else the client's own)"
-    )
-    option(
-        group, "--upstream-timeout SECONDS", "longest wait for the upstream to send something (%(default)s)", default=60
-    )
-    option(
-        group,
-        "--reasoning",
+    add("--upstream URL", f"{url}", required=True)
+    _add_server(add)
+    group = add.group("upstream")
+    group("--upstream-key-file FILE", "API key for the upstream ($SYNCHECK_UPSTREAM_KEY, or else the client's own)")
+    group("--upstream-timeout SECONDS", "longest wait for the upstream to send something (%(default)s)", default=60)
+    group(
+        "--reasoning pass|drop",
         "pass the model's reasoning on beside the answer, unchecked, or drop it (drop; pass with --failing open)",
-        choices=("pass", "drop"),
     )
-    option(group, "--opens-reasoning", "the chat template opens the reasoning, so that answers begin inside it")
-    _add_decoder(parser)
-    add_model(parser)
-    add_settings(parser)
+    group("--opens-reasoning", "the chat template opens the reasoning, so that answers begin inside it")
+    _add_decoder(add)
+    add_model(add)
+    add_settings(add)
 
 
-def _add_decoder(parser: argparse.ArgumentParser) -> None:
+def _add_decoder(add: Options) -> None:
     """Add the options of a decoder before the upstream; all but the first are None unless given."""
-    group = parser.add_argument_group("decoder", "with --decoder, answers are repaired, not only checked")
-    option(group, "--decoder", "write each answer by FOD, sentence by sentence (off)", choices=("fod",))
-    option(
-        group,
-        "--continue",
+    group = add.group("decoder", "with --decoder, answers are repaired, not only checked")
+    group("--decoder", "write each answer by FOD, sentence by sentence (off)", choices=("fod",))
+    group(
+        "--continue chat|completions|prefill",
         "how the upstream continues an answer: chat completions with continue_final_message (vLLM, SGLang), "
         "completions, or a last message of the assistant (chat)",
-        choices=("chat", "completions", "prefill"),
     )
-    option(group, "--tokenizer DIR_OR_ID", "for --continue completions: the tokenizer with the chat template")
-    option(
-        group,
-        "--repair",
+    group("--tokenizer DIR_OR_ID", "for --continue completions: the tokenizer with the chat template")
+    group(
+        "--repair search|drop|reask|mark",
         "after a sentence below tau 1: search over samples, drop it and go on, ask again, or mark it (search)",
-        choices=("search", "drop", "reask", "mark"),
     )
-    option(group, "--samples N", "samples of a round of the search (6)")
-    option(group, "--beams N", "answers that are kept after a round (2)")
-    option(group, "--rounds N", "largest number of rounds, or of further tries, for an answer (no limit)")
-    option(group, "--budget-samples N", "largest number of samples for an answer (no limit)")
-    option(group, "--budget-tokens N", "largest number of tokens for an answer, rejected ones included (no limit)")
-    option(group, "--budget-seconds SECONDS", "longest time for an answer, which then ends (no limit)")
+    group("--samples N", "samples of a round of the search (6)")
+    group("--beams N", "answers that are kept after a round (2)")
+    group("--rounds N", "largest number of rounds, or of further tries, for an answer (no limit)")
+    group("--budget-samples N", "largest number of samples for an answer (no limit)")
+    group("--budget-tokens N", "largest number of tokens for an answer, rejected ones included (no limit)")
+    group("--budget-seconds SECONDS", "longest time for an answer, which then ends (no limit)")
     add_thresholds(group, "tau 1", "tau 2")
 
 
@@ -95,78 +85,62 @@ _OF_THE_DECODER = (
 )
 
 
-def serve_options(parser: argparse.ArgumentParser) -> None:
+def serve_options(add: Options) -> None:
     """Add the options of ``serve``."""
-    option(
-        parser,
+    add(
         "--decoder",
         "decoding method, unless a request chooses another (%(default)s)",
         choices=[name for name in DECODERS if name != "flare"],
         default="greedy",
     )
-    add_length(parser, default=256)
-    _add_server(parser)
-    add_model(parser, default=OF_A_WRITER)
-    add_settings(parser)
+    add("--max-new-tokens N", default=256)
+    _add_server(add)
+    add_model(add, default=OF_A_WRITER)
+    add_settings(add)
 
 
-def _add_server(parser: argparse.ArgumentParser) -> None:
-    option(
-        parser,
-        "--failing",
+def _add_server(add: Options) -> None:
+    add(
+        "--failing closed|open",
         "if text cannot be checked: return an error (closed), or pass it on and mark it (open) (%(default)s)",
-        choices=("closed", "open"),
         default="closed",
     )
-    option(parser, "--host HOST", "address to listen on (%(default)s: only this machine)", default="127.0.0.1")
-    option(parser, "--port PORT", "port to listen on (%(default)s)", type=count, default=8100)
-    option(
-        parser,
-        "--reveal",
+    add("--host HOST", "address to listen on (%(default)s: only this machine)", default="127.0.0.1")
+    add("--port PORT", "port to listen on (%(default)s)", type=count, default=8100)
+    add(
+        "--reveal verified|immediate",
         "send text with its score (verified) or as it arrives (immediate), unless a request chooses (%(default)s)",
-        choices=("verified", "immediate"),
         default="verified",
     )
-    option(
-        parser,
+    add(
         "--stop-below SCORE",
         "end an answer before the first sentence that scores below SCORE, unless a request chooses (never)",
     )
-    option(
-        parser,
-        "--passages-from",
+    add(
+        "--passages-from messages|tools",
         "take passages from all messages of requests without context, or only from results of tools, beside context "
         "(%(default)s)",
-        choices=("messages", "tools"),
         default="messages",
     )
-    option(parser, "--stop-after", "end it after that sentence, which is then sent, unless a request chooses")
-    group = parser.add_argument_group("limits")
-    option(group, "--api-key-file FILE", "key that clients must send ($SYNCHECK_API_KEY, or none)")
-    option(group, "--max-running N", "largest number of answers at one time (%(default)s)", default=4)
-    option(
-        group,
+    add("--stop-after", "end it after that sentence, which is then sent, unless a request chooses")
+    group = add.group("limits")
+    group("--api-key-file FILE", "key that clients must send ($SYNCHECK_API_KEY, or none)")
+    group("--max-running N", "largest number of answers at one time (%(default)s)", default=4)
+    group(
         "--max-waiting N",
         "largest number of waiting requests; further ones get status 429 (%(default)s)",
         type=index,
         default=32,
     )
-    option(group, "--max-body BYTES", "largest size of a request (%(default)s)", default=f"{2 * 2**20}")
-    option(
-        group,
-        "--max-context CHARACTERS",
-        "largest size of a request's question and passages (%(default)s)",
-        default=400000,
-    )
-    option(group, "--timeout SECONDS", "longest time for an answer, including waiting (%(default)s)", default=300)
-    option(
-        group,
+    group("--max-body BYTES", "largest size of a request (%(default)s)", default=f"{2 * 2**20}")
+    group("--max-context CHARACTERS", "largest size of a request's question and passages (%(default)s)", default=400000)
+    group("--timeout SECONDS", "longest time for an answer, including waiting (%(default)s)", default=300)
+    group(
         "--grace SECONDS",
         "how long open answers may take once the server is told to stop; then they end with an error (%(default)s)",
         default=30,
     )
-    option(
-        group,
+    group(
         "--resume-seconds SECONDS",
         "how long an answer is kept for a client that may reconnect (%(default)s)",
         default=60,
