@@ -35,23 +35,13 @@ def load_records(
 ) -> list[LabelledResponse]:
     """Read a RAGTruth folder, or a JSON Lines file of labelled responses; see :func:`~syncheck.labelling.load_jsonl`.
 
-    Parameters
-    ----------
-    selection
-        The responses and spans that count; None takes all. Of a RAGTruth folder, None and a selection without tasks
-        take only the questions.
-    prompts
-        ``task`` takes the prompts that the paper gave the generators. Plain labelled responses have only those in their
-        own records, which are used either way.
-    carry_labels
-        For labelled sentences; see :func:`~syncheck.labelling.load_jsonl`.
+    ``selection`` has the responses and spans that count; None takes all. Of a RAGTruth folder, None and a selection
+    without tasks take only the questions. The ``prompts`` of the ``task`` are those that the paper gave the generators;
+    plain labelled responses have only those in their own records, which are used either way. ``carry_labels`` is for
+    labelled sentences.
 
-    Raises
-    ------
-    InputError
-        If there is nothing at ``path``, no response is left, or an option does not apply to the data.
-    RecordError
-        At the first record that cannot be used.
+    If there is nothing at ``path``, no response is left, or an option does not apply to the data, InputError is raised;
+    the first record that cannot be used raises RecordError.
     """
     path, selection = Path(path), selection or Selection()
     if path.is_dir():

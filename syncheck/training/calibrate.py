@@ -236,25 +236,17 @@ def choose_risk_controlled_threshold(
 
     Parameters
     ----------
-    scores : array-like of shape (N,)
-        P(faithful) in [0, 1] of sentences that the aggregator was not trained on. Only their order matters, so they
-        need not be calibrated.
-    y : array-like of shape (N,)
-        1 faithful, 0 unfaithful.
+    scores, y : array-like of shape (N,)
+        P(faithful) in [0, 1] of sentences that the aggregator was not trained on, of which only the order matters, and
+        their labels: 1 faithful, 0 unfaithful.
     groups : array-like of shape (N,), or None
         Question of each sentence; one random sentence of each question counts. None counts every sentence and assumes
         that they are independent.
-    risk
-        Largest share of unfaithful sentences among those with a score of at least the threshold, in (0, 1).
-    confidence
-        Probability with which that holds, in (0, 1).
+    risk, confidence
+        Largest share of unfaithful sentences among those with a score of at least the threshold, and the probability
+        with which that holds, in (0, 1).
     seed
         Seed of the draw from each question. Fix it beforehand: trying seeds until one pleases breaks the guarantee.
-
-    Returns
-    -------
-    RiskControlledThreshold
-        Its counts are those of the sentences that were drawn.
 
     Raises
     ------
