@@ -22,6 +22,7 @@ from syncheck.cli.options import (
     add_files,
     add_model,
     count,
+    flag,
     positive,
     positive_share,
     share,
@@ -188,11 +189,11 @@ def _chosen_options(args: argparse.Namespace) -> dict[str, Any]:
     """Collect the decoder's options that were given, by name; refuse those of other decoders."""
     given = {name: value for name in _OF if (value := getattr(args, name)) is not None}
     if foreign := [name for name in given if args.decoder not in _OF[name]]:
-        of = "; ".join(f"--{name.replace('_', '-')} is for {', '.join(_OF[name])}" for name in foreign)
+        of = "; ".join(f"{flag(name)} is for {', '.join(_OF[name])}" for name in foreign)
         raise InputError(f"--decoder {args.decoder} does not use these options of other decoders: {of}. Leave them out")
     if args.decoder == "fod":
         other = _OF_SAMPLES if args.propose == "branch" else _OF_BRANCHES
-        if unused := [f"--{name.replace('_', '-')}" for name in given if name in other]:
+        if unused := [flag(name) for name in given if name in other]:
             raise InputError(
                 f"--decoder fod with --propose {args.propose or 'sample'} does not use {', '.join(unused)}; leave it "
                 "out"

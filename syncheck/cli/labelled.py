@@ -6,22 +6,20 @@ import argparse
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import syncheck
 from syncheck import aligners, labelling, training
 from syncheck.base.errors import CheckpointError, InputError, MismatchError
 from syncheck.base.printable import counted, printable
-from syncheck.cli.monitors import aligner_for, monitor_to_measure, sentence_options
-from syncheck.cli.options import Options, aligner_options
+from syncheck.cli.monitors import Scorer, aligner_for, monitor_to_measure, sentence_options
+from syncheck.cli.options import Options, aligner_options, flag, named
 from syncheck.report.plots import IntervalPanel
 from syncheck.text.sentences import ENGLISH_ABBREVIATIONS
 from syncheck.text.sentences.boundaries import MAX_SENTENCE_TOKENS
 
 if TYPE_CHECKING:
-    from syncheck.evaluation import EvaluationTable
+    from syncheck.evaluation import AurocMatrix, EvaluationTable
 
 NO_MONITOR = "none; --schema says what is measured"
 
@@ -94,23 +92,18 @@ def _chosen_sentences(args: argparse.Namespace, path: Path) -> training.Measured
 
 def _selection(args: argparse.Namespace) -> labelling.Selection:
     return labelling.Selection(
-        tasks=args.task,
-        split=args.split,
-        quality=args.quality,
-        generators=args.generator,
-        implicit_true=args.implicit_true,
-        due_to_null=args.due_to_null,
+        tasks=args.task, generators=args.generator, **named(args, "split quality implicit_true due_to_null")
     )
 
 
-def measuring_monitor(args: argparse.Namespace, paths: Sequence[Path]) -> syncheck.Monitor | syncheck.Verifier | None:
+def measuring_monitor(args: argparse.Namespace, paths: Sequence[Path]) -> Scorer | None:
     """Load the monitor that the options name; None, without loading a model, if all paths are files of features."""
     if not all(path.suffix == ".parquet" for path in paths):
         return monitor_to_measure(args)
     # The default of each is one of these.
     given = [name for name in _MEASURING if getattr(args, name, None) not in (None, False, "cpu")]
     refuse_idle(
-        {f"--{name.replace('_', '-')}": True for name in given},
+        dict.fromkeys(map(flag, given), True),
         f"{', '.join(map(str, paths))} was measured already, by the model and with the options of its `syncheck "
         "features`. Leave them out, or pass the labelled responses themselves",
     )
@@ -118,7 +111,7 @@ def measuring_monitor(args: argparse.Namespace, paths: Sequence[Path]) -> synche
 
 
 def measured_by(
-    monitor: syncheck.Monitor | syncheck.Verifier | None,
+    monitor: Scorer | None,
     args: argparse.Namespace,
     path: Path,
     *,
@@ -219,10 +212,10 @@ def refuse_idle(given: Mapping[str, bool], reason: str) -> None:
         raise InputError(f"{', '.join(options)} would have no effect: {reason}")
 
 
-def panels_of(name: str, table: EvaluationTable) -> list[IntervalPanel]:
-    """Make one panel of AUROC for each subset of a table; ``name`` is the name of the set."""
+def panels_of(name: str, table: EvaluationTable | AurocMatrix) -> list[IntervalPanel]:
+    """Make one panel of AUROC for each subset of a table, or column of a matrix; ``name`` is the name of the set."""
     panels = []
-    for subset, grouped in groupby(table.rows, key=lambda row: row.subset):
-        columns = zip(*((row.system, row.auroc, row.low, row.high) for row in grouped), strict=True)
-        panels.append(IntervalPanel(f"{name} set, {subset}", *columns))
+    for part, cells in table.by_part().items():
+        columns = (tuple(getattr(cell, figure) for _, cell in cells) for figure in ("auroc", "low", "high"))
+        panels.append(IntervalPanel(f"{name} set, {part}", tuple(system for system, _ in cells), *columns))
     return panels

@@ -6,7 +6,7 @@ import argparse
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import syncheck
 from syncheck import aligners, signals
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from syncheck.kit import KitPurpose
 
+Scorer: TypeAlias = "syncheck.Monitor | syncheck.Verifier"
 _ALIGNERS: dict[str, str | None] = {GENERIC: None, GENERIC_BUNDLED: "bundled", GENERIC_READER: "reader"}
 """Aligners of the bundled monitors that read text alone, by their names for ``--monitor``; None for the best one."""
 
@@ -56,7 +57,7 @@ def check_device(name: str) -> None:
         )
 
 
-def scoring_monitor(args: argparse.Namespace, purpose: KitPurpose) -> syncheck.Monitor | syncheck.Verifier:
+def scoring_monitor(args: argparse.Namespace, purpose: KitPurpose) -> Scorer:
     """Load what scores for ``score``, ``label``, ``generate`` and the servers.
 
     It is the monitor or verifier named by ``--monitor``, or the kit's. For another model, it reads text as ``generic``
@@ -64,7 +65,7 @@ def scoring_monitor(args: argparse.Namespace, purpose: KitPurpose) -> syncheck.M
     """
     alone = _features_asked(args) and args.aligner != "none"
     alone &= all(getattr(args, name, None) is None for name in ("lid_reference", "schema"))
-    scorer: syncheck.Monitor | syncheck.Verifier
+    scorer: Scorer
     if args.monitor is not None or (args.model is None and not alone):
         scorer = _trained(args, purpose)
     elif _features_asked(args) and not alone:
@@ -108,7 +109,7 @@ def models_of(args: argparse.Namespace) -> tuple[PreTrainedModel, PreTrainedToke
     return kit_language_model(args.device) if args.model is None else load_model(args.model, args.device)
 
 
-def monitor_to_measure(args: argparse.Namespace) -> syncheck.Monitor | syncheck.Verifier:
+def monitor_to_measure(args: argparse.Namespace) -> Scorer:
     """Load what measures features: a monitor or verifier without an aggregator, or the one in ``--monitor``."""
     if getattr(args, "monitor", None) is not None:
         return _trained(args, "generic")
@@ -124,7 +125,7 @@ def monitor_to_measure(args: argparse.Namespace) -> syncheck.Monitor | syncheck.
     return syncheck.Monitor(model, tokenizer, config=config, lid_references=lid_references, aligner=aligner_for(args))
 
 
-def _trained(args: argparse.Namespace, purpose: KitPurpose) -> syncheck.Monitor | syncheck.Verifier:
+def _trained(args: argparse.Namespace, purpose: KitPurpose) -> Scorer:
     from syncheck import checkpoint
 
     named = args.monitor in _ALIGNERS
@@ -150,9 +151,7 @@ def _trained(args: argparse.Namespace, purpose: KitPurpose) -> syncheck.Monitor 
             f"repository as 'owner/name', or {', '.join(map(repr, _ALIGNERS))}"
         )
     if args.model is None and (named or args.monitor is None):
-        chosen: syncheck.Monitor | syncheck.Verifier = syncheck.load_kit(
-            cast("Any", args.monitor or purpose), device=args.device
-        )
+        chosen: Scorer = syncheck.load_kit(cast("Any", args.monitor or purpose), device=args.device)
         return chosen
     if args.model is None and not needs_signals(checkpoint.read(checkpoint.fetched(args.monitor)).config.schema):
         return syncheck.Verifier.from_pretrained(args.monitor, device=args.device)

@@ -165,6 +165,16 @@ def add_aligner(add: Options, default: str) -> None:
     group("--aligner-entailment N", "for a classifier: index of the class that means supported", type=index)
 
 
+def flag(name: str) -> str:
+    """Write the name of an option as a user does."""
+    return f"--{name.replace('_', '-')}"
+
+
+def named(args: argparse.Namespace, names: str) -> dict[str, Any]:
+    """Collect options by their names, as keywords of the function that takes them."""
+    return {name: getattr(args, name) for name in names.split()}
+
+
 def aligner_options(args: argparse.Namespace) -> dict[str, Any]:
     """Collect the ``--aligner-*`` options as keywords of ``load_aligner``; None for those not given."""
     return {name: getattr(args, f"aligner_{name}") for name in ("backbone", "mode", "overflow", "entailment")}
@@ -265,7 +275,7 @@ def _named(args: argparse.Namespace, name: str) -> Iterator[tuple[str, Path]]:
             continue
         path = Path(value)  # as given: the target of /dev/stdout is not a file to look for
         if path.is_file() or path.is_dir() or not path.exists():
-            yield f"--{name.replace('_', '-')}", path.resolve()
+            yield flag(name), path.resolve()
 
 
 def _is_same(path: Path, known: Path) -> bool:

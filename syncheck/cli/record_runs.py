@@ -25,7 +25,8 @@ import syncheck
 from syncheck.base.errors import InputError
 from syncheck.base.printable import counted, printable, progress, shortened
 from syncheck.base.records import JsonDict, RefusedRecord
-from syncheck.cli.options import Options, check_file, positive, write_json
+from syncheck.cli.monitors import Scorer
+from syncheck.cli.options import Options, check_file, flag, named, positive, write_json
 from syncheck.corpus import Line, Store, Worker, answer, answer_corpus, corpus_lines, count_lines, run_locally
 from syncheck.corpus.plan import BUNDLED_RATES, estimate, load_rates
 from syncheck.corpus.records import Work, answer_of
@@ -177,9 +178,9 @@ def facts_of_run(args: argparse.Namespace, monitor: syncheck.Monitor | syncheck.
         value = options.get(name)
         if value is not None and Path(value).exists():
             options[name] = _content(Path(value))
-    named = {f"--{name.replace('_', '-')}": json.dumps(value, sort_keys=True) for name, value in options.items()}
+    identified = {flag(name): json.dumps(value, sort_keys=True) for name, value in options.items()}
     dtype = {} if isinstance(monitor, syncheck.Verifier) else {"dtype": str(monitor.model.dtype)}
-    return named | instrument_of(monitor) | dtype | {"version": version("syncheck")}
+    return identified | instrument_of(monitor) | dtype | {"version": version("syncheck")}
 
 
 def _content(place: Path) -> str:
@@ -199,7 +200,7 @@ def is_store(output: str) -> bool:
 
 def answer_records(
     args: argparse.Namespace,
-    monitor: syncheck.Monitor | syncheck.Verifier,
+    monitor: Scorer,
     work: Work,
     make_worker: Callable[[], Worker],
     *,
@@ -233,8 +234,7 @@ def _into_lines(
 ) -> list[RefusedRecord]:
     for name in ("engine", "workers", "part_size", "batch_tokens"):
         if getattr(args, name, None) is not None:
-            option = f"--{name.replace('_', '-')}"
-            raise InputError(f"{option} needs a store as --output; name a folder, with a slash at the end")
+            raise InputError(f"{flag(name)} needs a store as --output; name a folder, with a slash at the end")
     if args.resume and args.format != "jsonl":
         raise InputError(f"--resume needs JSON Lines output; leave out --resume or --format {args.format}")
     run = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
@@ -294,14 +294,7 @@ def plan(args: argparse.Namespace) -> int:
     """Print the estimated time and memory for a corpus; return the exit code."""
     check_file("--output", args.output)
     rates = load_rates(args.rates or BUNDLED_RATES)
-    estimates = estimate(
-        rates,
-        answers=args.answers,
-        context_tokens=args.context_tokens,
-        answer_tokens=args.answer_tokens,
-        workers=args.workers,
-        batch_tokens=args.batch_tokens,
-    )
+    estimates = estimate(rates, **named(args, "answers context_tokens answer_tokens workers batch_tokens"))
     price = args.price_per_hour
     sys.stdout.write(
         f"{args.answers:,.0f} answers of {args.answer_tokens:g} tokens over {args.context_tokens:g}; measured with "

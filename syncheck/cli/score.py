@@ -16,7 +16,7 @@ from syncheck.base.errors import InputError
 from syncheck.base.printable import counted
 from syncheck.base.records import JsonDict, field
 from syncheck.citations import has_citations
-from syncheck.cli.monitors import models_of, scoring_monitor
+from syncheck.cli.monitors import Scorer, models_of, scoring_monitor
 from syncheck.cli.options import Options, add_files, add_model, open_share
 from syncheck.cli.record_runs import answer_records, is_store
 from syncheck.config import GENERIC, GENERIC_BUNDLED, GENERIC_READER
@@ -137,9 +137,7 @@ def _worker(args: argparse.Namespace) -> corpus.RecordScorer:
     return _scorer(args, scoring_monitor(args, "generic"), [])
 
 
-def _scorer(
-    args: argparse.Namespace, monitor: syncheck.Monitor | syncheck.Verifier, cases: list[Case]
-) -> corpus.RecordScorer:
+def _scorer(args: argparse.Namespace, monitor: Scorer, cases: list[Case]) -> corpus.RecordScorer:
     """Build the scorer of records that the options ask for; it adds those of a page to ``cases``."""
     from syncheck.corpus.scoring import score_row
 
@@ -195,9 +193,7 @@ def _check(args: argparse.Namespace) -> None:
         )
 
 
-def _opener(
-    args: argparse.Namespace, monitor: syncheck.Monitor | syncheck.Verifier
-) -> tuple[spans.SpanRegressor | None, spans.TokenReplay | None]:
+def _opener(args: argparse.Namespace, monitor: Scorer) -> tuple[spans.SpanRegressor | None, spans.TokenReplay | None]:
     """Make the detector of wrong characters, and name the source of the monitored model's signals if it reads any."""
     if args.spans is None:
         return None, None

@@ -18,8 +18,8 @@ from syncheck import decoding
 from syncheck.base.checks import stripped_key
 from syncheck.base.errors import InputError, MissingExtraError, NotReadyError
 from syncheck.cli.generate import add_thresholds, decoder
-from syncheck.cli.monitors import monitor_with_model, scoring_monitor
-from syncheck.cli.options import DECODERS, OF_A_WRITER, Options, add_model, count, index
+from syncheck.cli.monitors import Scorer, monitor_with_model, scoring_monitor
+from syncheck.cli.options import DECODERS, OF_A_WRITER, Options, add_model, count, flag, index, named
 from syncheck.cli.settings import add_settings
 from syncheck.results.events import Event
 from syncheck.results.types import RagPrompt
@@ -159,22 +159,18 @@ def gateway(args: argparse.Namespace) -> int:
     source = Gateway(
         monitor,
         args.upstream,
-        failing=args.failing,
-        reasoning=args.reasoning,
-        opens_reasoning=args.opens_reasoning,
+        **named(args, "failing reasoning opens_reasoning"),
         api_key=upstream_key,
         timeout=args.upstream_timeout,
     )
     return _serve(_repairing(source, monitor, args), args)
 
 
-def _repairing(
-    gateway: Gateway, monitor: syncheck.Monitor | syncheck.Verifier, args: argparse.Namespace
-) -> AnswerSource:
+def _repairing(gateway: Gateway, monitor: Scorer, args: argparse.Namespace) -> AnswerSource:
     """Put the decoder of ``--decoder`` before a gateway; without one, the gateway is left as it is."""
     if args.decoder is None:
         if given := [name for name in _OF_THE_DECODER if getattr(args, name) is not None]:
-            raise InputError(f"--{given[0].replace('_', '-')} needs --decoder fod")
+            raise InputError(f"{flag(given[0])} needs --decoder fod")
         return gateway
     if args.stop_below is not None or args.stop_after or args.reasoning == "pass":
         raise InputError(
@@ -201,13 +197,9 @@ def _repairing(
 def _upstream_decoder(verifier: syncheck.Verifier, args: argparse.Namespace) -> UpstreamDecoder:
     import fod
 
-    named = {
-        "backtrack_threshold": args.backtrack_threshold,
-        "prune_threshold": args.prune_threshold,
-        "samples_per_step": args.samples,
-        "beam_size": args.beams,
-    }
-    given: dict[str, Any] = {name: value for name, value in named.items() if value is not None}
+    asked = named(args, "backtrack_threshold prune_threshold") | {"samples_per_step": args.samples}
+    asked["beam_size"] = args.beams
+    given: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
     repair: Any = args.repair or "search"
     if repair != "search" and (args.samples is not None or args.beams is not None):
         raise InputError(f"--samples and --beams are for --repair search; found --repair {repair}")
@@ -237,8 +229,7 @@ def serve(args: argparse.Namespace) -> int:
         _decoders(monitor),
         default=args.decoder,
         name=Path(args.model).name if args.model else "syncheck-kit",
-        failing=args.failing,
-        max_new_tokens=args.max_new_tokens,
+        **named(args, "failing max_new_tokens"),
     )
     return _serve(source, args)
 
@@ -270,20 +261,10 @@ def _serve(source: AnswerSource, args: argparse.Namespace) -> int:
     from syncheck.serving.settings import ServerConfig
 
     loopback = args.host in _LOOPBACK
-    config = ServerConfig(
-        reveal=args.reveal,
-        stop_below=args.stop_below,
-        stop_after=args.stop_after,
-        passages_from=args.passages_from,
-        max_running=args.max_running,
-        max_waiting=args.max_waiting,
-        max_body=args.max_body,
-        max_context=args.max_context,
-        timeout=args.timeout,
-        api_key=_key(args.api_key_file, "SYNCHECK_API_KEY"),
-        only_loopback=loopback,
-        resume_seconds=args.resume_seconds,
-    )
+    limits = named(args, "max_running max_waiting max_body max_context timeout resume_seconds")
+    answers = named(args, "reveal stop_below stop_after passages_from")
+    key = _key(args.api_key_file, "SYNCHECK_API_KEY")
+    config = ServerConfig(**answers, **limits, api_key=key, only_loopback=loopback)
     listening = _listening(args.host, args.port)
     if not loopback and config.api_key is None:
         sys.stderr.write(f"syncheck: anyone who reaches {args.host} can ask; pass --api-key-file to change that\n")

@@ -27,7 +27,7 @@ from syncheck.cli.labelled import (
     refuse_idle,
     report_left_out,
 )
-from syncheck.cli.monitors import models_of, monitor_to_measure, scoring_monitor
+from syncheck.cli.monitors import Scorer, models_of, monitor_to_measure, scoring_monitor
 from syncheck.cli.options import (
     IN_FORMAT,
     Options,
@@ -35,6 +35,7 @@ from syncheck.cli.options import (
     add_model,
     check_file,
     check_folder,
+    named,
     open_share,
     positive_share,
 )
@@ -166,9 +167,8 @@ def train(args: argparse.Namespace) -> int:
     """Train a monitor, print its figures beside those of ``generic``, and save it; returns the exit code."""
     check_folder(args.output)
     untrained, measured = _measured(args, Path(args.data))
-    trained = training.train_measured(
-        untrained, measured, aggregator=args.aggregator, rule=args.labels, seed=args.seed, precision=args.precision
-    )
+    options = named(args, "aggregator seed precision")
+    trained = training.train_measured(untrained, measured, rule=args.labels, **options)
     how = "best by grouped cross-validation" if args.aggregator == "best" else "trained"
     sys.stdout.write(f"held-out sentences\n{trained.table.to_text()}\n{how}: {trained.kind}\n")
     if trained.table.rows[0].system != "generic":
@@ -191,9 +191,7 @@ def train(args: argparse.Namespace) -> int:
     return 0
 
 
-def _measured(
-    args: argparse.Namespace, path: Path
-) -> tuple[syncheck.Monitor | syncheck.Verifier | UnloadedMonitor, training.MeasuredSentences]:
+def _measured(args: argparse.Namespace, path: Path) -> tuple[Scorer | UnloadedMonitor, training.MeasuredSentences]:
     """Measure labelled responses, or read a file of features, with the monitor that they are of."""
     from syncheck.training.provenance import UnloadedMonitor
     from syncheck.training.sets import MORE_LABELS, check_questions
@@ -233,13 +231,9 @@ def adapt(args: argparse.Namespace) -> int:
         model=untrained.model,
         tokenizer=untrained.tokenizer,
         teacher=teacher,
-        aggregator=args.aggregator,
         config=untrained.config,
         aligner=untrained.aligner,
-        samples=args.samples,
-        max_new_tokens=args.max_new_tokens,
-        sure=args.sure,
-        seed=args.seed,
+        **named(args, "aggregator samples max_new_tokens sure seed"),
         folder=Path(args.output) / "adaptation",
     )
     adapted.monitor.save_pretrained(args.output)
@@ -307,14 +301,9 @@ def calibrate(args: argparse.Namespace) -> int:
     calibrated = training.calibrate_monitor(
         monitor,
         measured,
-        method=args.method,
-        risk=args.risk,
         confidence=0.9 if args.confidence is None else args.confidence,
         rule=args.labels,
-        every_sentence=args.every_sentence,
-        thresholds=args.thresholds,
-        good_share=args.good_share,
-        seed=args.seed,
+        **named(args, "method risk every_sentence thresholds good_share seed"),
     )
     sys.stdout.write(_table(calibrated, questions=len(np.unique(measured.groups))))
     if args.plot is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -85,6 +86,10 @@ class EvaluationTable:
 
     rows: tuple[EvaluationRow, ...]
 
+    def by_part(self) -> dict[str, list[tuple[str, EvaluationRow]]]:
+        """Group the rows by subset, with the names of their systems."""
+        return {part: [(r.system, r) for r in rows] for part, rows in groupby(self.rows, key=lambda row: row.subset)}
+
     def to_dict(self) -> dict[str, Any]:
         """Convert the rows for JSON; NaN becomes None."""
         return {"rows": [{key: json_number(value) for key, value in asdict(row).items()} for row in self.rows]}
@@ -93,13 +98,10 @@ class EvaluationTable:
         """Write the table as plain text, with a block for each subset."""
         reference = self.rows[0].system
         header, *cells = aligned([_HEADER, *(_cells(row, reference) for row in self.rows)])
-        lines: list[str] = []
-        subset = None
-        for row, shown in zip(self.rows, cells, strict=True):
-            if row.subset != subset:
-                subset = row.subset
-                lines += ["", f"{subset}: {row.sentences} sentences, {row.unfaithful} unfaithful"]
-            lines.append(f"  {shown}")
+        lines, shown = [], iter(cells)
+        for subset, rows in self.by_part().items():
+            lines += ["", f"{subset}: {rows[0][1].sentences} sentences, {rows[0][1].unfaithful} unfaithful"]
+            lines += [f"  {next(shown)}" for _ in rows]
         note = f"95 % intervals over groups; gain: in AUROC over {reference}; AUPRC: of finding the unfaithful"
         return printable("\n".join([note, f"  {header}", *lines]))
 

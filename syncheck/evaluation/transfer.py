@@ -66,6 +66,10 @@ class AurocMatrix:
         """Look up a cell, which has NaN if there are no sentences to score."""
         return self.cells.get((row, column), EMPTY)
 
+    def by_part(self) -> dict[str, list[tuple[str, Cell]]]:
+        """Group the cells by column, with the names of their rows."""
+        return {column: [(row, self.cell(row, column)) for row in self.rows] for column in self.columns}
+
     def to_dict(self) -> dict[str, Any]:
         """Convert the cells for JSON, row by row; NaN becomes None."""
         return {
