@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from functools import partial
-from importlib.metadata import version
 from io import TextIOWrapper
 from itertools import chain
 from pathlib import Path
@@ -171,7 +170,7 @@ def facts_of_run(args: argparse.Namespace, monitor: syncheck.Monitor | syncheck.
 
     Files are identified by their contents, not their paths; the model and its aligner by their weights.
     """
-    from syncheck.training.provenance import instrument_of
+    from syncheck.training.provenance import run_facts
 
     options = {name: value for name, value in vars(args).items() if name not in _IDLE}
     for name in _FILES:
@@ -179,8 +178,7 @@ def facts_of_run(args: argparse.Namespace, monitor: syncheck.Monitor | syncheck.
         if value is not None and Path(value).exists():
             options[name] = _content(Path(value))
     identified = {flag(name): json.dumps(value, sort_keys=True) for name, value in options.items()}
-    dtype = {} if isinstance(monitor, syncheck.Verifier) else {"dtype": str(monitor.model.dtype)}
-    return identified | instrument_of(monitor) | dtype | {"version": version("syncheck")}
+    return identified | run_facts(monitor)
 
 
 def _content(place: Path) -> str:

@@ -6,10 +6,9 @@ import hashlib
 import json
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from glob import escape
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +26,7 @@ from syncheck.model_monitor import ModelMonitor
 from syncheck.text.sentences.boundaries import SegmenterConfig
 from syncheck.training.extract import check_any, check_sentences, measure_records
 from syncheck.training.measured import MeasuredSentences, joined
-from syncheck.training.provenance import instrument_of
+from syncheck.training.provenance import run_facts
 from syncheck.verifier import Verifier
 
 if TYPE_CHECKING:
@@ -43,22 +42,19 @@ _LAYOUT = 2
 """Layout of written files; layout 1 had all labelled responses in the metadata, whose size is limited."""
 
 
-def write_parquet(
-    measured: MeasuredSentences, path: str | Path, *, provenance: Mapping[str, str] | None = None
-) -> None:
+def write_parquet(measured: MeasuredSentences, path: str | Path) -> None:
     """Write one row for each sentence: record, group, generator, task, text, bounds, labels, features, activations.
 
-    The labelled response itself, as JSON, is in the row of its first sentence. The feature schema and responses without
-    a sentence are in the file's metadata, so that :func:`read_parquet` restores everything. The ``provenance`` is
-    stored there too, see :func:`provenance_of`; None takes that of the sentences.
+    The labelled response itself, as JSON, is in the row of its first sentence. The feature schema, the provenance and
+    responses without a sentence are in the file's metadata, so that :func:`read_parquet` restores everything.
 
     The file is written under a temporary name and verified before it is renamed, so it is never incomplete. One that
     cannot be read again raises CheckpointError, and an older file at ``path`` is kept. Without pyarrow,
     MissingExtraError is raised.
     """
-    pa = _pyarrow()
-    import pyarrow.parquet as parquet
-
+    with MissingExtraError.unless("pyarrow", "data"):
+        import pyarrow as pa
+        import pyarrow.parquet as parquet
     with_sentence, first_rows = np.unique(measured.owners, return_index=True)
     responses: list[str | None] = [None] * len(measured.texts)
     for index, row in zip(with_sentence, first_rows, strict=True):
@@ -95,7 +91,7 @@ def write_parquet(
         "left_out": dict(measured.left_out),
         "max_references": measured.max_references,
         "segmenter": asdict(measured.segmenter),
-        "provenance": dict(measured.provenance if provenance is None else provenance),
+        "provenance": dict(measured.provenance),
     }
     table, noted = pa.table(columns), json.dumps(facts, ensure_ascii=False).encode()
     table = table.replace_schema_metadata({_KEY: noted, _DIGEST: _digest(noted, table.schema)})
@@ -112,7 +108,7 @@ def read_parquet(path: str | Path) -> MeasuredSentences:
     A file that is missing, damaged, of an earlier layout or not one of measured sentences raises CheckpointError;
     without pyarrow, MissingExtraError is raised.
     """
-    with _reading(path) as parquet:
+    with _reading_measured(path) as parquet:
         with parquet.ParquetFile(path, page_checksum_verification=True) as file:
             facts = _facts(path, file.schema_arrow)
             table = file.read()
@@ -138,25 +134,26 @@ def provenance_of(path: str | Path) -> dict[str, str]:
 
     Errors are those of :func:`read_parquet`.
     """
-    with _reading(path) as parquet:
+    with _reading_measured(path) as parquet:
         return _provenance(_facts(path, parquet.read_schema(path)))
 
 
 @contextmanager
-def _reading(path: str | Path) -> Iterator[Any]:
-    """Yield pyarrow's Parquet module, and turn problems with a file into an error that names it."""
-    pa = _pyarrow()
-    import pyarrow.parquet as parquet
-
+def _reading(what: str, remedy: str) -> Iterator[Any]:
+    """Yield pyarrow's Parquet module, and turn problems with a file into an error that says what is wrong."""
+    with MissingExtraError.unless("pyarrow", "data"):
+        import pyarrow as pa
+        import pyarrow.parquet as parquet
     try:
         yield parquet
     except CheckpointError:
         raise
     except (OSError, KeyError, TypeError, ValueError, pa.ArrowException) as error:
-        raise CheckpointError(
-            f"{path} is not a file of measured sentences ({type(error).__name__}: {error}); write one with "
-            "`syncheck features`"
-        ) from error
+        raise CheckpointError(f"{what} ({type(error).__name__}: {error}){remedy}") from error
+
+
+def _reading_measured(path: str | Path) -> AbstractContextManager[Any]:
+    return _reading(f"{path} is not a file of measured sentences", "; write one with `syncheck features`")
 
 
 def _facts(path: str | Path, schema: pa.Schema) -> dict[str, Any]:
@@ -181,18 +178,13 @@ def _digest(noted: bytes, schema: pa.Schema) -> bytes:
 
 def _check_readable(unfinished: Path, place: Path) -> None:
     """Read a whole file, in batches of rows, and verify its checksums."""
-    pa = _pyarrow()
-    import pyarrow.parquet as parquet
-
-    try:
-        with parquet.ParquetFile(unfinished, page_checksum_verification=True) as file:
-            for _ in file.iter_batches():
-                pass
-    except (OSError, ValueError, pa.ArrowException) as error:
-        raise CheckpointError(
-            f"what was written for {place} cannot be read ({type(error).__name__}: {error}) and was removed. Check the "
-            "disk and run again; if that is sound, measure fewer responses into one file"
-        ) from error
+    remedy = " and was removed. Check the disk and run again; if that is sound, measure fewer responses into one file"
+    with (
+        _reading(f"what was written for {place} cannot be read", remedy) as parquet,
+        parquet.ParquetFile(unfinished, page_checksum_verification=True) as file,
+    ):
+        for _ in file.iter_batches():
+            pass
 
 
 def _responses(table: pa.Table, facts: Mapping[str, Any]) -> tuple[LabelledResponse, ...]:
@@ -226,12 +218,6 @@ def _states(column: pa.ChunkedArray, name: str) -> np.ndarray:
 
 def _provenance(facts: Mapping[str, Any]) -> dict[str, str]:
     return {str(name): str(value) for name, value in dict(facts.get("provenance", {})).items()}
-
-
-def _pyarrow() -> Any:
-    with MissingExtraError.unless("pyarrow", "data"):
-        import pyarrow
-    return pyarrow
 
 
 @dataclass(frozen=True, slots=True)
@@ -414,10 +400,8 @@ def _run_facts(monitor: ModelMonitor | Verifier) -> dict[str, str]:
     config = asdict(monitor.config)
     return {
         "config": json.dumps({name: config[name] for name in ("schema", "layers", "segmenter")}),
-        **instrument_of(monitor),
-        **({} if isinstance(monitor, Verifier) else {"dtype": str(monitor.model.dtype)}),
         "LID references": "none" if isinstance(monitor, Verifier) else _references(monitor),
-        "version": version("syncheck"),
+        **run_facts(monitor),
     }
 
 
