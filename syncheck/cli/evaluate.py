@@ -380,7 +380,8 @@ def _chosen_on(
 
 def _refuse_shared(train_on: training.LabelledSet, tested: training.LabelledSet) -> None:
     known = training.question_digests(train_on.records)
-    if shared := sorted({r.group for r in tested.records if not known.isdisjoint(training.question_digests([r]))}):
+    shared = sorted({r.group for r in tested.records if not known.isdisjoint(training.question_digests([r]))})
+    if shared:
         raise InputError(
             f"--train and --data share {len(shared)} questions ({', '.join(shared[:3])}"
             f"{', ...' if len(shared) > 3 else ''}), so the AUROC would be too high; pass files with different "
@@ -391,14 +392,12 @@ def _refuse_shared(train_on: training.LabelledSet, tested: training.LabelledSet)
 def _benchmark(name: training.SetName, *parts: training.LabelledSet) -> tuple[evaluation.System, ...]:
     """List the systems to compare; a single signal that a part has not measured is left out, with a note."""
     names = parts[0].measured.schema.names
-    kept = []
-    for system in evaluation.benchmark_systems(names):
-        values = [part.measured.values[part.used, names.index(system.columns[0])] for part in parts]
-        if not system.trained and any(np.isnan(column).all() for column in values):
-            sys.stderr.write(f"{name} set: {system.name!r} is left out: {system.columns[0]} was never measured\n")
-        else:
-            kept.append(system)
-    return tuple(kept)
+    systems = evaluation.benchmark_systems(names)
+    never = [name for i, name in enumerate(names) if any(np.isnan(p.measured.values[p.used, i]).all() for p in parts)]
+    left_out = [system for system in systems if not system.trained and system.columns[0] in never]
+    for system in left_out:
+        sys.stderr.write(f"{name} set: {system.name!r} is left out: {system.columns[0]} was never measured\n")
+    return tuple(system for system in systems if system not in left_out)
 
 
 def _cross_validated(

@@ -300,7 +300,8 @@ def plan(args: argparse.Namespace) -> int:
         f"{'' if price is None else f'{chr(32):>8}cost'}\n"
     )
     for row in estimates:
-        hours = f"{_hours(row.hours)}{'*' if row.hours_extrapolated else ' '}"
+        shown = f"{row.hours:,.2f}" if row.hours >= 0.1 else f"{row.hours:.2g}"  # where decimals would show nothing
+        hours = f"{shown}{'*' if row.hours_extrapolated else ' '}"
         memory = f"{row.memory_gb:,.1f}{'*' if row.memory_extrapolated else ' '}"
         cost = "" if price is None else f" {row.hours * row.workers * price:>11,.2f}"
         sys.stdout.write(f"{row.workers:>8} {hours:>12} {memory:>12}{cost}\n")
@@ -308,11 +309,6 @@ def plan(args: argparse.Namespace) -> int:
         sys.stdout.write("* extrapolated beyond what was measured\n")
     write_json(args.output, {"machine": dict(rates.machine), "estimates": [asdict(row) for row in estimates]})
     return 0
-
-
-def _hours(hours: float) -> str:
-    """Format hours with two decimals, or with two digits where decimals would show nothing."""
-    return f"{hours:,.2f}" if hours >= 0.1 else f"{hours:.2g}"
 
 
 def process(

@@ -224,20 +224,15 @@ def serve(args: argparse.Namespace) -> int:
     monitor = monitor_with_model(args, "generation")
     if monitor.aggregator is None:
         raise NotReadyError("serve needs a monitor that scores; pass --monitor DIR, or leave the other options out")
+    plain: dict[str, Decoder] = {"greedy": partial(_plain, monitor, False), "sample": partial(_plain, monitor, True)}
     source = OwnModel(
         monitor,
-        _decoders(monitor),
+        plain | {name: partial(_by_fod, name, decoder(monitor, name, {})) for name in DECODERS if name in _OF_FOD},
         default=args.decoder,
         name=Path(args.model).name if args.model else "syncheck-kit",
         **named(args, "failing max_new_tokens"),
     )
     return _serve(source, args)
-
-
-def _decoders(monitor: syncheck.Monitor) -> dict[str, Decoder]:
-    """Build the decoders by name, those of fod with their defaults."""
-    plain: dict[str, Decoder] = {"greedy": partial(_plain, monitor, False), "sample": partial(_plain, monitor, True)}
-    return plain | {name: partial(_by_fod, name, decoder(monitor, name, {})) for name in DECODERS if name in _OF_FOD}
 
 
 def _plain(

@@ -96,11 +96,6 @@ def count_lines(source: str) -> int | None:
     return total
 
 
-def _row_content(row: JsonDict) -> bytes:
-    """Write a row of a table as JSON; values that JSON cannot represent become text."""
-    return json.dumps(row, ensure_ascii=False, default=str).encode("utf-8", "surrogatepass")
-
-
 def answer(line: Line, work: Work) -> JsonDict:
     """Make the row of a line: the result of ``work``, or ``{"id", "line", "error"}`` if it failed.
 
@@ -169,7 +164,8 @@ def _rows(name: str) -> Iterator[Line]:
         for batch in file.iter_batches(batch_size=256):
             for row in batch.to_pylist():
                 number += 1
-                yield Line(name, number, _row_content(row))
+                content = json.dumps(row, ensure_ascii=False, default=str)  # what JSON cannot represent becomes text
+                yield Line(name, number, content.encode("utf-8", "surrogatepass"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -243,7 +243,8 @@ def train_measured(
         )
         if parts:
             parts["lid_references"] = measured.lid_references(chosen.labels, chosen.used)
-    trained = replace(trained, comparison=_comparison(table, kind))
+    figures = {row.system: [json_number(x) for x in (row.auroc, row.low, row.high)] for row in table.rows}
+    trained = replace(trained, comparison={"chosen": kind, "auroc": figures})
     return Trained(
         untrained.replaced(config=config, aggregator=trained, **parts, name=None, trained_on=seen), kind, table
     )
@@ -314,8 +315,3 @@ def _chosen(table: EvaluationTable, kinds: Kinds) -> str:
     if GENERIC_ROW not in rows or best.gain_low > 0:
         return best.system
     return SHRUNK if rows[SHRUNK].gain > 0 else GENERIC_ROW
-
-
-def _comparison(table: EvaluationTable, kind: str) -> dict[str, Any]:
-    figures = {row.system: [json_number(x) for x in (row.auroc, row.low, row.high)] for row in table.rows}
-    return {"chosen": kind, "auroc": figures}

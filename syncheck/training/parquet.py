@@ -197,9 +197,8 @@ def _responses(table: pa.Table, facts: Mapping[str, Any]) -> tuple[LabelledRespo
 
 
 def _activations(table: pa.Table) -> dict[int, np.ndarray]:
-    names = [name for name in table.column_names if name.startswith(_ACTIVATION)]
-    if not len(table):  # no sentence to tell how wide they are
-        return {}
+    # Without a sentence, nothing tells how wide they are.
+    names = [name for name in table.column_names if name.startswith(_ACTIVATION)] if len(table) else []
     return {int(name.removeprefix(_ACTIVATION)): _states(table[name], name) for name in names}
 
 
@@ -339,8 +338,11 @@ def measure_to_parquet(
     if not output.parent.is_dir():
         raise InputError(f"{output}: the folder does not exist; create it first")
     facts = _run_facts(monitor)
-    lines = [Line(str(r.source or "records"), i, _content(r)) for i, r in enumerate(records, 1)]
-    provenance = {"records": hashlib.sha256(b"\n".join(line.content for line in lines)).hexdigest(), **facts}
+    contents = [response_to_json(replace(record, source=None, line=None)).encode() for record in records]
+    lines = [
+        Line(str(r.source or "records"), i, of) for i, (r, of) in enumerate(zip(records, contents, strict=True), 1)
+    ]
+    provenance = {"records": hashlib.sha256(b"\n".join(contents)).hexdigest(), **facts}
     folder = output.with_name(f"{output.name}.parts")
     if not folder.exists() and (finished := _read(output, provenance)) is not None:
         return finished
@@ -389,10 +391,6 @@ def _entered(folder: Path, facts: Mapping[str, str], shard: Shard) -> Iterator[S
         if is_new and not store and not is_shared:
             store.remove()
         raise
-
-
-def _content(record: LabelledResponse) -> bytes:
-    return response_to_json(replace(record, source=None, line=None)).encode()
 
 
 def _run_facts(monitor: ModelMonitor | Verifier) -> dict[str, str]:

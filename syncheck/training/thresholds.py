@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -26,17 +26,11 @@ NEVER = 1.0
 logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Thresholds:
-    """FOD's tau_1 and tau_2: scores below which a sentence is taken back or a sample dropped; ``backtrack <= prune``.
-
-    The recalls are the shares of unfaithful sentences below each threshold, in [0, 1].
-    """
+class Thresholds(NamedTuple):
+    """FOD's tau_1 and tau_2, ``backtrack <= prune``: scores below which a sentence is taken back, a sample dropped."""
 
     backtrack: float
     prune: float
-    backtrack_recall: float
-    prune_recall: float
 
 
 def choose_thresholds(scores: ArrayLike, y: ArrayLike) -> Thresholds:
@@ -53,16 +47,8 @@ def choose_thresholds(scores: ArrayLike, y: ArrayLike) -> Thresholds:
     order = np.argsort(values, kind="stable")
     order = order[labels[order] > 0]
     below = np.cumsum(labels[order]) - labels[order]
-    backtrack, prune = (
-        float(values[order[np.searchsorted(below, share * labels.sum(), side="right") - 1]])
-        for share in (BACKTRACK_ALARMS, PRUNE_ALARMS)
-    )
-    return Thresholds(
-        backtrack,
-        prune,
-        backtrack_recall=float(np.average(values < backtrack, weights=1 - labels)),
-        prune_recall=float(np.average(values < prune, weights=1 - labels)),
-    )
+    places = np.searchsorted(below, np.array([BACKTRACK_ALARMS, PRUNE_ALARMS]) * labels.sum(), side="right") - 1
+    return Thresholds(*values[order[places]].tolist())
 
 
 @dataclass(frozen=True, slots=True)
