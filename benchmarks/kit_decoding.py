@@ -24,7 +24,7 @@ from tqdm import tqdm
 
 import fod
 from syncheck import Monitor, RagPrompt, load_kit
-from syncheck.evaluation.tables import with_interval
+from syncheck.evaluation.metrics import with_interval
 
 GREEDY, CAD, BRANCHES, EVEN = "greedy", "cad", "branches", "branches at even odds"
 DECODERS = (GREEDY, CAD, BRANCHES, EVEN)

@@ -269,8 +269,8 @@ def _by_source(
     """Join files; returns a set, grouped by question, and the file of each of its sentences."""
     everything = training.joined(list(measured.values()))
     files = np.repeat(list(measured), [len(sentences.texts) for sentences in measured.values()])
-    # Each file names its groups in its own way.
-    chosen = training.labelled_set(replace(everything, records=training.grouped_by_question(everything.records)), name)
+    records = training.grouped_by_question(everything.records)  # each file names its groups in its own way
+    chosen = training.labelled_set(replace(everything, records=records), name)
     return chosen, files[chosen.used]
 
 
@@ -380,8 +380,7 @@ def _chosen_on(
 
 def _refuse_shared(train_on: training.LabelledSet, tested: training.LabelledSet) -> None:
     known = training.question_digests(train_on.records)
-    shared = sorted({r.group for r in tested.records if not known.isdisjoint(training.question_digests([r]))})
-    if shared:
+    if shared := sorted({r.group for r in tested.records if not known.isdisjoint(training.question_digests([r]))}):
         raise InputError(
             f"--train and --data share {len(shared)} questions ({', '.join(shared[:3])}"
             f"{', ...' if len(shared) > 3 else ''}), so the AUROC would be too high; pass files with different "

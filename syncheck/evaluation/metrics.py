@@ -7,6 +7,7 @@ D resamples, (D,); NaN if a label that they need is missing.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypedDict, Unpack
@@ -227,6 +228,18 @@ def bootstrap_interval(resampled: Floats) -> tuple[float, float]:
         return float("nan"), float("nan")
     low, high = np.quantile(values, [(1 - 0.95) / 2, (1 + 0.95) / 2])
     return float(low), float(high)
+
+
+def with_interval(value: float, low: float, high: float, spec: str = ".3f") -> str:
+    """Write a value with its interval: ``-`` for a NaN value, ``[no interval]`` for a NaN interval."""
+    if math.isnan(value):
+        return "-"
+    return f"{value:{spec}} [no interval]" if math.isnan(low) else f"{value:{spec}} [{low:{spec}}, {high:{spec}}]"
+
+
+def json_number(value: object) -> object:
+    """Convert a value to one that JSON can represent: NaN becomes None."""
+    return None if isinstance(value, float) and math.isnan(value) else value
 
 
 def auprc(draws: BootstrapSamples, scores: Floats, y: Labels, chosen: Flags) -> tuple[float, Floats]:

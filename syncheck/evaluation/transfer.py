@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from syncheck.aggregators.kinds import AggregatorKind
 from syncheck.base.checks import real_numbers
 from syncheck.base.errors import InputError
+from syncheck.base.printable import aligned
 from syncheck.evaluation.metrics import (
     BootstrapSamples,
     FoldFeatures,
@@ -21,8 +22,9 @@ from syncheck.evaluation.metrics import (
     cross_validate,
     deviation,
     fold_numbers,
+    json_number,
+    with_interval,
 )
-from syncheck.evaluation.tables import aligned, json_number, with_interval
 from syncheck.results.types import FeatureSchema, Floats
 
 if TYPE_CHECKING:

@@ -17,9 +17,15 @@ from syncheck.aggregators.models import Network
 from syncheck.aligners import Aligner
 from syncheck.base.errors import InputError, LeftOutWarning
 from syncheck.config import DEFAULT_SCHEMA, MonitorConfig, Template
-from syncheck.evaluation.metrics import Folding, fold_numbers
-from syncheck.evaluation.systems import System, aggregator_systems, out_of_fold_scores
-from syncheck.evaluation.tables import EvaluationRow, EvaluationTable, auroc_table, json_number, with_interval
+from syncheck.evaluation.metrics import Folding, fold_numbers, json_number, with_interval
+from syncheck.evaluation.tables import (
+    EvaluationRow,
+    EvaluationTable,
+    System,
+    aggregator_systems,
+    auroc_table,
+    out_of_fold_scores,
+)
 from syncheck.features.schemas import needs_signals
 from syncheck.labelling.datasets import labelled_responses
 from syncheck.labelling.responses import LabelledResponse, Rule
