@@ -16,16 +16,24 @@ from numpy.typing import NDArray
 from syncheck import evaluation, training
 from syncheck.aggregators.kinds import AggregatorKind
 from syncheck.base.errors import InputError
-from syncheck.cli.labelled import NO_MONITOR, add_data, measured_by, measuring_monitor, panels_of, refuse_idle
-from syncheck.cli.monitors import monitor_to_measure, scoring_monitor
+from syncheck.cli.monitors import (
+    NO_MONITOR,
+    Scorer,
+    add_data,
+    measured_by,
+    measuring_monitor,
+    monitor_to_measure,
+    panels_of,
+    refuse_idle,
+    scoring_monitor,
+)
 from syncheck.cli.options import IN_FORMAT, Options, add_model, check_file, flag, number, write_json
 from syncheck.features.schemas import feature_groups
 from syncheck.labelling import LabelledResponse
 from syncheck.report.plots import plot_intervals, plot_matrix
 
-PERMUTED = "signals permuted"
 AGGREGATORS = "aggregators"
-"""Names of the tables that are made on request, in JSON and on the screen."""
+"""Name of a table that is made on request, in JSON and on the screen."""
 FOLDS = 5
 SEEDS = 3
 """Number of runs in the paper's Figures 3 and 4."""
@@ -33,10 +41,7 @@ QUESTIONS = ("source_id", "group")
 """Names for the group that a record comes with; RAGTruth calls it source_id."""
 
 if TYPE_CHECKING:
-    from syncheck.cli.monitors import Scorer
-
     Tables = tuple[evaluation.EvaluationTable, dict[str, evaluation.EvaluationTable]]
-    """Table of the systems, and tables that are made on request, by name."""
     Made = Callable[[training.SetName], tuple[Any, Mapping[str, Any]]]
     """Function that makes the table or matrix of a benchmark set, and further tables by name."""
 
@@ -147,9 +152,8 @@ def ablate(args: argparse.Namespace) -> int:
 
 def transfer(args: argparse.Namespace) -> int:
     """Print the matrix of each benchmark set; returns the exit code."""
-    paths = _paths(args)
     _check_transfer(args)
-    monitor = measuring_monitor(args, list(paths.values()))
+    monitor, paths = _monitor_and_paths(args)
     measured = {name: measured_by(monitor, args, path) for name, path in paths.items()}
     output = {"over": args.over, "aggregator": args.aggregator}
     for name, matrix in _told(args, output, lambda name: (_matrix(measured, name, args), {})):
@@ -212,8 +216,7 @@ def _check_evaluation(args: argparse.Namespace) -> None:
 
 def _given(args: argparse.Namespace, *names: str) -> dict[str, bool]:
     """Tell which options were given a value that is not the default."""
-    values = {flag(name): getattr(args, name) for name in names}
-    return {name: value not in (None, *QUESTIONS) and value is not False for name, value in values.items()}
+    return {flag(n): not (getattr(args, n) is False or getattr(args, n) in (None, *QUESTIONS)) for n in names}
 
 
 def _check_transfer(args: argparse.Namespace) -> None:
@@ -235,25 +238,22 @@ def _check_transfer(args: argparse.Namespace) -> None:
     check_file("--output", args.output)
 
 
-def _paths(args: argparse.Namespace) -> dict[str, Path]:
+def _monitor_and_paths(args: argparse.Namespace) -> tuple[Scorer | None, dict[str, Path]]:
     names = [Path(path).stem for path in args.data]
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise InputError(f"files are distinguished by their names; found {', '.join(twice)} more than once in --data")
-    return dict(zip(names, map(Path, args.data), strict=True))
+    paths = dict(zip(names, map(Path, args.data), strict=True))
+    return measuring_monitor(args, list(paths.values())), paths
 
 
 def _leave_one_source_out(args: argparse.Namespace) -> int:
-    paths = _paths(args)
-    monitor = measuring_monitor(args, list(paths.values()))
+    monitor, paths = _monitor_and_paths(args)
     measured = {  # equal names of groups in two sources stay apart
         name: _regrouped(measured_by(monitor, args, path), partial("{}: {.group}".format, name))
         for name, path in paths.items()
     }
     kind = args.aggregator or _kind_of(monitor)
-
-    def left_out(name: training.SetName) -> tuple[evaluation.AurocMatrix, Mapping[str, Any]]:
-        return _left_out(measured, name, kind, seed=args.seed), {}
-
+    left_out = partial(_left_out, measured, kind, args.seed)
     return _written(args, {"aggregator": kind}, left_out, "AUROC on the source left out")
 
 
@@ -275,8 +275,8 @@ def _by_source(
 
 
 def _left_out(
-    measured: Mapping[str, training.MeasuredSentences], name: training.SetName, kind: AggregatorKind, *, seed: int
-) -> evaluation.AurocMatrix:
+    measured: Mapping[str, training.MeasuredSentences], kind: AggregatorKind, seed: int, name: training.SetName
+) -> tuple[evaluation.AurocMatrix, Mapping[str, Any]]:
     """Compare an aggregator trained on the other sources with the aligner and the best overlap on each source."""
     chosen, sources = _by_source(measured, name)
     places = {group: {str(source) for source in sources[chosen.groups == group]} for group in np.unique(chosen.groups)}
@@ -295,7 +295,7 @@ def _left_out(
     systems |= {} if aligner is None else {"aligner alone": alone[aligner]}
     systems |= {name: alone[name] for name in overlaps}
     matrix = evaluation.left_out_matrix(systems, y, groups, sources.tolist(), seed=seed)
-    return evaluation.with_best(matrix, overlaps, "best overlap") if overlaps else matrix
+    return (evaluation.with_best(matrix, overlaps, "best overlap") if overlaps else matrix), {}
 
 
 def _matrix(
@@ -409,7 +409,9 @@ def _cross_validated(
         signals = feature_groups(names)
         permuted = evaluation.permuted_scores(*chosen.data, names=names, signals=signals, aggregator=kind, **folds)
         numbers = evaluation.fold_numbers(chosen.y, chosen.groups, **folds)
-        more[PERMUTED] = evaluation.auroc_table(permuted, chosen.y, chosen.groups, folds=numbers, seed=args.seed)
+        more["signals permuted"] = evaluation.auroc_table(
+            permuted, chosen.y, chosen.groups, folds=numbers, seed=args.seed
+        )
     if args.compare_aggregators:
         more[AGGREGATORS] = evaluation.best_aggregator(*chosen.data, names=names, **folds)[1]
     return table, more

@@ -15,19 +15,22 @@ from syncheck import aggregators, aligners, evaluation, labelling, training
 from syncheck.aggregators.kinds import AggregatorKind
 from syncheck.base.errors import InputError
 from syncheck.base.printable import printable
-from syncheck.cli.labelled import (
+from syncheck.cli.monitors import (
     NO_MONITOR,
+    Scorer,
     add_data,
     add_selection,
     aligner_of,
     check_options,
     chosen_responses,
     measured_by,
+    models_of,
+    monitor_to_measure,
     panels_of,
     refuse_idle,
     report_left_out,
+    scoring_monitor,
 )
-from syncheck.cli.monitors import Scorer, models_of, monitor_to_measure, scoring_monitor
 from syncheck.cli.options import (
     IN_FORMAT,
     Options,

@@ -35,8 +35,7 @@ from syncheck.training.fit import train_measured, untrained_monitor
 from syncheck.training.measured import MeasuredSentences
 from syncheck.training.parquet import measure_to_parquet
 from syncheck.training.provenance import instrument_of
-from syncheck.training.sets import LabelledSet, check_enough, check_labels, check_questions
-from syncheck.training.thresholds import thresholds_of
+from syncheck.training.sets import LabelledSet, check_enough, check_labels, check_questions, thresholds_of
 from syncheck.verifier import Verifier
 
 if TYPE_CHECKING:

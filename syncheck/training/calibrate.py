@@ -20,8 +20,7 @@ from syncheck.model_monitor import ModelMonitor
 from syncheck.results.types import Floats
 from syncheck.training.measured import MeasuredSentences, against_references, check_measured_by
 from syncheck.training.provenance import question_digests, refuse_seen
-from syncheck.training.sets import MORE_LABELS
-from syncheck.training.thresholds import ReleaseCurve, release_curve, thresholds_of
+from syncheck.training.sets import MORE_LABELS, ReleaseCurve, release_curve, thresholds_of
 from syncheck.verifier import Verifier
 
 Thresholding = Literal["carried", "chosen"]

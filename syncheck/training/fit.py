@@ -34,8 +34,15 @@ from syncheck.results.types import Floats
 from syncheck.training.extract import measure
 from syncheck.training.measured import MeasuredSentences, check_measured_by, left_out_lines
 from syncheck.training.provenance import UnloadedMonitor, model_of, question_digests
-from syncheck.training.sets import HELD_OUT_FOLDS, MORE_LABELS, LabelledSet, check_enough, check_questions
-from syncheck.training.thresholds import PRECISION, thresholds_of
+from syncheck.training.sets import (
+    HELD_OUT_FOLDS,
+    MORE_LABELS,
+    PRECISION,
+    LabelledSet,
+    check_enough,
+    check_questions,
+    thresholds_of,
+)
 from syncheck.verifier import Verifier
 
 if TYPE_CHECKING:
