@@ -41,8 +41,11 @@ QUESTIONS = ("source_id", "group")
 """Names for the group that a record comes with; RAGTruth calls it source_id."""
 
 if TYPE_CHECKING:
-    Tables = tuple[evaluation.EvaluationTable, dict[str, evaluation.EvaluationTable]]
-    Made = Callable[[training.SetName], tuple[Any, Mapping[str, Any]]]
+    from syncheck.evaluation import AurocMatrix, EvaluationTable, System
+    from syncheck.training import LabelledSet, MeasuredSentences, SetName
+
+    Tables = tuple[EvaluationTable, dict[str, EvaluationTable]]
+    Made = Callable[[SetName], tuple[Any, Mapping[str, Any]]]
     """Function that makes the table or matrix of a benchmark set, and further tables by name."""
 
 _several = number(int, lambda value: value >= 2, "a whole number of at least 2")
@@ -144,7 +147,7 @@ def ablate(args: argparse.Namespace) -> int:
     systems = evaluation.ablation_systems(measured.schema.names, signals)
     output = {"aggregator": args.aggregator, "signals": {k: list(v) for k, v in signals.items()}}
 
-    def compared(name: training.SetName) -> Tables:
+    def compared(name: SetName) -> Tables:
         return _out_of_fold(training.labelled_set(measured, name), systems, args.aggregator, args), {}
 
     return _written(args, output, compared, f"AUROC of {args.aggregator}")
@@ -257,15 +260,11 @@ def _leave_one_source_out(args: argparse.Namespace) -> int:
     return _written(args, {"aggregator": kind}, left_out, "AUROC on the source left out")
 
 
-def _regrouped(
-    measured: training.MeasuredSentences, group: Callable[[LabelledResponse], str]
-) -> training.MeasuredSentences:
+def _regrouped(measured: MeasuredSentences, group: Callable[[LabelledResponse], str]) -> MeasuredSentences:
     return replace(measured, records=tuple(replace(record, group=group(record)) for record in measured.records))
 
 
-def _by_source(
-    measured: Mapping[str, training.MeasuredSentences], name: training.SetName
-) -> tuple[training.LabelledSet, NDArray[np.str_]]:
+def _by_source(measured: Mapping[str, MeasuredSentences], name: SetName) -> tuple[LabelledSet, NDArray[np.str_]]:
     """Join files; returns a set, grouped by question, and the file of each of its sentences."""
     everything = training.joined(list(measured.values()))
     files = np.repeat(list(measured), [len(sentences.texts) for sentences in measured.values()])
@@ -275,8 +274,8 @@ def _by_source(
 
 
 def _left_out(
-    measured: Mapping[str, training.MeasuredSentences], kind: AggregatorKind, seed: int, name: training.SetName
-) -> tuple[evaluation.AurocMatrix, Mapping[str, Any]]:
+    measured: Mapping[str, MeasuredSentences], kind: AggregatorKind, seed: int, name: SetName
+) -> tuple[AurocMatrix, Mapping[str, Any]]:
     """Compare an aggregator trained on the other sources with the aligner and the best overlap on each source."""
     chosen, sources = _by_source(measured, name)
     places = {group: {str(source) for source in sources[chosen.groups == group]} for group in np.unique(chosen.groups)}
@@ -298,9 +297,7 @@ def _left_out(
     return (evaluation.with_best(matrix, overlaps, "best overlap") if overlaps else matrix), {}
 
 
-def _matrix(
-    measured: dict[str, training.MeasuredSentences], name: training.SetName, args: argparse.Namespace
-) -> evaluation.AurocMatrix:
+def _matrix(measured: dict[str, MeasuredSentences], name: SetName, args: argparse.Namespace) -> AurocMatrix:
     options = {"aggregator": args.aggregator, **_folds_of(args)}
     if args.over == "surrogate":
         sets = {file: training.labelled_set(sentences, name) for file, sentences in measured.items()}
@@ -312,7 +309,7 @@ def _matrix(
     )
 
 
-def _measured(monitor: Scorer | None, args: argparse.Namespace, path: Path) -> training.MeasuredSentences:
+def _measured(monitor: Scorer | None, args: argparse.Namespace, path: Path) -> MeasuredSentences:
     if monitor is None or args.cv:
         return measured_by(monitor, args, path)
     reason = "so its AUROC would flatter it; pass other data, --cv 5 to train on folds, or --allow-train"
@@ -322,9 +319,9 @@ def _measured(monitor: Scorer | None, args: argparse.Namespace, path: Path) -> t
 
 def _tables(
     monitor: Scorer | None,
-    measured: training.MeasuredSentences,
-    train_on: Sequence[training.MeasuredSentences],
-    name: training.SetName,
+    measured: MeasuredSentences,
+    train_on: Sequence[MeasuredSentences],
+    name: SetName,
     args: argparse.Namespace,
 ) -> Tables:
     if train_on:
@@ -343,9 +340,9 @@ def _tables(
 
 def _trained_elsewhere(
     monitor: Scorer | None,
-    train_on: training.MeasuredSentences,
-    measured: training.MeasuredSentences,
-    name: training.SetName,
+    train_on: MeasuredSentences,
+    measured: MeasuredSentences,
+    name: SetName,
     args: argparse.Namespace,
 ) -> Tables:
     both = training.labelled_set(training.joined([train_on, measured]), name)
@@ -367,7 +364,7 @@ def _trained_elsewhere(
 
 
 def _chosen_on(
-    known: training.LabelledSet, name: training.SetName, systems: Sequence[evaluation.System], options: dict[str, Any]
+    known: LabelledSet, name: SetName, systems: Sequence[System], options: dict[str, Any]
 ) -> dict[str, NDArray[np.float64]]:
     """Choose thresholds on the training file, by system; none, with a note, if it is too small."""
     try:
@@ -378,7 +375,7 @@ def _chosen_on(
         return {}
 
 
-def _refuse_shared(train_on: training.LabelledSet, tested: training.LabelledSet) -> None:
+def _refuse_shared(train_on: LabelledSet, tested: LabelledSet) -> None:
     known = training.question_digests(train_on.records)
     if shared := sorted({r.group for r in tested.records if not known.isdisjoint(training.question_digests([r]))}):
         raise InputError(
@@ -388,7 +385,7 @@ def _refuse_shared(train_on: training.LabelledSet, tested: training.LabelledSet)
         )
 
 
-def _benchmark(name: training.SetName, *parts: training.LabelledSet) -> tuple[evaluation.System, ...]:
+def _benchmark(name: SetName, *parts: LabelledSet) -> tuple[System, ...]:
     """List the systems to compare; a single signal that a part has not measured is left out, with a note."""
     names = parts[0].measured.schema.names
     systems = evaluation.benchmark_systems(names)
@@ -399,9 +396,7 @@ def _benchmark(name: training.SetName, *parts: training.LabelledSet) -> tuple[ev
     return tuple(system for system in systems if system not in left_out)
 
 
-def _cross_validated(
-    monitor: Scorer | None, chosen: training.LabelledSet, name: training.SetName, args: argparse.Namespace
-) -> Tables:
+def _cross_validated(monitor: Scorer | None, chosen: LabelledSet, name: SetName, args: argparse.Namespace) -> Tables:
     names, folds, more = chosen.measured.schema.names, _folds_of(args), {}
     kind = args.aggregator or _kind_of(monitor)
     table = _out_of_fold(chosen, _benchmark(name, chosen), kind, args)
@@ -418,8 +413,8 @@ def _cross_validated(
 
 
 def _out_of_fold(
-    chosen: training.LabelledSet, systems: Sequence[evaluation.System], kind: AggregatorKind, args: argparse.Namespace
-) -> evaluation.EvaluationTable:
+    chosen: LabelledSet, systems: Sequence[System], kind: AggregatorKind, args: argparse.Namespace
+) -> EvaluationTable:
     names, folds = chosen.measured.schema.names, _folds_of(args)
     scores = evaluation.out_of_fold_scores(*chosen.data, names=names, systems=systems, aggregator=kind, **folds)
     return _table_of(scores, chosen, args, folds=evaluation.fold_numbers(chosen.y, chosen.groups, **folds))
@@ -435,8 +430,8 @@ def _kind_of(monitor: Scorer | None) -> AggregatorKind:
 
 
 def _table_of(
-    scores: Mapping[str, NDArray[np.float64]], chosen: training.LabelledSet, args: argparse.Namespace, **options: Any
-) -> evaluation.EvaluationTable:
+    scores: Mapping[str, NDArray[np.float64]], chosen: LabelledSet, args: argparse.Namespace, **options: Any
+) -> EvaluationTable:
     """Compute the AUROC of all sentences, by generator if one is known and, if there are several, by task."""
     tasks, generators = chosen.tasks.tolist(), chosen.generators.tolist()
     by = {"task": tasks} if len(set(tasks)) > 1 else {}
