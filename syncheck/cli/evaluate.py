@@ -27,7 +27,7 @@ from syncheck.cli.monitors import (
     refuse_idle,
     scoring_monitor,
 )
-from syncheck.cli.options import IN_FORMAT, Options, add_model, check_file, flag, number, write_json
+from syncheck.cli.options import IN_FORMAT, Options, add_model, check_file, flag, number, refuse_first, write_json
 from syncheck.features.schemas import feature_groups
 from syncheck.labelling import LabelledResponse
 from syncheck.report.plots import plot_intervals, plot_matrix
@@ -235,9 +235,7 @@ def _check_transfer(args: argparse.Namespace) -> None:
         ),
         "--over data needs two or more files in --data; found one": args.over == "data" and len(args.data) < 2,
     }
-    for fault, is_so in faults.items():
-        if is_so:
-            raise InputError(fault)
+    refuse_first(faults)
     check_file("--output", args.output)
 
 

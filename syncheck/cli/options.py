@@ -165,6 +165,13 @@ def add_aligner(add: Options, default: str) -> None:
     group("--aligner-entailment N", "for a classifier: index of the class that means supported", type=index)
 
 
+def refuse_first(faults: Mapping[str, object]) -> None:
+    """Refuse options for the first of these faults that is so."""
+    for fault, is_so in faults.items():
+        if is_so:
+            raise InputError(fault)
+
+
 def flag(name: str) -> str:
     """Write the name of an option as a user does."""
     return f"--{name.replace('_', '-')}"
@@ -345,19 +352,19 @@ def check_file(option: str, name: str | None) -> None:
         raise InputError(f"{option} {name!r} cannot be written; change its permissions, or pass another path")
 
 
-def check_folder(path: str | None, *, option: str = "--output") -> None:
+def check_folder(path: str | None) -> None:
     """Refuse a path that is not a folder and cannot be made one; None names no folder."""
     if path is None:
         return
     place = next(place for place in (Path(path).absolute(), *Path(path).absolute().parents) if place.exists())
     if not place.is_dir():
         raise InputError(
-            f"{option} {path!r}: expected a folder, or a path where one can be created; found a file at "
+            f"--output {path!r}: expected a folder, or a path where one can be created; found a file at "
             f"{str(place)!r}. Move it, or pass another path"
         )
     if not os.access(place, os.W_OK | os.X_OK):
         raise InputError(
-            f"{option} {path!r}: {str(place)!r} cannot be written; change its permissions, or pass another"
+            f"--output {path!r}: {str(place)!r} cannot be written; change its permissions, or pass another"
         )
 
 

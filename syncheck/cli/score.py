@@ -17,7 +17,7 @@ from syncheck.base.printable import counted
 from syncheck.base.records import JsonDict, field
 from syncheck.citations import has_citations
 from syncheck.cli.monitors import Scorer, models_of, scoring_monitor
-from syncheck.cli.options import Options, add_files, add_model, open_share
+from syncheck.cli.options import Options, add_files, add_model, open_share, refuse_first
 from syncheck.cli.record_runs import answer_records, is_store
 from syncheck.config import GENERIC, GENERIC_BUNDLED, GENERIC_READER
 from syncheck.corpus.records import answer_of
@@ -172,25 +172,23 @@ def _scorer(args: argparse.Namespace, monitor: Scorer, cases: list[Case]) -> cor
 
 
 def _check(args: argparse.Namespace) -> None:
-    if args.tokens and args.model is None and args.monitor in (None, GENERIC, GENERIC_BUNDLED, GENERIC_READER):
-        raise InputError("--tokens writes a language model's signals, and none was named; pass --model DIR")
-    if args.allow_unscored and args.fail_under is None and args.fail_answers_under is None:
-        raise InputError(
-            "--allow-unscored would have no effect without --fail-under SCORE or --fail-answers-under SCORE; add one, "
-            "or leave it out"
-        )
-    if args.answer_prior is not None and args.fail_answers_under is None:
-        raise InputError(
-            "--answer-prior would have no effect without --fail-answers-under SCORE; add it, or leave it out"
-        )
-    if args.resume and args.html is not None:
-        raise InputError(
-            "--html shows the answers of one run, but with --resume some come from an earlier one; leave one out"
-        )
-    if args.html is not None and is_store(args.output):
-        raise InputError(
-            "--html shows the answers of one run, but a store keeps those of several; use `syncheck report` instead"
-        )
+    own = args.model is not None or args.monitor not in (None, GENERIC, GENERIC_BUNDLED, GENERIC_READER)
+    ungated = args.fail_under is None and args.fail_answers_under is None
+    faults = {
+        "--tokens writes a language model's signals, and none was named; pass --model DIR": args.tokens and not own,
+        "--allow-unscored would have no effect without --fail-under SCORE or --fail-answers-under SCORE; add one, or "
+        "leave it out": args.allow_unscored and ungated,
+        "--answer-prior would have no effect without --fail-answers-under SCORE; add it, or leave it out": (
+            args.answer_prior is not None and args.fail_answers_under is None
+        ),
+        "--html shows the answers of one run, but with --resume some come from an earlier one; leave one out": (
+            args.resume and args.html is not None
+        ),
+        "--html shows the answers of one run, but a store keeps those of several; use `syncheck report` instead": (
+            args.html is not None and is_store(args.output)
+        ),
+    }
+    refuse_first(faults)
 
 
 def _opener(args: argparse.Namespace, monitor: Scorer) -> tuple[spans.SpanRegressor | None, spans.TokenReplay | None]:

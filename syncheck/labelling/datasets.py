@@ -21,9 +21,9 @@ from syncheck.labelling.responses import (
     Selection,
     found_in,
     read_spans,
+    unlabelled_parts,
     with_own_ids,
 )
-from syncheck.text.sentences import is_checkable
 
 
 def load_records(
@@ -246,15 +246,12 @@ def _sentences(record: Record, response: str) -> tuple[LabelledSentence, ...]:
             raise record.error(f"not found in the response after character {position}", f"sentences[{index}]")
         position = start + len(text.strip())
         sentences.append(LabelledSentence(start, position, None).labelled(label))
-    starts = [0, *(sentence.end for sentence in sentences)]
-    stops = [*(sentence.start for sentence in sentences), len(response)]
-    for text in (response[a:b].strip() for a, b in zip(starts, stops, strict=True)):
-        if is_checkable(text):
-            raise record.error(
-                "expected a sentence and its label for all text of the response, found none for "
-                f"{shortened(text, SHOWN)!r}",
-                "sentences",
-            )
+    for start, stop in unlabelled_parts(response, sentences):
+        raise record.error(
+            "expected a sentence and its label for all text of the response, found none for "
+            f"{shortened(response[start:stop].strip(), SHOWN)!r}",
+            "sentences",
+        )
     return tuple(sentences)
 
 

@@ -348,15 +348,18 @@ def _check_places(record: LabelledResponse) -> None:
                 "its own part of the response",
             )
         before = sentence.end
-    starts = [0, *(sentence.end for sentence in record.sentences or ())]
-    stops = [*(sentence.start for sentence in record.sentences or ()), len(record.response)]
-    for start, stop in zip(starts, stops, strict=True):
-        if is_checkable(record.response[start:stop]):
-            raise _error(
-                record,
-                f"expected labels of all sentences, found none for characters {start} to {stop}; label the text there "
-                "too, with null if it does not count, or mark unfaithful spans instead",
-            )
+    for start, stop in unlabelled_parts(record.response, record.sentences or ()):
+        raise _error(
+            record,
+            f"expected labels of all sentences, found none for characters {start} to {stop}; label the text there too, "
+            "with null if it does not count, or mark unfaithful spans instead",
+        )
+
+
+def unlabelled_parts(response: str, sentences: Sequence[LabelledSentence]) -> Bounds:
+    """List the characters between sentences, in order, that have a letter or digit."""
+    starts, stops = [0, *(s.end for s in sentences)], [*(s.start for s in sentences), len(response)]
+    return [(a, b) for a, b in zip(starts, stops, strict=True) if is_checkable(response[a:b])]
 
 
 def check_cut(record: LabelledResponse, bounds: Bounds) -> None:

@@ -176,13 +176,9 @@ class TextWatch:
     def feed(self, piece: str, tokens: Sequence[GeneratorToken] = ()) -> list[ProtocolEvent]:
         """Add text and return the new events for a reader.
 
-        Parameters
-        ----------
-        piece
-            The next part of the answer; words, characters and surrogate pairs may be divided anywhere.
-        tokens
-            The generator's own tokens of this piece with their log-probabilities. They are only kept in the report: no
-            feature uses them, since the monitor was not trained on them.
+        The ``piece`` is the next part of the answer; words, characters and surrogate pairs may be divided anywhere. The
+        generator's own ``tokens`` of this piece with their log-probabilities are only kept in the report: no feature
+        uses them, since the monitor was not trained on them.
 
         Raises
         ------
