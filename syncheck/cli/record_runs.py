@@ -27,8 +27,8 @@ from syncheck.base.records import JsonDict, RefusedRecord
 from syncheck.cli.monitors import Scorer
 from syncheck.cli.options import Options, check_file, flag, named, positive, write_json
 from syncheck.corpus import Line, Store, Worker, answer, answer_corpus, corpus_lines, count_lines, run_locally
-from syncheck.corpus.plan import BUNDLED_RATES, estimate, load_rates
 from syncheck.corpus.records import Work, answer_of
+from syncheck.corpus.scale import BUNDLED_RATES, estimate, load_rates, run_on_ray
 from syncheck.corpus.store import PART_SIZE, Engine
 from syncheck.report import wants_colour
 from syncheck.report.labels import citation_facts
@@ -283,8 +283,6 @@ def engine_of(args: argparse.Namespace) -> Engine:
             raise InputError("--workers needs --engine ray; add that, or leave --workers out")
         return run_locally
     os.environ.setdefault("RAY_DATA_LOG_LEVEL", "WARNING")  # read when Ray is imported
-    from syncheck.corpus.on_ray import run_on_ray
-
     return partial(run_on_ray, workers=args.workers or 1, gpus=int(args.device == "cuda"))
 
 

@@ -256,11 +256,7 @@ def _parquet() -> Any:  # noqa: ANN401 - a module
 
 
 def _enter_run(note: Path, facts: Mapping[str, str]) -> None:
-    """Create the folder of a run with a note of the facts that determine its results, or check an existing note.
-
-    Raises MismatchError if the folder belongs to another run, or has parts but no note, CheckpointError if the note is
-    damaged, and InputError if the folder cannot be created, read or written.
-    """
+    """Create the folder of a run with a note of the facts that determine its results, or check an existing note."""
     folder = note.parent
     try:
         folder.mkdir(exist_ok=True)

@@ -300,11 +300,10 @@ def calibration_error(draws: BootstrapSamples, scores: Floats, y: Labels, chosen
 def held_out_thresholds(scores: Floats, y: Labels, folds: NDArray[np.int64]) -> Floats:
     """Choose thresholds (R, N) with the best balanced accuracy, the lowest of equals, for each fold on the other folds.
 
-    ``scores`` are out of fold, (R, N), or (1, N) for all repeats of a system without training; ``y`` (N,) is 1 for
-    faithful and 0 for unfaithful; ``folds``, (R, N), are those of :func:`~syncheck.evaluation.metrics.fold_numbers`.
-
-    No label of a fold is used to choose its threshold. The scores of the other folds are distributed as new ones are,
-    since they are out of fold themselves; the models that gave them had this fold in their training data.
+    ``scores`` are out of fold, (R, N), or (1, N) for all repeats of a system without training; ``folds``, (R, N), are
+    those of :func:`fold_numbers`. No label of a fold is used to choose its threshold. The scores of the other folds are
+    distributed as new ones are, since they are out of fold themselves; the models that gave them had this fold in their
+    training data.
     """
     rows = np.broadcast_to(scores, folds.shape)
     thresholds = np.empty(folds.shape)

@@ -323,14 +323,13 @@ def measure_to_parquet(
     without the kill. Once the rows of all records are there, they are joined in the order of the records and replace
     ``output``.
 
-    ``records`` are the whole corpus, for every shard; a shard measures every ``count``-th part. Processes share the
-    folder, or their folders are merged; the process that finds all rows joins them. A single shard removes the folder
-    after verifying ``output``. ``batch_size`` is as in :func:`measure` and may change when a run continues; batches end
-    with their part. ``make_worker`` builds a :class:`SentenceMeasurer` of an equal monitor in another process; None
-    uses ``monitor``.
+    ``records`` are the whole corpus, for every shard, which measures every ``count``-th part. Processes share the
+    folder, or their folders are merged; the one that finds all rows joins them, and a single shard removes the folder
+    after verifying ``output``. ``batch_size`` is as in :func:`measure` and may change when a run continues.
+    ``make_worker`` builds a :class:`SentenceMeasurer` of an equal monitor in another process; None uses ``monitor``.
 
-    Errors are those of :func:`measure`, and CheckpointError if the written file cannot be read again; the parts are
-    then kept. If the folder has rows of another model, aligner or config, MismatchError is raised.
+    Errors are those of :func:`measure`, and CheckpointError if the written file cannot be read again, where the parts
+    are kept. If the folder has rows of another model, aligner or config, MismatchError is raised.
     """
     output, records = Path(output), labelled_responses(records)
     if part_size < 1 or batch_size < 1:

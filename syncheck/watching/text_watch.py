@@ -194,10 +194,9 @@ class TextWatch:
         return self._take(deque([(piece, tokens)]), may_wait=True)
 
     def _take(self, pieces: deque[tuple[str, Sequence[GeneratorToken]]], *, may_wait: bool) -> list[ProtocolEvent]:
-        """Take pieces that have arrived until :data:`MOST_TOGETHER` sentences are complete, and score these together.
+        """Take pieces until :data:`MOST_TOGETHER` sentences are complete, and score these; returns the new events.
 
-        Sentences of a text that arrives quickly may wait for the next pieces. Returns the new events for a reader;
-        otherwise as :meth:`feed` for each piece.
+        Sentences of a text that arrives quickly may wait for the next pieces.
         """
         self._require_open()
         answer = self._answer
