@@ -55,6 +55,8 @@ _VALUES: Mapping[str, Callable[[str], object]] = {
     "SECONDS": positive,
     "BYTES": count,
     "CHARACTERS": count,
+    "ALPHA": float,
+    "DELTA": float,
 }
 """Parsers of values, by the names that the help gives them; other values are strings."""
 

@@ -33,7 +33,7 @@ def mark_options(add: Options) -> None:
         "--model DIR_OR_ID",
         "for refind, hallurag and a span model that reads signals: a causal language model (the kit's)",
     )
-    add("--threshold DELTA", "for refind: mark tokens with a context sensitivity ratio of at least DELTA", type=float)
+    add("--threshold DELTA", "for refind: mark tokens with a context sensitivity ratio of at least DELTA")
     add("--fit-thresholds PATH", "for refind: choose the thresholds on these labelled items")
     add(
         "--form replay|mixed",
