@@ -43,7 +43,7 @@ from syncheck.cli.options import (
     positive_share,
 )
 from syncheck.cli.record_runs import engine_of
-from syncheck.config import DEFAULT_SCHEMA
+from syncheck.config import DEFAULT_SCHEMA, PRECISION
 from syncheck.corpus.store import PART_SIZE
 from syncheck.report.plots import plot_curve, plot_intervals, save_reliability_diagram
 
@@ -78,7 +78,7 @@ def train_options(add: Options) -> None:
         "share of faithful sentences among those that get the verdict 'supported'; if the labels do not give it, none "
         "does (%(default)s)",
         type=positive_share,
-        default=training.PRECISION,
+        default=PRECISION,
     )
     add("--schema SCHEMA", f"feature schema ({DEFAULT_SCHEMA}, or that of a file of features)")
     add("--plot FILE", f"plot the AUROC of each kind on held-out folds{IN_FORMAT}")

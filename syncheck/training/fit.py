@@ -16,7 +16,7 @@ from syncheck.aggregators.kinds import AggregatorKind, check_kind, shrunk_toward
 from syncheck.aggregators.models import Network
 from syncheck.aligners import Aligner
 from syncheck.base.errors import InputError, LeftOutWarning
-from syncheck.config import DEFAULT_SCHEMA, MonitorConfig, Template
+from syncheck.config import DEFAULT_SCHEMA, PRECISION, MonitorConfig, Template
 from syncheck.evaluation.metrics import Folding, fold_numbers, json_number, with_interval
 from syncheck.evaluation.tables import (
     EvaluationRow,
@@ -37,7 +37,6 @@ from syncheck.training.provenance import UnloadedMonitor, model_of, question_dig
 from syncheck.training.sets import (
     HELD_OUT_FOLDS,
     MORE_LABELS,
-    PRECISION,
     LabelledSet,
     check_enough,
     check_questions,

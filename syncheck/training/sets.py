@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from syncheck.aggregators.kinds import AggregatorKind
 from syncheck.base.checks import check_choice, labels_found, real_numbers
 from syncheck.base.errors import InputError, InsufficientDataError
+from syncheck.config import PRECISION as PRECISION
 from syncheck.evaluation.metrics import BootstrapSamples, FoldFeatures, Folding, cross_validate
 from syncheck.evaluation.transfer import PAPER_RUNS, AurocMatrix, Cell, cell
 from syncheck.labelling.responses import LabelledResponse, Rule
@@ -205,8 +206,6 @@ BACKTRACK_ALARMS = 0.1
 PRUNE_ALARMS = 0.25
 """Largest shares of faithful sentences that may fall below each threshold. Backtracking costs a search, so it must be
 rare; pruning only chooses among existing samples, so it may be stricter."""
-PRECISION = 0.95
-"""Share of faithful sentences among those called supported, unless another one is named."""
 LEAST_SUPPORTED = 10
 """Number of held-out sentences that must reach a threshold for their share of faithful ones to count."""
 NEVER = 1.0
