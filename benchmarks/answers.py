@@ -25,8 +25,7 @@ from scipy.optimize import minimize
 
 from syncheck import Verifier, load_kit
 from syncheck.aggregators.aggregator import ANSWER_SCALES, answer_scale_of
-from syncheck.evaluation.metrics import BootstrapSamples, bootstrap_interval
-from syncheck.evaluation.tables import with_interval
+from syncheck.evaluation.metrics import BootstrapSamples, bootstrap_interval, with_interval
 from syncheck.labelling import load_ragtruth
 from syncheck.results.report import ANSWER_PRIOR
 

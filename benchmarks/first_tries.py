@@ -30,8 +30,8 @@ from syncheck import Verifier
 from syncheck.aligners import load_aligner
 from syncheck.base.errors import InputError, SyncheckError
 from syncheck.base.records import field, read_records
-from syncheck.evaluation.metrics import BootstrapSamples, bootstrap_interval
-from syncheck.evaluation.tables import aligned, with_interval
+from syncheck.evaluation.metrics import BootstrapSamples, bootstrap_interval, with_interval
+from syncheck.evaluation.tables import aligned
 
 DATA = Path(__file__).with_name("first_tries.jsonl")
 THRESHOLD = 0.5

@@ -33,7 +33,7 @@ from tqdm import tqdm
 
 import fod
 from syncheck import Monitor, RagPrompt, Report, load_kit
-from syncheck.evaluation.tables import with_interval
+from syncheck.evaluation.metrics import with_interval
 
 GREEDY, CAD, BEST, RERANKED, SEARCH, BRANCHES = "greedy", "cad", "best of 6", "reranked", "search", "branches"
 DECODERS = (GREEDY, CAD, BEST, RERANKED, SEARCH, BRANCHES)

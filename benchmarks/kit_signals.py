@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from syncheck import Verifier, load_kit
 from syncheck.aggregators.kinds import shrunk_towards
 from syncheck.evaluation import System, ablation_systems, auroc_table, held_out_scores
-from syncheck.evaluation.tables import with_interval
+from syncheck.evaluation.metrics import with_interval
 from syncheck.features.schemas import FEATURES, LID, feature_groups, feature_schema, needs_lid
 from syncheck.training import MeasuredSentences, read_parquet
 from syncheck.training.measured import joined

@@ -29,7 +29,8 @@ from sklearn.metrics import roc_auc_score
 
 from syncheck import Verifier
 from syncheck.aligners import load_aligner
-from syncheck.evaluation.tables import aligned, with_interval
+from syncheck.evaluation.metrics import with_interval
+from syncheck.evaluation.tables import aligned
 from syncheck.results.types import EFFORTS
 from syncheck.text.words import ContextLexicon, lexical_shares
 

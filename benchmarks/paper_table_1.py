@@ -27,7 +27,7 @@ from pathlib import Path
 from statistics import fmean
 
 from syncheck.cli import main as syncheck
-from syncheck.cli.options import add_aligner, aligner_options
+from syncheck.cli.options import Options, add_aligner, aligner_options
 
 SCHEMAS = {"QA": "paper.v1", "Summary": "paper-no-lid.v1", "Data2txt": "paper-no-lid.v1"}
 """LID is for answers to questions (paper, appendix A.1)."""
@@ -176,7 +176,7 @@ def parser() -> argparse.ArgumentParser:
     options.add_argument("--ragtruth", type=Path, required=True, metavar="DIR", help="the corpus as published")
     options.add_argument("--model", required=True, metavar="DIR_OR_ID", help="whose signals are measured")
     options.add_argument("--generator", required=True, metavar="NAME", help="the same model, as the data call it")
-    add_aligner(options, "the paper has AlignScore-base (bundled)")
+    add_aligner(Options(options), "the paper has AlignScore-base (bundled)")
     options.add_argument(
         "--also",
         nargs="+",

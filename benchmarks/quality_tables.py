@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from decoding import DecoderFigures, Estimate, EvaluatedAnswer, decoder_figures, difference
 
-from syncheck.evaluation.tables import aligned, with_interval
+from syncheck.evaluation.metrics import with_interval
+from syncheck.evaluation.tables import aligned
 
 Answers = Mapping[str, Sequence[EvaluatedAnswer]]
 

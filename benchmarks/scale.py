@@ -26,7 +26,7 @@ from pathlib import Path
 
 from machine import describe_machine
 
-from syncheck.corpus.plan import BUNDLED_RATES, FORMAT, Rate, Rates
+from syncheck.corpus.scale import BUNDLED_RATES, FORMAT, Rate, Rates
 
 ROOT = Path(__file__).parents[1]
 CONTEXTS, ANSWERS = (250, 750, 1500), (50, 200)

@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 from tqdm import tqdm
 
 from syncheck.aligners import Aligner, IndexedAligner, load_aligner
-from syncheck.evaluation.metrics import BootstrapSamples, bootstrap_interval
-from syncheck.evaluation.tables import aligned, with_interval
+from syncheck.evaluation.metrics import BootstrapSamples, bootstrap_interval, with_interval
+from syncheck.evaluation.tables import aligned
 from syncheck.reading.evidence import EvidenceIndex
 from syncheck.results.types import Support
 from syncheck.text.sentences import ENGLISH_ABBREVIATIONS, SentenceCutter

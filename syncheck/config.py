@@ -14,6 +14,9 @@ Template = Literal["auto", "biography", "chat", "plain", "ragtruth-chat", "ragtr
 DEFAULT_SCHEMA = "syncheck.v6"
 """Features that a monitor measures, and is trained on, by default."""
 
+PRECISION = 0.95
+"""Share of faithful sentences among those called supported, unless training names another one."""
+
 LID_REFERENCES = 2000
 """Largest number of reference activations kept for LID (the published code keeps the first 2,000)."""
 

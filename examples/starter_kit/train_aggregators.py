@@ -35,7 +35,7 @@ from syncheck.aggregators.monotone import MonotoneLogisticRegression
 from syncheck.config import GENERIC_BUNDLED, GENERIC_READER, VERDICT_THRESHOLDS
 from syncheck.contrasts.contrast import packaged_ledger, speaks
 from syncheck.evaluation import EvaluationTable, auroc_table, benchmark_systems, out_of_fold_scores
-from syncheck.evaluation.tables import with_interval
+from syncheck.evaluation.metrics import with_interval
 from syncheck.labelling import LabelledResponse, LabelledSentence, load_ragtruth
 from syncheck.results.types import FeatureSchema
 from syncheck.training import MeasuredSentences, choose_thresholds, fit_measured, measure, read_parquet, write_parquet

@@ -23,6 +23,7 @@ from span_folds import held_out_labels
 from tqdm import tqdm
 
 from syncheck.base.pretrained import load_model
+from syncheck.cli.options import Options
 from syncheck.cli.spans import add_asked, add_word_sources, check_asked, word_sources
 from syncheck.kit import kit_language_model
 from syncheck.results import SpanItem
@@ -56,8 +57,8 @@ def main() -> None:
     parser.add_argument("--kind", choices=("xgb", "svr"), default="xgb")
     parser.add_argument("--by", choices=("question", "language"), nargs="*", default=["question", "language"])
     parser.add_argument("--seed", type=int, default=0)
-    add_word_sources(parser)
-    add_asked(parser)
+    add_word_sources(Options(parser))
+    add_asked(Options(parser))
     parser.set_defaults(method="mikani")
     args = parser.parse_args()
     check_asked(args)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import IO, TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -63,6 +63,15 @@ def one_line(text: str, most: int = 400) -> str:
 def counted(count: int, noun: str) -> str:
     """Write a count with its noun: ``1 token``, ``2 tokens``."""
     return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Pad the cells of rows to the width of their column, leave out empty columns, and escape the text."""
+    rows = [[printable(cell) for cell in row] for row in rows]
+    widths = [max((len(cell) for cell in column), default=0) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True) if width).rstrip() for row in rows
+    ]
 
 
 def summary(value: object, *parts: object) -> str:

@@ -17,18 +17,14 @@ from typing import Any, NamedTuple
 
 from syncheck import __version__
 from syncheck.base.errors import describe_failure
-from syncheck.cli.options import INTERRUPTED, check_files, locked_outputs, one_line_logs, reader_left
+from syncheck.cli.options import INTERRUPTED, Options, check_files, locked_outputs, one_line_logs, reader_left
 
 
 class _Command(NamedTuple):
-    """A command: ``run`` names its module in this package and its function; ``..._options`` beside it adds its options.
+    """A command: ``run`` is its module in this package and its function; ``..._options`` beside it adds its options."""
 
-    ``example`` has the options of an example for its ``--help``.
-    """
-
-    help: str
     run: str
-    example: str
+    help: str
 
     def function(self, suffix: str = "") -> Callable[[Any], Any]:
         """Import the command's function, or the one beside it whose name has the suffix."""
@@ -38,96 +34,52 @@ class _Command(NamedTuple):
 
 
 COMMANDS = {
-    "demo": _Command(
-        "answer questions with the kit's model, greedily and by FOD", "generate.demo", "--report report.html"
-    ),
-    "score": _Command(
-        "score given responses, sentence by sentence",
-        "score.score",
-        "--input answers.jsonl --output scores.jsonl --html report.html --fail-under 0.5",
-    ),
-    "report": _Command(
-        "write an HTML page of many scored answers, worst first",
-        "report.report",
-        "scores.jsonl --records answers.jsonl --html report.html",
-    ),
-    "spans": _Command(
-        "mark the wrong characters of responses, in any language", "spans.mark", "--input items --output labelled"
-    ),
-    "spans-score": _Command(
-        "score predicted spans: IoU and correlation",
-        "spans.score",
-        "--reference labels.jsonl --predictions labelled.jsonl",
-    ),
-    "generate": _Command(
-        "answer questions and score the answers",
-        "generate.generate",
-        "--input questions.jsonl --output answers.jsonl --decoder fod --seed 1",
-    ),
-    "train": _Command(
-        "train a monitor on labelled responses",
-        "train.train",
-        "--model my-model --data labelled.jsonl --output my-monitor",
-    ),
-    "adapt": _Command(
-        "train a monitor for a model, without labels",
-        "train.adapt",
-        "--model my-model --prompts questions.jsonl --output my-monitor",
-    ),
-    "features": _Command(
-        "measure labelled responses once, for train and evaluate",
-        "train.features",
-        "--model my-model --data labelled.jsonl --output features.parquet",
-    ),
-    "evaluate": _Command(
-        "compute the AUROC of a monitor's signals on labelled responses",
-        "evaluate.evaluate",
-        "--data labelled.jsonl --output evaluation.json",
-    ),
-    "ablate": _Command(
-        "compute the AUROC without each signal in turn",
-        "compare.ablate",
-        "--data labelled.jsonl --output ablation.json",
-    ),
-    "transfer": _Command(
-        "train on one generator, task or file and test on another",
-        "compare.transfer",
-        "--data labelled.jsonl --output transfer.json",
-    ),
-    "label": _Command(
-        "label sentences by hand, those closest to the threshold first",
-        "label.label",
-        "answers.jsonl --output labelled.jsonl",
-    ),
-    "calibrate": _Command(
-        "calibrate scores and choose a threshold on held-out data",
-        "train.calibrate",
-        "--model my-model --monitor my-monitor --data held-out.jsonl --risk 0.05 --output calibrated",
-    ),
-    "plan": _Command(
-        "estimate the hours and memory for scoring a corpus",
-        "record_runs.plan",
-        "--answers 1000000 --context-tokens 600 --workers 1 8",
-    ),
-    "gateway": _Command(
-        "check the answers of an OpenAI-compatible server",
-        "serving.gateway",
-        "--upstream http://localhost:8000/v1 --stop-below 0.3",
-    ),
-    "serve": _Command("answer questions over HTTP and score the answers", "serving.serve", "--port 8100"),
-    "doctor": _Command(
-        "check the installation, and say how to fix what is missing", "doctor.doctor", "--model my-model --device cuda"
-    ),
-    "completion": _Command(
-        "print a script that completes commands, options and files in a shell", "doctor.completion", "bash"
-    ),
-    "convert-aligner": _Command(
-        "convert an AlignScore .ckpt to a folder of safetensors",
-        "monitors.convert_aligner",
-        "--aligner AlignScore-base.ckpt --output alignscore",
-    ),
+    "demo": _Command("generate.demo", "answer questions with the kit's model, greedily and by FOD"),
+    "score": _Command("score.score", "score given responses, sentence by sentence"),
+    "report": _Command("report.report", "write an HTML page of many scored answers, worst first"),
+    "spans": _Command("spans.mark", "mark the wrong characters of responses, in any language"),
+    "spans-score": _Command("spans.score", "score predicted spans: IoU and correlation"),
+    "generate": _Command("generate.generate", "answer questions and score the answers"),
+    "train": _Command("train.train", "train a monitor on labelled responses"),
+    "adapt": _Command("train.adapt", "train a monitor for a model, without labels"),
+    "features": _Command("train.features", "measure labelled responses once, for train and evaluate"),
+    "evaluate": _Command("evaluate.evaluate", "compute the AUROC of a monitor's signals on labelled responses"),
+    "ablate": _Command("evaluate.ablate", "compute the AUROC without each signal in turn"),
+    "transfer": _Command("evaluate.transfer", "train on one generator, task or file and test on another"),
+    "label": _Command("label.label", "label sentences by hand, those closest to the threshold first"),
+    "calibrate": _Command("train.calibrate", "calibrate scores and choose a threshold on held-out data"),
+    "plan": _Command("record_runs.plan", "estimate the hours and memory for scoring a corpus"),
+    "gateway": _Command("serving.gateway", "check the answers of an OpenAI-compatible server"),
+    "serve": _Command("serving.serve", "answer questions over HTTP and score the answers"),
+    "doctor": _Command("doctor.doctor", "check the installation, and say how to fix what is missing"),
+    "completion": _Command("doctor.completion", "print a script that completes commands, options and files in a shell"),
+    "convert-aligner": _Command("monitors.convert_aligner", "convert an AlignScore .ckpt to a folder of safetensors"),
 }
 """Commands by name; their files load no model library until they run, so that ``--help`` is quick."""
+
+EXAMPLES = {
+    "demo": "--report report.html",
+    "score": "--input answers.jsonl --output scores.jsonl --html report.html --fail-under 0.5",
+    "report": "scores.jsonl --records answers.jsonl --html report.html",
+    "spans": "--input items --output labelled",
+    "spans-score": "--reference labels.jsonl --predictions labelled.jsonl",
+    "generate": "--input questions.jsonl --output answers.jsonl --decoder fod --seed 1",
+    "train": "--model my-model --data labelled.jsonl --output my-monitor",
+    "adapt": "--model my-model --prompts questions.jsonl --output my-monitor",
+    "features": "--model my-model --data labelled.jsonl --output features.parquet",
+    "evaluate": "--data labelled.jsonl --output evaluation.json",
+    "ablate": "--data labelled.jsonl --output ablation.json",
+    "transfer": "--data labelled.jsonl --output transfer.json",
+    "label": "answers.jsonl --output labelled.jsonl",
+    "calibrate": "--model my-model --monitor my-monitor --data held-out.jsonl --risk 0.05 --output calibrated",
+    "plan": "--answers 1000000 --context-tokens 600 --workers 1 8",
+    "gateway": "--upstream http://localhost:8000/v1 --stop-below 0.3",
+    "serve": "--port 8100",
+    "doctor": "--model my-model --device cuda",
+    "completion": "bash",
+    "convert-aligner": "--aligner AlignScore-base.ckpt --output alignscore",
+}
+"""Options of the example in the ``--help`` of each command."""
 
 
 SELDOM = frozenset(
@@ -242,12 +194,12 @@ def parser(command: str | None = None) -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"syncheck {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=_CommandParser)
     for name, entry in COMMANDS.items():
-        example = f"example: syncheck {name} {entry.example}"
+        example = f"example: syncheck {name} {EXAMPLES[name]}"
         about = f"{entry.help[0].upper()}{entry.help[1:]}. Defaults are in parentheses."
         added = commands.add_parser(name, help=entry.help, description=about, epilog=example, formatter_class=_Help)
         if command in (None, name):
-            entry.function("_options")(added)
-            _put_last(added, SELDOM.difference(entry.example.split()))
+            entry.function("_options")(Options(added))
+            _put_last(added, SELDOM.difference(EXAMPLES[name].split()))
     return parser
 
 

@@ -20,7 +20,7 @@ from packaging.requirements import Requirement
 from syncheck.base.errors import CheckpointError, InputError, describe_failure
 from syncheck.base.printable import counted, printable
 from syncheck.cli import settings
-from syncheck.cli.options import option
+from syncheck.cli.options import Options
 
 _GIGABYTE = 2**30
 _CREDENTIALS = re.compile(r"//[^/@\s]*@")
@@ -32,17 +32,17 @@ _FOLDERS = frozenset({"DIR", "DIR_OR_ID"})
 """Values that it completes with the names of folders."""
 
 
-def doctor_options(parser: argparse.ArgumentParser) -> None:
+def doctor_options(add: Options) -> None:
     """Add the options of ``doctor``."""
-    option(parser, "--model DIR_OR_ID", "also load this model and check that it can be monitored")
-    option(parser, "--device", "required device (%(default)s)", choices=("cpu", "cuda"), default="cpu")
-    option(parser, "--config FILE", f"also check the settings of a server in this file (${settings.FILE})")
+    add("--model DIR_OR_ID", "also load this model and check that it can be monitored")
+    add("--device cpu|cuda", "required device (%(default)s)", default="cpu")
+    add("--config FILE", f"also check the settings of a server in this file (${settings.FILE})")
 
 
-def completion_options(parser: argparse.ArgumentParser) -> None:
+def completion_options(add: Options) -> None:
     """Add the options of ``completion``."""
     about = 'the shell; for bash, put eval "$(syncheck completion bash)" in .bashrc'
-    option(parser, "shell", about, choices=("bash", "zsh", "tcsh"))
+    add("shell", about, choices=("bash", "zsh", "tcsh"))
 
 
 class Finding(NamedTuple):

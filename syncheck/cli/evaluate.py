@@ -1,10 +1,10 @@
-"""``syncheck evaluate``: quality of a monitor's signals on labelled responses."""
+"""``syncheck evaluate``, ``ablate`` and ``transfer``: quality of a monitor's signals on labelled responses."""
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -13,29 +13,27 @@ from typing import TYPE_CHECKING, Any, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-import syncheck
 from syncheck import evaluation, training
 from syncheck.aggregators.kinds import AggregatorKind
 from syncheck.base.errors import InputError
-from syncheck.cli.labelled import (
+from syncheck.cli.monitors import (
     NO_MONITOR,
+    Scorer,
     add_data,
-    add_plot,
-    add_schema,
     measured_by,
     measuring_monitor,
+    monitor_to_measure,
     panels_of,
     refuse_idle,
+    scoring_monitor,
 )
-from syncheck.cli.monitors import monitor_to_measure, scoring_monitor
-from syncheck.cli.options import add_model, check_file, number, option, write_json
+from syncheck.cli.options import IN_FORMAT, Options, add_model, check_file, flag, number, refuse_first, write_json
 from syncheck.features.schemas import feature_groups
 from syncheck.labelling import LabelledResponse
-from syncheck.report.plots import IntervalPanel, plot_intervals
+from syncheck.report.plots import plot_intervals, plot_matrix
 
-PERMUTED = "signals permuted"
 AGGREGATORS = "aggregators"
-"""Names of the tables that are made on request, in JSON and on the screen."""
+"""Name of a table that is made on request, in JSON and on the screen."""
 FOLDS = 5
 SEEDS = 3
 """Number of runs in the paper's Figures 3 and 4."""
@@ -43,50 +41,85 @@ QUESTIONS = ("source_id", "group")
 """Names for the group that a record comes with; RAGTruth calls it source_id."""
 
 if TYPE_CHECKING:
-    Tables = tuple[evaluation.EvaluationTable, dict[str, evaluation.EvaluationTable]]
-    """Table of the systems, and tables that are made on request, by name."""
+    from syncheck.evaluation import AurocMatrix, EvaluationTable, System
+    from syncheck.training import LabelledSet, MeasuredSentences, SetName
 
+    Tables = tuple[EvaluationTable, dict[str, EvaluationTable]]
+    Made = Callable[[SetName], tuple[Any, Mapping[str, Any]]]
+    """Function that makes the table or matrix of a benchmark set, and further tables by name."""
+
+_several = number(int, lambda value: value >= 2, "a whole number of at least 2")
 _no_or_several = number(int, lambda value: value == 0 or value >= 2, "0, or a whole number of at least 2")
 
 
-def evaluate_options(parser: argparse.ArgumentParser) -> None:
+def evaluate_options(add: Options) -> None:
     """Add the options of ``evaluate``."""
-    add_model(parser, default=f"{NO_MONITOR}; with --cv 0, 'generic'")
-    add_data(parser, nargs="+", several="; several with --leave-one-source-out, one per source")
-    option(
-        parser,
+    add_model(add, default=f"{NO_MONITOR}; with --cv 0, 'generic'")
+    add_data(add, nargs="+", several="; several with --leave-one-source-out, one per source")
+    add(
         "--leave-one-source-out",
         "for each source, train on all others and test on it; also test the aligner alone and the best word overlap",
     )
-    add_schema(parser)
-    option(parser, "--train PATH", "train on all of PATH and test on all of --data, instead of cross-validating")
-    option(
-        parser, "--aggregator", "kind of aggregator (the monitor's own, or ensemble)", choices=get_args(AggregatorKind)
-    )
-    option(parser, "--cv FOLDS", "number of folds; 0 evaluates the monitor as it is (5)", type=_no_or_several)
-    add_tables(parser, benchmark_set="both", runs=(5, False), repeats="number of times the folds are shuffled (5)")
-    option(
-        parser,
-        "--group",
+    add("--schema SCHEMA")
+    add("--train PATH", "train on all of PATH and test on all of --data, instead of cross-validating")
+    add("--aggregator", "kind of aggregator (the monitor's own, or ensemble)", choices=get_args(AggregatorKind))
+    add("--cv FOLDS", "number of folds; 0 evaluates the monitor as it is (5)", type=_no_or_several)
+    _add_tables(add, benchmark_set="both", runs=(5, False), repeats="number of times the folds are shuffled (5)")
+    add(
+        "--group source_id|group|generator|task",
         "answers that stay on the same side of a fold and are resampled together for the intervals: those to one "
         "question (source_id or group), by one model (generator), or for one task (%(default)s)",
-        choices=("source_id", "group", "generator", "task"),
         default="source_id",
     )
-    option(parser, "--permute", "also evaluate with each signal permuted among held-out sentences")
-    option(parser, "--compare-aggregators", "also evaluate every kind of aggregator")
-    option(parser, "--allow-train", "with --cv 0: allow questions that the monitor was trained on")
+    add("--permute", "also evaluate with each signal permuted among held-out sentences")
+    add("--compare-aggregators", "also evaluate every kind of aggregator")
+    add("--allow-train", "with --cv 0: allow questions that the monitor was trained on")
 
 
-def add_tables(parser: argparse.ArgumentParser, *, benchmark_set: str, runs: tuple[int, bool], repeats: str) -> None:
+def ablate_options(add: Options) -> None:
+    """Add the options of ``ablate``."""
+    add_model(add, default=NO_MONITOR)
+    add_data(add)
+    _add_comparison(add)
+
+
+def transfer_options(add: Options) -> None:
+    """Add the options of ``transfer``."""
+    add_model(add, default=NO_MONITOR)
+    add_data(add, nargs="+")
+    add(
+        "--over generator|task|data|surrogate",
+        "what distinguishes the parts (%(default)s); data: their file; surrogate: the model that measured one "
+        "corpus, one file per model",
+        default="generator",
+    )
+    add("--train-on GENERATOR", "with --over surrogate: train only on this generator's answers (all)")
+    add("--without PART", "parts to leave out", nargs="+", default=[])
+    _add_comparison(add)
+
+
+def _add_comparison(add: Options) -> None:
+    add("--schema SCHEMA")
+    add(
+        "--aggregator",
+        "kind of aggregator (%(default)s, as in the paper)",
+        choices=get_args(AggregatorKind),
+        default="mlp",
+    )
+    add("--cv FOLDS", "number of folds (%(default)s)", type=_several, default=5)
+    repeats = "number of times the folds are shuffled, instead of --seeds"
+    _add_tables(add, benchmark_set="strict", runs=(SEEDS, True), repeats=repeats)
+
+
+def _add_tables(add: Options, *, benchmark_set: str, runs: tuple[int, bool], repeats: str) -> None:
     """Add the options for repeats, sets and output of tables; ``runs`` are the number of repeats and same folds."""
-    group = parser.add_mutually_exclusive_group()
-    option(group, "--repeats N", f"{repeats}")
-    option(group, "--seeds N", f"number of runs on the same folds with different seeds; the paper uses {SEEDS}")
-    parser.set_defaults(default_runs=runs)
-    option(parser, "--set", choices=("strict", "paper", "both"), default=f"{benchmark_set}")
-    option(parser, "--output FILE", "also write the tables as JSON")
-    add_plot(parser, "plot the AUROC with intervals")
+    group = Options(add.parser.add_mutually_exclusive_group())
+    group("--repeats N", repeats)
+    group("--seeds N", f"number of runs on the same folds with different seeds; the paper uses {SEEDS}")
+    add.parser.set_defaults(default_runs=runs)
+    add("--set strict|paper|both", default=benchmark_set)
+    add("--output FILE", "also write the tables as JSON")
+    add("--plot FILE", f"plot the AUROC with intervals{IN_FORMAT}")
 
 
 def evaluate(args: argparse.Namespace) -> int:
@@ -101,24 +134,60 @@ def evaluate(args: argparse.Namespace) -> int:
     else:
         monitor = monitor_to_measure(args) if args.cv else scoring_monitor(args, "generic")
     measured, *train_on = [_measured(monitor, args, path) for path in files]
-    output: dict[str, object] = {"responses": len(measured.records), "left_out": dict(measured.left_out)}
-    panels: list[IntervalPanel] = []
-    for name in chosen_sets(args):
-        table, more = _tables(monitor, measured, train_on, name, args)
+    output = {"responses": len(measured.records), "left_out": dict(measured.left_out)}
+    return _written(args, output, lambda name: _tables(monitor, measured, train_on, name, args), "AUROC")
+
+
+def ablate(args: argparse.Namespace) -> int:
+    """Print the AUROC without each signal in turn; returns the exit code."""
+    check_file("--output", args.output)
+    path = Path(args.data)
+    measured = measured_by(measuring_monitor(args, [path]), args, path)
+    signals = feature_groups(measured.schema.names)
+    systems = evaluation.ablation_systems(measured.schema.names, signals)
+    output = {"aggregator": args.aggregator, "signals": {k: list(v) for k, v in signals.items()}}
+
+    def compared(name: SetName) -> Tables:
+        return _out_of_fold(training.labelled_set(measured, name), systems, args.aggregator, args), {}
+
+    return _written(args, output, compared, f"AUROC of {args.aggregator}")
+
+
+def transfer(args: argparse.Namespace) -> int:
+    """Print the matrix of each benchmark set; returns the exit code."""
+    _check_transfer(args)
+    monitor, paths = _monitor_and_paths(args)
+    measured = {name: measured_by(monitor, args, path) for name, path in paths.items()}
+    output = {"over": args.over, "aggregator": args.aggregator}
+    for name, matrix in _told(args, output, lambda name: (_matrix(measured, name, args), {})):
+        if args.plot is not None:
+            path, (rows, columns) = Path(args.plot), matrix.corner.split(" \\ ")
+            path = path.with_stem(f"{path.stem}-{name}") if args.set == "both" else path
+            shown: dict[str, str] = {"row_label": rows, "column_label": columns, "title": f"{name} set"}
+            plot_matrix(matrix.values.tolist(), matrix.rows, matrix.columns, path, label="AUROC", **shown)
+    write_json(args.output, output)
+    return 0
+
+
+def _told(args: argparse.Namespace, output: dict[str, Any], made: Made) -> Iterator[tuple[str, Any]]:
+    """Print, and note in the output, what is made of each set that ``--set`` asks for; yield its table or matrix."""
+    for name in get_args(training.SetName):
+        if args.set not in (name, "both"):
+            continue
+        table, more = made(name)
         sys.stdout.write(f"\n{name} set\n{table.to_text()}\n")
-        figures = table.to_dict()
+        output[name] = table.to_dict()
         for what, extra in more.items():
-            best = {"best": evaluation.best_system(extra)} if what == AGGREGATORS and not train_on else {}
+            best = {"best": evaluation.best_system(extra)} if what == AGGREGATORS and args.train is None else {}
             title = " ".join([what, *(f"(best by grouped cross-validation: {kind})" for kind in best.values())])
             sys.stdout.write(f"\n{name} set, {title}\n{extra.to_text()}\n")
-            figures[what] = extra.to_dict() | best
-        output[name] = figures
-        panels += panels_of(name, table)
-    return written(args, output, panels, "AUROC")
+            output[name][what] = extra.to_dict() | best
+        yield name, table
 
 
-def written(args: argparse.Namespace, output: dict[str, object], panels: list[IntervalPanel], label: str) -> int:
-    """Write and plot the tables, if that is requested; returns the exit code."""
+def _written(args: argparse.Namespace, output: dict[str, Any], made: Made, label: str) -> int:
+    """Print the table of each set, and write and plot them if that is requested; returns the exit code."""
+    panels = [panel for name, table in _told(args, output, made) for panel in panels_of(name, table)]
     write_json(args.output, output)
     if args.plot is not None:
         plot_intervals(panels, args.plot, label=f"{label}, with 95 % intervals over groups")
@@ -126,21 +195,10 @@ def written(args: argparse.Namespace, output: dict[str, object], panels: list[In
 
 
 def _check_evaluation(args: argparse.Namespace) -> None:
-    given = {
-        "--cv": args.cv is not None,
-        "--permute": args.permute,
-        "--compare-aggregators": args.compare_aggregators,
-        "--aggregator": args.aggregator is not None,
-        "--repeats": args.repeats is not None,
-        "--seeds": args.seeds is not None,
-        "--group": args.group not in QUESTIONS,
-    }
     if args.leave_one_source_out:
-        idle = given | {"--train": args.train is not None, "--allow-train": args.allow_train, "--aggregator": False}
-        refuse_idle(
-            idle, "--leave-one-source-out trains once for each source, on all others. Leave out one or the other"
-        )
-        source_names(args)
+        idle = ("cv", "permute", "compare_aggregators", "repeats", "seeds", "group", "train", "allow_train")
+        reason = "--leave-one-source-out trains once for each source, on all others. Leave out one or the other"
+        refuse_idle(_given(args, *idle), reason)
         check_file("--output", args.output)
         return
     if len(args.data) > 1:
@@ -149,68 +207,75 @@ def _check_evaluation(args: argparse.Namespace) -> None:
             "as a source"
         )
     if args.train is not None:
-        idle = {name: given[name] for name in ("--cv", "--permute", "--group")}
-        refuse_idle(idle, "--train has no folds. Leave out one or the other")
+        refuse_idle(_given(args, "cv", "permute", "group"), "--train has no folds. Leave out one or the other")
     if args.cv == 0:
-        idle = {name: given[name] for name in given if name not in ("--cv", "--group")}
-        refuse_idle(idle, "--cv 0 evaluates the monitor as it is, and trains nothing. Leave out one or the other")
+        reason = "--cv 0 evaluates the monitor as it is, and trains nothing. Leave out one or the other"
+        refuse_idle(_given(args, "permute", "compare_aggregators", "aggregator", "repeats", "seeds"), reason)
     else:
         reason = "a monitor trained on folds has not seen the sentences it scores. Pass --cv 0 too, or leave it out"
-        refuse_idle({"--allow-train": args.allow_train}, reason)
+        refuse_idle(_given(args, "allow_train"), reason)
     check_file("--output", args.output)
 
 
-def source_names(args: argparse.Namespace) -> list[str]:
-    """Name the files of ``--data``, which must differ in their names."""
+def _given(args: argparse.Namespace, *names: str) -> dict[str, bool]:
+    """Tell which options were given a value that is not the default."""
+    return {flag(n): not (getattr(args, n) is False or getattr(args, n) in (None, *QUESTIONS)) for n in names}
+
+
+def _check_transfer(args: argparse.Namespace) -> None:
+    surrogate = args.over == "surrogate"
+    faults = {
+        "--over surrogate compares the models that measured the answers; pass one file of `syncheck features` per "
+        "model, named after the model": surrogate and not all(path.endswith(".parquet") for path in args.data),
+        "--without excludes generators, tasks or files; with --over surrogate, omit the file from --data instead": (
+            surrogate and args.without
+        ),
+        f"--train-on needs --over surrogate; with --over {args.over}, every part is trained on in turn": (
+            not surrogate and args.train_on is not None
+        ),
+        "--over data needs two or more files in --data; found one": args.over == "data" and len(args.data) < 2,
+    }
+    refuse_first(faults)
+    check_file("--output", args.output)
+
+
+def _monitor_and_paths(args: argparse.Namespace) -> tuple[Scorer | None, dict[str, Path]]:
     names = [Path(path).stem for path in args.data]
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise InputError(f"files are distinguished by their names; found {', '.join(twice)} more than once in --data")
-    return names
+    paths = dict(zip(names, map(Path, args.data), strict=True))
+    return measuring_monitor(args, list(paths.values())), paths
 
 
 def _leave_one_source_out(args: argparse.Namespace) -> int:
-    paths = dict(zip(source_names(args), map(Path, args.data), strict=True))
-    monitor = measuring_monitor(args, list(paths.values()))
+    monitor, paths = _monitor_and_paths(args)
     measured = {  # equal names of groups in two sources stay apart
         name: _regrouped(measured_by(monitor, args, path), partial("{}: {.group}".format, name))
         for name, path in paths.items()
     }
     kind = args.aggregator or _kind_of(monitor)
-    output: dict[str, object] = {"aggregator": kind}
-    panels: list[IntervalPanel] = []
-    for name in chosen_sets(args):
-        chosen, sources = by_source(measured, name)
-        matrix = _left_out(chosen, sources, kind, seed=args.seed)
-        sys.stdout.write(f"\n{name} set\n{matrix.to_text()}\n")
-        output[name] = matrix.to_dict()
-        for source in matrix.columns:
-            cells = [matrix.cell(row, source) for row in matrix.rows]
-            columns = (tuple(getattr(cell, part) for cell in cells) for part in ("auroc", "low", "high"))
-            panels.append(IntervalPanel(f"{name} set, {source}", matrix.rows, *columns))
-    return written(args, output, panels, "AUROC on the source left out")
+    left_out = partial(_left_out, measured, kind, args.seed)
+    return _written(args, {"aggregator": kind}, left_out, "AUROC on the source left out")
 
 
-def _regrouped(
-    measured: training.MeasuredSentences, group: Callable[[LabelledResponse], str]
-) -> training.MeasuredSentences:
+def _regrouped(measured: MeasuredSentences, group: Callable[[LabelledResponse], str]) -> MeasuredSentences:
     return replace(measured, records=tuple(replace(record, group=group(record)) for record in measured.records))
 
 
-def by_source(
-    measured: Mapping[str, training.MeasuredSentences], name: training.SetName
-) -> tuple[training.LabelledSet, NDArray[np.str_]]:
+def _by_source(measured: Mapping[str, MeasuredSentences], name: SetName) -> tuple[LabelledSet, NDArray[np.str_]]:
     """Join files; returns a set, grouped by question, and the file of each of its sentences."""
     everything = training.joined(list(measured.values()))
     files = np.repeat(list(measured), [len(sentences.texts) for sentences in measured.values()])
-    # Each file names its groups in its own way.
-    chosen = training.labelled_set(replace(everything, records=training.grouped_by_question(everything.records)), name)
+    records = training.grouped_by_question(everything.records)  # each file names its groups in its own way
+    chosen = training.labelled_set(replace(everything, records=records), name)
     return chosen, files[chosen.used]
 
 
 def _left_out(
-    chosen: training.LabelledSet, sources: NDArray[np.str_], kind: AggregatorKind, *, seed: int
-) -> evaluation.AurocMatrix:
+    measured: Mapping[str, MeasuredSentences], kind: AggregatorKind, seed: int, name: SetName
+) -> tuple[AurocMatrix, Mapping[str, Any]]:
     """Compare an aggregator trained on the other sources with the aligner and the best overlap on each source."""
+    chosen, sources = _by_source(measured, name)
     places = {group: {str(source) for source in sources[chosen.groups == group]} for group in np.unique(chosen.groups)}
     if shared := [parts for parts in places.values() if len(parts) > 1]:
         raise InputError(
@@ -227,12 +292,22 @@ def _left_out(
     systems |= {} if aligner is None else {"aligner alone": alone[aligner]}
     systems |= {name: alone[name] for name in overlaps}
     matrix = evaluation.left_out_matrix(systems, y, groups, sources.tolist(), seed=seed)
-    return evaluation.with_best(matrix, overlaps, "best overlap") if overlaps else matrix
+    return (evaluation.with_best(matrix, overlaps, "best overlap") if overlaps else matrix), {}
 
 
-def _measured(
-    monitor: syncheck.Monitor | syncheck.Verifier | None, args: argparse.Namespace, path: Path
-) -> training.MeasuredSentences:
+def _matrix(measured: dict[str, MeasuredSentences], name: SetName, args: argparse.Namespace) -> AurocMatrix:
+    options = {"aggregator": args.aggregator, **_folds_of(args)}
+    if args.over == "surrogate":
+        sets = {file: training.labelled_set(sentences, name) for file, sentences in measured.items()}
+        return training.surrogate_matrix(sets, trained_on=args.train_on, **options)
+    chosen, files = _by_source(measured, name)
+    parts = {"generator": chosen.generators, "task": chosen.tasks, "data": files}[args.over]
+    return evaluation.transfer_matrix(
+        *chosen.data, parts.tolist(), feature_names=chosen.measured.schema.names, without=args.without, **options
+    )
+
+
+def _measured(monitor: Scorer | None, args: argparse.Namespace, path: Path) -> MeasuredSentences:
     if monitor is None or args.cv:
         return measured_by(monitor, args, path)
     reason = "so its AUROC would flatter it; pass other data, --cv 5 to train on folds, or --allow-train"
@@ -241,10 +316,10 @@ def _measured(
 
 
 def _tables(
-    monitor: syncheck.Monitor | syncheck.Verifier | None,
-    measured: training.MeasuredSentences,
-    train_on: Sequence[training.MeasuredSentences],
-    name: training.SetName,
+    monitor: Scorer | None,
+    measured: MeasuredSentences,
+    train_on: Sequence[MeasuredSentences],
+    name: SetName,
     args: argparse.Namespace,
 ) -> Tables:
     if train_on:
@@ -257,16 +332,15 @@ def _tables(
     if monitor.aggregator is None:
         raise InputError("--cv 0 evaluates a trained monitor as it is; pass --monitor DIR, or --cv 5 to train on folds")
     scores = {"monitor": monitor.aggregator.score(chosen.measured.values[chosen.used])[None]}
-    # Chosen on held-out folds of its own training data.
-    thresholds = {"monitor": monitor.config.backtrack_threshold}
-    return table_of(scores, chosen, args, thresholds=thresholds), {}
+    thresholds = {"monitor": monitor.config.backtrack_threshold}  # chosen on held-out folds of its training data
+    return _table_of(scores, chosen, args, thresholds=thresholds), {}
 
 
 def _trained_elsewhere(
-    monitor: syncheck.Monitor | syncheck.Verifier | None,
-    train_on: training.MeasuredSentences,
-    measured: training.MeasuredSentences,
-    name: training.SetName,
+    monitor: Scorer | None,
+    train_on: MeasuredSentences,
+    measured: MeasuredSentences,
+    name: SetName,
     args: argparse.Namespace,
 ) -> Tables:
     both = training.labelled_set(training.joined([train_on, measured]), name)
@@ -278,17 +352,17 @@ def _trained_elsewhere(
     systems = {"systems": _benchmark(name, known, tested)}
     if args.compare_aggregators:
         systems[AGGREGATORS] = evaluation.aggregator_systems(names)
-    options = {"names": names, "aggregator": kind, "repeats": _runs(args)[0], "seed": args.seed}
+    options = {"names": names, "aggregator": kind, "repeats": _folds_of(args)["repeats"], "seed": args.seed}
     thresholds = _chosen_on(known, name, [s for compared in systems.values() for s in compared], options)
     tables = {}
     for what, compared in systems.items():
         scores = evaluation.held_out_scores(both.features, both.y, train, systems=compared, **options)
-        tables[what] = table_of(scores, tested, args, thresholds=thresholds)
+        tables[what] = _table_of(scores, tested, args, thresholds=thresholds)
     return tables.pop("systems"), tables
 
 
 def _chosen_on(
-    known: training.LabelledSet, name: training.SetName, systems: Sequence[evaluation.System], options: dict[str, Any]
+    known: LabelledSet, name: SetName, systems: Sequence[System], options: dict[str, Any]
 ) -> dict[str, NDArray[np.float64]]:
     """Choose thresholds on the training file, by system; none, with a note, if it is too small."""
     try:
@@ -299,7 +373,7 @@ def _chosen_on(
         return {}
 
 
-def _refuse_shared(train_on: training.LabelledSet, tested: training.LabelledSet) -> None:
+def _refuse_shared(train_on: LabelledSet, tested: LabelledSet) -> None:
     known = training.question_digests(train_on.records)
     if shared := sorted({r.group for r in tested.records if not known.isdisjoint(training.question_digests([r]))}):
         raise InputError(
@@ -309,45 +383,42 @@ def _refuse_shared(train_on: training.LabelledSet, tested: training.LabelledSet)
         )
 
 
-def _benchmark(name: training.SetName, *parts: training.LabelledSet) -> tuple[evaluation.System, ...]:
+def _benchmark(name: SetName, *parts: LabelledSet) -> tuple[System, ...]:
     """List the systems to compare; a single signal that a part has not measured is left out, with a note."""
     names = parts[0].measured.schema.names
-    kept = []
-    for system in evaluation.benchmark_systems(names):
-        values = [part.measured.values[part.used, names.index(system.columns[0])] for part in parts]
-        if not system.trained and any(np.isnan(column).all() for column in values):
-            sys.stderr.write(f"{name} set: {system.name!r} is left out: {system.columns[0]} was never measured\n")
-        else:
-            kept.append(system)
-    return tuple(kept)
+    systems = evaluation.benchmark_systems(names)
+    never = [name for i, name in enumerate(names) if any(np.isnan(p.measured.values[p.used, i]).all() for p in parts)]
+    left_out = [system for system in systems if not system.trained and system.columns[0] in never]
+    for system in left_out:
+        sys.stderr.write(f"{name} set: {system.name!r} is left out: {system.columns[0]} was never measured\n")
+    return tuple(system for system in systems if system not in left_out)
 
 
-def _cross_validated(
-    monitor: syncheck.Monitor | syncheck.Verifier | None,
-    chosen: training.LabelledSet,
-    name: training.SetName,
-    args: argparse.Namespace,
-) -> Tables:
-    names = chosen.measured.schema.names
+def _cross_validated(monitor: Scorer | None, chosen: LabelledSet, name: SetName, args: argparse.Namespace) -> Tables:
+    names, folds, more = chosen.measured.schema.names, _folds_of(args), {}
     kind = args.aggregator or _kind_of(monitor)
-    folds = folds_of(args)
-    numbers = evaluation.fold_numbers(chosen.y, chosen.groups, **folds)
-    scores = evaluation.out_of_fold_scores(
-        *chosen.data, names=names, systems=_benchmark(name, chosen), aggregator=kind, **folds
-    )
-    table = table_of(scores, chosen, args, folds=numbers)
-    more = {}
+    table = _out_of_fold(chosen, _benchmark(name, chosen), kind, args)
     if args.permute:
-        permuted = evaluation.permuted_scores(
-            *chosen.data, names=names, signals=feature_groups(names), aggregator=kind, **folds
+        signals = feature_groups(names)
+        permuted = evaluation.permuted_scores(*chosen.data, names=names, signals=signals, aggregator=kind, **folds)
+        numbers = evaluation.fold_numbers(chosen.y, chosen.groups, **folds)
+        more["signals permuted"] = evaluation.auroc_table(
+            permuted, chosen.y, chosen.groups, folds=numbers, seed=args.seed
         )
-        more[PERMUTED] = evaluation.auroc_table(permuted, chosen.y, chosen.groups, folds=numbers, seed=args.seed)
     if args.compare_aggregators:
         more[AGGREGATORS] = evaluation.best_aggregator(*chosen.data, names=names, **folds)[1]
     return table, more
 
 
-def _kind_of(monitor: syncheck.Monitor | syncheck.Verifier | None) -> AggregatorKind:
+def _out_of_fold(
+    chosen: LabelledSet, systems: Sequence[System], kind: AggregatorKind, args: argparse.Namespace
+) -> EvaluationTable:
+    names, folds = chosen.measured.schema.names, _folds_of(args)
+    scores = evaluation.out_of_fold_scores(*chosen.data, names=names, systems=systems, aggregator=kind, **folds)
+    return _table_of(scores, chosen, args, folds=evaluation.fold_numbers(chosen.y, chosen.groups, **folds))
+
+
+def _kind_of(monitor: Scorer | None) -> AggregatorKind:
     kind = "ensemble" if monitor is None or monitor.aggregator is None else monitor.aggregator.kind
     if kind == "signal":
         raise InputError(
@@ -356,14 +427,9 @@ def _kind_of(monitor: syncheck.Monitor | syncheck.Verifier | None) -> Aggregator
     return kind
 
 
-def chosen_sets(args: argparse.Namespace) -> tuple[training.SetName, ...]:
-    """Name the benchmark sets that ``--set`` asks for."""
-    return tuple(name for name in get_args(training.SetName) if args.set in (name, "both"))
-
-
-def table_of(
-    scores: Mapping[str, NDArray[np.float64]], chosen: training.LabelledSet, args: argparse.Namespace, **options: Any
-) -> evaluation.EvaluationTable:
+def _table_of(
+    scores: Mapping[str, NDArray[np.float64]], chosen: LabelledSet, args: argparse.Namespace, **options: Any
+) -> EvaluationTable:
     """Compute the AUROC of all sentences, by generator if one is known and, if there are several, by task."""
     tasks, generators = chosen.tasks.tolist(), chosen.generators.tolist()
     by = {"task": tasks} if len(set(tasks)) > 1 else {}
@@ -371,17 +437,9 @@ def table_of(
     return evaluation.auroc_table(scores, chosen.y, chosen.groups, by=by, seed=args.seed, **options)
 
 
-def _runs(args: argparse.Namespace) -> tuple[int, bool]:
-    """Read the number of repeats, and True if ``--seeds`` asks for the same folds in all of them."""
-    if args.repeats is not None:
-        return args.repeats, False
-    if args.seeds is not None:
-        return args.seeds, True
+def _folds_of(args: argparse.Namespace) -> dict[str, Any]:
+    """Collect the folds that the options ask for; with ``--seeds`` they are the same in all repeats."""
     repeats, same_folds = args.default_runs
-    return repeats, same_folds
-
-
-def folds_of(args: argparse.Namespace) -> dict[str, Any]:
-    """Collect the folds that the options ask for, as the functions of :mod:`syncheck.evaluation` take them."""
-    repeats, same_folds = _runs(args)
+    if args.repeats is not None or args.seeds is not None:
+        repeats, same_folds = args.repeats or args.seeds, args.repeats is None
     return {"folds": args.cv, "repeats": repeats, "seed": args.seed, "same_folds": same_folds}

@@ -18,12 +18,11 @@ from syncheck.cli.monitors import monitor_with_model, read_passages
 from syncheck.cli.options import (
     DECODERS,
     OF_A_WRITER,
+    Options,
     add_files,
-    add_length,
     add_model,
-    add_prior,
     count,
-    option,
+    flag,
     positive,
     positive_share,
     share,
@@ -78,113 +77,84 @@ def _threshold(text: str) -> float | str:
     return text if text == "calibrated" else share(text)
 
 
-def generate_options(parser: argparse.ArgumentParser) -> None:
+def generate_options(add: Options) -> None:
     """Add the options of ``generate``; those of a decoder are None unless given: the defaults are the decoder's own."""
-    add_model(parser, default=OF_A_WRITER)
-    add_files(parser)
-    add_prior(parser)
-    group = parser.add_argument_group("answers")
-    option(group, "--decoder", "decoding method (%(default)s)", choices=DECODERS, default="greedy")
-    add_length(group, default=256)
-    option(group, "--seed SEED", "seed for sampling, the same for each record (%(default)s)", default=0)
-    option(group, "--temperature T", "for sample (1), fod, rerank and best-of-n (0.9)", type=positive)
-    option(group, "--top-p P", "for sample (1), fod, rerank and best-of-n (0.95)", type=positive_share)
-    _add_search(parser)
-    group = parser.add_argument_group("reranking and best of N", "for --decoder rerank and best-of-n")
-    option(group, "--samples N", "number of answers to choose from (6)")
-    option(
-        group,
-        "--rerank-by",
+    add_model(add, default=OF_A_WRITER)
+    add_files(add)
+    add("--prior SHARE")
+    group = add.group("answers")
+    group("--decoder", "decoding method (%(default)s)", choices=DECODERS, default="greedy")
+    group("--max-new-tokens N", default=256)
+    group("--seed SEED", "seed for sampling, the same for each record (%(default)s)", default=0)
+    group("--temperature T", "for sample (1), fod, rerank and best-of-n (0.9)", type=positive)
+    group("--top-p P", "for sample (1), fod, rerank and best-of-n (0.95)", type=positive_share)
+    _add_search(add)
+    group = add.group("reranking and best of N", "for --decoder rerank and best-of-n")
+    group("--samples N", "number of answers to choose from (6)")
+    group(
+        "--rerank-by syncheck|likelihood|aligner",
         "for rerank: choose by the mean score, log-probability or support (syncheck)",
-        choices=("syncheck", "likelihood", "aligner"),
     )
-    option(
-        group,
-        "--reward",
-        "for best-of-n: choose by an answer's mean or lowest score (mean)",
-        choices=("mean", "lowest"),
-    )
-    group = parser.add_argument_group("contrast", "for --decoder cad, and for fod with --propose branch")
-    option(
-        group,
-        "--alpha ALPHA",
-        "strength of the contrast with the distribution without the passages (cad: 0.5; fod: 0.25)",
-        type=float,
-    )
-    option(
-        group,
+    group("--reward mean|lowest", "for best-of-n: choose by an answer's mean or lowest score (mean)")
+    group = add.group("contrast", "for --decoder cad, and for fod with --propose branch")
+    group("--alpha ALPHA", "strength of the contrast with the distribution without the passages (cad: 0.5; fod: 0.25)")
+    group(
         "--plausibility SHARE",
         "drop tokens with less than this share of the highest probability (cad: 0, none; fod: 0.02)",
         type=float,
     )
-    group = parser.add_argument_group("FLARE", "for --decoder flare, which needs the first two options")
-    option(group, "--flare-threshold P", "retrieve if a token's probability is below this", type=share)
-    option(group, "--passages FILE", "text file with the texts to retrieve from, one per paragraph")
-    option(group, "--max-retrievals N", "largest number of retrievals per answer (8)")
+    group = add.group("FLARE", "for --decoder flare, which needs the first two options")
+    group("--flare-threshold P", "retrieve if a token's probability is below this", type=share)
+    group("--passages FILE", "text file with the texts to retrieve from, one per paragraph")
+    group("--max-retrievals N", "largest number of retrievals per answer (8)")
 
 
-def add_thresholds(group: argparse._ActionsContainer, first: str, second: str) -> None:
+def add_thresholds(group: Options, first: str, second: str) -> None:
     """Add the thresholds of FOD, named for the help."""
     for name, threshold in (("backtrack", first), ("prune", second)):
         about = f"{threshold}: 0 to 1, or 'calibrated' (the monitor's own)"
-        option(group, f"--{name}-threshold SCORE", about, type=_threshold)
+        group(f"--{name}-threshold SCORE", about, type=_threshold)
 
 
-def _add_search(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group(
+def _add_search(add: Options) -> None:
+    group = add.group(
         "FOD",
         "for --decoder fod, fod-backtrack and abstain. 'calibrated' is the threshold of `syncheck calibrate "
         "--risk`; no sentence below it is released. Its guarantee does not cover the search of fod",
     )
     add_thresholds(group, "tau 1, for all three", "tau 2, for fod")
-    option(
-        group,
-        "--propose",
+    group(
+        "--propose sample|branch",
         "what fod does with a sentence below tau 1: search over sampled sentences (sample), or rewrite it from "
         "its least certain tokens and hide it if that fails (branch) (sample)",
-        choices=("sample", "branch"),
     )
-    option(
-        group,
-        "--branches M",
-        "with --propose branch: number of tokens at which another choice is tried (4)",
-        type=count,
-    )
-    option(group, "--max-skips N", "with --propose branch: largest number of hidden sentences per answer (2)", type=int)
-    option(group, "--beam-size K", "number of answers that fod keeps after each round (2)", type=count)
-    option(group, "--samples-per-step S", "number of sentences that fod samples per round (6)", type=count)
-    option(
-        group,
+    group("--branches M", "with --propose branch: number of tokens at which another choice is tried (4)", type=count)
+    group("--max-skips N", "with --propose branch: largest number of hidden sentences per answer (2)", type=int)
+    group("--beam-size K", "number of answers that fod keeps after each round (2)", type=count)
+    group("--samples-per-step S", "number of sentences that fod samples per round (6)", type=count)
+    group(
         "--share-samples",
         "for fod: sample S sentences per round even if there are fewer than K beams (ceil(S / K) for each beam)",
         action="store_true",
         default=None,
     )
-    option(
-        group, "--until", "for fod: stop when any kept beam has ended, or when all have (any)", choices=("any", "all")
-    )
-    option(group, "--max-sentences N", "for fod and fod-backtrack: largest number of sentences (32)")
-    option(
-        group,
-        "--on-exhausted",
-        "for fod: what to do when no candidate sentence passes (stop)",
-        choices=("stop", "abstain", "annotate"),
-    )
-    option(
-        group,
+    group("--until any|all", "for fod: stop when any kept beam has ended, or when all have (any)")
+    group("--max-sentences N", "for fod and fod-backtrack: largest number of sentences (32)")
+    group("--on-exhausted stop|abstain|annotate", "for fod: what to do when no candidate sentence passes (stop)")
+    group(
         "--message TEXT",
         "for fod, fod-backtrack and abstain: text of an answer of which no sentence passes, and end of one with "
         "--on-exhausted abstain (The passages do not let me say more.)",
     )
 
 
-def demo_options(parser: argparse.ArgumentParser) -> None:
+def demo_options(add: Options) -> None:
     """Add the options of ``demo``."""
-    option(parser, "--question TEXT", "your own question; needs --context (six bundled questions)")
-    option(parser, "--context FILE", "text file with the passages for --question, one per paragraph")
-    option(parser, "--report FILE", "file for the HTML page (%(default)s)", default="report.html")
-    add_length(parser, default=96)
-    option(parser, "--seed SEED", "seed for the sampling of FOD's search (%(default)s)", default=0)
+    add("--question TEXT", "your own question; needs --context (six bundled questions)")
+    add("--context FILE", "text file with the passages for --question, one per paragraph")
+    add("--report FILE", "file for the HTML page (%(default)s)", default="report.html")
+    add("--max-new-tokens N", default=96)
+    add("--seed SEED", "seed for the sampling of FOD's search (%(default)s)", default=0)
 
 
 def generate(args: argparse.Namespace) -> int:
@@ -215,11 +185,11 @@ def _chosen_options(args: argparse.Namespace) -> dict[str, Any]:
     """Collect the decoder's options that were given, by name; refuse those of other decoders."""
     given = {name: value for name in _OF if (value := getattr(args, name)) is not None}
     if foreign := [name for name in given if args.decoder not in _OF[name]]:
-        of = "; ".join(f"--{name.replace('_', '-')} is for {', '.join(_OF[name])}" for name in foreign)
+        of = "; ".join(f"{flag(name)} is for {', '.join(_OF[name])}" for name in foreign)
         raise InputError(f"--decoder {args.decoder} does not use these options of other decoders: {of}. Leave them out")
     if args.decoder == "fod":
         other = _OF_SAMPLES if args.propose == "branch" else _OF_BRANCHES
-        if unused := [f"--{name.replace('_', '-')}" for name in given if name in other]:
+        if unused := [flag(name) for name in given if name in other]:
             raise InputError(
                 f"--decoder fod with --propose {args.propose or 'sample'} does not use {', '.join(unused)}; leave it "
                 "out"

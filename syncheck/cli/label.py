@@ -18,7 +18,7 @@ from syncheck import labelling
 from syncheck.base.errors import InputError
 from syncheck.base.printable import counted, printable
 from syncheck.cli.monitors import scoring_monitor
-from syncheck.cli.options import add_model, check_file, option
+from syncheck.cli.options import Options, add_model, check_file
 from syncheck.labelling.responses import NO_CLAIM, Label
 from syncheck.report.html import render_label_page
 
@@ -30,41 +30,31 @@ _SIDE_BY_SIDE = 90
 _GAP = 3
 
 
-def label_options(parser: argparse.ArgumentParser) -> None:
+def label_options(add: Options) -> None:
     """Add the options of ``label``."""
-    option(
-        parser,
+    add(
         "input INPUT",
         "JSON Lines with question, context and response, or with --records what `syncheck generate` wrote",
     )
-    option(
-        parser, "--records FILE", "the records that were answered, from which answers take question and passages, by id"
-    )
-    option(parser, "--output FILE", "labelled JSON Lines; if it exists, its labels are kept and labelling continues")
-    option(
-        parser,
-        "--html FILE",
-        "instead of asking in the terminal, write an offline page that asks and saves labels.jsonl",
-    )
-    option(parser, "--labels FILE", "for --html: earlier labels, with which the page starts")
-    option(parser, "--count N", "largest number of labels (%(default)s)", default=50)
-    option(
-        parser,
-        "--order",
+    add("--records FILE", "the records that were answered, from which answers take question and passages, by id")
+    add("--output FILE", "labelled JSON Lines; if it exists, its labels are kept and labelling continues")
+    add("--html FILE", "instead of asking in the terminal, write an offline page that asks and saves labels.jsonl")
+    add("--labels FILE", "for --html: earlier labels, with which the page starts")
+    add("--count N", "largest number of labels (%(default)s)", default=50)
+    add(
+        "--order nearest|random",
         "nearest: sentences with scores closest to the threshold first, for `calibrate --method shift --risk "
         "none`; random: whole answers in random order, for a threshold with a guarantee (%(default)s)",
-        choices=("nearest", "random"),
         default="nearest",
     )
-    option(
-        parser,
+    add(
         "--responses N",
         "number of responses drawn at random from INPUT; with --order nearest, all of them are in the output "
         "(%(default)s)",
         default=200,
     )
-    option(parser, "--seed SEED", "seed of the random draw (%(default)s)", default=0)
-    add_model(parser)
+    add("--seed SEED", "seed of the random draw (%(default)s)", default=0)
+    add_model(add)
 
 
 def label(args: argparse.Namespace) -> int:

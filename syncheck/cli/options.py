@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, TypeVar, get_args
 
 from syncheck.base.errors import InputError, describe_failure
+from syncheck.config import DEFAULT_SCHEMA
 from syncheck.report.plots import check_plot
 from syncheck.results.types import EFFORTS
 from syncheck.text.sentences.boundaries import LineBreaks
@@ -54,61 +55,96 @@ _VALUES: Mapping[str, Callable[[str], object]] = {
     "SECONDS": positive,
     "BYTES": count,
     "CHARACTERS": count,
+    "ALPHA": float,
+    "DELTA": float,
 }
 """Parsers of values, by the names that the help gives them; other values are strings."""
 
 
-def option(parser: argparse._ActionsContainer, usage: str, about: str | None = None, **more: Any) -> None:
-    """Add an option by its usage: ``"--output FILE"`` takes a value, and ``"--quiet"`` alone is a switch.
+_SHARED: Mapping[str, tuple[str, Mapping[str, Any]]] = {
+    "--device cpu|cuda": ("where the model runs (%(default)s)", {"default": "cpu"}),
+    "--max-new-tokens N": ("largest number of tokens in an answer (%(default)s)", {}),
+    "--prior SHARE": (
+        "expected share of faithful sentences, which shifts every score (the share in the monitor's training)",
+        {"type": open_share},
+    ),
+    "--schema SCHEMA": (f"feature schema of a --model without --monitor ({DEFAULT_SCHEMA})", {}),
+    "--labels overlap|paper": (
+        "a sentence is unfaithful if it overlaps a span (overlap) or, as in the paper, if it contains a span or "
+        "lies within one (paper) (%(default)s)",
+        {"default": "overlap"},
+    ),
+    "--aligner-backbone DIR_OR_ID": (
+        "for an AlignScore .ckpt: RoBERTa model with its config and tokenizer (the folder beside the checkpoint, "
+        "or the model that the checkpoint names)",
+        {},
+    ),
+}
+"""Help and further arguments of options that several commands have, by their usage."""
+IN_FORMAT = ", in the format given by the file name: .png, .svg, ..."
+"""End of the help of ``--plot FILE``."""
 
-    ``about`` is its help, and ``more`` are further arguments of ``add_argument``.
-    """
-    name, _, value = usage.partition(" ")
-    if value:
-        more = {"metavar": value, "type": _VALUES.get(value)} | more
-    elif not more:
-        more = {"action": "store_true"}
-    parser.add_argument(name, help=about, **more)
+
+class Options:
+    """The options of a command or of a group of them, which are added by their usage."""
+
+    def __init__(self, parser: argparse._ActionsContainer) -> None:
+        self.parser = parser
+
+    def group(self, title: str, about: str | None = None) -> Options:
+        """Begin a group of options."""
+        return Options(self.parser.add_argument_group(title, about))
+
+    def __call__(self, usage: str, about: str | None = None, **more: Any) -> None:
+        """Add ``"--output FILE"``, ``"--form a|b"`` for one of two values, or the switch ``"--quiet"``.
+
+        ``about`` is its help, and ``more`` are further arguments of ``add_argument``; for an option that several
+        commands have, both are known.
+        """
+        if about is None:
+            about, known = _SHARED.get(usage, (None, {}))
+            more = {**known, **more}
+        name, _, value = usage.partition(" ")
+        if "|" in value:
+            more = {"choices": tuple(value.split("|"))} | more
+        elif value:
+            more = {"metavar": value, "type": _VALUES.get(value)} | more
+        elif not more:
+            more = {"action": "store_true"}
+        self.parser.add_argument(name, help=about, **more)
 
 
-def add_model(parser: argparse.ArgumentParser, *, monitor: bool = True, default: str = "'generic'") -> None:
+def add_model(add: Options, *, monitor: bool = True, default: str = "'generic'") -> None:
     """Add options for model, aligner and segmentation; ``monitor`` is False for a command that trains one.
 
     ``default`` says for the help which monitor the command takes without ``--monitor``.
     """
-    group = parser.add_argument_group("model")
-    option(group, "--model DIR_OR_ID", "causal language model (the kit's)")
+    group = add.group("model")
+    group("--model DIR_OR_ID", "causal language model (the kit's)")
     if monitor:
-        option(
-            group,
+        group(
             "--monitor DIR",
             "monitor trained for --model, or a bundled one that reads text alone: 'generic-reader', "
             f"'generic-bundled', or 'generic', the first if the reader's encoder is installed ({default})",
         )
-    option(group, "--device", "where the model runs (%(default)s)", choices=("cpu", "cuda"), default="cpu")
+    group("--device cpu|cuda")
     alone = (
         "; not with --monitor. The score is that of the bundled monitor trained with it ('bundled', 'reader'), else "
         "its support (the monitor's)"
     )
-    add_aligner(parser, alone if monitor else " ('reader' if its encoder is installed, else 'bundled')")
+    add_aligner(add, alone if monitor else " ('reader' if its encoder is installed, else 'bundled')")
     own = "the monitor's" if monitor else "none"
-    group = parser.add_argument_group("sentences", f"in place of {'the monitor' if monitor else 'Punkt'}'s own")
-    option(
-        group,
-        "--abbreviations",
-        f"list of abbreviations whose full stop does not end a sentence ({own})",
-        choices=("english", "none"),
-    )
-    option(group, "--line-breaks", f"which line breaks end a sentence ({own})", choices=get_args(LineBreaks))
-    option(group, "--cjk-stops", "end sentences at Chinese and Japanese full stops (off)")
-    option(group, "--clauses", "also end sentences at commas, semicolons and colons (off)")
-    option(group, "--sentences-together N", "treat N sentences as one (1)")
+    group = add.group("sentences", f"in place of {'the monitor' if monitor else 'Punkt'}'s own")
+    group("--abbreviations english|none", f"list of abbreviations whose full stop does not end a sentence ({own})")
+    group("--line-breaks", f"which line breaks end a sentence ({own})", choices=get_args(LineBreaks))
+    group("--cjk-stops", "end sentences at Chinese and Japanese full stops (off)")
+    group("--clauses", "also end sentences at commas, semicolons and colons (off)")
+    group("--sentences-together N", "treat N sentences as one (1)")
 
 
-def add_aligner(parser: argparse.ArgumentParser, default: str) -> None:
+def add_aligner(add: Options, default: str) -> None:
     """Add ``--aligner`` and the options of its kinds; ``default`` ends its help."""
-    option(
-        parser,
+    add(
         "--aligner ALIGNER",
         "model that says how well passages support a sentence: 'bundled', 'reader' (scoring takes about 1.5 "
         "times as long, and it understands far more), 'none', 'minicheck', 'alignscore', 'hhem' or 'nli' (the "
@@ -116,24 +152,36 @@ def add_aligner(parser: argparse.ArgumentParser, default: str) -> None:
         "or converted folder, the folder or name of a classifier, minicheck:PATH, critic:PATH (Self-RAG), or "
         f"spans:PATH (a language model that lists unsupported spans){default}",
     )
-    option(
-        parser,
+    add(
         "--effort EFFORT",
         "how much of the passages the reader reads with a sentence, and how often it reads twice (balanced)",
         choices=EFFORTS,
     )
-    group = parser.add_argument_group("aligner", "for some kinds of --aligner")
-    add_backbone(group)
-    option(
-        group, "--aligner-mode", "for AlignScore: evaluation mode (nli_sp)", choices=("nli_sp", "nli", "bin_sp", "bin")
-    )
-    option(
-        group,
-        "--aligner-overflow",
+    group = add.group("aligner", "for some kinds of --aligner")
+    group("--aligner-backbone DIR_OR_ID")
+    group("--aligner-mode nli_sp|nli|bin_sp|bin", "for AlignScore: evaluation mode (nli_sp)")
+    group(
+        "--aligner-overflow split|cut",
         "for AlignScore, if a context exceeds its window: score all parts, or cut the end as its own code does (split)",
-        choices=("split", "cut"),
     )
-    option(group, "--aligner-entailment N", "for a classifier: index of the class that means supported", type=index)
+    group("--aligner-entailment N", "for a classifier: index of the class that means supported", type=index)
+
+
+def refuse_first(faults: Mapping[str, object]) -> None:
+    """Refuse options for the first of these faults that is so."""
+    for fault, is_so in faults.items():
+        if is_so:
+            raise InputError(fault)
+
+
+def flag(name: str) -> str:
+    """Write the name of an option as a user does."""
+    return f"--{name.replace('_', '-')}"
+
+
+def named(args: argparse.Namespace, names: str) -> dict[str, Any]:
+    """Collect options by their names, as keywords of the function that takes them."""
+    return {name: getattr(args, name) for name in names.split()}
 
 
 def aligner_options(args: argparse.Namespace) -> dict[str, Any]:
@@ -141,82 +189,39 @@ def aligner_options(args: argparse.Namespace) -> dict[str, Any]:
     return {name: getattr(args, f"aligner_{name}") for name in ("backbone", "mode", "overflow", "entailment")}
 
 
-def add_backbone(parser: argparse._ActionsContainer) -> None:
-    """Add the option for the backbone of an AlignScore checkpoint."""
-    option(
-        parser,
-        "--aligner-backbone DIR_OR_ID",
-        "for an AlignScore .ckpt: RoBERTa model with its config and tokenizer (the folder beside the checkpoint, "
-        "or the model that the checkpoint names)",
-    )
-
-
-def add_files(parser: argparse.ArgumentParser) -> None:
+def add_files(add: Options) -> None:
     """Add the options for input and output."""
-    option(
-        parser,
+    add(
         "--input PATH",
         "JSON Lines or Parquet file, a folder of them, or - for JSON Lines on standard input (%(default)s)",
         default="-",
     )
-    option(
-        parser,
+    add(
         "--output PATH",
         "JSON Lines file, - for standard output (%(default)s), or a store: a folder, given with a slash at the "
         "end, that keeps rows as Parquet and continues after a kill",
         default="-",
     )
-    option(
-        parser,
-        "--format",
+    add(
+        "--format jsonl|human|compact",
         "jsonl: for programs; human: one line per sentence; compact: one line per answer with id, lowest score, "
         "number of sentences and the lowest-scoring sentence, separated by tabs (%(default)s)",
-        choices=("jsonl", "human", "compact"),
         default="jsonl",
     )
-    option(
-        parser,
-        "--resume",
-        "keep the answers in --output and continue; refused if records, models or options changed (off)",
-    )
-    add_engine(parser.add_argument_group("corpus", "if --output is a store"))
+    add("--resume", "keep the answers in --output and continue; refused if records, models or options changed (off)")
+    add_engine(add.group("corpus", "if --output is a store"))
 
 
-def add_engine(parser: argparse._ActionsContainer) -> None:
+def add_engine(add: Options) -> None:
     """Add the options for answering a corpus."""
-    option(
-        parser,
-        "--engine",
-        "where records are processed: in this process, or on a Ray cluster (local)",
-        choices=("local", "ray"),
-    )
-    option(parser, "--workers N", "with --engine ray: number of worker processes (1)")
-    option(parser, "--part-size N", "number of records per part; a kill loses at most one part (64)")
-
-
-def add_length(parser: argparse._ActionsContainer, *, default: int) -> None:
-    """Add the option for the limit on an answer's tokens."""
-    option(parser, "--max-new-tokens N", "largest number of tokens in an answer (%(default)s)", default=f"{default}")
-
-
-def add_prior(parser: argparse.ArgumentParser) -> None:
-    """Add the option for the share of faithful sentences."""
-    about = "expected share of faithful sentences, which shifts every score (the share in the monitor's training)"
-    option(parser, "--prior SHARE", about, type=open_share)
+    add("--engine local|ray", "where records are processed: in this process, or on a Ray cluster (local)")
+    add("--workers N", "with --engine ray: number of worker processes (1)")
+    add("--part-size N", "number of records per part; a kill loses at most one part (64)")
 
 
 _READ = (
-    "input",
-    "data",
-    "train",
-    "context",
-    "passages",
-    "lid_reference",
-    "reference",
-    "predictions",
-    "fit_thresholds",
-    "rates",
-    "records",
+    *("input", "data", "train", "context", "passages", "lid_reference", "reference", "predictions"),
+    *("fit_thresholds", "rates", "records"),
 )
 _MODELS = ("model", "aligner", "span_model", "llm")
 _WRITTEN = ("output", "html", "report", "plot", "curve")
@@ -279,7 +284,7 @@ def _named(args: argparse.Namespace, name: str) -> Iterator[tuple[str, Path]]:
             continue
         path = Path(value)  # as given: the target of /dev/stdout is not a file to look for
         if path.is_file() or path.is_dir() or not path.exists():
-            yield f"--{name.replace('_', '-')}", path.resolve()
+            yield flag(name), path.resolve()
 
 
 def _is_same(path: Path, known: Path) -> bool:
@@ -349,19 +354,19 @@ def check_file(option: str, name: str | None) -> None:
         raise InputError(f"{option} {name!r} cannot be written; change its permissions, or pass another path")
 
 
-def check_folder(path: str | None, *, option: str = "--output") -> None:
+def check_folder(path: str | None) -> None:
     """Refuse a path that is not a folder and cannot be made one; None names no folder."""
     if path is None:
         return
     place = next(place for place in (Path(path).absolute(), *Path(path).absolute().parents) if place.exists())
     if not place.is_dir():
         raise InputError(
-            f"{option} {path!r}: expected a folder, or a path where one can be created; found a file at "
+            f"--output {path!r}: expected a folder, or a path where one can be created; found a file at "
             f"{str(place)!r}. Move it, or pass another path"
         )
     if not os.access(place, os.W_OK | os.X_OK):
         raise InputError(
-            f"{option} {path!r}: {str(place)!r} cannot be written; change its permissions, or pass another"
+            f"--output {path!r}: {str(place)!r} cannot be written; change its permissions, or pass another"
         )
 
 

@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from functools import partial
-from importlib.metadata import version
 from io import TextIOWrapper
 from itertools import chain
 from pathlib import Path
@@ -25,10 +24,11 @@ import syncheck
 from syncheck.base.errors import InputError
 from syncheck.base.printable import counted, printable, progress, shortened
 from syncheck.base.records import JsonDict, RefusedRecord
-from syncheck.cli.options import check_file, option, positive, write_json
+from syncheck.cli.monitors import Scorer
+from syncheck.cli.options import Options, check_file, flag, named, positive, write_json
 from syncheck.corpus import Line, Store, Worker, answer, answer_corpus, corpus_lines, count_lines, run_locally
-from syncheck.corpus.plan import BUNDLED_RATES, estimate, load_rates
 from syncheck.corpus.records import Work, answer_of
+from syncheck.corpus.scale import BUNDLED_RATES, estimate, load_rates, run_on_ray
 from syncheck.corpus.store import PART_SIZE, Engine
 from syncheck.report import wants_colour
 from syncheck.report.labels import citation_facts
@@ -139,11 +139,7 @@ def _json(row: JsonDict, stream: IO[str]) -> str:
     return printable(text) if stream.isatty() else text
 
 
-FORMATS: Mapping[str, Callable[[JsonDict, IO[str]], str]] = {
-    "human": _human,
-    "jsonl": _json,
-    "compact": _compact,
-}
+FORMATS: Mapping[str, Callable[[JsonDict, IO[str]], str]] = {"human": _human, "jsonl": _json, "compact": _compact}
 """Functions that write a line of output for a stream, by the value of ``--format``."""
 
 
@@ -157,20 +153,19 @@ _IDLE = frozenset(
 _FILES = ("monitor", "lid_reference", "passages", "spans")
 
 
-def plan_options(parser: argparse.ArgumentParser) -> None:
+def plan_options(add: Options) -> None:
     """Add the options of ``plan``."""
-    option(parser, "--answers N", "number of answers, such as 1e6", type=positive, required=True)
-    option(parser, "--context-tokens N", "mean number of tokens in a prompt", type=positive, required=True)
-    option(parser, "--answer-tokens N", "mean number of tokens in an answer (%(default)s)", type=positive, default=150)
-    option(parser, "--workers N", "numbers of scoring processes to compare (1 8 64)", nargs="+", default=[1, 8, 64])
-    option(parser, "--batch-tokens N", "as for score (one response at a time)")
-    option(parser, "--price-per-hour P", "price of one worker per hour, to estimate the cost", type=positive)
-    option(
-        parser,
+    add("--answers N", "number of answers, such as 1e6", type=positive, required=True)
+    add("--context-tokens N", "mean number of tokens in a prompt", type=positive, required=True)
+    add("--answer-tokens N", "mean number of tokens in an answer (%(default)s)", type=positive, default=150)
+    add("--workers N", "numbers of scoring processes to compare (1 8 64)", nargs="+", default=[1, 8, 64])
+    add("--batch-tokens N", "as for score (one response at a time)")
+    add("--price-per-hour P", "price of one worker per hour, to estimate the cost", type=positive)
+    add(
         "--rates FILE",
         "rates measured on your machine with benchmarks/scale.py (bundled rates; the output names their machine)",
     )
-    option(parser, "--output FILE", "the estimates as JSON")
+    add("--output FILE", "the estimates as JSON")
 
 
 def facts_of_run(args: argparse.Namespace, monitor: syncheck.Monitor | syncheck.Verifier) -> dict[str, str]:
@@ -178,16 +173,15 @@ def facts_of_run(args: argparse.Namespace, monitor: syncheck.Monitor | syncheck.
 
     Files are identified by their contents, not their paths; the model and its aligner by their weights.
     """
-    from syncheck.training.provenance import instrument_of
+    from syncheck.training.provenance import run_facts
 
     options = {name: value for name, value in vars(args).items() if name not in _IDLE}
     for name in _FILES:
         value = options.get(name)
         if value is not None and Path(value).exists():
             options[name] = _content(Path(value))
-    named = {f"--{name.replace('_', '-')}": json.dumps(value, sort_keys=True) for name, value in options.items()}
-    dtype = {} if isinstance(monitor, syncheck.Verifier) else {"dtype": str(monitor.model.dtype)}
-    return named | instrument_of(monitor) | dtype | {"version": version("syncheck")}
+    identified = {flag(name): json.dumps(value, sort_keys=True) for name, value in options.items()}
+    return identified | run_facts(monitor)
 
 
 def _content(place: Path) -> str:
@@ -207,7 +201,7 @@ def is_store(output: str) -> bool:
 
 def answer_records(
     args: argparse.Namespace,
-    monitor: syncheck.Monitor | syncheck.Verifier,
+    monitor: Scorer,
     work: Work,
     make_worker: Callable[[], Worker],
     *,
@@ -241,8 +235,7 @@ def _into_lines(
 ) -> list[RefusedRecord]:
     for name in ("engine", "workers", "part_size", "batch_tokens"):
         if getattr(args, name, None) is not None:
-            option = f"--{name.replace('_', '-')}"
-            raise InputError(f"{option} needs a store as --output; name a folder, with a slash at the end")
+            raise InputError(f"{flag(name)} needs a store as --output; name a folder, with a slash at the end")
     if args.resume and args.format != "jsonl":
         raise InputError(f"--resume needs JSON Lines output; leave out --resume or --format {args.format}")
     run = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
@@ -293,8 +286,6 @@ def engine_of(args: argparse.Namespace) -> Engine:
             raise InputError("--workers needs --engine ray; add that, or leave --workers out")
         return run_locally
     os.environ.setdefault("RAY_DATA_LOG_LEVEL", "WARNING")  # read when Ray is imported
-    from syncheck.corpus.on_ray import run_on_ray
-
     return partial(run_on_ray, workers=args.workers or 1, gpus=int(args.device == "cuda"))
 
 
@@ -302,14 +293,7 @@ def plan(args: argparse.Namespace) -> int:
     """Print the estimated time and memory for a corpus; return the exit code."""
     check_file("--output", args.output)
     rates = load_rates(args.rates or BUNDLED_RATES)
-    estimates = estimate(
-        rates,
-        answers=args.answers,
-        context_tokens=args.context_tokens,
-        answer_tokens=args.answer_tokens,
-        workers=args.workers,
-        batch_tokens=args.batch_tokens,
-    )
+    estimates = estimate(rates, **named(args, "answers context_tokens answer_tokens workers batch_tokens"))
     price = args.price_per_hour
     sys.stdout.write(
         f"{args.answers:,.0f} answers of {args.answer_tokens:g} tokens over {args.context_tokens:g}; measured with "
@@ -317,7 +301,8 @@ def plan(args: argparse.Namespace) -> int:
         f"{'' if price is None else f'{chr(32):>8}cost'}\n"
     )
     for row in estimates:
-        hours = f"{_hours(row.hours)}{'*' if row.hours_extrapolated else ' '}"
+        shown = f"{row.hours:,.2f}" if row.hours >= 0.1 else f"{row.hours:.2g}"  # where decimals would show nothing
+        hours = f"{shown}{'*' if row.hours_extrapolated else ' '}"
         memory = f"{row.memory_gb:,.1f}{'*' if row.memory_extrapolated else ' '}"
         cost = "" if price is None else f" {row.hours * row.workers * price:>11,.2f}"
         sys.stdout.write(f"{row.workers:>8} {hours:>12} {memory:>12}{cost}\n")
@@ -325,11 +310,6 @@ def plan(args: argparse.Namespace) -> int:
         sys.stdout.write("* extrapolated beyond what was measured\n")
     write_json(args.output, {"machine": dict(rates.machine), "estimates": [asdict(row) for row in estimates]})
     return 0
-
-
-def _hours(hours: float) -> str:
-    """Format hours with two decimals, or with two digits where decimals would show nothing."""
-    return f"{hours:,.2f}" if hours >= 0.1 else f"{hours:.2g}"
 
 
 def process(

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from syncheck.base.errors import InputError, SyncheckError
 from syncheck.base.printable import counted
 from syncheck.base.records import JsonDict, Record, RefusedRecord, parsed_record
-from syncheck.cli.options import check_file, option
+from syncheck.cli.options import Options, check_file
 from syncheck.corpus import corpus_lines
 from syncheck.corpus.records import ScoredAnswer, answer_of
 from syncheck.corpus.store import is_stored, stored_rows
@@ -29,17 +29,16 @@ _SHOWN = 3
 """Largest number of errors that are printed."""
 
 
-def report_options(parser: argparse.ArgumentParser) -> None:
+def report_options(add: Options) -> None:
     """Add the options of ``report``."""
-    option(parser, "input SCORES", "output of score or generate: a JSON Lines file, a store, or - for standard input")
-    option(parser, "--html FILE", "file for the page (%(default)s)", default="report.html")
-    option(
-        parser,
+    add("input SCORES", "output of score or generate: a JSON Lines file, a store, or - for standard input")
+    add("--html FILE", "file for the page (%(default)s)", default="report.html")
+    add(
         "--records FILE",
         "the scored records, to show their questions and, if they have labels, ROC, reliability and "
         "risk-coverage curves",
     )
-    option(parser, "--title TITLE", "heading of the page (%(default)s)", default="Scored answers")
+    add("--title TITLE", "heading of the page (%(default)s)", default="Scored answers")
 
 
 def report(args: argparse.Namespace) -> int:

@@ -16,8 +16,8 @@ from syncheck.base.errors import InputError
 from syncheck.base.printable import counted
 from syncheck.base.records import JsonDict, field
 from syncheck.citations import has_citations
-from syncheck.cli.monitors import models_of, scoring_monitor
-from syncheck.cli.options import add_files, add_model, add_prior, open_share, option
+from syncheck.cli.monitors import Scorer, models_of, scoring_monitor
+from syncheck.cli.options import Options, add_files, add_model, open_share, refuse_first
 from syncheck.cli.record_runs import answer_records, is_store
 from syncheck.config import GENERIC, GENERIC_BUNDLED, GENERIC_READER
 from syncheck.corpus.records import answer_of
@@ -30,70 +30,60 @@ BATCH_TOKENS = 16384
 """Number of tokens in a forward pass on an accelerator; on a CPU, padding costs more than a larger batch saves."""
 
 
-def score_options(parser: argparse.ArgumentParser) -> None:
+def score_options(add: Options) -> None:
     """Add the options of ``score``."""
-    add_model(parser)
-    add_files(parser)
-    add_prior(parser)
-    option(parser, "--tokens", "also write the signals of every token (off)")
-    option(
-        parser,
+    add_model(add)
+    add_files(add)
+    add("--prior SHARE")
+    add("--tokens", "also write the signals of every token (off)")
+    add(
         "--batch-tokens N",
         "if --output is a store: largest number of tokens scored at once (cpu: one response, cuda: 16384)",
     )
-    option(
-        parser,
-        "--sentences",
+    add(
+        "--sentences found|given",
         "find the sentences in the response, or use those given in the record (%(default)s)",
-        choices=("found", "given"),
         default="found",
     )
-    option(
-        parser,
+    add(
         "--lid-reference FILE",
         "reference activations for a --model without --monitor: arrays layer_<k> of shape (T, H) (none: LID is null)",
     )
-    option(
-        parser,
+    add(
         "--spans DIR",
         "also mark the wrong characters, with 'bundled' (if no name is given), 'bundled-rarity' or a span "
         "model's folder",
         nargs="?",
         const="bundled",
     )
-    option(parser, "--html FILE", "also write the report as an HTML page; with --spans, it shows the wrong characters")
-    option(
-        parser,
+    add("--html FILE", "also write the report as an HTML page; with --spans, it shows the wrong characters")
+    add(
         "--fail-under SCORE",
         "exit with 1 if a sentence scores below SCORE (0 to 1) or if something could not be checked: a sentence "
         "that claims something but has no score, an empty response or context, an empty input (never)",
     )
-    option(
-        parser,
+    add(
         "--fail-answers-under SCORE",
         "exit with 1 if the probability that a whole answer is faithful, answer_score in the output, is below SCORE "
         "(0 to 1), or if something could not be checked; with a bundled monitor that reads text alone (never)",
     )
-    option(
-        parser,
+    add(
         "--answer-prior SHARE",
         f"with --fail-answers-under: expected share of faithful answers, which shifts their scores ({ANSWER_PRIOR})",
         type=open_share,
     )
-    option(
-        parser,
+    add(
         "--citation PATTERN",
         "regular expression of the citation marks, whose first group, if any, holds numbers or names of passages (the "
         "usual forms: '[1]', links, '(Meyer, 2021)' and the like)",
     )
-    option(
-        parser,
+    add(
         "--fail-under-citations SHARE",
         "exit with 1 if, of all citations, or of all sentences that claim something, a smaller SHARE (0 to 1) is "
         "supported by the cited passages, or if there are none (never)",
         type=open_share,
     )
-    option(parser, "--allow-unscored", "with these gates: do not fail on what could not be checked (it fails)")
+    add("--allow-unscored", "with these gates: do not fail on what could not be checked (it fails)")
 
 
 def score(args: argparse.Namespace) -> int:
@@ -147,9 +137,7 @@ def _worker(args: argparse.Namespace) -> corpus.RecordScorer:
     return _scorer(args, scoring_monitor(args, "generic"), [])
 
 
-def _scorer(
-    args: argparse.Namespace, monitor: syncheck.Monitor | syncheck.Verifier, cases: list[Case]
-) -> corpus.RecordScorer:
+def _scorer(args: argparse.Namespace, monitor: Scorer, cases: list[Case]) -> corpus.RecordScorer:
     """Build the scorer of records that the options ask for; it adds those of a page to ``cases``."""
     from syncheck.corpus.scoring import score_row
 
@@ -184,30 +172,26 @@ def _scorer(
 
 
 def _check(args: argparse.Namespace) -> None:
-    if args.tokens and args.model is None and args.monitor in (None, GENERIC, GENERIC_BUNDLED, GENERIC_READER):
-        raise InputError("--tokens writes a language model's signals, and none was named; pass --model DIR")
-    if args.allow_unscored and args.fail_under is None and args.fail_answers_under is None:
-        raise InputError(
-            "--allow-unscored would have no effect without --fail-under SCORE or --fail-answers-under SCORE; add one, "
-            "or leave it out"
-        )
-    if args.answer_prior is not None and args.fail_answers_under is None:
-        raise InputError(
-            "--answer-prior would have no effect without --fail-answers-under SCORE; add it, or leave it out"
-        )
-    if args.resume and args.html is not None:
-        raise InputError(
-            "--html shows the answers of one run, but with --resume some come from an earlier one; leave one out"
-        )
-    if args.html is not None and is_store(args.output):
-        raise InputError(
-            "--html shows the answers of one run, but a store keeps those of several; use `syncheck report` instead"
-        )
+    own = args.model is not None or args.monitor not in (None, GENERIC, GENERIC_BUNDLED, GENERIC_READER)
+    ungated = args.fail_under is None and args.fail_answers_under is None
+    faults = {
+        "--tokens writes a language model's signals, and none was named; pass --model DIR": args.tokens and not own,
+        "--allow-unscored would have no effect without --fail-under SCORE or --fail-answers-under SCORE; add one, or "
+        "leave it out": args.allow_unscored and ungated,
+        "--answer-prior would have no effect without --fail-answers-under SCORE; add it, or leave it out": (
+            args.answer_prior is not None and args.fail_answers_under is None
+        ),
+        "--html shows the answers of one run, but with --resume some come from an earlier one; leave one out": (
+            args.resume and args.html is not None
+        ),
+        "--html shows the answers of one run, but a store keeps those of several; use `syncheck report` instead": (
+            args.html is not None and is_store(args.output)
+        ),
+    }
+    refuse_first(faults)
 
 
-def _opener(
-    args: argparse.Namespace, monitor: syncheck.Monitor | syncheck.Verifier
-) -> tuple[spans.SpanRegressor | None, spans.TokenReplay | None]:
+def _opener(args: argparse.Namespace, monitor: Scorer) -> tuple[spans.SpanRegressor | None, spans.TokenReplay | None]:
     """Make the detector of wrong characters, and name the source of the monitored model's signals if it reads any."""
     if args.spans is None:
         return None, None

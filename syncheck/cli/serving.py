@@ -18,8 +18,8 @@ from syncheck import decoding
 from syncheck.base.checks import stripped_key
 from syncheck.base.errors import InputError, MissingExtraError, NotReadyError
 from syncheck.cli.generate import add_thresholds, decoder
-from syncheck.cli.monitors import monitor_with_model, scoring_monitor
-from syncheck.cli.options import DECODERS, OF_A_WRITER, add_length, add_model, count, index, option
+from syncheck.cli.monitors import Scorer, monitor_with_model, scoring_monitor
+from syncheck.cli.options import DECODERS, OF_A_WRITER, Options, add_model, count, flag, index, named
 from syncheck.cli.settings import add_settings
 from syncheck.results.events import Event
 from syncheck.results.types import RagPrompt
@@ -39,54 +39,44 @@ _FAREWELL_SECONDS = 10
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
-def gateway_options(parser: argparse.ArgumentParser) -> None:
+def gateway_options(add: Options) -> None:
     """Add the options of ``gateway``."""
     url = "URL of an OpenAI-compatible server, with the API version, such as http://localhost:8000/v1"
-    option(parser, "--upstream URL", f"{url}", required=True)
-    _add_server(parser)
-    group = parser.add_argument_group("upstream")
-    option(
-        group, "--upstream-key-file FILE", "API key for the upstream ($SYNCHECK_UPSTREAM_KEY, or else the client's own)"
-    )
-    option(
-        group, "--upstream-timeout SECONDS", "longest wait for the upstream to send something (%(default)s)", default=60
-    )
-    option(
-        group,
-        "--reasoning",
+    add("--upstream URL", f"{url}", required=True)
+    _add_server(add)
+    group = add.group("upstream")
+    group("--upstream-key-file FILE", "API key for the upstream ($SYNCHECK_UPSTREAM_KEY, or else the client's own)")
+    group("--upstream-timeout SECONDS", "longest wait for the upstream to send something (%(default)s)", default=60)
+    group(
+        "--reasoning pass|drop",
         "pass the model's reasoning on beside the answer, unchecked, or drop it (drop; pass with --failing open)",
-        choices=("pass", "drop"),
     )
-    option(group, "--opens-reasoning", "the chat template opens the reasoning, so that answers begin inside it")
-    _add_decoder(parser)
-    add_model(parser)
-    add_settings(parser)
+    group("--opens-reasoning", "the chat template opens the reasoning, so that answers begin inside it")
+    _add_decoder(add)
+    add_model(add)
+    add_settings(add)
 
 
-def _add_decoder(parser: argparse.ArgumentParser) -> None:
+def _add_decoder(add: Options) -> None:
     """Add the options of a decoder before the upstream; all but the first are None unless given."""
-    group = parser.add_argument_group("decoder", "with --decoder, answers are repaired, not only checked")
-    option(group, "--decoder", "write each answer by FOD, sentence by sentence (off)", choices=("fod",))
-    option(
-        group,
-        "--continue",
+    group = add.group("decoder", "with --decoder, answers are repaired, not only checked")
+    group("--decoder", "write each answer by FOD, sentence by sentence (off)", choices=("fod",))
+    group(
+        "--continue chat|completions|prefill",
         "how the upstream continues an answer: chat completions with continue_final_message (vLLM, SGLang), "
         "completions, or a last message of the assistant (chat)",
-        choices=("chat", "completions", "prefill"),
     )
-    option(group, "--tokenizer DIR_OR_ID", "for --continue completions: the tokenizer with the chat template")
-    option(
-        group,
-        "--repair",
+    group("--tokenizer DIR_OR_ID", "for --continue completions: the tokenizer with the chat template")
+    group(
+        "--repair search|drop|reask|mark",
         "after a sentence below tau 1: search over samples, drop it and go on, ask again, or mark it (search)",
-        choices=("search", "drop", "reask", "mark"),
     )
-    option(group, "--samples N", "samples of a round of the search (6)")
-    option(group, "--beams N", "answers that are kept after a round (2)")
-    option(group, "--rounds N", "largest number of rounds, or of further tries, for an answer (no limit)")
-    option(group, "--budget-samples N", "largest number of samples for an answer (no limit)")
-    option(group, "--budget-tokens N", "largest number of tokens for an answer, rejected ones included (no limit)")
-    option(group, "--budget-seconds SECONDS", "longest time for an answer, which then ends (no limit)")
+    group("--samples N", "samples of a round of the search (6)")
+    group("--beams N", "answers that are kept after a round (2)")
+    group("--rounds N", "largest number of rounds, or of further tries, for an answer (no limit)")
+    group("--budget-samples N", "largest number of samples for an answer (no limit)")
+    group("--budget-tokens N", "largest number of tokens for an answer, rejected ones included (no limit)")
+    group("--budget-seconds SECONDS", "longest time for an answer, which then ends (no limit)")
     add_thresholds(group, "tau 1", "tau 2")
 
 
@@ -96,84 +86,66 @@ _OF_THE_DECODER = (
 )
 
 
-def serve_options(parser: argparse.ArgumentParser) -> None:
+def serve_options(add: Options) -> None:
     """Add the options of ``serve``."""
-    option(
-        parser,
+    add(
         "--decoder",
         "decoding method, unless a request chooses another (%(default)s)",
         choices=[name for name in DECODERS if name != "flare"],
         default="greedy",
     )
-    add_length(parser, default=256)
-    _add_server(parser)
-    add_model(parser, default=OF_A_WRITER)
-    add_settings(parser)
+    add("--max-new-tokens N", default=256)
+    _add_server(add)
+    add_model(add, default=OF_A_WRITER)
+    add_settings(add)
 
 
-def _add_server(parser: argparse.ArgumentParser) -> None:
-    option(
-        parser,
-        "--failing",
+def _add_server(add: Options) -> None:
+    add(
+        "--failing closed|open",
         "if text cannot be checked: return an error (closed), or pass it on and mark it (open) (%(default)s)",
-        choices=("closed", "open"),
         default="closed",
     )
-    option(parser, "--host HOST", "address to listen on (%(default)s: only this machine)", default="127.0.0.1")
-    option(parser, "--port PORT", "port to listen on (%(default)s)", type=count, default=8100)
-    option(
-        parser,
-        "--reveal",
+    add("--host HOST", "address to listen on (%(default)s: only this machine)", default="127.0.0.1")
+    add("--port PORT", "port to listen on (%(default)s)", type=count, default=8100)
+    add(
+        "--reveal verified|immediate",
         "send text with its score (verified) or as it arrives (immediate), unless a request chooses (%(default)s)",
-        choices=("verified", "immediate"),
         default="verified",
     )
-    option(
-        parser,
+    add(
         "--stop-below SCORE",
         "end an answer before the first sentence that scores below SCORE, unless a request chooses (never)",
     )
-    option(
-        parser,
-        "--passages-from",
+    add(
+        "--passages-from messages|tools",
         "take passages from all messages of requests without context, or only from results of tools, beside context "
         "(%(default)s)",
-        choices=("messages", "tools"),
         default="messages",
     )
-    option(
-        parser,
-        "--telemetry",
+    add(
+        "--telemetry spans|text",
         "record answers and checks as spans of OpenTelemetry, without their text (spans) or with it (text) (off)",
-        choices=("spans", "text"),
     )
-    option(parser, "--stop-after", "end it after that sentence, which is then sent, unless a request chooses")
-    group = parser.add_argument_group("limits")
-    option(group, "--api-key-file FILE", "key that clients must send ($SYNCHECK_API_KEY, or none)")
-    option(group, "--max-running N", "largest number of answers at one time (%(default)s)", default=4)
-    option(
-        group,
+    add("--stop-after", "end it after that sentence, which is then sent, unless a request chooses")
+    group = add.group("limits")
+    group("--api-key-file FILE", "key that clients must send ($SYNCHECK_API_KEY, or none)")
+    group("--max-running N", "largest number of answers at one time (%(default)s)", default=4)
+    group(
         "--max-waiting N",
         "largest number of waiting requests; further ones get status 429 (%(default)s)",
         type=index,
         default=32,
     )
-    option(group, "--max-body BYTES", "largest size of a request (%(default)s)", default=f"{2 * 2**20}")
-    option(
-        group,
-        "--max-context CHARACTERS",
-        "largest size of a request's question and passages (%(default)s)",
-        default=400000,
-    )
-    option(group, "--timeout SECONDS", "longest time for an answer, including waiting (%(default)s)", default=300)
-    option(
-        group,
+    group("--max-body BYTES", "largest size of a request (%(default)s)", default=f"{2 * 2**20}")
+    group("--max-context CHARACTERS", "largest size of a request's question and passages (%(default)s)", default=400000)
+    group("--timeout SECONDS", "longest time for an answer, including waiting (%(default)s)", default=300)
+    group(
         "--grace SECONDS",
         "how long open answers may take once the server is told to stop; then they end with an error (%(default)s)",
         default=30,
     )
-    option(
-        group,
+    group(
         "--resume-seconds SECONDS",
         "how long an answer is kept for a client that may reconnect (%(default)s)",
         default=60,
@@ -192,22 +164,18 @@ def gateway(args: argparse.Namespace) -> int:
     source = Gateway(
         monitor,
         args.upstream,
-        failing=args.failing,
-        reasoning=args.reasoning,
-        opens_reasoning=args.opens_reasoning,
+        **named(args, "failing reasoning opens_reasoning"),
         api_key=upstream_key,
         timeout=args.upstream_timeout,
     )
     return _serve(_repairing(source, monitor, args), args)
 
 
-def _repairing(
-    gateway: Gateway, monitor: syncheck.Monitor | syncheck.Verifier, args: argparse.Namespace
-) -> AnswerSource:
+def _repairing(gateway: Gateway, monitor: Scorer, args: argparse.Namespace) -> AnswerSource:
     """Put the decoder of ``--decoder`` before a gateway; without one, the gateway is left as it is."""
     if args.decoder is None:
         if given := [name for name in _OF_THE_DECODER if getattr(args, name) is not None]:
-            raise InputError(f"--{given[0].replace('_', '-')} needs --decoder fod")
+            raise InputError(f"{flag(given[0])} needs --decoder fod")
         return gateway
     if args.stop_below is not None or args.stop_after or args.reasoning == "pass":
         raise InputError(
@@ -234,13 +202,9 @@ def _repairing(
 def _upstream_decoder(verifier: syncheck.Verifier, args: argparse.Namespace) -> UpstreamDecoder:
     import fod
 
-    named = {
-        "backtrack_threshold": args.backtrack_threshold,
-        "prune_threshold": args.prune_threshold,
-        "samples_per_step": args.samples,
-        "beam_size": args.beams,
-    }
-    given: dict[str, Any] = {name: value for name, value in named.items() if value is not None}
+    asked = named(args, "backtrack_threshold prune_threshold") | {"samples_per_step": args.samples}
+    asked["beam_size"] = args.beams
+    given: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
     repair: Any = args.repair or "search"
     if repair != "search" and (args.samples is not None or args.beams is not None):
         raise InputError(f"--samples and --beams are for --repair search; found --repair {repair}")
@@ -265,21 +229,15 @@ def serve(args: argparse.Namespace) -> int:
     monitor = monitor_with_model(args, "generation")
     if monitor.aggregator is None:
         raise NotReadyError("serve needs a monitor that scores; pass --monitor DIR, or leave the other options out")
+    plain: dict[str, Decoder] = {"greedy": partial(_plain, monitor, False), "sample": partial(_plain, monitor, True)}
     source = OwnModel(
         monitor,
-        _decoders(monitor),
+        plain | {name: partial(_by_fod, name, decoder(monitor, name, {})) for name in DECODERS if name in _OF_FOD},
         default=args.decoder,
         name=Path(args.model).name if args.model else "syncheck-kit",
-        failing=args.failing,
-        max_new_tokens=args.max_new_tokens,
+        **named(args, "failing max_new_tokens"),
     )
     return _serve(source, args)
-
-
-def _decoders(monitor: syncheck.Monitor) -> dict[str, Decoder]:
-    """Build the decoders by name, those of fod with their defaults."""
-    plain: dict[str, Decoder] = {"greedy": partial(_plain, monitor, False), "sample": partial(_plain, monitor, True)}
-    return plain | {name: partial(_by_fod, name, decoder(monitor, name, {})) for name in DECODERS if name in _OF_FOD}
 
 
 def _plain(
@@ -303,21 +261,11 @@ def _serve(source: AnswerSource, args: argparse.Namespace) -> int:
     from syncheck.serving.settings import ServerConfig
 
     loopback = args.host in _LOOPBACK
-    config = ServerConfig(
-        reveal=args.reveal,
-        stop_below=args.stop_below,
-        stop_after=args.stop_after,
-        passages_from=args.passages_from,
-        max_running=args.max_running,
-        max_waiting=args.max_waiting,
-        max_body=args.max_body,
-        max_context=args.max_context,
-        timeout=args.timeout,
-        api_key=_key(args.api_key_file, "SYNCHECK_API_KEY"),
-        only_loopback=loopback,
-        resume_seconds=args.resume_seconds,
-        telemetry=_telemetry(args.telemetry),
-    )
+    limits = named(args, "max_running max_waiting max_body max_context timeout resume_seconds")
+    answers = named(args, "reveal stop_below stop_after passages_from")
+    key = _key(args.api_key_file, "SYNCHECK_API_KEY")
+    telemetry = _telemetry(args.telemetry)
+    config = ServerConfig(**answers, **limits, api_key=key, only_loopback=loopback, telemetry=telemetry)
     listening = _listening(args.host, args.port)
     if not loopback and config.api_key is None:
         sys.stderr.write(f"syncheck: anyone who reaches {args.host} can ask; pass --api-key-file to change that\n")

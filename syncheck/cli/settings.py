@@ -10,7 +10,7 @@ from difflib import get_close_matches
 from typing import Any, NamedTuple
 
 from syncheck.base.errors import InputError
-from syncheck.cli.options import option
+from syncheck.cli.options import Options
 
 PREFIX = "SYNCHECK_"
 FILE = "SYNCHECK_CONFIG"
@@ -28,11 +28,12 @@ class Setting(NamedTuple):
     """The variable, or the file."""
 
 
-def add_settings(parser: argparse.ArgumentParser) -> None:
+def add_settings(add: Options) -> None:
     """Add ``--config``, and let the other options of a command be set by variables and by that file."""
     about = f"TOML file with options by name, such as stop-below = 0.3; $SYNCHECK_STOP_BELOW is before it (${FILE})"
-    option(parser, "--config FILE", about)
-    parser.prepare = lambda given: _prepare(parser, given)  # type: ignore[attr-defined]
+    add("--config FILE", about)
+    parser: Any = add.parser
+    parser.prepare = lambda given: _prepare(parser, given)
 
 
 def settings_of(parser: argparse.ArgumentParser, file: str | None) -> list[Setting]:

@@ -13,7 +13,7 @@ from syncheck import aligners, spans
 from syncheck.base.errors import InputError, RecordError
 from syncheck.base.records import Record
 from syncheck.cli.monitors import models_of, read_passages
-from syncheck.cli.options import option, share, write_json
+from syncheck.cli.options import Options, share, write_json
 from syncheck.cli.record_runs import process
 from syncheck.report import SpanAnswer, SpanReport
 from syncheck.results import SpanDetector, SpanItem
@@ -22,101 +22,86 @@ _ASKING = ("mikani", "hallurag")
 _SUFFIXES = (".jsonl", ".md", ".txt")
 
 
-def mark_options(parser: argparse.ArgumentParser) -> None:
+def mark_options(add: Options) -> None:
     """Add the options of ``syncheck spans``."""
-    option(parser, "--method", "method that marks the spans (%(default)s)", choices=tuple(_DETECTORS), default="mikani")
-    option(parser, "--input PATH", "Mu-SHROOM JSON Lines or a folder, or - for standard input", default="-")
-    option(parser, "--output PATH", "JSON Lines file, or a folder if the input is one", default="-")
-    option(parser, "--device", choices=("cpu", "cuda"), default="cpu")
-    option(parser, "--span-model DIR", "for mikani: 'bundled', 'bundled-rarity' or a folder", default="bundled")
-    option(
-        parser,
+    add("--method", "method that marks the spans (%(default)s)", choices=tuple(_DETECTORS), default="mikani")
+    add("--input PATH", "Mu-SHROOM JSON Lines or a folder, or - for standard input", default="-")
+    add("--output PATH", "JSON Lines file, or a folder if the input is one", default="-")
+    add("--device cpu|cuda")
+    add("--span-model DIR", "for mikani: 'bundled', 'bundled-rarity' or a folder", default="bundled")
+    add(
         "--model DIR_OR_ID",
         "for refind, hallurag and a span model that reads signals: a causal language model (the kit's)",
     )
-    option(
-        parser,
-        "--threshold DELTA",
-        "for refind: mark tokens with a context sensitivity ratio of at least DELTA",
-        type=float,
-    )
-    option(parser, "--fit-thresholds PATH", "for refind: choose the thresholds on these labelled items")
-    option(
-        parser,
-        "--form",
+    add("--threshold DELTA", "for refind: mark tokens with a context sensitivity ratio of at least DELTA")
+    add("--fit-thresholds PATH", "for refind: choose the thresholds on these labelled items")
+    add(
+        "--form replay|mixed",
         "for refind: take the log-probabilities without the passages from the replaying model (replay) or from "
         "the model that wrote the response (mixed) (%(default)s)",
-        choices=("replay", "mixed"),
         default="replay",
     )
-    option(parser, "--encoder DIR_OR_ID", "for hallurag: a sentence encoder (letter trigrams)")
-    option(
-        parser,
-        "--too-long",
+    add("--encoder DIR_OR_ID", "for hallurag: a sentence encoder (letter trigrams)")
+    add(
+        "--too-long leave-out|refuse",
         "for methods that replay answers, if texts exceed the model's window: leave out the retrieved texts that "
         "do not fit and list them in the output, or refuse the record (%(default)s)",
-        choices=("leave-out", "refuse"),
         default="leave-out",
     )
-    option(parser, "--html FILE", "also write an HTML page that shows the answers with their spans")
-    add_word_sources(parser)
-    add_asked(parser)
-    _add_retrieval(parser)
+    add("--html FILE", "also write an HTML page that shows the answers with their spans")
+    add_word_sources(add)
+    add_asked(add)
+    _add_retrieval(add)
 
 
-def add_word_sources(parser: argparse.ArgumentParser) -> None:
+def add_word_sources(add: Options) -> None:
     """Add the options of word sources other than texts and the signals of a language model."""
-    group = parser.add_argument_group("word sources", "for a span model of mikani that was trained with them")
-    option(
-        group,
+    group = add.group("word sources", "for a span model of mikani that was trained with them")
+    group(
         "--tagger NAME",
         "part-of-speech tagger: nltk, or a spaCy pipeline per language, such as en=en_core_web_sm de=de_core_news_sm",
         nargs="+",
     )
 
 
-def add_asked(parser: argparse.ArgumentParser) -> None:
+def add_asked(add: Options) -> None:
     """Add the options of the instruct model."""
     asked = "for hallurag, and a span model of mikani that was trained with it: lists wrong spans"
-    group = parser.add_argument_group("an instruct model", asked)
-    group.add_argument("--llm", "--asked", metavar="DIR_OR_ID", help="Hugging Face model")
-    option(group, "--endpoint URL", "URL of an OpenAI-compatible server, up to /v1")
-    option(group, "--endpoint-model NAME", "name of the model on the server")
-    option(group, "--api-key-variable VARIABLE", "environment variable that holds the server's API key")
+    group = add.group("an instruct model", asked)
+    group.parser.add_argument("--llm", "--asked", metavar="DIR_OR_ID", help="Hugging Face model")
+    group("--endpoint URL", "URL of an OpenAI-compatible server, up to /v1")
+    group("--endpoint-model NAME", "name of the model on the server")
+    group("--api-key-variable VARIABLE", "environment variable that holds the server's API key")
 
 
-def _add_retrieval(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("retrieval", "for records without retrieved texts; needs the extra 'retrieval'")
-    option(
-        group,
+def _add_retrieval(add: Options) -> None:
+    group = add.group("retrieval", "for records without retrieved texts; needs the extra 'retrieval'")
+    group(
         "--passages PATH",
         "texts to retrieve from: a text file (one per paragraph), JSON Lines with 'text', or a folder of such files",
     )
-    option(
-        group,
+    group(
         "--reranker DIR_OR_ID",
         "encoder that ranks the results of BM25, or 'none' (multilingual-e5-large if it is in the local cache)",
     )
-    option(group, "--reranker-prefix TEXT", "prefix of each text, such as 'query: ' for E5", default="")
+    group("--reranker-prefix TEXT", "prefix of each text, such as 'query: ' for E5", default="")
 
 
-def score_options(parser: argparse.ArgumentParser) -> None:
+def score_options(add: Options) -> None:
     """Add the options of ``syncheck spans-score``."""
-    option(parser, "--reference PATH", "labelled JSON Lines, or a folder of them", required=True)
-    option(parser, "--predictions PATH", "predicted labels, a file or folder", required=True)
-    option(
-        parser,
-        "--refused",
+    add("--reference PATH", "labelled JSON Lines, or a folder of them", required=True)
+    add("--predictions PATH", "predicted labels, a file or folder", required=True)
+    add(
+        "--refused error|nothing",
         "treat a refused item as an error, or as one in which nothing was marked (%(default)s)",
-        choices=("error", "nothing"),
         default="error",
     )
-    option(parser, "--languages CODE", "languages to score (all in the reference)", nargs="+")
-    option(parser, "--draws N", "number of bootstrap resamples (%(default)s)", default=1000)
-    option(parser, "--seed SEED", default=0)
-    option(parser, "--output FILE", "also write the table as JSON")
-    option(parser, "--fail-under IOU", "exit with 1 if the mean IoU is below IOU (0 to 1)", type=share)
-    option(parser, "--html FILE", "also write an HTML page with the predicted spans above the annotators'")
+    add("--languages CODE", "languages to score (all in the reference)", nargs="+")
+    add("--draws N", "number of bootstrap resamples (%(default)s)", default=1000)
+    add("--seed SEED", default=0)
+    add("--output FILE", "also write the table as JSON")
+    add("--fail-under IOU", "exit with 1 if the mean IoU is below IOU (0 to 1)", type=share)
+    add("--html FILE", "also write an HTML page with the predicted spans above the annotators'")
 
 
 def mark(args: argparse.Namespace) -> int:

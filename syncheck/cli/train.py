@@ -15,34 +15,35 @@ from syncheck import aggregators, aligners, evaluation, labelling, training
 from syncheck.aggregators.kinds import AggregatorKind
 from syncheck.base.errors import InputError
 from syncheck.base.printable import printable
-from syncheck.cli.labelled import (
+from syncheck.cli.monitors import (
     NO_MONITOR,
+    Scorer,
     add_data,
-    add_labels,
-    add_plot,
-    add_schema,
     add_selection,
     aligner_of,
     check_options,
     chosen_responses,
     measured_by,
+    models_of,
+    monitor_to_measure,
     panels_of,
     refuse_idle,
     report_left_out,
+    scoring_monitor,
 )
-from syncheck.cli.monitors import models_of, monitor_to_measure, scoring_monitor
 from syncheck.cli.options import (
+    IN_FORMAT,
+    Options,
     add_engine,
-    add_length,
     add_model,
     check_file,
     check_folder,
+    named,
     open_share,
-    option,
     positive_share,
 )
 from syncheck.cli.record_runs import engine_of
-from syncheck.config import DEFAULT_SCHEMA
+from syncheck.config import DEFAULT_SCHEMA, PRECISION
 from syncheck.corpus.store import PART_SIZE
 from syncheck.report.plots import plot_curve, plot_intervals, save_reliability_diagram
 
@@ -60,143 +61,117 @@ def _shard(text: str) -> tuple[int, int]:
     return int(number), int(total)
 
 
-def train_options(parser: argparse.ArgumentParser) -> None:
+def train_options(add: Options) -> None:
     """Add the options of ``train``."""
-    add_model(parser, monitor=False)
-    add_data(parser)
-    add_labels(parser)
-    option(
-        parser,
+    add_model(add, monitor=False)
+    add_data(add)
+    add("--labels overlap|paper")
+    add(
         "--aggregator",
         "kind of aggregator; 'best' chooses one by grouped cross-validation, or keeps 'generic' if none is better; "
         "'shrunk' is pulled towards 'generic', with few labels more than with many (%(default)s)",
         choices=("best", "shrunk", *get_args(AggregatorKind), "generic"),
         default="best",
     )
-    option(
-        parser,
+    add(
         "--precision SHARE",
         "share of faithful sentences among those that get the verdict 'supported'; if the labels do not give it, none "
         "does (%(default)s)",
         type=positive_share,
-        default=training.PRECISION,
+        default=PRECISION,
     )
-    option(parser, "--schema SCHEMA", f"feature schema ({DEFAULT_SCHEMA}, or that of a file of features)")
-    add_plot(parser, "plot the AUROC of each kind on held-out folds")
-    option(parser, "--output DIR", required=True)
+    add("--schema SCHEMA", f"feature schema ({DEFAULT_SCHEMA}, or that of a file of features)")
+    add("--plot FILE", f"plot the AUROC of each kind on held-out folds{IN_FORMAT}")
+    add("--output DIR", required=True)
 
 
-def adapt_options(parser: argparse.ArgumentParser) -> None:
+def adapt_options(add: Options) -> None:
     """Add the options of ``adapt``."""
-    add_model(parser, monitor=False)
-    option(
-        parser,
+    add_model(add, monitor=False)
+    add(
         "--prompts FILE",
         "JSON Lines with question and context, of at least five questions; if a record has a response, the model "
         "reads it instead of answering",
         required=True,
     )
-    option(parser, "--output DIR", "folder for the monitor and its model card", required=True)
-    option(
-        parser,
+    add("--output DIR", "folder for the monitor and its model card", required=True)
+    add(
         "--teacher TEACHER",
         "model whose sure scores become labels: 'generic', the bundled monitor, or anything that --aligner "
         "takes, such as an AlignScore .ckpt, minicheck:PATH or spans:PATH (%(default)s)",
         default="generic",
     )
-    option(
-        parser,
+    add(
         "--sure SCORE",
         "label a sentence faithful if the teacher's score is at least SCORE, unfaithful if it is at most 1 - "
         "SCORE (%(default)s)",
         default=0.8,
     )
-    option(
-        parser,
-        "--samples N",
-        "number of sampled answers in addition to the greedy one (%(default)s)",
-        type=int,
-        default=1,
-    )
-    add_length(parser, default=256)
-    option(
-        parser, "--aggregator", "kind of aggregator (%(default)s)", choices=get_args(AggregatorKind), default="monotone"
-    )
-    option(parser, "--schema SCHEMA", "feature schema (%(default)s)", default=DEFAULT_SCHEMA)
-    option(parser, "--seed SEED", default=0)
+    add("--samples N", "number of sampled answers in addition to the greedy one (%(default)s)", type=int, default=1)
+    add("--max-new-tokens N", default=256)
+    add("--aggregator", "kind of aggregator (%(default)s)", choices=get_args(AggregatorKind), default="monotone")
+    add("--schema SCHEMA", "feature schema (%(default)s)", default=DEFAULT_SCHEMA)
+    add("--seed SEED", default=0)
 
 
-def features_options(parser: argparse.ArgumentParser) -> None:
+def features_options(add: Options) -> None:
     """Add the options of ``features``."""
-    add_model(parser, default=NO_MONITOR)
-    option(parser, "--data PATH", "RAGTruth folder, or labelled JSON Lines", required=True)
-    add_schema(parser)
-    option(parser, "--output FILE", "Parquet file with one row per sentence", required=True)
-    add_selection(parser)
-    option(parser, "--batch-size N", "number of responses replayed at once (cpu 1, cuda 16)")
-    add_engine(parser)
+    add_model(add, default=NO_MONITOR)
+    add("--data PATH", "RAGTruth folder, or labelled JSON Lines", required=True)
+    add("--schema SCHEMA")
+    add("--output FILE", "Parquet file with one row per sentence", required=True)
+    add_selection(add)
+    add("--batch-size N", "number of responses replayed at once (cpu 1, cuda 16)")
+    add_engine(add)
     about = "measure only every N-th part, starting with part I"
-    option(parser, "--shard I/N", about, type=_shard, default=(1, 1))
+    add("--shard I/N", about, type=_shard, default=(1, 1))
 
 
-def calibrate_options(parser: argparse.ArgumentParser) -> None:
+def calibrate_options(add: Options) -> None:
     """Add the options of ``calibrate``."""
-    add_model(parser)
-    add_data(parser)
-    add_labels(parser)
-    option(
-        parser,
-        "--method",
+    add_model(add)
+    add_data(add)
+    add("--labels overlap|paper")
+    add(
+        "--method isotonic|platt|shift",
         "calibration method: isotonic needs hundreds of labels, platt fewer, shift about ten (%(default)s)",
-        choices=("isotonic", "platt", "shift"),
         default="isotonic",
     )
-    option(
-        parser,
-        "--thresholds",
+    add(
+        "--thresholds carried|chosen",
         "keep the monitor's thresholds, moved to the calibrated scale (carried), or choose new ones by the rule "
         "of train (chosen) (%(default)s)",
-        choices=("carried", "chosen"),
         default="carried",
     )
-    option(
-        parser,
+    add(
         "--risk RISK",
         "largest share of released sentences that may be unfaithful (%(default)s); 'none' chooses no threshold",
         type=lambda text: None if text == "none" else open_share(text),
         default=0.05,
     )
-    option(parser, "--confidence CONFIDENCE", "probability that --risk is not exceeded (0.9)", type=open_share)
-    option(
-        parser,
+    add("--confidence CONFIDENCE", "probability that --risk is not exceeded (0.9)", type=open_share)
+    add(
         "--every-sentence",
         "choose the threshold on all sentences, which must then be independent, instead of one random sentence "
         "per question",
     )
-    option(
-        parser,
+    add(
         "--good-share SHARE",
         "set the backtrack threshold to the lowest score above which this share of the sentences is faithful; "
         "calibrate on answers of the decoder that will use it (as --thresholds says)",
         type=positive_share,
     )
-    option(parser, "--curve FILE", "plot the share of faithful sentences against the share kept, over all thresholds")
-    add_plot(parser, "plot a reliability diagram")
-    option(parser, "--output DIR", "folder for the calibrated monitor")
+    add("--curve FILE", "plot the share of faithful sentences against the share kept, over all thresholds")
+    add("--plot FILE", f"plot a reliability diagram{IN_FORMAT}")
+    add("--output DIR", "folder for the calibrated monitor")
 
 
 def train(args: argparse.Namespace) -> int:
     """Train a monitor, print its figures beside those of ``generic``, and save it; returns the exit code."""
     check_folder(args.output)
     untrained, measured = _measured(args, Path(args.data))
-    trained = training.train_measured(
-        untrained,
-        measured,
-        aggregator=args.aggregator,
-        rule=args.labels,
-        seed=args.seed,
-        precision=args.precision,
-    )
+    options = named(args, "aggregator seed precision")
+    trained = training.train_measured(untrained, measured, rule=args.labels, **options)
     how = "best by grouped cross-validation" if args.aggregator == "best" else "trained"
     sys.stdout.write(f"held-out sentences\n{trained.table.to_text()}\n{how}: {trained.kind}\n")
     if trained.table.rows[0].system != "generic":
@@ -219,9 +194,7 @@ def train(args: argparse.Namespace) -> int:
     return 0
 
 
-def _measured(
-    args: argparse.Namespace, path: Path
-) -> tuple[syncheck.Monitor | syncheck.Verifier | UnloadedMonitor, training.MeasuredSentences]:
+def _measured(args: argparse.Namespace, path: Path) -> tuple[Scorer | UnloadedMonitor, training.MeasuredSentences]:
     """Measure labelled responses, or read a file of features, with the monitor that they are of."""
     from syncheck.training.provenance import UnloadedMonitor
     from syncheck.training.sets import MORE_LABELS, check_questions
@@ -261,13 +234,9 @@ def adapt(args: argparse.Namespace) -> int:
         model=untrained.model,
         tokenizer=untrained.tokenizer,
         teacher=teacher,
-        aggregator=args.aggregator,
         config=untrained.config,
         aligner=untrained.aligner,
-        samples=args.samples,
-        max_new_tokens=args.max_new_tokens,
-        sure=args.sure,
-        seed=args.seed,
+        **named(args, "aggregator samples max_new_tokens sure seed"),
         folder=Path(args.output) / "adaptation",
     )
     adapted.monitor.save_pretrained(args.output)
@@ -335,14 +304,9 @@ def calibrate(args: argparse.Namespace) -> int:
     calibrated = training.calibrate_monitor(
         monitor,
         measured,
-        method=args.method,
-        risk=args.risk,
         confidence=0.9 if args.confidence is None else args.confidence,
         rule=args.labels,
-        every_sentence=args.every_sentence,
-        thresholds=args.thresholds,
-        good_share=args.good_share,
-        seed=args.seed,
+        **named(args, "method risk every_sentence thresholds good_share seed"),
     )
     sys.stdout.write(_table(calibrated, questions=len(np.unique(measured.groups))))
     if args.plot is not None:

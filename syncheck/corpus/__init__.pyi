@@ -1,6 +1,12 @@
 from .store import answer_corpus as answer_corpus, run_locally as run_locally
-from .on_ray import run_on_ray as run_on_ray
-from .plan import Estimate as Estimate, Rate as Rate, Rates as Rates, estimate as estimate, load_rates as load_rates
+from .scale import (
+    Estimate as Estimate,
+    Rate as Rate,
+    Rates as Rates,
+    estimate as estimate,
+    load_rates as load_rates,
+    run_on_ray as run_on_ray,
+)
 from .records import (
     Line as Line,
     Worker as Worker,

@@ -96,11 +96,6 @@ def count_lines(source: str) -> int | None:
     return total
 
 
-def _row_content(row: JsonDict) -> bytes:
-    """Write a row of a table as JSON; values that JSON cannot represent become text."""
-    return json.dumps(row, ensure_ascii=False, default=str).encode("utf-8", "surrogatepass")
-
-
 def answer(line: Line, work: Work) -> JsonDict:
     """Make the row of a line: the result of ``work``, or ``{"id", "line", "error"}`` if it failed.
 
@@ -169,7 +164,8 @@ def _rows(name: str) -> Iterator[Line]:
         for batch in file.iter_batches(batch_size=256):
             for row in batch.to_pylist():
                 number += 1
-                yield Line(name, number, _row_content(row))
+                content = json.dumps(row, ensure_ascii=False, default=str)  # what JSON cannot represent becomes text
+                yield Line(name, number, content.encode("utf-8", "surrogatepass"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,9 +227,7 @@ def _sentence(given: object) -> SentenceScore:
         raise InputError(f"only a sentence with a score has a verdict; found {score!r} and {said!r}")
     evidence = field(given, "evidence", dict, default=None)
     return SentenceScore(
-        text=field(given, "text", str),
-        start=field(given, "start", int),
-        end=field(given, "end", int),
+        **_fields(given, text=str, start=int, end=int),
         token_start=field(given, "token_start", int, default=None),
         token_end=field(given, "token_end", int, default=None),
         score=None if score is None else float(score),
@@ -243,7 +237,7 @@ def _sentence(given: object) -> SentenceScore:
             for name, value in field(given, "features", dict, default={}).items()
         },
         reason=field(given, "reason", str, default=None),
-        evidence=None if evidence is None else _evidence(evidence),
+        evidence=None if evidence is None else Evidence(**_fields(evidence, passage=int, text=str, score=(int, float))),
         verdict=said,
         remarks=_remarks(field(given, "remarks", list, default=[])),
         contrasts=tuple(_contrast(one) for one in field(given, "contrasts", list, default=[])),
@@ -260,23 +254,19 @@ def _remarks(given: Sequence[object]) -> tuple[Remark, ...]:
 def _contrast(given: object) -> Contrast:
     if not isinstance(given, dict) or given.get("kind") not in get_args(ContrastKind):
         raise InputError(f"a contrast must be an object with a kind as `syncheck score` writes it; found {given!r}")
-    kinds = {"kind": str, "sentence": str, "evidence": str, "passage": int}
-    return Contrast(**{name: field(given, name, kind) for name, kind in kinds.items()})
+    return Contrast(**_fields(given, kind=str, sentence=str, evidence=str, passage=int))
 
 
 def _citation(given: object) -> Citation:
     if not isinstance(given, dict) or given.get("status") not in get_args(CitationStatus):
         raise InputError(f"a citation must be an object with a status as `syncheck score` writes it; found {given!r}")
     return Citation(
-        marker=field(given, "marker", str),
-        start=field(given, "start", int),
-        end=field(given, "end", int),
+        **_fields(given, marker=str, start=int, end=int),
         passage=field(given, "passage", int, default=None),
         status=given["status"],
         better=field(given, "better", int, default=None),
     )
 
 
-def _evidence(given: JsonDict) -> Evidence:
-    kinds = {"passage": int, "text": str, "score": (int, float)}
-    return Evidence(**{name: field(given, name, kind) for name, kind in kinds.items()})  # type: ignore[arg-type]
+def _fields(given: JsonDict, **kinds: Any) -> dict[str, Any]:
+    return {name: field(given, name, kind) for name, kind in kinds.items()}

@@ -12,10 +12,7 @@ from syncheck.base.records import JsonDict, absence, field, fields_found, parsed
 from syncheck.corpus.records import Line, answer
 from syncheck.prompts import prompt_from_texts, question_of
 from syncheck.results import Report
-from syncheck.results.types import (
-    Query,
-    RagPrompt,
-)
+from syncheck.results.types import Query, RagPrompt
 from syncheck.text.reasoning import reasoning_length
 from syncheck.verifier import Verifier
 

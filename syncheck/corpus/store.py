@@ -101,11 +101,15 @@ class Store:
 
         A record that the store has already raises InputError.
         """
+        import pyarrow as pa
+
         keys = table["key"].to_pylist()
         again = self._keys.intersection(keys)
         if again or len(set(keys)) < len(keys):
             raise InputError(f"expected records that {self.folder} does not hold yet; found {len(again)} that it does")
-        content = _written(table)
+        stream = pa.BufferOutputStream()
+        _parquet().write_table(table, stream, write_statistics=False)  # which would hold whole rows a second time
+        content = bytes(stream.getvalue())
         name = f"part-{number:06d}-{_checksum(self.run, content)}.parquet"
         with replaced(self.folder / name) as (file, _):
             file.write(content)
@@ -190,21 +194,17 @@ def table_of(lines: Sequence[Line], rows: Sequence[JsonDict], keys: Sequence[str
     """Convert rows to the table of a part."""
     import pyarrow as pa
 
+    scored = [[s["score"] for s in row.get("sentences", ()) if s["score"] is not None] for row in rows]
     columns = {
         "key": pa.array(keys, pa.string()),
         "id": pa.array([None if row.get("id") is None else str(row["id"]) for row in rows], pa.string()),
         "source": pa.array([line.source for line in lines], pa.string()),
         "line": pa.array([line.number for line in lines], pa.int64()),
         "error": pa.array([row.get("error") for row in rows], pa.string()),
-        "lowest_score": pa.array([_lowest(row) for row in rows], pa.float64()),
+        "lowest_score": pa.array([min(scores, default=None) for scores in scored], pa.float64()),
         "row": pa.array([json.dumps(row, ensure_ascii=False) for row in rows], pa.string()),
     }
     return pa.table(columns)
-
-
-def _lowest(row: JsonDict) -> float | None:
-    scores = [sentence["score"] for sentence in row.get("sentences", ()) if sentence["score"] is not None]
-    return min(scores, default=None)
 
 
 class _DamagedError(Exception):
@@ -218,14 +218,6 @@ def _run_of(noted: Mapping[str, Any]) -> str:
 def _checksum(run: str, content: bytes) -> str:
     """Compute the first digits of a digest of a part and of the run that it belongs to."""
     return hashlib.sha256(run.encode() + content).hexdigest()[:16]
-
-
-def _written(table: pa.Table) -> bytes:
-    import pyarrow as pa
-
-    stream = pa.BufferOutputStream()
-    _parquet().write_table(table, stream, write_statistics=False)  # which would hold whole rows a second time
-    return bytes(stream.getvalue())
 
 
 def _read(path: Path, run: str, *columns: str) -> list[list[str]]:
@@ -264,11 +256,7 @@ def _parquet() -> Any:  # noqa: ANN401 - a module
 
 
 def _enter_run(note: Path, facts: Mapping[str, str]) -> None:
-    """Create the folder of a run with a note of the facts that determine its results, or check an existing note.
-
-    Raises MismatchError if the folder belongs to another run, or has parts but no note, CheckpointError if the note is
-    damaged, and InputError if the folder cannot be created, read or written.
-    """
+    """Create the folder of a run with a note of the facts that determine its results, or check an existing note."""
     folder = note.parent
     try:
         folder.mkdir(exist_ok=True)

@@ -303,11 +303,7 @@ def _at(ids: NDArray[np.int64], other_ids: NDArray[np.int64], log_prob: Floats) 
 
 
 def _sentences(
-    given: GivenResponse,
-    log_prob: Floats,
-    without: Floats,
-    entropy: Floats | None = None,
-    kl: Floats | None = None,
+    given: GivenResponse, log_prob: Floats, without: Floats, entropy: Floats | None = None, kl: Floats | None = None
 ) -> list[SentenceSignals]:
     """Build the sentences with their part of each column (T,); entropy and KL are NaN if not given."""
     ids = np.asarray(given.token_ids, np.int64)

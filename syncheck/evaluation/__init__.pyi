@@ -6,7 +6,7 @@ from .metrics import (
     fold_numbers as fold_numbers,
     reliability_bins as reliability_bins,
 )
-from .systems import (
+from .tables import (
     System as System,
     ablation_systems as ablation_systems,
     aggregator_systems as aggregator_systems,
@@ -16,8 +16,6 @@ from .systems import (
     out_of_fold_scores as out_of_fold_scores,
     permuted_scores as permuted_scores,
     training_thresholds as training_thresholds,
-)
-from .tables import (
     EvaluationTable as EvaluationTable,
     auroc_table as auroc_table,
     best_system as best_system,

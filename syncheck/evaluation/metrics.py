@@ -7,6 +7,7 @@ D resamples, (D,); NaN if a label that they need is missing.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypedDict, Unpack
@@ -63,35 +64,14 @@ def cross_validate(
 ) -> NDArray[np.float64]:
     """Train on all folds but one and score that one, for each fold and each shuffle of the groups.
 
-    Parameters
-    ----------
-    X : array-like of shape (N, F), or callable
-        Features; NaN means not measured. A callable takes the indices of a fold's training sentences and returns the
-        features (N, F), for features that depend on them, such as LID.
-    y : array-like of shape (N,)
-        1 faithful, 0 unfaithful.
-    groups : array-like of shape (N,)
-        Group of each sentence, in practice its question; sentences of one group are never on both sides.
-    aggregator
-        Kind of aggregator, or a monotone regression; imputation and scaling are refitted in each fold with it.
-    train_on : ndarray of shape (N,), bool, or None
-        True for sentences to train on; all sentences are scored. None trains on all.
-    numbers : ndarray of shape (repeats, N), int64, or None
-        Fold of each sentence in each repeat; None takes :func:`fold_numbers`.
-    names
-        Names of the F features, for kinds that take directions from them.
-    folding
-        As in :func:`fold_numbers`; repeat ``r`` uses ``seed + r`` for the classifier too.
+    The result is P(faithful) of each sentence, (repeats, N) float64. Features ``X`` (N, F) may be a function of a
+    fold's training sentences, for those that depend on them, such as LID; NaN means not measured. ``y`` (N,) is 1 for
+    faithful and 0 for unfaithful, and ``groups`` (N,) are in practice questions, none of which is on both sides.
+    Imputation and scaling are refitted in each fold. ``train_on`` (N,) is True for sentences to train on, all of which
+    are scored; ``numbers`` (repeats, N) are the folds, None for those of :func:`fold_numbers`; ``names`` of the
+    features are for kinds that take directions from them. Repeat ``r`` uses ``seed + r`` for the classifier too.
 
-    Returns
-    -------
-    ndarray of shape (repeats, N), float64
-        P(faithful) of each sentence, in [0, 1].
-
-    Raises
-    ------
-    InputError
-        If the shapes do not fit, a label is missing, or there are too few groups.
+    Shapes that do not fit, a missing label, and too few groups raise InputError.
     """
     labels = real_numbers(y, "labels")
     if numbers is None:
@@ -250,6 +230,18 @@ def bootstrap_interval(resampled: Floats) -> tuple[float, float]:
     return float(low), float(high)
 
 
+def with_interval(value: float, low: float, high: float, spec: str = ".3f") -> str:
+    """Write a value with its interval: ``-`` for a NaN value, ``[no interval]`` for a NaN interval."""
+    if math.isnan(value):
+        return "-"
+    return f"{value:{spec}} [no interval]" if math.isnan(low) else f"{value:{spec}} [{low:{spec}}, {high:{spec}}]"
+
+
+def json_number(value: object) -> object:
+    """Convert a value to one that JSON can represent: NaN becomes None."""
+    return None if isinstance(value, float) and math.isnan(value) else value
+
+
 def auprc(draws: BootstrapSamples, scores: Floats, y: Labels, chosen: Flags) -> tuple[float, Floats]:
     """Compute the average precision, in [0, 1], of finding unfaithful sentences by their low scores.
 
@@ -308,11 +300,10 @@ def calibration_error(draws: BootstrapSamples, scores: Floats, y: Labels, chosen
 def held_out_thresholds(scores: Floats, y: Labels, folds: NDArray[np.int64]) -> Floats:
     """Choose thresholds (R, N) with the best balanced accuracy, the lowest of equals, for each fold on the other folds.
 
-    ``scores`` are out of fold, (R, N), or (1, N) for all repeats of a system without training; ``y`` (N,) is 1 for
-    faithful and 0 for unfaithful; ``folds``, (R, N), are those of :func:`~syncheck.evaluation.metrics.fold_numbers`.
-
-    No label of a fold is used to choose its threshold. The scores of the other folds are distributed as new ones are,
-    since they are out of fold themselves; the models that gave them had this fold in their training data.
+    ``scores`` are out of fold, (R, N), or (1, N) for all repeats of a system without training; ``folds``, (R, N), are
+    those of :func:`fold_numbers`. No label of a fold is used to choose its threshold. The scores of the other folds are
+    distributed as new ones are, since they are out of fold themselves; the models that gave them had this fold in their
+    training data.
     """
     rows = np.broadcast_to(scores, folds.shape)
     thresholds = np.empty(folds.shape)

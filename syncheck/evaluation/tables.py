@@ -1,60 +1,292 @@
-"""Tables of AUROC and other metrics of several systems on the same folds."""
+"""Systems to compare on the same folds, and tables of their AUROC and other metrics.
+
+A system is a subset of features, a kind of aggregator, or all features but those of a signal, dropped or permuted.
+"""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from functools import partial
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, Unpack, cast, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from syncheck.aggregators.kinds import AggregatorKind, fit_model
 from syncheck.base.checks import check_both_labels, real_numbers
 from syncheck.base.errors import InputError
-from syncheck.base.printable import printable
+from syncheck.base.printable import aligned, printable
 from syncheck.evaluation.metrics import (
     BootstrapSamples,
+    FoldFeatures,
+    Folding,
     auprc,
     balanced_accuracy,
+    best_threshold,
     bootstrap_interval,
     calibration_error,
+    cross_validate,
     deviation,
+    fitted_folds,
+    fold_features,
+    fold_numbers,
     held_out_thresholds,
+    json_number,
+    with_interval,
 )
+from syncheck.features.schemas import SCHEMAS
 from syncheck.results.types import Floats
 
+if TYPE_CHECKING:
+    from syncheck.aggregators.monotone import MonotoneLogisticRegression
 
-def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Pad the cells of rows to the width of their column, leave out empty columns, and escape the text."""
-    rows = [[printable(cell) for cell in row] for row in rows]
-    widths = [max((len(cell) for cell in column), default=0) for column in zip(*rows, strict=True)]
-    return [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True) if width).rstrip() for row in rows
-    ]
+ALL_FEATURES = "all features"
+"""Name of the system that reads every column."""
 
-
-def with_interval(value: float, low: float, high: float, spec: str = ".3f") -> str:
-    """Write a value with its interval: ``-`` for a NaN value, ``[no interval]`` for a NaN interval."""
-    if math.isnan(value):
-        return "-"
-    return f"{value:{spec}} [no interval]" if math.isnan(low) else f"{value:{spec}} [{low:{spec}}, {high:{spec}}]"
+_LEXICAL = ("content_overlap", "bigram_overlap", "number_overlap", "log_tokens")
 
 
-def json_number(value: object) -> object:
-    """Convert a value to one that JSON can represent: NaN becomes None."""
-    return None if isinstance(value, float) and math.isnan(value) else value
+@dataclass(frozen=True, slots=True)
+class System:
+    """A way to score sentences from some of the columns, without training by the value of its only one.
+
+    ``aggregator`` is the kind to train, if it is not the one that is being evaluated.
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    trained: bool = True
+    aggregator: AggregatorKind | MonotoneLogisticRegression | None = None
+
+
+def benchmark_systems(names: Sequence[str]) -> tuple[System, ...]:
+    """List the systems that the columns ``names`` allow, the cheapest first.
+
+    A signal is worth its cost if it improves on the first system, content-word overlap.
+    """
+    published = set(SCHEMAS["paper.v1"])
+    own = {name for schema in SCHEMAS.values() for name in schema} - published
+    paper = tuple(name for name in names if name not in own)
+    first = tuple(name for name in names if name in paper or name in SCHEMAS["syncheck.v1"])
+    systems = (
+        System("content-word overlap, untrained", ("content_overlap",), trained=False),
+        System("overlap and length, MLP", _LEXICAL, aggregator="mlp"),
+        System("least likely token (FLARE), untrained", ("min_prob",), trained=False),
+        System("aligner, untrained", ("align_score",), trained=False),
+        System("the paper's features", paper),
+        *([System("features of syncheck.v1", first)] if len(first) < len(names) and set(first) - set(paper) else []),
+        System(ALL_FEATURES, tuple(names)),
+    )
+    present = [system for system in systems if system.columns and set(system.columns) <= set(names)]
+    return tuple(s for i, s in enumerate(present) if s.columns not in [t.columns for t in present[:i]])
+
+
+def aggregator_systems(
+    names: Sequence[str], *, aggregators: Collection[AggregatorKind] | None = None
+) -> tuple[System, ...]:
+    """Make a system with all columns for each kind of aggregator, the simplest first.
+
+    None takes all kinds but ``monotone``, whose probabilities do not hold at the share of faithful sentences in
+    training.
+    """
+    kinds: tuple[AggregatorKind, ...] = get_args(AggregatorKind)
+    compared = [kind for kind in kinds if kind != "monotone"] if aggregators is None else aggregators
+    return tuple(System(kind, tuple(names), aggregator=kind) for kind in kinds if kind in compared)
+
+
+def out_of_fold_scores(
+    X: ArrayLike | FoldFeatures,
+    y: ArrayLike,
+    groups: ArrayLike,
+    *,
+    names: Sequence[str],
+    systems: Sequence[System],
+    aggregator: AggregatorKind = "mlp",
+    **folding: Unpack[Folding],
+) -> dict[str, Floats]:
+    """Score every sentence with every system, out of fold and on the same folds for trained ones.
+
+    Parameters are those of :func:`~syncheck.evaluation.metrics.cross_validate`, with the names of the F columns.
+    Returns scores (R, N) by name of the system; without training R is 1, and what was not measured gets the median of
+    its column.
+    """
+    labels = np.asarray(y)
+    trained = partial(cross_validate, y=labels, groups=groups, **folding)
+    return _scores(
+        X,
+        np.arange(len(labels)),
+        names,
+        systems,
+        lambda columns, system: trained(columns, aggregator=system.aggregator or aggregator, names=system.columns),
+    )
+
+
+def held_out_scores(
+    X: ArrayLike | FoldFeatures,
+    y: ArrayLike,
+    train: NDArray[np.bool_],
+    *,
+    names: Sequence[str],
+    systems: Sequence[System],
+    aggregator: AggregatorKind = "mlp",
+    repeats: int = 3,
+    seed: int = 0,
+) -> dict[str, Floats]:
+    """Score the M sentences outside a training part with every system, (R, M), as in the paper's Table 1.
+
+    The data are those of training and other sentences together, as in :func:`out_of_fold_scores`; ``train`` (N,) is
+    True for sentences on which systems are trained. Run ``r`` seeds the classifier with ``seed + r``; R is 1 without
+    training. If there are no other sentences, or a system does not fit the columns, InputError is raised.
+    """
+    labels, inside, outside = np.asarray(y), np.flatnonzero(train), np.flatnonzero(~train)
+    if not len(outside):
+        raise InputError(f"all {len(labels)} sentences are for training; leave some to be scored")
+
+    def trained(columns: FoldFeatures, system: System) -> Floats:
+        rows, kind = columns(inside), system.aggregator or aggregator
+        fitted = [
+            fit_model(rows[inside], labels[inside], kind=kind, seed=seed + run, names=system.columns)
+            for run in range(repeats)
+        ]
+        return np.stack([model.probability(rows[outside]) for model in fitted])
+
+    return _scores(X, outside, names, systems, trained)
+
+
+def training_thresholds(scores: Mapping[str, Floats], y: ArrayLike) -> dict[str, Floats]:
+    """Choose each system's thresholds, (R,), for :func:`held_out_scores` by the sentences it was trained on.
+
+    ``scores`` are theirs from :func:`out_of_fold_scores` with ``same_folds`` and as many repeats as runs, ``y`` their
+    labels; the balanced accuracy is best there, and no label of other sentences is used.
+    """
+    labels = np.asarray(y)
+    return {name: np.array([best_threshold(run, labels) for run in runs]) for name, runs in scores.items()}
+
+
+def _scores(
+    X: ArrayLike | FoldFeatures,
+    scored: NDArray[np.int64],
+    names: Sequence[str],
+    systems: Sequence[System],
+    trained: Callable[[FoldFeatures, System], Floats],
+) -> dict[str, Floats]:
+    """Score some of the sentences, by a trained model or by the column of a system without training."""
+    features_for = fold_features(X)
+    scores = {}
+    for system in systems:
+        columns = partial(lambda places, train: features_for(train)[:, places], _places(system, names))
+        scores[system.name] = trained(columns, system) if system.trained else _raw(system, columns(scored)[scored])
+    return scores
+
+
+def _raw(system: System, column: Floats) -> Floats:
+    if np.isnan(column).all():
+        raise InputError(
+            f"{system.name!r} has no score: {system.columns[0]} was never measured; leave the system out, or measure it"
+        )
+    return np.where(np.isnan(column), np.nanmedian(column), column).T
+
+
+def _places(system: System, names: Sequence[str]) -> list[int]:
+    if unknown := [column for column in system.columns if column not in names]:
+        raise InputError(f"{system.name!r} names {', '.join(unknown)}; the columns are {', '.join(names)}")
+    if not system.trained and len(system.columns) != 1:
+        raise InputError(f"{system.name!r} is untrained, so it needs one column, not {len(system.columns)}")
+    return [names.index(column) for column in system.columns]
+
+
+def best_aggregator(
+    X: ArrayLike | FoldFeatures,
+    y: ArrayLike,
+    groups: ArrayLike,
+    *,
+    names: Sequence[str],
+    draws: int = 1000,
+    aggregators: Collection[AggregatorKind] | None = None,
+    **folding: Unpack[Folding],
+) -> tuple[AggregatorKind, EvaluationTable, NDArray[np.float64]]:
+    """Choose the kind of aggregator with the highest AUROC in cross-validation on the same folds.
+
+    The data and folds are as in :func:`out_of_fold_scores`; ``aggregators`` None compares those of
+    :func:`aggregator_systems`. The kind, of equals the simplest, comes with the table of all kinds, in which its figure
+    is slightly optimistic, since it decided the choice, and with the out-of-fold P(faithful) by that kind, (repeats,
+    N).
+    """
+    systems = aggregator_systems(names, aggregators=aggregators)
+    scores = out_of_fold_scores(X, y, groups, names=names, systems=systems, **folding)
+    numbers = fold_numbers(y, groups, **folding)
+    table = auroc_table(scores, y, groups, folds=numbers, draws=draws, seed=folding.get("seed", 0))
+    best = best_system(table)
+    return cast(AggregatorKind, best), table, scores[best]
+
+
+def ablation_systems(names: Sequence[str], signals: Mapping[str, Sequence[str]]) -> tuple[System, ...]:
+    """Make the system with all columns and, for each signal, the one without its columns, ``"without <signal>"``.
+
+    ``signals`` has columns by signal, as :func:`~syncheck.features.schemas.feature_groups` returns them; fewer than two
+    raise InputError.
+    """
+    if len(signals) < 2:
+        raise InputError(
+            f"an ablation needs columns of at least two signals; found {', '.join(signals) or 'none'}. Measure with a "
+            "schema that has more"
+        )
+    left = {signal: tuple(name for name in names if name not in columns) for signal, columns in signals.items()}
+    return (
+        System(ALL_FEATURES, tuple(names)),
+        *(System(f"without {signal}", columns) for signal, columns in left.items()),
+    )
+
+
+def permuted_scores(
+    X: ArrayLike | FoldFeatures,
+    y: ArrayLike,
+    groups: ArrayLike,
+    *,
+    names: Sequence[str],
+    signals: Mapping[str, Sequence[str]],
+    aggregator: AggregatorKind = "mlp",
+    **folding: Unpack[Folding],
+) -> dict[str, NDArray[np.float64]]:
+    """Score every sentence out of fold, as it is and with each signal taken from another sentence of its fold.
+
+    Nothing is trained again, so the drop in AUROC shows how much the aggregator uses the signal, whereas
+    :func:`ablation_systems`, which takes the same ``signals``, shows how much the others can replace it. The columns of
+    a signal are permuted together, once for each fold and repeat, drawn with ``seed + repeat``: permutation importance
+    (Breiman, 2001) by groups of columns. The result has P(faithful), (repeats, N), by ``"all features"`` and
+    ``"<signal> permuted"``. A column that is not among ``names`` raises InputError.
+    """
+    if unknown := sorted({column for columns in signals.values() for column in columns} - set(names)):
+        raise InputError(f"signals name {', '.join(unknown)}; the columns are {', '.join(names)}")
+    places = {signal: [names.index(column) for column in columns] for signal, columns in signals.items()}
+    numbers, seed = fold_numbers(y, groups, **folding), folding.get("seed", 0)
+    scores = {name: np.full(numbers.shape, np.nan) for name in (ALL_FEATURES, *map(_permuted, signals))}
+    randomness = [np.random.default_rng(seed + repeat) for repeat in range(len(numbers))]
+    for fold in fitted_folds(X, y, numbers, aggregator=aggregator, seed=seed, names=names):
+        rows = fold.rows[fold.test]
+        scores[ALL_FEATURES][fold.repeat, fold.test] = fold.model.probability(rows)
+        for signal, columns in places.items():
+            exchanged = rows.copy()
+            exchanged[:, columns] = rows[randomness[fold.repeat].permutation(len(rows))][:, columns]
+            scores[_permuted(signal)][fold.repeat, fold.test] = fold.model.probability(exchanged)
+    return scores
+
+
+def _permuted(signal: str) -> str:
+    return f"{signal} permuted"
 
 
 @dataclass(frozen=True, slots=True)
 class EvaluationRow:
     """Metrics of one system on one subset of sentences: ``"all"``, a generator, a task, ...; with 95 % intervals.
 
-    Values are NaN if a label is missing, and intervals also if a label occurs in only one group. ``gain`` is the AUROC
-    minus that of the table's first system on the same resamples. ``deviation`` is the sample standard deviation of the
-    AUROC over the repeats, NaN for a single one. ``auprc`` is the average precision of finding unfaithful sentences.
-    ``balanced_accuracy`` is at a threshold chosen on other sentences, NaN if there is none. ``ece`` is the expected
-    calibration error, NaN for scores outside [0, 1].
+    Values are NaN if a label is missing, and intervals also if a label occurs in only one group. ``gain`` is in AUROC
+    over the table's first system on the same resamples, ``deviation`` the sample standard deviation of the AUROC over
+    the repeats, NaN for one. ``auprc`` is of finding unfaithful sentences. ``balanced_accuracy`` is at a threshold
+    chosen on other sentences, NaN without one. ``ece`` is the expected calibration error, NaN for scores outside [0,
+    1].
     """
 
     system: str
@@ -85,6 +317,10 @@ class EvaluationTable:
 
     rows: tuple[EvaluationRow, ...]
 
+    def by_part(self) -> dict[str, list[tuple[str, EvaluationRow]]]:
+        """Group the rows by subset, with the names of their systems."""
+        return {part: [(r.system, r) for r in rows] for part, rows in groupby(self.rows, key=lambda row: row.subset)}
+
     def to_dict(self) -> dict[str, Any]:
         """Convert the rows for JSON; NaN becomes None."""
         return {"rows": [{key: json_number(value) for key, value in asdict(row).items()} for row in self.rows]}
@@ -93,13 +329,10 @@ class EvaluationTable:
         """Write the table as plain text, with a block for each subset."""
         reference = self.rows[0].system
         header, *cells = aligned([_HEADER, *(_cells(row, reference) for row in self.rows)])
-        lines: list[str] = []
-        subset = None
-        for row, shown in zip(self.rows, cells, strict=True):
-            if row.subset != subset:
-                subset = row.subset
-                lines += ["", f"{subset}: {row.sentences} sentences, {row.unfaithful} unfaithful"]
-            lines.append(f"  {shown}")
+        lines, shown = [], iter(cells)
+        for subset, rows in self.by_part().items():
+            lines += ["", f"{subset}: {rows[0][1].sentences} sentences, {rows[0][1].unfaithful} unfaithful"]
+            lines += [f"  {next(shown)}" for _ in rows]
         note = f"95 % intervals over groups; gain: in AUROC over {reference}; AUPRC: of finding the unfaithful"
         return printable("\n".join([note, f"  {header}", *lines]))
 
@@ -120,13 +353,12 @@ def auroc_table(
 ) -> EvaluationTable:
     """Compare systems by AUROC and other metrics, on all sentences and on subsets of them.
 
-    ``scores`` are (R, N) by name of the system, one row for each repeat: each metric is computed in each repeat and
-    averaged. ``by`` has criteria of the subsets, such as ``{"generator": [...]}`` with N names. With ``folds``, from
+    ``scores`` are (R, N) by name of the system: each metric is averaged over the repeats. ``by`` has criteria of the
+    subsets, such as ``{"generator": [...]}`` with N names. With ``folds``, from
     :func:`~syncheck.evaluation.metrics.fold_numbers`, the threshold of the balanced accuracy is chosen on the other
-    folds; ``thresholds`` have one by name, or one for each repeat, if they are chosen already. Groups are resampled;
-    resamples in which a subset lacks a label do not enter its interval.
-
-    If a label is missing, a score is NaN, or the shapes do not fit, InputError is raised.
+    folds; ``thresholds`` have one by name, or one for each repeat, if they are chosen already. Resamples of groups in
+    which a subset lacks a label do not enter its interval. A missing label, a score of NaN and shapes that do not fit
+    raise InputError.
     """
     labels = real_numbers(y, "labels")
     check_both_labels(labels, "a comparison of systems needs sentences")
@@ -136,16 +368,13 @@ def auroc_table(
         if values.ndim != 2 or values.shape[1] != len(labels) or np.isnan(values).any():
             raise InputError(f"scores of {name!r} must be (R, {len(labels)}) without NaN, found {values.shape}")
         cuts[name] = _cut(name, values, labels, folds, thresholds or {})
-    rows: list[EvaluationRow] = []
-    for subset, chosen in _subsets(len(labels), by or {}):
-        rows += _rows(scores, cuts, labels, resamples, subset, chosen)
-    return EvaluationTable(tuple(rows))
+    parts = _subsets(len(labels), by or {})
+    return EvaluationTable(tuple(row for part in parts for row in _rows(scores, cuts, labels, resamples, *part)))
 
 
 def best_system(table: EvaluationTable) -> str:
     """Find the system with the highest AUROC on all sentences; of equals, the first."""
-    rows = [row for row in table.rows if row.subset == "all"]
-    return max(rows, key=lambda row: row.auroc).system
+    return max((row for row in table.rows if row.subset == "all"), key=lambda row: row.auroc).system
 
 
 def _cells(row: EvaluationRow, reference: str) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from syncheck.aggregators.kinds import AggregatorKind
 from syncheck.base.checks import real_numbers
 from syncheck.base.errors import InputError
+from syncheck.base.printable import aligned
 from syncheck.evaluation.metrics import (
     BootstrapSamples,
     FoldFeatures,
@@ -21,8 +22,9 @@ from syncheck.evaluation.metrics import (
     cross_validate,
     deviation,
     fold_numbers,
+    json_number,
+    with_interval,
 )
-from syncheck.evaluation.tables import aligned, json_number, with_interval
 from syncheck.results.types import FeatureSchema, Floats
 
 if TYPE_CHECKING:
@@ -65,6 +67,10 @@ class AurocMatrix:
     def cell(self, row: str, column: str) -> Cell:
         """Look up a cell, which has NaN if there are no sentences to score."""
         return self.cells.get((row, column), EMPTY)
+
+    def by_part(self) -> dict[str, list[tuple[str, Cell]]]:
+        """Group the cells by column, with the names of their rows."""
+        return {column: [(row, self.cell(row, column)) for row in self.rows] for column in self.columns}
 
     def to_dict(self) -> dict[str, Any]:
         """Convert the cells for JSON, row by row; NaN becomes None."""

@@ -8,7 +8,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import cached_property
 from math import log, nan
-from typing import Final
+from typing import Final, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -104,18 +104,15 @@ _CONTRASTS = "contrasts, >= 0"
 _FLAG = "0 or 1"
 
 
-_Described = tuple[str, str, str, int]
+_Formula = TypeVar("_Formula")
+_Row: TypeAlias = tuple[str, str, str, int] | tuple[str, str, str, int, _Formula]
 
 
-def _of_model(
-    group: str, *rows: _Described | tuple[str, str, str, int, SignalFormula], cost: str = "none"
-) -> tuple[Feature, ...]:
+def _of_model(group: str, *rows: _Row[SignalFormula], cost: str = "none") -> tuple[Feature, ...]:
     return tuple(Feature(row[0], group, *row[1:4], cost, True, *row[4:]) for row in rows)
 
 
-def _of_text(
-    group: str, *rows: _Described | tuple[str, str, str, int, TextFormula], cost: str = "none"
-) -> tuple[Feature, ...]:
+def _of_text(group: str, *rows: _Row[TextFormula], cost: str = "none") -> tuple[Feature, ...]:
     return tuple(Feature(row[0], group, *row[1:4], cost, False, None, *row[4:]) for row in rows)
 
 

@@ -98,25 +98,13 @@ class FaithfulnessCallback(BaseCallbackHandler):  # type: ignore[misc]
         self._questions: dict[UUID, str] = {}
 
     def on_chain_start(
-        self,
-        serialized: dict[str, Any],
-        inputs: Any,
-        *,
-        run_id: UUID,
-        parent_run_id: UUID | None = None,
-        **kwargs: Any,
+        self, serialized: dict[str, Any], inputs: Any, *, run_id: UUID, parent_run_id: UUID | None = None, **kwargs: Any
     ) -> None:
         """Note the run to which a step belongs."""
         self._roots[run_id] = self._root(run_id, parent_run_id)
 
     def on_retriever_start(
-        self,
-        serialized: dict[str, Any],
-        query: str,
-        *,
-        run_id: UUID,
-        parent_run_id: UUID | None = None,
-        **kwargs: Any,
+        self, serialized: dict[str, Any], query: str, *, run_id: UUID, parent_run_id: UUID | None = None, **kwargs: Any
     ) -> None:
         """Take the query of the retriever as the question."""
         self._questions[self._root(run_id, parent_run_id)] = query

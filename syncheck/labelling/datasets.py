@@ -21,9 +21,9 @@ from syncheck.labelling.responses import (
     Selection,
     found_in,
     read_spans,
+    unlabelled_parts,
     with_own_ids,
 )
-from syncheck.text.sentences import is_checkable
 
 
 def load_records(
@@ -35,23 +35,13 @@ def load_records(
 ) -> list[LabelledResponse]:
     """Read a RAGTruth folder, or a JSON Lines file of labelled responses; see :func:`~syncheck.labelling.load_jsonl`.
 
-    Parameters
-    ----------
-    selection
-        The responses and spans that count; None takes all. Of a RAGTruth folder, None and a selection without tasks
-        take only the questions.
-    prompts
-        ``task`` takes the prompts that the paper gave the generators. Plain labelled responses have only those in their
-        own records, which are used either way.
-    carry_labels
-        For labelled sentences; see :func:`~syncheck.labelling.load_jsonl`.
+    ``selection`` has the responses and spans that count; None takes all. Of a RAGTruth folder, None and a selection
+    without tasks take only the questions. The ``prompts`` of the ``task`` are those that the paper gave the generators;
+    plain labelled responses have only those in their own records, which are used either way. ``carry_labels`` is for
+    labelled sentences.
 
-    Raises
-    ------
-    InputError
-        If there is nothing at ``path``, no response is left, or an option does not apply to the data.
-    RecordError
-        At the first record that cannot be used.
+    If there is nothing at ``path``, no response is left, or an option does not apply to the data, InputError is raised;
+    the first record that cannot be used raises RecordError.
     """
     path, selection = Path(path), selection or Selection()
     if path.is_dir():
@@ -256,15 +246,12 @@ def _sentences(record: Record, response: str) -> tuple[LabelledSentence, ...]:
             raise record.error(f"not found in the response after character {position}", f"sentences[{index}]")
         position = start + len(text.strip())
         sentences.append(LabelledSentence(start, position, None).labelled(label))
-    starts = [0, *(sentence.end for sentence in sentences)]
-    stops = [*(sentence.start for sentence in sentences), len(response)]
-    for text in (response[a:b].strip() for a, b in zip(starts, stops, strict=True)):
-        if is_checkable(text):
-            raise record.error(
-                "expected a sentence and its label for all text of the response, found none for "
-                f"{shortened(text, SHOWN)!r}",
-                "sentences",
-            )
+    for start, stop in unlabelled_parts(response, sentences):
+        raise record.error(
+            "expected a sentence and its label for all text of the response, found none for "
+            f"{shortened(response[start:stop].strip(), SHOWN)!r}",
+            "sentences",
+        )
     return tuple(sentences)
 
 

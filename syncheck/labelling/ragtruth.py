@@ -48,12 +48,12 @@ class _Source:
 def load_ragtruth(
     folder: str | Path, selection: Selection | None = None, *, prompts: PromptSource = "monitor"
 ) -> list[LabelledResponse]:
-    """Read RAGTruth (Niu et al., 2024).
+    """Read RAGTruth (Niu et al., 2024): ``response.jsonl`` and ``source_info.jsonl`` as the corpus publishes them.
 
     Parameters
     ----------
     folder
-        Folder with ``response.jsonl`` and ``source_info.jsonl`` as the corpus publishes them.
+        Folder with both files.
     selection
         The responses and spans that count. Tasks are ``QA`` (the default), ``Summary`` and ``Data2txt``; the split is
         ``train`` or ``test``; remarks on the quality are ``good``, ``incorrect_refusal`` and ``truncated``. The paper's
@@ -62,21 +62,15 @@ def load_ragtruth(
         For ``QA``, ``monitor`` takes the monitor's template and ``task`` the prompts of the corpus, as the paper does.
         The other two tasks are not questions and have their own prompts either way.
 
-    Returns
-    -------
-    list of LabelledResponse
-        Responses in the order of ``response.jsonl``, with ``source_id`` as group. Passages are those of ``QA``, the
-        article of ``Summary``, and pieces of the record of ``Data2txt`` in JSON: one for the plain fields, one for each
-        nested field, one for each review. Prompts are user turns. With the context, they are the source's ``prompt``,
-        or the corpus's wording if it has none. Without the context, they are those of the published code: the question;
-        the instruction and the article's first sentence; the record without its reviews.
+    Notes
+    -----
+    The group is the ``source_id``. Passages are those of ``QA``, the article of ``Summary``, and pieces of the record
+    of ``Data2txt`` in JSON: one for the plain fields, one for each nested field, one for each review. Prompts are user
+    turns: with the context the source's ``prompt``, or the corpus's wording if it has none; without it those of the
+    published code: the question; the instruction and the article's first sentence; the record without its reviews.
 
-    Raises
-    ------
-    InputError
-        If a file is missing, an option has a value that is unknown or that no response has, or no response is left.
-    RecordError
-        At the first record that cannot be used.
+    A missing file, an option with a value that is unknown or that no response has, and an empty selection raise
+    InputError; the first record that cannot be used raises RecordError.
     """
     chosen = selection or Selection()
     tasks = QUESTIONS_ONLY if chosen.tasks is None else chosen.tasks

@@ -287,11 +287,7 @@ def label_sentences(
 
 
 def labelled_sentences(
-    response: str,
-    spans: Sequence[UnfaithfulSpan],
-    *,
-    implicit_true: bool = True,
-    with_letter: bool = True,
+    response: str, spans: Sequence[UnfaithfulSpan], *, implicit_true: bool = True, with_letter: bool = True
 ) -> tuple[LabelledSentence, ...]:
     """Cut a response with NLTK's untrained Punkt, as the paper does, and label each sentence.
 
@@ -315,14 +311,12 @@ Bounds = Sequence[tuple[int, int]]
 
 
 def own_sentences(record: LabelledResponse, bounds: Bounds) -> list[str] | None:
-    """Cut a response into its labelled sentences if a monitor cuts it otherwise.
+    """Cut a response into its labelled sentences if a monitor, whose ``bounds`` these are, cuts it otherwise.
 
-    ``bounds`` are those of the monitor's sentences. Joined, the returned sentences are the response: each has the white
-    space around it, and what is between two sentences and makes no claim, such as a bullet, is one of its own. None if
-    the monitor's sentences are those that are labelled, if the labels are spans, or with ``carry_labels``.
-
-    Sentences that overlap, do not lie in the response or leave out letters or digits of it raise RecordError if the
-    record was read from a file, else InputError.
+    Joined, the sentences are the response: each has the white space around it, and what is between two and makes no
+    claim, such as a bullet, is one of its own. None if the monitor's sentences are those that are labelled, if the
+    labels are spans, or with ``carry_labels``. Sentences that overlap, do not lie in the response or leave out letters
+    or digits of it raise RecordError if the record was read from a file, else InputError.
     """
     if record.sentences is None or record.carry_labels:
         return None
@@ -352,23 +346,25 @@ def _check_places(record: LabelledResponse) -> None:
                 "its own part of the response",
             )
         before = sentence.end
-    starts = [0, *(sentence.end for sentence in record.sentences or ())]
-    stops = [*(sentence.start for sentence in record.sentences or ()), len(record.response)]
-    for start, stop in zip(starts, stops, strict=True):
-        if is_checkable(record.response[start:stop]):
-            raise _error(
-                record,
-                f"expected labels of all sentences, found none for characters {start} to {stop}; label the text there "
-                "too, with null if it does not count, or mark unfaithful spans instead",
-            )
+    for start, stop in unlabelled_parts(record.response, record.sentences or ()):
+        raise _error(
+            record,
+            f"expected labels of all sentences, found none for characters {start} to {stop}; label the text there too, "
+            "with null if it does not count, or mark unfaithful spans instead",
+        )
+
+
+def unlabelled_parts(response: str, sentences: Sequence[LabelledSentence]) -> Bounds:
+    """List the characters between sentences, in order, that have a letter or digit."""
+    starts, stops = [0, *(s.end for s in sentences)], [*(s.start for s in sentences), len(response)]
+    return [(a, b) for a, b in zip(starts, stops, strict=True) if is_checkable(response[a:b])]
 
 
 def check_cut(record: LabelledResponse, bounds: Bounds) -> None:
-    """Check that each labelled sentence of a response was measured as one sentence of its own.
+    """Check that each labelled sentence of a response was measured as one sentence of its own, at these ``bounds``.
 
-    ``bounds`` are those of the measured sentences; sentences without a letter or digit do not count. A record with
-    spans or with ``carry_labels`` may be cut in any way. Otherwise a difference raises RecordError if the record was
-    read from a file, else InputError.
+    Sentences without a letter or digit do not count, and a record with spans or with ``carry_labels`` may be cut in any
+    way. Otherwise a difference raises RecordError if the record was read from a file, else InputError.
     """
     difference = None if record.carry_labels else _cut_otherwise(record, bounds)
     if difference is not None:

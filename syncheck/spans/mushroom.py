@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from syncheck.base.checks import check_texts
 from syncheck.base.errors import InputError
+from syncheck.base.printable import aligned
 from syncheck.base.records import Record, read_records
-from syncheck.evaluation.metrics import bootstrap_interval
-from syncheck.evaluation.tables import aligned, with_interval
+from syncheck.evaluation.metrics import bootstrap_interval, with_interval
 from syncheck.results.spans import SoftSpan, SpanItem, SpanLabels, hard_spans, label_dict, labels_of, risk_of
 
 

@@ -90,9 +90,8 @@ class TokenReplay:
     def __call__(self, item: SpanItem) -> TokenSignals:
         """Measure the signals of the response's tokens in this model's vocabulary.
 
-        Without passages, ``log_prob_without_context`` and ``kl`` are NaN. If passages, question and response do not fit
-        the model's window, PromptError is raised; with ``leave_out``, if question and response do not fit, or no
-        passage fits with them.
+        Without passages, ``log_prob_without_context`` and ``kl`` are NaN. What does not fit the model's window raises
+        PromptError; with ``leave_out``, only if question and response do not fit, or no passage fits with them.
         """
         left_out = self.left_out(item)
         passages = self._read(item, left_out)

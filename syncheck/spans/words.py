@@ -106,11 +106,10 @@ _SKIPPED_BYTES = 24
 def token_char_spans(text: str, tokens: Sequence[str]) -> NDArray[np.int64]:
     """Locate the characters that each token covers, (T, 2) int64, half-open.
 
-    A token that is part of a character covers all of it, so that several tokens may cover one character. A special
-    token, or one that is not found in the text, has an empty span at the end of the token before it.
-
-    Tokens are in the spelling of the vocabulary: byte-level BPE (``"Ġà¤¹"``), SentencePiece (``"▁je"``, ``"<0xE2>"``)
-    or plain. The spelling is not given, so the one with which the tokens cover most bytes of the text is taken.
+    A token that is part of a character covers all of it, so that several may cover one. A special token, or one that is
+    not found in the text, has an empty span at the end of the token before it. Tokens are spelled as in the vocabulary:
+    byte-level BPE (``"Ġà¤¹"``), SentencePiece (``"▁je"``, ``"<0xE2>"``) or plain; the spelling with which they cover
+    most bytes of the text is taken.
     """
     data = _utf8(text)
     tries = [_placed(data, [spelling(token) for token in tokens]) for spelling in (_byte_level, _sentence_piece)]

@@ -37,15 +37,13 @@ from .provenance import (
     refuse_seen as refuse_seen,
     seen_records as seen_records,
 )
-from .thresholds import (
-    PRECISION as PRECISION,
-    choose_thresholds as choose_thresholds,
-    choose_verdict_thresholds as choose_verdict_thresholds,
-    release_curve as release_curve,
-)
 from .sets import (
+    PRECISION as PRECISION,
     LabelledSet as LabelledSet,
     SetName as SetName,
+    choose_thresholds as choose_thresholds,
+    choose_verdict_thresholds as choose_verdict_thresholds,
     labelled_set as labelled_set,
+    release_curve as release_curve,
     surrogate_matrix as surrogate_matrix,
 )

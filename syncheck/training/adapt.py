@@ -5,8 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from importlib.resources import files
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
@@ -33,8 +35,7 @@ from syncheck.training.fit import train_measured, untrained_monitor
 from syncheck.training.measured import MeasuredSentences
 from syncheck.training.parquet import measure_to_parquet
 from syncheck.training.provenance import instrument_of
-from syncheck.training.sets import LabelledSet, check_enough, check_labels, check_questions
-from syncheck.training.thresholds import thresholds_of
+from syncheck.training.sets import LabelledSet, check_enough, check_labels, check_questions, thresholds_of
 from syncheck.verifier import Verifier
 
 if TYPE_CHECKING:
@@ -80,67 +81,32 @@ class Adapted:
     def card(self) -> str:
         """Write a model card in Markdown."""
         rows = [f"| {task} | {yes} | {no} | {none} |" for task, (yes, no, none) in self.counts().items()]
-        writers = sorted({record.generator for record in self.records})
-        row, config, aggregator = self.held_out, self.monitor.config, self.monitor.aggregator
+        aggregator = self.monitor.aggregator
         assert aggregator is not None
-        expected = aggregator.base_rate if aggregator.prior is None else aggregator.prior
-        return _CARD.format(
-            model=_name_of(self.monitor),
-            questions=len({record.group for record in self.records}),
-            answers=sum(record.task == ANSWER for record in self.records),
-            writers=", ".join(writers),
-            teacher=self.teacher,
-            sure=self.sure,
-            unsure=1 - self.sure,
-            rows="\n".join(rows),
-            left_out=len(self.left_out),
-            schema=config.schema,
-            kind=aggregator.kind,
-            expected=expected,
-            backtrack=config.backtrack_threshold,
-            prune=config.prune_threshold,
-            auroc=row.auroc,
-            low=row.low,
-            high=row.high,
-            none=sentences_needed(),
-            two=sentences_needed(2),
+        return (
+            (files("syncheck") / "training" / "card.md")
+            .read_text(encoding="utf-8")
+            .format(
+                of=self,
+                model=_name_of(self.monitor),
+                questions=len({record.group for record in self.records}),
+                answers=sum(record.task == ANSWER for record in self.records),
+                writers=", ".join(sorted({record.generator for record in self.records})),
+                unsure=1 - self.sure,
+                rows="\n".join(rows),
+                left_out=len(self.left_out),
+                config=self.monitor.config,
+                aggregator=aggregator,
+                expected=aggregator.base_rate if aggregator.prior is None else aggregator.prior,
+                row=self.held_out,
+                none=sentences_needed(),
+                two=sentences_needed(2),
+            )
         )
 
 
 TITLE = "# A monitor adapted without labels"
 """First line of the card."""
-_CARD = (
-    f"{TITLE}\n"
-    + """
-No person labelled the data that this monitor was trained on. It scores the sentences of `{model}` with
-the schema `{schema}` and an aggregator of the kind `{kind}`.
-
-## How the labels were made
-
-The data are {answers} answers (by {writers}) to {questions} questions. A sentence of an answer is faithful if the
-teacher, `{teacher}`, gave it a score of at least {sure:g}, and unfaithful if the score was at most {unsure:g}; the
-others have no label. Made-up errors are unfaithful: one sentence of an answer altered (planted), a sentence inserted
-from the answer to another question (transplanted), and an answer paired with the passages of another question
-(exchanged passages). The last two have no such label if the teacher is sure that the passages support the sentence.
-
-| sentences of | faithful | unfaithful | without a label |
-| --- | --- | --- | --- |
-{rows}
-
-Prompts and responses that could not be used: {left_out}.
-
-## What to expect
-
-- On held-out questions it separates the made-up labels with an AUROC of {auroc:.3f} [{low:.3f}, {high:.3f}]. Do not
-  expect this figure for real labels: the teacher is sure of the easy sentences, and the monitor learns its errors.
-- The scores assume that {expected:.0%} of the sentences are faithful. `--prior` or `syncheck calibrate` corrects that.
-- The thresholds (backtrack {backtrack:.3f}, prune {prune:.3f}) treat the teacher's scores as probabilities.
-- **No coverage is guaranteed.** For a threshold above which at most 5 % of the sentences are unfaithful, with 90 %
-  confidence, people must label at least {none} sentences of as many other questions if none of the released sentences
-  is unfaithful, or {two} if two of them are; twice as many if only half of the sentences are to be released.
-  Use `syncheck label --order random` and `syncheck calibrate`.
-"""
-)
 
 
 def adapt_monitor(
@@ -166,9 +132,8 @@ def adapt_monitor(
     ----------
     prompts
         Records with ``question`` and ``context``, of at least five groups, because the thresholds are chosen by
-        cross-validation with five folds; see :func:`~syncheck.labelling.unlabelled_responses`. The model
-        answers those without a ``response``; a given response is used as it is, without its labels if it has any, and
-        the model acts as surrogate.
+        cross-validation with five folds; see :func:`~syncheck.labelling.unlabelled_responses`. The model answers those
+        without a ``response``; a given response is used as it is, without its labels, and the model acts as surrogate.
     teacher
         Source of labels for sentences of which it is sure: a monitor, an aligner, a language model that is prompted for
         judgements, or ``"generic"`` for the bundled monitor.
@@ -189,11 +154,6 @@ def adapt_monitor(
     show_progress
         None shows progress bars on a terminal.
 
-    Returns
-    -------
-    Adapted
-        The monitor with its made-up labels.
-
     Raises
     ------
     InputError
@@ -213,7 +173,7 @@ def adapt_monitor(
         asked = unlabelled_responses(cast("list[Mapping[str, Any]]", given))
     check_questions(asked, remedy=MORE_PROMPTS)
     untrained = untrained_monitor(model, tokenizer, config, aligner, kind=kind)
-    judge = _Judge(teacher, untrained)
+    name, judge = _judge(teacher, untrained)
     kept = None if folder is None else Path(folder)
     if kept is not None:
         kept.mkdir(parents=True, exist_ok=True)
@@ -240,65 +200,63 @@ def adapt_monitor(
     )
     assert measured is not None  # there is one shard
     monitor, held_out = _fitted(untrained, measured, scored, aggregator, seed)
-    return Adapted(monitor, tuple(records), left_out | dict(measured.left_out), judge.name, sure, held_out)
+    return Adapted(monitor, tuple(records), left_out | dict(measured.left_out), name, sure, held_out)
 
 
-class _Judge:
-    """Scorer of every sentence of a response by the teacher."""
-
-    def __init__(self, teacher: Teacher, untrained: ModelMonitor) -> None:
-        self._untrained = untrained
-        self._monitor: ModelMonitor | None = None
-        self._verifier: Verifier | None = None
-        self._aligner: Aligner | None = None
-        if isinstance(teacher, ModelMonitor):
-            self._monitor, self.name = teacher, teacher.name or "a monitor"
-        elif teacher == "generic":
-            self._verifier = Verifier(device=untrained.model.device)
-            self.name = self._verifier.name or teacher
-        elif isinstance(teacher, str):
-            raise InputError(
-                f"the only teacher with a name is 'generic'; found {teacher!r}. Load the teacher and pass the object"
-            )
-        elif callable(getattr(teacher, "align", None)):
-            self._aligner, self.name = cast("Aligner", teacher), teacher.name
-        elif callable(teacher):
-            self._aligner = SpanAligner(teacher)
-            self.name = self._aligner.name
-        else:
-            raise WrongTypeError(
-                f"teacher must be a Monitor, an aligner or a TextGenerator; found {type(teacher).__name__}"
-            )
-        if self._monitor is not None and self._monitor.config.segmenter != untrained.config.segmenter:
+def _judge(teacher: Teacher, untrained: ModelMonitor) -> tuple[str, Callable[[LabelledResponse], Scored]]:
+    """Name a teacher, and make the function that scores every sentence of a response by it."""
+    if isinstance(teacher, ModelMonitor):
+        if teacher.config.segmenter != untrained.config.segmenter:
             raise InputError(
                 f"expected a teacher with the sentence rules of the monitor, {untrained.config.segmenter}; found "
-                f"{self._monitor.config.segmenter}"
+                f"{teacher.config.segmenter}"
             )
+        return teacher.name or "a monitor", partial(_by_monitor, teacher)
+    if teacher == "generic":
+        verifier = Verifier(device=untrained.model.device)
+        return verifier.name or teacher, partial(_by_verifier, verifier, untrained)
+    if isinstance(teacher, str):
+        raise InputError(
+            f"the only teacher with a name is 'generic'; found {teacher!r}. Load the teacher and pass the object"
+        )
+    if not callable(getattr(teacher, "align", teacher)):
+        raise WrongTypeError(
+            f"teacher must be a Monitor, an aligner or a TextGenerator; found {type(teacher).__name__}"
+        )
+    aligner = cast("Aligner", teacher) if hasattr(teacher, "align") else SpanAligner(teacher)
+    return aligner.name, partial(_by_aligner, aligner, untrained)
 
-    def __call__(self, response: LabelledResponse) -> Scored:
-        if self._monitor is not None:
-            prompt = self._monitor.prompt(question=response.question, context=response.passages)
-            sentences = self._monitor.score(prompt, response.response).sentences
-            return [(LabelledSentence(s.start, s.end, None), s.score) for s in sentences]
-        given = self._untrained.read(prompt_of(self._untrained, response), response.response)
-        sentences_of_text = [LabelledSentence(span.start, span.end, None) for span in given.spans]
-        if self._verifier is not None:
-            places = [0, *(span.start for span in given.spans[1:]), len(response.response)]
-            pieces = [response.response[start:stop] for start, stop in pairwise(places)]
-            sentences = self._verifier.answer(query_of(response), sentences=pieces).sentences
-            return list(zip(sentences_of_text, (s.score for s in sentences), strict=True))
-        assert self._aligner is not None
-        claims = {
-            i: text for i, s in enumerate(sentences_of_text) if is_checkable(text := response.response[s.start : s.end])
-        }
-        asked = AskedAligner(self._aligner, response.question, EvidenceIndex(response.passages))
-        scores: list[float | None] = [None] * len(sentences_of_text)
-        if response.has_context and claims:
-            for i, support in zip(claims, asked(response.passages, list(claims.values())), strict=True):
-                if isinstance(support, Unaligned):
-                    raise TextGeneratorError(f"record {response.id!r}: {support.reason}")
-                scores[i] = support.score
-        return list(zip(sentences_of_text, scores, strict=True))
+
+def _by_monitor(monitor: ModelMonitor, response: LabelledResponse) -> Scored:
+    prompt = monitor.prompt(question=response.question, context=response.passages)
+    sentences = monitor.score(prompt, response.response).sentences
+    return [(LabelledSentence(s.start, s.end, None), s.score) for s in sentences]
+
+
+def _by_verifier(verifier: Verifier, untrained: ModelMonitor, response: LabelledResponse) -> Scored:
+    own = _sentences(untrained, response)
+    places = [0, *(sentence.start for sentence in own[1:]), len(response.response)]
+    pieces = [response.response[start:stop] for start, stop in pairwise(places)]
+    sentences = verifier.answer(query_of(response), sentences=pieces).sentences
+    return list(zip(own, (s.score for s in sentences), strict=True))
+
+
+def _by_aligner(aligner: Aligner, untrained: ModelMonitor, response: LabelledResponse) -> Scored:
+    scored: Scored = [(sentence, None) for sentence in _sentences(untrained, response)]
+    texts = [response.response[s.start : s.end] for s, _ in scored]
+    claims = {i: text for i, text in enumerate(texts) if is_checkable(text)}
+    if response.has_context and claims:
+        asked = AskedAligner(aligner, response.question, EvidenceIndex(response.passages))
+        for i, support in zip(claims, asked(response.passages, list(claims.values())), strict=True):
+            if isinstance(support, Unaligned):
+                raise TextGeneratorError(f"record {response.id!r}: {support.reason}")
+            scored[i] = scored[i][0], support.score
+    return scored
+
+
+def _sentences(monitor: ModelMonitor, response: LabelledResponse) -> list[LabelledSentence]:
+    given = monitor.read(prompt_of(monitor, response), response.response)
+    return [LabelledSentence(span.start, span.end, None) for span in given.spans]
 
 
 def _name_of(monitor: ModelMonitor) -> str:

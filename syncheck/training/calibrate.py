@@ -20,8 +20,7 @@ from syncheck.model_monitor import ModelMonitor
 from syncheck.results.types import Floats
 from syncheck.training.measured import MeasuredSentences, against_references, check_measured_by
 from syncheck.training.provenance import question_digests, refuse_seen
-from syncheck.training.sets import MORE_LABELS
-from syncheck.training.thresholds import ReleaseCurve, release_curve, thresholds_of
+from syncheck.training.sets import MORE_LABELS, ReleaseCurve, release_curve, thresholds_of
 from syncheck.verifier import Verifier
 
 Thresholding = Literal["carried", "chosen"]
@@ -236,25 +235,17 @@ def choose_risk_controlled_threshold(
 
     Parameters
     ----------
-    scores : array-like of shape (N,)
-        P(faithful) in [0, 1] of sentences that the aggregator was not trained on. Only their order matters, so they
-        need not be calibrated.
-    y : array-like of shape (N,)
-        1 faithful, 0 unfaithful.
+    scores, y : array-like of shape (N,)
+        P(faithful) in [0, 1] of sentences that the aggregator was not trained on, of which only the order matters, and
+        their labels: 1 faithful, 0 unfaithful.
     groups : array-like of shape (N,), or None
         Question of each sentence; one random sentence of each question counts. None counts every sentence and assumes
         that they are independent.
-    risk
-        Largest share of unfaithful sentences among those with a score of at least the threshold, in (0, 1).
-    confidence
-        Probability with which that holds, in (0, 1).
+    risk, confidence
+        Largest share of unfaithful sentences among those with a score of at least the threshold, and the probability
+        with which that holds, in (0, 1).
     seed
         Seed of the draw from each question. Fix it beforehand: trying seeds until one pleases breaks the guarantee.
-
-    Returns
-    -------
-    RiskControlledThreshold
-        Its counts are those of the sentences that were drawn.
 
     Raises
     ------

@@ -12,13 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from syncheck.base.errors import (
-    InputError,
-    PromptError,
-    SyncheckError,
-    TextGeneratorError,
-    describe_failure,
-)
+from syncheck.base.errors import InputError, PromptError, SyncheckError, TextGeneratorError, describe_failure
 from syncheck.base.printable import progress
 from syncheck.labelling.datasets import labelled_responses
 from syncheck.labelling.responses import LabelledResponse, own_sentences, prompt_of, query_of
@@ -48,37 +42,14 @@ def measure(
     """Replay labelled responses and measure their sentences.
 
     Labelled sentences are measured as they are, even where the monitor would cut the response otherwise, as the log
-    says once, unless ``carry_labels`` is set.
+    says once, unless ``carry_labels`` is set. A record's own prompts are used if it has them, otherwise the monitor's
+    template. ``batch_size`` responses of similar length are replayed at once; values agree with those of a batch of 1
+    up to rounding, and a batch for which memory runs out is halved.
 
-    Parameters
-    ----------
-    monitor
-        The monitor that measures them; its scores, if it has an aggregator, are not used.
-    records
-        Labelled responses, also as dicts; see :func:`~syncheck.labelling.labelled_responses`. A record's own prompts
-        are used if it has them, otherwise the monitor's template.
-    batch_size
-        Number of responses replayed at once, of similar length; values agree with those of a batch of 1 up to rounding.
-        A batch for which memory runs out is halved.
-    show_progress
-        None shows a progress bar on a terminal, and a line a minute elsewhere.
-
-    Returns
-    -------
-    MeasuredSentences
-        Its ``left_out`` has the reasons for records whose prompts cannot be used or do not fit the model's window or
-        memory, or for which the model's outputs are not finite.
-
-    Raises
-    ------
-    InputError
-        If no record has a sentence, or ``batch_size`` is below 1.
-    TextGeneratorError
-        If the aligner fails on a record, whose sentences would permanently lack a feature.
-    RecordError
-        If labelled sentences of a record overlap or do not lie in its response.
-    WrongTypeError
-        If a record is neither a :class:`LabelledResponse` nor a dict.
+    ``left_out`` of the result has the reasons for records whose prompts cannot be used or do not fit the model's window
+    or memory, or for which the model's outputs are not finite. If no record has a sentence, InputError is raised; if
+    the aligner fails on a record, whose sentences would permanently lack a feature, TextGeneratorError. Errors of
+    records are those of :func:`~syncheck.labelling.labelled_responses`.
     """
     records = labelled_responses(records)
     check_sentences(monitor, records)
@@ -158,10 +129,7 @@ def measure_records(
         bar.update()
 
     for place, answer in monitor.replay_batch(
-        [prompt for _, prompt, _ in kept],
-        [given for _, _, given in kept],
-        batch_size=batch_size,
-        on_failure=leave_out,
+        [prompt for _, prompt, _ in kept], [given for _, _, given in kept], batch_size=batch_size, on_failure=leave_out
     ):
         has_context = answer.scorer.query.has_context
         broken = next(filter(None, (not_finite(signals, has_context=has_context) for signals in answer.signals)), None)

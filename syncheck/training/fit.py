@@ -16,10 +16,16 @@ from syncheck.aggregators.kinds import AggregatorKind, check_kind, shrunk_toward
 from syncheck.aggregators.models import Network
 from syncheck.aligners import Aligner
 from syncheck.base.errors import InputError, LeftOutWarning
-from syncheck.config import DEFAULT_SCHEMA, MonitorConfig, Template
-from syncheck.evaluation.metrics import Folding, fold_numbers
-from syncheck.evaluation.systems import System, aggregator_systems, out_of_fold_scores
-from syncheck.evaluation.tables import EvaluationRow, EvaluationTable, auroc_table, json_number, with_interval
+from syncheck.config import DEFAULT_SCHEMA, PRECISION, MonitorConfig, Template
+from syncheck.evaluation.metrics import Folding, fold_numbers, json_number, with_interval
+from syncheck.evaluation.tables import (
+    EvaluationRow,
+    EvaluationTable,
+    System,
+    aggregator_systems,
+    auroc_table,
+    out_of_fold_scores,
+)
 from syncheck.features.schemas import needs_signals
 from syncheck.labelling.datasets import labelled_responses
 from syncheck.labelling.responses import LabelledResponse, Rule
@@ -28,8 +34,14 @@ from syncheck.results.types import Floats
 from syncheck.training.extract import measure
 from syncheck.training.measured import MeasuredSentences, check_measured_by, left_out_lines
 from syncheck.training.provenance import UnloadedMonitor, model_of, question_digests
-from syncheck.training.sets import HELD_OUT_FOLDS, MORE_LABELS, LabelledSet, check_enough, check_questions
-from syncheck.training.thresholds import PRECISION, thresholds_of
+from syncheck.training.sets import (
+    HELD_OUT_FOLDS,
+    MORE_LABELS,
+    LabelledSet,
+    check_enough,
+    check_questions,
+    thresholds_of,
+)
 from syncheck.verifier import Verifier
 
 if TYPE_CHECKING:
@@ -62,42 +74,14 @@ def fit_monitor(
     show_progress: bool | None = None,
     kind: type[ModelMonitor] = ModelMonitor,
 ) -> ModelMonitor:
-    """Train a monitor for a model from labelled responses.
+    """Train a monitor for a model from labelled responses; parameters and result are those of :meth:`Monitor.fit`.
 
-    Parameters
-    ----------
-    records
-        Labelled responses, by this model or by others (it then acts as surrogate), also as dicts; see
-        :func:`~syncheck.labelling.labelled_responses`. They need at least five groups, five faithful sentences and five
-        unfaithful ones, because the thresholds are chosen by cross-validation with five folds.
-    aggregator
-        Kind of aggregator, see :data:`TrainedKind`. ``"best"`` takes the one with the highest AUROC in grouped
-        cross-validation if that is above the AUROC of ``generic`` beyond its interval, and otherwise ``"shrunk"``, or
-        ``"generic"`` itself if that is no worse. Or a monotone regression with parameters of your own; see
-        :meth:`Aggregator.fit`.
-    config
-        Measurements of the monitor; None takes :data:`~syncheck.config.DEFAULT_SCHEMA` with the model's default layers.
-    aligner
-        Aligner of the monitor. ``"generic"`` takes that of the bundled verifier, as ``Verifier()`` does: the reader if
-        its encoder is installed or in the cache of Hugging Face, otherwise the bundled one, with a warning. None leaves
-        ``align_score`` unmeasured.
-    seed
-        Seed of the aggregator, and of the folds on which the thresholds are chosen.
-    precision
-        Share of faithful sentences, in (0, 1], among those that get the verdict ``supported``; see
-        :func:`choose_verdict_thresholds`. If the labels do not give it, no sentence gets this verdict, and a warning
-        says so.
-    show_progress
-        None shows a progress bar on a terminal.
-    kind
-        Class of the monitor: :class:`syncheck.Monitor`.
-
-    Returns
-    -------
-    Monitor
-        Its thresholds are chosen on out-of-fold scores; see :func:`choose_thresholds`. The ``comparison`` of its
-        aggregator has the AUROC of ``generic``, of the aligner alone and of each kind on these folds; a warning is
-        logged if the chosen one is not better beyond its interval.
+    The records need at least five groups, five faithful sentences and five unfaithful ones, because the thresholds are
+    chosen by cross-validation with five folds, on out-of-fold scores; see :func:`choose_thresholds`. ``"best"`` takes
+    the :data:`TrainedKind` with the highest AUROC in grouped cross-validation if that is above the AUROC of ``generic``
+    beyond its interval, and otherwise ``"shrunk"``, or ``"generic"`` itself if that is no worse. The ``comparison`` of
+    the aggregator has these figures; a warning is logged if the chosen kind is not better beyond its interval, and one
+    if the labels do not give the ``precision``. ``kind`` is the class of the monitor.
 
     Raises
     ------
@@ -106,8 +90,7 @@ def fit_monitor(
     TextGeneratorError
         If the aligner fails on a record.
     RecordError
-        If a dict is not of the documented form, or labelled sentences of a record overlap or do not lie in its
-        response.
+        If a dict is not of the documented form, or labelled sentences overlap or do not lie in their response.
 
     Warns
     -----
@@ -234,22 +217,10 @@ def train_measured(
 ) -> Trained:
     """Train the aggregator of a monitor or a verifier on sentences that it has measured, and compare it.
 
-    Parameters
-    ----------
-    untrained
-        The monitor that measured them; its aggregator and references, if it has any, are not used. See
-        :func:`monitor_of` for a file of features.
-    measured
-        The sentences, with at least as many groups, and sentences of either label, as folds.
-    aggregator, rule, seed, precision
-        As in :func:`fit_monitor`.
-
-    Raises
-    ------
-    InputError
-        If the sentences cannot be used, or the kind needs ``generic`` and it cannot be had.
-    MismatchError
-        If they were measured with another model, aligner or configuration.
+    The aggregator and references of ``untrained``, if it has any, are not used; see :func:`monitor_of` for a file of
+    features. The other parameters are as in :func:`fit_monitor`. Sentences that cannot be used, and a kind that needs
+    ``generic`` where it cannot be had, raise InputError; those of another model, aligner or configuration
+    MismatchError.
     """
     check_kind(aggregator, others=("best", SHRUNK, GENERIC_ROW))
     check_measured_by(measured, untrained)
@@ -284,7 +255,8 @@ def train_measured(
         )
         if parts:
             parts["lid_references"] = measured.lid_references(chosen.labels, chosen.used)
-    trained = replace(trained, comparison=_comparison(table, kind))
+    figures = {row.system: [json_number(x) for x in (row.auroc, row.low, row.high)] for row in table.rows}
+    trained = replace(trained, comparison={"chosen": kind, "auroc": figures})
     return Trained(
         untrained.replaced(config=config, aggregator=trained, **parts, name=None, trained_on=seen), kind, table
     )
@@ -355,8 +327,3 @@ def _chosen(table: EvaluationTable, kinds: Kinds) -> str:
     if GENERIC_ROW not in rows or best.gain_low > 0:
         return best.system
     return SHRUNK if rows[SHRUNK].gain > 0 else GENERIC_ROW
-
-
-def _comparison(table: EvaluationTable, kind: str) -> dict[str, Any]:
-    figures = {row.system: [json_number(x) for x in (row.auroc, row.low, row.high)] for row in table.rows}
-    return {"chosen": kind, "auroc": figures}

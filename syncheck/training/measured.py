@@ -14,15 +14,7 @@ from syncheck.base.errors import InputError, MismatchError
 from syncheck.base.printable import shortened
 from syncheck.config import LID_REFERENCES
 from syncheck.features.schemas import TEXT_FEATURES
-from syncheck.labelling.responses import (
-    NO_CLAIM,
-    Label,
-    LabelledResponse,
-    Rule,
-    Selection,
-    check_cut,
-    label_sentences,
-)
+from syncheck.labelling.responses import NO_CLAIM, Label, LabelledResponse, Rule, Selection, check_cut, label_sentences
 from syncheck.results.types import FeatureSchema
 from syncheck.signals import LidReferences
 from syncheck.text.sentences import is_checkable

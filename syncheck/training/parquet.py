@@ -6,21 +6,16 @@ import hashlib
 import json
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from glob import escape
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from tqdm import tqdm
 
-from syncheck.base.errors import (
-    CheckpointError,
-    InputError,
-    MissingExtraError,
-)
+from syncheck.base.errors import CheckpointError, InputError, MissingExtraError
 from syncheck.base.files import UNFINISHED, replaced
 from syncheck.corpus import Line, Store, Worker, answer_corpus, run_locally
 from syncheck.corpus.store import PART_SIZE, Engine
@@ -31,7 +26,7 @@ from syncheck.model_monitor import ModelMonitor
 from syncheck.text.sentences.boundaries import SegmenterConfig
 from syncheck.training.extract import check_any, check_sentences, measure_records
 from syncheck.training.measured import MeasuredSentences, joined
-from syncheck.training.provenance import instrument_of
+from syncheck.training.provenance import run_facts
 from syncheck.verifier import Verifier
 
 if TYPE_CHECKING:
@@ -47,22 +42,19 @@ _LAYOUT = 2
 """Layout of written files; layout 1 had all labelled responses in the metadata, whose size is limited."""
 
 
-def write_parquet(
-    measured: MeasuredSentences, path: str | Path, *, provenance: Mapping[str, str] | None = None
-) -> None:
+def write_parquet(measured: MeasuredSentences, path: str | Path) -> None:
     """Write one row for each sentence: record, group, generator, task, text, bounds, labels, features, activations.
 
-    The labelled response itself, as JSON, is in the row of its first sentence. The feature schema and responses without
-    a sentence are in the file's metadata, so that :func:`read_parquet` restores everything. The ``provenance`` is
-    stored there too, see :func:`provenance_of`; None takes that of the sentences.
+    The labelled response itself, as JSON, is in the row of its first sentence. The feature schema, the provenance and
+    responses without a sentence are in the file's metadata, so that :func:`read_parquet` restores everything.
 
     The file is written under a temporary name and verified before it is renamed, so it is never incomplete. One that
     cannot be read again raises CheckpointError, and an older file at ``path`` is kept. Without pyarrow,
     MissingExtraError is raised.
     """
-    pa = _pyarrow()
-    import pyarrow.parquet as parquet
-
+    with MissingExtraError.unless("pyarrow", "data"):
+        import pyarrow as pa
+        import pyarrow.parquet as parquet
     with_sentence, first_rows = np.unique(measured.owners, return_index=True)
     responses: list[str | None] = [None] * len(measured.texts)
     for index, row in zip(with_sentence, first_rows, strict=True):
@@ -99,7 +91,7 @@ def write_parquet(
         "left_out": dict(measured.left_out),
         "max_references": measured.max_references,
         "segmenter": asdict(measured.segmenter),
-        "provenance": dict(measured.provenance if provenance is None else provenance),
+        "provenance": dict(measured.provenance),
     }
     table, noted = pa.table(columns), json.dumps(facts, ensure_ascii=False).encode()
     table = table.replace_schema_metadata({_KEY: noted, _DIGEST: _digest(noted, table.schema)})
@@ -116,7 +108,7 @@ def read_parquet(path: str | Path) -> MeasuredSentences:
     A file that is missing, damaged, of an earlier layout or not one of measured sentences raises CheckpointError;
     without pyarrow, MissingExtraError is raised.
     """
-    with _reading(path) as parquet:
+    with _reading_measured(path) as parquet:
         with parquet.ParquetFile(path, page_checksum_verification=True) as file:
             facts = _facts(path, file.schema_arrow)
             table = file.read()
@@ -142,25 +134,26 @@ def provenance_of(path: str | Path) -> dict[str, str]:
 
     Errors are those of :func:`read_parquet`.
     """
-    with _reading(path) as parquet:
+    with _reading_measured(path) as parquet:
         return _provenance(_facts(path, parquet.read_schema(path)))
 
 
 @contextmanager
-def _reading(path: str | Path) -> Iterator[Any]:
-    """Yield pyarrow's Parquet module, and turn problems with a file into an error that names it."""
-    pa = _pyarrow()
-    import pyarrow.parquet as parquet
-
+def _reading(what: str, remedy: str) -> Iterator[Any]:
+    """Yield pyarrow's Parquet module, and turn problems with a file into an error that says what is wrong."""
+    with MissingExtraError.unless("pyarrow", "data"):
+        import pyarrow as pa
+        import pyarrow.parquet as parquet
     try:
         yield parquet
     except CheckpointError:
         raise
     except (OSError, KeyError, TypeError, ValueError, pa.ArrowException) as error:
-        raise CheckpointError(
-            f"{path} is not a file of measured sentences ({type(error).__name__}: {error}); write one with "
-            "`syncheck features`"
-        ) from error
+        raise CheckpointError(f"{what} ({type(error).__name__}: {error}){remedy}") from error
+
+
+def _reading_measured(path: str | Path) -> AbstractContextManager[Any]:
+    return _reading(f"{path} is not a file of measured sentences", "; write one with `syncheck features`")
 
 
 def _facts(path: str | Path, schema: pa.Schema) -> dict[str, Any]:
@@ -185,18 +178,13 @@ def _digest(noted: bytes, schema: pa.Schema) -> bytes:
 
 def _check_readable(unfinished: Path, place: Path) -> None:
     """Read a whole file, in batches of rows, and verify its checksums."""
-    pa = _pyarrow()
-    import pyarrow.parquet as parquet
-
-    try:
-        with parquet.ParquetFile(unfinished, page_checksum_verification=True) as file:
-            for _ in file.iter_batches():
-                pass
-    except (OSError, ValueError, pa.ArrowException) as error:
-        raise CheckpointError(
-            f"what was written for {place} cannot be read ({type(error).__name__}: {error}) and was removed. Check the "
-            "disk and run again; if that is sound, measure fewer responses into one file"
-        ) from error
+    remedy = " and was removed. Check the disk and run again; if that is sound, measure fewer responses into one file"
+    with (
+        _reading(f"what was written for {place} cannot be read", remedy) as parquet,
+        parquet.ParquetFile(unfinished, page_checksum_verification=True) as file,
+    ):
+        for _ in file.iter_batches():
+            pass
 
 
 def _responses(table: pa.Table, facts: Mapping[str, Any]) -> tuple[LabelledResponse, ...]:
@@ -209,9 +197,8 @@ def _responses(table: pa.Table, facts: Mapping[str, Any]) -> tuple[LabelledRespo
 
 
 def _activations(table: pa.Table) -> dict[int, np.ndarray]:
-    names = [name for name in table.column_names if name.startswith(_ACTIVATION)]
-    if not len(table):  # no sentence to tell how wide they are
-        return {}
+    # Without a sentence, nothing tells how wide they are.
+    names = [name for name in table.column_names if name.startswith(_ACTIVATION)] if len(table) else []
     return {int(name.removeprefix(_ACTIVATION)): _states(table[name], name) for name in names}
 
 
@@ -230,12 +217,6 @@ def _states(column: pa.ChunkedArray, name: str) -> np.ndarray:
 
 def _provenance(facts: Mapping[str, Any]) -> dict[str, str]:
     return {str(name): str(value) for name, value in dict(facts.get("provenance", {})).items()}
-
-
-def _pyarrow() -> Any:
-    with MissingExtraError.unless("pyarrow", "data"):
-        import pyarrow
-    return pyarrow
 
 
 @dataclass(frozen=True, slots=True)
@@ -342,14 +323,13 @@ def measure_to_parquet(
     without the kill. Once the rows of all records are there, they are joined in the order of the records and replace
     ``output``.
 
-    ``records`` are the whole corpus, for every shard; a shard measures every ``count``-th part. Processes share the
-    folder, or their folders are merged; the process that finds all rows joins them. A single shard removes the folder
-    after verifying ``output``. ``batch_size`` is as in :func:`measure` and may change when a run continues; batches end
-    with their part. ``make_worker`` builds a :class:`SentenceMeasurer` of an equal monitor in another process; None
-    uses ``monitor``.
+    ``records`` are the whole corpus, for every shard, which measures every ``count``-th part. Processes share the
+    folder, or their folders are merged; the one that finds all rows joins them, and a single shard removes the folder
+    after verifying ``output``. ``batch_size`` is as in :func:`measure` and may change when a run continues.
+    ``make_worker`` builds a :class:`SentenceMeasurer` of an equal monitor in another process; None uses ``monitor``.
 
-    Errors are those of :func:`measure`, and CheckpointError if the written file cannot be read again; the parts are
-    then kept. If the folder has rows of another model, aligner or config, MismatchError is raised.
+    Errors are those of :func:`measure`, and CheckpointError if the written file cannot be read again, where the parts
+    are kept. If the folder has rows of another model, aligner or config, MismatchError is raised.
     """
     output, records = Path(output), labelled_responses(records)
     if part_size < 1 or batch_size < 1:
@@ -357,8 +337,11 @@ def measure_to_parquet(
     if not output.parent.is_dir():
         raise InputError(f"{output}: the folder does not exist; create it first")
     facts = _run_facts(monitor)
-    lines = [Line(str(r.source or "records"), i, _content(r)) for i, r in enumerate(records, 1)]
-    provenance = {"records": hashlib.sha256(b"\n".join(line.content for line in lines)).hexdigest(), **facts}
+    contents = [response_to_json(replace(record, source=None, line=None)).encode() for record in records]
+    lines = [
+        Line(str(r.source or "records"), i, of) for i, (r, of) in enumerate(zip(records, contents, strict=True), 1)
+    ]
+    provenance = {"records": hashlib.sha256(b"\n".join(contents)).hexdigest(), **facts}
     folder = output.with_name(f"{output.name}.parts")
     if not folder.exists() and (finished := _read(output, provenance)) is not None:
         return finished
@@ -409,19 +392,13 @@ def _entered(folder: Path, facts: Mapping[str, str], shard: Shard) -> Iterator[S
         raise
 
 
-def _content(record: LabelledResponse) -> bytes:
-    return response_to_json(replace(record, source=None, line=None)).encode()
-
-
 def _run_facts(monitor: ModelMonitor | Verifier) -> dict[str, str]:
     """Collect the facts, besides the records, that determine the values, by name."""
     config = asdict(monitor.config)
     return {
         "config": json.dumps({name: config[name] for name in ("schema", "layers", "segmenter")}),
-        **instrument_of(monitor),
-        **({} if isinstance(monitor, Verifier) else {"dtype": str(monitor.model.dtype)}),
         "LID references": "none" if isinstance(monitor, Verifier) else _references(monitor),
-        "version": version("syncheck"),
+        **run_facts(monitor),
     }
 
 

@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from importlib.metadata import version
 from operator import eq
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -49,6 +50,12 @@ def instrument_of(monitor: ModelMonitor | Verifier | UnloadedMonitor) -> dict[st
         "template": None if isinstance(monitor, Verifier) else str(monitor.config.template),
     }
     return {name: fact for name, fact in facts.items() if fact is not None}
+
+
+def run_facts(monitor: ModelMonitor | Verifier) -> dict[str, str]:
+    """Collect the facts of a monitor and of this package that determine what a run over records writes, by name."""
+    dtype = {} if isinstance(monitor, Verifier) else {"dtype": str(monitor.model.dtype)}
+    return instrument_of(monitor) | dtype | {"version": version("syncheck")}
 
 
 def model_of(provenance: Mapping[str, str]) -> dict[str, Any] | None:

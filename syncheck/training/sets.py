@@ -1,21 +1,28 @@
-"""Benchmark sets of measured sentences, and models compared as surrogates on them."""
+"""Labelled sets of measured sentences, models compared as surrogates on them, and thresholds chosen on held-out ones.
+
+The decoder's thresholds are chosen by the share of good sentences wanted, those of verdicts by a named precision.
+"""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, Unpack
+from typing import Any, Literal, NamedTuple, Unpack
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from syncheck.aggregators.kinds import AggregatorKind
-from syncheck.base.checks import check_choice
-from syncheck.base.errors import InputError
+from syncheck.base.checks import check_choice, labels_found, real_numbers
+from syncheck.base.errors import InputError, InsufficientDataError
+from syncheck.config import PRECISION as PRECISION
 from syncheck.evaluation.metrics import BootstrapSamples, FoldFeatures, Folding, cross_validate
 from syncheck.evaluation.transfer import PAPER_RUNS, AurocMatrix, Cell, cell
 from syncheck.labelling.responses import LabelledResponse, Rule
 from syncheck.training.measured import MeasuredSentences
+
+logger = logging.getLogger(__name__)
 
 SetName = Literal["strict", "paper"]
 """``strict``: sentences with a letter, which are unfaithful if they overlap any span, even one that is true of the
@@ -193,3 +200,149 @@ def check_enough(chosen: LabelledSet, *, remedy: str) -> None:
     """Check the measured sentences that are trained on, in both ways."""
     check_labels(int((chosen.y == 1).sum()), int((chosen.y == 0).sum()), remedy=remedy)
     check_questions(chosen.records, remedy=remedy)
+
+
+BACKTRACK_ALARMS = 0.1
+PRUNE_ALARMS = 0.25
+"""Largest shares of faithful sentences that may fall below each threshold. Backtracking costs a search, so it must be
+rare; pruning only chooses among existing samples, so it may be stricter."""
+LEAST_SUPPORTED = 10
+"""Number of held-out sentences that must reach a threshold for their share of faithful ones to count."""
+NEVER = 1.0
+"""Threshold that P(faithful) stays below."""
+
+
+class Thresholds(NamedTuple):
+    """FOD's tau_1 and tau_2, ``backtrack <= prune``: scores below which a sentence is taken back, a sample dropped."""
+
+    backtrack: float
+    prune: float
+
+
+def choose_thresholds(scores: ArrayLike, y: ArrayLike) -> Thresholds:
+    """Choose both thresholds by the share of faithful sentences that may fall below them.
+
+    Each is the largest score of a faithful sentence that has at most 10 % (backtrack) or 25 % (prune) of the faithful
+    sentences below it. The rule does not need calibrated scores, and a stricter aggregator causes no more alarms.
+
+    ``scores`` (N,) are P(faithful) of sentences that the aggregator was not trained on, and ``y`` (N,) their labels: 1
+    faithful, 0 unfaithful. A sentence without a label may have a calibrated probability, in (0, 1), in its place.
+    Different shapes, a value outside its range, and a missing label raise InputError.
+    """
+    values, labels = _scores_and_labels(scores, y)
+    order = np.argsort(values, kind="stable")
+    order = order[labels[order] > 0]
+    below = np.cumsum(labels[order]) - labels[order]
+    places = np.searchsorted(below, np.array([BACKTRACK_ALARMS, PRUNE_ALARMS]) * labels.sum(), side="right") - 1
+    return Thresholds(*values[order[places]].tolist())
+
+
+@dataclass(frozen=True, slots=True)
+class VerdictThresholds:
+    """Scores below which a sentence is called unsupported, and from which it is called supported.
+
+    ``supported`` is None if the labels do not give the precision asked for. ``precision`` is that of the threshold, or
+    else the largest that any threshold gives.
+    """
+
+    unsupported: float
+    supported: float | None
+    precision: float
+
+
+def choose_verdict_thresholds(scores: ArrayLike, y: ArrayLike, *, precision: float = PRECISION) -> VerdictThresholds:
+    """Choose the thresholds of verdicts by the share of faithful sentences among those called supported.
+
+    ``supported`` is the lowest threshold such that of the sentences that reach it, which must be ten or more, at least
+    the share ``precision``, in (0, 1], is faithful. ``unsupported``, at most as high, is the threshold that leaves the
+    fewest faithful sentences below it and unfaithful ones above it; of equals, the lowest. Thresholds lie midway
+    between two scores. ``scores`` and ``y`` are as in :func:`choose_thresholds`, and so are the errors.
+    """
+    if not 0 < precision <= 1:
+        raise InputError(f"the precision must be above 0 and at most 1; found {precision}")
+    values, labels = _scores_and_labels(scores, y)
+    order = np.argsort(values, kind="stable")
+    distinct, firsts = np.unique(values[order], return_index=True)
+    thresholds = np.append(distinct[0], distinct[:-1] + np.diff(distinct) / 2)  # midway, so that neither side is near
+    below = np.append(0.0, np.cumsum(labels[order]))[firsts]  # faithful sentences below each threshold
+    reach = len(values) - firsts
+    good = labels.sum() - below
+    shares = np.where(reach >= LEAST_SUPPORTED, good / reach, 0.0)
+    precise = np.flatnonzero(shares >= precision)
+    last = precise[0] if len(precise) else len(thresholds) - 1
+    unsupported = float(thresholds[np.argmin((below + reach - good)[: last + 1])])
+    if not len(precise):
+        return VerdictThresholds(unsupported, None, float(shares.max()))
+    return VerdictThresholds(unsupported, float(thresholds[last]), float(shares[last]))
+
+
+def _scores_and_labels(scores: ArrayLike, y: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    values, labels = real_numbers(scores, "scores").astype(np.float64), real_numbers(y, "labels").astype(np.float64)
+    if not ((labels >= 0) & (labels <= 1)).all() or not labels.any() or (labels == 1).all():
+        raise InputError(
+            f"thresholds need sentences of both labels, but found {labels_found(labels)}; hold out more sentences"
+        )
+    return values, labels
+
+
+def thresholds_of(scores: ArrayLike, y: ArrayLike, *, precision: float = PRECISION) -> dict[str, Any]:
+    """Choose the decoder's thresholds and those of verdicts, as fields of a config.
+
+    If the labels do not give the precision, no sentence is called supported, and a warning says so.
+    """
+    decoder, verdicts = choose_thresholds(scores, y), choose_verdict_thresholds(scores, y, precision=precision)
+    if verdicts.supported is None:
+        logger.warning(
+            "no sentence will be called supported: expected a threshold that %d or more held-out sentences reach, %.3g "
+            "of them faithful, found at most %.3g; label more, or name a lower precision (--precision)",
+            LEAST_SUPPORTED,
+            precision,
+            verdicts.precision,
+        )
+    return {
+        "backtrack_threshold": decoder.backtrack,
+        "prune_threshold": decoder.prune,
+        "unsupported_threshold": verdicts.unsupported,
+        "supported_threshold": NEVER if verdicts.supported is None else verdicts.supported,
+    }
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ReleaseCurve:
+    """Shares of released sentences, and of faithful ones among them, by threshold."""
+
+    thresholds: NDArray[np.float64]
+    """(T,) float64: the distinct scores of the sentences, ascending."""
+    good: NDArray[np.float64]
+    """(T,) float64: share of faithful sentences among those that reach the threshold."""
+    kept: NDArray[np.float64]
+    """(T,) float64: share of all sentences that reach the threshold."""
+
+    def threshold_for(self, share: float) -> float:
+        """Find the lowest threshold at which at least this share, in (0, 1], of the released sentences is faithful.
+
+        A share outside (0, 1] raises InputError, and one that no threshold reaches raises InsufficientDataError.
+        """
+        if not 0 < share <= 1:
+            raise InputError(f"the share of good sentences must be above 0 and at most 1; found {share}")
+        reached = np.flatnonzero(self.good >= share)
+        if not len(reached):
+            raise InsufficientDataError(
+                f"expected a threshold above which {share:g} of the sentences are faithful; found at most "
+                f"{self.good.max():.3f}. Pass a smaller share, or use a monitor that separates them better",
+                more_needed=None,
+            )
+        return float(self.thresholds[reached[0]])
+
+
+def release_curve(scores: ArrayLike, y: ArrayLike) -> ReleaseCurve:
+    """Compute the shares of released sentences, and of faithful ones among them, by threshold.
+
+    ``scores`` (N,) are P(faithful) of at least one held-out sentence, preferably written by the decoder that the
+    threshold is for; ``y`` (N,) is 1 for faithful and 0 for unfaithful.
+    """
+    values, labels = np.asarray(scores, np.float64), np.asarray(y, np.float64)
+    thresholds, firsts = np.unique(np.sort(values), return_index=True)
+    left = len(values) - firsts
+    good = np.cumsum(labels[np.argsort(values, kind="stable")][::-1])[left - 1]
+    return ReleaseCurve(thresholds, good / left, left / len(values))

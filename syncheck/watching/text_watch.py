@@ -176,13 +176,9 @@ class TextWatch:
     def feed(self, piece: str, tokens: Sequence[GeneratorToken] = ()) -> list[ProtocolEvent]:
         """Add text and return the new events for a reader.
 
-        Parameters
-        ----------
-        piece
-            The next part of the answer; words, characters and surrogate pairs may be divided anywhere.
-        tokens
-            The generator's own tokens of this piece with their log-probabilities. They are only kept in the report: no
-            feature uses them, since the monitor was not trained on them.
+        The ``piece`` is the next part of the answer; words, characters and surrogate pairs may be divided anywhere. The
+        generator's own ``tokens`` of this piece with their log-probabilities are only kept in the report: no feature
+        uses them, since the monitor was not trained on them.
 
         Raises
         ------
@@ -198,10 +194,9 @@ class TextWatch:
         return self._take(deque([(piece, tokens)]), may_wait=True)
 
     def _take(self, pieces: deque[tuple[str, Sequence[GeneratorToken]]], *, may_wait: bool) -> list[ProtocolEvent]:
-        """Take pieces that have arrived until :data:`MOST_TOGETHER` sentences are complete, and score these together.
+        """Take pieces until :data:`MOST_TOGETHER` sentences are complete, and score these; returns the new events.
 
-        Sentences of a text that arrives quickly may wait for the next pieces. Returns the new events for a reader;
-        otherwise as :meth:`feed` for each piece.
+        Sentences of a text that arrives quickly may wait for the next pieces.
         """
         self._require_open()
         answer = self._answer

@@ -6,7 +6,7 @@ import re
 import pytest
 from command_runs import ANSWER, read, record, write
 
-from syncheck.cli import COMMANDS, SELDOM, main, parser
+from syncheck.cli import COMMANDS, EXAMPLES, SELDOM, main, parser
 from syncheck.cli.record_runs import FORMATS, Summary
 
 PLAIN = io.StringIO()
@@ -144,8 +144,8 @@ def test_only_json_lines_can_be_resumed(run, capsys, tmp_path):
 def test_the_example_of_a_command_s_help_can_be_read(name, capsys):
     with pytest.raises(SystemExit):
         main([name, "--help"])
-    assert capsys.readouterr().out.endswith(f"\nexample: syncheck {name} {COMMANDS[name].example}\n")
-    assert parser().parse_args([name, *COMMANDS[name].example.split()]).command == name
+    assert capsys.readouterr().out.endswith(f"\nexample: syncheck {name} {EXAMPLES[name]}\n")
+    assert parser().parse_args([name, *EXAMPLES[name].split()]).command == name
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -157,7 +157,7 @@ def test_what_few_need_stands_at_the_end_of_a_command_s_help(name, capsys):
     )
     flags = [flag or heading for flag, heading in entries]
     less_common = flags[flags.index("less common options") + 1 :] if "less common options" in flags else []
-    assert SELDOM.intersection(flags) - set(COMMANDS[name].example.split()) == set(less_common)
+    assert SELDOM.intersection(flags) - set(EXAMPLES[name].split()) == set(less_common)
     assert less_common or name not in ("score", "generate", "gateway", "serve", "spans")
 
 

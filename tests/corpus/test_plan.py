@@ -8,7 +8,7 @@ import scale
 from syncheck.base.errors import CheckpointError, InputError
 from syncheck.cli import main
 from syncheck.corpus import Rate, Rates, estimate, load_rates
-from syncheck.corpus.plan import BUNDLED_RATES
+from syncheck.corpus.scale import BUNDLED_RATES
 
 
 def rate(context, answer, workers, seconds, memory=1000.0, batch=None):

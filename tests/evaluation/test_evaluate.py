@@ -291,7 +291,6 @@ def test_thresholds_cost_at_most_their_share_of_the_faithful():
     faithful = np.arange(20) / 20
     thresholds = choose_thresholds([*faithful, 0.0, 0.09, 0.1, 0.2, 0.9], [1] * 20 + [0] * 5)
     assert (thresholds.backtrack, thresholds.prune) == (0.1, 0.25)
-    assert (thresholds.backtrack_recall, thresholds.prune_recall) == (0.4, 0.8)
     assert (faithful < thresholds.backtrack).mean() == 0.1
     assert (faithful < thresholds.prune).mean() == 0.25
 
@@ -300,7 +299,6 @@ def test_a_probability_in_place_of_a_label_counts_by_halves():
     scores = [0.1, 0.2, 0.3, 0.4, 0.5]
     thresholds = choose_thresholds(scores, [0, 0.5, 0.5, 1, 1])  # 3 faithful; at most 0.3 and 0.75 of them below
     assert (thresholds.backtrack, thresholds.prune) == (0.2, 0.3)
-    assert (thresholds.backtrack_recall, thresholds.prune_recall) == (0.5, 0.75)
     with pytest.raises(InputError, match="labels"):
         choose_thresholds(scores, [0, 1, 2, 1, 1])
 

@@ -6,7 +6,7 @@ import pytest
 from syncheck import MonitorConfig
 from syncheck.base.errors import InputError
 from syncheck.training import choose_thresholds, choose_verdict_thresholds
-from syncheck.training.thresholds import thresholds_of
+from syncheck.training.sets import thresholds_of
 
 
 def test_supported_is_the_lowest_score_with_the_precision():
