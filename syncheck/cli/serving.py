@@ -77,8 +77,9 @@ def _add_decoder(parser: argparse.ArgumentParser) -> None:
     option(
         group,
         "--repair",
-        "after a sentence below tau 1: search over samples, drop it and go on, ask again, or mark it (search)",
-        choices=("search", "drop", "reask", "mark"),
+        "after a sentence below tau 1: search over samples, branch it at its least certain tokens, drop it and go on, "
+        "ask again, or mark it (search)",
+        choices=("search", "branch", "drop", "reask", "mark"),
     )
     option(group, "--samples N", "samples of a round of the search (6)")
     option(group, "--beams N", "answers that are kept after a round (2)")

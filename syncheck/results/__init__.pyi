@@ -16,7 +16,7 @@ from .protocol import (
     to_json as to_json,
     to_sse as to_sse,
 )
-from .continuations import ContinuationRequest as ContinuationRequest, Piece as Piece
+from .continuations import ContinuationRequest as ContinuationRequest, Piece as Piece, WrittenToken as WrittenToken
 from .report import (
     Answer as Answer,
     AnswerScale as AnswerScale,
