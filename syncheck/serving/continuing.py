@@ -155,9 +155,9 @@ class ServerContinuations:
                     text = _answer_of(readers[index], self._text(choice), is_last=stop is not None)
                     finished |= {index} if stop is not None else set()
                     tokens = _tokens(choice.get("logprobs")) if request.likeliest else ()
-                    is_told |= bool(tokens)
+                    is_told |= any(token.likeliest for token in tokens)
                     if text and not is_told:
-                        raise invalid("it sends no log-probabilities of its tokens, which --repair branch needs")
+                        raise invalid("it sends no likeliest tokens with its text, which --repair branch needs")
                     yield Piece(text, index, stop, usage, tokens)
                 if not choices and usage:
                     yield Piece(sample=None, usage=usage)
@@ -242,10 +242,15 @@ def _tokens(told: object) -> tuple[WrittenToken, ...]:
         return ()
     try:
         if (content := told.get("content")) is not None:
-            return tuple(WrittenToken(*_token(each), tuple(map(_token, each["top_logprobs"]))) for each in content)
-        columns = [told[name] for name in ("tokens", "token_logprobs", "top_logprobs")]
+            return tuple(
+                WrittenToken(*_token(each), tuple(map(_token, each.get("top_logprobs") or ()))) for each in content
+            )
+        columns = [told[name] for name in ("tokens", "token_logprobs")]
+        columns.append(told.get("top_logprobs") or [None] * len(columns[0]))
         return tuple(
-            WrittenToken(token.encode(), float(log_prob), tuple((t.encode(), float(p)) for t, p in likeliest.items()))
+            WrittenToken(
+                token.encode(), float(log_prob), tuple((t.encode(), float(p)) for t, p in (likeliest or {}).items())
+            )
             for token, log_prob, likeliest in zip(*columns, strict=True)
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:

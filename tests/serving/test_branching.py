@@ -5,6 +5,7 @@ import json
 
 import httpx
 import pytest
+import upstream_fod
 from copying import copying_model
 from upstreams import asked
 from vllm_double import VllmDouble
@@ -182,7 +183,7 @@ def test_a_server_without_log_probabilities_is_told():
         branched(Telling([Piece("It is in Spain.")]))
     model_and_tokens = ScriptedModel(words := word_tokenizer([WRONG]), WRONG), words
     silent = VllmDouble(*model_and_tokens, [1], tells=False)
-    with pytest.raises(ServiceError, match="no log-probabilities"):
+    with pytest.raises(ServiceError, match="no likeliest tokens"):
         before(silent, Verifier(**parts(ScriptedAligner(BAD))), QUESTION, [PASSAGE])
 
 
@@ -227,7 +228,27 @@ def test_log_probabilities_as_servers_send_them(by):
     (piece,) = asyncio.run(read())
     assert piece.tokens == (WrittenToken(b" A", -1.0, ((b" B", -2.0),)),)
     assert bodies[0]["logprobs"] == (True if by == "chat" else 5)
+    told |= {"content": [{**chat["content"][0], "top_logprobs": None}]} if by == "chat" else {"top_logprobs": None}
+    with pytest.raises(ServiceError, match="no likeliest tokens"):
+        asyncio.run(read())
     told.clear()
     told["content"] = [{"token": 3}]
     with pytest.raises(ServiceError, match="log-probabilities are not as"):
         asyncio.run(read())
+
+
+def test_figures_of_the_benchmark(monkeypatch, capsys):
+    tokenizer = word_tokenizer([WRONG, PASSAGE])
+    server = VllmDouble(ScriptedModel(tokenizer, {WRONG: 0.6, PASSAGE: 0.4}), tokenizer, [1])
+    counters = iter([0, 0, 10, 8] * 9)
+    monkeypatch.setattr(upstream_fod, "Upstream", lambda url, timeout: Upstream(url, transport=server))
+    monkeypatch.setattr(upstream_fod, "Verifier", lambda: Verifier(**parts(ScriptedAligner(BAD))))
+
+    async def count(url):
+        return next(counters), next(counters)
+
+    monkeypatch.setattr(upstream_fod, "_counters", count)
+    upstream_fod.main(["--url", "http://up/v1", "--questions", "1", "--ways", "mark", "branch"])
+    table = [line.split() for line in capsys.readouterr().out.splitlines()[-3:]]
+    assert [row[:2] for row in table] == [["plain", "1"], ["mark", "1"], ["branch", "1"]]
+    assert table[0][-1] == "80%" and all(row[-4:-2] == ["of", "3"] for row in table[1:])
