@@ -12,8 +12,8 @@ made), here with one thread on a processor:
 
 The questions are those of the open part of ``benchmarks/kit_answers`` whose passages were written for it, one of each
 set. Each is answered by a plain stream, then with every way of repair; seconds are those of a client, medians over the
-questions. What came from the cache is read from the server's own counters, since a request that is cancelled reports
-none.
+questions. The plain stream comes first, and leaves the prompt in the server's cache. What came from there is read from
+the server's own counters, since a request that is cancelled reports none.
 """
 
 from __future__ import annotations
