@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import torch
 from torch import Tensor
@@ -86,24 +86,23 @@ class BranchProposer(SessionProposer[RepairConfig]):
         """Rewrite the last sentence from its first and its least certain tokens on, or cut it short."""
         if self._stops[0] == "not_finite":
             return []
-        written = self._decoding.rows[0].measured_tokens
-        places = _greatest([float(look.behind) for look in self._looks[:written]])
-        opening = [0] if 0 in places[self._config.branches :] else []
-        places = places[: self._config.branches] + opening
-        tokens = [int(self._looks[place].runner_up) for place in places]
-        if self._full_stop is not None:
-            done = {place for place, token in zip(places, tokens, strict=True) if token == self._full_stop}
-            ends = _greatest([float(look.stop_behind) for look in self._looks[: written - LEAST_CUT]])
-            ends = [end for end in ends if end >= SHORTEST_CUT and end not in done][: self._config.cuts]
-            places, tokens = [*places, *ends], [*tokens, *[self._full_stop] * len(ends)]
-        if not places:
+        looks = self._looks[: self._decoding.rows[0].measured_tokens]
+        chosen = branch_places(
+            [int(look.runner_up) for look in looks],
+            [float(look.behind) for look in looks],
+            [float(look.stop_behind) for look in looks],
+            self._config,
+            full_stop=self._full_stop,
+        )
+        if not chosen:
             return []
+        places, tokens = [place for place, _ in chosen], [token for _, token in chosen]
         self._cuts = {row for row, token in enumerate(tokens, 1) if token == self._full_stop}
         replaced = torch.tensor(tokens, device=self._looks[0].runner_up.device)
         self._decoding.fork([0] * (len(places) + 1), [None, *places])
         self._is_forked = True
         self._stops = [self._stops[0], *[None] * len(places)]
-        limits = [0, *(max(LONGEST_BRANCH, place + LONGEST_REST) for place in places)]
+        limits = [0, *map(longest_branch, places)]
         given_up: set[int] = set()
         taking = self._decoding.running
         if taking:
@@ -224,6 +223,48 @@ def full_stop_of(tokenizer: PreTrainedTokenizerBase) -> int | None:
     """Look up the id of the token for a full stop after a word; None if the tokenizer has no such token."""
     token = tokenizer("it.", add_special_tokens=False)["input_ids"][-1]
     return token if tokenizer.decode([token]).strip() == "." else None
+
+
+T = TypeVar("T")
+
+
+def branch_places(
+    runner_ups: Sequence[T],
+    behind: Sequence[float],
+    stop_behind: Sequence[float],
+    config: RepairConfig,
+    *,
+    full_stop: T | None,
+) -> list[tuple[int, T]]:
+    """Choose the places at which a sentence is branched, each with the token that comes there.
+
+    Parameters
+    ----------
+    runner_ups, behind
+        The runner-up of each token, and its score minus the token's; -inf if there is none.
+    stop_behind
+        The score of a full stop minus the token's; -inf if it is implausible.
+    full_stop
+        The token of a full stop; None turns cuts off.
+
+    Returns
+    -------
+    list of (place, token)
+        The least certain places with their runner-ups, the first place, then those where the sentence is cut short.
+    """
+    places = _greatest(behind)
+    opening = [0] if 0 in places[config.branches :] else []
+    chosen = [(place, runner_ups[place]) for place in places[: config.branches] + opening]
+    if full_stop is None:
+        return chosen
+    done = {place for place, token in chosen if token == full_stop}
+    ends = [end for end in _greatest(stop_behind[:-LEAST_CUT]) if end >= SHORTEST_CUT and end not in done]
+    return chosen + [(end, full_stop) for end in ends[: config.cuts]]
+
+
+def longest_branch(place: int) -> int:
+    """Compute the number of tokens after which a branch from a place of its sentence is given up."""
+    return max(LONGEST_BRANCH, place + LONGEST_REST)
 
 
 def _greatest(values: Sequence[float]) -> list[int]:

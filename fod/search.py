@@ -34,7 +34,7 @@ class Candidate:
     sentences: tuple[SentenceScore, ...]
     """Empty if the text ended at once; more than one if the end of the text closed several."""
     token_ids: tuple[int, ...]
-    """Tokens appended to the beam, without an end-of-text token."""
+    """Tokens appended to the beam, without an end-of-text token; -1 for each where a server does not tell its id."""
     stop: CandidateStop | None
     """Why the text cannot continue; None if it can."""
     handle: Handle

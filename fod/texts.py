@@ -5,20 +5,23 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 from fod.config import FODConfig, RepairConfig, check_count
+from fod.continuation import LIKELIEST, Continuation, TextBranch, WrittenText, branches_of
 from fod.guards import Guards, altered_names, hidden_noun_pronoun
-from fod.search import Beam, Candidate, CandidateStop, Handle, Wanted
+from fod.search import Beam, Candidate, Handle, Wanted
 from syncheck import SentenceScore
 from syncheck.base.errors import InputError
-from syncheck.results import ContinuationRequest, Piece
+from syncheck.results import ContinuationRequest, Piece, TraceNode
 
 _USAGE_SECONDS = 2.0
 """How long the numbers of tokens are waited for after the end of a text."""
+InPlace = Literal["reask", "branch"]
+"""Which sentences are asked for in place of a failing one: another try, or branches of it."""
 REASK = (
     "A sentence of your last answer is not supported by the passages: “{sentence}” {evidence}Answer again, and state "
     "only what the passages say."
@@ -60,6 +63,8 @@ class Spent:
     prompt_tokens: int = 0
     cached_tokens: int = 0
     """Tokens of prompts that the server took from its cache, as far as it says so."""
+    cached_of: int = 0
+    """Tokens of the prompts of which it says so: those of requests that are read to their end, with most servers."""
     completion_tokens: int = 0
     is_exact: bool = True
     """False if the server did not report the tokens of a request that was left before its end; its pieces then count
@@ -68,7 +73,8 @@ class Spent:
     def add(self, request: _Count) -> None:
         """Add the tokens of a request that is over."""
         self.prompt_tokens += request.prompt
-        self.cached_tokens += request.cached
+        self.cached_tokens += request.cached or 0
+        self.cached_of += 0 if request.cached is None else request.prompt
         self.completion_tokens += request.total
         self.is_exact &= None in request.told or (bool(request.told) and request.told >= request.written.keys())
 
@@ -79,7 +85,8 @@ class _Count:
     def __init__(self) -> None:
         self.written: Counter[int | None] = Counter()  # by sample; under None, by all together
         self.told: set[int | None] = set()  # of which the server has reported
-        self.prompt = self.cached = 0
+        self.prompt = 0
+        self.cached: int | None = None
 
     @property
     def total(self) -> int:
@@ -92,7 +99,8 @@ class _Count:
         if (usage := piece.usage) is not None:
             details = usage.get("prompt_tokens_details")
             self.prompt = max(self.prompt, _number(usage, "prompt_tokens"))
-            self.cached = max(self.cached, _number(details, "cached_tokens"))
+            if isinstance(details, Mapping) and "cached_tokens" in details:
+                self.cached = max(self.cached or 0, _number(details, "cached_tokens"))
             self.written[piece.sample] = _number(usage, "completion_tokens")
             self.told.add(piece.sample)
         return self.written[piece.sample]
@@ -115,80 +123,22 @@ async def _read_usage(pieces: AsyncGenerator[object]) -> None:
                 pass
 
 
-@dataclass(frozen=True, slots=True)
-class _Written:
-    """A part of a continuation: its sentences, in the text that the model has written."""
-
-    text: str
-    start: int
-    end: int
-    spans: tuple[Any, ...]
-    stop: CandidateStop | None = None
-    is_cut_off: bool = False
-    tokens: int = 0
-
-    @property
-    def own(self) -> str:
-        return self.text[self.start : self.end]
-
-    def without_last(self) -> _Written:
-        """Leave out the last sentence, and the text after the one before."""
-        *kept, _ = self.spans
-        return replace(self, spans=tuple(kept), end=kept[-1].end if kept else self.start)
-
-
-class _Continuation:
-    """A continuation while it arrives."""
-
-    def __init__(self, segmenter: Any) -> None:  # noqa: ANN401 - of Verifier.continuations
-        self._segmenter = segmenter
-        self._at = len(segmenter.text)  # where the text begins that was not taken yet
-        self._closed: list[Any] = []  # sentences that what follows has closed
-        self._last: tuple[Any, ...] = ()  # those that the end of the text closes
-        self._tokens = self._taken = 0  # that have arrived, and those of what was taken
-        self.stop: CandidateStop | None = None
-
-    def add(self, piece: Piece, tokens: int) -> None:
-        """Add a piece, unless the text has ended; with it, the text has so many tokens."""
-        if self.stop is None:
-            self._closed += self._segmenter.push(piece.text)
-            self._tokens = tokens
-            if piece.stop is not None:
-                self.end(piece.stop)
-
-    def end(self, stop: CandidateStop = "end_of_text") -> None:
-        """End the text, unless it has ended."""
-        if self.stop is None:
-            self.stop, self._last = stop, tuple(self._segmenter.finish())
-
-    @property
-    def is_due(self) -> bool:
-        """True if the next sentence is whole, or there is none."""
-        return bool(self._closed) or self.stop is not None
-
-    @property
-    def unfinished(self) -> str:
-        """The text that was not taken."""
-        return str(self._segmenter.text[self._at :]).strip()
-
-    def take(self) -> _Written:
-        """Take the next sentence; at the end of the text, all that it closes."""
-        text, start, stop = self._segmenter.text, self._at, None
-        if self._closed:
-            spans: tuple[Any, ...] = (self._closed.pop(0),)
-            self._at = spans[0].end
-        else:
-            spans, stop, self._at = self._last, self.stop, len(text)
-        is_cut_off = stop == "length" and bool(spans) and self._segmenter.breaks_off
-        tokens, self._taken = self._tokens - self._taken, self._tokens
-        return _Written(text, start, self._at, spans, stop, is_cut_off, tokens)
+async def _together(asked: Sequence[Coroutine[Any, Any, list[WrittenText]]]) -> list[list[WrittenText]]:
+    """Await all, and cancel them together."""
+    tasks = [asyncio.create_task(one) for one in asked]
+    try:
+        return await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 class TextProposer:
     """Proposes sentences that a server writes; what :class:`fod.search.Wanted` asks for.
 
     ``reader`` is a verifier's ``continuations`` of the question, ``ask`` gives the pieces of a request and is closed to
-    cancel it, and ``in_thread`` runs the scoring. With ``reasks``, a sentence in place of a failing one is asked for.
+    cancel it, and ``in_thread`` runs the scoring. ``in_place`` is what is asked for in place of a failing sentence.
 
     Attributes
     ----------
@@ -198,6 +148,8 @@ class TextProposer:
         Why the budget has ended; then nothing more is proposed.
     unfinished : str
         Text of the stream that was not proposed when the budget ended.
+    unbranched : list of TraceNode
+        Failing sentences that could not be branched, with the reason.
     """
 
     def __init__(
@@ -208,7 +160,7 @@ class TextProposer:
         budget: Budget,
         *,
         seed: int,
-        reasks: bool,
+        in_place: InPlace | None,
         in_thread: Callable[..., Awaitable[Any]],
     ) -> None:
         self._reader = reader
@@ -216,18 +168,20 @@ class TextProposer:
         self._config = config
         self._budget = budget
         self._seed = seed
-        self._reasks = reasks
+        self._in_place = in_place
         self._in_thread = in_thread
         self._until = None if budget.seconds is None else time.monotonic() + budget.seconds
-        self._stream: tuple[AsyncGenerator[tuple[Piece, int]], _Continuation] | None = None
+        self._stream: tuple[AsyncGenerator[tuple[Piece, int]], Continuation] | None = None
         self._texts: dict[Handle, str] = {}
         self._tokens: dict[Handle, int] = {}
         self._counts: list[_Count] = []  # of open requests
         self._round = 0
         self._greedy: Candidate | None = None  # the last one, which others may replace
+        self._greedy_text: WrittenText | None = None
         self.spent = Spent()
         self.ended: str | None = None
         self.unfinished = ""
+        self.unbranched: list[TraceNode] = []
 
     async def __call__(self, wanted: Wanted) -> list[Candidate] | None:
         """Propose candidates; None if the budget has ended."""
@@ -264,25 +218,31 @@ class TextProposer:
 
     async def _proposed(self, wanted: Wanted) -> list[Candidate]:
         self._round += 1
-        if wanted.in_place and not self._reasks:
+        if wanted.in_place and self._in_place is None:
             return []
         if wanted.samples is None and not wanted.in_place:
             self._greedy = None
-            written = [(0, await self._next(wanted.beams[0]))]
+            self._greedy_text = await self._next(wanted.beams[0])
+            written = [(0, self._greedy_text)]
             (self._greedy,) = candidates = await self._in_thread(self._candidates, wanted.beams, written, guards=False)
             return list(candidates)
         await self.close()
-        each = wanted.samples or 1
-        self._begin_round(each * len(wanted.beams))
-        tasks = [asyncio.create_task(self._samples(beam, each, wanted)) for beam in wanted.beams]
-        try:
-            sampled = await asyncio.gather(*tasks)
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-        different = {(parent, w.own, w.stop): w for parent, samples in enumerate(sampled) for w in samples}
-        written = [(parent, w) for (parent, *_), w in different.items()]
+        if wanted.in_place and self._in_place == "branch":
+            branches = self._branches()
+            if not branches:
+                return []
+            self._begin_round(len(branches))
+            asked = [self._branch(wanted.beams[0], branch) for branch in branches]
+            sampled = [[one for branch in await _together(asked) for one in branch]]
+        else:
+            each = wanted.samples or 1
+            self._begin_round(each * len(wanted.beams))
+            sampled = await _together([self._samples(beam, each, wanted) for beam in wanted.beams])
+        different: dict[tuple[int, str, object], WrittenText] = {}
+        for parent, samples in enumerate(sampled):
+            for one in samples:
+                different.setdefault((parent, one.own, one.stop), one)
+        written = [(parent, one) for (parent, *_), one in different.items()]
         return list(await self._in_thread(self._candidates, wanted.beams, written, guards=self._config.guards))
 
     def _begin_round(self, samples: int) -> None:
@@ -294,11 +254,12 @@ class TextProposer:
         spent.rounds += 1
         spent.samples += samples
 
-    async def _next(self, beam: Beam) -> _Written:
+    async def _next(self, beam: Beam) -> WrittenText:
         """Read the next sentence of the stream, which is opened if it is not."""
         if self._stream is None:
             request = self._request(beam, temperature=self._config.temperature if self._config.sample_first else None)
-            self._stream = self._pieces(request), _Continuation(self._reader.segmenter(request.beginning))
+            request = replace(request, likeliest=LIKELIEST if self._in_place == "branch" else 0)
+            self._stream = self._pieces(request), Continuation(self._reader.segmenter(request.beginning))
         pieces, continuation = self._stream
         while not continuation.is_due:
             arrived = await anext(pieces, None)
@@ -310,14 +271,14 @@ class TextProposer:
             await _read_usage(pieces)
         return continuation.take()
 
-    async def _samples(self, beam: Beam, each: int, wanted: Wanted) -> list[_Written]:
+    async def _samples(self, beam: Beam, each: int, wanted: Wanted) -> list[WrittenText]:
         """Ask for sentences after a beam, in place of the last greedy one with ``wanted.in_place``."""
         if wanted.in_place:
             request = replace(self._request(beam), samples=1, instruction=self._instruction())
         else:
             config = self._config
             request = replace(self._request(beam), samples=each, temperature=config.temperature, top_p=config.top_p)
-        samples: dict[int, _Continuation] = {}
+        samples: dict[int, Continuation] = {}
         async with aclosing(self._pieces(request)) as pieces:
             async for piece, tokens in pieces:
                 if (sample := piece.sample) is None:
@@ -325,7 +286,7 @@ class TextProposer:
                 if not 0 <= sample < each:
                     raise InputError(f"the server was asked for {each} samples; found a piece of sample {sample}")
                 if sample not in samples:
-                    samples[sample] = _Continuation(self._reader.segmenter(request.beginning))
+                    samples[sample] = Continuation(self._reader.segmenter(request.beginning))
                 samples[sample].add(piece, tokens)
                 if len(samples) == each and all(one.is_due for one in samples.values()):
                     break
@@ -336,6 +297,39 @@ class TextProposer:
             if not one.is_due:
                 one.end()
         return [one.take() for one in arrived]
+
+    def _branches(self) -> list[TextBranch]:
+        """Branch the last greedy sentence."""
+        assert self._greedy_text is not None and isinstance(self._config, RepairConfig)
+        written = self._greedy_text
+        if written.tokens is None:
+            reason = "no branches: the tokens that the server tells do not spell its text"
+            self.unbranched.append(TraceNode(written.own.strip(), None, "pruned", reason))
+            return []
+        if not any(token.likeliest for token in written.tokens):
+            raise InputError(
+                "repair='branch' needs the log-probabilities of the likeliest tokens, and the server's pieces have "
+                "none; choose another repair, or a server that tells them"
+            )
+        return branches_of(written.tokens, self._config)
+
+    async def _branch(self, beam: Beam, branch: TextBranch) -> list[WrittenText]:
+        """Continue a branch with the likeliest tokens; nothing if it becomes too long."""
+        request, written = self._request(beam), len(branch.tokens)
+        beginning, tokens = request.beginning + branch.text, request.tokens + written
+        request = replace(request, beginning=beginning, samples=1, temperature=0.0, tokens=tokens, likeliest=1)
+        continuation = Continuation(self._reader.segmenter("".join(map(self._texts.__getitem__, beam.handles))), branch)
+        async with aclosing(self._pieces(request)) as pieces:
+            while not continuation.is_due and not continuation.is_too_long:
+                arrived = await anext(pieces, None)
+                if arrived is None:
+                    continuation.end()
+                else:
+                    piece, count = arrived
+                    continuation.add(piece, written + count)
+            if continuation.stop is not None:
+                await _read_usage(pieces)
+        return [] if continuation.is_too_long else [continuation.take()]
 
     def _request(self, beam: Beam, *, temperature: float | None = None) -> ContinuationRequest:
         """Ask for what comes after the text of a beam, hidden sentences included."""
@@ -368,7 +362,7 @@ class TextProposer:
         return REASK.format(sentence=self._greedy.text.strip(), evidence=told)
 
     def _candidates(
-        self, beams: Sequence[Beam], written: Sequence[tuple[int, _Written]], *, guards: bool
+        self, beams: Sequence[Beam], written: Sequence[tuple[int, WrittenText]], *, guards: bool
     ) -> list[Candidate]:
         """Score what continues each beam, in one batch."""
         since = time.perf_counter()
@@ -389,7 +383,7 @@ class TextProposer:
         beam: Beam,
         handle: Handle,
         parent: int,
-        written: _Written,
+        written: WrittenText,
         scored: Sequence[SentenceScore],
         guards: Guards | None,
     ) -> Candidate:
@@ -399,7 +393,7 @@ class TextProposer:
         if isinstance(config, RepairConfig) and config.guards and written.is_cut_off:
             unfinished, written = (replace(sentences.pop(), truncated=True),), written.without_last()
         self._texts[handle] = written.own
-        self._tokens[handle] = written.tokens
+        self._tokens[handle] = written.count
         sources, loose = (self._reader.query.question, *self._reader.query.passages), None
         if isinstance(config, RepairConfig) and config.clear_pronouns:
             replaced = None if self._greedy is None else self._greedy.text
@@ -407,10 +401,12 @@ class TextProposer:
         candidate = Candidate(
             parent,
             tuple(sentences),
-            (),
+            (-1,) * len(written.tokens or ()),
             written.stop,
             handle,
             written.own,
+            written.log_prob,
+            is_cut=written.is_cut,
             altered=tuple(altered_names(written.own, sources)) if config.exact_names else (),
             loose=loose,
             unfinished=unfinished,

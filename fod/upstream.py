@@ -7,7 +7,7 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Iterable, Iterator
 from contextlib import aclosing
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, get_args
 
 from fod.config import FODConfig, RepairConfig, Thresholds, decoder_thresholds
 from fod.draft import ImmediateReveal, VerifiedReveal
@@ -18,10 +18,11 @@ from syncheck import EndEvent, Event, NoticeEvent, Report, SentenceScore, Verifi
 from syncheck.base.errors import InputError, NotReadyError, WrongTypeError
 from syncheck.results import ContinuationRequest, HiddenSpan, Piece, Reveal, TraceNode
 
-RepairPolicy = Literal["search", "drop", "reask", "mark"]
-"""What follows a sentence of the stream below tau_1. ``search``: stage 2 of Algorithm 1. ``drop``: it is left out, and
-the model goes on after it. ``reask``: one more try, with the sentence and its evidence in the instruction; it is left
-out if that fails, too. ``mark``: it is kept and marked."""
+RepairPolicy = Literal["search", "branch", "drop", "reask", "mark"]
+"""What follows a sentence of the stream below tau_1. ``search``: stage 2 of Algorithm 1. ``branch``: it is written
+again from its least certain tokens on, as :func:`fod.repair` does, which needs a server that tells log-probabilities.
+``drop``: it is left out, and the model goes on after it. ``reask``: one more try, with the sentence and its evidence in
+the instruction. ``mark``: it is kept and marked. If no branch or other try passes, the sentence is left out."""
 
 
 class ContinueFrom(Protocol):
@@ -59,7 +60,7 @@ class UpstreamFOD:
 
     The answer is streamed and scored sentence by sentence. At the first one below tau_1 the stream is cancelled, and
     continuations of the verified sentences are asked for, scored in one batch, pruned, ranked and continued as
-    :func:`fod.search` does; or a cheaper ``repair`` takes its place, as :func:`fod.repair` without branches.
+    :func:`fod.search` does; or another ``repair`` takes its place, as :func:`fod.repair` does it.
 
     Parameters
     ----------
@@ -71,7 +72,8 @@ class UpstreamFOD:
         What follows a failing sentence; see :data:`fod.RepairPolicy`.
     config
         A :class:`fod.FODConfig` for ``search``, a :class:`fod.RepairConfig` for the others, of which ``max_skips``
-        limits the sentences that are left out; None takes the defaults. Parameters about tokens have no effect.
+        limits the sentences that are left out; None takes the defaults. Of the parameters about tokens, ``alpha`` and
+        ``lookup`` have no effect, and the others only with ``branch``.
     budget
         What the server may spend on one answer.
     in_thread
@@ -148,7 +150,7 @@ class UpstreamFOD:
             self.config,
             self.budget,
             seed=seed,
-            reasks=self.repair == "reask",
+            in_place=self.repair if self.repair in ("reask", "branch") else None,
             in_thread=self._in_thread,
         )
         try:
@@ -177,7 +179,7 @@ class UpstreamFOD:
             report = replace(report, response=report.response + said, stop="abstained")
             yield NoticeEvent(said, ())
         report = replace(report, seconds=time.perf_counter() - started)
-        trace = self._trace(result)
+        trace = (*self._trace(result), *propose.unbranched)
         if propose.ended is not None:
             trace = (*trace, TraceNode(propose.unfinished, None, "taken_back", propose.ended))
         marked = result.beam.marked
@@ -250,8 +252,8 @@ class UpstreamFOD:
 
 
 def _config_of(config: FODConfig | RepairConfig | None, repair: RepairPolicy) -> FODConfig | RepairConfig:
-    if repair not in ("search", "drop", "reask", "mark"):
-        raise InputError(f"repair must be 'search', 'drop', 'reask' or 'mark'; found {repair!r}")
+    if repair not in get_args(RepairPolicy):
+        raise InputError(f"repair must be 'search', 'branch', 'drop', 'reask' or 'mark'; found {repair!r}")
     kind: type[FODConfig] | type[RepairConfig] = FODConfig if repair == "search" else RepairConfig
     if not isinstance(config, kind | None):
         raise InputError(f"repair={repair!r} takes a {kind.__name__}; found a {type(config).__name__}")

@@ -68,8 +68,9 @@ def _add_decoder(add: Options) -> None:
     )
     group("--tokenizer DIR_OR_ID", "for --continue completions: the tokenizer with the chat template")
     group(
-        "--repair search|drop|reask|mark",
-        "after a sentence below tau 1: search over samples, drop it and go on, ask again, or mark it (search)",
+        "--repair search|branch|drop|reask|mark",
+        "after a sentence below tau 1: search over samples, branch it at its least certain tokens, drop it and go on, "
+        "ask again, or mark it (search)",
     )
     group("--samples N", "samples of a round of the search (6)")
     group("--beams N", "answers that are kept after a round (2)")

@@ -11,6 +11,7 @@ from .protocol import (
     Retract as Retract,
     Reveal as Reveal,
     Verified as Verified,
+    WrittenToken as WrittenToken,
     fold as fold,
     from_dict as from_dict,
     from_json as from_json,

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any, Literal
 
 from syncheck.base.errors import InputError
-from syncheck.results import ContinuationRequest, Piece
+from syncheck.results import ContinuationRequest, Piece, WrittenToken
 from syncheck.serving.allowed import invalid, is_counts
 from syncheck.serving.chat import refusing, text_of
 from syncheck.serving.limits import Deadline, in_thread
@@ -138,6 +138,7 @@ class ServerContinuations:
         readers = [Reasoning(is_open=is_open) for _ in range(wanted)]
         begun: set[int] = set()
         finished: set[int] = set()
+        is_told = not request.likeliest
         deadline = self._deadline or Deadline(math.inf)
         async with AsyncExitStack() as opened:
             async with deadline.waiting():
@@ -154,7 +155,11 @@ class ServerContinuations:
                     stop = self._stop(choice)
                     text = _answer_of(readers[index], self._text(choice), is_last=stop is not None)
                     finished |= {index} if stop is not None else set()
-                    yield Piece(text, index, stop, usage)
+                    tokens = _tokens(choice.get("logprobs")) if request.likeliest else ()
+                    is_told |= any(token.likeliest for token in tokens)
+                    if text and not is_told:
+                        raise invalid("it sends no likeliest tokens with its text, which --repair branch needs")
+                    yield Piece(text, index, stop, usage, tokens)
                 if not choices and usage:
                     yield Piece(sample=None, usage=usage)
         if 0 < len(begun) < wanted:
@@ -184,6 +189,9 @@ class ServerContinuations:
         for name in ("temperature", "top_p"):
             if (value := getattr(request, name)) is not None:
                 body[name] = value
+        if request.likeliest:
+            told = {"logprobs": request.likeliest}
+            body |= told if self._by == "completions" else {"logprobs": True, "top_logprobs": request.likeliest}
         if request.samples is not None:
             body["seed"] = request.seed
             if request.samples > 1:
@@ -227,6 +235,32 @@ class ServerContinuations:
         if reason not in _STOPS:
             raise invalid(f"it ended with the finish_reason {str(reason)[:40]!r}, so that it cannot be continued")
         return _STOPS[reason]
+
+
+def _tokens(told: object) -> tuple[WrittenToken, ...]:
+    """Read the tokens of a chunk: those of chat completions, or in lists as completions have them."""
+    if not isinstance(told, Mapping):
+        return ()
+    try:
+        if (content := told.get("content")) is not None:
+            return tuple(
+                WrittenToken(*_token(each), tuple(map(_token, each.get("top_logprobs") or ()))) for each in content
+            )
+        columns = [told[name] for name in ("tokens", "token_logprobs")]
+        columns.append(told.get("top_logprobs") or [None] * len(columns[0]))
+        return tuple(
+            WrittenToken(
+                token.encode(), float(log_prob), tuple((t.encode(), float(p)) for t, p in (likeliest or {}).items())
+            )
+            for token, log_prob, likeliest in zip(*columns, strict=True)
+        )
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise invalid("its log-probabilities are not as OpenAI's interface has them") from error
+
+
+def _token(told: Mapping[str, Any]) -> tuple[bytes, float]:
+    data = told.get("bytes")
+    return told["token"].encode() if data is None else bytes(data), float(told["logprob"])
 
 
 def _answer_of(reasoning: Reasoning, content: str, *, is_last: bool) -> str:

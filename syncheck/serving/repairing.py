@@ -153,6 +153,7 @@ def _usage(event: EndEvent) -> dict[str, Any]:
             "requests": spent.requests,
             "samples": spent.samples,
             "rounds": spent.rounds,
+            "cached_of": spent.cached_of,
             "is_exact": spent.is_exact,
         },
     }

@@ -149,7 +149,7 @@ def test_a_failing_sentence_is_replaced(posted):
 
 def test_usage_counts_what_was_rejected_too(posted):
     usage = posted(Continuing()).json()["usage"]
-    assert usage["syncheck"] == {"requests": 3, "samples": 4, "rounds": 2, "is_exact": True}
+    assert usage["syncheck"] == {"requests": 3, "samples": 4, "rounds": 2, "cached_of": 10, "is_exact": True}
     assert usage["prompt_tokens"] == 30 and usage["completion_tokens"] > len(RIGHT.split())
     assert usage["prompt_tokens_details"]["cached_tokens"] == 6  # of the only request that was read to its end
     assert posted(Continuing(usage="none")).json()["usage"]["syncheck"]["is_exact"] is False
