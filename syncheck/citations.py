@@ -6,21 +6,24 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from syncheck.base.checks import check_text, cited_names, names_of
 from syncheck.base.errors import InputError
 from syncheck.reading import Claim
 from syncheck.results import Report
 from syncheck.results.types import Citation, CitationStatus, Query, SentenceScore, SentenceSpan
-from syncheck.scoring import SentenceScorer
 from syncheck.text.citations import Mark, marks_in
 from syncheck.text.words import words
+
+if TYPE_CHECKING:
+    from syncheck.scoring import SentenceScorer
 
 _YEAR = re.compile(r"\b(?:1[5-9]|20)\d\d[a-z]?\b")
 _ADDRESS = re.compile(r"(?:https?://)?(?:www\.)?([^\s#]+?)/?(?:#\S*)?", re.IGNORECASE)
 _ASKABLE = frozenset({"scored", "no_aggregator"})
 
-Ask = Callable[[Query], SentenceScorer]
+Ask = Callable[[Query], "SentenceScorer"]
 """Function that makes the scorer for sentences of answers to a query."""
 Place = tuple[int | None, bool]
 """Index of a passage, or None with whether it is certain that there is no such passage."""

@@ -28,6 +28,8 @@ def modules_after(code):
         "from syncheck.base.errors import SyncheckError",
         "from syncheck import MonitorConfig",
         "from syncheck.cli import main\ntry: main(['--help'])\nexcept SystemExit: pass",
+        "from syncheck.cli import COMMANDS, main\n"
+        "for name in COMMANDS:\n try: main([name, '--help'])\n except SystemExit: pass",
     ],
 )
 def test_nothing_heavy_is_loaded_before_it_is_used(code):
