@@ -28,9 +28,10 @@ from syncheck.labelling import load_ragtruth
 from syncheck.prompts import build_prompt
 
 FOLDER = Path(__file__).parent / "kit_answers"
-Part = Literal["settings", "demo", "open", "blind"]
+Part = Literal["settings", "demo", "open", "tuning", "spare", "blind"]
 """``settings``: the questions on which prompt and repetition penalty were chosen. ``demo``: those of the demo.
-``open``: to train and choose on. ``blind``: a third, to report on."""
+``open``: to train and choose on. ``tuning``: to choose the thresholds of decoders on. ``spare``: labelled, used nowhere.
+``blind``: a third, to report on."""
 MAX_NEW_TOKENS = 72
 TEMPERATURE, TOP_P, LIKELIEST = 0.6, 0.9, 200
 """Of sampled answers; tokens are drawn from the likeliest 200 at most."""
