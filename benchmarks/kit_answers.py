@@ -30,7 +30,7 @@ from syncheck.prompts import build_prompt
 FOLDER = Path(__file__).parent / "kit_answers"
 Part = Literal["settings", "demo", "open", "tuning", "spare", "blind"]
 """``settings``: the questions on which prompt and repetition penalty were chosen. ``demo``: those of the demo.
-``open``: to train and choose on. ``tuning``: to choose the thresholds of decoders on. ``spare``: labelled, used nowhere.
+``open``: to train and choose on. ``tuning``: to choose the thresholds of decoders on. ``spare``: labelled, unused.
 ``blind``: a third, to report on."""
 MAX_NEW_TOKENS = 72
 TEMPERATURE, TOP_P, LIKELIEST = 0.6, 0.9, 200
