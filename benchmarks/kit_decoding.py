@@ -41,6 +41,8 @@ CHOSEN = FOLDER / "chosen.json"
 """What ``choose`` has chosen."""
 ALL_BRANCHES = fod.RepairConfig(backtrack_threshold=1.0, prune_threshold=1.0, repair_from=0.0, max_skips=1)
 """Nothing passes: two greedy sentences, each with its branches."""
+ALPHAS = (0.25, 0.5, 1.0)
+"""Strengths of the contrast to choose from."""
 GRID = np.round(np.arange(0.05, 1.0, 0.05), 2)
 """Thresholds to choose from."""
 KEPT = 0.9
@@ -58,7 +60,7 @@ def decoders(monitor: Monitor) -> Mapping[tuple[str, ...], Callable[[RagPrompt],
     """Make the decoders by name; each gives an answer for each of its names."""
     models = (monitor.model, monitor.tokenizer, monitor)
     chosen = json.loads(CHOSEN.read_text(encoding="utf-8"))["chosen"]
-    thresholds = {name: value for name, value in chosen.items() if name != "repair_from"}
+    thresholds = {name: value for name, value in chosen.items() if name.endswith("threshold")}
 
     def output_of(generator: Any, prompt: RagPrompt) -> Any:  # noqa: ANN401
         return generator.generate(prompt, seed=0, max_new_tokens=MAX_NEW_TOKENS, return_dict_in_generate=True)
@@ -109,19 +111,23 @@ def answer(sets: Sequence[QuestionSet], names: Sequence[str], output: Path) -> N
 
 def candidates(sets: Sequence[QuestionSet], output: Path) -> None:
     """Write greedy sentences with their branches; what is there is kept."""
-    done = {entry["set"] for entry in map(json.loads, output.open())} if output.exists() else set()
+    done = {(e["set"], e["alpha"]) for e in map(json.loads, output.open())} if output.exists() else set()
     monitor = load_kit("generation")
-    generator = fod.FODGenerator(monitor.model, monitor.tokenizer, monitor, config=ALL_BRANCHES)
+    models = (monitor.model, monitor.tokenizer, monitor)
+    generators = {a: fod.FODGenerator(*models, config=replace(ALL_BRANCHES, alpha=a)) for a in ALPHAS}
     with output.open("a", encoding="utf-8") as file:
         for asked, question in asked_of(sets, "tuning"):
-            if asked.name in done:
-                continue
             prompt = monitor.prompt(question=asked.questions[question], context=asked.passages)
-            written = generator.generate(prompt, seed=0, max_new_tokens=MAX_NEW_TOKENS, return_dict_in_generate=True)
-            rounds = [[_candidate(each) for each in step.candidates] for step in written.search.rounds]
-            entry = {"set": asked.name, "question": question, "rounds": rounds}
-            file.write(json.dumps(entry, ensure_ascii=False) + "\n")
-            file.flush()
+            for alpha, generator in generators.items():
+                if (asked.name, alpha) in done:
+                    continue
+                output_of = generator.generate(
+                    prompt, seed=0, max_new_tokens=MAX_NEW_TOKENS, return_dict_in_generate=True
+                )
+                rounds = [[_candidate(each) for each in step.candidates] for step in output_of.search.rounds]
+                entry = {"set": asked.name, "question": question, "alpha": alpha, "rounds": rounds}
+                file.write(json.dumps(entry, ensure_ascii=False) + "\n")
+                file.flush()
 
 
 def _candidate(each: Any) -> Mapping[str, Any]:  # noqa: ANN401 - a candidate of the search
@@ -169,25 +175,37 @@ def value(candidate: Mapping[str, Any] | None) -> NDArray[np.float64]:
 
 
 def choose(path: Path, folder: Path | None) -> None:
-    """Choose thresholds and write them: the most faithful that keep what the greedy sentences truly answer.
+    """Choose settings and write them: the most faithful that keep what the greedy sentences truly answer.
 
-    Of all settings whose released sentences answer at least ``KEPT`` of what greedy ones do, the one with the largest
-    share of faithful sentences.
+    Of all settings whose released sentences answer at least ``KEPT`` of what the greedy ones of the least ``alpha`` do,
+    the one with the largest share of faithful sentences.
     """
-    entries = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    steps = [step for entry in entries for step in entry["rounds"]]
-    greedy = sum(value(step[0]) for step in steps)
+    steps: dict[float, list[Round]] = {}
+    for entry in map(json.loads, path.read_text(encoding="utf-8").splitlines()):
+        steps.setdefault(entry["alpha"], []).extend(entry["rounds"])
+    greedy = sum(value(step[0]) for step in steps[min(steps)])
     settings = [
-        fod.RepairConfig(backtrack_threshold=float(one), prune_threshold=float(other), repair_from=least)
-        for least, one, other in product((0.25, 0.0), GRID, GRID)
+        fod.RepairConfig(alpha=alpha, backtrack_threshold=float(one), prune_threshold=float(other), repair_from=least)
+        for alpha, least, one, other in product(sorted(steps), (0.25, 0.0), GRID, GRID)
         if other >= one
     ]
-    sums = np.array([sum(value(released(step, setting)) for step in steps) for setting in settings])
+    sums = np.array([sum(value(released(step, setting)) for step in steps[setting.alpha]) for setting in settings])
     shares = np.where(sums[:, 2] >= KEPT * greedy[2], sums[:, 0] / (sums[:, 0] + sums[:, 1]), 0.0)
+    for alpha in sorted(steps):
+        own = [number for number, setting in enumerate(settings) if setting.alpha == alpha]
+        top = max(own, key=lambda number: shares[number])
+        print(
+            settings[top].alpha,
+            settings[top].backtrack_threshold,
+            settings[top].prune_threshold,
+            shares[top],
+            sums[top],
+        )
     best = int(shares.argmax())
-    chosen = {name: getattr(settings[best], name) for name in ("backtrack_threshold", "prune_threshold", "repair_from")}
+    names = ("alpha", "backtrack_threshold", "prune_threshold", "repair_from")
+    chosen = {name: getattr(settings[best], name) for name in names}
     facts = {
-        "questions": len(entries),
+        "sentences": len(steps[chosen["alpha"]]),
         "faithful, not, and how much they answer": [round(float(each), 1) for each in sums[best]],
         "of greedy sentences": [round(float(each), 1) for each in greedy],
     }

@@ -173,7 +173,7 @@ class RepairConfig(DecoderConfig):
     """As in the search, but True."""
     guards: bool = True
     """As in the search, but True."""
-    alpha: float = 0.25
+    alpha: float = 0.5
     """Strength, at least 0, with which the context's influence on tokens is amplified; 0 turns it off (Shi et al.,
     2024, "Trusting your evidence", section 4). Scores are those of the raw logits."""
     plausibility: float = 0.02
@@ -183,9 +183,9 @@ class RepairConfig(DecoderConfig):
     """Number of tokens of a sentence that are replaced, each in a copy of it, besides the first."""
     cuts: int = 2
     """Number of further tokens at which the sentence is cut short, where a full stop is plausible."""
-    repair_from: float = 0.0
+    repair_from: float = 0.25
     """Geometric mean, in [0, 1], of the probabilities of a greedy sentence's tokens below which no branches are tried:
-    the model guesses there, and the sentence is hidden at once. 0, the default, always tries them."""
+    the model guesses there, and the sentence is hidden at once. 0 always tries them."""
     max_skips: int = 2
     """Number of sentences of an answer that may be hidden: the model continues after them, but they are left out of
     the answer."""
