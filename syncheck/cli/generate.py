@@ -97,7 +97,7 @@ def generate_options(add: Options) -> None:
     )
     group("--reward mean|lowest", "for best-of-n: choose by an answer's mean or lowest score (mean)")
     group = add.group("contrast", "for --decoder cad, and for fod with --propose branch")
-    group("--alpha ALPHA", "strength of the contrast with the distribution without the passages (cad: 0.5; fod: 0.25)")
+    group("--alpha ALPHA", "strength of the contrast with the distribution without the passages (cad: 0.5; fod: 0.5)")
     group(
         "--plausibility SHARE",
         "drop tokens with less than this share of the highest probability (cad: 0, none; fod: 0.02)",

@@ -171,7 +171,7 @@ def test_the_curve_over_thresholds_and_another_judge_of_the_same_answers(run, tm
     pytest.importorskip("matplotlib")
     log, first = tmp_path / "log.jsonl", tmp_path / "first.jsonl"
     run("--decoders", "Greedy", "CAD", "--curve", str(tmp_path / "curve.svg"), judge="other words")
-    assert (tmp_path / "curve.svg").stat().st_size and "FOD (branch) alpha=0.25 tau=0.7" in capsys.readouterr().out
+    assert (tmp_path / "curve.svg").stat().st_size and "FOD (branch) alpha=0.5 tau=0.7" in capsys.readouterr().out
     log.rename(first)
     run("--decoders", "Greedy", "CAD", "--answers", str(first))
     old, new = ([json.loads(line) for line in path.read_text().splitlines()[1:]] for path in (first, log))
