@@ -89,8 +89,6 @@ def row_as_texts(columns: Sequence[str], cells: Sequence[str], *, of: str = "") 
     --------
     >>> row_as_texts(["Plan", "Storage", "Price"], ["Basic", "10 GB", "2 EUR"])
     ['Basic (Plan) has Storage 10 GB, Price 2 EUR.']
-    >>> row_as_texts(["Van", "Driver", "Next service"], ["7", "M. Dahl", "105 000 km"])
-    ['Van 7 has Driver M. Dahl, Next service 105 000 km.']
     """
     names = [*columns, *[""] * (len(cells) - len(columns))]
     named = [(name.strip("*_: ").replace("_", " "), cell) for name, cell in zip(names, cells, strict=False) if cell]
@@ -103,8 +101,6 @@ def row_as_texts(columns: Sequence[str], cells: Sequence[str], *, of: str = "") 
     column, subject = named.pop(place)
     inside = f"{of} {column}".strip().replace("_", " ")
     about = f"{subject} ({inside})" if inside else subject
-    if inside and subject.isdigit():
-        about = f"{inside} {subject}"
     said: list[list[str]] = [[]]
     for name, cell in named:
         cell = f"{name}: {cell}" if name[-1:].isdigit() else f"{name} {cell}".strip()
