@@ -122,6 +122,19 @@ class TestScoreBatch:
                     [s.score for s in report.sentences], [s.score for s in expected.sentences], rtol=0, atol=1e-3
                 )
 
+    def test_answers_about_the_same_passages_come_together_and_their_prompt_is_read_once(self, monitor):
+        rome, oslo = (monitor.prompt(question=QUESTION, context=[f"{name} {PASSAGES[0]}"]) for name in ("Rome", "Oslo"))
+        shapes = []
+        hook = monitor.model.register_forward_pre_hook(
+            lambda module, args, kwargs: shapes.append(tuple(kwargs["input_ids"].shape)), with_kwargs=True
+        )
+        try:  # by length alone, each batch would have both prompts
+            monitor.score_batch([rome, oslo, rome, oslo], [" He.", " He.", ANSWER, ANSWER], batch_size=2)
+        finally:
+            hook.remove()
+        lengths = sorted(len(prompt.with_context_ids) for prompt in (rome, oslo))
+        assert sorted(shape for shape in shapes if shape[1] >= lengths[0]) == [(1, length) for length in lengths]
+
     def test_a_response_that_is_fed_in_parts(self, monitor, prompts):
         """More tokens than are fed at once: sentences, and rows, end before, at and after the end of a part."""
         long, short = ANSWER * 12, ANSWER * 5
