@@ -7,10 +7,10 @@
     python benchmarks/kit_decoding.py table --answers benchmarks/kit_answers/decoded.jsonl
 
 ``candidates`` writes the first two greedy sentences of each question of the part ``tuning`` with all their branches,
-``choose`` the thresholds of the decoders, from labels of these. ``answer`` takes one question of each blind set of
-``benchmarks/kit_answers``, in turn its first to its fourth. A language model read all sentences twice, in separate
-readings that saw neither scores nor the names of the decoders; sentences on which the readings disagree do not count.
-Intervals: bootstrap over questions.
+``choose`` the thresholds of the decoders, from labels of these. ``answer`` takes all questions of the blind sets of
+``benchmarks/kit_answers``, one of each set before a second one of any. A language model read all sentences twice, in
+separate readings that saw neither scores nor the names of the decoders; sentences on which the readings disagree do not
+count. Intervals: bootstrap over sets of passages.
 """
 
 from __future__ import annotations
@@ -81,24 +81,29 @@ def decoders(monitor: Monitor) -> Mapping[tuple[str, ...], Callable[[RagPrompt],
     }
 
 
-def asked_of(sets: Sequence[QuestionSet], part: str) -> Iterator[tuple[QuestionSet, int]]:
-    """Yield the sets of a part with the number of a question, in turn the first to the last."""
+def asked_of(sets: Sequence[QuestionSet], part: str, turns: int | None = None) -> Iterator[tuple[QuestionSet, int]]:
+    """Yield the sets of a part with the number of a question: one of each set, in turn its first to last, then more."""
     own = [one for one in sets if one.part == part]
     own.sort(key=lambda one: hashlib.sha256(one.name.encode()).hexdigest())  # mixes kinds of text
-    for number, asked in enumerate(tqdm(own, unit=" questions")):
+    most = turns or max(len(one.questions) for one in own)
+    pairs = [
+        (one, number + turn) for turn in range(most) for number, one in enumerate(own) if turn < len(one.questions)
+    ]
+    for asked, number in tqdm(pairs, unit=" questions"):
         yield asked, number % len(asked.questions)
 
 
 def answer(sets: Sequence[QuestionSet], names: Sequence[str], output: Path) -> None:
     """Answer the questions by the decoders of these names; an answer that is there is kept."""
-    done = {(e["set"], e["decoder"]) for e in map(json.loads, output.open())} if output.exists() else set()
+    lines = map(json.loads, output.open()) if output.exists() else ()
+    done = {(entry["set"], entry["question"], entry["decoder"]) for entry in lines}
     monitor = load_kit("generation")
     ways = {own: way for own, way in decoders(monitor).items() if own[0] in names}
     with output.open("a", encoding="utf-8") as file:
         for asked, question in asked_of(sets, "blind"):
             prompt = monitor.prompt(question=asked.questions[question], context=asked.passages)
             for own, way in ways.items():
-                if (asked.name, own[0]) in done:
+                if (asked.name, question, own[0]) in done:
                     continue
                 started = time.process_time()
                 reports = way(prompt)
@@ -116,7 +121,7 @@ def candidates(sets: Sequence[QuestionSet], output: Path) -> None:
     models = (monitor.model, monitor.tokenizer, monitor)
     generators = {a: fod.FODGenerator(*models, config=replace(ALL_BRANCHES, alpha=a)) for a in ALPHAS}
     with output.open("a", encoding="utf-8") as file:
-        for asked, question in asked_of(sets, "tuning"):
+        for asked, question in asked_of(sets, "tuning", turns=1):
             prompt = monitor.prompt(question=asked.questions[question], context=asked.passages)
             for alpha, generator in generators.items():
                 if (asked.name, alpha) in done:
