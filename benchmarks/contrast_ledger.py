@@ -4,17 +4,18 @@
 
 Four sets of labelled claims: those written for this project that the reader was not trained on (one context in twelve
 of ``examples/starter_kit/claims``, and ``unseen``); the natural claims of the six sources of ``carry_over.py``; the
-claims about infoboxes of InfoTabS (dev and alpha1); and sentences copied from the passages of the first two, as they
-are and with one number or unit changed, or asked as a question that is answered with yes or no. A hit is a claim in
-which a rule finds a contrast; it is true if the claim lacks support, and false if it has it. Hits stand in three bands
-of the reader's log-odds of support: below -1, from -1 to 1, and above 1. Rules are chosen on one half of the contexts,
-by the counts that ``--write`` puts into the package, and reported on the other. The reader's answers are kept in
-``--cache``.
+claims about tables of InfoTabS (dev and alpha1), of TabFact's validation part and of ``cells_and_sums.jsonl``; and
+sentences copied from the passages of the first two, as they are and with one number or unit changed, or asked as a
+question that is answered with yes or no. A hit is a claim in which a rule finds a contrast; it is true if the claim
+lacks support, and false if it has it. Hits stand in three bands of the reader's log-odds of support: below -1, from -1
+to 1, and above 1. Rules are chosen on one half of the contexts, by the counts that ``--write`` puts into the package,
+and reported on the other. The reader's answers are kept in ``--cache``.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import random
 import re
 import sys
@@ -43,7 +44,8 @@ from contrast_pairs import SUPPORTED  # noqa: E402
 from support_pairs import SupportPair, load_pairs  # noqa: E402
 
 SETS = ("written", "sources", "tables", "copied")
-TABLES = ("infotabs-dev", "infotabs-alpha1")
+TABLES = ("infotabs-dev", "infotabs-alpha1", "tabfact-validation")
+CELLS = Path(__file__).parent / "cells_and_sums.jsonl"
 LEAST, MOST = 25, 220
 """Characters of a copied sentence."""
 NUMBER = re.compile(r"(?<![\w.,/:-])\d+(?:[.,]\d+)*(?![\w/:-])")
@@ -93,6 +95,9 @@ def load_claims(data: Path) -> dict[str, list[SupportPair]]:
         for name in TABLES
         for pair in load_pairs(data / "table-pairs", name)
     ]
+    for pair in map(json.loads, CELLS.read_text(encoding="utf-8").splitlines()):
+        for label, claim in enumerate((pair["unsupported"], pair["supported"])):
+            tables.append(SupportPair(tuple(pair["context"]), claim, label, "tables", pair["context_id"]))
     return dict(zip(SETS, (written, sources, tables, list(copied([*written, *sources]))), strict=True))
 
 
