@@ -65,8 +65,8 @@ def numbers(claim: ParsedText, chunk: ParsedText, sides: Sequence[ParsedText]) -
 
 
 def crossed_numbers(claim: ParsedText, chunk: ParsedText, sides: Sequence[ParsedText]) -> Iterator[Difference]:
-    """Find quantities that a chunk states of another thing than the sentence does."""
-    for fact, _, same, rivals in _compared(claim, chunk):
+    """Find quantities that a chunk, but no row of a table, states of another thing than the sentence does."""
+    for fact, _, same, rivals in _compared(claim, chunk) if _row_in(chunk) is None else ():
         rival = max(rivals, key=lambda rival: rival.about(fact.stems), default=None)
         own = {claim.tokens[place].stem for place in fact.span}
         if rival is None or not same or claim.held_by(chunk, own) < HELD:
