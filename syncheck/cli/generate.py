@@ -140,7 +140,10 @@ def _add_search(add: Options) -> None:
     )
     group("--until any|all", "for fod: stop when any kept beam has ended, or when all have (any)")
     group("--max-sentences N", "for fod and fod-backtrack: largest number of sentences (32)")
-    group("--on-exhausted stop|abstain|annotate", "for fod: what to do when no candidate sentence passes (stop)")
+    group(
+        "--on-exhausted stop|abstain|annotate|quote",
+        "for fod: what to do when no candidate sentence passes (stop), with --propose branch (quote)",
+    )
     group(
         "--message TEXT",
         "for fod, fod-backtrack and abstain: text of an answer of which no sentence passes, and end of one with "

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from syncheck.base.errors import InputError
 from syncheck.contrasts.parsing import ParsedText, parse
 from syncheck.reading.evidence import Context
+from syncheck.reading.tables import number_of_words
 from syncheck.results.report import Report
-from syncheck.results.types import WITHOUT_CLAIM
+from syncheck.results.types import WITHOUT_CLAIM, Evidence, Query
 
 WEIGHTS: Mapping[str, float] = {
     "": -2.09,
@@ -29,6 +30,8 @@ WEIGHTS: Mapping[str, float] = {
 """Log-odds for each count, and with "" where all are 0, as ``benchmarks/relevance.py`` fitted them."""
 BESIDE = 0.5
 """Weight of the chunks next to one."""
+LEAST_QUOTED = 3
+"""Smallest number of words of a part of a passage that is quoted as an answer."""
 MOST_NEW = 8
 """Number of new words from which more do not count."""
 
@@ -106,6 +109,18 @@ class Asked:
             return 1.0 if any(token.name for token in read.tokens[1:]) else -1.0
         return 0.0
 
+    def evidence(self) -> Evidence | None:
+        """Find the chunk with the highest relevance among those that have a word of the question."""
+        chunks = [
+            chunk
+            for chunk, held in zip(self._index.chunks, self._held, strict=True)
+            if held and number_of_words(chunk.text) >= LEAST_QUOTED
+        ]
+        if not chunks:
+            return None
+        best = max(chunks, key=lambda chunk: self.relevance(chunk.text))
+        return Evidence(best.passage, best.quoted_from(self._index.passages), self.relevance(best.text))
+
     def relevance(self, sentence: str) -> float:
         """Compute P(gives some of what was asked), in [0, 1]."""
         counts = self.counts(sentence)
@@ -129,3 +144,21 @@ def rated(report: Report) -> Report:
         for one in report.sentences
     )
     return replace(report, sentences=tuple(sentences))
+
+
+def closest_evidence(question: str, passages: Sequence[str]) -> Evidence | None:
+    """Find the sentence or row of the passages that most likely answers a question.
+
+    Parameters
+    ----------
+    question, passages
+        Texts; passages may be empty.
+
+    Returns
+    -------
+    Evidence or None
+        Its passage, its text as it stands there, and as ``score`` its relevance in [0, 1]; of equal ones the first.
+        None if no part of three words or more has a content word of the question.
+    """
+    asked = Asked(Context(Query(question, tuple(passages))))
+    return asked.evidence()

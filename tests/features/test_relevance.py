@@ -2,7 +2,7 @@
 
 import pytest
 
-from syncheck import load_kit
+from syncheck import closest_evidence, load_kit
 from syncheck.base.errors import InputError
 
 SHOES = [
@@ -64,3 +64,19 @@ def test_without_passages_only_the_words_of_the_question_count(verifier):
 def test_a_report_without_a_question_is_refused(verifier):
     with pytest.raises(InputError, match="question"):
         verifier.rated(verifier.check(passages=SHOES, answer="Zips are covered for one year."))
+
+
+def test_the_closest_evidence_answers_the_question():
+    evidence = closest_evidence("How long do I have to return shoes?", SHOES)
+    assert (evidence.passage, evidence.text) == (0, "You may return unworn shoes within 30 days of delivery.")
+    assert 0.5 < evidence.score < 1
+
+
+def test_a_row_is_quoted_as_it_stands():
+    table = "| Plan | Storage |\n|---|---|\n| Basic | 10 GB |\n| Plus | 50 GB |"
+    assert closest_evidence("How much storage does Plus have?", [table]).text == "| Plus | 50 GB |"
+
+
+@pytest.mark.parametrize("passages", [[], ["Zips are covered for one year."]])
+def test_no_evidence_where_no_passage_has_a_word_of_the_question(passages):
+    assert closest_evidence("Where is the nearest airport?", passages) is None
