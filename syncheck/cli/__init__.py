@@ -48,7 +48,6 @@ COMMANDS = {
     "transfer": _Command("evaluate.transfer", "train on one generator, task or file and test on another"),
     "label": _Command("label.label", "label sentences by hand, those closest to the threshold first"),
     "calibrate": _Command("train.calibrate", "calibrate scores and choose a threshold on held-out data"),
-    "plan": _Command("record_runs.plan", "estimate the hours and memory for scoring a corpus"),
     "gateway": _Command("serving.gateway", "check the answers of an OpenAI-compatible server"),
     "serve": _Command("serving.serve", "answer questions over HTTP and score the answers"),
     "doctor": _Command("doctor.doctor", "check the installation, and say how to fix what is missing"),
@@ -72,7 +71,6 @@ EXAMPLES = {
     "transfer": "--data labelled.jsonl --output transfer.json",
     "label": "answers.jsonl --output labelled.jsonl",
     "calibrate": "--model my-model --monitor my-monitor --data held-out.jsonl --risk 0.05 --output calibrated",
-    "plan": "--answers 1000000 --context-tokens 600 --workers 1 8",
     "gateway": "--upstream http://localhost:8000/v1 --stop-below 0.3",
     "serve": "--port 8100",
     "doctor": "--model my-model --device cuda",
@@ -86,7 +84,7 @@ SELDOM = frozenset(
     """
     --abbreviations --line-breaks --cjk-stops --clauses --sentences-together
     --aligner-backbone --aligner-mode --aligner-overflow --aligner-entailment --lid-reference
-    --batch-tokens --batch-size --part-size --shard --engine --workers --allow-unscored
+    --batch-tokens --batch-size --part-size --shard --allow-unscored
     --share-samples --until --max-skips --max-retrievals
     --max-running --max-waiting --max-body --max-context --timeout --grace --resume-seconds --upstream-timeout
     --implicit-true --due-to-null --carry-labels --permute --compare-aggregators --allow-train
@@ -117,7 +115,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
 
 
-_WITHOUT_MODEL = frozenset({"doctor", "report", "plan", "completion", "spans-score"})
+_WITHOUT_MODEL = frozenset({"doctor", "report", "completion", "spans-score"})
 """Commands that load no model, and so no library of models; ``doctor`` says what keeps the others from starting."""
 
 

@@ -62,6 +62,7 @@ _VALUES: Mapping[str, Callable[[str], object]] = {
 
 
 _SHARED: Mapping[str, tuple[str, Mapping[str, Any]]] = {
+    "--part-size N": ("number of records per part; a kill loses at most one part (64)", {}),
     "--device cpu|cuda": ("where the model runs (%(default)s)", {"default": "cpu"}),
     "--max-new-tokens N": ("largest number of tokens in an answer (%(default)s)", {}),
     "--prior SHARE": (
@@ -209,19 +210,12 @@ def add_files(add: Options) -> None:
         default="jsonl",
     )
     add("--resume", "keep the answers in --output and continue; refused if records, models or options changed (off)")
-    add_engine(add.group("corpus", "if --output is a store"))
-
-
-def add_engine(add: Options) -> None:
-    """Add the options for answering a corpus."""
-    add("--engine local|ray", "where records are processed: in this process, or on a Ray cluster (local)")
-    add("--workers N", "with --engine ray: number of worker processes (1)")
-    add("--part-size N", "number of records per part; a kill loses at most one part (64)")
+    add.group("corpus", "if --output is a store")("--part-size N")
 
 
 _READ = (
     *("input", "data", "train", "context", "passages", "lid_reference", "reference", "predictions"),
-    *("fit_thresholds", "rates", "records"),
+    *("fit_thresholds", "records"),
 )
 _MODELS = ("model", "aligner", "span_model", "llm")
 _WRITTEN = ("output", "html", "report", "plot", "curve")

@@ -34,7 +34,6 @@ from syncheck.cli.monitors import (
 from syncheck.cli.options import (
     IN_FORMAT,
     Options,
-    add_engine,
     add_model,
     check_file,
     check_folder,
@@ -42,7 +41,6 @@ from syncheck.cli.options import (
     open_share,
     positive_share,
 )
-from syncheck.cli.record_runs import engine_of
 from syncheck.config import DEFAULT_SCHEMA, PRECISION
 from syncheck.corpus.store import PART_SIZE
 from syncheck.report.plots import plot_curve, plot_intervals, save_reliability_diagram
@@ -122,7 +120,7 @@ def features_options(add: Options) -> None:
     add("--output FILE", "Parquet file with one row per sentence", required=True)
     add_selection(add)
     add("--batch-size N", "number of responses replayed at once (cpu 1, cuda 16)")
-    add_engine(add)
+    add("--part-size N")
     about = "measure only every N-th part, starting with part I"
     add("--shard I/N", about, type=_shard, default=(1, 1))
 
@@ -267,11 +265,9 @@ def features(args: argparse.Namespace) -> int:
         monitor_to_measure(args),
         records,
         args.output,
-        batch_size=_batch_size(args),
+        batch_size=args.batch_size or BATCH_SIZES[args.device],
         part_size=args.part_size or PART_SIZE,
         shard=training.Shard(number, count),
-        engine=engine_of(args),
-        make_worker=partial(_measurer, args) if args.engine == "ray" else None,  # another process loads its own monitor
     )
     if measured is None:
         sys.stderr.write(
@@ -281,14 +277,6 @@ def features(args: argparse.Namespace) -> int:
         return 0
     report_left_out(measured, Path(args.data))
     return 2 if measured.left_out else 0
-
-
-def _measurer(args: argparse.Namespace) -> training.SentenceMeasurer:
-    return training.SentenceMeasurer(monitor_to_measure(args), batch_size=_batch_size(args))
-
-
-def _batch_size(args: argparse.Namespace) -> int:
-    return args.batch_size or BATCH_SIZES[args.device]
 
 
 def calibrate(args: argparse.Namespace) -> int:

@@ -1,4 +1,4 @@
-"""Store of finished rows: a folder of Parquet parts, complete or absent, and how an engine fills it part by part."""
+"""Store of finished rows: a folder of Parquet parts, complete or absent, and how it is filled part by part."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import json
 import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -288,41 +287,13 @@ def _enter_run(note: Path, facts: Mapping[str, str]) -> None:
 PART_SIZE = 64
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
-    """Records that are answered, and stored or lost, together."""
-
-    number: int
-    """Position of the part in the corpus, from 0."""
-    lines: tuple[Line, ...]
-    """The records that the store lacks."""
-    keys: tuple[str, ...]
-    """Their keys in the store."""
-
-
-Engine = Callable[[Iterator[Part], Callable[[], Worker]], Iterator[tuple[int, "pa.Table"]]]
-"""Function of parts and of a function that builds a worker; yields number and table of each completed part, in
-any order."""
-
-
-def run_locally(parts: Iterator[Part], make_worker: Callable[[], Worker]) -> Iterator[tuple[int, pa.Table]]:
-    """Answer parts one after the other in this process; an :data:`~syncheck.corpus.store.Engine`.
-
-    It yields number and table of each part.
-    """
-    worker: Worker | None = None
-    for part in parts:
-        worker = worker or make_worker()
-        yield part.number, table_of(part.lines, worker(part.lines), part.keys)
-
-
 def answer_corpus(
     lines: Iterable[Line],
     store: Store,
-    make_worker: Callable[[], Worker],
+    worker: Worker,
     *,
-    engine: Engine = run_locally,
     part_size: int = PART_SIZE,
+    wanted: Callable[[int], bool] = lambda number: True,
     total: int | None = None,
     show_progress: bool | None = None,
     on_part: Callable[[pa.Table], None] = lambda table: None,
@@ -338,12 +309,12 @@ def answer_corpus(
         The whole corpus.
     store
         Store of the rows.
-    make_worker
-        Builds a worker; each process of an engine builds its own.
-    engine
-        :func:`run_locally`, or one that distributes parts over machines, such as :func:`run_on_ray`.
+    worker
+        Answers the records of a part.
     part_size
-        Number of consecutive records per part, which is the most that a kill can cost each worker.
+        Number of consecutive records per part, which is the most that a kill can cost.
+    wanted
+        Tells by its number whether a part is answered here; others are left to other processes.
     total
         Number of records in the corpus, for the progress bar.
     show_progress
@@ -358,15 +329,20 @@ def answer_corpus(
     """
     asked: set[str] = set()
     with progress(total=total, desc="records", unit=" records", shown=show_progress) as bar:
-        parts = _missing(lines, store, part_size, asked, bar)
-        for number, table in engine(parts, make_worker):
-            store.add(number, table)
-            bar.update(len(table))
-            on_part(table)
+        for number, missing in _missing(lines, store, part_size, asked, bar):
+            if wanted(number):
+                answered = [*missing.values()]
+                table = table_of(answered, worker(answered), [*missing])
+                store.add(number, table)
+                bar.update(len(table))
+                on_part(table)
     return asked
 
 
-def _missing(lines: Iterable[Line], store: Store, size: int, asked: set[str], bar: tqdm) -> Iterator[Part]:
+def _missing(
+    lines: Iterable[Line], store: Store, size: int, asked: set[str], bar: tqdm
+) -> Iterator[tuple[int, dict[str, Line]]]:
+    """Yield the number of each part with the records that the store lacks, by their keys; ``asked`` gets all keys."""
     chunk: dict[str, Line] = {}
     seen = number = 0
     for line in lines:
@@ -379,7 +355,7 @@ def _missing(lines: Iterable[Line], store: Store, size: int, asked: set[str], ba
         seen += 1
         if seen == size:
             if chunk:
-                yield Part(number, tuple(chunk.values()), tuple(chunk))
+                yield number, chunk
             chunk, seen, number = {}, 0, number + 1
     if chunk:
-        yield Part(number, tuple(chunk.values()), tuple(chunk))
+        yield number, chunk
