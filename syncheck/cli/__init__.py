@@ -45,7 +45,6 @@ COMMANDS = {
     "features": _Command("train.features", "measure labelled responses once, for train and evaluate"),
     "evaluate": _Command("evaluate.evaluate", "compute the AUROC of a monitor's signals on labelled responses"),
     "ablate": _Command("evaluate.ablate", "compute the AUROC without each signal in turn"),
-    "transfer": _Command("evaluate.transfer", "train on one generator, task or file and test on another"),
     "label": _Command("label.label", "label sentences by hand, those closest to the threshold first"),
     "calibrate": _Command("train.calibrate", "calibrate scores and choose a threshold on held-out data"),
     "gateway": _Command("serving.gateway", "check the answers of an OpenAI-compatible server"),
@@ -68,7 +67,6 @@ EXAMPLES = {
     "features": "--model my-model --data labelled.jsonl --output features.parquet",
     "evaluate": "--data labelled.jsonl --output evaluation.json",
     "ablate": "--data labelled.jsonl --output ablation.json",
-    "transfer": "--data labelled.jsonl --output transfer.json",
     "label": "answers.jsonl --output labelled.jsonl",
     "calibrate": "--model my-model --monitor my-monitor --data held-out.jsonl --risk 0.05 --output calibrated",
     "gateway": "--upstream http://localhost:8000/v1 --stop-below 0.3",
@@ -88,7 +86,7 @@ SELDOM = frozenset(
     --share-samples --until --max-skips --max-retrievals
     --max-running --max-waiting --max-body --max-context --timeout --grace --resume-seconds --upstream-timeout
     --implicit-true --due-to-null --carry-labels --permute --compare-aggregators --allow-train
-    --wrong-class --reranker-prefix --too-long --form --draws --without --api-key-variable
+    --wrong-class --reranker-prefix --too-long --form --draws --api-key-variable
     """.split()
 )
 """Less common options, which are listed at the end of ``--help``."""

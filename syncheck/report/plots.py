@@ -1,4 +1,4 @@
-"""Plots of tables, drawn with matplotlib: values with their intervals, and a matrix of values."""
+"""Plots drawn with matplotlib: values with their intervals, curves, and reliability."""
 
 from __future__ import annotations
 
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _INK = "#1e5386"  # the blue of the reports
-_SCALE = "Blues"
-_NOT_MEASURED = "0.85"
 _DPI = 150
 _MARGIN_INCHES = 0.08
 _ROW_INCHES = 0.3
@@ -53,7 +51,7 @@ def check_plot(path: str | Path) -> None:
     _figure(1.0, 1.0, path)
 
 
-def plot_intervals(panels: Sequence[IntervalPanel], path: str | Path, *, label: str, title: str = "") -> None:
+def plot_intervals(panels: Sequence[IntervalPanel], path: str | Path, *, label: str) -> None:
     """Draw panels one below the other, with a row for each name, and write them to a file.
 
     ``label`` names the values, with their unit; the ending of ``path`` is the format: ``.png``, ``.pdf``, ``.svg``.
@@ -79,7 +77,7 @@ def plot_intervals(panels: Sequence[IntervalPanel], path: str | Path, *, label: 
         axis.set_title(wrapped(panel.title, _PANEL_TITLE_CHARACTERS), loc="left", fontsize="medium")
         axis.grid(axis="x", alpha=0.3)
     axes[-1].set_xlabel(wrapped(label, _PANEL_TITLE_CHARACTERS))
-    _write(figure, path, title)
+    figure.savefig(path, dpi=_DPI)
 
 
 def plot_curve(x: Sequence[float], y: Sequence[float], path: str | Path, *, labels: tuple[str, str]) -> None:
@@ -91,45 +89,7 @@ def plot_curve(x: Sequence[float], y: Sequence[float], path: str | Path, *, labe
     axis.set_xlabel(labels[0])
     axis.set_ylabel(labels[1])
     axis.grid(alpha=0.3)
-    _write(figure, path, "")
-
-
-def plot_matrix(
-    values: Sequence[Sequence[float]],
-    rows: Sequence[str],
-    columns: Sequence[str],
-    path: str | Path,
-    *,
-    label: str,
-    row_label: str = "",
-    column_label: str = "",
-    title: str = "",
-) -> None:
-    """Draw a matrix, by row and then column, as coloured cells with their values; NaN is grey, with a dash.
-
-    ``label`` and ``path`` are as in :func:`plot_intervals`.
-    """
-    known = [value for row in values for value in row if not math.isnan(value)]
-    if not known:
-        raise InputError("expected at least one value to plot; found none that was measured")
-    across, down = ([wrapped(name, _NAME_CHARACTERS) for name in names] for names in (columns, rows))
-    cells = 0.5 + 0.5 * len(rows)
-    height = 1.0 + cells + _width_inches(across) / 2  # the names of columns rise by half of their length
-    figure = _figure(1.8 + 1.1 * len(columns) + _width_inches(down), height, path)
-    axis = figure.subplots()
-    low, high = min(known), max(known)
-    axis.set_facecolor(_NOT_MEASURED)
-    image = axis.imshow([list(row) for row in values], cmap=_SCALE, vmin=low, vmax=high, aspect="auto")
-    for y, row in enumerate(values):
-        for x, value in enumerate(row):
-            ink = "white" if value > (low + high) / 2 else "black"
-            axis.text(x, y, "–" if math.isnan(value) else f"{value:.3f}", ha="center", va="center", color=ink)
-    axis.set_xticks(range(len(columns)), across, rotation=30, ha="right", rotation_mode="anchor")
-    axis.set_yticks(range(len(rows)), down)
-    axis.set_xlabel(column_label)
-    axis.set_ylabel(row_label)
-    figure.colorbar(image, ax=axis, label=wrapped(label, round(_CHARACTERS_PER_INCH * (cells + 0.4))))
-    _write(figure, path, title)
+    figure.savefig(path, dpi=_DPI)
 
 
 def save_reliability_diagram(path: str | Path, bins: Mapping[str, Sequence[ReliabilityBin]]) -> None:
@@ -166,11 +126,6 @@ def _rows(panel: IntervalPanel) -> float:
     return len(panel.names) * (1 + _LINE_ROWS * name_breaks) + 1 + _LINE_ROWS * title_breaks
 
 
-def _width_inches(names: Sequence[str]) -> float:
-    longest = max(len(line) for name in names for line in name.split("\n"))
-    return longest / _NAME_CHARACTERS_PER_INCH
-
-
 def _figure(width: float, height: float, path: str | Path) -> Figure:
     with MissingExtraError.unless("matplotlib", "plots"):
         from matplotlib.figure import Figure
@@ -184,9 +139,3 @@ def _figure(width: float, height: float, path: str | Path) -> Figure:
     if path.suffix.removeprefix(".").lower() not in formats:
         raise InputError(f"expected a plot's name to end in one of {', '.join(sorted(formats))}; found {path.name!r}")
     return figure
-
-
-def _write(figure: Figure, path: str | Path, title: str) -> None:
-    if title:
-        figure.suptitle(wrapped(title, round(_CHARACTERS_PER_INCH * figure.get_figwidth())))
-    figure.savefig(path, dpi=_DPI)

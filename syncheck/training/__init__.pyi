@@ -45,5 +45,4 @@ from .sets import (
     choose_verdict_thresholds as choose_verdict_thresholds,
     labelled_set as labelled_set,
     release_curve as release_curve,
-    surrogate_matrix as surrogate_matrix,
 )

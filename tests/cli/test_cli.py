@@ -380,7 +380,7 @@ def test_errors_of_usage_are_exit_code_2(tmp_path, capsys):
         ["features", "--data", "d", "--output", "o", "--shard", "2"],
         ["features", "--data", "d", "--output", "o", "--batch-size", "0"],
         ["ablate", "--data", "d", "--cv", "1"],
-        ["transfer", "--data", "d", "--seeds", "3", "--repeats", "2"],
+        ["ablate", "--data", "d", "--seeds", "3", "--repeats", "2"],
     ],
     ids=" ".join,
 )

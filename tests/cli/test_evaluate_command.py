@@ -1,4 +1,4 @@
-"""``evaluate``, ``ablate``, ``transfer``, ``features`` and ``train --aggregator best`` on the command line."""
+"""``evaluate``, ``ablate``, ``features`` and ``train --aggregator best`` on the command line."""
 
 import json
 from dataclasses import replace
@@ -89,54 +89,18 @@ def test_ablate(table, tmp_path, capsys):
     assert plot.read_bytes().startswith(b"\x89PNG")
 
 
-def test_transfer_over_generators_tasks_and_files(table, summaries, tmp_path, capsys):
-    for over, names in (("generator", ["m", "n"]), ("task", ["QA", "Summary"]), ("data", ["qa", "summaries"])):
-        output, plot = tmp_path / f"{over}.json", tmp_path / f"{over}.svg"
-        files = ["--data", table, summaries, "--over", over]
-        assert main(["transfer", *files, *FOLDS, "--output", str(output), "--plot", str(plot)]) == 0
-        matrix = json.loads(output.read_text())["strict"]
-        assert matrix["rows"] == matrix["columns"] == names
-        assert [cell["sentences"] for cell in matrix["cells"]] == [48] * 4
-        assert all(cell["auroc"] > 0.7 for cell in matrix["cells"])
-        assert plot.read_text().startswith("<?xml")
-        assert names[1] in capsys.readouterr().out
-
-
-def test_transfer_of_both_sets_draws_both(table, tmp_path):
-    options = ["--set", "both", "--plot", str(tmp_path / "x.png")]
-    assert main(["transfer", "--data", table, *FOLDS, *options]) == 0
-    assert sorted(path.name for path in tmp_path.glob("*.png")) == ["x-paper.png", "x-strict.png"]
-
-
-def test_surrogates(tmp_path, capsys):
-    for name, shift in (("good", 6.0), ("bad", 0.0)):
-        write_parquet(sentences(2, shift=shift), tmp_path / f"{name}.parquet")
-    files = [str(tmp_path / "good.parquet"), str(tmp_path / "bad.parquet")]
-    output = tmp_path / "x.json"
-    command = ["transfer", "--data", *files, "--over", "surrogate", *FOLDS, "--output", str(output)]
-    assert main(command) == 0
-    assert main([*command, "--train-on", "m"]) == 0
-    cells = {(c["row"], c["column"]): c["auroc"] for c in json.loads(output.read_text())["strict"]["cells"]}
-    assert set(cells) == {(row, column) for row in ("good", "bad") for column in ("m", "n", "all")}
-    assert cells["good", "all"] > 0.85 > 0.7 > cells["bad", "all"]
-    assert "surrogate \\ generator" in capsys.readouterr().out
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--over", "surrogate", "--data", "x.jsonl"], "features"),
-        (["--over", "data", "--data", "x.parquet"], "two"),
-        (["--train-on", "m", "--data", "x.parquet"], "--train-on"),
         (["--data", "a/x.parquet", "b/x.parquet"], "once"),
-        (["--data", "nothing.parquet"], "features"),
-        (["--data", "x.parquet", "--plot", "x.table"], "x.table"),
-        (["--data", "x.parquet", "--output", "no/x.json"], "exist"),
-        (["--data", "x.parquet", "--output", "."], "--output"),
+        (["--data", "nothing.parquet", "x.parquet"], "features"),
+        (["--data", "x.parquet", "y.parquet", "--plot", "x.table"], "x.table"),
+        (["--data", "x.parquet", "y.parquet", "--output", "no/x.json"], "exist"),
+        (["--data", "x.parquet", "y.parquet", "--output", "."], "--output"),
     ],
 )
-def test_impossible_transfers_are_refused(options, message, capsys):
-    assert main(["transfer", *options]) == 2
+def test_sources_that_cannot_be_compared_are_refused(options, message, capsys):
+    assert main(["evaluate", "--leave-one-source-out", *options]) == 2
     assert message in capsys.readouterr().err
 
 
@@ -342,12 +306,9 @@ def test_evaluate_refuses_options_without_effect(options, named, capsys):
         (["--clauses", "--sentences-together", "2"], "--clauses, --sentences-together"),
     ],
 )
-@pytest.mark.parametrize("command", ["ablate", "transfer"])
-def test_options_of_measuring_are_refused_where_nothing_is_measured(
-    command, options, named, table, capsys, monkeypatch
-):
+def test_options_of_measuring_are_refused_where_nothing_is_measured(options, named, table, capsys, monkeypatch):
     monkeypatch.setattr("torch.cuda.is_available", lambda: True)
-    assert main([command, "--data", table, *FOLDS, *options]) == 2
+    assert main(["ablate", "--data", table, *FOLDS, *options]) == 2
     assert named in capsys.readouterr().err
 
 
@@ -402,9 +363,6 @@ class TestFeaturesOfAnotherModel:
         assert main(["evaluate", "--data", measured[0], *options, *FOLDS]) == 2
         assert "another" in capsys.readouterr().err
 
-    def test_are_put_together_only_to_compare_surrogates(self, measured, tmp_path, capsys):
-        assert main(["transfer", "--over", "data", "--data", *measured, *FOLDS]) == 2
-        assert "another" in capsys.readouterr().err
+    def test_are_not_put_together(self, measured, capsys):
         assert main(["evaluate", "--train", measured[0], "--data", measured[1], "--aggregator", "lr"]) == 2
         assert "another" in capsys.readouterr().err
-        assert main(["transfer", "--over", "surrogate", "--data", *measured, *FOLDS]) == 0

@@ -166,7 +166,7 @@ def test_what_few_need_stands_at_the_end_of_a_command_s_help(name, capsys):
     [
         *((name, "('generic')") for name in ("score", "gateway", "label", "calibrate")),
         *((name, "('generation' for the kit's model, 'generic' for another)") for name in ("generate", "serve")),
-        *((name, "(none; --schema says what is measured)") for name in ("features", "ablate", "transfer")),
+        *((name, "(none; --schema says what is measured)") for name in ("features", "ablate")),
         ("evaluate", "(none; --schema says what is measured; with --cv 0, 'generic')"),
     ],
 )

@@ -13,7 +13,6 @@ from syncheck.report.plots import (
     IntervalPanel,
     check_plot,
     plot_intervals,
-    plot_matrix,
     save_reliability_diagram,
     wrapped,
 )
@@ -36,8 +35,8 @@ def _letters_as_text(monkeypatch):
 def test_intervals(tmp_path):
     path = tmp_path / "x.svg"
     empty = IntervalPanel("one", ("nothing",), (math.nan,), (math.nan,), (math.nan,))
-    plot_intervals([PANEL, empty], path, label="AUROC", title="Detection")
-    for text in ("overlap", "all features", "strict set, all", "nothing", "AUROC", "Detection"):
+    plot_intervals([PANEL, empty], path, label="AUROC")
+    for text in ("overlap", "all features", "strict set, all", "nothing", "AUROC"):
         assert f">{text}<" in texts_of(path)
 
 
@@ -61,31 +60,13 @@ LONG = "a system with a name that somebody made as long as this, of gpt-4-turbo-
 
 def test_long_names_leave_room_for_what_is_drawn(tmp_path):
     values = (0.7,)
-    plot_intervals([IntervalPanel(LONG, (LONG,), values, values, values)], tmp_path / "a.svg", label=LONG, title=LONG)
-    plot_matrix([[0.5]], [LONG], [LONG], tmp_path / "b.svg", label=LONG, title=LONG)
+    plot_intervals([IntervalPanel(LONG, (LONG,), values, values, values)], tmp_path / "a.svg", label=LONG)
     bins = [ReliabilityBin(low=0.9, high=1.0, sentences=2, mean_score=1.0, faithful=1.0)]
-    save_reliability_diagram(tmp_path / "c.svg", {LONG: bins})
-    for name, texts in (("a", 4), ("b", 4), ("c", 1)):
+    save_reliability_diagram(tmp_path / "b.svg", {LONG: bins})
+    for name, texts in (("a", 3), ("b", 1)):
         drawn = texts_of(tmp_path / f"{name}.svg")
         assert ">a system with a name that somebody" in drawn
         assert drawn.count("$x_1$") == texts
-
-
-def test_matrix(tmp_path):
-    path = tmp_path / "x.svg"
-    plot_matrix(
-        [[0.5, 0.75], [math.nan, 1.0]],
-        ["QA", "Summary"],
-        ["m", "n"],
-        path,
-        label="AUROC",
-        row_label="trained on",
-        column_label="tested on",
-        title="strict set",
-    )
-    for text in ("0.500", "0.750", "1.000", "QA", "Summary", "m", "trained on", "tested on", "strict set", "–"):
-        assert f">{text}<" in texts_of(path)
-    assert "nan" not in texts_of(path)
 
 
 def test_png(tmp_path):
@@ -96,8 +77,6 @@ def test_png(tmp_path):
 def test_what_cannot_be_plotted(tmp_path):
     with pytest.raises(InputError, match="panel"):
         plot_intervals([], tmp_path / "x.png", label="AUROC")
-    with pytest.raises(InputError, match="measured"):
-        plot_matrix([[math.nan]], ["a"], ["b"], tmp_path / "x.png", label="AUROC")
     with pytest.raises(InputError, match="png"):
         check_plot(tmp_path / "x.table")
     with pytest.raises(InputError, match="folder"):
