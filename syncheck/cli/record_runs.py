@@ -235,21 +235,21 @@ def _into_store(
         for column in table.filter(table["error"].is_valid()).to_pylist():
             sys.stderr.write(f"{column['source']}:{column['line']}: {column['error']}\n")
 
-    with Store(args.output, facts) as store:
-        asked = answer_corpus(
-            corpus_lines(args.input),
-            store,
-            worker,
-            part_size=args.part_size or PART_SIZE,
-            total=count_lines(args.input),
-            on_part=write_refused,
-        )
-        for key, row in store.rows():
-            if key in asked:
-                seen(row)
-                if "error" in row:
-                    refused.append(RefusedRecord(args.input, row["line"], str(row["id"] or ""), row["error"]))
-        others = len(store) - len(asked)
+    store = Store(args.output, facts)
+    asked = answer_corpus(
+        corpus_lines(args.input),
+        store,
+        worker,
+        part_size=args.part_size or PART_SIZE,
+        total=count_lines(args.input),
+        on_part=write_refused,
+    )
+    for key, row in store.rows():
+        if key in asked:
+            seen(row)
+            if "error" in row:
+                refused.append(RefusedRecord(args.input, row["line"], str(row["id"] or ""), row["error"]))
+    others = len(store) - len(asked)
     sys.stderr.write(
         f"{args.output}: {len(asked)} records, {len(refused)} with an error"
         f"{f'; {others} rows of records that are not in {args.input}' if others else ''}\n"

@@ -8,12 +8,11 @@ import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from syncheck.base.errors import CheckpointError, InputError, MismatchError, MissingExtraError
 from syncheck.base.files import UNFINISHED, read_object, replaced
-from syncheck.base.printable import counted, progress
+from syncheck.base.printable import progress
 from syncheck.base.records import JsonDict
 from syncheck.corpus.records import Line, Worker
 
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     from tqdm import tqdm
 
 FORMAT = "syncheck.store.v2"
-_RUN, _MANIFEST, _DAMAGED = "_run.json", "_manifest.json", "_damaged-"
+_RUN, _DAMAGED = "_run.json", "_damaged-"
 """Names of other files, with a first character that readers of a folder of Parquet files ignore."""
 _PARTS = "part-*.parquet"
 _REMEDY = "run the command that wrote it again, which puts that right"
@@ -36,8 +35,7 @@ class Store:
     A part is written to a temporary file, flushed to the disk and renamed, so that a kill costs only unfinished parts.
     Its name has a checksum of it and of its run. Opening a store checks every part: one that is damaged, or repeats a
     record of another, is put aside, and its records count as missing again. ``_run.json`` has the facts that determine
-    the rows. ``_manifest.json`` lists the keys in each part for other readers; only the parts themselves decide which
-    records are there.
+    the rows.
 
     Parameters
     ----------
@@ -71,19 +69,9 @@ class Store:
         self.run = _run_of(noted)
         for path in () if shared else self.folder.glob(f"*{UNFINISHED}*"):
             path.unlink(missing_ok=True)
-        self._parts: dict[str, list[str]] = {}
+        self._parts: list[str] = []
         self._keys: set[str] = set()
         self._index()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        with replaced(self.folder / _MANIFEST) as (file, _):
-            parts = {name: {"keys": keys} for name, keys in self._parts.items()}
-            file.write(json.dumps({"format": FORMAT, "parts": parts}, indent=1).encode() + b"\n")
 
     def __len__(self) -> int:
         return len(self._keys)
@@ -112,7 +100,7 @@ class Store:
         name = f"part-{number:06d}-{_checksum(self.run, content)}.parquet"
         with replaced(self.folder / name) as (file, _):
             file.write(content)
-        self._parts[name] = keys
+        self._parts.append(name)
         self._keys.update(keys)
 
     def rows(self) -> Iterator[tuple[str, JsonDict]]:
@@ -125,7 +113,7 @@ class Store:
 
     def remove(self) -> None:
         """Remove the store once its rows are elsewhere; a folder that has anything else stays."""
-        for pattern in ("part-*", f"{_RUN}*", f"{_MANIFEST}*", f"{_DAMAGED}*"):
+        for pattern in ("part-*", f"{_RUN}*", f"{_DAMAGED}*"):
             for path in self.folder.glob(pattern):
                 path.unlink(missing_ok=True)
         self.folder.rmdir()
@@ -139,11 +127,8 @@ class Store:
             except _DamagedError as error:
                 self._put_aside(path, error)
             else:
-                self._parts[path.name] = keys
+                self._parts.append(path.name)
                 self._keys.update(keys)
-        if gone := self._listed() - self._keys:
-            said = "is" if len(gone) == 1 else "are"
-            logger.warning("%s: %s of earlier runs %s in no part", self.folder, counted(len(gone), "record"), said)
 
     def _put_aside(self, path: Path, error: _DamagedError) -> None:
         aside = path.with_name(f"{_DAMAGED}{path.name}")
@@ -154,14 +139,6 @@ class Store:
         except OSError as reason:
             raise InputError(f"cannot rename {str(path)!r}, which is damaged: {reason.strerror}") from error
         logger.warning("%s; put aside as %s, and its records are answered again", error, aside.name)
-
-    def _listed(self) -> set[str]:
-        """Read the keys that the manifest lists, which may be out of date or written by something else."""
-        try:
-            parts = read_object(self.folder / _MANIFEST)["parts"]
-            return {key for part in parts.values() for key in part["keys"]}
-        except (CheckpointError, AttributeError, KeyError, TypeError):
-            return set()
 
 
 def is_stored(folder: str | Path) -> bool:

@@ -381,8 +381,7 @@ def _entered(folder: Path, facts: Mapping[str, str], shard: Shard) -> Iterator[S
     is_new, is_shared = not folder.exists(), shard.count > 1
     store = Store(folder, facts, shared=is_shared)
     try:
-        with store:
-            yield store
+        yield store
     except BaseException:
         if is_new and not store and not is_shared:
             store.remove()

@@ -31,8 +31,7 @@ def report(tmp_path):
 def test_json_lines_and_a_store_give_the_same_page(report, tmp_path, capsys):
     rows = [row("a", 0.75, 0.8), row("b", 0.7)]
     lines = [Line("in.jsonl", i, b"{}") for i in (1, 2)]
-    with Store(tmp_path / "store", {"run": "x"}) as store:
-        store.add(0, table_of(lines, rows, ["k1", "k2"]))
+    Store(tmp_path / "store", {"run": "x"}).add(0, table_of(lines, rows, ["k1", "k2"]))
     code, page = report(write(tmp_path / "scores.jsonl", *rows))
     assert code == 0
     assert "2 answers, 3 sentences" in capsys.readouterr().out
