@@ -6,7 +6,7 @@ import re
 import pytest
 from command_runs import ANSWER, read, record, write
 
-from syncheck.cli import COMMANDS, EXAMPLES, SELDOM, main, parser
+from syncheck.cli import COMMANDS, EXAMPLES, main, parser
 from syncheck.cli.record_runs import FORMATS, Summary
 
 PLAIN = io.StringIO()
@@ -146,19 +146,6 @@ def test_the_example_of_a_command_s_help_can_be_read(name, capsys):
         main([name, "--help"])
     assert capsys.readouterr().out.endswith(f"\nexample: syncheck {name} {EXAMPLES[name]}\n")
     assert parser().parse_args([name, *EXAMPLES[name].split()]).command == name
-
-
-@pytest.mark.parametrize("name", COMMANDS)
-def test_what_few_need_stands_at_the_end_of_a_command_s_help(name, capsys):
-    with pytest.raises(SystemExit):
-        main([name, "--help"])
-    entries = re.findall(
-        r"^(?:  (--?[\w-]+)|(less common options):$)", capsys.readouterr().out.partition("options:")[2], re.M
-    )
-    flags = [flag or heading for flag, heading in entries]
-    less_common = flags[flags.index("less common options") + 1 :] if "less common options" in flags else []
-    assert SELDOM.intersection(flags) - set(EXAMPLES[name].split()) == set(less_common)
-    assert less_common or name not in ("score", "generate", "gateway", "serve", "spans")
 
 
 @pytest.mark.parametrize(
