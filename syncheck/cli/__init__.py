@@ -109,7 +109,7 @@ def _kept(args: argparse.Namespace) -> str:
         return f"; {args.output} holds the finished answers, and the same command with --resume continues after them"
     if args.command in ("adapt", "features"):
         return "; the same command continues after the finished parts"
-    if args.command == "label" and args.output is not None:
+    if args.command == "label":
         return f"; {args.output} holds the labels so far, and the same command continues"
     return ""
 
