@@ -201,9 +201,8 @@ def add_files(add: Options) -> None:
         default="-",
     )
     add(
-        "--format jsonl|human|compact",
-        "jsonl: for programs; human: one line per sentence; compact: one line per answer with id, lowest score, "
-        "number of sentences and the lowest-scoring sentence, separated by tabs (%(default)s)",
+        "--format jsonl|human",
+        "jsonl: for programs; human: one line per sentence (%(default)s)",
         default="jsonl",
     )
     add("--resume", "keep the answers in --output and continue; refused if records, models or options changed (off)")

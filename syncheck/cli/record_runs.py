@@ -106,16 +106,6 @@ def _short(text: str) -> str:
     return shortened(" ".join(text.split()), _SHOWN)
 
 
-def _compact(row: JsonDict, stream: IO[str]) -> str:
-    """Write an answer on one line, separated by tabs: id, lowest score, sentences, and the text of the lowest."""
-    if "error" in row:
-        return printable(f"{_name(row)}\terror\t0\t{_short(str(row['error']))}")
-    scored = [(s["score"], s["text"]) for s in row["sentences"] if s["score"] is not None]
-    lowest, text = min(scored, default=(None, ""))
-    shown = "-" if lowest is None else f"{lowest:.3f}"
-    return printable(f"{_name(row)}\t{shown}\t{len(row['sentences'])}\t{_short(text)}")
-
-
 def _human(row: JsonDict, stream: IO[str]) -> str:
     """Write an answer as a block, each sentence with score and verdict, in colour if the stream is a terminal."""
     if "error" in row:
@@ -136,7 +126,7 @@ def _json(row: JsonDict, stream: IO[str]) -> str:
     return printable(text) if stream.isatty() else text
 
 
-FORMATS: Mapping[str, Callable[[JsonDict, IO[str]], str]] = {"human": _human, "jsonl": _json, "compact": _compact}
+FORMATS: Mapping[str, Callable[[JsonDict, IO[str]], str]] = {"human": _human, "jsonl": _json}
 """Functions that write a line of output for a stream, by the value of ``--format``."""
 
 
