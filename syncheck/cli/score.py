@@ -95,14 +95,12 @@ def score(args: argparse.Namespace) -> int:
     gates = _gates(args, monitor)
     cases: list[Case] = []
     scorer = _scorer(args, monitor, cases)
-    # Another process loads its own monitor.
-    make_worker = partial(_worker, args) if args.engine == "ray" else lambda: scorer
 
     def seen(row: JsonDict) -> None:
         for gate in gates:
             gate.add(row)
 
-    refused = answer_records(args, monitor, scorer.one, make_worker, seen=seen)
+    refused = answer_records(args, monitor, scorer.one, scorer, seen=seen)
     if args.html is not None:
         from syncheck.report import render_html
 
@@ -131,10 +129,6 @@ def _gates(args: argparse.Namespace, monitor: syncheck.Monitor | syncheck.Verifi
         prior = ANSWER_PRIOR if args.answer_prior is None else args.answer_prior
         gates.append(_Gate("--fail-answers-under", args.fail_answers_under, partial(scale.probability, prior=prior)))
     return gates
-
-
-def _worker(args: argparse.Namespace) -> corpus.RecordScorer:
-    return _scorer(args, scoring_monitor(args, "generic"), [])
 
 
 def _scorer(args: argparse.Namespace, monitor: Scorer, cases: list[Case]) -> corpus.RecordScorer:

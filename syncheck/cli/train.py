@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, get_args
 import numpy as np
 
 import syncheck
-from syncheck import aggregators, aligners, evaluation, labelling, training
+from syncheck import aggregators, aligners, labelling, training
 from syncheck.aggregators.kinds import AggregatorKind
 from syncheck.base.errors import InputError
 from syncheck.base.printable import printable
@@ -26,15 +26,12 @@ from syncheck.cli.monitors import (
     measured_by,
     models_of,
     monitor_to_measure,
-    panels_of,
     refuse_idle,
     report_left_out,
     scoring_monitor,
 )
 from syncheck.cli.options import (
-    IN_FORMAT,
     Options,
-    add_engine,
     add_model,
     check_file,
     check_folder,
@@ -42,10 +39,8 @@ from syncheck.cli.options import (
     open_share,
     positive_share,
 )
-from syncheck.cli.record_runs import engine_of
 from syncheck.config import DEFAULT_SCHEMA, PRECISION
 from syncheck.corpus.store import PART_SIZE
-from syncheck.report.plots import plot_curve, plot_intervals, save_reliability_diagram
 
 if TYPE_CHECKING:
     from syncheck.training.provenance import UnloadedMonitor
@@ -81,7 +76,6 @@ def train_options(add: Options) -> None:
         default=PRECISION,
     )
     add("--schema SCHEMA", f"feature schema ({DEFAULT_SCHEMA}, or that of a file of features)")
-    add("--plot FILE", f"plot the AUROC of each kind on held-out folds{IN_FORMAT}")
     add("--output DIR", required=True)
 
 
@@ -122,7 +116,7 @@ def features_options(add: Options) -> None:
     add("--output FILE", "Parquet file with one row per sentence", required=True)
     add_selection(add)
     add("--batch-size N", "number of responses replayed at once (cpu 1, cuda 16)")
-    add_engine(add)
+    add("--part-size N")
     about = "measure only every N-th part, starting with part I"
     add("--shard I/N", about, type=_shard, default=(1, 1))
 
@@ -161,8 +155,6 @@ def calibrate_options(add: Options) -> None:
         "calibrate on answers of the decoder that will use it (as --thresholds says)",
         type=positive_share,
     )
-    add("--curve FILE", "plot the share of faithful sentences against the share kept, over all thresholds")
-    add("--plot FILE", f"plot a reliability diagram{IN_FORMAT}")
     add("--output DIR", "folder for the calibrated monitor")
 
 
@@ -181,8 +173,6 @@ def train(args: argparse.Namespace) -> int:
         )
     if trained.doubt is not None:
         sys.stderr.write(f"{trained.doubt}\n")
-    if args.plot is not None:
-        plot_intervals(panels_of("training", trained.table), args.plot, label="AUROC, with 95 % intervals over groups")
     trained.monitor.save_pretrained(args.output)
     responses, config = len(set(measured.owners[measured.checkable & measured.labelled])), trained.monitor.config
     lower, upper = config.verdict_thresholds
@@ -267,11 +257,9 @@ def features(args: argparse.Namespace) -> int:
         monitor_to_measure(args),
         records,
         args.output,
-        batch_size=_batch_size(args),
+        batch_size=args.batch_size or BATCH_SIZES[args.device],
         part_size=args.part_size or PART_SIZE,
         shard=training.Shard(number, count),
-        engine=engine_of(args),
-        make_worker=partial(_measurer, args) if args.engine == "ray" else None,  # another process loads its own monitor
     )
     if measured is None:
         sys.stderr.write(
@@ -281,14 +269,6 @@ def features(args: argparse.Namespace) -> int:
         return 0
     report_left_out(measured, Path(args.data))
     return 2 if measured.left_out else 0
-
-
-def _measurer(args: argparse.Namespace) -> training.SentenceMeasurer:
-    return training.SentenceMeasurer(monitor_to_measure(args), batch_size=_batch_size(args))
-
-
-def _batch_size(args: argparse.Namespace) -> int:
-    return args.batch_size or BATCH_SIZES[args.device]
 
 
 def calibrate(args: argparse.Namespace) -> int:
@@ -309,19 +289,6 @@ def calibrate(args: argparse.Namespace) -> int:
         **named(args, "method risk every_sentence thresholds good_share seed"),
     )
     sys.stdout.write(_table(calibrated, questions=len(np.unique(measured.groups))))
-    if args.plot is not None:
-        bins = {
-            "before": evaluation.reliability_bins(calibrated.raw, calibrated.y),
-            "after": evaluation.reliability_bins(calibrated.out_of_fold, calibrated.y),
-        }
-        save_reliability_diagram(args.plot, bins)
-    if args.curve is not None:
-        plot_curve(
-            calibrated.curve.kept.tolist(),
-            calibrated.curve.good.tolist(),
-            args.curve,
-            labels=("share of the sentences kept", "share of good ones among them"),
-        )
     if args.output is not None:
         calibrated.monitor.save_pretrained(args.output)
         sys.stderr.write(f"saved to {args.output}\n")

@@ -44,6 +44,5 @@ from .sets import (
     choose_thresholds as choose_thresholds,
     choose_verdict_thresholds as choose_verdict_thresholds,
     labelled_set as labelled_set,
-    release_curve as release_curve,
-    surrogate_matrix as surrogate_matrix,
+    threshold_of_share as threshold_of_share,
 )
