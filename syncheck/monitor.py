@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
     from syncheck.aggregators.monotone import MonotoneLogisticRegression
     from syncheck.labelling import LabelledResponse
-    from syncheck.training import Teacher
     from syncheck.training.fit import TrainedKind
 
 
@@ -126,22 +125,5 @@ class Monitor(ModelMonitor):
             seed=seed,
             precision=precision,
         )
-        assert isinstance(monitor, cls)
-        return monitor
-
-    @classmethod
-    def adapt(
-        cls,
-        prompts: Iterable[Mapping[str, Any]],
-        *,
-        model: PreTrainedModel,
-        tokenizer: PreTrainedTokenizerBase,
-        teacher: Teacher = "generic",
-        **options: Any,  # noqa: ANN401
-    ) -> Self:
-        """Train a monitor without labels, on questions with passages; see :func:`syncheck.training.adapt_monitor`."""
-        from syncheck.training import adapt_monitor
-
-        monitor = adapt_monitor(prompts, kind=cls, model=model, tokenizer=tokenizer, teacher=teacher, **options).monitor
         assert isinstance(monitor, cls)
         return monitor

@@ -1,4 +1,3 @@
-from .adapt import Teacher as Teacher, adapt_monitor as adapt_monitor
 from .calibrate import (
     Calibrated as Calibrated,
     calibrate_monitor as calibrate_monitor,

@@ -6,7 +6,7 @@ import logging
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 import numpy as np
 
@@ -36,7 +36,6 @@ from syncheck.training.measured import MeasuredSentences, check_measured_by, lef
 from syncheck.training.provenance import UnloadedMonitor, model_of, question_digests
 from syncheck.training.sets import (
     HELD_OUT_FOLDS,
-    MORE_LABELS,
     LabelledSet,
     check_enough,
     check_questions,
@@ -57,8 +56,6 @@ with many; ``generic`` keeps that aggregator and chooses thresholds for it. Both
 trained with and a schema with its features."""
 
 logger = logging.getLogger(__name__)
-
-Kind = TypeVar("Kind", bound=ModelMonitor)
 
 
 def fit_monitor(
@@ -99,27 +96,15 @@ def fit_monitor(
     """
     check_kind(aggregator, others=("best", SHRUNK, GENERIC_ROW))
     given = labelled_responses(records)
-    check_questions(given, remedy=MORE_LABELS)
-    untrained = untrained_monitor(model, tokenizer, config, aligner, kind=kind)
+    check_questions(given)
+    aligner = checkpoint.generic_aligner(model.device) if aligner == "generic" else aligner
+    untrained = kind(model, tokenizer, config=config or MonitorConfig(), aligner=aligner)
     measured = measure(untrained, given, show_progress=show_progress)
     if lines := left_out_lines(measured):
         warnings.warn("not all responses are trained on\n" + "\n".join(lines), LeftOutWarning, stacklevel=2)
     trained = fit_measured(untrained, measured, aggregator=aggregator, seed=seed, precision=precision)
     assert isinstance(trained, ModelMonitor)
     return trained
-
-
-def untrained_monitor(
-    model: PreTrainedModel,
-    tokenizer: PreTrainedTokenizerBase,
-    config: MonitorConfig | None,
-    aligner: Aligner | None | Literal["generic"],
-    *,
-    kind: type[Kind],
-) -> Kind:
-    """Make the monitor that measures the training data; parameters as in :func:`fit_monitor`."""
-    aligner = checkpoint.generic_aligner(model.device) if aligner == "generic" else aligner
-    return kind(model, tokenizer, config=config or MonitorConfig(), aligner=aligner)
 
 
 def monitor_of(
@@ -225,7 +210,7 @@ def train_measured(
     check_kind(aggregator, others=("best", SHRUNK, GENERIC_ROW))
     check_measured_by(measured, untrained)
     chosen = LabelledSet.scored(measured, rule=rule)
-    check_enough(chosen, remedy=MORE_LABELS)
+    check_enough(chosen)
     generic = _generic_for(untrained)
     if generic is None and aggregator in (SHRUNK, GENERIC_ROW):
         raise InputError(
