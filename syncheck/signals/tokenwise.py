@@ -21,7 +21,7 @@ _CSR_FLOOR = 1e-8
 
 @dataclass(frozen=True, slots=True)
 class TokenStatistics:
-    """Five (T,) float32 tensors, one value per token.
+    """Four (T,) float32 tensors, one value per token.
 
     A value is NaN if a row of logits that it needs is not a distribution: it has NaN or +inf, or excludes every entry.
     """
@@ -34,13 +34,11 @@ class TokenStatistics:
     """H(p) in nats, in [0, ln V]."""
     kl: Tensor
     """KL(p || q) in nats, >= 0, inf where q excludes an entry that p allows; NaN if there is no second branch."""
-    csr: Tensor
-    """:func:`context_sensitivity_ratio` of the two log-probabilities; NaN if there is no second branch."""
 
 
 @torch.no_grad()
 def token_statistics(logits: Tensor, logits_without: Tensor | None, token_ids: Tensor) -> TokenStatistics:
-    """Compute the tokenwise signals of the paper (section 3.2) and of REFIND from raw logits.
+    """Compute the tokenwise signals of the paper (section 3.2) from raw logits.
 
     Parameters
     ----------
@@ -71,7 +69,7 @@ def token_statistics(logits: Tensor, logits_without: Tensor | None, token_ids: T
     tokens, columns = len(token_ids), logits.shape[-1]
     if not tokens:
         empty = logits.new_empty(0, dtype=torch.float32)
-        return TokenStatistics(empty, empty, empty, empty, empty)
+        return TokenStatistics(empty, empty, empty, empty)
     rows = min(max(1, _BUFFERS_BYTES // (_BUFFERS * 4 * columns)), tokens)
     buffers = logits.new_empty((_BUFFERS, rows, columns), dtype=torch.float32)
     groups = [
@@ -83,8 +81,7 @@ def token_statistics(logits: Tensor, logits_without: Tensor | None, token_ids: T
         )
         for i in range(0, tokens, rows)
     ]
-    log_prob, without, entropy, kl = (torch.cat(column) for column in zip(*groups, strict=True))
-    return TokenStatistics(log_prob, without, entropy, kl, context_sensitivity_ratio(log_prob, without))
+    return TokenStatistics(*(torch.cat(column) for column in zip(*groups, strict=True)))
 
 
 def context_sensitivity_ratio(log_prob: Tensor, log_prob_without_context: Tensor) -> Tensor:
