@@ -17,7 +17,6 @@ from .parquet import (
 )
 from .fit import (
     fit_measured as fit_measured,
-    fit_monitor as fit_monitor,
     monitor_of as monitor_of,
     train_measured as train_measured,
 )
