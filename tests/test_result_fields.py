@@ -79,7 +79,14 @@ def test_a_line_of_generate(tmp_path, decoder):
 
 
 def test_each_reason_to_stop_is_listed():
-    reasons = {*get_args(StopReason), *get_args(SearchStopReason), "below_threshold", "abstained", "handed_over", "quoted"}
+    reasons = {
+        *get_args(StopReason),
+        *get_args(SearchStopReason),
+        "below_threshold",
+        "abstained",
+        "handed_over",
+        "quoted",
+    }
     assert set(rows("Why an answer ended")) == reasons
 
 

@@ -41,7 +41,6 @@ COMMANDS = {
     "spans-score": _Command("spans.score", "score predicted spans: IoU and correlation"),
     "generate": _Command("generate.generate", "answer questions and score the answers"),
     "train": _Command("train.train", "train a monitor on labelled responses"),
-    "adapt": _Command("train.adapt", "train a monitor for a model, without labels"),
     "features": _Command("train.features", "measure labelled responses once, for train and evaluate"),
     "evaluate": _Command("evaluate.evaluate", "compute the AUROC of a monitor's signals on labelled responses"),
     "ablate": _Command("evaluate.ablate", "compute the AUROC without each signal in turn"),
@@ -62,7 +61,6 @@ EXAMPLES = {
     "spans-score": "--reference labels.jsonl --predictions labelled.jsonl",
     "generate": "--input questions.jsonl --output answers.jsonl --decoder fod --seed 1",
     "train": "--model my-model --data labelled.jsonl --output my-monitor",
-    "adapt": "--model my-model --prompts questions.jsonl --output my-monitor",
     "features": "--model my-model --data labelled.jsonl --output features.parquet",
     "evaluate": "--data labelled.jsonl --output evaluation.json",
     "ablate": "--data labelled.jsonl --output ablation.json",
@@ -107,7 +105,7 @@ def _kept(args: argparse.Namespace) -> str:
         return f"; {args.output} holds the finished parts, and the same command continues after them"
     if args.command in ("score", "generate") and args.output != "-":
         return f"; {args.output} holds the finished answers, and the same command with --resume continues after them"
-    if args.command in ("adapt", "features"):
+    if args.command == "features":
         return "; the same command continues after the finished parts"
     if args.command == "label":
         return f"; {args.output} holds the labels so far, and the same command continues"

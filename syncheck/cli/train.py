@@ -1,20 +1,18 @@
-"""``syncheck train``, ``adapt``, ``features`` and ``calibrate``: monitors and files of features from responses."""
+"""``syncheck train``, ``features`` and ``calibrate``: monitors and files of features from responses."""
 
 from __future__ import annotations
 
 import argparse
 import sys
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
 import numpy as np
 
 import syncheck
-from syncheck import aggregators, aligners, labelling, training
+from syncheck import aggregators, training
 from syncheck.aggregators.kinds import AggregatorKind
 from syncheck.base.errors import InputError
-from syncheck.base.printable import printable
 from syncheck.cli.monitors import (
     NO_MONITOR,
     Scorer,
@@ -77,35 +75,6 @@ def train_options(add: Options) -> None:
     )
     add("--schema SCHEMA", f"feature schema ({DEFAULT_SCHEMA}, or that of a file of features)")
     add("--output DIR", required=True)
-
-
-def adapt_options(add: Options) -> None:
-    """Add the options of ``adapt``."""
-    add_model(add, monitor=False)
-    add(
-        "--prompts FILE",
-        "JSON Lines with question and context, of at least five questions; if a record has a response, the model "
-        "reads it instead of answering",
-        required=True,
-    )
-    add("--output DIR", "folder for the monitor and its model card", required=True)
-    add(
-        "--teacher TEACHER",
-        "model whose sure scores become labels: 'generic', the bundled monitor, or anything that --aligner "
-        "takes, such as an AlignScore .ckpt, minicheck:PATH or spans:PATH (%(default)s)",
-        default="generic",
-    )
-    add(
-        "--sure SCORE",
-        "label a sentence faithful if the teacher's score is at least SCORE, unfaithful if it is at most 1 - "
-        "SCORE (%(default)s)",
-        default=0.8,
-    )
-    add("--samples N", "number of sampled answers in addition to the greedy one (%(default)s)", type=int, default=1)
-    add("--max-new-tokens N", default=256)
-    add("--aggregator", "kind of aggregator (%(default)s)", choices=get_args(AggregatorKind), default="monotone")
-    add("--schema SCHEMA", "feature schema (%(default)s)", default=DEFAULT_SCHEMA)
-    add("--seed SEED", default=0)
 
 
 def features_options(add: Options) -> None:
@@ -187,13 +156,12 @@ def train(args: argparse.Namespace) -> int:
 def _measured(args: argparse.Namespace, path: Path) -> tuple[Scorer | UnloadedMonitor, training.MeasuredSentences]:
     """Measure labelled responses, or read a file of features, with the monitor that they are of."""
     from syncheck.training.provenance import UnloadedMonitor
-    from syncheck.training.sets import MORE_LABELS, check_questions
+    from syncheck.training.sets import check_questions
 
-    check = partial(check_questions, remedy=MORE_LABELS)
     if path.suffix != ".parquet":
         monitor = monitor_to_measure(args)
-        return monitor, measured_by(monitor, args, path, check=check)
-    measured = measured_by(None, args, path, check=check)
+        return monitor, measured_by(monitor, args, path, check=check_questions)
+    measured = measured_by(None, args, path, check=check_questions)
     check_options(args, measured, path)
     model = None if args.model is None else models_of(args)
     untrained = training.monitor_of(
@@ -201,42 +169,6 @@ def _measured(args: argparse.Namespace, path: Path) -> tuple[Scorer | UnloadedMo
     )
     assert isinstance(untrained, syncheck.Monitor | syncheck.Verifier | UnloadedMonitor)
     return untrained, measured
-
-
-def adapt(args: argparse.Namespace) -> int:
-    """Train a monitor without labels, and write it with its model card; returns the exit code."""
-    from syncheck.training.adapt import TITLE
-
-    check_folder(args.output)
-    card = Path(args.output) / "README.md"
-    if card.exists() and not card.read_bytes().startswith(TITLE.encode()):
-        raise InputError(f"--output would replace {str(card)!r}, which adapt did not write; pass another folder")
-    prompts = labelling.load_unlabelled(args.prompts)
-    untrained = monitor_to_measure(args)
-    if isinstance(untrained, syncheck.Verifier):
-        raise InputError(f"--schema {args.schema} needs no model's signals, so there is nothing to adapt to a model")
-    teacher = args.teacher if args.teacher == "generic" else aligners.load_aligner(args.teacher, device=args.device)
-    if teacher is None:
-        raise InputError("--teacher none labels nothing; pass generic, or an aligner")
-    adapted = training.adapt_monitor(
-        prompts,
-        kind=syncheck.Monitor,
-        model=untrained.model,
-        tokenizer=untrained.tokenizer,
-        teacher=teacher,
-        config=untrained.config,
-        aligner=untrained.aligner,
-        **named(args, "aggregator samples max_new_tokens sure seed"),
-        folder=Path(args.output) / "adaptation",
-    )
-    adapted.monitor.save_pretrained(args.output)
-    card.write_text(adapted.card(), encoding="utf-8")
-    for name, reason in adapted.left_out.items():
-        sys.stderr.write(f"{args.prompts}: {printable(name)}: left out: {printable(reason)}\n")
-    for task, (faithful, unfaithful, without) in adapted.counts().items():
-        sys.stdout.write(f"{task:<20} {faithful:>6} faithful {unfaithful:>6} unfaithful {without:>6} without a label\n")
-    sys.stderr.write(f"saved to {args.output}; its README.md says what the labels are made of\n")
-    return 2 if adapted.left_out else 0
 
 
 def features(args: argparse.Namespace) -> int:

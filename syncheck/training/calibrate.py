@@ -91,7 +91,7 @@ def calibrate_monitor(
         is for such a sentence. The calibration is fitted to all sentences either way.
     thresholds
         Thresholds of FOD and of the verdicts: ``carried`` over to the calibrated scores, where they separate the same
-        sentences, or ``chosen`` again by the rules of :func:`fit_monitor`, with the calibrated scores of sentences
+        sentences, or ``chosen`` again by the rules of :func:`train_measured`, with the calibrated scores of sentences
         without a label.
     good_share
         Sets tau_1, which FOD, backtracking and abstention use, to the lowest score from which this share of sentences,

@@ -93,34 +93,29 @@ HELD_OUT_FOLDS = 5
 questions, faithful sentences and unfaithful sentences."""
 
 MORE_LABELS = "Label responses to more questions"
-"""Remedy for responses that people labelled."""
 _WHY = f"because the thresholds are chosen by cross-validation with {HELD_OUT_FOLDS} folds"
 
 
-def check_questions(records: Sequence[LabelledResponse], *, remedy: str) -> None:
-    """Refuse, with an InputError that ends in ``remedy``, records with a context of fewer questions than folds."""
+def check_questions(records: Sequence[LabelledResponse]) -> None:
+    """Refuse, with an InputError, records with a context of fewer questions than folds."""
     groups = [record.group for record in records if record.has_context]
     if (count := len(set(groups))) < HELD_OUT_FOLDS:
         one = "Records of one group are one question; without groups, so are those with the same question and a passage"
         raise InputError(
             f"training needs at least {HELD_OUT_FOLDS} questions with a context, {_WHY}; found {count} in "
-            f"{len(records)} records. {remedy}{f'. {one} in common' if count < len(groups) else ''}"
+            f"{len(records)} records. {MORE_LABELS}{f'. {one} in common' if count < len(groups) else ''}"
         )
 
 
-def check_labels(faithful: int, unfaithful: int, *, remedy: str) -> None:
-    """Refuse, with an InputError that ends in ``remedy``, fewer sentences of either label than folds."""
+def check_enough(chosen: LabelledSet) -> None:
+    """Refuse, with an InputError, fewer sentences of either label than folds, or as few questions."""
+    faithful, unfaithful = int((chosen.y == 1).sum()), int((chosen.y == 0).sum())
     if min(faithful, unfaithful) < HELD_OUT_FOLDS:
         raise InputError(
             f"training needs at least {HELD_OUT_FOLDS} faithful and {HELD_OUT_FOLDS} unfaithful sentences, {_WHY}; "
-            f"found {faithful} and {unfaithful}. {remedy}"
+            f"found {faithful} and {unfaithful}. {MORE_LABELS}"
         )
-
-
-def check_enough(chosen: LabelledSet, *, remedy: str) -> None:
-    """Check the measured sentences that are trained on, in both ways."""
-    check_labels(int((chosen.y == 1).sum()), int((chosen.y == 0).sum()), remedy=remedy)
-    check_questions(chosen.records, remedy=remedy)
+    check_questions(chosen.records)
 
 
 BACKTRACK_ALARMS = 0.1

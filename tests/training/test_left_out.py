@@ -2,7 +2,6 @@
 
 import json
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +12,7 @@ from measured_doubles import yes_and_no
 from syncheck import Monitor, MonitorConfig, feature_schema
 from syncheck.base.errors import LeftOutWarning
 from syncheck.cli import main
-from syncheck.training import fit_measured, fit_monitor, labelled_set, left_out_lines, seen_records, write_parquet
+from syncheck.training import fit_measured, labelled_set, left_out_lines, seen_records, write_parquet
 
 SCHEMA = "paper-no-lid.v1"
 MODEL = str(Path(__file__).parents[1] / "golden" / "signals" / "llama")
@@ -134,13 +133,12 @@ def test_sentences_without_a_context_teach_nothing(llama):
     np.testing.assert_array_equal(*(t.aggregator.score(values) for t in trained))
 
 
-@pytest.mark.parametrize("fit", [partial(fit_monitor, kind=Monitor), Monitor.fit])
-def test_fit_warns_of_them(fit, llama, monkeypatch):
+def test_fit_warns_of_them(llama, monkeypatch):
     monkeypatch.setattr(llama.model.config, "max_position_embeddings", 400)
     given = [*records(6), record(6, passages=("word " * 300,)), record(7, passages=())]
     options = {"model": llama.model, "tokenizer": llama.tokenizer, "config": MonitorConfig(schema=SCHEMA)}
     with pytest.warns(LeftOutWarning, match="responses") as caught:
-        monitor = fit(given, aligner=None, aggregator="lr", **options)
+        monitor = Monitor.fit(given, aligner=None, aggregator="lr", **options)
     (message,) = (str(w.message).splitlines()[1:] for w in caught)
     assert message[0].startswith("r7:")
     assert message[1].startswith("r6: left out: the prompt with its response needs") and len(message) == 2
