@@ -56,6 +56,7 @@ def score_options(add: Options) -> None:
         nargs="?",
         const="bundled",
     )
+    add("--relevance", "also rate how likely each sentence answers the question, never part of its score (off)")
     add("--html FILE", "also write the report as an HTML page; with --spans, it shows the wrong characters")
     add(
         "--fail-under SCORE",
@@ -140,8 +141,11 @@ def _scorer(args: argparse.Namespace, monitor: Scorer, cases: list[Case]) -> cor
     def row(record: JsonDict, report: Report) -> JsonDict:
         if not isinstance(monitor, syncheck.Verifier) and has_citations(report):
             report = monitor.verifier.cited(report)
+        verifier = monitor if isinstance(monitor, syncheck.Verifier) else monitor.verifier
         if args.html is not None or args.format == "human":
-            report = (monitor if isinstance(monitor, syncheck.Verifier) else monitor.verifier).explain(report)
+            report = verifier.explain(report)
+        if args.relevance:
+            report = verifier.rated(report)
         output = score_row(record, report)
         if opener is not None:
             from syncheck.cli.spans import unread
