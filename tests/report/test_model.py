@@ -110,6 +110,7 @@ def test_to_dict_holds_exactly_the_documented_keys_and_values():
                 "remarks": [],
                 "contrasts": [],
                 "citations": [],
+                "relevance": None,
             },
         ],
         "tokens": [
