@@ -57,7 +57,7 @@ def test_hostile_records(command):
 def test_altered_stores_are_answered_again_or_refused():
     outcomes, broken = stores.trials(28, seed=1)
     assert broken == []
-    assert set(outcomes) == {"answered again", "refused", "nothing lost"}
+    assert {"answered again", "refused"} <= set(outcomes) <= {"answered again", "refused", "nothing lost"}
 
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
