@@ -38,8 +38,7 @@ from syncheck.aggregators.kinds import prior_weight
 from syncheck.aggregators.monotone import MonotoneLogisticRegression
 from syncheck.aligners import Aligner, IndexedAligner, load_aligner, weights_of
 from syncheck.contrasts.parsing import in_notation_of, parse
-from syncheck.evaluation import OVERLAPS, left_out_matrix, left_out_scores, single_scores
-from syncheck.evaluation.transfer import with_best
+from syncheck.evaluation import OVERLAPS, left_out_matrix, left_out_scores, single_scores, with_best
 from syncheck.features.schemas import feature_schema
 from syncheck.features.sentence import text_features
 from syncheck.reading.claim import statement

@@ -4,17 +4,19 @@
 
 Four sets of labelled claims: those written for this project that the reader was not trained on (one context in twelve
 of ``examples/starter_kit/claims``, and ``unseen``); the natural claims of the six sources of ``carry_over.py``; the
-claims about infoboxes of InfoTabS (dev and alpha1); and sentences copied from the passages of the first two, as they
-are and with one number or unit changed, or asked as a question that is answered with yes or no. A hit is a claim in
-which a rule finds a contrast; it is true if the claim lacks support, and false if it has it. Hits stand in three bands
-of the reader's log-odds of support: below -1, from -1 to 1, and above 1. Rules are chosen on one half of the contexts,
-by the counts that ``--write`` puts into the package, and reported on the other. The reader's answers are kept in
-``--cache``.
+claims about tables of InfoTabS (dev and alpha1), of TabFact's validation part and of ``cells_and_sums.jsonl``; and
+sentences copied from the passages: of the first two sets as they are and with one number or unit changed, or asked as a
+question that is answered with yes or no, and a cell of each table, said of its row and of another one. A hit is a claim
+in which a rule finds a contrast; it is true if the claim lacks support, and false if it has it. Hits stand in three
+bands of the reader's log-odds of support: below -1, from -1 to 1, and above 1. Rules are chosen on one half of the
+contexts, by the counts that ``--write`` puts into the package, and reported on the other. The reader's answers are kept
+in ``--cache``.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import random
 import re
 import sys
@@ -23,7 +25,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from hashlib import sha256
-from itertools import pairwise
+from itertools import pairwise, permutations, product
+from os.path import commonprefix
 from pathlib import Path
 
 from carry_over import index_of, load_sources, supports_of
@@ -36,6 +39,7 @@ from syncheck.contrasts.parsing import parse
 from syncheck.contrasts.rules import RULES, Difference
 from syncheck.evaluation.tables import aligned
 from syncheck.features.sentence import BEST_CHUNKS, says_not_stated, statement
+from syncheck.reading.tables import cells_in
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "examples" / "starter_kit"))
 from claim_files import WRITTEN, is_held_out  # noqa: E402
@@ -43,7 +47,8 @@ from contrast_pairs import SUPPORTED  # noqa: E402
 from support_pairs import SupportPair, load_pairs  # noqa: E402
 
 SETS = ("written", "sources", "tables", "copied")
-TABLES = ("infotabs-dev", "infotabs-alpha1")
+TABLES = ("infotabs-dev", "infotabs-alpha1", "tabfact-validation")
+CELLS = Path(__file__).parent / "cells_and_sums.jsonl"
 LEAST, MOST = 25, 220
 """Characters of a copied sentence."""
 NUMBER = re.compile(r"(?<![\w.,/:-])\d+(?:[.,]\d+)*(?![\w/:-])")
@@ -93,7 +98,11 @@ def load_claims(data: Path) -> dict[str, list[SupportPair]]:
         for name in TABLES
         for pair in load_pairs(data / "table-pairs", name)
     ]
-    return dict(zip(SETS, (written, sources, tables, list(copied([*written, *sources]))), strict=True))
+    for pair in map(json.loads, CELLS.read_text(encoding="utf-8").splitlines()):
+        for label, claim in enumerate((pair["unsupported"], pair["supported"])):
+            tables.append(SupportPair(tuple(pair["context"]), claim, label, "tables", pair["context_id"]))
+    copies = [*copied([*written, *sources]), *from_rows([*written, *tables])]
+    return dict(zip(SETS, (written, sources, tables, copies), strict=True))
 
 
 def copied(pairs: Sequence[SupportPair]) -> Iterator[SupportPair]:
@@ -116,6 +125,30 @@ def copied(pairs: Sequence[SupportPair]) -> Iterator[SupportPair]:
             question = f"{asked[2].capitalize()} {asked[1][0].lower()}{asked[1][1:]} {asked[3]}?"
             yield SupportPair((f"{question} Yes.",), asked[0], 1, "copied", group)
             yield SupportPair((f"{question} No.",), asked[0], 0, "copied", group)
+
+
+def from_rows(pairs: Sequence[SupportPair]) -> Iterator[SupportPair]:
+    """Yield a cell of each table as a sentence about its row, and the same about another row that has another cell."""
+    for passages, group in {pair.passages: pair.group for pair in pairs}.items():
+        rng = random.Random(f"rows {passages[0]}")
+        rows = []
+        for chunk in index_of(passages).chunks:
+            row = cells_in(chunk.text)
+            if row is not None:
+                rows.append((row[0], [chunk.text[start:end].split() for start, end in row[1]]))
+        choices = [
+            (one, other, len(shared), own, its)
+            for (one, cells), (other, others) in permutations(rows, 2)
+            for own, its in product(cells, others)
+            if one != other and (shared := commonprefix([own, its])) and len(shared) < min(len(own), len(its))
+        ]
+        if choices:
+            one, other, named, own, its = rng.choice(choices)
+            column, value = " ".join(own[:named]), " ".join(own[named:])
+            is_same = any(value in " ".join(cell[named:]) for cell in dict(rows)[other])
+            yield SupportPair(passages, f"The {column} of {one} is {value}.", 1, "copied", group)
+            if not is_same:
+                yield SupportPair(passages, f"The {column} of {other} is {value}.", 0, "copied", group)
 
 
 def with_other_number(sentence: str, rng: random.Random) -> str:

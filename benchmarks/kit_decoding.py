@@ -51,9 +51,10 @@ DRAWS = 2000
 
 
 def facts_of(report: Report) -> Mapping[str, Any]:
-    """Collect what is kept of an answer; a refusal in place of one is none."""
+    """Collect what is kept of an answer; a refusal or a quotation in place of one is none."""
     text = report.response if report.sentences else ""
-    return {"text": text, "stop": report.stop, "lowest": report.lowest and report.lowest.score}
+    quoted = {"quote": report.response} if report.stop == "quoted" else {}
+    return {"text": text, "stop": report.stop, "lowest": report.lowest and report.lowest.score} | quoted
 
 
 def decoders(monitor: Monitor) -> Mapping[tuple[str, ...], Callable[[RagPrompt], Sequence[Report]]]:
@@ -226,20 +227,32 @@ def choose(path: Path, folder: Path | None) -> None:
         monitor.save_pretrained(folder)
 
 
-def counts(entries: Sequence[Mapping[str, Any]]) -> NDArray[np.float64]:
-    """Count faithful and unfaithful sentences, empty and useful answers and processor seconds of each answer (N, 5)."""
+def counts(entries: Sequence[Mapping[str, Any]], *, quoting: bool = False) -> NDArray[np.float64]:
+    """Count what each answer has (N, 6).
+
+    These are its faithful and unfaithful sentences, whether it is empty, useful, or partly useful, and its processor
+    seconds; with ``quoting``, a quotation stands in place of an empty answer.
+    """
     rows = []
     for entry in entries:
         agreed = [first for _, _, first, second in entry["sentences"] if first == second]
-        useful = sum(use == "useful" for use in entry["use"]) / 2
+        is_quoted = quoting and "quote_use" in entry
+        uses = entry["quote_use"] if is_quoted else entry["use"]
         rows.append(
-            (agreed.count("F"), agreed.count("U"), not entry["sentences"], useful, float(entry["processor_seconds"]))
+            (
+                agreed.count("F"),
+                agreed.count("U"),
+                not entry["sentences"] and not is_quoted,
+                uses.count("useful") / 2,
+                uses.count("partly") / 2,
+                float(entry["processor_seconds"]),
+            )
         )
     return np.array(rows, float)
 
 
 def share(rows: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Compute the share of faithful ones among sentences with a claim; rows are (..., N, 5)."""
+    """Compute the share of faithful ones among sentences with a claim; rows are (..., N, 6)."""
     faithful, unfaithful = rows[..., 0].sum(-1), rows[..., 1].sum(-1)
     result: NDArray[np.float64] = faithful / np.maximum(1, faithful + unfaithful)
     return result
@@ -257,31 +270,42 @@ def abstained(entries: Sequence[Mapping[str, Any]], sentences: float) -> NDArray
 
 
 def table(path: Path) -> None:
-    """Print the decoders side by side."""
+    """Print the decoders side by side, each on the questions that it answered."""
     entries = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    by = {name: [entry for entry in entries if entry["decoder"] == name] for name in DECODERS}
-    rows = {name: counts(own) for name, own in by.items()}
-    number = len(rows[GREEDY])
-    draws = np.random.default_rng(0).integers(0, number, (DRAWS, number))
-    shares = {name: share(own[draws]) for name, own in rows.items()}
-    print(f"{number} questions")
-    for name, own in rows.items():
-        faithful, unfaithful, empty, useful, seconds = own.sum(0)
-        low, high = np.quantile(shares[name], (0.025, 0.975))
-        times = seconds / rows[GREEDY][:, 4].sum()
-        print(
-            f"{name:<22} faithful {with_interval(float(share(own)), low, high)}  "
-            f"{faithful:.0f} and {unfaithful:.0f} others  "
-            f"empty {empty:.0f}  useful {useful:.1f}  processor time {times:.2f}"
-        )
-        for other in (GREEDY, CAD):
-            gain = shares[name] - shares[other]
-            low, high = np.quantile(gain, (0.025, 0.975))
-            mean = float(share(own) - share(rows[other]))
-            if name in (SEARCH, BRANCHES):
-                print(f"    over {other}: {with_interval(mean, low, high, '+.3f')}")
-        if name in (SEARCH, BRANCHES):
-            left = abstained(by[GREEDY], own[:, :2].sum())
+    by: dict[str, dict[tuple[str, int], Mapping[str, Any]]] = {name: {} for name in DECODERS}
+    for entry in entries:
+        by[entry["decoder"]][entry["set"], entry["question"]] = entry
+    names = list(dict.fromkeys(name for name, _ in by[GREEDY]))
+    picked = np.random.default_rng(0).integers(0, len(names), (DRAWS, len(names)))
+    for decoder, own in by.items():
+        both = [key for key in own if key in by[GREEDY]]
+        is_last = decoder == BRANCHES
+        for quoting in (False, True) if is_last else (False,):
+            rows = counts([own[key] for key in both], quoting=quoting)
+            greedy = counts([by[GREEDY][key] for key in both])
+            members = {name: np.array([n for n, key in enumerate(both) if key[0] == name], int) for name in names}
+            draws = [np.concatenate([members[names[n]] for n in draw]) for draw in picked]
+            low, high = np.quantile([share(rows[draw]) for draw in draws], (0.025, 0.975))
+            faithful, unfaithful, empty, useful, partly, seconds = rows.sum(0)
+            print(f"{decoder}{', quoting' if quoting else ''}: {len(both)} questions, {len(dict(both))} sets")
+            print(f"    faithful {with_interval(float(share(rows)), low, high)}")
+            print(f"    {faithful:.0f} sentences and {unfaithful:.0f} others")
+            print(
+                f"    empty {empty:.0f}, useful {useful:.1f}, partly {partly:.1f} (greedy {greedy[:, 3].sum():.1f}, "
+                f"{greedy[:, 4].sum():.1f}); processor time {seconds / greedy[:, 5].sum():.2f}"
+            )
+            for name, column in (("useful", 3), ("useful or partly", slice(3, 5))):
+                gains = [(rows[draw][:, column].sum() - greedy[draw][:, column].sum()) / len(draw) for draw in draws]
+                mean = (rows[:, column].sum() - greedy[:, column].sum()) / len(both)
+                print(
+                    f"    {name} over greedy: {with_interval(float(mean), *np.quantile(gains, (0.025, 0.975)), '+.3f')}"
+                )
+        for other in (GREEDY, CAD) if decoder in (SEARCH, BRANCHES) else ():
+            theirs = counts([by[other][key] for key in both])
+            low, high = np.quantile([share(rows[draw]) - share(theirs[draw]) for draw in draws], (0.025, 0.975))
+            print(f"    over {other}: {with_interval(float(share(rows) - share(theirs)), low, high, '+.3f')}")
+        if decoder in (SEARCH, BRANCHES):
+            left = abstained([by[GREEDY][key] for key in both], rows[:, :2].sum())
             print(f"    abstention that says as much: {float(share(left)):.3f}, {len(left)} answers")
 
 

@@ -3,7 +3,7 @@
 Write the model to a folder, and serve it in vLLM's own environment (``benchmarks/vllm_parity.py`` says how that is
 made), here with one thread on a processor:
 
-    python -c "from syncheck.kit_model import kit_language_model as kit
+    python -c "from syncheck.kit import kit_language_model as kit
     for part in kit(): part.save_pretrained('/tmp/kit-model')"
     OMP_NUM_THREADS=1 VLLM_CPU_OMP_THREADS_BIND=nobind VLLM_CPU_KVCACHE_SPACE=1 /tmp/vllm/bin/python \
         -m vllm.entrypoints.openai.api_server --model /tmp/kit-model --served-model-name kit --dtype float32 \

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Literal
 
-from syncheck import Monitor, RagPrompt, Report, RiskControlledThreshold, SentenceScore, Verifier
+from syncheck import Monitor, RagPrompt, Report, RiskControlledThreshold, SentenceScore, Verifier, closest_evidence
 from syncheck.base.errors import InputError, NotReadyError, WrongTypeError
 
 ABSTENTION = "The passages do not let me say more."
 """Text of an answer in which no sentence passed, and end of one that abstains from more."""
+
+QUOTATION = "Passage {number} says: \u201c{text}\u201d"
+"""Text in place of an answer in which no sentence passed, with ``on_exhausted="quote"``."""
 
 Threshold = float | Literal["calibrated"]
 """A score in [0, 1], or ``"calibrated"`` for the one that ``syncheck calibrate --risk`` chose and saved with the
@@ -33,11 +36,13 @@ class RetryRequest:
     """Number of earlier requests for the same answer."""
 
 
-OnExhausted = Literal["stop", "abstain", "annotate"] | Callable[[RetryRequest], RagPrompt | str | None]
+_ACTIONS = ("stop", "abstain", "annotate", "quote")
+OnExhausted = Literal["stop", "abstain", "annotate", "quote"] | Callable[[RetryRequest], RagPrompt | str | None]
 """Action when no continuation passes. ``stop``: the answer ends after its last passing sentence. ``abstain``: it ends
-with a message. ``annotate``: the best continuation of the round is kept and marked, and decoding continues. A callable
-returns a prompt with new passages, from which the answer continues; a text that ends the answer and is not scored; or
-None, which stops."""
+with a message. ``annotate``: the best continuation of the round is kept and marked, and decoding continues. ``quote``:
+as ``stop``, but in place of an empty answer stands the part of the passages that most likely answers the question
+(:func:`syncheck.closest_evidence`). A callable returns a prompt with new passages, from which the answer continues; a
+text that ends the answer and is not scored; or None, which stops."""
 
 
 def check_share(value: object, name: str) -> None:
@@ -130,10 +135,16 @@ class DecoderConfig:
             check_count(getattr(self, name), name)
         check_count(self.lookup, "lookup", least=0)
         check_sampling(temperature=self.temperature, top_p=self.top_p)
-        if not callable(self.on_exhausted) and self.on_exhausted not in ("stop", "abstain", "annotate"):
-            raise InputError(
-                f"on_exhausted must be 'stop', 'abstain', 'annotate' or a callable; found {self.on_exhausted!r}"
-            )
+        if not callable(self.on_exhausted) and self.on_exhausted not in _ACTIONS:
+            known = ", ".join(map(repr, _ACTIONS))
+            raise InputError(f"on_exhausted must be one of {known} or a callable; found {self.on_exhausted!r}")
+
+    def in_place_of_nothing(self, question: str, passages: Sequence[str]) -> tuple[str, str]:
+        """Choose the text of an answer in which no sentence passed, and why it stops."""
+        evidence = closest_evidence(question, passages) if self.on_exhausted == "quote" else None
+        if evidence is None:
+            return self.message, "abstained"
+        return QUOTATION.format(number=evidence.passage + 1, text=evidence.text), "quoted"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,6 +184,8 @@ class RepairConfig(DecoderConfig):
     """As in the search, but True."""
     guards: bool = True
     """As in the search, but True."""
+    on_exhausted: OnExhausted = "quote"
+    """As in the search, but an answer of which no sentence passed quotes the passages."""
     alpha: float = 0.5
     """Strength, at least 0, with which the context's influence on tokens is amplified; 0 turns it off (Shi et al.,
     2024, "Trusting your evidence", section 4). Scores are those of the raw logits."""

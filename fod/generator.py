@@ -166,7 +166,7 @@ class FODGenerator(AnswerGenerator[FODOutput]):
         ids, message = writing.response_ids, None
         stop = "handed_over" if callable(self.config.on_exhausted) and reply else "abstained"
         if not reply and not report.response.strip() and result.stop != "not_finite":
-            reply = self.config.message
+            reply, stop = self.config.in_place_of_nothing(writing.prompt.question, writing.prompt.passages)
         if reply:
             message = reply if not report.response else f" {reply.lstrip()}"
             report = replace(report, response=report.response + message, stop=stop)

@@ -175,10 +175,10 @@ class UpstreamFOD:
             yield event
         hidden = tuple(HiddenSpan(at, 0, text, ()) for at, text in propose.hidden(result.beam))
         report = replace(reader.report(result.beam.text, result.beam.sentences, stop=result.stop), hidden=hidden)
-        message = self._message(result, report)
+        message, stop = self._message(result, report)
         if message is not None:
             said = f" {message.lstrip()}" if report.response else message
-            report = replace(report, response=report.response + said, stop="abstained")
+            report = replace(report, response=report.response + said, stop=stop)
             yield NoticeEvent(said, ())
         report = replace(report, seconds=time.perf_counter() - started)
         trace = (*self._trace(result), *propose.unbranched)
@@ -229,12 +229,15 @@ class UpstreamFOD:
             return trace_of(result, self.config, self.thresholds)
         return repair_trace_of(result, self.thresholds)
 
-    def _message(self, result: SearchResult, report: Report) -> str | None:
+    def _message(self, result: SearchResult, report: Report) -> tuple[str | None, str]:
         """Choose the text that ends an answer after which nothing passed, or stands in place of an empty one."""
         is_stuck = result.stop == "nothing_passed" and result.beam.stop is None
-        is_empty = not report.response.strip() and result.stop != "budget"
-        wanted = is_empty or (is_stuck and self.config.on_exhausted == "abstain")
-        return self.config.message or None if wanted else None
+        message, stop = "", "abstained"
+        if not report.response.strip() and result.stop != "budget":
+            message, stop = self.config.in_place_of_nothing(report.prompt.question, report.prompt.passages)
+        elif is_stuck and self.config.on_exhausted == "abstain":
+            message = self.config.message
+        return message or None, stop
 
     async def _pieces(self, request: ContinuationRequest) -> AsyncGenerator[Piece]:
         """Ask the server; close what it gives with this iterator."""
@@ -261,5 +264,7 @@ def _config_of(config: FODConfig | RepairConfig | None, repair: RepairPolicy) ->
         raise InputError(f"repair={repair!r} takes a {kind.__name__}; found a {type(config).__name__}")
     chosen = config or kind()
     if callable(chosen.on_exhausted):
-        raise InputError("on_exhausted must be 'stop', 'abstain' or 'annotate' before a server; found a callable")
+        raise InputError(
+            "on_exhausted must be 'stop', 'abstain', 'annotate' or 'quote' before a server; found a callable"
+        )
     return replace(chosen, on_exhausted="annotate") if repair == "mark" else chosen

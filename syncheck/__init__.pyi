@@ -15,6 +15,7 @@ from .results.events import (
     SentenceEvent as SentenceEvent,
     TokenEvent as TokenEvent,
 )
+from .features.relevance import closest_evidence as closest_evidence
 from .features.schemas import feature_schema as feature_schema
 from .kit import load_kit as load_kit
 from .labelling import LabelledResponse as LabelledResponse, load_records as load_records

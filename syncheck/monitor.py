@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from syncheck.aligners import Aligner
-from syncheck.config import MonitorConfig
+from syncheck.base.errors import LeftOutWarning
+from syncheck.checkpoint import generic_aligner
+from syncheck.config import PRECISION, MonitorConfig
 from syncheck.model_monitor import ModelMonitor
 
 if TYPE_CHECKING:
@@ -14,7 +17,6 @@ if TYPE_CHECKING:
 
     from syncheck.aggregators.monotone import MonotoneLogisticRegression
     from syncheck.labelling import LabelledResponse
-    from syncheck.training import Teacher
     from syncheck.training.fit import TrainedKind
 
 
@@ -85,9 +87,13 @@ class Monitor(ModelMonitor):
         config: MonitorConfig | None = None,
         aligner: Aligner | None | Literal["generic"] = "generic",
         seed: int = 0,
-        precision: float = 0.95,
+        precision: float = PRECISION,
     ) -> Self:
         """Train a monitor on labelled responses.
+
+        They need at least five groups, five faithful sentences and five unfaithful ones, because the thresholds are
+        chosen by cross-validation with five folds, on out-of-fold scores; see
+        :func:`syncheck.training.choose_thresholds`.
 
         Parameters
         ----------
@@ -97,8 +103,9 @@ class Monitor(ModelMonitor):
         model, tokenizer
             The language model to watch, and its tokenizer.
         aggregator
-            Kind of aggregator, or a monotone regression. ``"best"`` compares all kinds with the untrained
-            ``generic`` on held-out questions, and keeps ``generic`` if none is better.
+            Kind of aggregator, or a monotone regression. ``"best"`` takes the one with the highest AUROC in grouped
+            cross-validation if that is above the AUROC of ``generic`` beyond its interval, and otherwise ``"shrunk"``,
+            or ``"generic"`` itself if that is no worse.
         config
             Features, sentences and prompts; None takes the defaults of :class:`~syncheck.MonitorConfig`.
         aligner
@@ -111,37 +118,38 @@ class Monitor(ModelMonitor):
         Returns
         -------
         Monitor
-            See :func:`syncheck.training.fit_monitor`, which also describes the errors and warnings.
+            The ``comparison`` of its aggregator has the figures. A warning is logged if the chosen kind is not better
+            beyond its interval, and one if the labels do not give the ``precision``.
+
+        Raises
+        ------
+        InputError
+            If the records cannot be used: there are too few, or none fits the window.
+        TextGeneratorError
+            If the aligner fails on a record.
+        RecordError
+            If a dict is not of the documented form, or labelled sentences overlap or do not lie in their response.
+
+        Warns
+        -----
+        LeftOutWarning
+            If responses are left out of training, for example because they do not fit the window or have no context.
         """
-        from syncheck.training import fit_monitor
+        from syncheck.aggregators.kinds import check_kind
+        from syncheck.labelling.datasets import labelled_responses
+        from syncheck.training.extract import measure
+        from syncheck.training.fit import GENERIC_ROW, SHRUNK, fit_measured
+        from syncheck.training.measured import left_out_lines
+        from syncheck.training.sets import check_questions
 
-        monitor = fit_monitor(
-            records,
-            kind=cls,
-            model=model,
-            tokenizer=tokenizer,
-            aggregator=aggregator,
-            config=config,
-            aligner=aligner,
-            seed=seed,
-            precision=precision,
-        )
-        assert isinstance(monitor, cls)
-        return monitor
-
-    @classmethod
-    def adapt(
-        cls,
-        prompts: Iterable[Mapping[str, Any]],
-        *,
-        model: PreTrainedModel,
-        tokenizer: PreTrainedTokenizerBase,
-        teacher: Teacher = "generic",
-        **options: Any,  # noqa: ANN401
-    ) -> Self:
-        """Train a monitor without labels, on questions with passages; see :func:`syncheck.training.adapt_monitor`."""
-        from syncheck.training import adapt_monitor
-
-        monitor = adapt_monitor(prompts, kind=cls, model=model, tokenizer=tokenizer, teacher=teacher, **options).monitor
-        assert isinstance(monitor, cls)
-        return monitor
+        check_kind(aggregator, others=("best", SHRUNK, GENERIC_ROW))
+        given = labelled_responses(records)
+        check_questions(given)
+        aligner = generic_aligner(model.device) if aligner == "generic" else aligner
+        untrained = cls(model, tokenizer, config=config or MonitorConfig(), aligner=aligner)
+        measured = measure(untrained, given)
+        if lines := left_out_lines(measured):
+            warnings.warn("not all responses are trained on\n" + "\n".join(lines), LeftOutWarning, stacklevel=2)
+        trained = fit_measured(untrained, measured, aggregator=aggregator, seed=seed, precision=precision)
+        assert isinstance(trained, cls)
+        return trained

@@ -21,6 +21,7 @@ from syncheck.checkpoint import fetched
 from syncheck.citations import check_citations, citation_pattern
 from syncheck.config import MonitorConfig
 from syncheck.contrasts.contrast import explained
+from syncheck.features.relevance import rated
 from syncheck.features.schemas import ALIGNER_ALONE, feature_schema, require_text_schema
 from syncheck.reading import Claim
 from syncheck.results import Report
@@ -297,6 +298,10 @@ class Verifier:
         with one word left out; :meth:`check` does not do so. Other sentences stay as they are.
         """
         return report if self.aligner is None else explained(report, self.aligner.align)
+
+    def rated(self, report: Report) -> Report:
+        """Add the ``relevance`` of its sentences to a report; without a question, InputError."""
+        return rated(report)
 
     def cited(self, report: Report, *, citation: str | re.Pattern[str] | None = None) -> Report:
         """Check the citations of a report, by whichever monitor; :meth:`check` does so by itself.

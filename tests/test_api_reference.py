@@ -8,7 +8,7 @@ from boundaries import PUBLIC_ROOMS, ROOT
 
 ROWS = re.findall(r"^\| (`.*?) \| (.*) \|$", (ROOT / "docs" / "api.md").read_text(encoding="utf-8"), flags=re.M)
 LISTED = [path for names, _ in ROWS for path in re.findall(r"`([\w.]+)`", names)]
-ADAPTERS = ("syncheck.integrations", "syncheck.integrations.langchain", "syncheck.integrations.llama_index")
+ADAPTERS = ("syncheck.integrations", "syncheck.integrations.langchain")
 MODULES = (
     *("syncheck", *sorted(PUBLIC_ROOMS), *ADAPTERS),
     *("syncheck.corpus", "syncheck.endpoints", "syncheck.report", "syncheck.testing", "fod"),

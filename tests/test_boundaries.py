@@ -18,7 +18,7 @@ def test_module_keeps_the_borders(path):
 
 def test_no_imports_run_in_a_circle():
     graph = import_graph()
-    assert "syncheck.training.fit" in graph["syncheck.training.adapt"]
+    assert "syncheck.training.fit" in graph["syncheck.monitor"]
     assert "syncheck.results.report" in graph["syncheck.model_monitor"]  # named by its package's stub
     TopologicalSorter(graph).prepare()  # CycleError names the modules
 
@@ -48,11 +48,11 @@ def test_a_new_part_needs_a_decision():
         ("syncheck/signals/forward.py", "from .lid import lid"),
         ("syncheck/decoding/session.py", "from syncheck.monitor import Monitor"),
         ("syncheck/results/report.py", "from syncheck.spans.mikani import SpanRegressor"),
-        ("syncheck/labelling/responses.py", "def f():\n    from syncheck.training import fit_monitor"),
-        ("syncheck/model_monitor.py", "from syncheck.training import fit_monitor"),
+        ("syncheck/labelling/responses.py", "def f():\n    from syncheck.training import fit_measured"),
+        ("syncheck/model_monitor.py", "from syncheck.training import fit_measured"),
         ("syncheck/verifier.py", "def f():\n    from syncheck.model_monitor import ModelMonitor"),
         ("syncheck/results/report.py", "def f():\n    from syncheck.report.html import render_html"),
-        ("syncheck/monitor_base.py", "def f():\n    from syncheck.training import fit_monitor"),
+        ("syncheck/monitor_base.py", "def f():\n    from syncheck.training import fit_measured"),
         ("syncheck/replay.py", "from syncheck.monitor import Monitor"),
         ("syncheck/monitor.py", "from fod import FODGenerator"),
         ("syncheck/monitor.py", "def f():\n    import fod"),
@@ -92,7 +92,7 @@ def test_a_broken_border_is_found_on_its_line(path, line):
         ("syncheck/monitor.py", "from syncheck.signals import TokenRecorder"),
         ("syncheck/report/html.py", "from syncheck.report.layout import CaseView"),
         ("syncheck/report/html.py", "from syncheck.results.spans import SpanItem"),
-        ("syncheck/monitor.py", "from syncheck.training import fit_monitor"),
+        ("syncheck/monitor.py", "from syncheck.training import fit_measured"),
         ("syncheck/cli/__init__.py", "def f():\n    from fod import FODGenerator"),
         ("syncheck/cli/demo.py", "def f():\n    from fod import FODGenerator"),
         ("syncheck/cli/__init__.py", "print('x')"),

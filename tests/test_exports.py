@@ -11,8 +11,13 @@ PACKAGES = [
     for path in package_files()
     if path.endswith("/__init__.py") and (ROOT / path).with_suffix(".pyi").exists()
 ]
-MODULES = ("fod", "syncheck.base.errors", "syncheck.integrations.langchain", "syncheck.integrations.llama_index")
-MODULES += ("syncheck.testing", "syncheck.results.types")
+MODULES = (
+    "fod",
+    "syncheck.base.errors",
+    "syncheck.integrations.langchain",
+    "syncheck.testing",
+    "syncheck.results.types",
+)
 
 
 def export_faults(source, exported):

@@ -19,7 +19,7 @@ SECTIONS = dict(re.findall(r"^## (.*?)\n(.*?)(?=^## |\Z)", PAGE, flags=re.M | re
 PASSAGE = "The Avon bridge opened in 1967. It has two lanes."
 RECORD = {"id": "1", "question": "When did the bridge open?", "context": PASSAGE, "response": PASSAGE + " It has six."}
 TYPES = {"string": str, "integer": int, "number": (int, float), "boolean": bool, "list": list, "object": dict}
-IN_REPORTS = ("attribution", "latency_ms", "truncated")
+IN_REPORTS = ("attribution", "latency_ms", "relevance", "truncated")
 
 
 def rows(section):
@@ -79,7 +79,14 @@ def test_a_line_of_generate(tmp_path, decoder):
 
 
 def test_each_reason_to_stop_is_listed():
-    reasons = {*get_args(StopReason), *get_args(SearchStopReason), "below_threshold", "abstained", "handed_over"}
+    reasons = {
+        *get_args(StopReason),
+        *get_args(SearchStopReason),
+        "below_threshold",
+        "abstained",
+        "handed_over",
+        "quoted",
+    }
     assert set(rows("Why an answer ended")) == reasons
 
 

@@ -48,10 +48,10 @@ def command_of(command: str, source: Path, target: Path) -> list[str]:
 
 
 def content(target: Path) -> dict[str, bytes]:
-    """Return what an output holds; the manifest of a store has the times of its files, and is only an index."""
+    """Return what an output holds."""
     if target.is_file():
         return {"": target.read_bytes()}
-    return {path.name: path.read_bytes() for path in target.iterdir() if path.name != "_manifest.json"}
+    return {path.name: path.read_bytes() for path in target.iterdir()}
 
 
 def run(line: list[str], *, seconds: float | None) -> tuple[bool, int]:

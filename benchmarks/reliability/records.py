@@ -34,7 +34,7 @@ from syncheck.cli import main as syncheck
 MODEL = Path(__file__).parents[2] / "tests" / "golden" / "signals" / "llama"
 """A small random model: records are tried here, not scores."""
 BY_RECORD = ("score", "generate", "spans")
-LABELLED = ("features", "train", "evaluate", "ablate", "transfer", "calibrate")
+LABELLED = ("features", "train", "evaluate", "ablate", "calibrate")
 COMMANDS = (*BY_RECORD, *LABELLED, "spans-score")
 HOSTILE_SHARE = 0.7
 MARK = b"\xef\xbb\xbf"
@@ -206,7 +206,6 @@ def one_by_one(command: str, count: int, rng: random.Random, folder: Path) -> tu
         "train": [*model, "--aggregator", "lr", "--output", str(folder / "trained")],
         "evaluate": [*model, "--cv", "2", "--repeats", "1", "--aggregator", "lr", "--set", "strict"],
         "ablate": [*model, "--cv", "2", "--repeats", "1", "--aggregator", "lr"],
-        "transfer": [*model, "--cv", "2", "--repeats", "1", "--aggregator", "lr"],
         "calibrate": ["--model", str(MODEL), "--monitor", str(folder / "monitor"), "--risk", "none"],
         "spans-score": ["--reference", str(data), "--draws", "10"],
     }[command]

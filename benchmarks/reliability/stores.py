@@ -50,9 +50,9 @@ def answer(lines: Sequence[Line]) -> list[JsonDict]:
 
 def run(folder: Path, facts: dict[str, str] = FACTS) -> dict[str, JsonDict]:
     """Answer what a store lacks, and return its rows."""
-    with Store(folder, facts) as store:
-        answer_corpus(LINES, store, lambda: answer, part_size=PART_SIZE, show_progress=False)
-        keys_and_rows = list(store.rows())
+    store = Store(folder, facts)
+    answer_corpus(LINES, store, answer, part_size=PART_SIZE, show_progress=False)
+    keys_and_rows = list(store.rows())
     found = dict(keys_and_rows)
     if len(found) < len(keys_and_rows):
         raise AssertionError("a key has two rows")
@@ -64,7 +64,7 @@ def _parts(folder: Path) -> list[Path]:
 
 
 def _in_bytes(change: Callable[[bytearray, random.Random], None]) -> Alter:
-    """Return an alteration of a random part, note or manifest."""
+    """Return an alteration of a random part or note."""
 
     def alter(folder: Path, rng: random.Random) -> None:
         path = rng.choice([path for path in sorted(folder.iterdir()) if path.is_file() and path.stat().st_size])
@@ -130,39 +130,6 @@ def _foreign(folder: Path, rng: random.Random) -> None:
         shutil.copy2(part, folder / part.name)
 
 
-def _manifest(change: Callable[[dict[str, JsonDict], random.Random], None]) -> Alter:
-    def alter(folder: Path, rng: random.Random) -> None:
-        path = folder / "_manifest.json"
-        if not path.is_file():
-            return
-        try:
-            found = json.loads(path.read_bytes())
-            change(found["parts"], rng)
-        except (ValueError, LookupError):  # altered before
-            return
-        path.write_text(json.dumps(found), encoding="utf-8")
-
-    return alter
-
-
-def _list_elsewhere(parts: dict[str, JsonDict], rng: random.Random) -> None:
-    first, second = rng.sample(sorted(parts), 2)
-    parts[first]["keys"] += parts.pop(second)["keys"]
-
-
-def _hide(folder: Path, rng: random.Random) -> None:
-    """Delete a part, and list its keys under another one."""
-    _manifest(_list_elsewhere)(folder, rng)
-    if parts := [path for path in _parts(folder) if not path.is_dir()]:
-        rng.choice(parts).unlink()
-
-
-def _invent(parts: dict[str, JsonDict], rng: random.Random) -> None:
-    parts[rng.choice((sorted(parts)[0], "part-000099-0123456789abcdef.parquet"))] = rng.choice(
-        ({"keys": [f"{rng.getrandbits(128):032x}"]}, {"keys": None}, {}, [], {"keys": [[1]]})  # type: ignore[arg-type]
-    )
-
-
 def _note(folder: Path, rng: random.Random) -> None:
     note = folder / "_run.json"
     if note.is_dir():
@@ -182,9 +149,6 @@ ALTERATIONS: dict[str, Alter] = {
     "a file deleted": _delete,
     "a pipe, folder or dangling link": _irregular,
     "a part of another run": _foreign,
-    "a part deleted, its keys listed under another": _hide,
-    "keys listed under another part": _manifest(_list_elsewhere),
-    "keys invented in the manifest": _manifest(_invent),
     "the note replaced": _note,
 }
 

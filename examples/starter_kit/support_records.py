@@ -3,7 +3,6 @@
     python examples/starter_kit/support_records.py --pairs support-pairs --per-source 400 --output support.jsonl
     syncheck features --data support.jsonl --output support.parquet
     syncheck features --data ragtruth --output ragtruth.parquet
-    syncheck transfer --data support.parquet ragtruth.parquet --over data --aggregator lr
     syncheck evaluate --train support.parquet --data ragtruth.parquet --aggregator lr
 
 A claim becomes the answer to the same question in all records, since the pairs have none: unlike the opening sentence

@@ -235,7 +235,7 @@ class Aggregator:
             (folder / other).unlink(missing_ok=True)  # from an aggregator that was saved here before
 
     @classmethod
-    def from_signal(cls, name: str, *, schema: FeatureSchema, missing: float | None = None) -> Self:
+    def from_signal(cls, name: str, *, schema: FeatureSchema) -> Self:
         """Make an aggregator whose score is one signal: a baseline without training.
 
         Parameters
@@ -245,13 +245,11 @@ class Aggregator:
             depending on the monitor's aligner; ``"min_prob"`` is the criterion of FLARE.
         schema
             The columns that will be passed.
-        missing
-            Score of a sentence whose signal was not measured; None makes :meth:`score` raise InputError.
 
         Raises
         ------
         InputError
-            If the schema has no such signal, or ``missing`` is outside [0, 1].
+            If the schema has no such signal.
 
         Examples
         --------
@@ -264,7 +262,7 @@ class Aggregator:
         ...     aligner=load_aligner("minicheck/"),
         ... )  # doctest: +SKIP
         """
-        column = Column.of(name, schema, missing)
+        column = Column.of(name, schema)
         return cls(schema, "signal", np.full(column.features, np.nan), column)
 
     @classmethod

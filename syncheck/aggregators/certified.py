@@ -155,9 +155,5 @@ def _column(model: Column, low: Floats, high: Floats) -> Ends:
     lower, upper = low[:, model.index].copy(), high[:, model.index].copy()
     unknown = np.isneginf(lower)
     lower[unknown], upper[unknown] = 0.0, 1.0
-    absent = np.isnan(lower)
-    known = np.where(absent[:, None], low, np.stack([lower, upper], axis=1).mean(axis=1)[:, None])
-    model.probability(known)  # refuses what is absent and not replaced
-    if absent.any():
-        lower[absent] = upper[absent] = model.missing
+    model.probability(np.broadcast_to(((lower + upper) / 2)[:, None], low.shape))  # refuses what was not measured
     return np.clip(lower, 0.0, 1.0), np.clip(upper, 0.0, 1.0)

@@ -263,11 +263,9 @@ class Column:
     index: int
     features: int
     """Number of features F; ``index`` is the position of the one."""
-    missing: float | None
-    """P(faithful) if it was not measured; None refuses such a sentence."""
 
     @classmethod
-    def of(cls, name: str, schema: FeatureSchema, missing: float | None) -> Self:
+    def of(cls, name: str, schema: FeatureSchema) -> Self:
         """Make the model of a feature in [0, 1] that rises with faithfulness; raise InputError if there is none."""
         columns = zip(schema.names, schema.units, schema.directions, strict=True)
         usable = [column for column, unit, direction in columns if direction == 1 and unit.endswith("[0, 1]")]
@@ -276,21 +274,16 @@ class Column:
                 f"expected a signal of schema {schema.version!r} in [0, 1] that rises with faithfulness: "
                 f"{', '.join(usable) or 'it has none'}; found {name!r}"
             )
-        if missing is not None and not 0 <= missing <= 1:
-            raise InputError(f"missing must be a probability in [0, 1], or None; found {missing!r}")
-        return cls(schema.names.index(name), len(schema.names), missing)
+        return cls(schema.names.index(name), len(schema.names))
 
     def probability(self, X: Floats) -> Floats:
-        """Read the column, (N,) float64; raise InputError if a value is outside [0, 1], or NaN and not replaced."""
+        """Read the column, (N,) float64; raise InputError if a value is outside [0, 1] or NaN."""
         values = X[:, self.index].astype(np.float64)
         absent = np.isnan(values)
-        if self.missing is not None:
-            values[absent] = self.missing
-        elif absent.any():
+        if absent.any():
             raise InputError(
                 f"the signal in column {self.index}, which is the whole score, was not measured for "
-                f"{int(absent.sum())} of {len(values)} sentences; give the monitor an aligner, or a score for them "
-                "(missing=)"
+                f"{int(absent.sum())} of {len(values)} sentences; give the monitor an aligner"
             )
         if ((values < 0) | (values > 1)).any():
             raise InputError(
@@ -318,13 +311,11 @@ class Column:
 
 
 def _column_fault(fields: Mapping[str, Any]) -> str | None:
-    if set(fields) != {"index", "features", "missing"}:
+    if set(fields) != {"index", "features"}:
         return f"the fields {sorted(fields)}"
-    index, count, missing = fields["index"], fields["features"], fields["missing"]
+    index, count = fields["index"], fields["features"]
     if not (type(index) is type(count) is int and 0 <= index < count <= MAX_FEATURES):
         return f"column {index!r} of {count!r}"
-    if missing is not None and not (type(missing) in (int, float) and 0 <= missing <= 1):
-        return f"the score {missing!r} for a missing signal"
     return None
 
 

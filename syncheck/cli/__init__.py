@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from importlib import import_module
 from itertools import takewhile
@@ -41,18 +41,14 @@ COMMANDS = {
     "spans-score": _Command("spans.score", "score predicted spans: IoU and correlation"),
     "generate": _Command("generate.generate", "answer questions and score the answers"),
     "train": _Command("train.train", "train a monitor on labelled responses"),
-    "adapt": _Command("train.adapt", "train a monitor for a model, without labels"),
     "features": _Command("train.features", "measure labelled responses once, for train and evaluate"),
     "evaluate": _Command("evaluate.evaluate", "compute the AUROC of a monitor's signals on labelled responses"),
     "ablate": _Command("evaluate.ablate", "compute the AUROC without each signal in turn"),
-    "transfer": _Command("evaluate.transfer", "train on one generator, task or file and test on another"),
     "label": _Command("label.label", "label sentences by hand, those closest to the threshold first"),
     "calibrate": _Command("train.calibrate", "calibrate scores and choose a threshold on held-out data"),
-    "plan": _Command("record_runs.plan", "estimate the hours and memory for scoring a corpus"),
     "gateway": _Command("serving.gateway", "check the answers of an OpenAI-compatible server"),
     "serve": _Command("serving.serve", "answer questions over HTTP and score the answers"),
     "doctor": _Command("doctor.doctor", "check the installation, and say how to fix what is missing"),
-    "completion": _Command("doctor.completion", "print a script that completes commands, options and files in a shell"),
     "convert-aligner": _Command("monitors.convert_aligner", "convert an AlignScore .ckpt to a folder of safetensors"),
 }
 """Commands by name; their files load no model library until they run, so that ``--help`` is quick."""
@@ -65,35 +61,17 @@ EXAMPLES = {
     "spans-score": "--reference labels.jsonl --predictions labelled.jsonl",
     "generate": "--input questions.jsonl --output answers.jsonl --decoder fod --seed 1",
     "train": "--model my-model --data labelled.jsonl --output my-monitor",
-    "adapt": "--model my-model --prompts questions.jsonl --output my-monitor",
     "features": "--model my-model --data labelled.jsonl --output features.parquet",
     "evaluate": "--data labelled.jsonl --output evaluation.json",
     "ablate": "--data labelled.jsonl --output ablation.json",
-    "transfer": "--data labelled.jsonl --output transfer.json",
     "label": "answers.jsonl --output labelled.jsonl",
     "calibrate": "--model my-model --monitor my-monitor --data held-out.jsonl --risk 0.05 --output calibrated",
-    "plan": "--answers 1000000 --context-tokens 600 --workers 1 8",
     "gateway": "--upstream http://localhost:8000/v1 --stop-below 0.3",
     "serve": "--port 8100",
     "doctor": "--model my-model --device cuda",
-    "completion": "bash",
     "convert-aligner": "--aligner AlignScore-base.ckpt --output alignscore",
 }
 """Options of the example in the ``--help`` of each command."""
-
-
-SELDOM = frozenset(
-    """
-    --abbreviations --line-breaks --cjk-stops --clauses --sentences-together
-    --aligner-backbone --aligner-mode --aligner-overflow --aligner-entailment --lid-reference
-    --batch-tokens --batch-size --part-size --shard --engine --workers --allow-unscored
-    --share-samples --until --max-skips --max-retrievals
-    --max-running --max-waiting --max-body --max-context --timeout --grace --resume-seconds --upstream-timeout
-    --implicit-true --due-to-null --carry-labels --permute --compare-aggregators --allow-train
-    --wrong-class --reranker-prefix --too-long --form --draws --without --api-key-variable
-    """.split()
-)
-"""Less common options, which are listed at the end of ``--help``."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -117,7 +95,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
 
 
-_WITHOUT_MODEL = frozenset({"doctor", "report", "plan", "completion", "spans-score"})
+_WITHOUT_MODEL = frozenset({"doctor", "report", "spans-score"})
 """Commands that load no model, and so no library of models; ``doctor`` says what keeps the others from starting."""
 
 
@@ -127,9 +105,9 @@ def _kept(args: argparse.Namespace) -> str:
         return f"; {args.output} holds the finished parts, and the same command continues after them"
     if args.command in ("score", "generate") and args.output != "-":
         return f"; {args.output} holds the finished answers, and the same command with --resume continues after them"
-    if args.command in ("adapt", "features"):
+    if args.command == "features":
         return "; the same command continues after the finished parts"
-    if args.command == "label" and args.output is not None:
+    if args.command == "label":
         return f"; {args.output} holds the labels so far, and the same command continues"
     return ""
 
@@ -199,19 +177,4 @@ def parser(command: str | None = None) -> argparse.ArgumentParser:
         added = commands.add_parser(name, help=entry.help, description=about, epilog=example, formatter_class=_Help)
         if command in (None, name):
             entry.function("_options")(Options(added))
-            _put_last(added, SELDOM.difference(EXAMPLES[name].split()))
     return parser
-
-
-def _put_last(parser: argparse.ArgumentParser, names: Set[str]) -> None:
-    """Move less common options to a group at the end, with the descriptions of groups that have no others."""
-    less_common, about = [], []
-    for group in list(parser._action_groups):
-        actions = [action for action in group._group_actions if not names.isdisjoint(action.option_strings)]
-        group._group_actions = [action for action in group._group_actions if action not in actions]
-        less_common += actions
-        if actions and not group._group_actions:
-            parser._action_groups.remove(group)
-            about += [f"{group.title}: {group.description}"] if group.description else []
-    if less_common:
-        parser.add_argument_group("less common options", ". ".join(about) or None)._group_actions += less_common

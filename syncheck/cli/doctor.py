@@ -1,4 +1,4 @@
-"""``syncheck doctor``: checks the installation and names remedies; ``syncheck completion``: completions for shells."""
+"""``syncheck doctor``: checks the installation and names remedies."""
 
 from __future__ import annotations
 
@@ -26,10 +26,6 @@ _GIGABYTE = 2**30
 _CREDENTIALS = re.compile(r"//[^/@\s]*@")
 _BUNDLED = ("kit_model", "aligner", "monitor-generation", "monitor-generic-bundled", "monitor-generic-reader")
 _NOT_FOR_USERS = frozenset({"dev"})
-_FILES = frozenset({"ALIGNER", "FILE", "INPUT", "PATH", "SCORES", "TEACHER"})
-"""Values, as ``--help`` names them, that a shell completes with the names of files and folders."""
-_FOLDERS = frozenset({"DIR", "DIR_OR_ID"})
-"""Values that it completes with the names of folders."""
 
 
 def doctor_options(add: Options) -> None:
@@ -39,33 +35,12 @@ def doctor_options(add: Options) -> None:
     add("--config FILE", f"also check the settings of a server in this file (${settings.FILE})")
 
 
-def completion_options(add: Options) -> None:
-    """Add the options of ``completion``."""
-    about = 'the shell; for bash, put eval "$(syncheck completion bash)" in .bashrc'
-    add("shell", about, choices=("bash", "zsh", "tcsh"))
-
-
 class Finding(NamedTuple):
     """One line of output: ``bad`` fails the command, ``note`` does not; ``remedy`` is a command that helps."""
 
     state: Literal["ok", "note", "bad"]
     text: str
     remedy: str | None = None
-
-
-def completion(args: argparse.Namespace) -> int:
-    """Print the completions of a shell; returns 0."""
-    import shtab
-
-    from syncheck.cli import parser
-
-    whole = parser()
-    (commands,) = (action for action in whole._actions if isinstance(action, argparse._SubParsersAction))
-    for action in (action for command in commands.choices.values() for action in command._actions):
-        if action.metavar in _FILES | _FOLDERS:
-            action.complete = shtab.FILE if action.metavar in _FILES else shtab.DIRECTORY
-    sys.stdout.write(shtab.complete(whole, args.shell))
-    return 0
 
 
 def doctor(args: argparse.Namespace) -> int:

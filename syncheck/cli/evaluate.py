@@ -1,10 +1,10 @@
-"""``syncheck evaluate``, ``ablate`` and ``transfer``: quality of a monitor's signals on labelled responses."""
+"""``syncheck evaluate`` and ``ablate``: quality of a monitor's signals on labelled responses."""
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -23,20 +23,18 @@ from syncheck.cli.monitors import (
     measured_by,
     measuring_monitor,
     monitor_to_measure,
-    panels_of,
     refuse_idle,
     scoring_monitor,
 )
-from syncheck.cli.options import IN_FORMAT, Options, add_model, check_file, flag, number, refuse_first, write_json
+from syncheck.cli.options import Options, add_model, check_file, flag, number, write_json
 from syncheck.features.schemas import feature_groups
 from syncheck.labelling import LabelledResponse
-from syncheck.report.plots import plot_intervals, plot_matrix
 
 AGGREGATORS = "aggregators"
 """Name of a table that is made on request, in JSON and on the screen."""
 FOLDS = 5
 SEEDS = 3
-"""Number of runs in the paper's Figures 3 and 4."""
+"""Number of runs in the paper's Figure 3."""
 QUESTIONS = ("source_id", "group")
 """Names for the group that a record comes with; RAGTruth calls it source_id."""
 
@@ -80,25 +78,6 @@ def ablate_options(add: Options) -> None:
     """Add the options of ``ablate``."""
     add_model(add, default=NO_MONITOR)
     add_data(add)
-    _add_comparison(add)
-
-
-def transfer_options(add: Options) -> None:
-    """Add the options of ``transfer``."""
-    add_model(add, default=NO_MONITOR)
-    add_data(add, nargs="+")
-    add(
-        "--over generator|task|data|surrogate",
-        "what distinguishes the parts (%(default)s); data: their file; surrogate: the model that measured one "
-        "corpus, one file per model",
-        default="generator",
-    )
-    add("--train-on GENERATOR", "with --over surrogate: train only on this generator's answers (all)")
-    add("--without PART", "parts to leave out", nargs="+", default=[])
-    _add_comparison(add)
-
-
-def _add_comparison(add: Options) -> None:
     add("--schema SCHEMA")
     add(
         "--aggregator",
@@ -119,7 +98,6 @@ def _add_tables(add: Options, *, benchmark_set: str, runs: tuple[int, bool], rep
     add.parser.set_defaults(default_runs=runs)
     add("--set strict|paper|both", default=benchmark_set)
     add("--output FILE", "also write the tables as JSON")
-    add("--plot FILE", f"plot the AUROC with intervals{IN_FORMAT}")
 
 
 def evaluate(args: argparse.Namespace) -> int:
@@ -135,7 +113,7 @@ def evaluate(args: argparse.Namespace) -> int:
         monitor = monitor_to_measure(args) if args.cv else scoring_monitor(args, "generic")
     measured, *train_on = [_measured(monitor, args, path) for path in files]
     output = {"responses": len(measured.records), "left_out": dict(measured.left_out)}
-    return _written(args, output, lambda name: _tables(monitor, measured, train_on, name, args), "AUROC")
+    return _written(args, output, lambda name: _tables(monitor, measured, train_on, name, args))
 
 
 def ablate(args: argparse.Namespace) -> int:
@@ -150,27 +128,11 @@ def ablate(args: argparse.Namespace) -> int:
     def compared(name: SetName) -> Tables:
         return _out_of_fold(training.labelled_set(measured, name), systems, args.aggregator, args), {}
 
-    return _written(args, output, compared, f"AUROC of {args.aggregator}")
+    return _written(args, output, compared)
 
 
-def transfer(args: argparse.Namespace) -> int:
-    """Print the matrix of each benchmark set; returns the exit code."""
-    _check_transfer(args)
-    monitor, paths = _monitor_and_paths(args)
-    measured = {name: measured_by(monitor, args, path) for name, path in paths.items()}
-    output = {"over": args.over, "aggregator": args.aggregator}
-    for name, matrix in _told(args, output, lambda name: (_matrix(measured, name, args), {})):
-        if args.plot is not None:
-            path, (rows, columns) = Path(args.plot), matrix.corner.split(" \\ ")
-            path = path.with_stem(f"{path.stem}-{name}") if args.set == "both" else path
-            shown: dict[str, str] = {"row_label": rows, "column_label": columns, "title": f"{name} set"}
-            plot_matrix(matrix.values.tolist(), matrix.rows, matrix.columns, path, label="AUROC", **shown)
-    write_json(args.output, output)
-    return 0
-
-
-def _told(args: argparse.Namespace, output: dict[str, Any], made: Made) -> Iterator[tuple[str, Any]]:
-    """Print, and note in the output, what is made of each set that ``--set`` asks for; yield its table or matrix."""
+def _written(args: argparse.Namespace, output: dict[str, Any], made: Made) -> int:
+    """Print what is made of each set that ``--set`` asks for, and write it if asked; returns the exit code."""
     for name in get_args(training.SetName):
         if args.set not in (name, "both"):
             continue
@@ -182,15 +144,7 @@ def _told(args: argparse.Namespace, output: dict[str, Any], made: Made) -> Itera
             title = " ".join([what, *(f"(best by grouped cross-validation: {kind})" for kind in best.values())])
             sys.stdout.write(f"\n{name} set, {title}\n{extra.to_text()}\n")
             output[name][what] = extra.to_dict() | best
-        yield name, table
-
-
-def _written(args: argparse.Namespace, output: dict[str, Any], made: Made, label: str) -> int:
-    """Print the table of each set, and write and plot them if that is requested; returns the exit code."""
-    panels = [panel for name, table in _told(args, output, made) for panel in panels_of(name, table)]
     write_json(args.output, output)
-    if args.plot is not None:
-        plot_intervals(panels, args.plot, label=f"{label}, with 95 % intervals over groups")
     return 0
 
 
@@ -222,40 +176,19 @@ def _given(args: argparse.Namespace, *names: str) -> dict[str, bool]:
     return {flag(n): not (getattr(args, n) is False or getattr(args, n) in (None, *QUESTIONS)) for n in names}
 
 
-def _check_transfer(args: argparse.Namespace) -> None:
-    surrogate = args.over == "surrogate"
-    faults = {
-        "--over surrogate compares the models that measured the answers; pass one file of `syncheck features` per "
-        "model, named after the model": surrogate and not all(path.endswith(".parquet") for path in args.data),
-        "--without excludes generators, tasks or files; with --over surrogate, omit the file from --data instead": (
-            surrogate and args.without
-        ),
-        f"--train-on needs --over surrogate; with --over {args.over}, every part is trained on in turn": (
-            not surrogate and args.train_on is not None
-        ),
-        "--over data needs two or more files in --data; found one": args.over == "data" and len(args.data) < 2,
-    }
-    refuse_first(faults)
-    check_file("--output", args.output)
-
-
-def _monitor_and_paths(args: argparse.Namespace) -> tuple[Scorer | None, dict[str, Path]]:
+def _leave_one_source_out(args: argparse.Namespace) -> int:
     names = [Path(path).stem for path in args.data]
     if twice := sorted({name for name in names if names.count(name) > 1}):
         raise InputError(f"files are distinguished by their names; found {', '.join(twice)} more than once in --data")
     paths = dict(zip(names, map(Path, args.data), strict=True))
-    return measuring_monitor(args, list(paths.values())), paths
-
-
-def _leave_one_source_out(args: argparse.Namespace) -> int:
-    monitor, paths = _monitor_and_paths(args)
+    monitor = measuring_monitor(args, list(paths.values()))
     measured = {  # equal names of groups in two sources stay apart
         name: _regrouped(measured_by(monitor, args, path), partial("{}: {.group}".format, name))
         for name, path in paths.items()
     }
     kind = args.aggregator or _kind_of(monitor)
     left_out = partial(_left_out, measured, kind, args.seed)
-    return _written(args, {"aggregator": kind}, left_out, "AUROC on the source left out")
+    return _written(args, {"aggregator": kind}, left_out)
 
 
 def _regrouped(measured: MeasuredSentences, group: Callable[[LabelledResponse], str]) -> MeasuredSentences:
@@ -293,18 +226,6 @@ def _left_out(
     systems |= {name: alone[name] for name in overlaps}
     matrix = evaluation.left_out_matrix(systems, y, groups, sources.tolist(), seed=seed)
     return (evaluation.with_best(matrix, overlaps, "best overlap") if overlaps else matrix), {}
-
-
-def _matrix(measured: dict[str, MeasuredSentences], name: SetName, args: argparse.Namespace) -> AurocMatrix:
-    options = {"aggregator": args.aggregator, **_folds_of(args)}
-    if args.over == "surrogate":
-        sets = {file: training.labelled_set(sentences, name) for file, sentences in measured.items()}
-        return training.surrogate_matrix(sets, trained_on=args.train_on, **options)
-    chosen, files = _by_source(measured, name)
-    parts = {"generator": chosen.generators, "task": chosen.tasks, "data": files}[args.over]
-    return evaluation.transfer_matrix(
-        *chosen.data, parts.tolist(), feature_names=chosen.measured.schema.names, without=args.without, **options
-    )
 
 
 def _measured(monitor: Scorer | None, args: argparse.Namespace, path: Path) -> MeasuredSentences:

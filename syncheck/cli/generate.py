@@ -6,7 +6,6 @@ import argparse
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +27,7 @@ from syncheck.cli.options import (
     share,
 )
 from syncheck.cli.record_runs import answer_records
-from syncheck.corpus.records import Work, Worker, answer_one_by_one
+from syncheck.corpus.records import Work, answer_one_by_one
 from syncheck.report import render_html, render_sentence, wants_colour
 from syncheck.results import Answer, Case, Report
 from syncheck.results.types import SentenceScore
@@ -140,7 +139,10 @@ def _add_search(add: Options) -> None:
     )
     group("--until any|all", "for fod: stop when any kept beam has ended, or when all have (any)")
     group("--max-sentences N", "for fod and fod-backtrack: largest number of sentences (32)")
-    group("--on-exhausted stop|abstain|annotate", "for fod: what to do when no candidate sentence passes (stop)")
+    group(
+        "--on-exhausted stop|abstain|annotate|quote",
+        "for fod: what to do when no candidate sentence passes (stop), with --propose branch (quote)",
+    )
     group(
         "--message TEXT",
         "for fod, fod-backtrack and abstain: text of an answer of which no sentence passes, and end of one with "
@@ -167,18 +169,8 @@ def generate(args: argparse.Namespace) -> int:
         raise NotReadyError(
             f"--decoder {args.decoder} needs a trained monitor; pass --monitor DIR, or leave --model out"
         )
-    work = _work(monitor, args, options)
-    # Another process loads its own monitor.
-    make_worker = partial(_worker, args) if args.engine == "ray" else lambda: answer_one_by_one(work)
-    return 2 if answer_records(args, monitor, work, make_worker) else 0
-
-
-def _worker(args: argparse.Namespace) -> Worker:
-    return answer_one_by_one(_work(monitor_with_model(args, "generation"), args, _chosen_options(args)))
-
-
-def _work(monitor: syncheck.Monitor, args: argparse.Namespace, options: dict[str, Any]) -> Work:
-    return (_plain if args.decoder in ("greedy", "sample") else _by_fod)(monitor, args, options)
+    work = (_plain if args.decoder in ("greedy", "sample") else _by_fod)(monitor, args, options)
+    return 2 if answer_records(args, monitor, work, answer_one_by_one(work)) else 0
 
 
 def _chosen_options(args: argparse.Namespace) -> dict[str, Any]:

@@ -16,7 +16,6 @@ from typing import Any, TypeVar, get_args
 
 from syncheck.base.errors import InputError, describe_failure
 from syncheck.config import DEFAULT_SCHEMA
-from syncheck.report.plots import check_plot
 from syncheck.results.types import EFFORTS
 from syncheck.text.sentences.boundaries import LineBreaks
 
@@ -62,6 +61,7 @@ _VALUES: Mapping[str, Callable[[str], object]] = {
 
 
 _SHARED: Mapping[str, tuple[str, Mapping[str, Any]]] = {
+    "--part-size N": ("number of records per part; a kill loses at most one part (64)", {}),
     "--device cpu|cuda": ("where the model runs (%(default)s)", {"default": "cpu"}),
     "--max-new-tokens N": ("largest number of tokens in an answer (%(default)s)", {}),
     "--prior SHARE": (
@@ -81,8 +81,6 @@ _SHARED: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     ),
 }
 """Help and further arguments of options that several commands have, by their usage."""
-IN_FORMAT = ", in the format given by the file name: .png, .svg, ..."
-"""End of the help of ``--plot FILE``."""
 
 
 class Options:
@@ -203,28 +201,20 @@ def add_files(add: Options) -> None:
         default="-",
     )
     add(
-        "--format jsonl|human|compact",
-        "jsonl: for programs; human: one line per sentence; compact: one line per answer with id, lowest score, "
-        "number of sentences and the lowest-scoring sentence, separated by tabs (%(default)s)",
+        "--format jsonl|human",
+        "jsonl: for programs; human: one line per sentence (%(default)s)",
         default="jsonl",
     )
     add("--resume", "keep the answers in --output and continue; refused if records, models or options changed (off)")
-    add_engine(add.group("corpus", "if --output is a store"))
-
-
-def add_engine(add: Options) -> None:
-    """Add the options for answering a corpus."""
-    add("--engine local|ray", "where records are processed: in this process, or on a Ray cluster (local)")
-    add("--workers N", "with --engine ray: number of worker processes (1)")
-    add("--part-size N", "number of records per part; a kill loses at most one part (64)")
+    add.group("corpus", "if --output is a store")("--part-size N")
 
 
 _READ = (
     *("input", "data", "train", "context", "passages", "lid_reference", "reference", "predictions"),
-    *("fit_thresholds", "rates", "records"),
+    *("fit_thresholds", "records"),
 )
 _MODELS = ("model", "aligner", "span_model", "llm")
-_WRITTEN = ("output", "html", "report", "plot", "curve")
+_WRITTEN = ("output", "html", "report")
 
 INTERRUPTED = 130
 """Exit code after Ctrl-C: 128 plus the number of SIGINT."""
@@ -237,7 +227,7 @@ LOCK = ".syncheck-lock"
 
 
 def check_files(args: argparse.Namespace) -> None:
-    """Refuse, before the work, a page or plot that cannot be written, and a file that would overwrite another one."""
+    """Refuse, before the work, a page that cannot be written, and a file that would overwrite another one."""
     taken = [(option, path) for name in (*_READ, *_MODELS) for option, path in _named(args, name) if path.exists()]
     for name in _WRITTEN:
         for option, path in _named(args, name):
@@ -255,9 +245,6 @@ def check_files(args: argparse.Namespace) -> None:
         page = getattr(args, name, None)
         if page is not None and Path(page).parent != made:
             check_file(f"--{name}", page)
-    for name in ("plot", "curve"):
-        if getattr(args, name, None) is not None:
-            check_plot(getattr(args, name))
 
 
 @contextmanager

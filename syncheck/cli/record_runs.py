@@ -13,8 +13,6 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import asdict
-from functools import partial
 from io import TextIOWrapper
 from itertools import chain
 from pathlib import Path
@@ -25,11 +23,10 @@ from syncheck.base.errors import InputError
 from syncheck.base.printable import counted, printable, progress, shortened
 from syncheck.base.records import JsonDict, RefusedRecord
 from syncheck.cli.monitors import Scorer
-from syncheck.cli.options import Options, check_file, flag, named, positive, write_json
-from syncheck.corpus import Line, Store, Worker, answer, answer_corpus, corpus_lines, count_lines, run_locally
+from syncheck.cli.options import flag
+from syncheck.corpus import Line, Store, Worker, answer, answer_corpus, corpus_lines, count_lines
 from syncheck.corpus.records import Work, answer_of
-from syncheck.corpus.scale import BUNDLED_RATES, estimate, load_rates, run_on_ray
-from syncheck.corpus.store import PART_SIZE, Engine
+from syncheck.corpus.store import PART_SIZE
 from syncheck.report import wants_colour
 from syncheck.report.labels import citation_facts
 from syncheck.report.terminal import render_sentences
@@ -109,16 +106,6 @@ def _short(text: str) -> str:
     return shortened(" ".join(text.split()), _SHOWN)
 
 
-def _compact(row: JsonDict, stream: IO[str]) -> str:
-    """Write an answer on one line, separated by tabs: id, lowest score, sentences, and the text of the lowest."""
-    if "error" in row:
-        return printable(f"{_name(row)}\terror\t0\t{_short(str(row['error']))}")
-    scored = [(s["score"], s["text"]) for s in row["sentences"] if s["score"] is not None]
-    lowest, text = min(scored, default=(None, ""))
-    shown = "-" if lowest is None else f"{lowest:.3f}"
-    return printable(f"{_name(row)}\t{shown}\t{len(row['sentences'])}\t{_short(text)}")
-
-
 def _human(row: JsonDict, stream: IO[str]) -> str:
     """Write an answer as a block, each sentence with score and verdict, in colour if the stream is a terminal."""
     if "error" in row:
@@ -139,33 +126,18 @@ def _json(row: JsonDict, stream: IO[str]) -> str:
     return printable(text) if stream.isatty() else text
 
 
-FORMATS: Mapping[str, Callable[[JsonDict, IO[str]], str]] = {"human": _human, "jsonl": _json, "compact": _compact}
+FORMATS: Mapping[str, Callable[[JsonDict, IO[str]], str]] = {"human": _human, "jsonl": _json}
 """Functions that write a line of output for a stream, by the value of ``--format``."""
 
 
 _IDLE = frozenset(
     """
     input output html resume format fail_under fail_answers_under fail_under_citations answer_prior allow_unscored model
-    aligner engine workers part_size
+    aligner part_size
     """.split()
 )
 """Options that change no line of the output, and those that :func:`instrument_of` identifies by weights."""
 _FILES = ("monitor", "lid_reference", "passages", "spans")
-
-
-def plan_options(add: Options) -> None:
-    """Add the options of ``plan``."""
-    add("--answers N", "number of answers, such as 1e6", type=positive, required=True)
-    add("--context-tokens N", "mean number of tokens in a prompt", type=positive, required=True)
-    add("--answer-tokens N", "mean number of tokens in an answer (%(default)s)", type=positive, default=150)
-    add("--workers N", "numbers of scoring processes to compare (1 8 64)", nargs="+", default=[1, 8, 64])
-    add("--batch-tokens N", "as for score (one response at a time)")
-    add("--price-per-hour P", "price of one worker per hour, to estimate the cost", type=positive)
-    add(
-        "--rates FILE",
-        "rates measured on your machine with benchmarks/scale.py (bundled rates; the output names their machine)",
-    )
-    add("--output FILE", "the estimates as JSON")
 
 
 def facts_of_run(args: argparse.Namespace, monitor: syncheck.Monitor | syncheck.Verifier) -> dict[str, str]:
@@ -203,15 +175,14 @@ def answer_records(
     args: argparse.Namespace,
     monitor: Scorer,
     work: Work,
-    make_worker: Callable[[], Worker],
+    worker: Worker,
     *,
     seen: Callable[[JsonDict], None] = lambda row: None,
 ) -> list[RefusedRecord]:
     """Answer the records of ``--input`` into ``--output``: JSON Lines as they come, or a store; as :func:`process`.
 
-    ``work`` answers a record, for JSON Lines; ``make_worker`` builds the worker that answers records of a corpus, in
-    this process, with ``monitor``, or in another. ``seen`` is called with each line of output or row of the store,
-    including those of an earlier run.
+    ``work`` answers a record, for JSON Lines, and ``worker`` the records of a part of a store. ``seen`` is called with
+    each line of output or row of the store, including those of an earlier run.
     """
     threshold = getattr(args, "fail_under", None)
     summary = Summary(monitor.config.backtrack_threshold if threshold is None else threshold)
@@ -222,9 +193,7 @@ def answer_records(
 
     facts = facts_of_run(args, monitor)
     into = (
-        _into_store(args, facts, make_worker, counted)
-        if is_store(args.output)
-        else _into_lines(args, facts, work, counted)
+        _into_store(args, facts, worker, counted) if is_store(args.output) else _into_lines(args, facts, work, counted)
     )
     sys.stderr.write(f"syncheck {args.command}: {summary}")
     return into
@@ -233,7 +202,7 @@ def answer_records(
 def _into_lines(
     args: argparse.Namespace, facts: dict[str, str], work: Work, seen: Callable[[JsonDict], None]
 ) -> list[RefusedRecord]:
-    for name in ("engine", "workers", "part_size", "batch_tokens"):
+    for name in ("part_size", "batch_tokens"):
         if getattr(args, name, None) is not None:
             raise InputError(f"{flag(name)} needs a store as --output; name a folder, with a slash at the end")
     if args.resume and args.format != "jsonl":
@@ -244,7 +213,7 @@ def _into_lines(
 
 
 def _into_store(
-    args: argparse.Namespace, facts: dict[str, str], make_worker: Callable[[], Worker], seen: Callable[[JsonDict], None]
+    args: argparse.Namespace, facts: dict[str, str], worker: Worker, seen: Callable[[JsonDict], None]
 ) -> list[RefusedRecord]:
     if args.format != "jsonl":
         raise InputError(f"--format {args.format} is for lines of text, but a store keeps Parquet; leave it out")
@@ -256,60 +225,26 @@ def _into_store(
         for column in table.filter(table["error"].is_valid()).to_pylist():
             sys.stderr.write(f"{column['source']}:{column['line']}: {column['error']}\n")
 
-    with Store(args.output, facts) as store:
-        asked = answer_corpus(
-            corpus_lines(args.input),
-            store,
-            make_worker,
-            engine=engine_of(args),
-            part_size=args.part_size or PART_SIZE,
-            total=count_lines(args.input),
-            on_part=write_refused,
-        )
-        for key, row in store.rows():
-            if key in asked:
-                seen(row)
-                if "error" in row:
-                    refused.append(RefusedRecord(args.input, row["line"], str(row["id"] or ""), row["error"]))
-        others = len(store) - len(asked)
+    store = Store(args.output, facts)
+    asked = answer_corpus(
+        corpus_lines(args.input),
+        store,
+        worker,
+        part_size=args.part_size or PART_SIZE,
+        total=count_lines(args.input),
+        on_part=write_refused,
+    )
+    for key, row in store.rows():
+        if key in asked:
+            seen(row)
+            if "error" in row:
+                refused.append(RefusedRecord(args.input, row["line"], str(row["id"] or ""), row["error"]))
+    others = len(store) - len(asked)
     sys.stderr.write(
         f"{args.output}: {len(asked)} records, {len(refused)} with an error"
         f"{f'; {others} rows of records that are not in {args.input}' if others else ''}\n"
     )
     return refused
-
-
-def engine_of(args: argparse.Namespace) -> Engine:
-    """Choose the engine that ``--engine`` and ``--workers`` name."""
-    if args.engine != "ray":
-        if args.workers is not None:
-            raise InputError("--workers needs --engine ray; add that, or leave --workers out")
-        return run_locally
-    os.environ.setdefault("RAY_DATA_LOG_LEVEL", "WARNING")  # read when Ray is imported
-    return partial(run_on_ray, workers=args.workers or 1, gpus=int(args.device == "cuda"))
-
-
-def plan(args: argparse.Namespace) -> int:
-    """Print the estimated time and memory for a corpus; return the exit code."""
-    check_file("--output", args.output)
-    rates = load_rates(args.rates or BUNDLED_RATES)
-    estimates = estimate(rates, **named(args, "answers context_tokens answer_tokens workers batch_tokens"))
-    price = args.price_per_hour
-    sys.stdout.write(
-        f"{args.answers:,.0f} answers of {args.answer_tokens:g} tokens over {args.context_tokens:g}; measured with "
-        f"{', '.join(rates.machine.values())}\n{'workers':>8} {'hours':>12} {'memory, GB':>12}"
-        f"{'' if price is None else f'{chr(32):>8}cost'}\n"
-    )
-    for row in estimates:
-        shown = f"{row.hours:,.2f}" if row.hours >= 0.1 else f"{row.hours:.2g}"  # where decimals would show nothing
-        hours = f"{shown}{'*' if row.hours_extrapolated else ' '}"
-        memory = f"{row.memory_gb:,.1f}{'*' if row.memory_extrapolated else ' '}"
-        cost = "" if price is None else f" {row.hours * row.workers * price:>11,.2f}"
-        sys.stdout.write(f"{row.workers:>8} {hours:>12} {memory:>12}{cost}\n")
-    if any(row.hours_extrapolated or row.memory_extrapolated for row in estimates):
-        sys.stdout.write("* extrapolated beyond what was measured\n")
-    write_json(args.output, {"machine": dict(rates.machine), "estimates": [asdict(row) for row in estimates]})
-    return 0
 
 
 def process(

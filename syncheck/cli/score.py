@@ -56,6 +56,7 @@ def score_options(add: Options) -> None:
         nargs="?",
         const="bundled",
     )
+    add("--relevance", "also rate how likely each sentence answers the question, never part of its score (off)")
     add("--html FILE", "also write the report as an HTML page; with --spans, it shows the wrong characters")
     add(
         "--fail-under SCORE",
@@ -95,14 +96,12 @@ def score(args: argparse.Namespace) -> int:
     gates = _gates(args, monitor)
     cases: list[Case] = []
     scorer = _scorer(args, monitor, cases)
-    # Another process loads its own monitor.
-    make_worker = partial(_worker, args) if args.engine == "ray" else lambda: scorer
 
     def seen(row: JsonDict) -> None:
         for gate in gates:
             gate.add(row)
 
-    refused = answer_records(args, monitor, scorer.one, make_worker, seen=seen)
+    refused = answer_records(args, monitor, scorer.one, scorer, seen=seen)
     if args.html is not None:
         from syncheck.report import render_html
 
@@ -133,10 +132,6 @@ def _gates(args: argparse.Namespace, monitor: syncheck.Monitor | syncheck.Verifi
     return gates
 
 
-def _worker(args: argparse.Namespace) -> corpus.RecordScorer:
-    return _scorer(args, scoring_monitor(args, "generic"), [])
-
-
 def _scorer(args: argparse.Namespace, monitor: Scorer, cases: list[Case]) -> corpus.RecordScorer:
     """Build the scorer of records that the options ask for; it adds those of a page to ``cases``."""
     from syncheck.corpus.scoring import score_row
@@ -146,8 +141,11 @@ def _scorer(args: argparse.Namespace, monitor: Scorer, cases: list[Case]) -> cor
     def row(record: JsonDict, report: Report) -> JsonDict:
         if not isinstance(monitor, syncheck.Verifier) and has_citations(report):
             report = monitor.verifier.cited(report)
+        verifier = monitor if isinstance(monitor, syncheck.Verifier) else monitor.verifier
         if args.html is not None or args.format == "human":
-            report = (monitor if isinstance(monitor, syncheck.Verifier) else monitor.verifier).explain(report)
+            report = verifier.explain(report)
+        if args.relevance:
+            report = verifier.rated(report)
         output = score_row(record, report)
         if opener is not None:
             from syncheck.cli.spans import unread

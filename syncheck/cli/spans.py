@@ -15,7 +15,7 @@ from syncheck.base.records import Record
 from syncheck.cli.monitors import models_of, read_passages
 from syncheck.cli.options import Options, share, write_json
 from syncheck.cli.record_runs import process
-from syncheck.report import SpanAnswer, SpanReport
+from syncheck.report import SpanAnswer, render_spans
 from syncheck.results import SpanDetector, SpanItem
 
 _ASKING = ("mikani", "hallurag")
@@ -126,7 +126,7 @@ def mark(args: argparse.Namespace) -> int:
 
     refused = [one for source, target in pairs for one in process(source, target, work)]
     if args.html is not None:
-        Path(args.html).write_text(SpanReport(answers, detector.name, refused).to_html(), encoding="utf-8")
+        Path(args.html).write_text(render_spans(answers, method=detector.name, refused=refused), encoding="utf-8")
     return 2 if refused else 0
 
 
@@ -141,7 +141,7 @@ def score(args: argparse.Namespace) -> int:
     write_json(args.output, table.to_dict())
     if args.html is not None:
         answers = [SpanAnswer(item, predicted[item.id]) for item in items]
-        Path(args.html).write_text(SpanReport(answers, "the predictions").to_html(), encoding="utf-8")
+        Path(args.html).write_text(render_spans(answers, method="the predictions"), encoding="utf-8")
     return int(args.fail_under is not None and not table.mean.iou >= args.fail_under)
 
 

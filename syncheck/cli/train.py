@@ -1,20 +1,18 @@
-"""``syncheck train``, ``adapt``, ``features`` and ``calibrate``: monitors and files of features from responses."""
+"""``syncheck train``, ``features`` and ``calibrate``: monitors and files of features from responses."""
 
 from __future__ import annotations
 
 import argparse
 import sys
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
 import numpy as np
 
 import syncheck
-from syncheck import aggregators, aligners, evaluation, labelling, training
+from syncheck import aggregators, training
 from syncheck.aggregators.kinds import AggregatorKind
 from syncheck.base.errors import InputError
-from syncheck.base.printable import printable
 from syncheck.cli.monitors import (
     NO_MONITOR,
     Scorer,
@@ -26,15 +24,12 @@ from syncheck.cli.monitors import (
     measured_by,
     models_of,
     monitor_to_measure,
-    panels_of,
     refuse_idle,
     report_left_out,
     scoring_monitor,
 )
 from syncheck.cli.options import (
-    IN_FORMAT,
     Options,
-    add_engine,
     add_model,
     check_file,
     check_folder,
@@ -42,10 +37,8 @@ from syncheck.cli.options import (
     open_share,
     positive_share,
 )
-from syncheck.cli.record_runs import engine_of
 from syncheck.config import DEFAULT_SCHEMA, PRECISION
 from syncheck.corpus.store import PART_SIZE
-from syncheck.report.plots import plot_curve, plot_intervals, save_reliability_diagram
 
 if TYPE_CHECKING:
     from syncheck.training.provenance import UnloadedMonitor
@@ -81,37 +74,7 @@ def train_options(add: Options) -> None:
         default=PRECISION,
     )
     add("--schema SCHEMA", f"feature schema ({DEFAULT_SCHEMA}, or that of a file of features)")
-    add("--plot FILE", f"plot the AUROC of each kind on held-out folds{IN_FORMAT}")
     add("--output DIR", required=True)
-
-
-def adapt_options(add: Options) -> None:
-    """Add the options of ``adapt``."""
-    add_model(add, monitor=False)
-    add(
-        "--prompts FILE",
-        "JSON Lines with question and context, of at least five questions; if a record has a response, the model "
-        "reads it instead of answering",
-        required=True,
-    )
-    add("--output DIR", "folder for the monitor and its model card", required=True)
-    add(
-        "--teacher TEACHER",
-        "model whose sure scores become labels: 'generic', the bundled monitor, or anything that --aligner "
-        "takes, such as an AlignScore .ckpt, minicheck:PATH or spans:PATH (%(default)s)",
-        default="generic",
-    )
-    add(
-        "--sure SCORE",
-        "label a sentence faithful if the teacher's score is at least SCORE, unfaithful if it is at most 1 - "
-        "SCORE (%(default)s)",
-        default=0.8,
-    )
-    add("--samples N", "number of sampled answers in addition to the greedy one (%(default)s)", type=int, default=1)
-    add("--max-new-tokens N", default=256)
-    add("--aggregator", "kind of aggregator (%(default)s)", choices=get_args(AggregatorKind), default="monotone")
-    add("--schema SCHEMA", "feature schema (%(default)s)", default=DEFAULT_SCHEMA)
-    add("--seed SEED", default=0)
 
 
 def features_options(add: Options) -> None:
@@ -122,7 +85,7 @@ def features_options(add: Options) -> None:
     add("--output FILE", "Parquet file with one row per sentence", required=True)
     add_selection(add)
     add("--batch-size N", "number of responses replayed at once (cpu 1, cuda 16)")
-    add_engine(add)
+    add("--part-size N")
     about = "measure only every N-th part, starting with part I"
     add("--shard I/N", about, type=_shard, default=(1, 1))
 
@@ -161,8 +124,6 @@ def calibrate_options(add: Options) -> None:
         "calibrate on answers of the decoder that will use it (as --thresholds says)",
         type=positive_share,
     )
-    add("--curve FILE", "plot the share of faithful sentences against the share kept, over all thresholds")
-    add("--plot FILE", f"plot a reliability diagram{IN_FORMAT}")
     add("--output DIR", "folder for the calibrated monitor")
 
 
@@ -181,8 +142,6 @@ def train(args: argparse.Namespace) -> int:
         )
     if trained.doubt is not None:
         sys.stderr.write(f"{trained.doubt}\n")
-    if args.plot is not None:
-        plot_intervals(panels_of("training", trained.table), args.plot, label="AUROC, with 95 % intervals over groups")
     trained.monitor.save_pretrained(args.output)
     responses, config = len(set(measured.owners[measured.checkable & measured.labelled])), trained.monitor.config
     lower, upper = config.verdict_thresholds
@@ -197,13 +156,12 @@ def train(args: argparse.Namespace) -> int:
 def _measured(args: argparse.Namespace, path: Path) -> tuple[Scorer | UnloadedMonitor, training.MeasuredSentences]:
     """Measure labelled responses, or read a file of features, with the monitor that they are of."""
     from syncheck.training.provenance import UnloadedMonitor
-    from syncheck.training.sets import MORE_LABELS, check_questions
+    from syncheck.training.sets import check_questions
 
-    check = partial(check_questions, remedy=MORE_LABELS)
     if path.suffix != ".parquet":
         monitor = monitor_to_measure(args)
-        return monitor, measured_by(monitor, args, path, check=check)
-    measured = measured_by(None, args, path, check=check)
+        return monitor, measured_by(monitor, args, path, check=check_questions)
+    measured = measured_by(None, args, path, check=check_questions)
     check_options(args, measured, path)
     model = None if args.model is None else models_of(args)
     untrained = training.monitor_of(
@@ -211,42 +169,6 @@ def _measured(args: argparse.Namespace, path: Path) -> tuple[Scorer | UnloadedMo
     )
     assert isinstance(untrained, syncheck.Monitor | syncheck.Verifier | UnloadedMonitor)
     return untrained, measured
-
-
-def adapt(args: argparse.Namespace) -> int:
-    """Train a monitor without labels, and write it with its model card; returns the exit code."""
-    from syncheck.training.adapt import TITLE
-
-    check_folder(args.output)
-    card = Path(args.output) / "README.md"
-    if card.exists() and not card.read_bytes().startswith(TITLE.encode()):
-        raise InputError(f"--output would replace {str(card)!r}, which adapt did not write; pass another folder")
-    prompts = labelling.load_unlabelled(args.prompts)
-    untrained = monitor_to_measure(args)
-    if isinstance(untrained, syncheck.Verifier):
-        raise InputError(f"--schema {args.schema} needs no model's signals, so there is nothing to adapt to a model")
-    teacher = args.teacher if args.teacher == "generic" else aligners.load_aligner(args.teacher, device=args.device)
-    if teacher is None:
-        raise InputError("--teacher none labels nothing; pass generic, or an aligner")
-    adapted = training.adapt_monitor(
-        prompts,
-        kind=syncheck.Monitor,
-        model=untrained.model,
-        tokenizer=untrained.tokenizer,
-        teacher=teacher,
-        config=untrained.config,
-        aligner=untrained.aligner,
-        **named(args, "aggregator samples max_new_tokens sure seed"),
-        folder=Path(args.output) / "adaptation",
-    )
-    adapted.monitor.save_pretrained(args.output)
-    card.write_text(adapted.card(), encoding="utf-8")
-    for name, reason in adapted.left_out.items():
-        sys.stderr.write(f"{args.prompts}: {printable(name)}: left out: {printable(reason)}\n")
-    for task, (faithful, unfaithful, without) in adapted.counts().items():
-        sys.stdout.write(f"{task:<20} {faithful:>6} faithful {unfaithful:>6} unfaithful {without:>6} without a label\n")
-    sys.stderr.write(f"saved to {args.output}; its README.md says what the labels are made of\n")
-    return 2 if adapted.left_out else 0
 
 
 def features(args: argparse.Namespace) -> int:
@@ -267,11 +189,9 @@ def features(args: argparse.Namespace) -> int:
         monitor_to_measure(args),
         records,
         args.output,
-        batch_size=_batch_size(args),
+        batch_size=args.batch_size or BATCH_SIZES[args.device],
         part_size=args.part_size or PART_SIZE,
         shard=training.Shard(number, count),
-        engine=engine_of(args),
-        make_worker=partial(_measurer, args) if args.engine == "ray" else None,  # another process loads its own monitor
     )
     if measured is None:
         sys.stderr.write(
@@ -281,14 +201,6 @@ def features(args: argparse.Namespace) -> int:
         return 0
     report_left_out(measured, Path(args.data))
     return 2 if measured.left_out else 0
-
-
-def _measurer(args: argparse.Namespace) -> training.SentenceMeasurer:
-    return training.SentenceMeasurer(monitor_to_measure(args), batch_size=_batch_size(args))
-
-
-def _batch_size(args: argparse.Namespace) -> int:
-    return args.batch_size or BATCH_SIZES[args.device]
 
 
 def calibrate(args: argparse.Namespace) -> int:
@@ -309,19 +221,6 @@ def calibrate(args: argparse.Namespace) -> int:
         **named(args, "method risk every_sentence thresholds good_share seed"),
     )
     sys.stdout.write(_table(calibrated, questions=len(np.unique(measured.groups))))
-    if args.plot is not None:
-        bins = {
-            "before": evaluation.reliability_bins(calibrated.raw, calibrated.y),
-            "after": evaluation.reliability_bins(calibrated.out_of_fold, calibrated.y),
-        }
-        save_reliability_diagram(args.plot, bins)
-    if args.curve is not None:
-        plot_curve(
-            calibrated.curve.kept.tolist(),
-            calibrated.curve.good.tolist(),
-            args.curve,
-            labels=("share of the sentences kept", "share of good ones among them"),
-        )
     if args.output is not None:
         calibrated.monitor.save_pretrained(args.output)
         sys.stderr.write(f"saved to {args.output}\n")

@@ -11,12 +11,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
-from itertools import combinations, pairwise
+from itertools import combinations, pairwise, permutations
 from math import isclose
 
 from syncheck.contrasts.lexicon import CLASSES, CONVERSE, EXCLUSIVE, IRREGULAR, OPPOSITES, SYMBOLS, TRADE
 from syncheck.contrasts.parsing import Fact, ParsedText, facts_of, quantity_facts
 from syncheck.contrasts.quantities import BOUNDED, NOON, Quantity, agree, are_comparable
+from syncheck.reading.tables import cells_in
 from syncheck.results.types import ContrastKind
 
 HELD = 0.6
@@ -31,6 +32,8 @@ MOST_COUNTED = 144
 """Largest product of two numbers that may be a count, as of "two rows of six"."""
 ANSWERED = re.compile(r"\?\s+(Yes|No)\b")
 """End of a question with its answer."""
+NAMED = 0.5
+"""Share of the words of a row's subject by which a sentence names it."""
 REACH = 4
 """Number of words beside a verb, a negator or a bound that belong to it."""
 
@@ -62,8 +65,8 @@ def numbers(claim: ParsedText, chunk: ParsedText, sides: Sequence[ParsedText]) -
 
 
 def crossed_numbers(claim: ParsedText, chunk: ParsedText, sides: Sequence[ParsedText]) -> Iterator[Difference]:
-    """Find quantities that a chunk states of another thing than the sentence does."""
-    for fact, _, same, rivals in _compared(claim, chunk):
+    """Find quantities that a chunk, but no row of a table, states of another thing than the sentence does."""
+    for fact, _, same, rivals in _compared(claim, chunk) if _row_in(chunk) is None else ():
         rival = max(rivals, key=lambda rival: rival.about(fact.stems), default=None)
         own = {claim.tokens[place].stem for place in fact.span}
         if rival is None or not same or claim.held_by(chunk, own) < HELD:
@@ -356,6 +359,69 @@ def _around(side: ParsedText, place: int) -> str:
     return side.written(min(places), max(places))
 
 
+def other_rows(claim: ParsedText, chunk: ParsedText, sides: Sequence[ParsedText]) -> Iterator[Difference]:
+    """Find a cell of one row of a table in a sentence about another row, which has another cell in its place."""
+    if claim.negators or not CLASSES["clouding"].isdisjoint(claim.words) or "than" in claim.words:
+        return
+    rows = [(side, row) for side in sides if (row := _row_in(side)) is not None]
+    for (side, row), (other_side, other) in permutations(rows, 2):
+        if chunk not in (side, other_side) or not _is_about(claim, row, other):
+            continue
+        for column, ours, theirs in _in_one_column(side, row, other_side, other):
+            right, wrong = _content(side, ours) - other_side.stems, _content(other_side, theirs) - side.stems
+            if not wrong or not wrong <= claim.stems or not right or right & claim.stems:
+                continue
+            if claim.held_by(other_side, wrong) >= claim.held_by(side, wrong):
+                continue
+            if len(theirs) == 1 and other_side.tokens[theirs[0]].number and claim.stems.isdisjoint(column):
+                continue
+            if not any(wrong <= s.stems and claim.held_by(s, wrong) >= ELSEWHERE for s in sides if s is not other_side):
+                yield Difference("row", other_side.written(theirs[0], theirs[-1]), side.written(ours[0], ours[-1]))
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """A row of a table: the stems of what it is about, and the places of the tokens of each cell with its column."""
+
+    subject: frozenset[str]
+    cells: tuple[Sequence[int], ...]
+
+
+def _row_in(side: ParsedText) -> _Row | None:
+    found = cells_in(side.text)
+    if found is None:
+        return None
+    subject, spans = found
+    cells = [[n for n, t in enumerate(side.tokens) if start <= t.start and t.end <= end] for start, end in spans]
+    stems = frozenset(t.stem for t in side.tokens if t.end <= len(subject) and t.content and not t.number)
+    return _Row(stems, tuple(filter(None, cells)))
+
+
+def _is_about(claim: ParsedText, row: _Row, other: _Row) -> bool:
+    """Tell whether a sentence names most of what one row alone is about, and nothing of what the other is about."""
+    named, unnamed = row.subject - other.subject, other.subject - row.subject
+    return len(named & claim.stems) >= NAMED * max(1, len(named)) and claim.stems.isdisjoint(unnamed)
+
+
+def _in_one_column(
+    side: ParsedText, row: _Row, other_side: ParsedText, other: _Row
+) -> Iterator[tuple[frozenset[str], Sequence[int], Sequence[int]]]:
+    """Yield the stems of a column's name, with which cells begin, and the places of the values of two rows in it."""
+    for ours in row.cells:
+        words = [side.tokens[place].word for place in ours]
+        for theirs in other.cells:
+            others = [other_side.tokens[place].word for place in theirs]
+            shared = next((n for n, (a, b) in enumerate(zip(words, others, strict=False)) if a != b), 0)
+            if shared:
+                yield _content(side, ours[:shared]), ours[shared:], theirs[shared:]
+
+
+def _content(side: ParsedText, places: Sequence[int]) -> frozenset[str]:
+    """Collect the stems at some places, without initials and words such as "of"."""
+    tokens = [side.tokens[place] for place in places]
+    return frozenset(t.stem for t in tokens if t.number or (t.content and len(t.word) > 1))
+
+
 RULES: Mapping[str, Rule] = {
     "numbers": numbers,
     "crossed numbers": crossed_numbers,
@@ -363,5 +429,6 @@ RULES: Mapping[str, Rule] = {
     "negations": negations,
     "answers": answers,
     "exchanged": exchanged,
+    "other rows": other_rows,
 }
 """Rules by name, in the order in which they are tried."""

@@ -28,8 +28,9 @@ _SENTENCE_FIELDS = (
 
 
 def sentence_dicts(report: Report) -> list[JsonDict]:
-    """List the sentences of a report with the fields that the command line writes."""
-    return [{name: s[name] for name in _SENTENCE_FIELDS} for s in report.to_dict()["sentences"]]
+    """List the sentences of a report with the fields that the command line writes; relevance if it was rated."""
+    rated = ("relevance",) if any(sentence.relevance is not None for sentence in report.sentences) else ()
+    return [{name: s[name] for name in (*_SENTENCE_FIELDS, *rated)} for s in report.to_dict()["sentences"]]
 
 
 def score_row(record: JsonDict, report: Report) -> JsonDict:

@@ -1,4 +1,4 @@
-"""Store of finished rows: a folder of Parquet parts, complete or absent, and how an engine fills it part by part."""
+"""Store of finished rows: a folder of Parquet parts, complete or absent, and how it is filled part by part."""
 
 from __future__ import annotations
 
@@ -7,14 +7,12 @@ import json
 import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from syncheck.base.errors import CheckpointError, InputError, MismatchError, MissingExtraError
 from syncheck.base.files import UNFINISHED, read_object, replaced
-from syncheck.base.printable import counted, progress
+from syncheck.base.printable import progress
 from syncheck.base.records import JsonDict
 from syncheck.corpus.records import Line, Worker
 
@@ -23,7 +21,7 @@ if TYPE_CHECKING:
     from tqdm import tqdm
 
 FORMAT = "syncheck.store.v2"
-_RUN, _MANIFEST, _DAMAGED = "_run.json", "_manifest.json", "_damaged-"
+_RUN, _DAMAGED = "_run.json", "_damaged-"
 """Names of other files, with a first character that readers of a folder of Parquet files ignore."""
 _PARTS = "part-*.parquet"
 _REMEDY = "run the command that wrote it again, which puts that right"
@@ -37,8 +35,7 @@ class Store:
     A part is written to a temporary file, flushed to the disk and renamed, so that a kill costs only unfinished parts.
     Its name has a checksum of it and of its run. Opening a store checks every part: one that is damaged, or repeats a
     record of another, is put aside, and its records count as missing again. ``_run.json`` has the facts that determine
-    the rows. ``_manifest.json`` lists the keys in each part for other readers; only the parts themselves decide which
-    records are there.
+    the rows.
 
     Parameters
     ----------
@@ -72,19 +69,9 @@ class Store:
         self.run = _run_of(noted)
         for path in () if shared else self.folder.glob(f"*{UNFINISHED}*"):
             path.unlink(missing_ok=True)
-        self._parts: dict[str, list[str]] = {}
+        self._parts: list[str] = []
         self._keys: set[str] = set()
         self._index()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        with replaced(self.folder / _MANIFEST) as (file, _):
-            parts = {name: {"keys": keys} for name, keys in self._parts.items()}
-            file.write(json.dumps({"format": FORMAT, "parts": parts}, indent=1).encode() + b"\n")
 
     def __len__(self) -> int:
         return len(self._keys)
@@ -113,7 +100,7 @@ class Store:
         name = f"part-{number:06d}-{_checksum(self.run, content)}.parquet"
         with replaced(self.folder / name) as (file, _):
             file.write(content)
-        self._parts[name] = keys
+        self._parts.append(name)
         self._keys.update(keys)
 
     def rows(self) -> Iterator[tuple[str, JsonDict]]:
@@ -126,7 +113,7 @@ class Store:
 
     def remove(self) -> None:
         """Remove the store once its rows are elsewhere; a folder that has anything else stays."""
-        for pattern in ("part-*", f"{_RUN}*", f"{_MANIFEST}*", f"{_DAMAGED}*"):
+        for pattern in ("part-*", f"{_RUN}*", f"{_DAMAGED}*"):
             for path in self.folder.glob(pattern):
                 path.unlink(missing_ok=True)
         self.folder.rmdir()
@@ -140,11 +127,8 @@ class Store:
             except _DamagedError as error:
                 self._put_aside(path, error)
             else:
-                self._parts[path.name] = keys
+                self._parts.append(path.name)
                 self._keys.update(keys)
-        if gone := self._listed() - self._keys:
-            said = "is" if len(gone) == 1 else "are"
-            logger.warning("%s: %s of earlier runs %s in no part", self.folder, counted(len(gone), "record"), said)
 
     def _put_aside(self, path: Path, error: _DamagedError) -> None:
         aside = path.with_name(f"{_DAMAGED}{path.name}")
@@ -155,14 +139,6 @@ class Store:
         except OSError as reason:
             raise InputError(f"cannot rename {str(path)!r}, which is damaged: {reason.strerror}") from error
         logger.warning("%s; put aside as %s, and its records are answered again", error, aside.name)
-
-    def _listed(self) -> set[str]:
-        """Read the keys that the manifest lists, which may be out of date or written by something else."""
-        try:
-            parts = read_object(self.folder / _MANIFEST)["parts"]
-            return {key for part in parts.values() for key in part["keys"]}
-        except (CheckpointError, AttributeError, KeyError, TypeError):
-            return set()
 
 
 def is_stored(folder: str | Path) -> bool:
@@ -288,41 +264,13 @@ def _enter_run(note: Path, facts: Mapping[str, str]) -> None:
 PART_SIZE = 64
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
-    """Records that are answered, and stored or lost, together."""
-
-    number: int
-    """Position of the part in the corpus, from 0."""
-    lines: tuple[Line, ...]
-    """The records that the store lacks."""
-    keys: tuple[str, ...]
-    """Their keys in the store."""
-
-
-Engine = Callable[[Iterator[Part], Callable[[], Worker]], Iterator[tuple[int, "pa.Table"]]]
-"""Function of parts and of a function that builds a worker; yields number and table of each completed part, in
-any order."""
-
-
-def run_locally(parts: Iterator[Part], make_worker: Callable[[], Worker]) -> Iterator[tuple[int, pa.Table]]:
-    """Answer parts one after the other in this process; an :data:`~syncheck.corpus.store.Engine`.
-
-    It yields number and table of each part.
-    """
-    worker: Worker | None = None
-    for part in parts:
-        worker = worker or make_worker()
-        yield part.number, table_of(part.lines, worker(part.lines), part.keys)
-
-
 def answer_corpus(
     lines: Iterable[Line],
     store: Store,
-    make_worker: Callable[[], Worker],
+    worker: Worker,
     *,
-    engine: Engine = run_locally,
     part_size: int = PART_SIZE,
+    wanted: Callable[[int], bool] = lambda number: True,
     total: int | None = None,
     show_progress: bool | None = None,
     on_part: Callable[[pa.Table], None] = lambda table: None,
@@ -338,12 +286,12 @@ def answer_corpus(
         The whole corpus.
     store
         Store of the rows.
-    make_worker
-        Builds a worker; each process of an engine builds its own.
-    engine
-        :func:`run_locally`, or one that distributes parts over machines, such as :func:`run_on_ray`.
+    worker
+        Answers the records of a part.
     part_size
-        Number of consecutive records per part, which is the most that a kill can cost each worker.
+        Number of consecutive records per part, which is the most that a kill can cost.
+    wanted
+        Tells by its number whether a part is answered here; others are left to other processes.
     total
         Number of records in the corpus, for the progress bar.
     show_progress
@@ -358,15 +306,20 @@ def answer_corpus(
     """
     asked: set[str] = set()
     with progress(total=total, desc="records", unit=" records", shown=show_progress) as bar:
-        parts = _missing(lines, store, part_size, asked, bar)
-        for number, table in engine(parts, make_worker):
-            store.add(number, table)
-            bar.update(len(table))
-            on_part(table)
+        for number, missing in _missing(lines, store, part_size, asked, bar):
+            if wanted(number):
+                answered = [*missing.values()]
+                table = table_of(answered, worker(answered), [*missing])
+                store.add(number, table)
+                bar.update(len(table))
+                on_part(table)
     return asked
 
 
-def _missing(lines: Iterable[Line], store: Store, size: int, asked: set[str], bar: tqdm) -> Iterator[Part]:
+def _missing(
+    lines: Iterable[Line], store: Store, size: int, asked: set[str], bar: tqdm
+) -> Iterator[tuple[int, dict[str, Line]]]:
+    """Yield the number of each part with the records that the store lacks, by their keys; ``asked`` gets all keys."""
     chunk: dict[str, Line] = {}
     seen = number = 0
     for line in lines:
@@ -379,7 +332,7 @@ def _missing(lines: Iterable[Line], store: Store, size: int, asked: set[str], ba
         seen += 1
         if seen == size:
             if chunk:
-                yield Part(number, tuple(chunk.values()), tuple(chunk))
+                yield number, chunk
             chunk, seen, number = {}, 0, number + 1
     if chunk:
-        yield Part(number, tuple(chunk.values()), tuple(chunk))
+        yield number, chunk

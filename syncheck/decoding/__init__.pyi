@@ -13,8 +13,7 @@ from .loop import (
     decode as decode,
     take_step as take_step,
 )
-from .measuring import Transcript as Transcript
-from .rows import Row as Row
+from .rows import Row as Row, Transcript as Transcript
 from .live import LiveSession as LiveSession, PromptLookup as PromptLookup
 from .search import SearchSession as SearchSession, require_rewindable as require_rewindable
 from .scored import ScoredAnswer as ScoredAnswer, ScoredSession as ScoredSession

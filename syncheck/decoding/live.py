@@ -14,8 +14,7 @@ from torch import Tensor
 from transformers.generation import EosTokenCriteria, StoppingCriteriaList
 
 from syncheck.base.errors import NotReadyError
-from syncheck.decoding.measuring import Head
-from syncheck.decoding.rows import Sequences
+from syncheck.decoding.rows import Part, Sequences
 from syncheck.decoding.session import RoundSession
 from syncheck.signals import Branch
 
@@ -94,7 +93,7 @@ class LiveSession(RoundSession):
         """
         self._draft = list(token_ids)
 
-    def _begin(self, next_logits: Tensor | None, heads: Sequence[Head] | None = None) -> None:
+    def _begin(self, next_logits: Tensor | None, heads: Sequence[Part] | None = None) -> None:
         super()._begin(next_logits, heads)
         ids = [[*row.prompt.with_context_ids, *row.token_ids] for row in self.rows]
         self._sequences = Sequences(ids, self._model.device)

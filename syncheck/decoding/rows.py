@@ -1,18 +1,22 @@
-"""Rows of a session: their ids, text and sentences."""
+"""Rows of a session: their ids, text and sentences, and the signals that are measured of these."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-from syncheck.results.types import RagPrompt, SentenceSpan
-from syncheck.text.sentences import Detokenizer, IncrementalSegmenter
+from syncheck.results.types import RagPrompt, SentenceSignals, SentenceSpan
+from syncheck.signals import LidReferences, token_statistics
+from syncheck.text.sentences import Detokenizer, IncrementalSegmenter, last_text_token
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
@@ -198,3 +202,110 @@ class Row:
         row = self.fork(keep_closed=True)
         row.start, row.sentences, row.closed = self.start, self.sentences, list(self.closed)
         return row
+
+
+@dataclass(frozen=True, slots=True)
+class Transcript:
+    """Text of a response, and the characters ``(start, stop)`` of each of its tokens, half-open."""
+
+    text: str
+    char_spans: Sequence[tuple[int, int]]
+    after_end: str = ""
+    """What was given after an end-of-text token: not part of the text, and not read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Part of a row, such as the open sentence of one that was cut within it: of each token what belongs to it.
+
+    That is its id (), the logits (V,) that predicted it in both branches, and its states (H,) by layer.
+    """
+
+    ids: list[Tensor]
+    logits: list[Tensor]
+    contrast: list[Tensor]
+    states: list[list[Tensor]]
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+def measure_tokens(
+    tokens: Part,
+    spans: Sequence[SentenceSpan],
+    transcript: Transcript,
+    layers: Sequence[int],
+    lid_references: LidReferences | None,
+    *,
+    with_contrast: bool,
+) -> list[SentenceSignals]:
+    """Measure sentences, of which the first begins with the first of these tokens, and the last ends with the last.
+
+    ``spans`` count tokens of the whole response; a sentence that lies within a token of another one has none.
+    ``layers`` are the decoder blocks of ``tokens.states``; without references, LID is not measured.
+    """
+    start = spans[0].token_start
+    if not tokens:
+        ids, table = np.empty(0, np.int64), np.empty((4, 0), np.float32)
+        return [_sentence(span, transcript, ids, table, {}, {}, start) for span in spans]
+    token_ids = torch.stack(tokens.ids)
+    contrast = torch.stack(tokens.contrast) if with_contrast else None
+    statistics = token_statistics(torch.stack(tokens.logits), contrast, token_ids)
+    values = torch.stack(
+        [statistics.log_prob, statistics.log_prob_without_context, statistics.entropy, statistics.kl]
+    )  # (4, n)
+    owning = [i for i, span in enumerate(spans) if span.token_end > span.token_start]
+    last = [last_text_token(spans[i], transcript.char_spans) - start for i in owning]
+    # each (N, H)
+    states = {layer: torch.stack(block)[last] for layer, block in zip(layers, tokens.states, strict=True)}
+    referenced = [layer for layer in layers if lid_references is not None and layer in lid_references.layers]
+    lids = (
+        [lid_references.lid_of_states({layer: states[layer] for layer in referenced})]
+        if lid_references and referenced
+        else []
+    )  # (N, L)
+    table, kept, measured = _transferred(values, list(states.values()), lids)
+    ids = np.asarray(token_ids.tolist(), np.int64)
+    sentences = []
+    for i, span in enumerate(spans):
+        activations, lid = {}, {}
+        if i in owning:
+            row = owning.index(i)
+            activations = {layer: block[row] for layer, block in zip(layers, kept, strict=True)}
+            lid = dict(zip(referenced, measured[0][row].tolist(), strict=True)) if measured else {}
+        sentences.append(_sentence(span, transcript, ids, table, activations, lid, start))
+    return sentences
+
+
+def _transferred(
+    values: Tensor, states: Sequence[Tensor], lids: Sequence[Tensor]
+) -> tuple[NDArray[np.float32], list[NDArray[np.float32]], list[NDArray[np.float32]]]:
+    """Copy all values that are kept to the CPU at once."""
+    tensors = [values, *states, *lids]
+    flat = torch.cat([tensor.to(values.device, torch.float32).flatten() for tensor in tensors]).cpu().numpy()
+    ends = np.cumsum([tensor.numel() for tensor in tensors])
+    parts = [part.reshape(tuple(t.shape)) for part, t in zip(np.split(flat, ends[:-1]), tensors, strict=True)]
+    return parts[0], parts[1 : 1 + len(states)], parts[1 + len(states) :]
+
+
+def _sentence(
+    span: SentenceSpan,
+    transcript: Transcript,
+    ids: NDArray[np.int64],
+    table: NDArray[np.float32],
+    activations: dict[int, NDArray[np.float32]],
+    lid: dict[int, float],
+    start: int,
+) -> SentenceSignals:
+    columns = slice(span.token_start - start, span.token_end - start)
+    return SentenceSignals(
+        text=transcript.text[span.start : span.end],
+        span=span,
+        token_ids=ids[columns],
+        log_prob=table[0, columns],
+        log_prob_without_context=table[1, columns],
+        entropy=table[2, columns],
+        kl=table[3, columns],
+        activations=activations,
+        lid=lid,
+    )

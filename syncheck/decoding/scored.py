@@ -13,8 +13,7 @@ import torch
 from syncheck.base.printable import counted, quoted, summary
 from syncheck.decoding.generation import GenerationSetup, after_end, check_response, end_tokens_of
 from syncheck.decoding.loop import Adjust, Step, decode
-from syncheck.decoding.measuring import Transcript
-from syncheck.decoding.rows import Scoped
+from syncheck.decoding.rows import Scoped, Transcript
 from syncheck.decoding.search import SearchSession
 from syncheck.decoding.session import GivenSession, RoundSession, Session
 from syncheck.reading import Claim

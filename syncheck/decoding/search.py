@@ -9,8 +9,7 @@ from torch import Tensor
 
 from syncheck.base.errors import InputError, NotReadyError
 from syncheck.decoding.live import LiveSession
-from syncheck.decoding.measuring import Head
-from syncheck.decoding.rows import Row
+from syncheck.decoding.rows import Part, Row
 from syncheck.results.types import SentenceSignals
 from syncheck.signals import Branch
 from syncheck.signals import require_rewindable as require_rewindable
@@ -134,12 +133,12 @@ class SearchSession(LiveSession):
             for r, count in zip(rows, tokens, strict=True)
         ]
         stops = [len(row.token_ids) - self._firsts[r] for r, row in zip(rows, forked, strict=True)]
-        heads = [self._columns.head(r, stop) for r, stop in zip(rows, stops, strict=True)]
+        heads = [self._columns.part(r, stop) for r, stop in zip(rows, stops, strict=True)]
         next_logits = self._cut_branches(rows, stops)
         self.rows = forked
         self._begin(next_logits, heads)
 
-    def _begin(self, next_logits: Tensor | None, heads: Sequence[Head] | None = None) -> None:
+    def _begin(self, next_logits: Tensor | None, heads: Sequence[Part] | None = None) -> None:
         super()._begin(next_logits, heads)
         self._one_sentence = heads is not None
 

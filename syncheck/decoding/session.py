@@ -16,8 +16,7 @@ import torch
 from torch import Tensor
 
 from syncheck.base.errors import NotReadyError
-from syncheck.decoding.measuring import Columns, Head, Transcript, measure_tokens, tokenless
-from syncheck.decoding.rows import Row, Scoped
+from syncheck.decoding.rows import Part, Row, Scoped, Transcript, measure_tokens
 from syncheck.results.types import RagPrompt, SentenceSignals, SentenceSpan
 from syncheck.signals import Branch, LidReferences, Taps, check_same_encoding, check_window, window_of
 from syncheck.text.sentences import IncrementalSegmenter
@@ -29,6 +28,125 @@ if TYPE_CHECKING:
 
 HELD_TOKENS = 64
 """Tokens after which the finished sentences of a batch are measured although a row's sentence is still open."""
+
+
+class Columns:
+    """Logits, ids and states of the tokens decoded since the last measured sentence, on the model's device.
+
+    Columns are counted from the first one that all rows have; the columns of a row's head are negative.
+
+    ``logits[j]`` (B, V) predicted ``ids[j]`` (B,), and so did ``contrast[j]`` without the context; each of the two has
+    one entry more than its branch has read. ``next_logits`` is None if the first logits are still to come, ``contrast``
+    is None if there is no branch without the context, and ``heads`` are the beginnings of the rows.
+    """
+
+    def __init__(
+        self, layers: int, next_logits: Tensor | None, contrast: Tensor | None, heads: Sequence[Part] | None = None
+    ) -> None:
+        self._heads = heads
+        self.ids: list[Tensor] = []
+        self.logits = [] if next_logits is None else [next_logits]
+        self.contrast = [] if contrast is None else [contrast]
+        self._states: list[list[Tensor]] = [[] for _ in range(layers)]  # per layer (B, H) for each column that was fed
+        self._fed = 0
+        self._draft: list[int] = []
+        self._drafted_row = 0
+
+    @property
+    def fed(self) -> int:
+        """Number of columns that the branch with the context has read, those of the draft included."""
+        return self._fed
+
+    @property
+    def contrasted(self) -> int:
+        """Number of columns that the branch without the context has read, those of the draft included."""
+        return max(len(self.contrast) - 1, 0)
+
+    def was_fed(self, logits: Tensor, states: Sequence[Tensor], *, rows: Sequence[int] | None = None) -> None:
+        """Add the logits (B, n, V), and the states (B, n, H) of each layer, that follow the next n columns.
+
+        ``rows`` are the rows that these belong to, None for all; the others get zeros, which must not be used.
+        """
+        if rows is not None:
+            logits, *states = (_spread(values, rows, len(self.ids[0])) for values in (logits, *states))
+        self.logits += logits.unbind(1)
+        for kept, new in zip(self._states, states, strict=True):
+            kept += new.unbind(1)
+        self._fed += logits.shape[1]
+
+    def was_contrasted(self, logits: Tensor, *, rows: Sequence[int] | None = None) -> None:
+        """Add the logits (B, n, V) that follow the next columns without the context; ``rows`` as in :meth:`was_fed`."""
+        if rows is not None:
+            logits = _spread(logits, rows, len(self.ids[0]))
+        self.contrast += logits.unbind(1)
+
+    def unread(self, stop: int) -> Tensor:
+        """Cut the ids (B, n) before ``stop`` that the branch without the context has not read."""
+        return torch.stack(self.ids[self.contrasted : stop], dim=1)
+
+    @property
+    def draft(self) -> list[int]:
+        """Tokens of one row that the branch with the context has read ahead of :attr:`ids`."""
+        return self._draft
+
+    def read_ahead(self, draft: list[int], *, row: int) -> None:
+        """Keep the draft of a row's next tokens, which are about to be fed along with the last column."""
+        self._draft, self._drafted_row = draft, row
+
+    def add(self, token_ids: Tensor) -> None:
+        """Append a column of ids (B,), which must not contradict the draft."""
+        self.ids.append(token_ids)
+        del self._draft[:1]
+
+    def contradicts(self, token_ids: Sequence[int]) -> bool:
+        """Tell whether the next ids, one for each row, differ from what was drafted."""
+        return bool(self._draft) and token_ids[self._drafted_row] != self._draft[0]
+
+    def forget_draft(self) -> None:
+        """Drop what was read ahead."""
+        self._draft, self._fed = [], len(self.ids)
+        for kept in (self.logits, self.contrast):
+            del kept[self._fed + 1 :]
+        for layer in self._states:
+            del layer[self._fed :]
+
+    def part(self, row: int, stop: int, *, start: int | None = None) -> Part:
+        """Cut a row's values from column ``start`` (None: from its head) to ``stop``, without copying."""
+        known = self._heads[row] if self._heads else None
+        first = start if start is not None else -len(known or ())
+
+        def cut(columns: list[Tensor], before: list[Tensor]) -> list[Tensor]:
+            of_head = before[len(before) + first : len(before) + min(stop, 0)] if first < 0 else []
+            return [*of_head, *(column[row] for column in columns[max(first, 0) : max(stop, 0)])]
+
+        return Part(
+            cut(self.ids, known.ids if known else []),
+            cut(self.logits, known.logits if known else []),
+            cut(self.contrast, known.contrast if known else []),
+            [cut(layer, known.states[i] if known else []) for i, layer in enumerate(self._states)],
+        )
+
+    def after(self, row: int, stop: int) -> tuple[Tensor, Tensor | None]:
+        """Look up the logits (V,) of the token after the columns before ``stop``, with and without the context."""
+        if stop >= 0:
+            return self.logits[stop][row], self.contrast[stop][row] if self.contrast else None
+        assert self._heads is not None
+        known = self._heads[row]
+        return known.logits[stop], known.contrast[stop] if known.contrast else None
+
+    def drop(self, count: int) -> None:
+        """Forget the first columns."""
+        del self.ids[:count], self.logits[:count], self.contrast[:count]
+        for layer in self._states:
+            del layer[:count]
+        self._fed -= count
+
+
+def _spread(values: Tensor, rows: Sequence[int], count: int) -> Tensor:
+    """Put (b, n, W) values of some rows in their places among ``count``; zeros elsewhere."""
+    spread = values.new_zeros((count, *values.shape[1:]))
+    spread[list(rows)] = values
+    return spread
 
 
 class Session(Scoped, ABC):
@@ -76,7 +194,7 @@ class Session(Scoped, ABC):
     def _open(self) -> Tensor | None:
         """Prepare what feeds the branch with the context; return its first logits (B, V) if they are known."""
 
-    def _begin(self, next_logits: Tensor | None, heads: Sequence[Head] | None = None) -> None:
+    def _begin(self, next_logits: Tensor | None, heads: Sequence[Part] | None = None) -> None:
         contrast = None if self._contrast is None else self._contrast.next_logits
         self._columns = Columns(len(self._taps.layers), next_logits, contrast, heads)
         self._firsts = [row.start if heads is None else len(row.token_ids) for row in self.rows]
@@ -93,12 +211,11 @@ class Session(Scoped, ABC):
         self, index: int, spans: Sequence[SentenceSpan], transcript: Transcript, first: int
     ) -> list[SentenceSignals]:
         """Measure sentences of one row whose token ``first`` is in column 0."""
-        start, stop = spans[0].token_start, spans[-1].token_end
-        if start == stop:
-            return [tokenless(span, transcript) for span in spans]
+        tokens = self._columns.part(index, spans[-1].token_end - first, start=spans[0].token_start - first)
         with_contrast = self._contrast is not None and self.rows[index].prompt.has_context
-        tokens = self._columns.run(index, start - first, stop - first, first=start, with_contrast=with_contrast)
-        return measure_tokens(tokens, spans, transcript, self._taps.layers, self._lid_references)
+        return measure_tokens(
+            tokens, spans, transcript, self._taps.layers, self._lid_references, with_contrast=with_contrast
+        )
 
 
 class RoundSession(Session):
@@ -168,7 +285,7 @@ class RoundSession(Session):
     def _feed_pending(self) -> None:
         """Feed the columns that the branch with the context has not read."""
 
-    def _begin(self, next_logits: Tensor | None, heads: Sequence[Head] | None = None) -> None:
+    def _begin(self, next_logits: Tensor | None, heads: Sequence[Part] | None = None) -> None:
         super()._begin(next_logits, heads)
         self._is_measured = False
 

@@ -1,4 +1,4 @@
-"""Evaluation of scores: AUROC with intervals, cross-validation, importance, transfer, reliability."""
+"""Evaluation of scores: AUROC with intervals, cross-validation, importance, sources left out, reliability."""
 
 import lazy_loader
 

@@ -1,10 +1,8 @@
 from .metrics import (
-    ReliabilityBin as ReliabilityBin,
     cross_fitted_calibration as cross_fitted_calibration,
     cross_validate as cross_validate,
     expected_calibration_error as expected_calibration_error,
     fold_numbers as fold_numbers,
-    reliability_bins as reliability_bins,
 )
 from .tables import (
     System as System,
@@ -20,13 +18,12 @@ from .tables import (
     auroc_table as auroc_table,
     best_system as best_system,
 )
-from .transfer import (
+from .left_out import (
     OVERLAPS as OVERLAPS,
     AurocMatrix as AurocMatrix,
     Cell as Cell,
     left_out_matrix as left_out_matrix,
     left_out_scores as left_out_scores,
     single_scores as single_scores,
-    transfer_matrix as transfer_matrix,
     with_best as with_best,
 )

@@ -57,7 +57,6 @@ def cross_validate(
     groups: ArrayLike,
     *,
     aggregator: AggregatorKind | MonotoneLogisticRegression = "mlp",
-    train_on: NDArray[np.bool_] | None = None,
     numbers: NDArray[np.int64] | None = None,
     names: Sequence[str] = (),
     **folding: Unpack[Folding],
@@ -67,9 +66,9 @@ def cross_validate(
     The result is P(faithful) of each sentence, (repeats, N) float64. Features ``X`` (N, F) may be a function of a
     fold's training sentences, for those that depend on them, such as LID; NaN means not measured. ``y`` (N,) is 1 for
     faithful and 0 for unfaithful, and ``groups`` (N,) are in practice questions, none of which is on both sides.
-    Imputation and scaling are refitted in each fold. ``train_on`` (N,) is True for sentences to train on, all of which
-    are scored; ``numbers`` (repeats, N) are the folds, None for those of :func:`fold_numbers`; ``names`` of the
-    features are for kinds that take directions from them. Repeat ``r`` uses ``seed + r`` for the classifier too.
+    Imputation and scaling are refitted in each fold. ``numbers`` (repeats, N) are the folds, None for those of
+    :func:`fold_numbers`; ``names`` of the features are for kinds that take directions from them. Repeat ``r`` uses
+    ``seed + r`` for the classifier too.
 
     Shapes that do not fit, a missing label, and too few groups raise InputError.
     """
@@ -77,7 +76,7 @@ def cross_validate(
     if numbers is None:
         numbers = fold_numbers(labels, groups, **folding)
     scores, seed = np.full(numbers.shape, np.nan), folding.get("seed", 0)
-    for fold in fitted_folds(X, labels, numbers, aggregator=aggregator, seed=seed, train_on=train_on, names=names):
+    for fold in fitted_folds(X, labels, numbers, aggregator=aggregator, seed=seed, names=names):
         scores[fold.repeat, fold.test] = fold.model.probability(fold.rows[fold.test])
     return scores
 
@@ -89,16 +88,14 @@ def fitted_folds(
     *,
     aggregator: AggregatorKind | MonotoneLogisticRegression = "mlp",
     seed: int = 0,
-    train_on: NDArray[np.bool_] | None = None,
     names: Sequence[str] = (),
 ) -> Iterator[FittedFold]:
     """Yield the fitted models of :func:`cross_validate`, which documents the parameters."""
     labels = real_numbers(y, "labels")
     features_for = fold_features(X)
-    usable = np.ones(len(labels), np.bool_) if train_on is None else train_on
     for repeat, number in enumerate(numbers):
         for left_out in np.unique(number):
-            train, test = np.flatnonzero(usable & (number != left_out)), np.flatnonzero(number == left_out)
+            train, test = np.flatnonzero(number != left_out), np.flatnonzero(number == left_out)
             rows = features_for(train)
             model = fit_model(rows[train], labels[train], kind=aggregator, seed=seed + repeat, names=names)
             yield FittedFold(repeat, train, test, rows, model)
@@ -349,51 +346,20 @@ def _known(draws: BootstrapSamples, resampled: Floats, needed: NDArray[np.int64]
     return resampled if len(np.unique(draws.group[needed])) > 1 else np.full_like(resampled, np.nan)
 
 
-@dataclass(frozen=True, slots=True)
-class ReliabilityBin:
-    """Bin of sentences with a score in [low, high), or [low, high] for the last bin; ``faithful`` is a share."""
+def expected_calibration_error(scores: ArrayLike, y: ArrayLike, *, bins: int = BINS) -> float:
+    """Compute the expected calibration error, in [0, 1] (Naeini et al., 2015; Guo et al., 2017).
 
-    low: float
-    high: float
-    sentences: int
-    mean_score: float
-    faithful: float
-
-
-def reliability_bins(scores: ArrayLike, y: ArrayLike, *, bins: int = BINS) -> tuple[ReliabilityBin, ...]:
-    """Compute the mean score and the share of faithful sentences in bins of equal width, without empty bins.
-
-    Scores (N,) are P(faithful) in [0, 1], and labels (N,) are 1 for faithful and 0 for unfaithful; other values raise
-    InputError.
+    It is the mean over sentences of the distance between the mean score and the share of faithful sentences in the
+    sentence's bin; bins have equal width. Scores (N,) are P(faithful) in [0, 1], and labels (N,) are 1 for faithful
+    and 0 for unfaithful; other values raise InputError.
     """
     values, labels = scores_with_labels(scores, y)
     if not len(values) or bins < 1:
         raise InputError(f"bins and sentences must be 1 or more; found {bins} and {len(values)}")
     places = np.minimum((values * bins).astype(np.int64), bins - 1)
-    filled = []
-    for place in np.unique(places):
-        own = places == place
-        filled.append(
-            ReliabilityBin(
-                low=float(place / bins),
-                high=float((place + 1) / bins),
-                sentences=int(own.sum()),
-                mean_score=float(values[own].mean()),
-                faithful=float((labels[own] == 1).mean()),
-            )
-        )
-    return tuple(filled)
-
-
-def expected_calibration_error(scores: ArrayLike, y: ArrayLike, *, bins: int = BINS) -> float:
-    """Compute the expected calibration error, in [0, 1] (Naeini et al., 2015; Guo et al., 2017).
-
-    It is the mean over sentences of the distance between the mean score and the share of faithful sentences in the
-    sentence's bin. Parameters and errors are those of :func:`reliability_bins`.
-    """
-    filled = reliability_bins(scores, y, bins=bins)
-    total = sum(b.sentences for b in filled)
-    return sum(b.sentences * abs(b.mean_score - b.faithful) for b in filled) / total
+    bin_of = [places == place for place in np.unique(places)]
+    gaps = [own.sum() * abs(values[own].mean() - (labels[own] == 1).mean()) for own in bin_of]
+    return float(sum(gaps) / len(values))
 
 
 def cross_fitted_calibration(

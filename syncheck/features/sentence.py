@@ -48,30 +48,13 @@ _NAME = re.compile(r"(?<=[a-z,] )[A-Z][^\W\d_]+")
 _Item = TypeVar("_Item")
 
 
-@dataclass(frozen=True, slots=True)
-class Groundedness:
-    """Features of one sentence, described in :data:`~syncheck.features.schemas.FEATURES`; NaN with nothing to count.
+def groundedness(sentence: str, chunks: ContextChunks, best: Sequence[int], *, rarity: Rarity) -> dict[str, float]:
+    """Measure how much of a sentence occurs in the chunks; ``best`` has at most :data:`BEST_CHUNKS`, closest first.
 
-    A sentence that says that something is not stated may name things that the context lacks without being unfaithful;
-    ``absence`` accounts for that.
+    The values, described in :data:`~syncheck.features.schemas.FEATURES`, are NaN with nothing to count. A sentence that
+    says that something is not stated may name things that the context lacks without being unfaithful; ``absence``
+    accounts for that.
     """
-
-    rarity_nearby: float
-    rarity_best: float
-    pieces_1: float
-    pieces_2: float
-    pieces_4: float
-    stems_2: float
-    stems_1: float
-    bigrams_2: float
-    missing_rarity: float
-    missing_numbers: float
-    missing_names: float
-    absence: float
-
-
-def groundedness(sentence: str, chunks: ContextChunks, best: Sequence[int], *, rarity: Rarity) -> Groundedness:
-    """Measure how much of a sentence occurs in the chunks; ``best`` has at most :data:`BEST_CHUNKS`, closest first."""
     read = words(sentence)
     stems = dict.fromkeys(stem(digits(word)) for word in read)
     content = dict.fromkeys(stem(digits(word)) for word in without_stop_words(read))
@@ -83,20 +66,20 @@ def groundedness(sentence: str, chunks: ContextChunks, best: Sequence[int], *, r
     names = {word for name in _NAME.findall(sentence) for word in words(name)}
     times = Counter(number for known in content for number in chunks.held_in.get(known, ()))
     novel = sum(known not in chunks.held_in for known in content)
-    return Groundedness(
-        rarity_nearby=_nearby(weights, chunks),
-        rarity_best=_mass(weights, first[0] if first else frozenset()),
-        pieces_1=_covered(own, held[:1]),
-        pieces_2=_covered(own, held[:2]),
-        pieces_4=_covered(own, held[:BEST_CHUNKS]),
-        stems_2=_covered(frozenset(content), first[:2]),
-        stems_1=max(times.values(), default=0) / len(content) if content else nan,
-        bigrams_2=_covered(bigrams(read), [chunks.wording(number)[1] for number in best[:2]]),
-        missing_rarity=log1p(sum(missing)),
-        missing_numbers=float(sum(known[0].isdigit() for known in stems if known not in chunks.held_in)),
-        missing_names=float(sum(stem(name) not in chunks.held_in for name in names)),
-        absence=(novel / len(content) if content else nan) if says_not_stated(sentence) else 0.0,
-    )
+    return {
+        "rarity_nearby": _nearby(weights, chunks),
+        "rarity_best": _mass(weights, first[0] if first else frozenset()),
+        "pieces_1": _covered(own, held[:1]),
+        "pieces_2": _covered(own, held[:2]),
+        "pieces_4": _covered(own, held[:BEST_CHUNKS]),
+        "stems_2": _covered(frozenset(content), first[:2]),
+        "stems_1": max(times.values(), default=0) / len(content) if content else nan,
+        "bigrams_2": _covered(bigrams(read), [chunks.wording(number)[1] for number in best[:2]]),
+        "missing_rarity": log1p(sum(missing)),
+        "missing_numbers": float(sum(known[0].isdigit() for known in stems if known not in chunks.held_in)),
+        "missing_names": float(sum(stem(name) not in chunks.held_in for name in names)),
+        "absence": (novel / len(content) if content else nan) if says_not_stated(sentence) else 0.0,
+    }
 
 
 def _covered(items: frozenset[_Item], known: Sequence[frozenset[_Item]]) -> float:
@@ -214,7 +197,7 @@ def text_features(
     stated = statement(sentence)
     contrasted = compare(stated, with_answers(chunks.texts, best))
     values = _by_name(lexical_shares(stated, lexicon))
-    values |= _by_name(groundedness(stated, chunks, best, rarity=rarity))
+    values |= groundedness(stated, chunks, best, rarity=rarity)
     values["contrasts"] = 0.0 if says_not_stated(sentence) else float(len(contrasted.that_speak(read)))
     values["align_logit"] = nan if logit is None else logit
     values["closeness"] = contrasted.closeness
@@ -222,5 +205,5 @@ def text_features(
     return TextFeatures({name: values[name] for name in TEXT_FEATURES}, contrasted)
 
 
-def _by_name(values: LexicalShares | Groundedness) -> dict[str, float]:
+def _by_name(values: LexicalShares) -> dict[str, float]:
     return {field.name: getattr(values, field.name) for field in fields(values)}

@@ -20,23 +20,18 @@ if TYPE_CHECKING:
 _LOADING = Lock()
 
 
-def generic_verifier() -> Verifier:
-    """Load the bundled verifier ``generic`` on the CPU; the first call loads it, and all others share it."""
-    with _LOADING:
-        return _loaded()
+@cache
+def _generic() -> Verifier:
+    return Verifier()
 
 
 def verifier_or_generic(verifier: Verifier | None) -> Verifier:
-    """Take the verifier that was passed, or the bundled one for None; refuse anything else with a WrongTypeError."""
+    """Take the verifier that was passed, or for None the bundled one, which is loaded once for all callers."""
     if verifier is None:
-        return generic_verifier()
+        with _LOADING:
+            return _generic()
     require_verifier(verifier)
     return verifier
-
-
-@cache
-def _loaded() -> Verifier:
-    return Verifier()
 
 
 def score(

@@ -10,7 +10,6 @@ from .responses import (
     label_sentences as label_sentences,
     labelled_sentences as labelled_sentences,
 )
-from .planting import plant_error as plant_error
 from .ragtruth import load_ragtruth as load_ragtruth
 from .responses import (
     LabelledResponse as LabelledResponse,

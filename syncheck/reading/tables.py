@@ -21,6 +21,7 @@ _RUNNING = frozenset("# no nr pos position place rank id index".split())
 """Names of columns with running numbers."""
 _LONGEST_LINE = 20_000
 """Length from which a line is no row of values with commas."""
+_WORDED = re.compile(r"(?P<subject>.+?) \([^()]+\) has (?P<cells>.+)\.", re.DOTALL)
 _GAP = re.compile(r"\t+|\s{2,}")
 
 
@@ -108,6 +109,26 @@ def row_as_texts(columns: Sequence[str], cells: Sequence[str], *, of: str = "") 
             said.append([])
         said[-1].append(cell)
     return [f"{about} has {', '.join(own).rstrip('.')}." for own in said]
+
+
+def cells_in(row: str) -> tuple[str, list[tuple[int, int]]] | None:
+    """Find the subject, and the characters of each cell with its column, in a row that :func:`row_as_texts` has worded.
+
+    None for a text that is no such row, or one without the name of its first column.
+
+    Examples
+    --------
+    >>> cells_in("Basic (Plan) has Storage 10 GB, Price 2 EUR.")
+    ('Basic', [(17, 30), (32, 43)])
+    """
+    found = _WORDED.fullmatch(row)
+    if found is None:
+        return None
+    spans, start = [], found.start("cells")
+    for cell in found["cells"].split(", "):
+        spans.append((start, start + len(cell)))
+        start += len(cell) + len(", ")
+    return found["subject"], spans
 
 
 def _has_header(rows: Sequence[Sequence[str]]) -> bool:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import base64
 import hashlib
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import jinja2
 from markupsafe import Markup
@@ -50,25 +50,6 @@ class SpanAnswer:
 
 
 @dataclass(frozen=True, slots=True)
-class SpanReport:
-    """Answers whose characters were searched for errors."""
-
-    answers: Sequence[SpanAnswer]
-    """In the order of the page."""
-    method: str
-    """Name of the detector."""
-    refused: Sequence[RefusedRecord] = ()
-    """Records that could not be searched, with the reasons."""
-
-    def to_html(self, *, title: str = "Which words are wrong") -> str:
-        """Draw a complete HTML page that needs no other file; see :func:`syncheck.report.render_spans`."""
-        return render_spans(self.answers, method=self.method, title=title, refused=self.refused)
-
-    def _repr_html_(self) -> str:
-        return render_spans_fragment(self.answers, method=self.method, refused=self.refused)
-
-
-@dataclass(frozen=True, slots=True)
 class LabelsView:
     """The response in the shades of one labelling, with its source and extent."""
 
@@ -88,14 +69,14 @@ class SpanView:
     labelled: tuple[LabelsView, ...]
 
 
-def span_view(answer: SpanAnswer, number: int, *, method: str, prefix: str) -> SpanView:
-    """Lay out an answer; ``prefix`` keeps the anchors of several pages in one document apart."""
+def span_view(answer: SpanAnswer, number: int, *, method: str) -> SpanView:
+    """Lay out an answer that a detector has labelled."""
     item = answer.item
     labelled = [_labels_view(method, item.response, answer.labels)]
     if item.labels is not None:
         labelled.append(_labels_view("annotators", item.response, item.labels))
     name = " · ".join(part for part in (item.id, item.lang, item.generator) if part)
-    return SpanView(answer, f"{prefix}s{number}", name, item.lang.lower(), tuple(labelled))
+    return SpanView(answer, f"s{number}", name, item.lang.lower(), tuple(labelled))
 
 
 def _labels_view(source: str, response: str, labels: SpanLabels) -> LabelsView:
@@ -154,22 +135,21 @@ def render_spans(
     method: str,
     title: str = "Which words are wrong",
     refused: Sequence[RefusedRecord] = (),
-    prefix: str = "",
 ) -> str:
     """Draw answers with the labels of their characters as a complete HTML page.
 
     Soft labels are shown as shades, hard labels are underlined, and annotators' labels, if any, come below; question
     and retrieved texts are next to them. Every text runs in the direction of most of its letters.
 
-    ``method`` is the name of the detector; ``title``, ``refused`` and ``prefix`` are as in :func:`render_html`.
+    ``method`` is the name of the detector; ``title`` and ``refused`` are as in :func:`render_html`.
     """
-    views = [span_view(answer, number, method=method, prefix=prefix) for number, answer in enumerate(answers, 1)]
+    views = [span_view(answer, number, method=method) for number, answer in enumerate(answers, 1)]
     languages: dict[str, list[str]] = {}
     for view in views:
         languages.setdefault(view.lang, []).append(view.anchor)
     return _render(
         "spans.html.j2",
-        prefix,
+        "",
         title=title,
         method=method,
         answers=views,
@@ -177,23 +157,6 @@ def render_spans(
         languages=languages,
         refused=refused,
     )
-
-
-def render_spans_fragment(answers: Sequence[SpanAnswer], *, method: str, refused: Sequence[RefusedRecord] = ()) -> str:
-    """Draw answers as :func:`render_spans` does, as a fragment for a notebook."""
-    drawn = render_spans(answers, method=method, title="", refused=refused)
-    return render_spans(answers, method=method, title="", refused=refused, prefix=_prefix_of(drawn))
-
-
-def render_label_page(data: Mapping[str, Any], *, name: str, title: str = "Label sentences") -> str:
-    """Draw a page on which people label sentences; it contains its script, and fetches and sends nothing.
-
-    ``data`` has ``records`` in the labelled format; ``open``, the sentences to label, in order, each with ``response``
-    and ``sentence`` (indices), ``before``, ``text``, ``after`` and ``evidence``; ``whole``, true if all records are
-    saved and not only those with a label; ``key``, by which the browser keeps the labels of each page apart. ``name``
-    is that of the file.
-    """
-    return _templates().get_template("label.html.j2").render(data={**data, "name": name}, name=name, title=title)
 
 
 def render_page(body: str, *, script: str, **values: object) -> str:

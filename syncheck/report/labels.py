@@ -47,6 +47,7 @@ REMARKS: dict[Remark, str] = {
 _NO_ANSWER: Mapping[str | None, str] = {
     "abstained": "no answer: abstained",
     "handed_over": "no answer: handed over",
+    "quoted": "no answer: a passage is quoted",
     "nothing_passed": "no answer: no continuation passed",
     "backtracked": "no answer: its first sentence did not pass",
 }
@@ -186,6 +187,8 @@ def notes(sentence: SentenceScore) -> tuple[str, ...]:
         by_aligner = (ALIGNER_CONTRADICTS,) if is_contradicted_by_aligner(sentence) else ()
         lines = (*(REMARKS[remark] for remark in sentence.remarks), *contrast_lines(sentence), *by_aligner)
     lines = (*lines, *(citation_words(cited) for cited in sentence.citations if cited.status != "supported"))
+    if sentence.relevance is not None:
+        lines = (*lines, f"answers the question: {sentence.relevance:.2f}")
     return (*lines, "cut at the limit of tokens") if sentence.truncated else lines
 
 

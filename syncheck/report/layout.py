@@ -16,13 +16,11 @@ from syncheck.report.labels import (
     VERDICTS,
     FeatureLabel,
     ShadeView,
-    Tint,
     answer_facts,
     decimal,
     feature_label,
     feature_value,
     shades_of,
-    tint,
 )
 from syncheck.results.types import Citation, SentenceScore, TokenSignals, Verdict
 
@@ -124,16 +122,6 @@ class Segment:
 
 
 @dataclass(frozen=True, slots=True)
-class VerdictView:
-    """A verdict in the legend, with the colours of its lowest and of its highest score."""
-
-    verdict: Verdict
-    meaning: str
-    low: Tint
-    high: Tint
-
-
-@dataclass(frozen=True, slots=True)
 class CaseView:
     """A question with its answers, and its passages cut where evidence begins and ends."""
 
@@ -156,15 +144,14 @@ def case_view(case: Case, number: int, *, prefix: str) -> CaseView:
     return CaseView(anchor, case.question, answers, _passages(case, answers), names, _citing(case, answers))
 
 
-def legend(cases: Iterable[Case]) -> tuple[VerdictView, ...]:
-    """List the verdicts that the legend explains, worst first.
+def legend(cases: Iterable[Case]) -> dict[Verdict, str]:
+    """Collect the verdicts that the legend explains, with their meanings, worst first.
 
     A monitor whose two thresholds are equal calls no sentence doubtful: the word is there only if a sentence has it.
     """
     answers = [answer for case in cases for answer in case.answers]
     used = {s.verdict for answer in answers for s in (*answer.report.sentences, *answer.dropped)}
-    shown = [verdict for verdict in reversed([*VERDICTS]) if verdict != "doubtful" or verdict in used]
-    return tuple(VerdictView(one, VERDICTS[one], tint(0.0, one), tint(1.0, one)) for one in shown)
+    return {one: meaning for one, meaning in reversed([*VERDICTS.items()]) if one != "doubtful" or one in used}
 
 
 def glossary(cases: Iterable[Case]) -> tuple[FeatureLabel, ...]:

@@ -71,7 +71,7 @@ Verdict = Literal["supported", "doubtful", "unsupported", "contradicted"]
 BoundsKind = Literal["exact", "bounded", "missing"]
 """``exact``: the value is known. ``bounded``: it lies in an interval. ``missing``: it was not measured, or nothing is
 known of it."""
-ContrastKind = Literal["negation", "number", "unit", "antonym", "comparison", "quantifier", "order", "reading"]
+ContrastKind = Literal["negation", "number", "unit", "antonym", "comparison", "quantifier", "order", "row", "reading"]
 """Kinds of disagreement in wording between a sentence and a passage; ``reading`` is that of an aligner that reads."""
 Remark = Literal["says_not_stated", "no_passage_touches", "passages_not_read"]
 """Remarks on a sentence beside its score; see :class:`SentenceScore`."""
@@ -419,6 +419,8 @@ class SentenceScore:
     looked for only in English sentences, and if no feature counts them, only in those below ``supported``."""
     citations: tuple[Citation, ...] = ()
     """The sources that it names, in order; empty unless they were checked, see :meth:`syncheck.Verifier.cited`."""
+    relevance: float | None = None
+    """P(answers some of what was asked) in [0, 1]; None unless it was rated, see :meth:`syncheck.Verifier.rated`."""
 
     def __repr__(self) -> str:
         return summary(self, self.score, self.verdict or self.status, quoted(self.text))

@@ -21,7 +21,7 @@ _CSR_FLOOR = 1e-8
 
 @dataclass(frozen=True, slots=True)
 class TokenStatistics:
-    """Five (T,) float32 tensors, one value per token.
+    """Four (T,) float32 tensors, one value per token.
 
     A value is NaN if a row of logits that it needs is not a distribution: it has NaN or +inf, or excludes every entry.
     """
@@ -34,15 +34,11 @@ class TokenStatistics:
     """H(p) in nats, in [0, ln V]."""
     kl: Tensor
     """KL(p || q) in nats, >= 0, inf where q excludes an entry that p allows; NaN if there is no second branch."""
-    csr: Tensor
-    """:func:`context_sensitivity_ratio` of the two log-probabilities; NaN if there is no second branch."""
 
 
 @torch.no_grad()
-def token_statistics(
-    logits: Tensor, logits_without: Tensor | None, token_ids: Tensor, *, vocab_size: int | None = None
-) -> TokenStatistics:
-    """Compute the tokenwise signals of the paper (section 3.2) and of REFIND from raw logits.
+def token_statistics(logits: Tensor, logits_without: Tensor | None, token_ids: Tensor) -> TokenStatistics:
+    """Compute the tokenwise signals of the paper (section 3.2) from raw logits.
 
     Parameters
     ----------
@@ -53,14 +49,11 @@ def token_statistics(
         (T, V) without the context, or None if there is none.
     token_ids
         (T,) int64, the tokens that followed.
-    vocab_size
-        Number of columns, from the first, that count: a model's output can be wider than its vocabulary, and the
-        padding takes a share of the probability. None counts all V.
 
     Raises
     ------
     InputError
-        If shapes do not agree, or a token id or ``vocab_size`` is outside the columns.
+        If shapes do not agree, or a token id is outside the columns.
 
     Notes
     -----
@@ -72,24 +65,23 @@ def token_statistics(
     whatever T is.
     """
     token_ids = token_ids.to(logits.device)
-    columns = _columns(logits, logits_without, token_ids, vocab_size)
-    tokens = len(token_ids)
+    _check_columns(logits, logits_without, token_ids)
+    tokens, columns = len(token_ids), logits.shape[-1]
     if not tokens:
         empty = logits.new_empty(0, dtype=torch.float32)
-        return TokenStatistics(empty, empty, empty, empty, empty)
+        return TokenStatistics(empty, empty, empty, empty)
     rows = min(max(1, _BUFFERS_BYTES // (_BUFFERS * 4 * columns)), tokens)
     buffers = logits.new_empty((_BUFFERS, rows, columns), dtype=torch.float32)
     groups = [
         _statistics_of_rows(
-            logits[i : i + rows, :columns],
-            None if logits_without is None else logits_without[i : i + rows, :columns],
+            logits[i : i + rows],
+            None if logits_without is None else logits_without[i : i + rows],
             token_ids[i : i + rows],
             buffers[:, : tokens - i],
         )
         for i in range(0, tokens, rows)
     ]
-    log_prob, without, entropy, kl = (torch.cat(column) for column in zip(*groups, strict=True))
-    return TokenStatistics(log_prob, without, entropy, kl, context_sensitivity_ratio(log_prob, without))
+    return TokenStatistics(*(torch.cat(column) for column in zip(*groups, strict=True)))
 
 
 def context_sensitivity_ratio(log_prob: Tensor, log_prob_without_context: Tensor) -> Tensor:
@@ -97,22 +89,17 @@ def context_sensitivity_ratio(log_prob: Tensor, log_prob_without_context: Tensor
     return log_prob / (log_prob_without_context + _CSR_FLOOR)
 
 
-def _columns(logits: Tensor, logits_without: Tensor | None, token_ids: Tensor, vocab_size: int | None) -> int:
-    """Check the arguments and return the number of columns that count."""
+def _check_columns(logits: Tensor, logits_without: Tensor | None, token_ids: Tensor) -> None:
     expected = (len(token_ids), logits.shape[-1])
     for name, given in (("logits", logits), ("logits_without", logits_without)):
         if given is not None and tuple(given.shape) != expected:
             raise InputError(f"{name} must have shape (T, V) = {expected}; found {tuple(given.shape)}")
-    columns = expected[1] if vocab_size is None else vocab_size
-    if not 0 < columns <= expected[1]:
-        raise InputError(f"vocab_size must be in 1..V = {expected[1]}; found {columns}")
-    outside = (token_ids < 0) | (token_ids >= columns)
+    outside = (token_ids < 0) | (token_ids >= expected[1])
     if outside.any():
         raise InputError(
-            f"token_ids must be in 0..{columns - 1}, the columns of the logits that count; found "
+            f"token_ids must be in 0..{expected[1] - 1}, the columns of the logits; found "
             f"{sorted(set(token_ids[outside].tolist()))}. Pass the logits of the tokens' own model"
         )
-    return columns
 
 
 def _statistics_of_rows(

@@ -366,18 +366,16 @@ class ChunkRetriever:
         self._index.index([list(spelled) for spelled in pieces], show_progress=False)
         self._encoder = encoder
 
-    def best(self, question: str, *, count: int = KEPT) -> tuple[str, ...]:
-        """Find the best ``count`` pieces, best first; fewer if fewer share a word with the question.
+    def best(self, question: str) -> tuple[str, ...]:
+        """Find the five best pieces, best first, of which the encoder orders the first ten results of BM25.
 
-        The encoder orders the first ten results of BM25; a count that is not from 1 to 10 raises InputError.
+        There are fewer if fewer share a word with the question.
         """
-        if not 1 <= count <= CANDIDATES:
-            raise InputError(f"count must be 1 to {CANDIDATES}, the number of candidates; found {count}")
         pieces = self._ranked(question)
         if self._encoder is not None and pieces:
             vectors = self._encoder([question, *pieces])  # (1 + K, D)
             pieces = [pieces[i] for i in np.argsort(-(vectors[1:] @ vectors[0]), kind="stable")]
-        return tuple(pieces[:count])
+        return tuple(pieces[:KEPT])
 
     def _ranked(self, question: str) -> list[str]:
         """Rank the pieces that share a word with a question, best first, the earlier of equals first."""

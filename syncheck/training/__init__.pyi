@@ -1,4 +1,3 @@
-from .adapt import Teacher as Teacher, adapt_monitor as adapt_monitor
 from .calibrate import (
     Calibrated as Calibrated,
     calibrate_monitor as calibrate_monitor,
@@ -18,7 +17,6 @@ from .parquet import (
 )
 from .fit import (
     fit_measured as fit_measured,
-    fit_monitor as fit_monitor,
     monitor_of as monitor_of,
     train_measured as train_measured,
 )
@@ -44,6 +42,5 @@ from .sets import (
     choose_thresholds as choose_thresholds,
     choose_verdict_thresholds as choose_verdict_thresholds,
     labelled_set as labelled_set,
-    release_curve as release_curve,
-    surrogate_matrix as surrogate_matrix,
+    threshold_of_share as threshold_of_share,
 )

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import logging
-import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 import numpy as np
 
@@ -15,7 +14,7 @@ from syncheck.aggregators import Aggregator
 from syncheck.aggregators.kinds import AggregatorKind, check_kind, shrunk_towards
 from syncheck.aggregators.models import Network
 from syncheck.aligners import Aligner
-from syncheck.base.errors import InputError, LeftOutWarning
+from syncheck.base.errors import InputError
 from syncheck.config import DEFAULT_SCHEMA, PRECISION, MonitorConfig, Template
 from syncheck.evaluation.metrics import Folding, fold_numbers, json_number, with_interval
 from syncheck.evaluation.tables import (
@@ -27,19 +26,15 @@ from syncheck.evaluation.tables import (
     out_of_fold_scores,
 )
 from syncheck.features.schemas import needs_signals
-from syncheck.labelling.datasets import labelled_responses
-from syncheck.labelling.responses import LabelledResponse, Rule
+from syncheck.labelling.responses import Rule
 from syncheck.model_monitor import ModelMonitor
 from syncheck.results.types import Floats
-from syncheck.training.extract import measure
-from syncheck.training.measured import MeasuredSentences, check_measured_by, left_out_lines
+from syncheck.training.measured import MeasuredSentences, check_measured_by
 from syncheck.training.provenance import UnloadedMonitor, model_of, question_digests
 from syncheck.training.sets import (
     HELD_OUT_FOLDS,
-    MORE_LABELS,
     LabelledSet,
     check_enough,
-    check_questions,
     thresholds_of,
 )
 from syncheck.verifier import Verifier
@@ -57,69 +52,6 @@ with many; ``generic`` keeps that aggregator and chooses thresholds for it. Both
 trained with and a schema with its features."""
 
 logger = logging.getLogger(__name__)
-
-Kind = TypeVar("Kind", bound=ModelMonitor)
-
-
-def fit_monitor(
-    records: Iterable[LabelledResponse | Mapping[str, Any]],
-    *,
-    model: PreTrainedModel,
-    tokenizer: PreTrainedTokenizerBase,
-    aggregator: TrainedKind | MonotoneLogisticRegression = "best",
-    config: MonitorConfig | None = None,
-    aligner: Aligner | None | Literal["generic"] = "generic",
-    seed: int = 0,
-    precision: float = PRECISION,
-    show_progress: bool | None = None,
-    kind: type[ModelMonitor] = ModelMonitor,
-) -> ModelMonitor:
-    """Train a monitor for a model from labelled responses; parameters and result are those of :meth:`Monitor.fit`.
-
-    The records need at least five groups, five faithful sentences and five unfaithful ones, because the thresholds are
-    chosen by cross-validation with five folds, on out-of-fold scores; see :func:`choose_thresholds`. ``"best"`` takes
-    the :data:`TrainedKind` with the highest AUROC in grouped cross-validation if that is above the AUROC of ``generic``
-    beyond its interval, and otherwise ``"shrunk"``, or ``"generic"`` itself if that is no worse. The ``comparison`` of
-    the aggregator has these figures; a warning is logged if the chosen kind is not better beyond its interval, and one
-    if the labels do not give the ``precision``. ``kind`` is the class of the monitor.
-
-    Raises
-    ------
-    InputError
-        If the records cannot be used: there are too few, or none fits the window.
-    TextGeneratorError
-        If the aligner fails on a record.
-    RecordError
-        If a dict is not of the documented form, or labelled sentences overlap or do not lie in their response.
-
-    Warns
-    -----
-    LeftOutWarning
-        If responses are left out of training, for example because they do not fit the window or have no context.
-    """
-    check_kind(aggregator, others=("best", SHRUNK, GENERIC_ROW))
-    given = labelled_responses(records)
-    check_questions(given, remedy=MORE_LABELS)
-    untrained = untrained_monitor(model, tokenizer, config, aligner, kind=kind)
-    measured = measure(untrained, given, show_progress=show_progress)
-    if lines := left_out_lines(measured):
-        warnings.warn("not all responses are trained on\n" + "\n".join(lines), LeftOutWarning, stacklevel=2)
-    trained = fit_measured(untrained, measured, aggregator=aggregator, seed=seed, precision=precision)
-    assert isinstance(trained, ModelMonitor)
-    return trained
-
-
-def untrained_monitor(
-    model: PreTrainedModel,
-    tokenizer: PreTrainedTokenizerBase,
-    config: MonitorConfig | None,
-    aligner: Aligner | None | Literal["generic"],
-    *,
-    kind: type[Kind],
-) -> Kind:
-    """Make the monitor that measures the training data; parameters as in :func:`fit_monitor`."""
-    aligner = checkpoint.generic_aligner(model.device) if aligner == "generic" else aligner
-    return kind(model, tokenizer, config=config or MonitorConfig(), aligner=aligner)
 
 
 def monitor_of(
@@ -218,14 +150,14 @@ def train_measured(
     """Train the aggregator of a monitor or a verifier on sentences that it has measured, and compare it.
 
     The aggregator and references of ``untrained``, if it has any, are not used; see :func:`monitor_of` for a file of
-    features. The other parameters are as in :func:`fit_monitor`. Sentences that cannot be used, and a kind that needs
-    ``generic`` where it cannot be had, raise InputError; those of another model, aligner or configuration
+    features. The other parameters are as in :meth:`syncheck.Monitor.fit`. Sentences that cannot be used, and a kind
+    that needs ``generic`` where it cannot be had, raise InputError; those of another model, aligner or configuration
     MismatchError.
     """
     check_kind(aggregator, others=("best", SHRUNK, GENERIC_ROW))
     check_measured_by(measured, untrained)
     chosen = LabelledSet.scored(measured, rule=rule)
-    check_enough(chosen, remedy=MORE_LABELS)
+    check_enough(chosen)
     generic = _generic_for(untrained)
     if generic is None and aggregator in (SHRUNK, GENERIC_ROW):
         raise InputError(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from base64 import b64decode, b64encode
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from glob import escape
@@ -17,8 +17,8 @@ from tqdm import tqdm
 
 from syncheck.base.errors import CheckpointError, InputError, MissingExtraError
 from syncheck.base.files import UNFINISHED, replaced
-from syncheck.corpus import Line, Store, Worker, answer_corpus, run_locally
-from syncheck.corpus.store import PART_SIZE, Engine
+from syncheck.corpus import Line, Store, answer_corpus
+from syncheck.corpus.store import PART_SIZE
 from syncheck.features.schemas import feature_schema
 from syncheck.labelling.datasets import labelled_responses
 from syncheck.labelling.responses import LabelledResponse, response_from_json, response_to_json
@@ -312,21 +312,18 @@ def measure_to_parquet(
     batch_size: int = 1,
     part_size: int = PART_SIZE,
     shard: Shard = Shard(),  # noqa: B008 (frozen)
-    engine: Engine = run_locally,
-    make_worker: Callable[[], Worker] | None = None,
     show_progress: bool | None = None,
 ) -> MeasuredSentences | None:
     """Measure labelled responses into a Parquet file, part by part; None if rows of other shards are missing.
 
     Rows are stored in the folder ``<output>.parts``, a :class:`~syncheck.corpus.Store`. A process that is started again
-    measures only missing records, so that a kill costs at most one part of each worker, and the file is the same as
+    measures only missing records, so that a kill costs at most one part, and the file is the same as
     without the kill. Once the rows of all records are there, they are joined in the order of the records and replace
     ``output``.
 
     ``records`` are the whole corpus, for every shard, which measures every ``count``-th part. Processes share the
     folder, or their folders are merged; the one that finds all rows joins them, and a single shard removes the folder
     after verifying ``output``. ``batch_size`` is as in :func:`measure` and may change when a run continues.
-    ``make_worker`` builds a :class:`SentenceMeasurer` of an equal monitor in another process; None uses ``monitor``.
 
     Errors are those of :func:`measure`, and CheckpointError if the written file cannot be read again, where the parts
     are kept. If the folder has rows of another model, aligner or config, MismatchError is raised.
@@ -355,9 +352,9 @@ def measure_to_parquet(
         answer_corpus(
             lines,
             store,
-            make_worker or (lambda: SentenceMeasurer(monitor, batch_size=batch_size)),
-            engine=lambda parts, make: engine((part for part in parts if shard.has(part.number)), make),
+            SentenceMeasurer(monitor, batch_size=batch_size),
             part_size=part_size,
+            wanted=shard.has,
             total=len(records),
             show_progress=show_progress,
         )
@@ -384,8 +381,7 @@ def _entered(folder: Path, facts: Mapping[str, str], shard: Shard) -> Iterator[S
     is_new, is_shared = not folder.exists(), shard.count > 1
     store = Store(folder, facts, shared=is_shared)
     try:
-        with store:
-            yield store
+        yield store
     except BaseException:
         if is_new and not store and not is_shared:
             store.remove()

@@ -1,4 +1,4 @@
-"""Labelled sets of measured sentences, models compared as surrogates on them, and thresholds chosen on held-out ones.
+"""Labelled sets of measured sentences, and thresholds chosen on held-out ones.
 
 The decoder's thresholds are chosen by the share of good sentences wanted, those of verdicts by a named precision.
 """
@@ -6,19 +6,17 @@ The decoder's thresholds are chosen by the share of good sentences wanted, those
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple, Unpack
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from syncheck.aggregators.kinds import AggregatorKind
 from syncheck.base.checks import check_choice, labels_found, real_numbers
 from syncheck.base.errors import InputError, InsufficientDataError
 from syncheck.config import PRECISION as PRECISION
-from syncheck.evaluation.metrics import BootstrapSamples, FoldFeatures, Folding, cross_validate
-from syncheck.evaluation.transfer import PAPER_RUNS, AurocMatrix, Cell, cell
+from syncheck.evaluation.metrics import FoldFeatures
 from syncheck.labelling.responses import LabelledResponse, Rule
 from syncheck.training.measured import MeasuredSentences
 
@@ -75,19 +73,9 @@ class LabelledSet:
         """The responses of these sentences."""
         return [self.measured.records[owner] for owner in np.unique(self.measured.owners[self.used])]
 
-    @property
-    def ids(self) -> set[str]:
-        """Ids of the responses that were measured."""
-        return {record.id for record in self.measured.records}
-
     def features(self, train: NDArray[np.int64]) -> NDArray[np.float64]:
         """Compute features (N, F) whose LID references are among the sentences ``train`` (indices below N)."""
         return self.measured.features(self.labels, self.used[train])[self.used]
-
-    def of(self, ids: Collection[str]) -> LabelledSet:
-        """Keep only the sentences of the responses with these ids."""
-        kept = [self.measured.records[owner].id in ids for owner in self.measured.owners[self.used]]
-        return replace(self, used=self.used[np.array(kept, np.bool_)])
 
 
 def labelled_set(measured: MeasuredSentences, name: SetName) -> LabelledSet:
@@ -100,106 +88,34 @@ def labelled_set(measured: MeasuredSentences, name: SetName) -> LabelledSet:
     return LabelledSet(measured, labels, np.flatnonzero(measured.with_context & measured.labelled))
 
 
-EVERY_GENERATOR = "all"
-"""Name of the column for the sentences of all generators."""
-
-
-def surrogate_matrix(
-    measured: Mapping[str, LabelledSet],
-    *,
-    trained_on: str | None = None,
-    aggregator: AggregatorKind = "mlp",
-    draws: int = 1000,
-    **folding: Unpack[Folding],
-) -> AurocMatrix:
-    """Compare models as surrogates on the same labelled responses, measured with each of them.
-
-    ``measured`` has sets by name of the surrogate; a response that one of them could not measure counts for none.
-    Aggregators are trained on the sentences of the generator ``trained_on``, as the paper trains on those of the
-    surrogate itself, or on all; folds are over groups either way, so that no question is on both sides. Rows are
-    surrogates in the given order; columns are generators, sorted, and all together. If the sets have no response in
-    common, or different ones under the same id, or no sentence is by ``trained_on``, InputError is raised.
-    """
-    folding = PAPER_RUNS | folding
-    _check_same(measured)
-    common = set.intersection(*(own.ids for own in measured.values())) if measured else set()
-    if not common:
-        raise InputError(f"expected files of the same responses; found no id that all have of {_listed(measured)}")
-    cells: dict[tuple[str, str], Cell] = {}
-    columns: set[str] = set()
-    for name, everything in measured.items():
-        own = everything.of(common)
-        features, y, groups = own.data
-        generators = own.generators
-        train_on = None if trained_on is None else generators == trained_on
-        if train_on is not None and not train_on.any():
-            raise InputError(f"no sentence is by {trained_on!r}; the generators are {_listed(generators)}")
-        scores = cross_validate(
-            features,
-            y,
-            groups,
-            aggregator=aggregator,
-            train_on=train_on,
-            names=everything.measured.schema.names,
-            **folding,
-        )
-        resamples = BootstrapSamples.of(groups, draws=draws, seed=folding.get("seed", 0))
-        columns |= set(generators.tolist())
-        for column in set(generators.tolist()):
-            cells[name, column] = cell(scores, y, resamples, generators == column)
-        cells[name, EVERY_GENERATOR] = cell(scores, y, resamples, np.ones(len(y), np.bool_))
-    return AurocMatrix("surrogate \\ generator", tuple(measured), (*sorted(columns), EVERY_GENERATOR), cells)
-
-
-def _check_same(measured: Mapping[str, LabelledSet]) -> None:
-    seen: dict[str, tuple[str, object]] = {}
-    for name, own in measured.items():
-        for record in own.measured.records:
-            first, other = seen.setdefault(record.id, (name, record))
-            if other != record:
-                raise InputError(
-                    f"expected the same labelled responses in {first!r} and {name!r}; found another response, prompt "
-                    f"or label under the id {record.id!r}. Measure one file with both models"
-                )
-
-
-def _listed(names: Iterable[object]) -> str:
-    return ", ".join(sorted({str(name) for name in names}))
-
-
 HELD_OUT_FOLDS = 5
 """Number of folds on whose held-out scores a monitor's thresholds are chosen: training needs at least as many
 questions, faithful sentences and unfaithful sentences."""
 
 MORE_LABELS = "Label responses to more questions"
-"""Remedy for responses that people labelled."""
 _WHY = f"because the thresholds are chosen by cross-validation with {HELD_OUT_FOLDS} folds"
 
 
-def check_questions(records: Sequence[LabelledResponse], *, remedy: str) -> None:
-    """Refuse, with an InputError that ends in ``remedy``, records with a context of fewer questions than folds."""
+def check_questions(records: Sequence[LabelledResponse]) -> None:
+    """Refuse, with an InputError, records with a context of fewer questions than folds."""
     groups = [record.group for record in records if record.has_context]
     if (count := len(set(groups))) < HELD_OUT_FOLDS:
         one = "Records of one group are one question; without groups, so are those with the same question and a passage"
         raise InputError(
             f"training needs at least {HELD_OUT_FOLDS} questions with a context, {_WHY}; found {count} in "
-            f"{len(records)} records. {remedy}{f'. {one} in common' if count < len(groups) else ''}"
+            f"{len(records)} records. {MORE_LABELS}{f'. {one} in common' if count < len(groups) else ''}"
         )
 
 
-def check_labels(faithful: int, unfaithful: int, *, remedy: str) -> None:
-    """Refuse, with an InputError that ends in ``remedy``, fewer sentences of either label than folds."""
+def check_enough(chosen: LabelledSet) -> None:
+    """Refuse, with an InputError, fewer sentences of either label than folds, or as few questions."""
+    faithful, unfaithful = int((chosen.y == 1).sum()), int((chosen.y == 0).sum())
     if min(faithful, unfaithful) < HELD_OUT_FOLDS:
         raise InputError(
             f"training needs at least {HELD_OUT_FOLDS} faithful and {HELD_OUT_FOLDS} unfaithful sentences, {_WHY}; "
-            f"found {faithful} and {unfaithful}. {remedy}"
+            f"found {faithful} and {unfaithful}. {MORE_LABELS}"
         )
-
-
-def check_enough(chosen: LabelledSet, *, remedy: str) -> None:
-    """Check the measured sentences that are trained on, in both ways."""
-    check_labels(int((chosen.y == 1).sum()), int((chosen.y == 0).sum()), remedy=remedy)
-    check_questions(chosen.records, remedy=remedy)
+    check_questions(chosen.records)
 
 
 BACKTRACK_ALARMS = 0.1
@@ -307,42 +223,24 @@ def thresholds_of(scores: ArrayLike, y: ArrayLike, *, precision: float = PRECISI
     }
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ReleaseCurve:
-    """Shares of released sentences, and of faithful ones among them, by threshold."""
-
-    thresholds: NDArray[np.float64]
-    """(T,) float64: the distinct scores of the sentences, ascending."""
-    good: NDArray[np.float64]
-    """(T,) float64: share of faithful sentences among those that reach the threshold."""
-    kept: NDArray[np.float64]
-    """(T,) float64: share of all sentences that reach the threshold."""
-
-    def threshold_for(self, share: float) -> float:
-        """Find the lowest threshold at which at least this share, in (0, 1], of the released sentences is faithful.
-
-        A share outside (0, 1] raises InputError, and one that no threshold reaches raises InsufficientDataError.
-        """
-        if not 0 < share <= 1:
-            raise InputError(f"the share of good sentences must be above 0 and at most 1; found {share}")
-        reached = np.flatnonzero(self.good >= share)
-        if not len(reached):
-            raise InsufficientDataError(
-                f"expected a threshold above which {share:g} of the sentences are faithful; found at most "
-                f"{self.good.max():.3f}. Pass a smaller share, or use a monitor that separates them better",
-                more_needed=None,
-            )
-        return float(self.thresholds[reached[0]])
-
-
-def release_curve(scores: ArrayLike, y: ArrayLike) -> ReleaseCurve:
-    """Compute the shares of released sentences, and of faithful ones among them, by threshold.
+def threshold_of_share(scores: ArrayLike, y: ArrayLike, share: float) -> float:
+    """Find the lowest threshold at which at least a share, in (0, 1], of the released sentences is faithful.
 
     ``scores`` (N,) are P(faithful) of at least one held-out sentence, preferably written by the decoder that the
-    threshold is for; ``y`` (N,) is 1 for faithful and 0 for unfaithful.
+    threshold is for; ``y`` (N,) is 1 for faithful and 0 for unfaithful. A share outside (0, 1] raises InputError, and
+    one that no threshold reaches raises InsufficientDataError.
     """
+    if not 0 < share <= 1:
+        raise InputError(f"the share of good sentences must be above 0 and at most 1; found {share}")
     values, labels = np.asarray(scores, np.float64), np.asarray(y, np.float64)
     thresholds, firsts = np.unique(np.sort(values), return_index=True)
     left = len(values) - firsts
-    good = np.cumsum(labels[np.argsort(values, kind="stable")][::-1])[left - 1]
-    return ReleaseCurve(thresholds, good / left, left / len(values))
+    good = np.cumsum(labels[np.argsort(values, kind="stable")][::-1])[left - 1] / left
+    reached = np.flatnonzero(good >= share)
+    if not len(reached):
+        raise InsufficientDataError(
+            f"expected a threshold above which {share:g} of the sentences are faithful; found at most "
+            f"{good.max():.3f}. Pass a smaller share, or use a monitor that separates them better",
+            more_needed=None,
+        )
+    return float(thresholds[reached[0]])

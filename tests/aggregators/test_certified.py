@@ -84,12 +84,14 @@ def test_calibration_and_prior_are_kept(aggregator, calibration):
 
 
 def test_nothing_known_of_a_signal_that_is_the_score():
-    aggregator = Aggregator.from_signal("a", schema=SCHEMA, missing=0.25)
-    low, high = np.full((3, 5), 0.5), np.full((3, 5), 0.75)
+    aggregator = Aggregator.from_signal("a", schema=SCHEMA)
+    low, high = np.full((2, 5), 0.5), np.full((2, 5), 0.75)
     low[1], high[1] = -np.inf, np.inf
-    low[2] = high[2] = np.nan
     found = score_bounds(aggregator, Bounds(low, high))
-    assert (found.low.tolist(), found.high.tolist()) == ([0.5, 0.0, 0.25], [0.75, 1.0, 0.25])
+    assert (found.low.tolist(), found.high.tolist()) == ([0.5, 0.0], [0.75, 1.0])
+    low[1] = high[1] = np.nan
+    with pytest.raises(InputError, match="not measured"):
+        score_bounds(aggregator, Bounds(low, high))
 
 
 @pytest.mark.parametrize(

@@ -33,9 +33,6 @@ def test_a_signal_that_was_not_measured():
     X = rows(align_score=[0.25, np.nan])
     with pytest.raises(InputError, match="measured"):
         Aggregator.from_signal("align_score", schema=SCHEMA).score(X)
-    np.testing.assert_array_equal(
-        Aggregator.from_signal("align_score", schema=SCHEMA, missing=0.5).score(X), [0.25, 0.5]
-    )
 
 
 @pytest.mark.parametrize("name", ["max_entropy", "mean_contrastive_kl", "content_overlap"])
@@ -47,8 +44,6 @@ def test_what_is_no_score_is_refused(name):
 def test_values_out_of_range_are_refused():
     with pytest.raises(InputError, match=r"\[0, 1\]"):
         Aggregator.from_signal("min_prob", schema=SCHEMA).score(rows(min_prob=[0.5, 1.5]))
-    with pytest.raises(InputError, match="missing"):
-        Aggregator.from_signal("min_prob", schema=SCHEMA, missing=2.0)
 
 
 def test_attribution_is_the_score_itself():
@@ -58,10 +53,10 @@ def test_attribution_is_the_score_itself():
 
 @pytest.mark.parametrize("calibration", [None, PlattCalibration(2.0, -1.0)])
 def test_saved_is_loaded(calibration, tmp_path):
-    before = replace(Aggregator.from_signal("align_score", schema=SCHEMA, missing=0.5), calibration=calibration)
+    before = replace(Aggregator.from_signal("align_score", schema=SCHEMA), calibration=calibration)
     before.save(tmp_path)
     after = Aggregator.load(tmp_path, schema=SCHEMA)
-    X = rows(align_score=[0.25, np.nan])
+    X = rows(align_score=[0.25, 0.5])
     np.testing.assert_array_equal(after.score(X), before.score(X))
     assert (after.kind, after.model, after.calibration) == ("signal", before.model, calibration)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["aggregator.json", "aggregator.signal.json"]

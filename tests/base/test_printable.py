@@ -102,8 +102,8 @@ def test_json_is_written_out_on_a_terminal_alone(tmp_path, monkeypatch, capsys):
 
 
 def test_tables():
-    cell = Cell(0.5, 0.4, 0.6, 0.0, 2, 1)
-    matrix = AurocMatrix("set", (HOSTILE,), (HOSTILE,), {(HOSTILE, HOSTILE): cell})
+    cell = Cell(0.5, 0.4, 0.6, 2, 1)
+    matrix = AurocMatrix((HOSTILE,), (HOSTILE,), {(HOSTILE, HOSTILE): cell})
     table = auroc_table({HOSTILE: np.array([[0.1, 0.9]])}, [0, 1], ["a", "b"], by={"task": [HOSTILE, HOSTILE]}, draws=2)
     assert is_harmless(matrix.to_text()) and is_harmless(table.to_text())
 

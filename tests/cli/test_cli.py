@@ -380,7 +380,7 @@ def test_errors_of_usage_are_exit_code_2(tmp_path, capsys):
         ["features", "--data", "d", "--output", "o", "--shard", "2"],
         ["features", "--data", "d", "--output", "o", "--batch-size", "0"],
         ["ablate", "--data", "d", "--cv", "1"],
-        ["transfer", "--data", "d", "--seeds", "3", "--repeats", "2"],
+        ["ablate", "--data", "d", "--seeds", "3", "--repeats", "2"],
     ],
     ids=" ".join,
 )
@@ -412,14 +412,8 @@ def test_an_unknown_option_is_answered_with_the_command_s_usage_and_the_nearest(
         assert stopped.value.code == 2 and said.startswith(f"usage: syncheck {arguments[0]} ")
         assert "did you mean --input?" in said or "did you mean --data?" in said
     with pytest.raises(SystemExit):
-        main(["plan", "--answers", "1", "two"])
-    assert capsys.readouterr().err.startswith("usage: syncheck plan ")
-
-
-def test_a_short_plan_is_not_of_no_hours(capsys):
-    assert main("plan --answers 100 --context-tokens 600 --workers 1".split()) == 0
-    hours = float(capsys.readouterr().out.splitlines()[2].split()[1].rstrip("*"))
-    assert 0 < hours < 0.01
+        main(["report", "one", "two"])
+    assert capsys.readouterr().err.startswith("usage: syncheck report ")
 
 
 def test_a_page_needs_no_library_of_models(tmp_path):

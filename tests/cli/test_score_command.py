@@ -145,3 +145,15 @@ def test_records_of_an_earlier_run_count(run, tmp_path, capsys):
     capsys.readouterr()
     assert run(record(0, response=""), record(1), options=["--resume"]) == 1
     assert "without" in capsys.readouterr().err
+
+
+def test_relevance_is_written_beside_scores(tmp_path):
+    text = "The bridge is 40 m long. It has two lanes."
+    asked = record(0, question="How long is the bridge?", context=text, response=text)
+    source = write(tmp_path / "in.jsonl", asked)
+    plain, rated = (tmp_path / name for name in ("plain.jsonl", "rated.jsonl"))
+    assert main(["score", "--input", source, "--output", str(plain)]) == 0
+    assert main(["score", "--relevance", "--input", source, "--output", str(rated)]) == 0
+    (before,), (after,) = read(plain), read(rated)
+    first, second = (sentence.pop("relevance") for sentence in after["sentences"])
+    assert first > second and after["sentences"] == before["sentences"]

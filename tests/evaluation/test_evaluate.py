@@ -194,17 +194,6 @@ def test_seeds_on_the_same_folds():
     )
 
 
-def test_sentences_may_be_kept_out_of_training():
-    X, y, groups = benchmark()
-    train_on = np.arange(len(y)) % 2 == 0
-    before = cross_validate(X, y, groups, aggregator="lr", repeats=1, train_on=train_on)
-    number = fold_numbers(y, groups, repeats=1)[0]
-    for fold in range(5):
-        train = train_on & (number != fold)
-        expected = make_aggregator("lr").fit(X[train], y[train]).predict_proba(X[number == fold])[:, 1]
-        np.testing.assert_allclose(before[0, number == fold], expected, atol=1e-12)
-
-
 def test_permuting_the_rows_permutes_the_scores():
     X, y, groups = benchmark()
     order = np.random.default_rng(1).permutation(len(y))

@@ -32,7 +32,7 @@ BAD = {"It is in Spain.": 0.1}
 
 def decoder(answers, supports=BAD, kind=RepairConfig, **options):
     monitor = scripted_monitor(answers, supports=supports)
-    config = kind(**{"backtrack_threshold": 0.7, "prune_threshold": 0.7, **options})
+    config = kind(**{"backtrack_threshold": 0.7, "prune_threshold": 0.7, "on_exhausted": "stop", **options})
     return FODGenerator(monitor.model, monitor.tokenizer, monitor, config=config)
 
 
@@ -46,6 +46,11 @@ def answer(fod, **options):
 
 def texts(candidates):
     return [" ".join(s.text for s in candidate.sentences) for candidate in candidates]
+
+
+def test_an_answer_of_which_nothing_passed_quotes_the_passages():
+    out = answer(decoder("It is in Spain.", max_skips=0, on_exhausted=RepairConfig().on_exhausted))
+    assert (out.report.response, out.report.stop) == ("Passage 1 says: \u201cLyon is large.\u201d", "quoted")
 
 
 class TestRunnerUps:

@@ -9,6 +9,7 @@ from test_fod_generator import decoder, grammar, response_of
 
 from fod import walk
 from fod.config import ABSTENTION
+from syncheck import closest_evidence
 from syncheck.base.errors import InputError, WrongTypeError
 from syncheck.results import fold, protocol_events
 
@@ -50,6 +51,29 @@ class TestAbstain:
         assert fold(protocol_events(fod.stream(prompt, **options))).text == "No more."
         _, _, empty = run(monitor, prompt, 1.0, 1.0, on_exhausted=on_exhausted, message="")
         assert (empty.report.response, empty.report.stop, empty.message) == ("", "nothing_passed", None)
+
+    def test_a_quotation_is_one_text_everywhere_where_no_sentence_passes(self, monitor, prompt):
+        fod, options, out = run(monitor, prompt, 1.0, 1.0, on_exhausted="quote", message="No more.")
+        evidence = closest_evidence(QUESTION, PASSAGES)
+        said = f"Passage {evidence.passage + 1} says: \u201c{evidence.text}\u201d"
+        assert evidence.text in PASSAGES[evidence.passage]
+        assert (out.report.response, out.report.stop, out.message) == (said, "quoted", said)
+        assert not out.report.sentences
+        assert monitor.tokenizer.decode(response_of(prompt, fod.generate(prompt, **options))) == said
+        assert fold(protocol_events(fod.stream(prompt, **options))).text == said
+
+    def test_without_anything_to_quote_the_message_is_the_answer(self, monitor):
+        prompt = monitor.prompt(question="Xyzzy?", context=PASSAGES)
+        _, _, out = run(monitor, prompt, 1.0, 1.0, on_exhausted="quote", message="No more.")
+        assert (out.report.response, out.report.stop) == ("No more.", "abstained")
+
+    def test_what_was_released_is_not_followed_by_a_quotation(self, monitor, prompt):
+        threshold = second_best(monitor, prompt)
+        if threshold is None:
+            pytest.skip("greedy's first sentence is its worst")
+        _, _, quoting = run(monitor, prompt, threshold, 1.0, on_exhausted="quote")
+        _, _, stopping = run(monitor, prompt, threshold, 1.0)
+        assert (quoting.report.response, quoting.report.stop) == (stopping.report.response, stopping.report.stop)
 
     def test_what_was_released_stays_before_it(self, monitor, prompt):
         threshold = second_best(monitor, prompt)

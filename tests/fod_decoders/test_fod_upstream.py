@@ -128,6 +128,12 @@ class TestSearch:
         assert out.report.response == out.message == ABSTENTION and out.report.stop == "abstained"
         assert out.search.stop == "nothing_passed"
 
+    def test_a_quotation_where_nothing_passed(self):
+        server = Server({"": "It is in Spain."}, {"": ["It is in Spain."]})
+        out = answer(decoder(server, config=FODConfig(on_exhausted="quote")))
+        assert out.report.response == out.message == "Passage 1 says: \u201cLyon is large.\u201d"
+        assert out.report.stop == "quoted"
+
     def test_a_stream_that_is_left_cancels_the_server(self):
         server = Server({"": WRONG})
         for event in decoder(server).stream(question=QUESTION, passages=PASSAGE):

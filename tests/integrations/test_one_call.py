@@ -26,10 +26,10 @@ def counted(monkeypatch, scripted):
         loaded.append("generic")
         return scripted
 
-    generic._loaded.cache_clear()
+    generic._generic.cache_clear()
     monkeypatch.setattr(generic, "Verifier", load)
     yield loaded
-    generic._loaded.cache_clear()
+    generic._generic.cache_clear()
 
 
 def test_the_bundled_verifier_tells_a_true_sentence_from_a_false_one():

@@ -91,6 +91,7 @@ def test_to_dict_holds_exactly_the_documented_keys_and_values():
                 "citations": [
                     {"marker": "[2]", "start": 2, "end": 4, "passage": None, "status": "fabricated", "better": 0}
                 ],
+                "relevance": None,
             },
             {
                 "text": "?",
@@ -110,6 +111,7 @@ def test_to_dict_holds_exactly_the_documented_keys_and_values():
                 "remarks": [],
                 "contrasts": [],
                 "citations": [],
+                "relevance": None,
             },
         ],
         "tokens": [

@@ -7,9 +7,7 @@ from pathlib import Path
 from command_runs import LLAMA, write
 from test_html import Page
 
-from syncheck.base.records import RefusedRecord
 from syncheck.cli import main
-from syncheck.report import SpanReport
 
 ITEM = {"id": "good", "lang": "EN", "model_input": "When?", "model_output_text": "In 1950."}
 RESPONSE = {"id": "good", "question": "When?", "context": "In 1342.", "response": "In 1950."}
@@ -90,10 +88,3 @@ def test_a_page_of_refused_records_only_says_that_nothing_is_left(tmp_path):
         files = ["--input", source, "--output", str(tmp_path / "out"), "--html", str(page)]
         assert main([command, *options, *files]) == 2
         assert "refused" in shown(drawn(page))
-
-
-def test_a_notebook_links_to_the_records_of_its_own_fragment():
-    refused = [[RefusedRecord("a.jsonl", line, "", "too long")] for line in (1, 2)]
-    one, two = (Page(SpanReport([], "trees", records)._repr_html_()) for records in refused)
-    assert one.values("id") == [one.values("href")[0][1:]]
-    assert one.values("id") != two.values("id")

@@ -128,7 +128,7 @@ def pieces(*tokens):
 
 
 def branched(server, supports=BAD, **options):
-    config = RepairConfig(**{"cuts": 0, "repair_from": 0.0, **options})
+    config = RepairConfig(**{"cuts": 0, "repair_from": 0.0, "on_exhausted": "stop", **options})
     decoder = UpstreamFOD(Verifier(**parts(ScriptedAligner(supports))), server, repair="branch", config=config)
     return decoder.generate(question=QUESTION, passages=PASSAGE)
 

@@ -137,68 +137,6 @@ def test_spans_and_responses_of_a_file_of_features_are_chosen(command, files, tm
     }
 
 
-def test_transfer_between_corpora_from_their_features(tmp_path):
-    """What ``transfer`` says is what logistic regression fitted on one file's other questions says of the other."""
-    first, second = sentences(2, prefix="a"), sentences(3, prefix="b", shift=0.5, split=None, task=None)
-    write_parquet(first, tmp_path / "support.parquet")
-    write_parquet(second, tmp_path / "qa.parquet")
-    output = tmp_path / "x.json"
-    files = ["--data", str(tmp_path / "support.parquet"), str(tmp_path / "qa.parquet"), "--over", "data"]
-    assert main(["transfer", *files, "--aggregator", "lr", "--cv", "3", "--output", str(output)]) == 0
-    matrix = json.loads(output.read_text())["strict"]
-    assert matrix["rows"] == matrix["columns"] == ["qa", "support"]
-    cells = {(c["row"], c["column"]): c for c in matrix["cells"]}
-    assert {c["sentences"] for c in cells.values()} == {60}
-    y = np.tile([1, 0], 30)
-    fitted = make_aggregator("lr").fit(first.values, y)
-    whole = roc_auc_score(y, fitted.predict_proba(second.values)[:, 1])
-    assert cells["support", "qa"]["auroc"] == pytest.approx(whole, abs=0.03)  # fitted on two thirds of the questions
-    assert cells["support", "support"]["auroc"] > cells["support", "qa"]["auroc"] > 0.6
-    held_out = [*files[:1], files[2], "--train", files[1], "--aggregator", "lr", "--repeats", "1", "--set", "strict"]
-    assert main(["evaluate", *held_out, "--output", str(output)]) == 0
-    assert rows_of(output)["the paper's features"]["auroc"] == pytest.approx(whole, abs=1e-12)
-
-
-@pytest.mark.slow
-def test_groups_of_the_same_name_in_two_files_stay_together(tmp_path):
-    """Answers to one question in both files: the models that score them have seen neither."""
-    first = sentences(4, prefix="a")
-    other = replace(first, values=sentences(5, prefix="a").values)
-    for name, found in (("x", first), ("y", other)):
-        write_parquet(found, tmp_path / f"{name}.parquet")
-    output = tmp_path / "x.json"
-    files = ["--data", str(tmp_path / "x.parquet"), str(tmp_path / "y.parquet"), "--over", "data"]
-    assert (
-        main(["transfer", *files, "--aggregator", "lr", "--cv", "30", "--repeats", "1", "--output", str(output)]) == 0
-    )
-    cell = {(c["row"], c["column"]): c for c in json.loads(output.read_text())["strict"]["cells"]}["x", "y"]
-    y, scores = np.tile([1, 0], 30), np.empty(60)
-    for question in range(30):
-        own = np.arange(60) // 2 == question
-        fitted = make_aggregator("lr").fit(first.values[~own], y[~own])
-        scores[own] = fitted.predict_proba(other.values[own])[:, 1]
-    assert cell["auroc"] == pytest.approx(roc_auc_score(y, scores), abs=1e-12)
-
-
-@pytest.mark.parametrize("same", ["question and group", "group", "question"])
-def test_answers_to_a_question_in_two_files_are_held_out_together(same, tmp_path):
-    """Of equal files, one is then no easier for a model of the other than for one of its own.
-
-    What is measured is by chance: it tells a question that was trained on, and nothing of another.
-    """
-    first = sentences(4, prefix="a", shift=0)
-    changed = {"question and group": {}, "group": {"question": "another?"}, "question": {"group": "other"}}[same]
-    renamed = [{name: f"{value} {99 - i}" for name, value in changed.items()} for i in range(30)]  # in another order
-    records = tuple(replace(r, **given) for r, given in zip(first.records, renamed, strict=True))
-    write_parquet(first, tmp_path / "x.parquet")
-    write_parquet(replace(first, records=records), tmp_path / "y.parquet")
-    output = tmp_path / "x.json"
-    files = ["--data", str(tmp_path / "x.parquet"), str(tmp_path / "y.parquet"), "--over", "data", "--set", "strict"]
-    options = ["--aggregator", "lr", "--cv", "3", "--repeats", "1", "--output", str(output)]
-    assert main(["transfer", *files, *options]) == 0
-    assert len({cell["auroc"] for cell in json.loads(output.read_text())["strict"]["cells"]}) == 1
-
-
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory):
     return str(write_ragtruth(tmp_path_factory.mktemp("ragtruth"), per_split=2))
@@ -240,9 +178,9 @@ def test_what_features_cannot_take(corpus, options, message, capsys, tmp_path):
         (["--prompts", "task"], "--prompts"),
     ],
 )
-@pytest.mark.parametrize("command", [["evaluate"], ["ablate"], ["transfer"]])
+@pytest.mark.parametrize("command", ["evaluate", "ablate"])
 def test_what_a_file_of_features_cannot_give(files, command, options, message, capsys):
-    assert main([*command, "--data", files[3], "--aggregator", "lr", *options]) == 2
+    assert main([command, "--data", files[3], "--aggregator", "lr", *options]) == 2
     assert message in capsys.readouterr().err
 
 

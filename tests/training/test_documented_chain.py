@@ -2,7 +2,6 @@
 
 import json
 import shlex
-import shutil
 from pathlib import Path
 
 import pytest
@@ -24,7 +23,7 @@ def run_once(words):
     runs = next((i for i, word in enumerate(words) if word in ("--repeats", "--seeds")), None)
     if runs is not None:
         words = [*words[: runs + 1], "1", *words[runs + 2 :]]
-    elif words[0] in ("ablate", "transfer"):
+    elif words[0] == "ablate":
         words = [*words, "--repeats", "1", "--cv", "3"]
     return words if words[0] in ("features", "score") or "--aggregator" in words else [*words, "--aggregator", "lr"]
 
@@ -34,19 +33,7 @@ def run_once(words):
 def test_the_documented_chain_runs(tmp_path, monkeypatch, capsys):
     commands = documented_commands()
     assert [command[0] for command in commands] == [
-        *(
-            "features",
-            "train",
-            "score",
-            "evaluate",
-            "evaluate",
-            "evaluate",
-            "evaluate",
-            "ablate",
-            "transfer",
-            "transfer",
-            "transfer",
-        )
+        *("features", "train", "score", "evaluate", "evaluate", "evaluate", "evaluate", "ablate")
     ]
     monkeypatch.chdir(tmp_path)
     answer = {"id": 1, "question": "Who?", "context": ["Anna moved to Lisbon."], "response": "Anna moved to Lisbon."}
@@ -56,16 +43,8 @@ def test_the_documented_chain_runs(tmp_path, monkeypatch, capsys):
     for split in ("train", "test"):
         assert main(["features", "--data", "ragtruth", "--split", split, "--output", f"{split}.parquet"]) == 0
     for command in commands:
-        words = [
-            word
-            for given in run_once(command)
-            for word in (sorted(map(str, Path().glob(given))) if "*" in given else [given])
-        ]
+        words = run_once(command)
         assert main(words) == 0, words
-        if command[0] == "features":
-            shutil.copy("features.parquet", "by-first.parquet")
-            shutil.copy("features.parquet", "by-second.parquet")
     shown = capsys.readouterr().out
-    assert "deviation" in shown and "permuted" in shown and "surrogate \\ generator" in shown
-    assert {path.name for path in tmp_path.glob("*.png")} == {"auroc.png", "ablation.png"}
+    assert "deviation" in shown and "permuted" in shown
     assert Path("my-monitor", "config.json").is_file()

@@ -14,7 +14,7 @@ from syncheck.cli.monitors import monitor_to_measure
 from syncheck.config import DEFAULT_SCHEMA
 from syncheck.evaluation import cross_validate
 from syncheck.testing import WordAligner
-from syncheck.training import choose_thresholds, fit_monitor, measure, question_digests
+from syncheck.training import choose_thresholds, measure, question_digests
 
 CONFIG = MonitorConfig(schema="syncheck.v3", layers=LAYERS)
 
@@ -87,15 +87,7 @@ def test_thresholds_are_chosen_on_scores_of_sentences_not_trained_on(llama, moni
 
 
 def test_layers_default_to_the_middle_of_the_model(llama):
-    monitor = fit_monitor(
-        records(6),
-        kind=Monitor,
-        model=llama.model,
-        tokenizer=llama.tokenizer,
-        aggregator="lr",
-        aligner=None,
-        show_progress=False,
-    )
+    monitor = Monitor.fit(records(6), model=llama.model, tokenizer=llama.tokenizer, aggregator="lr", aligner=None)
     assert monitor.config.layers == (2, 3, 4) and monitor.config.schema == DEFAULT_SCHEMA
     assert monitor.aligner is None
 
@@ -135,7 +127,7 @@ def test_one_label_alone(llama):
 
 
 def test_too_few_questions_are_refused_before_they_are_measured(llama, monkeypatch):
-    monkeypatch.setattr("syncheck.training.fit.measure", None)
+    monkeypatch.setattr("syncheck.training.extract.measure", None)
     with pytest.raises(InputError, match="questions") as caught:
         fitted(llama, given=records(4))
     assert "5 questions" in str(caught.value) and "found 4 in 4 records. Label" in str(caught.value)
@@ -152,7 +144,7 @@ def test_too_few_questions_are_refused_before_they_are_measured(llama, monkeypat
 def test_an_aggregator_that_cannot_be_trained_is_refused_before_the_records_are_measured(
     llama, monkeypatch, kind, said
 ):
-    monkeypatch.setattr("syncheck.training.fit.measure", lambda *_, **__: pytest.fail("measured"))
+    monkeypatch.setattr("syncheck.training.extract.measure", lambda *_, **__: pytest.fail("measured"))
     with pytest.raises(InputError, match=said):
         fitted(llama, kind)
 

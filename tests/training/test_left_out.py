@@ -2,7 +2,6 @@
 
 import json
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +12,7 @@ from measured_doubles import yes_and_no
 from syncheck import Monitor, MonitorConfig, feature_schema
 from syncheck.base.errors import LeftOutWarning
 from syncheck.cli import main
-from syncheck.training import fit_measured, fit_monitor, labelled_set, left_out_lines, seen_records, write_parquet
+from syncheck.training import fit_measured, labelled_set, left_out_lines, seen_records, write_parquet
 
 SCHEMA = "paper-no-lid.v1"
 MODEL = str(Path(__file__).parents[1] / "golden" / "signals" / "llama")
@@ -60,17 +59,32 @@ def named(shown):
     return [line.split(": ")[:2] for line in shown.splitlines()]
 
 
-@pytest.mark.parametrize("command", ["evaluate", "ablate", "transfer"])
+@pytest.mark.parametrize("command", ["evaluate", "ablate"])
 def test_commands_name_them(file, command, capsys):
     options = ["--data", file[0], "--aggregator", "lr", "--cv", "2", "--repeats", "1", "--set", "strict"]
     assert main([command, *options]) == 0
     assert named(capsys.readouterr().err) == said_of(file[0])
 
 
-@pytest.mark.parametrize("command", [["evaluate", "--train"], ["transfer", "--over", "data", "--cv", "2", "--data"]])
-def test_those_of_every_file_are_named(file, command, capsys):
-    data = [file[1], "--data", file[0]] if command[0] == "evaluate" else file
-    assert main([*command, *data, "--aggregator", "lr", "--repeats", "1", "--set", "strict"]) == 0
+def test_those_of_every_file_are_named(file, capsys):
+    assert (
+        main(
+            [
+                "evaluate",
+                "--train",
+                file[1],
+                "--data",
+                file[0],
+                "--aggregator",
+                "lr",
+                "--repeats",
+                "1",
+                "--set",
+                "strict",
+            ]
+        )
+        == 0
+    )
     said = named(capsys.readouterr().err)
     assert all(line in said for line in said_of(file[0]) + said_of(file[1]))
 
@@ -119,13 +133,12 @@ def test_sentences_without_a_context_teach_nothing(llama):
     np.testing.assert_array_equal(*(t.aggregator.score(values) for t in trained))
 
 
-@pytest.mark.parametrize("fit", [partial(fit_monitor, kind=Monitor), Monitor.fit])
-def test_fit_warns_of_them(fit, llama, monkeypatch):
+def test_fit_warns_of_them(llama, monkeypatch):
     monkeypatch.setattr(llama.model.config, "max_position_embeddings", 400)
     given = [*records(6), record(6, passages=("word " * 300,)), record(7, passages=())]
     options = {"model": llama.model, "tokenizer": llama.tokenizer, "config": MonitorConfig(schema=SCHEMA)}
     with pytest.warns(LeftOutWarning, match="responses") as caught:
-        monitor = fit(given, aligner=None, aggregator="lr", **options)
+        monitor = Monitor.fit(given, aligner=None, aggregator="lr", **options)
     (message,) = (str(w.message).splitlines()[1:] for w in caught)
     assert message[0].startswith("r7:")
     assert message[1].startswith("r6: left out: the prompt with its response needs") and len(message) == 2

@@ -207,17 +207,6 @@ def test_records_that_were_added_or_changed_are_measured_beside_the_others(monit
     assert equal(path, whole)
 
 
-def test_the_manifest_is_only_an_index(monitor, monkeypatch, tmp_path):
-    path = tmp_path / "x.parquet"
-    assert measured_into(path, monitor, records(4), shard=Shard(1, 2)) is None
-    manifest = tmp_path / "x.parquet.parts" / "_manifest.json"
-    assert len(json.loads(manifest.read_text())["parts"]) == 1
-    manifest.unlink()
-    opened = count_replays(monkeypatch)
-    measured_into(path, monitor, records(4))
-    assert sorted(q for batch in opened for q in batch) == sorted(r.question for r in records(4)[2:])
-
-
 def test_shards_share_the_parts_and_the_last_joins_them(monitor, monkeypatch, tmp_path):
     given = records(7)
     whole, path = tmp_path / "whole.parquet", tmp_path / "x.parquet"

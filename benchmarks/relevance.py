@@ -1,0 +1,72 @@
+"""Relevance: how well the counts of ``syncheck.features.relevance`` tell which sentences answer the question.
+
+    python benchmarks/relevance.py --wikipedia articles.jsonl.xz --ragtruth ragtruth-qa
+
+The sentences are those of ``benchmarks/kit_answers/candidates.jsonl``: greedy ones of the kit's model with their
+branches. A language model read each twice for whether it gives something of what was asked (2), is about that (1), or
+is not (0); sentences that claim nothing are left out. Prints the AUROC of each count and of the weights, fitted by
+logistic regression in ten folds of sets of passages, with a bootstrap over sets, and the weights fitted on all.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+import numpy as np
+from kit_answers import FOLDER, load_questions
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import roc_auc_score
+from sklearn.model_selection import GroupKFold
+
+from syncheck.evaluation.metrics import with_interval
+from syncheck.features.relevance import Asked, Counts
+from syncheck.reading.evidence import Context
+from syncheck.results.types import Query
+
+DRAWS = 2000
+ANSWERS, ABOUT = 1.5, 0.75
+"""Mean rating from which a sentence gives something of what was asked, and from which it is about that."""
+
+
+def main() -> None:
+    """Measure and fit."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--wikipedia", type=Path, required=True)
+    parser.add_argument("--ragtruth", type=Path, required=True)
+    args = parser.parse_args()
+    sets = {one.name: one for one in load_questions(args.wikipedia, args.ragtruth)}
+    read: dict[tuple[str, str], tuple[list[float], float]] = {}
+    for entry in map(json.loads, (FOLDER / "candidates.jsonl").read_text(encoding="utf-8").splitlines()):
+        own = sets[entry["set"]]
+        asked = Asked(Context(Query(own.questions[entry["question"]], own.passages)))
+        for each in (candidate for step in entry["rounds"] for candidate in step):
+            if each["relevance"] and "N" not in each["labels"]:
+                counts = asked.counts(each["text"])
+                row = [getattr(counts, name) for name in Counts.__slots__]
+                read[entry["set"], each["text"]] = row, float(np.mean(each["relevance"]))
+    groups = np.array([name for name, _ in read])
+    rows, ratings = np.array([row for row, _ in read.values()]), np.array([rating for _, rating in read.values()])
+    print(f"{len(rows)} sentences, {len(set(groups))} sets")
+    answers = ratings >= ANSWERS
+    scores = np.zeros(len(rows))
+    for train, test in GroupKFold(10).split(rows, answers, groups):
+        scores[test] = LogisticRegression().fit(rows[train], answers[train]).decision_function(rows[test])
+    members = [np.flatnonzero(groups == name) for name in dict.fromkeys(groups)]
+    rng = np.random.default_rng(0)
+    draws = [np.concatenate([members[n] for n in rng.integers(0, len(members), len(members))]) for _ in range(DRAWS)]
+    for level, wanted in (("gives something of what was asked", answers), ("is about it", ratings >= ABOUT)):
+        print(f"\n{level}: {wanted.mean():.2f} of the sentences")
+        for name, column in (*zip(Counts.__slots__, rows.T, strict=True), ("all", scores)):
+            drawn = [roc_auc_score(wanted[draw], column[draw]) for draw in draws]
+            low, high = np.quantile(drawn, (0.025, 0.975))
+            print(f"{name:<12} {with_interval(roc_auc_score(wanted, column), low, high)}")
+    fitted = LogisticRegression().fit(rows, answers)
+    print(
+        {name: round(float(w), 2) for name, w in zip(Counts.__slots__, fitted.coef_[0], strict=True)}, fitted.intercept_
+    )
+
+
+if __name__ == "__main__":
+    main()

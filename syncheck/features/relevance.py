@@ -1,0 +1,164 @@
+"""Relevance: how likely a sentence answers what was asked, by its words; it is never part of a score.
+
+A faithful sentence may be beside the question. :func:`rated` adds P(gives some of what was asked) to the sentences of a
+report, from six counts; ``benchmarks/relevance.py`` fits their weights and says how well they order.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from syncheck.base.errors import InputError
+from syncheck.contrasts.parsing import ParsedText, parse
+from syncheck.reading.evidence import Context
+from syncheck.reading.tables import number_of_words
+from syncheck.results.report import Report
+from syncheck.results.types import WITHOUT_CLAIM, Evidence, Query
+
+WEIGHTS: Mapping[str, float] = {
+    "": -2.09,
+    "asked": 2.96,
+    "place": 0.41,
+    "kind": 0.18,
+    "yes": 2.99,
+    "of_itself": -0.87,
+    "new": 0.14,
+}
+"""Log-odds for each count, and with "" where all are 0, as ``benchmarks/relevance.py`` fitted them."""
+BESIDE = 0.5
+"""Weight of the chunks next to one."""
+LEAST_QUOTED = 3
+"""Smallest number of words of a part of a passage that is quoted as an answer."""
+MOST_NEW = 8
+"""Number of new words from which more do not count."""
+
+_AMOUNT = re.compile(r"\bhow (?:many|much|long|old|far|often|big|large|tall|high|deep|heavy)\b|\b(?:price|cost|fee)\b")
+_TIME = re.compile(r"\bwhen\b|\bwhat (?:time|date|year|day)\b")
+_PERSON = re.compile(r"\bwho(?:m|se)?\b")
+_YES_OR_NO = re.compile(r"(?:is|are|was|were|can|could|do|does|did|may|must|will|would|should|has|have|am)\b")
+_YES = re.compile(r"(?:yes|no|you (?:can|may|must|cannot|can't)|it (?:is|does))\b")
+_OF_ITSELF = re.compile(r"\b(?:passages?|answer|question)\b")
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """What is known of a sentence as an answer to a question."""
+
+    asked: float
+    """Share of the question's content words that it has, rarer ones counting more."""
+    place: float
+    """The same of the chunk that it comes from and its neighbours, relative to the chunk with the largest share."""
+    kind: float
+    """1 if it has what is asked for (a new number, a time, a name), -1 if it lacks it, 0 if the question asks for no
+    such thing."""
+    yes: float
+    """1 if it begins like an answer to a question that wants yes or no, else 0."""
+    of_itself: float
+    """1 if it speaks of the passages or of answers, else 0."""
+    new: float
+    """Number of its content words that the question lacks, at most :data:`MOST_NEW`."""
+
+
+class Asked:
+    """A question beside its passages, which rates sentences."""
+
+    def __init__(self, context: Context) -> None:
+        self._text = context.query.question.lower().strip()
+        self._question = parse(context.query.question)
+        self._index = context.index
+        self._stems = [parse(chunk.text).stems for chunk in context.chunks]
+        self._rarity = {stem: self._rarity_of(stem) for stem in self._question.content}
+        self._held = [self._share(stems) for stems in self._stems]
+
+    def _rarity_of(self, stem: str) -> float:
+        return math.log((len(self._stems) + 1) / (sum(stem in stems for stems in self._stems) + 0.5))
+
+    def _share(self, stems: frozenset[str]) -> float:
+        total = sum(self._rarity.values())
+        return sum(rarity for stem, rarity in self._rarity.items() if stem in stems) / total if total else 0.0
+
+    def counts(self, sentence: str) -> Counts:
+        """Count what a sentence has of what was asked."""
+        read = parse(sentence)
+        return Counts(
+            asked=self._share(read.stems),
+            place=self._place(sentence),
+            kind=self._kind(read, sentence.lower()),
+            yes=float(bool(_YES_OR_NO.match(self._text) and _YES.match(sentence.lower().strip()))),
+            of_itself=float(bool(_OF_ITSELF.search(sentence.lower()))),
+            new=float(min(MOST_NEW, len(read.content - self._question.content))),
+        )
+
+    def _place(self, sentence: str) -> float:
+        best = self._index.best(sentence, 1)
+        most = max(self._held, default=0.0)
+        if not best or not most:
+            return 0.0
+        beside = [self._held[n] for n in (best[0] - 1, best[0] + 1) if 0 <= n < len(self._held)]
+        return (self._held[best[0]] + BESIDE * max(beside, default=0.0)) / most
+
+    def _kind(self, read: ParsedText, text: str) -> float:
+        known = {quantity.number for quantity in self._question.quantities}
+        is_new = any(quantity.number not in known for quantity in read.quantities)
+        if _AMOUNT.search(self._text) or _TIME.search(self._text):
+            return 1.0 if is_new else -1.0
+        if _PERSON.search(self._text):
+            return 1.0 if any(token.name for token in read.tokens[1:]) else -1.0
+        return 0.0
+
+    def evidence(self) -> Evidence | None:
+        """Find the chunk with the highest relevance among those that have a word of the question."""
+        chunks = [
+            chunk
+            for chunk, held in zip(self._index.chunks, self._held, strict=True)
+            if held and number_of_words(chunk.text) >= LEAST_QUOTED
+        ]
+        if not chunks:
+            return None
+        best = max(chunks, key=lambda chunk: self.relevance(chunk.text))
+        return Evidence(best.passage, best.quoted_from(self._index.passages), self.relevance(best.text))
+
+    def relevance(self, sentence: str) -> float:
+        """Compute P(gives some of what was asked), in [0, 1]."""
+        counts = self.counts(sentence)
+        log_odds = WEIGHTS[""] + sum(WEIGHTS[name] * getattr(counts, name) for name in Counts.__slots__)
+        return 1 / (1 + math.exp(-log_odds))
+
+
+def rated(report: Report) -> Report:
+    """Add the relevance of the sentences that make a claim.
+
+    Raises
+    ------
+    InputError
+        If the report has no question.
+    """
+    if not report.prompt.question.strip():
+        raise InputError("relevance is that to a question, and the report has none; give question= to check")
+    asked = Asked(Context(report.prompt))
+    sentences = (
+        one if one.status in WITHOUT_CLAIM else replace(one, relevance=asked.relevance(one.text))
+        for one in report.sentences
+    )
+    return replace(report, sentences=tuple(sentences))
+
+
+def closest_evidence(question: str, passages: Sequence[str]) -> Evidence | None:
+    """Find the sentence or row of the passages that most likely answers a question.
+
+    Parameters
+    ----------
+    question, passages
+        Texts; passages may be empty.
+
+    Returns
+    -------
+    Evidence or None
+        Its passage, its text as it stands there, and as ``score`` its relevance in [0, 1]; of equal ones the first.
+        None if no part of three words or more has a content word of the question.
+    """
+    asked = Asked(Context(Query(question, tuple(passages))))
+    return asked.evidence()

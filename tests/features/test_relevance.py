@@ -1,0 +1,82 @@
+"""Relevance: whether a sentence answers the question, beside its score."""
+
+import pytest
+
+from syncheck import closest_evidence, load_kit
+from syncheck.base.errors import InputError
+
+SHOES = [
+    "You may return unworn shoes within 30 days of delivery. Sale items can only be exchanged.",
+    "Soles are covered for two years, zips for one. Water damage is not covered.",
+]
+
+
+@pytest.fixture(scope="module")
+def verifier():
+    return load_kit("generic-bundled")
+
+
+def rated(verifier, question, answer):
+    report = verifier.rated(verifier.check(question=question, passages=SHOES, answer=answer))
+    return [sentence.relevance for sentence in report.sentences]
+
+
+def test_what_was_asked_is_more_relevant_than_what_was_not(verifier):
+    asked, beside = rated(
+        verifier,
+        "How long do I have to return shoes?",
+        "You may return unworn shoes within 30 days. Zips have one year.",
+    )
+    assert 0.5 < asked < 1 and 0 < beside < 0.3
+
+
+def test_yes_or_no_answers_a_question_that_wants_it(verifier):
+    answer, beside = rated(verifier, "Is water damage covered?", "No, it is not. Sale items can only be exchanged.")
+    assert answer > 0.6 > 0.3 > beside
+
+
+def test_a_number_where_one_is_asked_for_counts(verifier):
+    number, none = (
+        rated(verifier, "For how long are soles covered?", f"It is {said}.")[0]
+        for said in ("two years", "a good while")
+    )
+    assert number > none
+
+
+def test_scores_and_verdicts_stay(verifier):
+    report = verifier.check(question="Is it waterproof?", passages=SHOES, answer="Soles are covered for two years.")
+    (before,), (after,) = report.sentences, verifier.rated(report).sentences
+    assert before.relevance is None and after.relevance is not None
+    assert (before.score, before.verdict, before.features) == (after.score, after.verdict, after.features)
+    assert report.to_dict()["sentences"][0]["relevance"] is None
+    assert f"answers the question: {after.relevance:.2f}" in str(verifier.rated(report))
+
+
+def test_what_claims_nothing_is_not_rated(verifier):
+    assert rated(verifier, "Is it covered?", "Sure! Zips are covered for one year.")[0] is None
+
+
+def test_without_passages_only_the_words_of_the_question_count(verifier):
+    report = verifier.check(question="Is it covered?", passages=[], answer="It is covered.")
+    assert 0 < verifier.rated(report).sentences[0].relevance < 1
+
+
+def test_a_report_without_a_question_is_refused(verifier):
+    with pytest.raises(InputError, match="question"):
+        verifier.rated(verifier.check(passages=SHOES, answer="Zips are covered for one year."))
+
+
+def test_the_closest_evidence_answers_the_question():
+    evidence = closest_evidence("How long do I have to return shoes?", SHOES)
+    assert (evidence.passage, evidence.text) == (0, "You may return unworn shoes within 30 days of delivery.")
+    assert 0.5 < evidence.score < 1
+
+
+def test_a_row_is_quoted_as_it_stands():
+    table = "| Plan | Storage |\n|---|---|\n| Basic | 10 GB |\n| Plus | 50 GB |"
+    assert closest_evidence("How much storage does Plus have?", [table]).text == "| Plus | 50 GB |"
+
+
+@pytest.mark.parametrize("passages", [[], ["Zips are covered for one year."]])
+def test_no_evidence_where_no_passage_has_a_word_of_the_question(passages):
+    assert closest_evidence("Where is the nearest airport?", passages) is None
