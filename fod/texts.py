@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any, Literal
 
 from fod.config import FODConfig, RepairConfig, check_count
@@ -139,6 +140,7 @@ class TextProposer:
 
     ``reader`` is a verifier's ``continuations`` of the question, ``ask`` gives the pieces of a request and is closed to
     cancel it, and ``in_thread`` runs the scoring. ``in_place`` is what is asked for in place of a failing sentence.
+    Unless the server ``takes_n``, each sample is a request.
 
     Attributes
     ----------
@@ -161,6 +163,7 @@ class TextProposer:
         *,
         seed: int,
         in_place: InPlace | None,
+        takes_n: bool = True,
         in_thread: Callable[..., Awaitable[Any]],
     ) -> None:
         self._reader = reader
@@ -169,6 +172,7 @@ class TextProposer:
         self._budget = budget
         self._seed = seed
         self._in_place = in_place
+        self._takes_n = takes_n
         self._in_thread = in_thread
         self._until = None if budget.seconds is None else time.monotonic() + budget.seconds
         self._stream: tuple[AsyncGenerator[tuple[Piece, int]], Continuation] | None = None
@@ -237,7 +241,10 @@ class TextProposer:
         else:
             each = wanted.samples or 1
             self._begin_round(each * len(wanted.beams))
-            sampled = await _together([self._samples(beam, each, wanted) for beam in wanted.beams])
+            size, count = (each, 1) if self._takes_n else (1, each)
+            asked = [self._samples(beam, size, wanted) for beam in wanted.beams for _ in range(count)]
+            texts = await _together(asked)
+            sampled = [list(chain(*texts[first : first + count])) for first in range(0, len(texts), count)]
         different: dict[tuple[int, str, object], WrittenText] = {}
         for parent, samples in enumerate(sampled):
             for one in samples:

@@ -29,7 +29,8 @@ class ContinueFrom(Protocol):
     """Protocol: asks a server to continue an answer, and gives its pieces as they come.
 
     It belongs to one question. The iterable is closed, if it can be, when no more of it is needed, which should cancel
-    the work of the server. A blocking iterable suits the methods that are not asynchronous.
+    the work of the server. A blocking iterable suits the methods that are not asynchronous. With an attribute
+    ``takes_n`` that is False, it is asked for one sample at a time.
     """
 
     def __call__(self, request: ContinuationRequest) -> AsyncIterable[Piece] | Iterable[Piece]: ...  # noqa: D102
@@ -151,6 +152,7 @@ class UpstreamFOD:
             self.budget,
             seed=seed,
             in_place=self.repair if self.repair in ("reask", "branch") else None,
+            takes_n=getattr(self._continue_from, "takes_n", True),
             in_thread=self._in_thread,
         )
         try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -79,10 +79,13 @@ def check_citations(report: Report, ask: Ask, *, threshold: float, pattern: re.P
     ``threshold`` of the score, or of the support without an aggregator. Without a pattern, marks have the known forms.
     """
     names = cited_names(report.prompt.passages)
-    marks = [marks_in(sentence.text, names=names, pattern=pattern) for sentence in report.sentences]
+    found = [marks_in(sentence.text, names=names, pattern=pattern) for sentence in report.sentences]
+    listed = ((m.defines, place_of(m.sources[0], report.prompt.passages)) for one in found for m in one if m.defines)
+    defined = {label: place for label, place in listed if place != (None, False)}
+    marks = [tuple(mark for mark in one if not mark.defines) for one in found]
     if not any(marks):
         return report
-    cited = [_Cited(number, found, report) for number, found in enumerate(marks)]
+    cited = [_Cited(number, one, report, defined) for number, one in enumerate(marks)]
     alone = _Supports(report, ask, threshold)
     alone.ask((one, (passage,)) for one in cited for passage in one.passages)
     open_ = [one for one in cited if not any(alone.of(one, (passage,)) for passage in one.passages)]
@@ -97,12 +100,15 @@ class _Cited:
     number: int
     marks: tuple[Mark, ...]
     report: Report
+    defined: Mapping[str, Place]
+    """Places of the sources that the answer itself lists, by their marks."""
     places: list[tuple[Mark, Place]] = field(init=False)
     passages: tuple[int, ...] = field(init=False)
 
     def __post_init__(self) -> None:
         passages = self.report.prompt.passages
-        self.places = [(mark, place_of(source, passages)) for mark in self.marks for source in mark.sources]
+        sources = ((mark, source) for mark in self.marks for source in mark.sources)
+        self.places = [(mark, self.defined.get(source[0]) or place_of(source, passages)) for mark, source in sources]
         self.passages = tuple(sorted({index for _, (index, _) in self.places if index is not None}))
 
     @property

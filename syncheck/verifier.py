@@ -29,8 +29,7 @@ from syncheck.results.protocol import ProtocolEvent, Reveal
 from syncheck.results.types import Effort, GeneratorToken, Query, SentenceSpan
 from syncheck.scoring import SentenceScorer, report_of
 from syncheck.telemetry import Telemetry, recorded
-from syncheck.text.reasoning import answer_start
-from syncheck.text.sentences import TextSegmenter, spans_of
+from syncheck.text.sentences import AnswerSegmenter, spans_of
 from syncheck.watching.growing import NOT_MEASURED, Continuations, GrowingText
 from syncheck.watching.text_watch import TextWatch, watch, watch_async
 
@@ -240,10 +239,14 @@ class Verifier:
             finish=self.cited if citations else None,
         )
 
-    def watched(self, query: Query, **options: Any) -> TextWatch:  # noqa: ANN401 - those of TextWatch
-        """Make the watch over an answer to a query; ``options`` are those of :class:`syncheck.watching.TextWatch`."""
+    def watched(self, query: Query, *, reasoning: bool = True, **options: Any) -> TextWatch:  # noqa: ANN401
+        """Make the watch over an answer to a query; ``options`` are those of :class:`syncheck.watching.TextWatch`.
+
+        Without ``reasoning``, all text is the answer.
+        """
         aligner = source_of_support(self.aligner)
-        answer = GrowingText(self.scorer(query), TextSegmenter(self.config.segmenter), aligner=aligner)
+        segmenter = AnswerSegmenter(self.config.segmenter, reasoning=reasoning)
+        answer = GrowingText(self.scorer(query), segmenter, aligner=aligner)
         return TextWatch(answer, query, has_scores=self.aggregator is not None, **options)
 
     def watch(
@@ -359,10 +362,11 @@ class Verifier:
         return Continuations(self.scorer(query), self.config.segmenter)
 
     def cut(self, text: str) -> list[SentenceSpan]:
-        """Cut an answer into sentences; reasoning before it has none."""
-        segmenter, start = TextSegmenter(self.config.segmenter), answer_start(text)
-        spans = segmenter.push(text[start:]) + segmenter.finish()
-        return [replace(span, start=span.start + start, end=span.end + start) for span in spans] if start else spans
+        """Cut an answer into sentences; reasoning has none."""
+        segmenter = AnswerSegmenter(self.config.segmenter)
+        segmenter.push(text)
+        segmenter.finish()
+        return segmenter.spans
 
     def save_pretrained(self, directory: str | Path) -> None:
         """Write the verifier to a folder, without pickle; :meth:`from_pretrained` reads it."""

@@ -103,6 +103,49 @@ def test_a_name_is_an_id_a_title_or_an_address(mark, passage, status):
     assert cited(f"Lyon lies in France. {mark}", NAMED) == [(mark, passage, status, better)]
 
 
+LISTED = [
+    "[1] https://x.org/bern\n[2] [Atlas of France](https://www.x.org/lyon/)",
+    "[1] <https://x.org/bern>.\n[2] doc-7",
+    "1. https://x.org/bern\n2. Atlas of France",
+    "[1]: Meyer on Switzerland, https://x.org/bern\n\n[2]: Atlas of France",
+]
+
+
+@pytest.mark.parametrize("listed", LISTED)
+def test_sources_that_an_answer_lists_are_those_of_its_marks_and_no_claims(listed):
+    answer = f"Bern lies in Switzerland [1]. Lyon lies in France [2].\n\nSources:\n\n{listed}"
+    report = verifier().check(answer, passages=NAMED)
+    found = [(one.marker, one.passage, one.status) for sentence in report.sentences[:2] for one in sentence.citations]
+    assert found == [("[1]", 1, "supported"), ("[2]", 0, "supported")]
+    rest = [sentence.text for sentence in report.sentences[2:] if sentence.status != "not_a_claim"]
+    assert rest == (["[1]: Meyer on Switzerland, https://x.org/bern"] if "Meyer" in listed else [])
+    assert report.citation_recall == 2 / (2 + len(rest))
+
+
+def test_footnotes_of_any_name_are_marks_and_their_text_is_checked():
+    answer = "Lyon lies in France[^a]. The mill is old[^2].\n\n"
+    answer += "[^a]: doc-7\n[^2]: https://x.org/paris\n\n[^3]: It is new."
+    report = verifier().check(answer, passages=[*NAMED, PASSAGES[2]])
+    assert [(one.marker, one.passage, one.status) for s in report.sentences for one in s.citations] == [
+        ("[^a]", 0, "supported"),
+        ("[^2]", None, "fabricated"),
+    ]
+    assert [(s.text, s.status) for s in report.sentences[2:]] == [
+        ("[^a]: doc-7\n[^2]: https://x.org/paris", "not_a_claim"),
+        ("[^3]: It is new.", "scored"),
+    ]
+
+
+def test_words_beside_a_listed_source_stay_a_claim():
+    for line in (
+        "[1] The mill is new, https://x.org/bern",
+        "[1] [The mill is new](https://x.org/bern)",
+        "1. It is new.",
+    ):
+        (sentence,) = verifier().check(line, passages=NAMED).sentences
+        assert sentence.status == "scored" and sentence.score < 0.5
+
+
 def test_an_id_goes_before_the_number():
     passages = [Passage("a", id="2"), Passage("b", id="1")]
     assert [place_of([name], passages) for name in ("1", "2", "3")] == [(1, False), (0, False), (None, True)]

@@ -186,20 +186,28 @@ def _settings(file: str | None) -> Iterator[Finding]:
 
     whole = parser()
     (commands,) = (action for action in whole._actions if isinstance(action, argparse._SubParsersAction))
-    gateway, serve = commands.choices["gateway"], commands.choices["serve"]
-    try:
-        told = settings.settings_of(gateway, file or os.environ.get(settings.FILE) or None)
-    except InputError as error:
-        yield Finding("bad", describe_failure(error), "change it, or unset the variable")
+    servers = {name: commands.choices[name] for name in ("gateway", "serve")}
+    file = file or os.environ.get(settings.FILE) or None
+    told: dict[str, settings.Setting] = {}
+    faults: dict[str, str] = {}
+    for name, server in servers.items():
+        try:
+            told |= {one.option: one for one in settings.settings_of(server, file)}
+        except InputError as error:
+            faults[name] = describe_failure(error)
+    if len(faults) == len(servers):
+        yield Finding("bad", faults["gateway"], "change it, or unset the variable")
         return
-    for one in told:
+    for one in told.values():
         yield Finding("ok", f"{one.option} = {_CREDENTIALS.sub('//[key]@', str(one.value))} ({one.origin})")
     for name in sorted(settings.SECRETS & os.environ.keys()):
         yield Finding("ok", f"a key is in ${name}")
-    for name in settings.unknown_variables([gateway, serve]):
+    if "gateway" in faults:
+        yield Finding("note", f"for serve alone: {faults['gateway']}")
+    for name in settings.unknown_variables(list(servers.values())):
         yield Finding("note", f"${name} sets no option of gateway or serve", f"unset {name}")
     if not told:
-        yield Finding("ok", "the options of gateway have their defaults")
+        yield Finding("ok", "the options of gateway and serve have their defaults")
 
 
 def _memory() -> Iterator[Finding]:

@@ -416,11 +416,11 @@ class MeasuredText:
         return self._answer.sentences
 
     def feed(self, piece: str) -> int:
-        """Add text and return the number of sentences that it completes."""
+        """Add text and return the number of complete sentences without a score."""
         return self._complete(self._reading.feed(piece))
 
     def finish(self) -> int:
-        """End the text and return the number of sentences that this completes."""
+        """End the text and return the number of complete sentences without a score."""
         return self._complete(self._reading.finish())
 
     def score(self, *, since: float) -> None:
@@ -443,4 +443,4 @@ class MeasuredText:
 
     def _complete(self, spans: Sequence[SentenceSpan]) -> int:
         self._waiting += spans
-        return len(spans)
+        return len(self._waiting)

@@ -180,7 +180,7 @@ class EventWriter:
         sentence
             The sentence with its score.
         lead
-            The white space before it, needed if it has not been shown yet.
+            The white space or reasoning before it, needed if it has not been shown yet.
         marked
             True if it was kept although it did not pass.
 

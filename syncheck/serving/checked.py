@@ -242,30 +242,24 @@ class CheckedText:
             "question": self._request.question,
             "response": self._received,
             "faithfulness": self.outcome.faithfulness,
-            "answer_score": None,
-            "citation_precision": None,
-            "citation_recall": None,
-            "stop": None,
-            "seconds": None,
+            **dict.fromkeys(("answer_score", "citation_precision", "citation_recall", "stop", "seconds")),
             "monitor": self._monitor.name,
             "sentences": [sentence_dict(s) for s in self._watch.sentences[:known]] if self._watch and known else [],
-            "sources": {},
-            "generator_tokens": [],
-            "hidden": [],
-            "after_end": "",
         }
-        self._add(Final(0, report))
+        self._add(Final(0, {**report, "sources": {}, "generator_tokens": [], "hidden": [], "after_end": ""}))
 
 
 def watch_over(monitor: Monitor | Verifier, *, question: str, passages: Sequence[str], **options: Any) -> TextWatch:
-    """Begin the watch over an answer, whose citations are checked at its end.
+    """Begin the watch over an answer without reasoning, whose citations are checked at its end.
 
     ``options`` are those of :class:`syncheck.watching.TextWatch`.
     """
+    options["finish"] = partial(cited, monitor)
     if isinstance(monitor, Verifier):
-        return monitor.watch_text(question=question, passages=passages, citations=True, **options)
-    prompt = monitor.prompt(question=question, context=passages)
-    return monitor.watch_text(prompt, finish=partial(cited, monitor), **options)
+        query = monitor.query(question=question, passages=passages)
+        return monitor.watched(query, reasoning=False, **options)
+    more = {} if monitor.reads_signals else {"reasoning": False}
+    return monitor.watch_text(monitor.prompt(question=question, context=passages), **more, **options)
 
 
 def cited(monitor: Monitor | Verifier, report: Report) -> Report:

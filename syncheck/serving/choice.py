@@ -104,7 +104,7 @@ class Choice:
     async def _divide(self, content: str, message: dict[str, Any], *, is_last: bool) -> tuple[str, str]:
         """Divide content into text and reasoning; the latter goes into the message, if it passes."""
         text = thought = ""
-        for kind, part in self._reasoning.read(content, is_last=is_last):
+        for kind, part, _ in self._reasoning.read(content, is_last=is_last):
             if kind == "text":
                 text += part
                 continue

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import math
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing
-from dataclasses import replace
 from typing import Any, Literal
 
 from syncheck.base.errors import InputError
@@ -17,12 +15,11 @@ from syncheck.serving.limits import Deadline, in_thread
 from syncheck.serving.reasoning import divided
 from syncheck.serving.upstream import Upstream, choices_of, incomplete, index_of
 from syncheck.text.reasoning import Reasoning
-from syncheck.text.sentences import SegmenterConfig, TextSegmenter
 
 ContinueBy = Literal["chat", "completions", "prefill"]
 """How a server is asked to continue an answer. ``chat``: chat completions with ``continue_final_message``, as vLLM and
 SGLang take it. ``completions``: the prompt is written here, by a chat template. ``prefill``: chat completions that
-continue a last message of the assistant by themselves; each sample is a request."""
+continue a last message of the assistant by themselves; each sample is a request of its own."""
 
 WritePrompt = Callable[[Sequence[Mapping[str, str]]], str]
 """Writes a chat, up to the beginning of the answer, by the template of the model."""
@@ -33,8 +30,6 @@ _STOPS: Mapping[str, Literal["end_of_text", "length"]] = {
     "length": "length",
 }
 _LIMITS = ("max_tokens", "max_completion_tokens")
-_APART = 2**20
-"""Distance of the seeds of samples that are asked for one by one."""
 
 
 class ServerContinuations:
@@ -57,8 +52,11 @@ class ServerContinuations:
         Header of a client, which is passed on if the upstream has no key.
     opens_reasoning
         True if the chat template opens the model's reasoning, which is left out.
-    segmenter
-        Finds the ends of samples that are asked for one by one.
+
+    Attributes
+    ----------
+    takes_n : bool
+        False if each sample is a request.
 
     Raises
     ------
@@ -76,7 +74,6 @@ class ServerContinuations:
         deadline: Deadline | None = None,
         authorization: str | None = None,
         opens_reasoning: bool = False,
-        segmenter: SegmenterConfig | None = None,
     ) -> None:
         if (by == "completions") != (write_prompt is not None):
             raise InputError("by='completions' needs write_prompt, and nothing else takes it")
@@ -87,49 +84,14 @@ class ServerContinuations:
         self._deadline = deadline
         self._authorization = authorization
         self._opens_reasoning = opens_reasoning
-        self._segmenter = segmenter or SegmenterConfig()
+        self.takes_n = by != "prefill"
 
     def __call__(self, request: ContinuationRequest) -> AsyncGenerator[Piece]:
         """Ask for continuations; closing them cancels the request."""
         limits = [self._body[name] for name in _LIMITS if self._body.get(name) is not None]
         if limits and request.tokens >= min(limits):
             return _ended(request.samples or 1)
-        if self._by == "prefill" and request.samples is not None and request.samples > 1:
-            return self._one_by_one(request, request.samples)
         return self._pieces(request)
-
-    async def _one_by_one(self, request: ContinuationRequest, samples: int) -> AsyncGenerator[Piece]:
-        """Ask for each sample apart, and close it at the end of its sentence."""
-        arrived: asyncio.Queue[Piece | Exception | None] = asyncio.Queue()
-
-        async def sample(number: int) -> None:
-            one = replace(request, samples=1, seed=request.seed + _APART * number)
-            segmenter = TextSegmenter(self._segmenter, after=request.beginning)
-            try:
-                async with aclosing(self._pieces(one)) as pieces:
-                    async for piece in pieces:
-                        arrived.put_nowait(Piece(piece.text, number, piece.stop))  # its usage is of it alone
-                        if segmenter.push(piece.text):
-                            break
-            except Exception as error:
-                arrived.put_nowait(error)
-            else:
-                arrived.put_nowait(None)
-
-        tasks = [asyncio.create_task(sample(number)) for number in range(samples)]
-        try:
-            while samples:
-                piece = await arrived.get()
-                if isinstance(piece, Exception):
-                    raise piece
-                if piece is None:
-                    samples -= 1
-                else:
-                    yield piece
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _pieces(self, request: ContinuationRequest) -> AsyncGenerator[Piece]:
         path, body = await self._asked(request)
@@ -266,9 +228,9 @@ def _token(told: Mapping[str, Any]) -> tuple[bytes, float]:
 def _answer_of(reasoning: Reasoning, content: str, *, is_last: bool) -> str:
     """Take the reasoning out of the next content."""
     parts = reasoning.read(content, is_last=is_last)
-    if any(kind == "not_text" for kind, _ in parts):
+    if any(kind == "not_text" for kind, *_ in parts):
         raise invalid("it closes reasoning that nothing opened; if the chat template does, pass --opens-reasoning")
-    return "".join(text for kind, text in parts if kind == "text")
+    return "".join(text for kind, text, _ in parts if kind == "text")
 
 
 def _instructed(messages: Sequence[Mapping[str, Any]], instruction: str) -> list[Mapping[str, Any]]:

@@ -15,7 +15,6 @@ from syncheck.scoring import falls_below
 from syncheck.serving.chat import ChatRequest, PassagesFrom, ServiceError, read_chat, refusing
 from syncheck.serving.checked import NO_PASSAGES, Failing, is_checked
 from syncheck.serving.limits import in_thread
-from syncheck.text.reasoning import without_reasoning
 
 _MOST_CHARACTERS = 2**25
 """Number of characters of the newest requests that are remembered."""
@@ -74,8 +73,7 @@ class Guardrail:
             check_share(answer_at_least, "answer_at_least")
             texts = values.get("texts") or []
             check_texts(texts, "texts")
-        answers = map(without_reasoning, texts)
-        reports = [await self._score(request.question, list(request.passages), text) for text in answers]
+        reports = [await self._score(request.question, list(request.passages), text) for text in texts]
         reasons = [reason for report in reports for reason in self._reasons(report, at_least)]
         reasons += [reason for report in reports for reason in self._whole_answer(report, answer_at_least)]
         if not reasons:

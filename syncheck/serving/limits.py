@@ -8,7 +8,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from heapq import heappop, heappush
 from itertools import count
@@ -24,7 +24,7 @@ from syncheck.results.types import Query, RagPrompt, SentenceScore, SentenceSpan
 from syncheck.scoring import SentenceScorer, report_of
 from syncheck.serving.chat import ServiceError
 from syncheck.text.reasoning import answer_start
-from syncheck.text.sentences import TextSegmenter
+from syncheck.text.sentences import AnswerSegmenter
 from syncheck.verifier import Verifier
 
 _P = ParamSpec("_P")
@@ -302,26 +302,24 @@ class ScoreBatches:
     async def _read(self, question: str, context: Sequence[str], response: str) -> _Job:
         weight = 1 + sum(map(len, context)) / _CHARACTERS_OF_SENTENCE
         report: asyncio.Future[Report] = asyncio.get_running_loop().create_future()
-        monitor, begin = self._monitor, await in_thread(answer_start, response)
+        monitor = self._monitor
         if not isinstance(monitor, Verifier):
             if monitor.reads_signals:
                 prompt = await in_thread(monitor.prompt, question=question, context=context)
-                response = response[begin:]  # the model reads the answer alone
+                response = response[await in_thread(answer_start, response) :]  # the model reads the answer alone
                 given = await in_thread(monitor.read, prompt, response)
                 return _Job(response, given.spans, None, (prompt, given), report, weight)
             monitor = monitor.verifier
         query = monitor.query(question=question, passages=context)
-        segmenter = TextSegmenter(monitor.config.segmenter)
-        spans: list[SentenceSpan] = []
-        for start in range(begin, len(response), _READ_AT_ONCE):
-            spans += await in_thread(segmenter.push, response[start : start + _READ_AT_ONCE])
-        spans += await in_thread(segmenter.finish)
-        spans = [replace(span, start=span.start + begin, end=span.end + begin) for span in spans] if begin else spans
+        segmenter = AnswerSegmenter(monitor.config.segmenter)
+        for start in range(0, len(response), _READ_AT_ONCE):
+            await in_thread(segmenter.push, response[start : start + _READ_AT_ONCE])
+        await in_thread(segmenter.finish)
         scorer = self._scorer_of(query)
         if scorer is None:
             made = await in_thread(monitor.scorer, query)
             scorer = self._scorer_of(query) or made
-        return _Job(response, spans, scorer, None, report, weight)
+        return _Job(response, segmenter.spans, scorer, None, report, weight)
 
     def _scorer_of(self, query: Query) -> SentenceScorer | None:
         """Find the scorer of a job with the same query, so that their sentences are scored together."""

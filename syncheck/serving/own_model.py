@@ -12,16 +12,11 @@ from syncheck.results.types import RagPrompt
 from syncheck.serving.chat import ChatRequest, ServiceError, refusing, text_of
 from syncheck.serving.checked import NO_PASSAGES, Failing
 from syncheck.serving.limits import Deadline, in_thread
-from syncheck.serving.writing import Begun, DecoderSource, require_neutral, whole_number
+from syncheck.serving.writing import NEUTRAL, Begun, DecoderSource, require_neutral, whole_number
 
 _NEUTRAL: Mapping[str, tuple[Any, ...]] = {
-    "n": (1,),
+    **NEUTRAL,
     "stop": ([], ""),
-    "logprobs": (False,),
-    "top_logprobs": (0,),
-    "tools": ([],),
-    "functions": ([],),
-    "response_format": ({"type": "text"},),
     "frequency_penalty": (0,),
     "presence_penalty": (0,),
     "logit_bias": ({},),

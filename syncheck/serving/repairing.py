@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from typing import Any, Protocol
 
 from syncheck.results import ContinuationRequest, Piece
@@ -13,18 +13,8 @@ from syncheck.serving.checked import NO_PASSAGES
 from syncheck.serving.continuing import ContinueBy, ServerContinuations, WritePrompt
 from syncheck.serving.gateway import Gateway
 from syncheck.serving.limits import Deadline, in_thread
-from syncheck.serving.writing import Begun, DecoderSource, require_neutral, whole_number
+from syncheck.serving.writing import NEUTRAL, Begun, DecoderSource, require_neutral, whole_number
 from syncheck.verifier import Verifier
-
-_NEUTRAL: Mapping[str, tuple[Any, ...]] = {
-    "n": (1,),
-    "logprobs": (False,),
-    "top_logprobs": (0,),
-    "tools": ([],),
-    "functions": ([],),
-    "response_format": ({"type": "text"},),
-}
-"""Fields of requests that a decoder before a server does not support, with the values that have no effect."""
 
 
 class UpstreamDecoder(Protocol):
@@ -101,7 +91,7 @@ class RepairingGateway(DecoderSource):
             if self.failing == "closed":
                 raise ServiceError(400, "no_passages", NO_PASSAGES)
             return
-        require_neutral(request.body, _NEUTRAL)
+        require_neutral(request.body, NEUTRAL)
         for name in ("max_tokens", "max_completion_tokens"):
             whole_number(request.body, name, 1, least=1)
         whole_number(request.body, "seed", 0)
@@ -124,7 +114,6 @@ class RepairingGateway(DecoderSource):
             deadline=deadline,
             authorization=authorization,
             opens_reasoning=self._gateway.opens_reasoning,
-            segmenter=self.monitor.config.segmenter,
         )
         events = self._decode(
             continuations,

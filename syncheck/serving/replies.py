@@ -27,6 +27,7 @@ logger = logging.getLogger(__name__)
 _T = TypeVar("_T")
 
 _FAREWELL_SECONDS = 1.0
+_WORST_FIRST = ("unverified", "stopped", "checked", "verified", "no_text")
 FILES = {
     "/": ("page.html", "text/html"),
     "/page.css": ("page.css", "text/css"),
@@ -133,15 +134,9 @@ def json_response(values: Mapping[str, Any], status: int = 200, headers: Mapping
 
 def headers_of(answer: Mapping[str, Any]) -> dict[str, str]:
     """Sum up the check of an answer in headers."""
-    unscored = sum(choice["syncheck"]["unscored"] for choice in answer["choices"])
-    return {"X-Syncheck-Status": _status_of(answer), "X-Syncheck-Unscored": str(unscored)}
-
-
-def _status_of(answer: Mapping[str, Any]) -> str:
-    statuses = {choice["syncheck"]["status"] for choice in answer["choices"]}
-    return next(
-        (status for status in ("unverified", "stopped", "checked", "verified") if status in statuses), "no_text"
-    )
+    told = [choice["syncheck"] for choice in answer["choices"]]
+    worst = min((own["status"] for own in told), key=_WORST_FIRST.index)
+    return {"X-Syncheck-Status": worst, "X-Syncheck-Unscored": str(sum(own["unscored"] for own in told))}
 
 
 def file_handler(name: str, kind: str) -> Callable[[Request], Awaitable[Response]]:

@@ -35,7 +35,8 @@ class Responses(Translation):
         if kept := [name for name in _STATEFUL if values.get(name)]:
             raise InputError(f"{', '.join(kept)} cannot be served, since no response is stored; send the whole input")
         body = {name: value for name, value in values.items() if name not in _OWN | _IGNORED}
-        body["messages"] = [*_instructions(values), *_messages(values.get("input"))]
+        told = [{"role": "system", "content": values["instructions"]}] if values.get("instructions") else []
+        body["messages"] = [*told, *_messages(values.get("input"))]
         if values.get("max_output_tokens") is not None:
             body["max_tokens"] = values["max_output_tokens"]
         if effort := object_of(values, "reasoning").get("effort"):
@@ -71,16 +72,12 @@ class Responses(Translation):
             yield self._event("response.content_part.added", **_place(item), part=_part(item))
 
     def added(self, item: Item, text: str) -> Iterator[Sent]:  # noqa: D102
-        place = _place(item)
-        if item.kind == "call":
-            del place["content_index"]
         told = {"logprobs": [], "syncheck": {"v": 1, "events": item.told}} if item.kind == "text" else {}
-        yield self._event(f"{_NAMES[item.kind]}.delta", **place, delta=text, **told)
+        yield self._event(f"{_NAMES[item.kind]}.delta", **_place(item), delta=text, **told)
 
     def closed(self, item: Item) -> Iterator[Sent]:  # noqa: D102
         place = _place(item)
         if item.kind == "call":
-            del place["content_index"]
             yield self._event(f"{_NAMES[item.kind]}.done", **place, name=item.name, arguments=item.text)
         else:
             told: dict[str, Any] = {"logprobs": []} if item.kind == "text" else {}
@@ -140,7 +137,8 @@ _NAMES = {
 
 
 def _place(item: Item) -> dict[str, Any]:
-    return {"item_id": item.id, "output_index": item.index, "content_index": 0}
+    part = {} if item.kind == "call" else {"content_index": 0}
+    return {"item_id": item.id, "output_index": item.index, **part}
 
 
 def _part(item: Item) -> dict[str, Any]:
@@ -156,10 +154,6 @@ def _written(item: Item, *, is_open: bool = False) -> dict[str, Any]:
     if item.kind == "reasoning":
         return {**values, "type": "reasoning", "summary": [], "content": content}
     return {**values, "type": "function_call", "call_id": item.id, "name": item.name, "arguments": item.text}
-
-
-def _instructions(values: Mapping[str, Any]) -> list[dict[str, Any]]:
-    return [{"role": "system", "content": values["instructions"]}] if values.get("instructions") else []
 
 
 def _messages(given: object) -> list[dict[str, Any]]:

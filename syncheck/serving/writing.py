@@ -32,6 +32,19 @@ from syncheck.serving.checked import (
 from syncheck.serving.limits import Deadline, in_thread
 from syncheck.verifier import Verifier
 
+_FILTERED = frozenset({"below_threshold", "nothing_passed", "backtracked", "abstained"})
+_LIMITS = frozenset({"length", "window", "budget", "max_sentences"})
+"""Why an answer ended for lack of a sentence that passes, and at a limit."""
+NEUTRAL: Mapping[str, tuple[Any, ...]] = {
+    "n": (1,),
+    "logprobs": (False,),
+    "top_logprobs": (0,),
+    "tools": ([],),
+    "functions": ([],),
+    "response_format": ({"type": "text"},),
+}
+"""Fields of requests that no decoder supports, with the values that have no effect."""
+
 
 @dataclass(frozen=True, slots=True)
 class Begun:
@@ -188,8 +201,8 @@ class _Writing:
         """OpenAI's name of the reason why the answer ended; None until then."""
         if self._report is None:
             return None
-        reasons = {"length": "length", "window": "length", "budget": "length", "below_threshold": "content_filter"}
-        return reasons.get(self._report.stop or "", "stop")
+        stop = self._report.stop
+        return "content_filter" if stop in _FILTERED else "length" if stop in _LIMITS else "stop"
 
     @property
     def outcome(self) -> dict[str, Any]:

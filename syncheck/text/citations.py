@@ -31,7 +31,7 @@ _AFTER_WORD = r"(?<=[.,;:!?\"'\u2019\u201d)\]\u3011]|[^\W\d_]{4})"
 _BEFORE_SOURCE = r"(?i:sources?|references?|refs?\.?)[ \t]*:[ \t]*"
 _MARK = rf"""
     {_LINKED} | \({_LINKED}(?:\s*[,;]\s*{_LINKED})*\)
-  | \[{_NOUN}?{_NUMBERS}\](?![A-Za-z0-9]) | \(\s*{_LEAD}?{_NOUN}{_NUMBERS}\)
+  | \[{_NOUN}?{_NUMBERS}\](?![A-Za-z0-9]) | \(\s*{_LEAD}?{_NOUN}{_NUMBERS}\) | \[\^[^\[\]\s]{{1,40}}\]
   | {_LENTICULAR} | \({_AUTHORS}\) | \[{_AUTHORS}\] | {_AFTER_WORD}(?:{_SIGN})(?![^\W_])
   | \({_BEFORE_SOURCE}[^()\n]{{1,120}}\) | \[{_BEFORE_SOURCE}[^\[\]\n]{{1,120}}\]
 """
@@ -44,6 +44,10 @@ _CITES_ALONE = re.compile(
     rf"{_NUMBERS}|.*\b{_YEAR}|\S+\.[a-z]{{2,}}(?:/\S*)?|(?:sources?|links?|here|references?|ref)", re.IGNORECASE
 )
 _UNSEEN = re.compile(rf"[.!?][\"'\u2019\u201d)\]]*(?:(?:{_LENTICULAR}|{_SIGN})+|[ \t\u00a0]+<?{_URL}>?)\Z")
+_LISTED = re.compile(
+    r"^[ \t>*-]{0,4}(?:\[(\^?[^\[\]\s]{1,40})\](:?)|(\d{1,3})[.)])[ \t]+([^\n]*?)[ \t.]*$", re.MULTILINE
+)
+"""A line of an answer that may say which source a mark names."""
 _LONGEST = 520
 _SUPERSCRIPTS = str.maketrans("\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079", "0123456789")
 
@@ -57,6 +61,8 @@ class Mark:
     sources: tuple[tuple[str, ...], ...]
     kept: str = ""
     """What remains of it in the claim: the words of a link that is part of the sentence."""
+    defines: str = ""
+    """The mark whose source it names, if it is a line of a list of sources or a footnote; no citation then."""
 
 
 @cache
@@ -119,12 +125,14 @@ def marks_in(text: str, *, names: Collection[str] = (), pattern: re.Pattern[str]
     if pattern is not None:
         matches = ((m, m[1] if pattern.groups else m[0]) for m in pattern.finditer(text) if m[0])
         return tuple(Mark(m.start(), m.end(), tuple(_listed(inner or ""))) for m, inner in matches)
-    if _MAY_BE.search(text) is None:
+    may_be = _MAY_BE.search(text) is not None
+    if not may_be and not names:
         return ()
     known = {name.casefold() for name in names}
-    marks = [_read(text, m.start(), m.end(), known) for m in _mark().finditer(text)]
-    taken = [(mark.start, mark.end) for mark in marks]
-    marks += (mark for mark in _named(text, known) if all(mark.end <= a or b <= mark.start for a, b in taken))
+    marks = list(_defined(text, known))
+    for kind in ((_read(text, m.start(), m.end(), known) for m in _mark().finditer(text)), _named(text, known)):
+        taken = [(mark.start, mark.end) for mark in marks]
+        marks += (mark for mark in kind if may_be and all(mark.end <= a or b <= mark.start for a, b in taken))
     return tuple(sorted(marks, key=lambda mark: mark.start))
 
 
@@ -156,6 +164,21 @@ def _read(text: str, start: int, end: int, known: Collection[str]) -> Mark:
     if regex.fullmatch(_SIGN, marker):
         return Mark(start, end, ((marker.translate(_SUPERSCRIPTS),),))
     return Mark(start, end, tuple(_listed(inner, between=";")))
+
+
+def _defined(text: str, known: Collection[str]) -> Iterator[Mark]:
+    """Find lines that say which source a mark names, as "[1] https://example.org", and what begins a footnote."""
+    for match in _LISTED.finditer(text):
+        label, rest = match[1] or match[3], match[4]
+        link = regex.fullmatch(_LINKED, rest) or (regex.search(_LINKED, rest) if match[2] else None)
+        if link is not None or rest.casefold() in known:
+            named = Mark(0, 0, ((rest,),)) if link is None else _read(link[0], 0, len(link[0]), known)
+            is_whole = link is None or link[0] == rest
+            end, kept = (match.end(), named.kept) if is_whole else (match.start(4), "")
+            number = label.lstrip("^")
+            yield Mark(match.start(), end, named.sources[:1], kept, number if number.isdecimal() else label)
+        elif label[0] == "^" and match[2]:
+            yield Mark(match.start(), match.start(4), ())
 
 
 def _numbers(inner: str) -> Iterator[int]:

@@ -10,7 +10,7 @@ from syncheck.reading import Claim
 from syncheck.results import Report
 from syncheck.results.types import SentenceScore, SentenceSpan
 from syncheck.scoring import SentenceScorer, report_of
-from syncheck.text.sentences import SegmenterConfig, TextSegmenter
+from syncheck.text.sentences import AnswerSegmenter, SegmenterConfig, TextSegmenter
 
 NOT_MEASURED = "not measured"
 
@@ -39,10 +39,13 @@ class GrowingAnswer(Protocol):
     def __exit__(self, *raised: object) -> None: ...
 
     def feed(self, piece: str) -> int:
-        """Add text and return the number of sentences that it completes."""
+        """Add text and return the number of complete sentences without a score.
+
+        Text that turns out to be reasoning takes back all :attr:`sentences`.
+        """
 
     def finish(self) -> int:
-        """End the text and return the number of sentences that this completes."""
+        """End the text and return the number of complete sentences without a score."""
 
     def score(self, *, since: float) -> None:
         """Score the complete sentences, and add them to :attr:`sentences`; ``since`` is when they were complete."""
@@ -127,11 +130,10 @@ class GrowingText:
     ``aligner`` is the name of the source of support, for :attr:`sources`.
     """
 
-    def __init__(self, scorer: SentenceScorer, segmenter: TextSegmenter, *, aligner: str) -> None:
+    def __init__(self, scorer: SentenceScorer, segmenter: AnswerSegmenter, *, aligner: str) -> None:
         self._scorer = scorer
         self._segmenter = segmenter
         self._pieces = WholeCharacters()
-        self._waiting: list[SentenceSpan] = []
         self._stop: int | None = None
         self.is_over = False
         self.sentences: list[SentenceScore] = []
@@ -150,17 +152,21 @@ class GrowingText:
         return self._segmenter.text
 
     def feed(self, piece: str) -> int:
-        """Add text and return the number of sentences that it completes."""
-        return self._complete(self._segmenter.push(self._pieces.add(piece)))
+        """Add text and return the number of complete sentences without a score."""
+        self._segmenter.push(self._pieces.add(piece))
+        if self.sentences and self.sentences[0].start not in (span.start for span in self._segmenter.spans[:1]):
+            self.sentences.clear()
+        return len(self._segmenter.spans) - len(self.sentences)
 
     def finish(self) -> int:
-        """End the text and return the number of sentences that this completes."""
+        """End the text and return the number of complete sentences without a score."""
         self._pieces.finish()
-        return self._complete(self._segmenter.finish())
+        self._segmenter.finish()
+        return len(self._segmenter.spans) - len(self.sentences)
 
     def score(self, *, since: float) -> None:
         """Score the complete sentences."""
-        spans, self._waiting = self._waiting, []
+        spans = self._segmenter.spans[len(self.sentences) :]
         claims = [Claim(self.text[span.start : span.end], span) for span in spans]
         self.sentences += self._scorer.claims([claims], earlier=[self.sentences], since=since)[0]
 
@@ -172,7 +178,3 @@ class GrowingText:
     def report(self, *, stop: str | None, seconds: float) -> Report:
         """Build the report of the answer as scored so far."""
         return report_of(self._scorer, self.text[: self._stop], self.sentences, stop=stop, seconds=seconds)
-
-    def _complete(self, spans: Sequence[SentenceSpan]) -> int:
-        self._waiting += spans
-        return len(spans)

@@ -207,9 +207,12 @@ class TextWatch:
             piece, tokens = pieces.popleft()
             if not isinstance(piece, str):
                 raise WrongTypeError(f"a piece must be a string; found {_kind(piece)}")
-            before = len(answer.text)
-            self._waiting += answer.feed(piece)
+            before, scored = len(answer.text), len(answer.sentences)
+            self._waiting = answer.feed(piece)
             self._generator += _placed(tokens, before)
+            if len(answer.sentences) < scored:
+                self._writer.retract(scored, "it was reasoning, and no part of the answer")
+                before = 0
             self._writer.append(answer.text[before:])
         if self._waiting > complete:
             self._pace.completed(self._waiting - complete)
@@ -234,7 +237,7 @@ class TextWatch:
             raise NotReadyError(_NOT_ENTERED)
         known, since = len(self.events), time.perf_counter()
         if self._stop is None:
-            self._waiting += self._answer.finish()
+            self._waiting = self._answer.finish()
             self._score(since)
         report = self._answer.report(stop=self._stop, seconds=time.perf_counter() - self._started)
         tokens = tuple(token for token in self._generator if token.start < len(report.response))

@@ -67,7 +67,11 @@ def test_the_doctor_prints_them_without_keys(monkeypatch, capsys, tmp_path):
     told = capsys.readouterr().out
     assert f"failing = open ({file})" in told and "upstream = http://[key]@up/v1 ($SYNCHECK_UPSTREAM)" in told
     assert "a key is in $SYNCHECK_API_KEY" in told and "key-of-mine" not in told and "word" not in told
-    assert "$SYNCHECK_TYPO sets no option" in told and "$SYNCHECK_MAX_NEW_TOKENS" not in told
+    assert "$SYNCHECK_TYPO sets no option" in told and "max-new-tokens = 9 ($SYNCHECK_MAX_NEW_TOKENS)" in told
+    file.write_text('max-new-tokens = 7\ndecoder = "abstain"\n', encoding="utf-8")
+    main(["doctor", "--config", str(file)])
+    told = capsys.readouterr().out
+    assert f"decoder = abstain ({file})" in told and "for serve alone" in told
     monkeypatch.setenv("SYNCHECK_STOP_BELOW", "2")
     assert main(["doctor"]) == 2
     assert "$SYNCHECK_STOP_BELOW: stop-below: must be a number from 0 to 1; found 2" in capsys.readouterr().out

@@ -41,8 +41,15 @@ def test_each_setting_is_one_that_the_gateway_takes(args):
     assert args.upstream == "http://model:8000/v1" and "model" in SERVICES
     assert SERVICES["model"]["command"][-2:] == ["--port", "8000"]
     assert args.host == "0.0.0.0" and SERVICES["gateway"]["ports"] == [f"127.0.0.1:{args.port}:{args.port}"]
-    secret = args.api_key_file.removeprefix("/run/secrets/")
-    assert secret in SERVICES["gateway"]["secrets"] and COMPOSE["secrets"][secret]["environment"] in SECRETS
+    assert SERVICES["gateway"]["environment"].keys() & SECRETS == {"SYNCHECK_API_KEY"} and args.api_key_file is None
+
+
+def test_a_container_that_is_read_only_gets_files_alone():
+    """Docker Compose copies the others into the container, which fails."""
+    for service in (one for one in SERVICES.values() if one.get("read_only")):
+        for kind in ("secrets", "configs"):
+            names = [one if isinstance(one, str) else one["source"] for one in service.get(kind, ())]
+            assert all("file" in COMPOSE[kind][name] for name in names)
 
 
 def test_the_gateway_has_time_to_stop(args):
@@ -56,7 +63,9 @@ def test_what_is_ready_is_asked_at_an_address_that_is_served(monitor, args):
     assert SERVICES["gateway"]["depends_on"]["model"]["condition"] == "service_healthy"
     scraped = yaml.safe_load(COMPOSE["configs"]["prometheus"]["content"])["scrape_configs"][0]
     assert scraped["static_configs"][0]["targets"] == [f"gateway:{args.port}"]
-    assert scraped["authorization"]["credentials_file"] == args.api_key_file
+    (secret,) = SERVICES["prometheus"]["secrets"]
+    assert scraped["authorization"]["credentials_file"] == f"/run/secrets/{secret}"
+    assert COMPOSE["secrets"][secret]["environment"] == "SYNCHECK_API_KEY"
 
 
 def test_its_files_are_there_and_its_images_have_versions():

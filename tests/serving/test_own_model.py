@@ -59,8 +59,10 @@ def ask(address):
 
 
 @pytest.mark.parametrize("reveal", ["verified", "immediate"])
-@pytest.mark.parametrize("decoder", ["greedy", "fod"])
-def test_a_stream_folds_to_the_whole_answer(ask, decoder, reveal):
+@pytest.mark.parametrize(
+    ("decoder", "stop", "finish"), [("greedy", "end_of_text", "stop"), ("fod", "nothing_passed", "content_filter")]
+)
+def test_a_stream_folds_to_the_whole_answer(ask, decoder, stop, finish, reveal):
     chosen = {"decoder": decoder, "syncheck": {"reveal": reveal}}
     whole = ask(**chosen)
     parts = list(ask(**chosen, stream=True, stream_options={"include_usage": True}))
@@ -69,7 +71,8 @@ def test_a_stream_folds_to_the_whole_answer(ask, decoder, reveal):
     assert [s.score for s in answer.sentences] == [s["score"] for s in whole.choices[0].syncheck["sentences"]]
     assert answer.report["response"] == answer.text
     assert parts[-1].usage == whole.usage and whole.usage.completion_tokens > 0
-    assert parts[-2].choices[0].finish_reason == whole.choices[0].finish_reason == "stop"
+    assert parts[-2].choices[0].finish_reason == whole.choices[0].finish_reason == finish
+    assert whole.choices[0].syncheck["stop"] == stop
     if reveal == "verified":
         assert "".join(p.choices[0].delta.content or "" for p in parts[:-1]) == answer.text
 
@@ -113,7 +116,7 @@ def test_an_answer_of_which_no_sentence_passed_says_how_close_they_came(monitor)
     source = OwnModel(monitor, {"abstain": abstaining(monitor, 0.99)}, default="abstain", name="m")
     with running(create_app(source)) as address:
         (choice,) = httpx.post(f"{address}/v1/chat/completions", json=asked()).json()["choices"]
-    assert choice["message"]["content"] == fod.config.ABSTENTION
+    assert choice["message"]["content"] == fod.config.ABSTENTION and choice["finish_reason"] == "content_filter"
     assert (choice["syncheck"]["status"], choice["syncheck"]["stop"]) == ("unverified", "abstained")
     assert "0.97" in choice["syncheck"]["reason"]
 

@@ -147,6 +147,14 @@ def test_a_failing_sentence_is_replaced(posted):
     assert second["seed"] != third["seed"] and "context" not in first and upstream.left == 2
 
 
+@pytest.mark.parametrize(("first", "stop"), [(FIRST, "nothing_passed"), ("", "abstained")])
+def test_an_answer_that_ends_since_nothing_passes_is_filtered(posted, first, stop):
+    texts = {("", None): [f"{first} It is in Spain."], (first, 2): [" It is in Spain. It", " It is in Spain."]}
+    choice = posted(Continuing(texts)).json()["choices"][0]
+    assert choice["message"]["content"] == (first or fod.config.ABSTENTION)
+    assert (choice["finish_reason"], choice["syncheck"]["stop"]) == ("content_filter", stop)
+
+
 def test_usage_counts_what_was_rejected_too(posted):
     usage = posted(Continuing()).json()["usage"]
     assert usage["syncheck"] == {"requests": 3, "samples": 4, "rounds": 2, "cached_of": 10, "is_exact": True}

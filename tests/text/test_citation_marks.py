@@ -10,6 +10,7 @@ from syncheck.text.citations import marks_in, without_marks
 FORMS = {
     "[1]": [("1",)],
     "[^2]": [("2",)],
+    "[^Note-a]": [("^Note-a",)],
     "[2, 3]": [("2",), ("3",)],
     "[1-3]": [("1",), ("2",), ("3",)],
     "[passage 2]": [("2",)],

@@ -5,6 +5,7 @@ from .rules import (
     SentenceCutter as SentenceCutter,
 )
 from .segmenter import (
+    AnswerSegmenter as AnswerSegmenter,
     IncrementalSegmenter as IncrementalSegmenter,
     TextSegmenter as TextSegmenter,
     is_checkable as is_checkable,

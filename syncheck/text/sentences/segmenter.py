@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from itertools import accumulate, pairwise
 from os.path import commonprefix
 
 from syncheck.base.errors import InputError
 from syncheck.results.types import SentenceSpan
+from syncheck.text.reasoning import Part, Reasoning
 from syncheck.text.sentences.boundaries import Boundary, BoundaryFinder, SegmenterConfig
 from syncheck.text.sentences.tokens import CharSpan, first_token_from
 
@@ -264,6 +266,48 @@ class TextSegmenter:
         self._count += 1
         self._last = self._start
         return span
+
+
+class AnswerSegmenter:
+    """Cuts a growing answer into sentences as :class:`TextSegmenter` does, none of which has reasoning in it.
+
+    ``text`` is all of it, and ``spans`` are the sentences so far, of which a closing tag that nothing opened takes back
+    all before it. Without ``reasoning``, all text is the answer.
+    """
+
+    def __init__(self, config: SegmenterConfig, *, reasoning: bool = True) -> None:
+        self._config = config
+        self._reasoning = Reasoning() if reasoning else None
+        self._open, self._start = TextSegmenter(config), 0  # of what follows the last reasoning, and where that begins
+        self.text = ""
+        self.spans: list[SentenceSpan] = []
+
+    def push(self, piece: str) -> None:
+        """Add text."""
+        self._take(piece, is_last=False)
+
+    def finish(self) -> None:
+        """Close the sentence that is open at the end of the text."""
+        self._take("", is_last=True)
+        self._close(self._open.finish())
+
+    def _take(self, piece: str, *, is_last: bool) -> None:
+        at, self.text = len(self.text), self.text + piece
+        parts: Iterable[Part] = [("text", piece, at)]
+        for kind, text, start in parts if self._reasoning is None else self._reasoning.read(piece, is_last=is_last):
+            if kind == "not_text":
+                self.spans.clear()
+                self._open, self._start = TextSegmenter(self._config), start
+            elif kind == "text":
+                if start != self._start + len(self._open.text):
+                    self._close(self._open.finish())
+                    self._open, self._start = TextSegmenter(self._config), start
+                self._close(self._open.push(text))
+
+    def _close(self, spans: Iterable[SentenceSpan]) -> None:
+        for span in spans:
+            start, end = span.start + self._start, span.end + self._start
+            self.spans.append(replace(span, index=len(self.spans), start=start, end=end))
 
 
 def spans_of(sentences: Sequence[str]) -> list[SentenceSpan]:
