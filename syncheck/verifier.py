@@ -240,7 +240,7 @@ class Verifier:
         )
 
     def watched(self, query: Query, *, reasoning: bool = True, **options: Any) -> TextWatch:  # noqa: ANN401
-        """Make the :class:`syncheck.watching.TextWatch` over an answer; without ``reasoning``, all text is the answer."""
+        """Make the :class:`syncheck.watching.TextWatch` of an answer; without ``reasoning``, all text is the answer."""
         aligner = source_of_support(self.aligner)
         segmenter = AnswerSegmenter(self.config.segmenter, reasoning=reasoning)
         answer = GrowingText(self.scorer(query), segmenter, aligner=aligner)
