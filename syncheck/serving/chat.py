@@ -246,9 +246,11 @@ def _listed(given: object, field: str) -> tuple[tuple[str, ...], tuple[str, ...]
         if isinstance(entry, dict):
             data = entry["data"] if isinstance(entry.get("data"), dict) else entry
             text = next((data[key] for key in _TEXTS if key in data), None)
-            own = {key: data[key] for key in ("id", "title", "url") if isinstance(data.get(key), str)}
-            text = Passage(text, **own) if own and isinstance(text, str) else text
-            name = next((str(owner[key]) for owner in (entry, data) for key in _NAMES if key in owner), name)
+            every = ((key, owner.get(key)) for owner in (data, entry) for key in _NAMES)
+            own = {key: str(value) for key, value in every if isinstance(value, str | int)}
+            name = next((own[key] for key in _NAMES if key in own), name)
+            if isinstance(text, str):
+                text = Passage(text, id=own.get("id", own.get("doc_id")), title=own.get("title"), url=own.get("url"))
         if not isinstance(text, str):
             raise InputError(
                 f"{place} must be a string, or an object with its text as one of {', '.join(_TEXTS)}; found "

@@ -10,7 +10,6 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any, Literal
 
-from syncheck.base.checks import Passage
 from syncheck.base.errors import InputError, describe_failure
 from syncheck.monitor import Monitor
 from syncheck.reading.records import Leaf, json_leaves
@@ -98,7 +97,7 @@ class CheckedText:
             self._watch = watch_over(
                 self._monitor,
                 question=self._request.question,
-                passages=named_passages(self._request),
+                passages=self._request.passages,
                 reveal=self._request.reveal,
                 stop_below=self._request.stop_below,
                 stop_after=self._request.stop_after,
@@ -265,13 +264,6 @@ def watch_over(monitor: Monitor | Verifier, *, question: str, passages: Sequence
 def cited(monitor: Monitor | Verifier, report: Report) -> Report:
     """Check the citations of a report."""
     return (monitor if isinstance(monitor, Verifier) else monitor.verifier).cited(report)
-
-
-def named_passages(request: ChatRequest) -> list[str]:
-    """List the passages of a request, with the client's names as their ids."""
-    if request.passage_ids is None:
-        return list(request.passages)
-    return [Passage(text, id=name) for text, name in zip(request.passages, request.passage_ids, strict=True)]
 
 
 def is_checked(sentence: Verified | SentenceScore) -> bool:

@@ -266,19 +266,17 @@ class Recorded:
                 yield Piece(stop="end_of_text", sample=sample)
 
 
-@pytest.mark.parametrize(("until", "guards"), [("any", False), ("all", False), ("any", True)])
-def test_law_the_answer_is_that_of_the_model_for_the_same_candidates(until, guards):
-    model, tokenizer = copying_model()
+def require_same_answers(model, tokenizer, config, questions, *, tokens=80):
+    """Require of a server that writes what the model has written that FOD before it gives the model's own answers."""
     own = parts(load_aligner("bundled"))
     own["config"] = MonitorConfig(schema=ALIGNER_ALONE, backtrack_threshold=0.97, prune_threshold=0.9)
     monitor, verifier = Monitor(model, tokenizer, **own), Verifier(**own)
-    config = FODConfig(until=until, guards=guards, samples_per_step=4, beam_size=2, max_sentences=5)
     generator = FODGenerator(model, tokenizer, monitor, config=config)
     searched = 0
-    for question in demo_questions()[:4]:
+    for question in questions:
         prompt = monitor.prompt(question=question.question, context=question.passages)
-        greedy = monitor.generate(prompt, max_new_tokens=80, do_sample=False).response
-        out = generator.generate(prompt, max_new_tokens=80, return_dict_in_generate=True)
+        greedy = monitor.generate(prompt, max_new_tokens=tokens, do_sample=False).response
+        out = generator.generate(prompt, max_new_tokens=tokens, return_dict_in_generate=True)
         server = Recorded(greedy, out.search)
         got = UpstreamFOD(verifier, server, config=config).generate(
             question=question.question, passages=question.passages
@@ -289,6 +287,19 @@ def test_law_the_answer_is_that_of_the_model_for_the_same_candidates(until, guar
         assert [len(r.passed) for r in got.search.rounds] == [len(r.passed) for r in out.search.rounds]
         searched += bool(out.search.rounds)
     assert searched
+
+
+@pytest.mark.parametrize(("until", "guards"), [("any", False), ("all", False), ("any", True)])
+def test_law_the_answer_is_that_of_the_model_for_the_same_candidates(until, guards):
+    config = FODConfig(until=until, guards=guards, samples_per_step=4, beam_size=2, max_sentences=5)
+    require_same_answers(*copying_model(), config, demo_questions()[:4])
+
+
+@pytest.mark.slow
+def test_law_with_the_model_of_the_kit(kit_monitor):
+    config = FODConfig(samples_per_step=3, beam_size=1, max_sentences=3)
+    model, tokenizer = kit_monitor.model, kit_monitor.tokenizer
+    require_same_answers(model, tokenizer, config, demo_questions()[-1:], tokens=60)
 
 
 def test_a_verifier_without_an_aggregator_scores_nothing():

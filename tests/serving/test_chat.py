@@ -31,6 +31,21 @@ def test_fields(fields, passages, names):
     assert "context" not in chat.body and chat.body.get("documents") == fields.get("documents")
 
 
+def test_a_passage_keeps_each_name_that_it_may_be_cited_by():
+    context = [
+        {"text": "One.", "doc_id": 7, "url": "https://x.org"},
+        {"text": "Two.", "title": "T"},
+        {"text": "Three."},
+    ]
+    chat = read(context=[{"data": context[0]}, *context[1:]])
+    assert [passage.names for passage in chat.passages] == [
+        ("7", None, "https://x.org"),
+        (None, "T", None),
+        (None,) * 3,
+    ]
+    assert chat.passage_ids == ("7", "T", "2")
+
+
 @pytest.mark.parametrize(
     ("content", "passages", "question"),
     [

@@ -57,8 +57,14 @@ def test_an_answer_has_scores_and_citations(posted):
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_citations_are_checked_when_the_answer_is_complete(posted, stream):
-    answer = "Lyon is large [1]. Lyon is large (atlas). It is in Spain [4]."
-    passages = [{"text": PASSAGES[0]}, {"text": "The mill is old.", "id": "atlas"}]
+    answer = (
+        "Lyon is large [1]. Lyon is large (atlas). It is in Spain [4]. Lyon is large [2]. Lyon is large https://x.org."
+    )
+    passages = [
+        {"text": PASSAGES[0]},
+        {"text": "It rains."},
+        {"text": "It is old.", "id": "atlas", "url": "https://x.org"},
+    ]
     upstream = Upstream(answer=whole(answer), stream=sse(chunks_of([answer[:30], answer[30:]])))
     response = posted(upstream, asked(context=passages, stream=stream))
     if stream:
@@ -68,7 +74,10 @@ def test_citations_are_checked_when_the_answer_is_complete(posted, stream):
     else:
         sentences = response.json()["choices"][0]["syncheck"]["sentences"]
     cited = [(one["marker"], one["passage"], one["status"]) for sentence in sentences for one in sentence["citations"]]
-    assert cited == [("[1]", 0, "supported"), ("(atlas)", 1, "supported"), ("[4]", None, "fabricated")]
+    found = [(0, "supported"), (2, "supported"), (None, "fabricated"), (1, "supported"), (2, "supported")]
+    assert cited == [
+        (mark, *one) for mark, one in zip(["[1]", "(atlas)", "[4]", "[2]", "https://x.org"], found, strict=True)
+    ]
 
 
 @pytest.mark.parametrize("cuts", [None, "all"])
