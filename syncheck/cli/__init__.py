@@ -107,7 +107,7 @@ def _kept(args: argparse.Namespace) -> str:
         return f"; {args.output} holds the finished answers, and the same command with --resume continues after them"
     if args.command == "features":
         return "; the same command continues after the finished parts"
-    if args.command == "label":
+    if args.command == "label" and args.output is not None:
         return f"; {args.output} holds the labels so far, and the same command continues"
     return ""
 

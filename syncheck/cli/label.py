@@ -1,8 +1,10 @@
-"""``syncheck label``: labels of sentences from the keyboard."""
+"""``syncheck label``: labels of sentences from the keyboard, or from a page that works offline."""
 
 from __future__ import annotations
 
 import argparse
+import hashlib
+import json
 import shutil
 import sys
 import textwrap
@@ -13,10 +15,12 @@ from pathlib import Path
 from typing import TextIO
 
 from syncheck import labelling
+from syncheck.base.errors import InputError
 from syncheck.base.printable import counted, printable
 from syncheck.cli.monitors import scoring_monitor
 from syncheck.cli.options import Options, add_model, check_file
 from syncheck.labelling.responses import NO_CLAIM, Label
+from syncheck.report.html import render_label_page
 
 KEYS: dict[str, Label] = {"s": True, "n": False, "c": NO_CLAIM}
 """Labels by key: supported, not supported, claims nothing."""
@@ -33,8 +37,9 @@ def label_options(add: Options) -> None:
         "JSON Lines with question, context and response, or with --records what `syncheck generate` wrote",
     )
     add("--records FILE", "the records that were answered, from which answers take question and passages, by id")
-    about = "labelled JSON Lines; if it exists, its labels are kept and labelling continues"
-    add("--output FILE", about, required=True)
+    add("--output FILE", "labelled JSON Lines; if it exists, its labels are kept and labelling continues")
+    add("--html FILE", "instead of asking in the terminal, write an offline page that asks and saves labels.jsonl")
+    add("--labels FILE", "for --html: earlier labels, with which the page starts")
     add("--count N", "largest number of labels (%(default)s)", default=50)
     add(
         "--order nearest|random",
@@ -53,18 +58,29 @@ def label_options(add: Options) -> None:
 
 
 def label(args: argparse.Namespace) -> int:
-    """Ask for labels, the most informative sentences first; returns the exit code."""
-    check_file("--output", args.output)
+    """Ask for labels, the most informative sentences first, or write the page that asks; returns the exit code."""
+    if (args.output is None) == (args.html is None):
+        raise InputError("pass either --output, to label here, or --html, for a page to label on")
+    for flag, name in (("--output", args.output), ("--labels", args.labels), ("--html", args.html)):
+        check_file(flag, name)
+    if args.labels is not None and args.html is None:
+        raise InputError("--labels needs --html; without it, the labels that --output already holds are kept")
+    before = args.labels if args.html is not None else args.output
+    kept = labelling.load_jsonl(before) if before is not None and Path(before).exists() else []
     sheet = labelling.LabelSheet.of_responses(
         scoring_monitor(args, "generic"),
         labelling.load_unlabelled(args.input, asked=args.records),
         order=args.order,
-        kept=labelling.load_jsonl(args.output) if Path(args.output).exists() else [],
+        kept=kept,
         most=args.responses,
         seed=args.seed,
     )
     for name, reason in sheet.left_out.items():
         sys.stderr.write(f"{args.input}: {printable(name)}: left out: {printable(reason)}\n")
+    if args.html is not None:
+        Path(args.html).write_text(_page(sheet, args), encoding="utf-8")
+        sys.stderr.write(f"{args.html}: {counted(min(len(sheet.open), args.count), 'sentence')} to label\n")
+        return 0
     before_now = sheet.labelled()
     with _keys(sys.stdin) as read:
         _ask(sheet, args.output, read, sys.stdout, most=args.count)
@@ -146,3 +162,24 @@ def _keys(source: TextIO) -> Iterator[Callable[[], str]]:
         yield read
     finally:
         termios.tcsetattr(handle, termios.TCSADRAIN, before)
+
+
+def _page(sheet: labelling.LabelSheet, args: argparse.Namespace) -> str:
+    everything = sheet.whole_records()
+    asked = [
+        {
+            "response": place.response,
+            "sentence": place.sentence,
+            **dict(zip(("before", "text", "after"), sheet.text(place), strict=True)),
+            "evidence": None if place.evidence is None else place.evidence.text,
+        }
+        for place in sheet.open[: args.count]
+    ]
+    content = json.dumps([everything, asked], sort_keys=True)
+    data = {
+        "records": everything,
+        "open": asked,
+        "whole": args.order == "nearest",
+        "key": hashlib.sha256(content.encode()).hexdigest()[:16],
+    }
+    return render_label_page(data, name="labels.jsonl", title="Label sentences")

@@ -103,6 +103,10 @@ class LabelSheet:
         kept = [r for r in self.responses if self._order == "nearest" or any(_labels(r))]
         return [labelled_record(response) for response in kept]
 
+    def whole_records(self) -> list[dict[str, Any]]:
+        """List the records of all responses, with and without labels."""
+        return [labelled_record(response) for response in self.responses]
+
     def labelled(self) -> int:
         """Count the sentences with a label."""
         return sum(sum(_labels(response)) for response in self.responses)

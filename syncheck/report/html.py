@@ -5,11 +5,11 @@ from __future__ import annotations
 import base64
 import hashlib
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import jinja2
 from markupsafe import Markup
@@ -157,6 +157,17 @@ def render_spans(
         languages=languages,
         refused=refused,
     )
+
+
+def render_label_page(data: Mapping[str, Any], *, name: str, title: str = "Label sentences") -> str:
+    """Draw a page on which people label sentences; it contains its script, and fetches and sends nothing.
+
+    ``data`` has ``records`` in the labelled format; ``open``, the sentences to label, in order, each with ``response``
+    and ``sentence`` (indices), ``before``, ``text``, ``after`` and ``evidence``; ``whole``, true if all records are
+    saved and not only those with a label; ``key``, by which the browser keeps the labels of each page apart. ``name``
+    is that of the file.
+    """
+    return _templates().get_template("label.html.j2").render(data={**data, "name": name}, name=name, title=title)
 
 
 def render_page(body: str, *, script: str, **values: object) -> str:

@@ -1,6 +1,10 @@
-"""``syncheck label``: keys, a file that loses nothing, and what calibrate makes of it."""
+"""``syncheck label``: keys, a file that loses nothing, the page, and what calibrate makes of it."""
 
 import io
+import json
+import re
+import shutil
+import subprocess
 
 import pytest
 from command_runs import read, write
@@ -74,15 +78,77 @@ def test_labels_shift_prior_and_thresholds(source, tmp_path, monkeypatch, capsys
     assert found.calibration.slope == 1.0 and found.calibration.intercept < 0 and found.base_rate < 0.5
 
 
-def test_answers_of_generate_take_their_questions_from_the_records(tmp_path, monkeypatch, capsys):
+def test_the_page_asks_offline(source, tmp_path, monkeypatch):
+    page = tmp_path / "label.html"
+    hostile = {**ANSWERS[0], "id": "h", "response": "</script><script>alert(1)</script> is in it. So is this."}
+    assert main(["label", write(tmp_path / "h.jsonl", *ANSWERS, hostile), "--html", str(page)]) == 0
+    text = page.read_text(encoding="utf-8")
+    assert "default-src 'none'" in text and "http" not in re.sub("http-equiv", "", text)
+    assert "alert(1)</script>" not in text
+    (data,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', text, flags=re.S)
+    held = json.loads(data)
+    assert len(held["records"]) == 7 and len(held["open"]) <= 50
+    first = held["open"][0]
+    sentences = held["records"][first["response"]]["sentences"]
+    assert sentences[first["sentence"]] == first["text"]
+
+
+BROWSER = """
+const store = new Map(), elements = new Map(), saved = [];
+function element() {
+  const held = {textContent: "", acts: {}, addEventListener(name, act) { this.acts[name] = act; }, click() {},
+    replaceChildren(...children) { this.textContent = children.map((c) => c.textContent ?? c).join(""); }};
+  return held;
+}
+globalThis.document = {
+  getElementById(id) { if (!elements.has(id)) elements.set(id, element()); return elements.get(id); },
+  createElement: element,
+};
+globalThis.localStorage = {getItem: (key) => store.get(key) ?? null, setItem: (key, text) => store.set(key, text)};
+globalThis.Blob = class { constructor(lines) { saved.push(lines.join("")); } };
+URL.createObjectURL = () => "blob:x"; URL.revokeObjectURL = () => {};
+let pressed;
+globalThis.addEventListener = (name, act) => { pressed = (key) => act({key}); };
+const fs = require("fs");
+const page = fs.readFileSync(process.argv[2], "utf8");
+const [data, script] = [...page.matchAll(/<script[^>]*>([\\s\\S]*?)<\\/script>/g)].map((m) => m[1]);
+document.getElementById("data").textContent = data;
+new Function(script)();
+for (const key of process.argv[3]) pressed(key);
+new Function(script)();  // loaded again: the labels are kept
+pressed("w");
+process.stdout.write(saved.join(""));
+process.exit(0);
+"""
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
+def test_the_page_saves_what_the_command_reads(source, tmp_path, monkeypatch):
+    page, browser, output = tmp_path / "label.html", tmp_path / "browser.js", tmp_path / "labels.jsonl"
+    assert main(["label", source, "--html", str(page)]) == 0
+    browser.write_text(BROWSER, encoding="utf-8")
+    run = subprocess.run(["node", browser, page, "snuksxnc"], capture_output=True, text=True, check=True)
+    output.write_text(run.stdout, encoding="utf-8")
+    assert sorted(labels(output), key=str) == [0, 1, 1, "no claim"] and len(read(output)) == 6
+    assert label(source, output, ["s"], monkeypatch, "--count", "1") == 0
+    assert sorted(labels(output), key=str) == [0, 1, 1, 1, "no claim"]
+
+
+def test_options_that_do_not_go_together(source, tmp_path, capsys):
+    assert main(["label", source]) == 2
+    assert main(["label", source, "--output", str(tmp_path / "a"), "--labels", str(tmp_path / "b")]) == 2
+    assert "--labels needs --html" in capsys.readouterr().err
+
+
+def test_answers_of_generate_take_their_questions_from_the_records(tmp_path, capsys):
     answer = {"id": 7, "response": "The bridge has two lanes.", "sentences": [{"text": "It."}], "stop": "end_of_text"}
     source = write(tmp_path / "answers.jsonl", answer, {"id": 8, "line": 2, "error": "no context"})
     records = write(tmp_path / "questions.jsonl", {"id": 7, "question": "How wide?", "context": "It has two lanes."})
     (response,) = load_unlabelled(source, asked=records)
     assert (response.id, response.question, response.passages) == ("7", "How wide?", ("It has two lanes.",))
     assert response.response == "The bridge has two lanes."
-    output = tmp_path / "labels.jsonl"
-    assert label(source, output, ["q"], monkeypatch) == 2
+    page = tmp_path / "label.html"
+    assert main(["label", source, "--html", str(page)]) == 2
     assert "were answered (--records" in capsys.readouterr().err
-    assert label(source, output, ["q"], monkeypatch, "--records", records) == 0
-    assert "How wide?" in capsys.readouterr().out
+    assert main(["label", source, "--records", records, "--html", str(page)]) == 0
+    assert "How wide?" in page.read_text(encoding="utf-8")
