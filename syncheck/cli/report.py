@@ -9,6 +9,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
+
 from syncheck.base.errors import InputError, SyncheckError
 from syncheck.base.printable import counted
 from syncheck.base.records import JsonDict, Record, RefusedRecord, parsed_record
@@ -18,8 +21,10 @@ from syncheck.corpus.records import ScoredAnswer, answer_of
 from syncheck.corpus.store import is_stored, stored_rows
 from syncheck.labelling.datasets import response_of
 from syncheck.labelling.responses import LabelledResponse
-from syncheck.report.overview import KINDS, Overview
+from syncheck.report.overview import KINDS, LabelCurves, Overview
 
+_POINTS = 200
+"""Number of points of a curve on the page."""
 _SHOWN = 3
 """Largest number of errors that are printed."""
 
@@ -30,7 +35,8 @@ def report_options(add: Options) -> None:
     add("--html FILE", "file for the page (%(default)s)", default="report.html")
     add(
         "--records FILE",
-        "the scored records, to show their questions and, if they have labels, what was labelled unfaithful",
+        "the scored records, to show their questions and, if they have labels, ROC, reliability and "
+        "risk-coverage curves",
     )
     add("--title TITLE", "heading of the page (%(default)s)", default="Scored answers")
 
@@ -50,7 +56,9 @@ def report(args: argparse.Namespace) -> int:
     refused += [one for one in unread if (one.line, one.id) not in without_answer]
     named = {one.id for one in unread}
     unknown = [name for name in unknown if name not in named]
-    page = overview.to_html(title=args.title, refused=refused)
+    scores, labels = overview.labelled()
+    curves = label_curves(scores, labels) if len(set(labels.tolist())) == 2 else None
+    page = overview.to_html(title=args.title, curves=curves, refused=refused)
     Path(args.html).write_text(page, encoding="utf-8", errors="backslashreplace")
     counts = ", ".join(f"{overview.kinds[kind]} {kind}" for kind in KINDS if overview.kinds[kind])
     answers, sentences = counted(overview.answers, "answer"), counted(overview.sentences, "sentence")
@@ -58,12 +66,37 @@ def report(args: argparse.Namespace) -> int:
     if unknown:
         are = "1 answer is" if len(unknown) == 1 else f"{len(unknown)} answers are"
         sys.stderr.write(f"syncheck report: {are} not in --records, {unknown[0]!r} first\n")
+    if len(labels) and curves is None:
+        sys.stderr.write("syncheck report: all labels are alike, so that there are no curves to draw\n")
     for one in refused[:_SHOWN]:
         sys.stderr.write(f"{one.source}:{one.line}: {one.reason}\n")
     if len(refused) > _SHOWN:
         sys.stderr.write(f"syncheck report: {len(refused) - _SHOWN:,} more errors, see the page\n")
     sys.stdout.write(f"Page: {Path(args.html).resolve()}\n")
     return 2 if refused else 0
+
+
+def label_curves(scores: NDArray[np.float64], labels: NDArray[np.int64]) -> LabelCurves:
+    """Compute the agreement of scores (N,) with labels (N,), 1 faithful and 0 unfaithful, which must both occur."""
+    from syncheck.evaluation.metrics import auroc, reliability_bins
+
+    order = np.argsort(-scores, kind="stable")
+    ends = np.append(np.flatnonzero(np.diff(scores[order])), len(scores) - 1)  # equal scores pass together
+    faithful, passed = np.cumsum(labels[order])[ends], ends + 1
+    unfaithful = passed - faithful
+    curve = [(0.0, 0.0), *zip(unfaithful / unfaithful[-1], faithful / faithful[-1], strict=True)]
+    return LabelCurves(
+        sentences=len(scores),
+        auroc=auroc(scores, labels),
+        roc=_thinned(curve),
+        reliability=[(bucket.mean_score, bucket.faithful) for bucket in reliability_bins(scores, labels)],
+        risk=_thinned(list(zip(passed / len(scores), unfaithful / passed, strict=True))),
+    )
+
+
+def _thinned(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
+    kept = np.unique(np.linspace(0, len(points) - 1, min(len(points), _POINTS)).round().astype(int))
+    return [(float(points[i][0]), float(points[i][1])) for i in kept]
 
 
 def _records(source: str) -> tuple[dict[str, LabelledResponse], list[RefusedRecord]]:

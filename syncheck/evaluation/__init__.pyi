@@ -1,8 +1,10 @@
 from .metrics import (
+    ReliabilityBin as ReliabilityBin,
     cross_fitted_calibration as cross_fitted_calibration,
     cross_validate as cross_validate,
     expected_calibration_error as expected_calibration_error,
     fold_numbers as fold_numbers,
+    reliability_bins as reliability_bins,
 )
 from .tables import (
     System as System,

@@ -346,20 +346,51 @@ def _known(draws: BootstrapSamples, resampled: Floats, needed: NDArray[np.int64]
     return resampled if len(np.unique(draws.group[needed])) > 1 else np.full_like(resampled, np.nan)
 
 
-def expected_calibration_error(scores: ArrayLike, y: ArrayLike, *, bins: int = BINS) -> float:
-    """Compute the expected calibration error, in [0, 1] (Naeini et al., 2015; Guo et al., 2017).
+@dataclass(frozen=True, slots=True)
+class ReliabilityBin:
+    """Bin of sentences with a score in [low, high), or [low, high] for the last bin; ``faithful`` is a share."""
 
-    It is the mean over sentences of the distance between the mean score and the share of faithful sentences in the
-    sentence's bin; bins have equal width. Scores (N,) are P(faithful) in [0, 1], and labels (N,) are 1 for faithful
-    and 0 for unfaithful; other values raise InputError.
+    low: float
+    high: float
+    sentences: int
+    mean_score: float
+    faithful: float
+
+
+def reliability_bins(scores: ArrayLike, y: ArrayLike, *, bins: int = BINS) -> tuple[ReliabilityBin, ...]:
+    """Compute the mean score and the share of faithful sentences in bins of equal width, without empty bins.
+
+    Scores (N,) are P(faithful) in [0, 1], and labels (N,) are 1 for faithful and 0 for unfaithful; other values raise
+    InputError.
     """
     values, labels = scores_with_labels(scores, y)
     if not len(values) or bins < 1:
         raise InputError(f"bins and sentences must be 1 or more; found {bins} and {len(values)}")
     places = np.minimum((values * bins).astype(np.int64), bins - 1)
-    bin_of = [places == place for place in np.unique(places)]
-    gaps = [own.sum() * abs(values[own].mean() - (labels[own] == 1).mean()) for own in bin_of]
-    return float(sum(gaps) / len(values))
+    filled = []
+    for place in np.unique(places):
+        own = places == place
+        filled.append(
+            ReliabilityBin(
+                low=float(place / bins),
+                high=float((place + 1) / bins),
+                sentences=int(own.sum()),
+                mean_score=float(values[own].mean()),
+                faithful=float((labels[own] == 1).mean()),
+            )
+        )
+    return tuple(filled)
+
+
+def expected_calibration_error(scores: ArrayLike, y: ArrayLike, *, bins: int = BINS) -> float:
+    """Compute the expected calibration error, in [0, 1] (Naeini et al., 2015; Guo et al., 2017).
+
+    It is the mean over sentences of the distance between the mean score and the share of faithful sentences in the
+    sentence's bin. Parameters and errors are those of :func:`reliability_bins`.
+    """
+    filled = reliability_bins(scores, y, bins=bins)
+    total = sum(b.sentences for b in filled)
+    return sum(b.sentences * abs(b.mean_score - b.faithful) for b in filled) / total
 
 
 def cross_fitted_calibration(

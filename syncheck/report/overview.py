@@ -1,4 +1,4 @@
-"""Overview page of many scored answers: shares, distributions, and the worst answers."""
+"""Overview page of many scored answers: shares, distributions, agreement with labels, and the worst answers."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from typing import get_args
 import numpy as np
 from jinja2.utils import htmlsafe_json_dumps
 from markupsafe import Markup
+from numpy.typing import NDArray
 
 from syncheck.base.records import RefusedRecord
 from syncheck.corpus.records import ScoredAnswer
@@ -53,6 +54,21 @@ _MOST_AFTER_END = 200
 """Largest number of characters shown of the text after the end of an answer."""
 _DETAILS = ((2000, 400, 5), (1000, 200, 3), (500, 120, 0))
 """Limits on an answer's details, from generous to strict: characters of a sentence, of its evidence, and signals."""
+
+
+@dataclass(frozen=True, slots=True)
+class LabelCurves:
+    """Agreement of scores with labels; each curve is pairs of x and y in [0, 1]."""
+
+    sentences: int
+    """Scored sentences with a label."""
+    auroc: float
+    roc: Sequence[tuple[float, float]]
+    """Share of unfaithful and of faithful sentences that pass a threshold."""
+    reliability: Sequence[tuple[float, float]]
+    """Mean score and share of faithful sentences, by bin of the score."""
+    risk: Sequence[tuple[float, float]]
+    """Share of sentences that are shown, the best first, and share of unfaithful ones among them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +123,7 @@ class Overview:
         self.answers = 0
         self.sentence_histogram = Histogram()
         self.answer_histogram = Histogram()
-        self.has_wrong = False
+        self._labels: list[tuple[float, bool]] = []
         self.listed = heapq.nsmallest(MOST_ANSWERS, self._counted(answers), key=lambda answer: _rank(answer.lowest))
 
     def _counted(self, answers: Iterable[ScoredAnswer]) -> Iterator[ScoredAnswer]:
@@ -119,7 +135,9 @@ class Overview:
                 self.sentence_histogram.add(sentence)
             if answer.lowest is not None:
                 self.answer_histogram.add(answer.lowest)
-            self.has_wrong |= False in answer.labels
+            if answer.labels:
+                pairs = zip(answer.sentences, answer.labels, strict=True)
+                self._labels += [(s.score, label) for s, label in pairs if s.score is not None and label is not None]
             yield answer
 
     @property
@@ -127,16 +145,23 @@ class Overview:
         """Number of sentences in all answers."""
         return self.kinds.total()
 
+    def labelled(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """Collect (N,) scores and (N,) labels, 1 faithful, of the sentences that have both."""
+        scores = np.array([score for score, _ in self._labels], dtype=np.float64)
+        return scores, np.array([label for _, label in self._labels], dtype=np.int64)
+
     def to_html(
         self,
         *,
         title: str = "Scored answers",
+        curves: LabelCurves | None = None,
         refused: Sequence[RefusedRecord] = (),
     ) -> str:
         """Draw a complete HTML page that needs no other file and no network.
 
         Figures and plots are drawn here; a script in the page lists, filters and searches the answers. All text is data
-        or escaped, and no other script runs. ``refused`` are the lines without an answer.
+        or escaped, and no other script runs. ``curves`` is the agreement with labels, ``refused`` the lines without an
+        answer.
         """
         data = _Data(self.listed)
         drawn = data.answers()
@@ -151,6 +176,7 @@ class Overview:
                 if self.kinds[kind]
             ],
             bins=BINS,
+            curves=curves,
             refused=refused,
             data=drawn,
             tables=_safe(

@@ -1,11 +1,12 @@
 """``syncheck report`` reads what ``score`` and ``generate`` write, and what they were given."""
 
-import json
-
+import numpy as np
 import pytest
 from command_runs import write
+from pytest import approx
 
 from syncheck.cli import main
+from syncheck.cli.report import label_curves
 from syncheck.corpus.records import Line
 from syncheck.corpus.store import Store, table_of
 
@@ -55,16 +56,15 @@ def test_records_give_questions_and_labels(report, tmp_path):
     code, page = report(scores, "--records", write(tmp_path / "records.jsonl", *records))
     assert code == 0
     assert "Why so?" in page
-    data = json.loads(page.partition('id="data">')[2].partition("</script>")[0])
-    labels = {answer[0]: [sentence[7] for sentence in answer[7]] for answer in data}
-    assert labels == {"a": [0, 1], "b": [1], "c": [None], "d": [None]}
+    assert "3 scored sentences have a label" in page
+    assert page.count("<polyline") == 3
 
 
 def test_records_without_labels_give_questions_alone(report, tmp_path, capsys):
     scores = write(tmp_path / "scores.jsonl", row("a", 0.75), row("b", 0.75))
     records = write(tmp_path / "records.jsonl", {"id": "a", "question": "Why so?", "context": "c"})
     code, page = report(scores, "--records", records)
-    assert (code, "Why so?" in page, "labelled unfaithful" in page.partition("<script")[0]) == (0, True, False)
+    assert (code, "Why so?" in page, "<polyline" in page) == (0, True, False)
     assert "'b'" in capsys.readouterr().err
 
 
@@ -125,3 +125,11 @@ def test_standard_input_is_read_once(capsys, tmp_path):
 def test_a_file_that_is_not_there(tmp_path, capsys):
     assert main(["report", str(tmp_path / "none.jsonl"), "--html", str(tmp_path / "page.html")]) == 2
     assert "none.jsonl" in capsys.readouterr().err
+
+
+def test_curves_by_hand():
+    found = label_curves(np.array([0.95, 0.85, 0.85, 0.15]), np.array([1, 1, 0, 0]))
+    assert (found.sentences, found.auroc) == (4, 0.875)
+    assert found.roc == [(0, 0), (0, 0.5), (0.5, 1), (1, 1)]
+    assert found.risk == [(0.25, 0), (0.75, approx(1 / 3)), (1, 0.5)]
+    assert found.reliability == [(approx(0.15), 0), (approx(0.85), 0.5), (approx(0.95), 1)]

@@ -3,10 +3,15 @@ import pytest
 
 from syncheck.aggregators import fit_calibration
 from syncheck.base.errors import InputError
-from syncheck.evaluation import cross_fitted_calibration, expected_calibration_error
+from syncheck.evaluation import ReliabilityBin, cross_fitted_calibration, expected_calibration_error, reliability_bins
 
 
 def test_bins_by_hand():
+    found = reliability_bins([0.12, 0.18, 0.9, 1.0], [0, 1, 1, 1])
+    assert found == (
+        ReliabilityBin(low=0.1, high=0.2, sentences=2, mean_score=pytest.approx(0.15), faithful=0.5),
+        ReliabilityBin(low=0.9, high=1.0, sentences=2, mean_score=0.95, faithful=1.0),
+    )
     # (2 * |0.15 - 0.5| + 2 * |0.95 - 1|) / 4
     assert expected_calibration_error([0.12, 0.18, 0.9, 1.0], [0, 1, 1, 1]) == pytest.approx(0.2, abs=1e-12)
 

@@ -10,7 +10,7 @@ from test_html import Page
 from syncheck.base.errors import InputError
 from syncheck.corpus.records import ScoredAnswer, answer_of
 from syncheck.report.labels import tint
-from syncheck.report.overview import ANSWER_BYTES, KINDS, Overview
+from syncheck.report.overview import ANSWER_BYTES, KINDS, LabelCurves, Overview
 
 SENTENCES, AFTER_END = 7, 8
 """Places in an answer of the script's data."""
@@ -164,15 +164,22 @@ def test_more_answers_than_a_page_holds_are_counted_and_the_worst_listed(monkeyp
     assert "2 worst are listed" in Page(source).text("p")
 
 
-def test_labelled_sentences_can_be_filtered_where_there_are_any():
-    assert "labelled unfaithful" not in Page(drawn(row("a", sentence()))[1]).text("label")
+def test_curves_are_drawn_where_there_are_labels():
+    line = [(0.0, 0.0), (1.0, 1.0)]
+    curves = LabelCurves(12, 0.75, line, line, line)
+    _, source, _ = drawn(row("a", sentence()), curves=curves)
+    page = Page(source)
+    assert "0.750" in page.text("b")
+    assert page.tags.count("polyline") == 3
+    assert "polyline" not in Page(drawn(row("a", sentence()))[1]).tags
 
 
-def test_labels_are_on_the_page():
+def test_labels_of_scored_sentences_are_kept():
     found = answer_of(row("a", sentence(0.9), sentence(0.2), sentence(None, status="failed"), sentence(0.3)))
     overview = Overview([ScoredAnswer("a", "Why?", found.sentences, (True, False, True, None))])
-    source = overview.to_html()
-    assert '"Why?",0.2,' in source and "labelled unfaithful" in Page(source).text("label")
+    scores, labels = overview.labelled()
+    assert (scores.tolist(), labels.tolist()) == ([0.9, 0.2], [1, 0])
+    assert '"Why?",0.2,' in overview.to_html()
 
 
 def test_the_bundled_monitor_is_named():
