@@ -12,7 +12,7 @@ from syncheck.base.errors import InputError, MissingExtraError
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Curve", "check_plot", "plot_curves", "plot_sweep", "plot_tradeoff"]
+__all__ = ["Curve", "plot_curves", "plot_sweep", "plot_tradeoff"]
 
 INK, SECOND_INK = "#1e5386", "#a3541a"
 MARKERS = "os^DvPXp<>d"
@@ -20,16 +20,6 @@ MARKERS = "os^DvPXp<>d"
 DPI = 150
 ASIDE = 0.008
 """Of an axis: how far two points of one size are drawn to its sides, so that no interval covers another."""
-
-
-def check_plot(path: Path) -> None:
-    """Refuse a plot that cannot be written, before the work for it is done."""
-    figure, _ = _panels(1.0, 1.0)
-    endings = sorted(figure.canvas.get_supported_filetypes())
-    if not path.parent.is_dir() or path.suffix.removeprefix(".") not in endings:
-        raise InputError(
-            f"expected a plot in a folder that exists, ending in {', '.join(endings)}; found {str(path)!r}"
-        )
 
 
 def plot_tradeoff(figures: Mapping[str, DecoderFigures], path: str | Path) -> None:
@@ -156,7 +146,7 @@ def _panels(width: float, height: float, count: int = 2) -> tuple[Any, Any]:
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise MissingExtraError("matplotlib", "dev") from error
+        raise MissingExtraError("matplotlib", "plots") from error
     figure = Figure(figsize=(width, height), layout="constrained")
     axes = figure.subplots(1, count, squeeze=False)[0]
     for axis in axes:

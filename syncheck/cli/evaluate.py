@@ -23,12 +23,14 @@ from syncheck.cli.monitors import (
     measured_by,
     measuring_monitor,
     monitor_to_measure,
+    panels_of,
     refuse_idle,
     scoring_monitor,
 )
-from syncheck.cli.options import Options, add_model, check_file, flag, number, write_json
+from syncheck.cli.options import IN_FORMAT, Options, add_model, check_file, flag, number, write_json
 from syncheck.features.schemas import feature_groups
 from syncheck.labelling import LabelledResponse
+from syncheck.report.plots import IntervalPanel, plot_intervals
 
 AGGREGATORS = "aggregators"
 """Name of a table that is made on request, in JSON and on the screen."""
@@ -98,6 +100,7 @@ def _add_tables(add: Options, *, benchmark_set: str, runs: tuple[int, bool], rep
     add.parser.set_defaults(default_runs=runs)
     add("--set strict|paper|both", default=benchmark_set)
     add("--output FILE", "also write the tables as JSON")
+    add("--plot FILE", f"plot the AUROC with intervals{IN_FORMAT}")
 
 
 def evaluate(args: argparse.Namespace) -> int:
@@ -113,7 +116,7 @@ def evaluate(args: argparse.Namespace) -> int:
         monitor = monitor_to_measure(args) if args.cv else scoring_monitor(args, "generic")
     measured, *train_on = [_measured(monitor, args, path) for path in files]
     output = {"responses": len(measured.records), "left_out": dict(measured.left_out)}
-    return _written(args, output, lambda name: _tables(monitor, measured, train_on, name, args))
+    return _written(args, output, lambda name: _tables(monitor, measured, train_on, name, args), "AUROC")
 
 
 def ablate(args: argparse.Namespace) -> int:
@@ -128,15 +131,17 @@ def ablate(args: argparse.Namespace) -> int:
     def compared(name: SetName) -> Tables:
         return _out_of_fold(training.labelled_set(measured, name), systems, args.aggregator, args), {}
 
-    return _written(args, output, compared)
+    return _written(args, output, compared, f"AUROC of {args.aggregator}")
 
 
-def _written(args: argparse.Namespace, output: dict[str, Any], made: Made) -> int:
-    """Print what is made of each set that ``--set`` asks for, and write it if asked; returns the exit code."""
+def _written(args: argparse.Namespace, output: dict[str, Any], made: Made, label: str) -> int:
+    """Print what is made of each set that ``--set`` asks for, write and plot it if asked; returns the exit code."""
+    panels: list[IntervalPanel] = []
     for name in get_args(training.SetName):
         if args.set not in (name, "both"):
             continue
         table, more = made(name)
+        panels += panels_of(name, table)
         sys.stdout.write(f"\n{name} set\n{table.to_text()}\n")
         output[name] = table.to_dict()
         for what, extra in more.items():
@@ -145,6 +150,8 @@ def _written(args: argparse.Namespace, output: dict[str, Any], made: Made) -> in
             sys.stdout.write(f"\n{name} set, {title}\n{extra.to_text()}\n")
             output[name][what] = extra.to_dict() | best
     write_json(args.output, output)
+    if args.plot is not None:
+        plot_intervals(panels, args.plot, label=f"{label}, with 95 % intervals over groups")
     return 0
 
 
@@ -188,7 +195,7 @@ def _leave_one_source_out(args: argparse.Namespace) -> int:
     }
     kind = args.aggregator or _kind_of(monitor)
     left_out = partial(_left_out, measured, kind, args.seed)
-    return _written(args, {"aggregator": kind}, left_out)
+    return _written(args, {"aggregator": kind}, left_out, "AUROC on the source left out")
 
 
 def _regrouped(measured: MeasuredSentences, group: Callable[[LabelledResponse], str]) -> MeasuredSentences:

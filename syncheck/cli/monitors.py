@@ -16,12 +16,14 @@ from syncheck.base.printable import counted, printable
 from syncheck.cli.options import Options, aligner_options, flag, named
 from syncheck.config import DEFAULT_SCHEMA, GENERIC, GENERIC_BUNDLED, GENERIC_READER, MonitorConfig
 from syncheck.features.schemas import needs_lid, needs_signals
+from syncheck.report.plots import IntervalPanel
 from syncheck.text.sentences import ENGLISH_ABBREVIATIONS
 from syncheck.text.sentences.boundaries import MAX_SENTENCE_TOKENS, SegmenterConfig
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
+    from syncheck.evaluation import AurocMatrix, EvaluationTable
     from syncheck.kit import KitPurpose
 
 Scorer: TypeAlias = "syncheck.Monitor | syncheck.Verifier"
@@ -383,6 +385,15 @@ def refuse_idle(given: Mapping[str, bool], reason: str) -> None:
     """Refuse options that were given and would have no effect, for the given reason."""
     if options := [option for option, was_given in given.items() if was_given]:
         raise InputError(f"{', '.join(options)} would have no effect: {reason}")
+
+
+def panels_of(name: str, table: EvaluationTable | AurocMatrix) -> list[IntervalPanel]:
+    """Make one panel of AUROC for each subset of a table, or column of a matrix; ``name`` is the name of the set."""
+    panels = []
+    for part, cells in table.by_part().items():
+        columns = (tuple(getattr(cell, figure) for _, cell in cells) for figure in ("auroc", "low", "high"))
+        panels.append(IntervalPanel(f"{name} set, {part}", tuple(system for system, _ in cells), *columns))
+    return panels
 
 
 def convert_aligner_options(add: Options) -> None:

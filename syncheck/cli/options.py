@@ -16,6 +16,7 @@ from typing import Any, TypeVar, get_args
 
 from syncheck.base.errors import InputError, describe_failure
 from syncheck.config import DEFAULT_SCHEMA
+from syncheck.report.plots import check_plot
 from syncheck.results.types import EFFORTS
 from syncheck.text.sentences.boundaries import LineBreaks
 
@@ -81,6 +82,8 @@ _SHARED: Mapping[str, tuple[str, Mapping[str, Any]]] = {
     ),
 }
 """Help and further arguments of options that several commands have, by their usage."""
+IN_FORMAT = ", in the format given by the file name: .png, .svg, ..."
+"""End of the help of ``--plot FILE``."""
 
 
 class Options:
@@ -214,7 +217,7 @@ _READ = (
     *("fit_thresholds", "records"),
 )
 _MODELS = ("model", "aligner", "span_model", "llm")
-_WRITTEN = ("output", "html", "report")
+_WRITTEN = ("output", "html", "report", "plot", "curve")
 
 INTERRUPTED = 130
 """Exit code after Ctrl-C: 128 plus the number of SIGINT."""
@@ -227,7 +230,7 @@ LOCK = ".syncheck-lock"
 
 
 def check_files(args: argparse.Namespace) -> None:
-    """Refuse, before the work, a page that cannot be written, and a file that would overwrite another one."""
+    """Refuse, before the work, a page or plot that cannot be written, and a file that would overwrite another one."""
     taken = [(option, path) for name in (*_READ, *_MODELS) for option, path in _named(args, name) if path.exists()]
     for name in _WRITTEN:
         for option, path in _named(args, name):
@@ -245,6 +248,9 @@ def check_files(args: argparse.Namespace) -> None:
         page = getattr(args, name, None)
         if page is not None and Path(page).parent != made:
             check_file(f"--{name}", page)
+    for name in ("plot", "curve"):
+        if getattr(args, name, None) is not None:
+            check_plot(getattr(args, name))
 
 
 @contextmanager

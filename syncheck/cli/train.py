@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, get_args
 import numpy as np
 
 import syncheck
-from syncheck import aggregators, training
+from syncheck import aggregators, evaluation, training
 from syncheck.aggregators.kinds import AggregatorKind
 from syncheck.base.errors import InputError
 from syncheck.cli.monitors import (
@@ -24,11 +24,13 @@ from syncheck.cli.monitors import (
     measured_by,
     models_of,
     monitor_to_measure,
+    panels_of,
     refuse_idle,
     report_left_out,
     scoring_monitor,
 )
 from syncheck.cli.options import (
+    IN_FORMAT,
     Options,
     add_model,
     check_file,
@@ -39,6 +41,7 @@ from syncheck.cli.options import (
 )
 from syncheck.config import DEFAULT_SCHEMA, PRECISION
 from syncheck.corpus.store import PART_SIZE
+from syncheck.report.plots import plot_curve, plot_intervals, save_reliability_diagram
 
 if TYPE_CHECKING:
     from syncheck.training.provenance import UnloadedMonitor
@@ -74,6 +77,7 @@ def train_options(add: Options) -> None:
         default=PRECISION,
     )
     add("--schema SCHEMA", f"feature schema ({DEFAULT_SCHEMA}, or that of a file of features)")
+    add("--plot FILE", f"plot the AUROC of each kind on held-out folds{IN_FORMAT}")
     add("--output DIR", required=True)
 
 
@@ -124,6 +128,8 @@ def calibrate_options(add: Options) -> None:
         "calibrate on answers of the decoder that will use it (as --thresholds says)",
         type=positive_share,
     )
+    add("--curve FILE", "plot the share of faithful sentences against the share kept, over all thresholds")
+    add("--plot FILE", f"plot a reliability diagram{IN_FORMAT}")
     add("--output DIR", "folder for the calibrated monitor")
 
 
@@ -142,6 +148,8 @@ def train(args: argparse.Namespace) -> int:
         )
     if trained.doubt is not None:
         sys.stderr.write(f"{trained.doubt}\n")
+    if args.plot is not None:
+        plot_intervals(panels_of("training", trained.table), args.plot, label="AUROC, with 95 % intervals over groups")
     trained.monitor.save_pretrained(args.output)
     responses, config = len(set(measured.owners[measured.checkable & measured.labelled])), trained.monitor.config
     lower, upper = config.verdict_thresholds
@@ -221,6 +229,19 @@ def calibrate(args: argparse.Namespace) -> int:
         **named(args, "method risk every_sentence thresholds good_share seed"),
     )
     sys.stdout.write(_table(calibrated, questions=len(np.unique(measured.groups))))
+    if args.plot is not None:
+        bins = {
+            "before": evaluation.reliability_bins(calibrated.raw, calibrated.y),
+            "after": evaluation.reliability_bins(calibrated.out_of_fold, calibrated.y),
+        }
+        save_reliability_diagram(args.plot, bins)
+    if args.curve is not None:
+        plot_curve(
+            calibrated.curve.kept.tolist(),
+            calibrated.curve.good.tolist(),
+            args.curve,
+            labels=("share of the sentences kept", "share of good ones among them"),
+        )
     if args.output is not None:
         calibrated.monitor.save_pretrained(args.output)
         sys.stderr.write(f"saved to {args.output}\n")

@@ -49,6 +49,10 @@ class AurocMatrix:
     columns: tuple[str, ...]
     cells: Mapping[tuple[str, str], Cell]
 
+    def by_part(self) -> dict[str, list[tuple[str, Cell]]]:
+        """Group the cells by column, with the names of their rows."""
+        return {column: [(row, self.cells[row, column]) for row in self.rows] for column in self.columns}
+
     def to_dict(self) -> dict[str, Any]:
         """Convert the cells for JSON, row by row; NaN becomes None."""
         return {

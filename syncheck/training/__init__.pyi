@@ -42,5 +42,5 @@ from .sets import (
     choose_thresholds as choose_thresholds,
     choose_verdict_thresholds as choose_verdict_thresholds,
     labelled_set as labelled_set,
-    threshold_of_share as threshold_of_share,
+    release_curve as release_curve,
 )

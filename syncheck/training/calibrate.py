@@ -20,7 +20,7 @@ from syncheck.model_monitor import ModelMonitor
 from syncheck.results.types import Floats
 from syncheck.training.measured import MeasuredSentences, against_references, check_measured_by
 from syncheck.training.provenance import question_digests, refuse_seen
-from syncheck.training.sets import MORE_LABELS, threshold_of_share, thresholds_of
+from syncheck.training.sets import MORE_LABELS, ReleaseCurve, release_curve, thresholds_of
 from syncheck.verifier import Verifier
 
 Thresholding = Literal["carried", "chosen"]
@@ -39,6 +39,8 @@ class Calibrated:
     """(N,) float64: scores after calibration (``raw``: before), by maps fitted without the question of the sentence."""
     y: NDArray[np.int64]
     """(N,) int64: 1 faithful, 0 unfaithful."""
+    curve: ReleaseCurve
+    """Shares by threshold on the calibrated scores."""
 
     @property
     def threshold(self) -> RiskControlledThreshold | None:
@@ -169,8 +171,9 @@ def calibrate_monitor(
             f"faithful and two unfaithful sentences; found {counts[0]}, {counts[1]} and {counts[2]}. {MORE_LABELS}"
         )
     folds = min(FOLDS, *counts)
+    curve = release_curve(scores, y)
     if good_share is not None:
-        tau_1 = threshold_of_share(scores, y, good_share)
+        tau_1 = curve.threshold_for(good_share)
         config = replace(config, backtrack_threshold=tau_1, prune_threshold=max(config.prune_threshold, tau_1))
     return Calibrated(
         monitor.replaced(
@@ -182,6 +185,7 @@ def calibrate_monitor(
         raw=raw,
         out_of_fold=cross_fitted_calibration(raw, y, groups, method=method, folds=folds, seed=seed),
         y=y,
+        curve=curve,
     )
 
 

@@ -223,24 +223,42 @@ def thresholds_of(scores: ArrayLike, y: ArrayLike, *, precision: float = PRECISI
     }
 
 
-def threshold_of_share(scores: ArrayLike, y: ArrayLike, share: float) -> float:
-    """Find the lowest threshold at which at least a share, in (0, 1], of the released sentences is faithful.
+@dataclass(frozen=True, slots=True, eq=False)
+class ReleaseCurve:
+    """Shares of released sentences, and of faithful ones among them, by threshold."""
+
+    thresholds: NDArray[np.float64]
+    """(T,) float64: the distinct scores of the sentences, ascending."""
+    good: NDArray[np.float64]
+    """(T,) float64: share of faithful sentences among those that reach the threshold."""
+    kept: NDArray[np.float64]
+    """(T,) float64: share of all sentences that reach the threshold."""
+
+    def threshold_for(self, share: float) -> float:
+        """Find the lowest threshold at which at least this share, in (0, 1], of the released sentences is faithful.
+
+        A share outside (0, 1] raises InputError, and one that no threshold reaches raises InsufficientDataError.
+        """
+        if not 0 < share <= 1:
+            raise InputError(f"the share of good sentences must be above 0 and at most 1; found {share}")
+        reached = np.flatnonzero(self.good >= share)
+        if not len(reached):
+            raise InsufficientDataError(
+                f"expected a threshold above which {share:g} of the sentences are faithful; found at most "
+                f"{self.good.max():.3f}. Pass a smaller share, or use a monitor that separates them better",
+                more_needed=None,
+            )
+        return float(self.thresholds[reached[0]])
+
+
+def release_curve(scores: ArrayLike, y: ArrayLike) -> ReleaseCurve:
+    """Compute the shares of released sentences, and of faithful ones among them, by threshold.
 
     ``scores`` (N,) are P(faithful) of at least one held-out sentence, preferably written by the decoder that the
-    threshold is for; ``y`` (N,) is 1 for faithful and 0 for unfaithful. A share outside (0, 1] raises InputError, and
-    one that no threshold reaches raises InsufficientDataError.
+    threshold is for; ``y`` (N,) is 1 for faithful and 0 for unfaithful.
     """
-    if not 0 < share <= 1:
-        raise InputError(f"the share of good sentences must be above 0 and at most 1; found {share}")
     values, labels = np.asarray(scores, np.float64), np.asarray(y, np.float64)
     thresholds, firsts = np.unique(np.sort(values), return_index=True)
     left = len(values) - firsts
-    good = np.cumsum(labels[np.argsort(values, kind="stable")][::-1])[left - 1] / left
-    reached = np.flatnonzero(good >= share)
-    if not len(reached):
-        raise InsufficientDataError(
-            f"expected a threshold above which {share:g} of the sentences are faithful; found at most "
-            f"{good.max():.3f}. Pass a smaller share, or use a monitor that separates them better",
-            more_needed=None,
-        )
-    return float(thresholds[reached[0]])
+    good = np.cumsum(labels[np.argsort(values, kind="stable")][::-1])[left - 1]
+    return ReleaseCurve(thresholds, good / left, left / len(values))

@@ -70,8 +70,8 @@ def row_of_all_features(chosen, groups, **folding):
 
 
 def test_ablate(table, tmp_path, capsys):
-    output = tmp_path / "x.json"
-    assert main(["ablate", "--data", table, *FOLDS, "--output", str(output)]) == 0
+    output, plot = tmp_path / "x.json", tmp_path / "x.png"
+    assert main(["ablate", "--data", table, *FOLDS, "--output", str(output), "--plot", str(plot)]) == 0
     shown = capsys.readouterr().out
     found = json.loads(output.read_text())
     chosen = labelled_set(sentences(), "strict")
@@ -86,6 +86,7 @@ def test_ablate(table, tmp_path, capsys):
     }
     assert min(by_name.values(), key=lambda row: row["auroc"])["system"] == "without aligner"
     assert "without aligner" in shown and f"{first['auroc']:.3f}" in shown
+    assert plot.read_bytes().startswith(b"\x89PNG")
 
 
 @pytest.mark.parametrize(
@@ -93,6 +94,7 @@ def test_ablate(table, tmp_path, capsys):
     [
         (["--data", "a/x.parquet", "b/x.parquet"], "once"),
         (["--data", "nothing.parquet", "x.parquet"], "features"),
+        (["--data", "x.parquet", "y.parquet", "--plot", "x.table"], "x.table"),
         (["--data", "x.parquet", "y.parquet", "--output", "no/x.json"], "exist"),
         (["--data", "x.parquet", "y.parquet", "--output", "."], "--output"),
     ],
@@ -131,9 +133,9 @@ def test_another_schema_is_named_by_its_version(table, capsys):
 
 
 def test_evaluate_reports_everything(data, tmp_path, capsys):
-    output = tmp_path / "x.json"
+    output, plot = tmp_path / "x.json", tmp_path / "x.png"
     model = ["--model", str(LLAMA), "--data", data, "--set", "strict"]
-    more = ["--seeds", "2", "--permute", "--compare-aggregators", "--output", str(output)]
+    more = ["--seeds", "2", "--permute", "--compare-aggregators", "--output", str(output), "--plot", str(plot)]
     assert main(["evaluate", *model, *FOLDS, *more]) == 0
     shown = capsys.readouterr().out
     found = json.loads(output.read_text())["strict"]
@@ -151,13 +153,13 @@ def test_evaluate_reports_everything(data, tmp_path, capsys):
     kinds = {row["system"]: row["auroc"] for row in found["aggregators"]["rows"]}
     assert kinds[found["aggregators"]["best"]] == max(kinds.values())
     assert found["aggregators"]["best"] in shown
-    assert "balanced accuracy" in shown
+    assert "balanced accuracy" in shown and plot.read_bytes().startswith(b"\x89PNG")
 
 
 def test_each_source_is_scored_by_a_monitor_trained_on_the_others(table, summaries, tmp_path, capsys):
     write_parquet(sentences(2, prefix="t", shift=2.0), tmp_path / "third.parquet")
     files, output = [table, summaries, str(tmp_path / "third.parquet")], tmp_path / "x.json"
-    options = ["--aggregator", "lr", "--set", "strict", "--output", str(output)]
+    options = ["--aggregator", "lr", "--set", "strict", "--output", str(output), "--plot", str(tmp_path / "x.png")]
     assert main(["evaluate", "--leave-one-source-out", "--data", *files, *options]) == 0
     assert "system \\ source left out" in capsys.readouterr().out
     found = json.loads(output.read_text())["strict"]
@@ -260,13 +262,15 @@ def test_a_trained_monitor_is_evaluated_on_a_file_of_another_run(data, tmp_path,
     features, monitor = str(tmp_path / "x.parquet"), str(tmp_path / "monitor")
     model = ["--model", str(LLAMA)]
     assert main(["features", *model, "--data", data, "--output", features]) == 0
-    command = ["train", *model, "--data", features, "--aggregator", "best", "--output", monitor]
+    plot = tmp_path / "x.svg"
+    command = ["train", *model, "--data", features, "--aggregator", "best", "--plot", str(plot), "--output", monitor]
     assert main(command) == 0
     shown = capsys.readouterr().out
     best = shown.rpartition("best by grouped cross-validation: ")[2].strip()
     lines = [line.split() for line in shown.splitlines()]
     found = {words[0]: float(words[1]) for words in lines if words and words[0] in COMPARED}
     assert set(found) == COMPARED and best == "generic" and found[best] == max(found.values())
+    assert plot.read_text().startswith("<?xml")
     shown = []
     for source in (data, features):
         options = ["--cv", "0", "--allow-train", "--set", "strict", "--data", source]

@@ -8,7 +8,7 @@ from judged import judged
 
 pytest.importorskip("matplotlib")
 
-from decoding import check_plot, decoder_figures, plot_curves, plot_sweep, plot_tradeoff
+from decoding import decoder_figures, plot_curves, plot_sweep, plot_tradeoff
 
 from syncheck.base.errors import InputError, MissingExtraError
 
@@ -69,9 +69,6 @@ def test_errors(tmp_path, figures, monkeypatch):
     for name in ("x.words", "no folder/x.svg"):
         with pytest.raises(InputError, match="plot"):
             plot_tradeoff(figures, tmp_path / name)
-        with pytest.raises(InputError, match="plot"):
-            check_plot(tmp_path / name)
-    check_plot(tmp_path / "x.svg")
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(MissingExtraError, match=r"syncheck\[dev\]"):
+    with pytest.raises(MissingExtraError, match=r"syncheck\[plots\]"):
         plot_tradeoff(figures, tmp_path / "x.svg")

@@ -23,7 +23,7 @@ from syncheck.training import (
     one_of_each_group,
     question_digests,
     read_parquet,
-    threshold_of_share,
+    release_curve,
     unfaithful_bound,
     write_parquet,
 )
@@ -533,19 +533,22 @@ def test_thresholds_are_carried_or_chosen(monitor):
         calibrate_monitor(monitor, measured, risk=None, thresholds="kept")
 
 
-def test_the_lowest_threshold_with_the_share_of_faithful_sentences():
-    scores, y = [0.9, 0.2, 0.9, 0.5, 0.7], [1, 0, 1, 0, 1]  # from each score up, 3/5, 3/4, 1 and 1 are faithful
-    assert [threshold_of_share(scores, y, share) for share in (0.5, 0.75, 0.9)] == [0.2, 0.5, 0.7]
+def test_what_is_released_from_each_score_up():
+    curve = release_curve([0.9, 0.2, 0.9, 0.5, 0.7], [1, 0, 1, 0, 1])
+    assert curve.thresholds.tolist() == [0.2, 0.5, 0.7, 0.9]
+    assert curve.good.tolist() == pytest.approx([3 / 5, 3 / 4, 1, 1])
+    assert curve.kept.tolist() == pytest.approx([1, 4 / 5, 3 / 5, 2 / 5])
+    assert [curve.threshold_for(share) for share in (0.5, 0.75, 0.9)] == [0.2, 0.5, 0.7]
     with pytest.raises(InputError, match="share"):
-        threshold_of_share(scores, y, 0)
+        curve.threshold_for(0)
     with pytest.raises(InsufficientDataError, match="smaller"):
-        threshold_of_share([0.9, 0.5], [0, 1], 0.9)
+        release_curve([0.9, 0.5], [0, 1]).threshold_for(0.9)
 
 
 def test_the_thresholds_of_the_share_wanted(monitor):
     measured, _, _ = overconfident()
     found = calibrate_monitor(monitor, measured, method="platt", risk=None, good_share=0.8)
-    scores, config = found.monitor.aggregator.calibration.probability(found.raw), found.monitor.config
-    tau = threshold_of_share(scores, found.y, 0.8)
+    config, tau = found.monitor.config, found.curve.threshold_for(0.8)
     assert config.backtrack_threshold == tau <= config.prune_threshold
+    scores = found.monitor.aggregator.calibration.probability(found.raw)
     assert found.y[scores >= tau].mean() >= 0.8 > found.y.mean()
