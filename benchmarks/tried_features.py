@@ -28,7 +28,7 @@ from syncheck.evaluation import System, auroc_table, out_of_fold_scores
 from syncheck.kit import kit_language_model
 from syncheck.labelling.responses import LabelledResponse
 from syncheck.monitor import Monitor
-from syncheck.signals import token_statistics
+from syncheck.signals import context_sensitivity_ratio, token_statistics
 from syncheck.text.words import ContextLexicon, content_words, lexical_shares
 from syncheck.training import read_parquet
 
@@ -64,8 +64,10 @@ def tokens_of(monitor: Monitor, record: LabelledResponse) -> tuple[NDArray[np.in
         for ids in (prompt.with_context_ids, prompt.without_context_ids)
     )
     found = token_statistics(logits, without, answer)
-    names = ("log_prob", "log_prob_without_context", "entropy", "kl", "csr")
-    values = {name: getattr(found, name).double().numpy() for name in names}
+    names = ("log_prob", "log_prob_without_context", "entropy", "kl")
+    signals = {name: getattr(found, name) for name in names}
+    signals["csr"] = context_sensitivity_ratio(found.log_prob, found.log_prob_without_context)
+    values = {name: signal.double().numpy() for name, signal in signals.items()}
     values |= {"log_rank": log_ranks(logits, answer), "log_rank_without": log_ranks(without, answer)}
     return np.array(encoded["offset_mapping"], dtype=np.int64).reshape(-1, 2), values
 
