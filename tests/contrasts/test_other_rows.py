@@ -43,6 +43,7 @@ def test_a_cell_of_another_row_is_named_beside_the_right_one(sentence, words):
         "Bookbinding costs more than the 95 EUR of life drawing.",
         "Jo Lindqvist teaches in room B12 on Tuesday.",  # names no subject
         "Pottery is fun.",
+        "For bookbinding, teacher S. Adler has room A3 on Thursday.",  # more of the other row than of the named one
     ],
 )
 def test_silent_where_no_cell_is_exchanged(sentence):
