@@ -353,7 +353,8 @@ class Scripted:
 
 
 def repaired(*steps, **options):
-    return drain(repair(Scripted(*steps), RepairConfig(**options), Thresholds(0.7, 0.7)))
+    config = RepairConfig(**{"repair_from": 0.0, **options})
+    return drain(repair(Scripted(*steps), config, Thresholds(0.7, 0.7)))
 
 
 def test_the_walk_alone():
