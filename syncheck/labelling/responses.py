@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from syncheck.base.checks import given_passages, passage_records
 from syncheck.base.errors import InputError, RecordError
 from syncheck.base.printable import shortened
 from syncheck.base.records import SHOWN, Record
@@ -98,6 +99,12 @@ class LabelledResponse:
     """The prompts as the generator saw them; None for both leaves them to the monitor."""
     user_turns: bool = False
     """True if these prompts are user turns for the model's chat template, if it has one."""
+    messages: tuple[Mapping[str, str], ...] | None = None
+    messages_without_context: tuple[Mapping[str, str], ...] | None = None
+    """The chat that the generator saw, with the passages in it, and the same without them; None for the first leaves
+    the prompts to the monitor, None for the second takes the passages out of the first."""
+    system: str | None = None
+    """System prompt of the monitor's template; None leaves it to the template."""
     carry_labels: bool = False
     """True if labels may be carried over to sentences that are cut differently."""
     source: str | None = field(default=None, compare=False)
@@ -110,18 +117,25 @@ class LabelledResponse:
         return any(passage.strip() for passage in self.passages)
 
 
+_LATER_FIELDS = ("messages", "messages_without_context", "system")
+"""Fields that are written only where a response has them, so that the digests of files without them stay."""
+
+
 def response_to_json(response: LabelledResponse) -> str:
     """Write a labelled response, with the name of its source file, as one line of JSON."""
     source = None if response.source is None else Path(response.source).name
-    return json.dumps(asdict(response) | {"source": source}, ensure_ascii=False)
+    entry = asdict(response) | {"source": source, "passages": passage_records(response.passages)}
+    written = {name: value for name, value in entry.items() if value is not None or name not in _LATER_FIELDS}
+    return json.dumps(written, ensure_ascii=False)
 
 
 def response_from_json(text: str) -> LabelledResponse:
     """Read the labelled response in a line that :func:`response_to_json` wrote."""
     entry = dict(json.loads(text))
     spans, sentences = entry.pop("spans"), entry.pop("sentences")
+    chats = {name: tuple(entry[name]) for name in _LATER_FIELDS[:2] if name in entry}
     return LabelledResponse(
-        **{**entry, "passages": tuple(entry["passages"])},
+        **{**entry, **chats, "passages": given_passages(entry["passages"], "passages")},
         spans=None if spans is None else tuple(UnfaithfulSpan(**span) for span in spans),
         sentences=None if sentences is None else tuple(LabelledSentence(**s) for s in sentences),
     )
@@ -143,7 +157,14 @@ def prompt_of(monitor: MonitorParts, record: LabelledResponse) -> RagPrompt:
             without_context=record.prompt_without_context,
             user_turns=record.user_turns,
         )
-    return monitor.prompt(question=record.question, context=record.passages)
+    if record.messages is not None:
+        return monitor.prompt(
+            messages=record.messages,
+            without=record.messages_without_context,
+            question=record.question,
+            context=record.passages,
+        )
+    return monitor.prompt(question=record.question, context=record.passages, system=record.system)
 
 
 def with_own_ids(read: Iterable[tuple[Record, LabelledResponse]]) -> list[LabelledResponse]:
