@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,7 @@ from syncheck.base.printable import shortened
 from syncheck.base.records import SHOWN, Record
 from syncheck.prompts import prompt_from_texts
 from syncheck.results.types import Query, RagPrompt
+from syncheck.text.reasoning import answer_parts
 from syncheck.text.sentences import Punkt, is_checkable
 from syncheck.text.words import has_letter
 
@@ -89,7 +90,8 @@ class LabelledResponse:
     spans: tuple[UnfaithfulSpan, ...] | None = None
     """Unfaithful characters; None if the labels are per sentence."""
     sentences: tuple[LabelledSentence, ...] | None = None
-    """Labels per sentence, which contain all letters and digits of the response; None if the labels are spans."""
+    """Labels per sentence, which contain all letters and digits of the response but those of reasoning; None if the
+    labels are spans."""
     task: str | None = None
     quality: str | None = None
     """RAGTruth's remark on the response: ``good``, ``incorrect_refusal`` or ``truncated``."""
@@ -157,14 +159,8 @@ def prompt_of(monitor: MonitorParts, record: LabelledResponse) -> RagPrompt:
             without_context=record.prompt_without_context,
             user_turns=record.user_turns,
         )
-    if record.messages is not None:
-        return monitor.prompt(
-            messages=record.messages,
-            without=record.messages_without_context,
-            question=record.question,
-            context=record.passages,
-        )
-    return monitor.prompt(question=record.question, context=record.passages, system=record.system)
+    own: dict[str, Any] = {"messages": record.messages, "without": record.messages_without_context}
+    return monitor.prompt(question=record.question, context=record.passages, system=record.system, **own)
 
 
 def with_own_ids(read: Iterable[tuple[Record, LabelledResponse]]) -> list[LabelledResponse]:
@@ -376,9 +372,16 @@ def _check_places(record: LabelledResponse) -> None:
 
 
 def unlabelled_parts(response: str, sentences: Sequence[LabelledSentence]) -> Bounds:
-    """List the characters between sentences, in order, that have a letter or digit."""
+    """List the characters between sentences, in order, that have a letter or digit of the answer."""
     starts, stops = [0, *(s.end for s in sentences)], [*(s.start for s in sentences), len(response)]
-    return [(a, b) for a, b in zip(starts, stops, strict=True) if is_checkable(response[a:b])]
+    return [(a, b) for a, b in zip(starts, stops, strict=True) if needs_label(response, a, b)]
+
+
+def needs_label(response: str, start: int, end: int) -> bool:
+    """Tell whether characters of a response have a letter or digit of the answer, of which reasoning is no part."""
+    if not is_checkable(response[start:end]):
+        return False
+    return any(is_checkable(response[max(a, start) : min(b, end)]) for a, b in answer_parts(response))
 
 
 def check_cut(record: LabelledResponse, bounds: Bounds) -> None:
