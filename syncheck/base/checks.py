@@ -203,3 +203,13 @@ def _passage(entry: object, name: str) -> str:
     for key, value in {"text": entry["text"], **names}.items():
         check_text(value, f"{name}[{key!r}]")
     return Passage(entry["text"], **names)
+
+
+def passage_records(passages: Sequence[str]) -> list[str | dict[str, str]]:
+    """Write passages as :func:`given_passages` takes them: texts, or mappings with the names that a passage has."""
+    return [
+        {"text": str(passage), **{key: name for key, name in names._asdict().items() if name is not None}}
+        if any(names := names_of(passage))
+        else passage
+        for passage in passages
+    ]

@@ -9,7 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from syncheck.base.errors import InputError, RecordError, WrongTypeError
+from syncheck.base.checks import given_passages, passage_records
+from syncheck.base.errors import InputError, RecordError, SyncheckError, WrongTypeError
 from syncheck.base.printable import shortened
 from syncheck.base.records import SHOWN, Record, parsed_record, read_records
 from syncheck.labelling.ragtruth import load_ragtruth
@@ -24,6 +25,10 @@ from syncheck.labelling.responses import (
     unlabelled_parts,
     with_own_ids,
 )
+from syncheck.prompts import question_of
+
+_OWN_PROMPTS = ("prompt_with_context", "prompt_without_context", "messages", "messages_without_context", "system")
+"""Fields with the prompts of a record."""
 
 
 def load_records(
@@ -57,14 +62,16 @@ def load_records(
 def load_jsonl(path: str | Path, *, carry_labels: bool = False) -> list[LabelledResponse]:
     """Read labelled responses from JSON Lines.
 
-    Each line has ``question``, ``context`` (a string or a list of strings) and one of two kinds of labels: ``response``
-    with ``spans`` (objects with ``start`` and ``end``, the unfaithful characters), or ``sentences`` (strings, or the
-    objects of ``syncheck score`` and ``generate``) with ``labels``: 1 faithful, 0 unfaithful, ``"no claim"`` for a
-    sentence that claims nothing, null for one that is not labelled; the last two do not count. The sentences must
-    contain all letters and digits of the response. With sentences, the response may be left out: they are then joined,
-    with a space where there is no white space between two. Optional: ``id``, ``group``, ``generator``, ``task``,
-    ``split``, ``quality``, ``prompt_with_context``, ``prompt_without_context``. Records without ``group`` are
-    in one group if they have the same question and at least one passage in common.
+    Each line has ``question`` or ``messages``, ``context`` (a string, an object with ``text`` and perhaps ``id``,
+    ``title`` and ``url``, or a list of these) and one of two kinds of labels: ``response`` with ``spans`` (objects with
+    ``start`` and ``end``, the unfaithful characters), or ``sentences`` (strings, or the objects of ``syncheck score``
+    and ``generate``) with ``labels``: 1 faithful, 0 unfaithful, ``"no claim"`` for a sentence that claims nothing, null
+    for one that is not labelled; the last two do not count. The sentences must contain all letters and digits of the
+    response. With sentences, the response may be left out: they are then joined, with a space where there is no white
+    space between two. Optional: ``id``, ``group``, ``generator``, ``task``, ``split``, ``quality``, and one of these
+    for the prompts, as ``syncheck generate`` reads them: ``messages`` with or without ``messages_without_context``,
+    ``prompt_with_context`` with ``prompt_without_context``, or ``system``. Records without ``group`` are in one group
+    if they have the same question and at least one passage in common.
 
     ``carry_labels`` carries labels over to sentences that a monitor cuts differently: those that overlap an unfaithful
     sentence are unfaithful. Otherwise, the labelled sentences are measured as they are.
@@ -140,8 +147,8 @@ def load_unlabelled(path: str | Path, *, asked: str | Path | None = None) -> lis
 def unlabelled_responses(records: Iterable[Mapping[str, Any]]) -> list[LabelledResponse]:
     """Read questions with passages, and their responses if they have any, without labels.
 
-    Each record has ``question`` and ``context``. Optional: ``response`` (empty if missing), and the optional fields of
-    :func:`load_jsonl`; labels are ignored.
+    Each record has ``question`` or ``messages``, and ``context``. Optional: ``response`` (empty if missing), and the
+    optional fields of :func:`load_jsonl`; labels are ignored.
     """
     read = (_of_mapping(given, number) for number, given in enumerate(records, 1))
     return with_groups(with_own_ids((record, _unlabelled(record, record.source)) for record in read))
@@ -150,14 +157,11 @@ def unlabelled_responses(records: Iterable[Mapping[str, Any]]) -> list[LabelledR
 def labelled_record(response: LabelledResponse) -> dict[str, Any]:
     """Write a response with labels of sentences as a record that :func:`load_jsonl` reads."""
     sentences = response.sentences or ()
-    optional = {
-        name: getattr(response, name)
-        for name in ("task", "quality", "split", "prompt_with_context", "prompt_without_context")
-    }
+    optional = {name: getattr(response, name) for name in ("task", "quality", "split", *_OWN_PROMPTS)}
     return {
         "id": response.id,
         "question": response.question,
-        "context": list(response.passages),
+        "context": passage_records(response.passages),
         "response": response.response,
         "sentences": [response.response[sentence.start : sentence.end] for sentence in sentences],
         "labels": [int(label) if isinstance(label := sentence.label, bool) else label for sentence in sentences],
@@ -189,15 +193,22 @@ def _response(record: Record, stem: str, carry_labels: bool) -> LabelledResponse
 
 
 def _unlabelled(record: Record, stem: str) -> LabelledResponse:
-    question = record.get("question", str)
+    passages, system = _passages(record), record.optional("system", str)
+    chat, without = (_chat(record, name) for name in ("messages", "messages_without_context"))
+    question = record.get("question", str) if chat is None else _question_in(record, chat, passages, without)
     prompts = [record.optional(f"prompt_{kind}_context", str) for kind in ("with", "without")]
     if (prompts[0] is None) != (prompts[1] is None):
         missing = "prompt_with_context" if prompts[0] is None else "prompt_without_context"
         raise record.error("missing; give both prompts, or none for the monitor's template", missing)
+    replacing = {"messages": chat, "prompt_with_context": prompts[0], "system": system}
+    if len(given := [name for name, value in replacing.items() if value is not None]) > 1:
+        raise record.error(
+            f"found {given[1]!r} too; only one of them says what the prompts are, leave one out", given[0]
+        )
     return LabelledResponse(
         id=record.optional("id", str) or f"{stem}:{record.line}",
         question=question,
-        passages=record.texts("context"),
+        passages=passages,
         response=record.optional("response", str) or "",
         group=record.optional("group", str) or "",
         generator=record.optional("generator", str) or "unknown",
@@ -206,9 +217,44 @@ def _unlabelled(record: Record, stem: str) -> LabelledResponse:
         split=record.optional("split", str),
         prompt_with_context=prompts[0],
         prompt_without_context=prompts[1],
+        messages=chat,
+        messages_without_context=without,
+        system=system,
         source=record.source,
         line=record.line,
     )
+
+
+def _passages(record: Record) -> tuple[str, ...]:
+    """Read the context, whose passages may be objects with a text and the names that they are cited by."""
+    given = record.values.get("context")
+    entries = [given] if isinstance(given, dict) else given
+    if not isinstance(entries, list) or not any(isinstance(entry, dict) for entry in entries):
+        return record.texts("context")
+    try:
+        return given_passages(entries, "context")
+    except SyncheckError as error:
+        raise record.error(str(error), "context") from error
+
+
+def _chat(record: Record, name: str) -> tuple[Mapping[str, str], ...] | None:
+    if record.values.get(name) is None:
+        return None
+    return tuple({key: turn.get(key, str) for key in turn.values} for turn in record.objects(name))
+
+
+def _question_in(
+    record: Record,
+    chat: Sequence[Mapping[str, str]],
+    passages: Sequence[str],
+    without: Sequence[Mapping[str, str]] | None,
+) -> str:
+    """Read the question, or else find it in the chat; a chat from which no prompt can be made raises RecordError."""
+    question = record.optional("question", str)
+    try:
+        return question_of(chat, passages, without) if question is None else question
+    except SyncheckError as error:
+        raise record.error(str(error), "messages") from error
 
 
 def _sentence_texts(record: Record) -> tuple[str, ...]:

@@ -7,16 +7,18 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from syncheck.base.checks import given_passages, passage_records
 from syncheck.base.errors import InputError, RecordError
 from syncheck.base.printable import shortened
 from syncheck.base.records import SHOWN, Record
 from syncheck.prompts import prompt_from_texts
 from syncheck.results.types import Query, RagPrompt
+from syncheck.text.reasoning import answer_parts
 from syncheck.text.sentences import Punkt, is_checkable
 from syncheck.text.words import has_letter
 
@@ -88,7 +90,8 @@ class LabelledResponse:
     spans: tuple[UnfaithfulSpan, ...] | None = None
     """Unfaithful characters; None if the labels are per sentence."""
     sentences: tuple[LabelledSentence, ...] | None = None
-    """Labels per sentence, which contain all letters and digits of the response; None if the labels are spans."""
+    """Labels per sentence, which contain all letters and digits of the response but those of reasoning; None if the
+    labels are spans."""
     task: str | None = None
     quality: str | None = None
     """RAGTruth's remark on the response: ``good``, ``incorrect_refusal`` or ``truncated``."""
@@ -98,6 +101,12 @@ class LabelledResponse:
     """The prompts as the generator saw them; None for both leaves them to the monitor."""
     user_turns: bool = False
     """True if these prompts are user turns for the model's chat template, if it has one."""
+    messages: tuple[Mapping[str, str], ...] | None = None
+    messages_without_context: tuple[Mapping[str, str], ...] | None = None
+    """The chat that the generator saw, with the passages in it, and the same without them; None for the first leaves
+    the prompts to the monitor, None for the second takes the passages out of the first."""
+    system: str | None = None
+    """System prompt of the monitor's template; None leaves it to the template."""
     carry_labels: bool = False
     """True if labels may be carried over to sentences that are cut differently."""
     source: str | None = field(default=None, compare=False)
@@ -110,18 +119,25 @@ class LabelledResponse:
         return any(passage.strip() for passage in self.passages)
 
 
+_LATER_FIELDS = ("messages", "messages_without_context", "system")
+"""Fields that are written only where a response has them, so that the digests of files without them stay."""
+
+
 def response_to_json(response: LabelledResponse) -> str:
     """Write a labelled response, with the name of its source file, as one line of JSON."""
     source = None if response.source is None else Path(response.source).name
-    return json.dumps(asdict(response) | {"source": source}, ensure_ascii=False)
+    entry = asdict(response) | {"source": source, "passages": passage_records(response.passages)}
+    written = {name: value for name, value in entry.items() if value is not None or name not in _LATER_FIELDS}
+    return json.dumps(written, ensure_ascii=False)
 
 
 def response_from_json(text: str) -> LabelledResponse:
     """Read the labelled response in a line that :func:`response_to_json` wrote."""
     entry = dict(json.loads(text))
     spans, sentences = entry.pop("spans"), entry.pop("sentences")
+    chats = {name: tuple(entry[name]) for name in _LATER_FIELDS[:2] if name in entry}
     return LabelledResponse(
-        **{**entry, "passages": tuple(entry["passages"])},
+        **{**entry, **chats, "passages": given_passages(entry["passages"], "passages")},
         spans=None if spans is None else tuple(UnfaithfulSpan(**span) for span in spans),
         sentences=None if sentences is None else tuple(LabelledSentence(**s) for s in sentences),
     )
@@ -143,7 +159,8 @@ def prompt_of(monitor: MonitorParts, record: LabelledResponse) -> RagPrompt:
             without_context=record.prompt_without_context,
             user_turns=record.user_turns,
         )
-    return monitor.prompt(question=record.question, context=record.passages)
+    own: dict[str, Any] = {"messages": record.messages, "without": record.messages_without_context}
+    return monitor.prompt(question=record.question, context=record.passages, system=record.system, **own)
 
 
 def with_own_ids(read: Iterable[tuple[Record, LabelledResponse]]) -> list[LabelledResponse]:
@@ -355,9 +372,16 @@ def _check_places(record: LabelledResponse) -> None:
 
 
 def unlabelled_parts(response: str, sentences: Sequence[LabelledSentence]) -> Bounds:
-    """List the characters between sentences, in order, that have a letter or digit."""
+    """List the characters between sentences, in order, that have a letter or digit of the answer."""
     starts, stops = [0, *(s.end for s in sentences)], [*(s.start for s in sentences), len(response)]
-    return [(a, b) for a, b in zip(starts, stops, strict=True) if is_checkable(response[a:b])]
+    return [(a, b) for a, b in zip(starts, stops, strict=True) if needs_label(response, a, b)]
+
+
+def needs_label(response: str, start: int, end: int) -> bool:
+    """Tell whether characters of a response have a letter or digit of the answer, of which reasoning is no part."""
+    if not is_checkable(response[start:end]):
+        return False
+    return any(is_checkable(response[max(a, start) : min(b, end)]) for a, b in answer_parts(response))
 
 
 def check_cut(record: LabelledResponse, bounds: Bounds) -> None:

@@ -96,6 +96,19 @@ class Reasoning:
             yield "not_text", text, at
 
 
+def answer_parts(content: str) -> list[tuple[int, int]]:
+    """List the characters, half-open, of a whole content that belong to the answer: not to reasoning or its tags."""
+    if _TAG.search(content) is None:
+        return [(0, len(content))]
+    parts: list[tuple[int, int]] = []
+    for kind, text, at in Reasoning().read(content, is_last=True):
+        if kind == "not_text":
+            parts.clear()
+        elif kind == "text":
+            parts.append((at, at + len(text)))
+    return parts
+
+
 def answer_start(content: str) -> int:
     """Find the character of a whole content at which the answer begins, after reasoning; its end if none does."""
     if _TAG.search(content) is None:

@@ -14,7 +14,16 @@ from syncheck.base.errors import InputError, MismatchError
 from syncheck.base.printable import shortened
 from syncheck.config import LID_REFERENCES
 from syncheck.features.schemas import TEXT_FEATURES
-from syncheck.labelling.responses import NO_CLAIM, Label, LabelledResponse, Rule, Selection, check_cut, label_sentences
+from syncheck.labelling.responses import (
+    NO_CLAIM,
+    Label,
+    LabelledResponse,
+    Rule,
+    Selection,
+    check_cut,
+    label_sentences,
+    needs_label,
+)
 from syncheck.results.types import FeatureSchema
 from syncheck.signals import LidReferences
 from syncheck.text.sentences import is_checkable
@@ -212,6 +221,8 @@ def _given_label(record: LabelledResponse, start: int, end: int) -> Label:
         return None
     shared = [s for s in record.sentences if start < s.end and s.start < end]
     if not shared and is_checkable(record.response[start:end]):
+        if not needs_label(record.response, start, end):
+            return None  # reasoning
         raise InputError(
             f"expected labels of all sentences of {record.id!r}, found none for characters {start} to {end}; label the "
             "text there too, or mark unfaithful spans instead"

@@ -2,7 +2,9 @@ import json
 
 import pytest
 
+from syncheck.base.checks import names_of
 from syncheck.base.errors import InputError, RecordError
+from syncheck.corpus.scoring import prompt_for
 from syncheck.labelling import (
     LabelledSentence,
     UnfaithfulSpan,
@@ -12,7 +14,8 @@ from syncheck.labelling import (
     load_unlabelled,
 )
 from syncheck.labelling.datasets import labelled_record
-from syncheck.labelling.responses import response_from_json, response_to_json
+from syncheck.labelling.responses import prompt_of, response_from_json, response_to_json
+from syncheck.testing import scripted_monitor
 
 SPANS = {"question": "q", "context": ["a", "b"], "response": "Paris is big.", "spans": [{"start": 0, "end": 5}]}
 SENTENCES = {
@@ -183,3 +186,69 @@ def test_sentences_may_be_those_that_the_monitor_wrote(tmp_path):
     path.write_text(json.dumps(record), encoding="utf-8")
     (response,) = load_jsonl(path)
     assert (response.response, [s.faithful for s in response.sentences]) == ("It is old. It burned.", [True, False])
+
+
+CHAT = [
+    {"role": "system", "content": "Be brief."},
+    {"role": "user", "content": "Paris is big.\n\nQuestion: How big?"},
+]
+
+
+def test_a_chat_is_kept_and_has_the_question(tmp_path):
+    asked = {"messages": CHAT, "context": ["Paris is big."]}
+    (record,) = load_jsonl(write(tmp_path / "mine.jsonl", asked | {"sentences": ["Paris is big."], "labels": [1]}))
+    assert record.question == "How big?" and record.messages == tuple(CHAT)
+    (own,) = labelled_responses([asked | {"question": "Big?", "response": "Yes.", "spans": []}])
+    assert own.question == "Big?"
+
+
+@pytest.mark.parametrize(
+    "prompts",
+    [
+        {"messages": CHAT},
+        {"messages": CHAT, "messages_without_context": CHAT[:1] + [{"role": "user", "content": "Big?"}]},
+        {"system": "Be brief."},
+    ],
+    ids=["messages", "both chats", "system"],
+)
+def test_what_says_the_prompts_is_the_same_after_writing_and_in_every_command(tmp_path, prompts):
+    passage = {"text": "Paris is big.", "id": "p1", "title": "Paris"}
+    given = {"id": "a", "question": "How big?", "context": [passage], **prompts}
+    labelled = given | {"response": "Big.", "sentences": ["Big."], "labels": [1]}
+    (record,) = load_jsonl(write(tmp_path / "mine.jsonl", labelled))
+    again = load_jsonl(write(tmp_path / "again.jsonl", labelled_record(record)))[0]
+    for read in (again, response_from_json(response_to_json(record))):
+        assert read == record and list(map(names_of, read.passages)) == [("p1", "Paris", None)]
+    monitor = scripted_monitor("Big.")
+    monitor.tokenizer.chat_template = "{% for m in messages %}<{{ m.role }}>{{ m.content }}\n{% endfor %}"
+    assert (
+        prompt_of(monitor, record)
+        == prompt_for(monitor, given)
+        != monitor.prompt(question="How big?", context=["Paris is big."])
+    )
+
+
+def test_only_one_thing_says_the_prompts():
+    both = SPANS | {"messages": CHAT, "system": "Be brief."}
+    with pytest.raises(RecordError, match="leave one out"):
+        labelled_responses([both])
+
+
+@pytest.mark.parametrize(
+    ("wrong", "field"),
+    [
+        ({"messages": "Hello!"}, "messages"),
+        ({"messages": [{"role": "user", "content": ["Hello!"]}]}, "messages[0].content"),
+        ({"messages": [], "question": None}, "messages"),
+        ({"context": [{"title": "no text"}]}, "context"),
+    ],
+)
+def test_a_chat_or_a_passage_that_cannot_be_read_is_refused_with_its_place(wrong, field):
+    with pytest.raises(RecordError) as refused:
+        labelled_responses([SPANS | wrong])
+    assert refused.value.field == field
+
+
+def test_the_digest_of_records_without_a_chat_stays():
+    (record,) = labelled_responses([SPANS])
+    assert not {"messages", "messages_without_context", "system"} & json.loads(response_to_json(record)).keys()

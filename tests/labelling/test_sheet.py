@@ -2,9 +2,9 @@
 
 import pytest
 
-from syncheck import Monitor, MonitorConfig
-from syncheck.base.errors import InputError
-from syncheck.labelling import LabelSheet, load_jsonl, unlabelled_responses
+from syncheck import Monitor, MonitorConfig, Verifier
+from syncheck.base.errors import InputError, RecordError
+from syncheck.labelling import LabelSheet, labelled_responses, load_jsonl, unlabelled_responses
 from syncheck.testing import WordAligner, scripted_monitor
 from syncheck.training import measure
 
@@ -99,3 +99,37 @@ def test_text_that_the_monitor_does_not_read_is_no_part_of_what_is_labelled(llam
     assert [r.response for r in kept] == ["A is red. B is blue."]
     assert measure(monitor, kept, show_progress=False).labels().tolist() == [1, 1]
     assert LabelSheet.of_responses(monitor, given, order="random", kept=kept).labelled() == 2
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        "<think>C is old. So it is.</think>A is red. B is blue.",
+        "C is old. So it is.\n</think>\n\nA is red. B is blue.",
+        "A is red. <think>C is old. So it is.</think> B is blue.",
+    ],
+    ids=["before", "opened by the prompt", "between"],
+)
+def test_reasoning_has_no_sentences_and_needs_no_labels(response, llama, tmp_path):
+    verifier = Verifier(WordAligner(), config=MonitorConfig(schema="aligner.v1"))
+    given = unlabelled_responses([{"id": "a", "question": "A?", "context": "A is red.", "response": response}])
+    sheet = LabelSheet.of_responses(verifier, given, order="random")
+    assert asked(sheet) == ["A is red.", "B is blue."]
+    for place in sheet.open:
+        sheet.label(place, True)
+    sheet.save(tmp_path / "labels.jsonl")
+    kept = load_jsonl(tmp_path / "labels.jsonl")
+    assert measure(verifier, kept, show_progress=False).labels().tolist() == [1, 1]
+    assert LabelSheet.of_responses(verifier, given, order="random", kept=kept).labelled() == 2
+    # A monitor that reads the tokens of a model cuts reasoning too: its sentences have no label.
+    monitor = Monitor(llama.model, llama.tokenizer, config=MonitorConfig("paper-no-lid.v1"), aligner=WordAligner())
+    measured = measure(monitor, kept, show_progress=False)
+    labels = dict(zip(measured.texts, measured.labels().tolist(), strict=True))
+    assert {label for text, label in labels.items() if text.endswith("B is blue.")} == {1}
+    assert {label for text, label in labels.items() if "blue" not in text and "red" not in text} == {-1}
+
+
+def test_text_of_the_answer_beside_reasoning_needs_a_label():
+    record = {"question": "A?", "context": "A is red.", "response": "<think>C is old.</think>A is red. B is blue."}
+    with pytest.raises(RecordError, match="'B is blue.'"):
+        labelled_responses([record | {"sentences": ["A is red."], "labels": [1]}])
