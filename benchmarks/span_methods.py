@@ -83,7 +83,7 @@ def main() -> None:
 
 def _replayed(items: Sequence[SpanItem], args: argparse.Namespace) -> dict[str, TokenSignals]:
     models = load_model(args.model, args.device) if args.model else kit_language_model(args.device)
-    replay = TokenReplay(*models, too_long="leave_out")
+    replay = TokenReplay(*models)
     fitting = [item for item in items if replay.fits(item)]
     shortened = sum(bool(replay.left_out(item)) for item in fitting)
     print(f"{len(items) - len(fitting)} of {len(items)} items do not fit the window, {shortened} without some texts\n")

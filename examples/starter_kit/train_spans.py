@@ -5,8 +5,7 @@
 writes ``plain`` (schema spans.v1) and ``rarity`` (spans-rarity.v1, needs the extra ``rarity``). With ``--kind svr`` the
 regression is MiKaNi's, fitted on ``--max-words`` words drawn at random by ``--seed``; without ``--output`` nothing is
 written. With ``--model DIR_OR_ID``, or ``--model bundled``, the signals of a causal language model are read too, in
-which every response is replayed; with ``--tagger``, ``--llm`` or ``--endpoint`` what these say of
-each word. The folders are named after what is read: ``plain-signals``, ``rarity-tags``.
+which every response is replayed. The folders are named after what is read: ``plain-signals``, ``rarity``.
 """
 
 from __future__ import annotations
@@ -23,12 +22,11 @@ from span_folds import held_out_labels
 from tqdm import tqdm
 
 from syncheck.base.pretrained import load_model
-from syncheck.cli.options import Options
-from syncheck.cli.spans import add_asked, add_word_sources, check_asked, word_sources
 from syncheck.kit import kit_language_model
 from syncheck.results import SpanItem
 from syncheck.spans import (
     MAX_WORDS,
+    SignalSource,
     SpanRegressor,
     SpanSchema,
     TokenReplay,
@@ -57,13 +55,10 @@ def main() -> None:
     parser.add_argument("--kind", choices=("xgb", "svr"), default="xgb")
     parser.add_argument("--by", choices=("question", "language"), nargs="*", default=["question", "language"])
     parser.add_argument("--seed", type=int, default=0)
-    add_word_sources(Options(parser))
-    add_asked(Options(parser))
-    parser.set_defaults(method="mikani")
     args = parser.parse_args()
-    check_asked(args)
     items = load_span_items(args.data)
-    sources = [Kept(source) for source in word_sources(args, _replay(items, args))]
+    replay = _replay(items, args)
+    sources = [] if replay is None else [Kept(SignalSource(replay))]
     more = "".join(f"-{source.name}" for source in sources)
     for name in args.schemas:
         schema = SCHEMAS[name]
@@ -99,7 +94,7 @@ def _replay(items: Sequence[SpanItem], args: argparse.Namespace) -> TokenReplay 
     if args.model is None:
         return None
     models = kit_language_model(args.device) if args.model == "bundled" else load_model(args.model, args.device)
-    replay = TokenReplay(*models, too_long="leave_out")
+    replay = TokenReplay(*models)
     fitting = [item for item in items if replay.fits(item)]
     shortened = sum(bool(replay.left_out(item)) for item in fitting)
     print(f"{len(items) - len(fitting)} responses do not fit the window, {shortened} only without some of their texts")

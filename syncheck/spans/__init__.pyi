@@ -7,7 +7,6 @@ from .mushroom import (
     span_iou as span_iou,
 )
 from .hallurag import (
-    AskedSource as AskedSource,
     HalluRagDetector as HalluRagDetector,
     far_sentences as far_sentences,
     joined_spans as joined_spans,
@@ -46,16 +45,12 @@ from .refind import (
 )
 from .word_sources import (
     SIGNAL_COLUMNS as SIGNAL_COLUMNS,
-    UNIVERSAL_TAGS as UNIVERSAL_TAGS,
     Measure as Measure,
     SignalSource as SignalSource,
-    TagSource as TagSource,
     WordSource as WordSource,
-    nltk_tags as nltk_tags,
     regression_features as regression_features,
     regression_names as regression_names,
     signal_features as signal_features,
-    spacy_tagger as spacy_tagger,
 )
 from .words import (
     SpanSchema as SpanSchema,

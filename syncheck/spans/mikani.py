@@ -243,39 +243,19 @@ def _word_risks(item: SpanItem) -> tuple[Floats, Floats]:
     return np.array([risk[word.start : word.end].mean() for word in words]), lengths / max(1, lengths.sum())
 
 
-MergeRule = Literal["lower", "mikani"]
-
-MERGED_GAP = 3
-MERGED_DIFFERENCE = 0.15
-"""Limits, in characters of distance and in difference of risk, up to which spans are joined (MiKaNi, section 3.4.3)."""
-
-
 def merged_risk(
-    starts: Sequence[int],
-    stops: Sequence[int],
-    risks: Sequence[float] | Floats,
-    characters: int,
-    *,
-    rule: MergeRule = "lower",
+    starts: Sequence[int], stops: Sequence[int], risks: Sequence[float] | Floats, characters: int
 ) -> Floats:
-    """Compute the risk of every character, (C,) float64, from that of words, with the gaps between words filled.
+    """Compute the risk of every character, (C,) float64, from that of words, each gap with the lower risk beside it.
 
-    The words are half-open spans in order, each with a risk in [0, 1]. ``lower``: every gap gets the lower risk of the
-    words around it, which is better on Mu-SHROOM's validation sets. ``mikani``: a gap of fewer than three characters
-    between words whose risks differ by at most 0.15 gets the higher risk, and every other gap 0. MiKaNi also gives the
-    words of a merged span the highest risk in it; here words keep their own, since a chain of merges would flatten
-    their ranking.
+    The words are half-open spans in order, each with a risk in [0, 1]. MiKaNi's own rule, which fills gaps between like
+    risks with the higher one, costs about 0.01 IoU on Mu-SHROOM's validation sets.
     """
     filled = np.zeros(characters)
     for start, stop, risk in zip(starts, stops, risks, strict=True):
         filled[start:stop] = risk
     for index in range(len(starts) - 1):
-        gap = slice(stops[index], starts[index + 1])
-        low, high = sorted((risks[index], risks[index + 1]))
-        if rule == "lower":
-            filled[gap] = low
-        elif gap.stop - gap.start < MERGED_GAP and high - low <= MERGED_DIFFERENCE:
-            filled[gap] = high
+        filled[stops[index] : starts[index + 1]] = min(risks[index], risks[index + 1])
     return filled
 
 
@@ -369,7 +349,7 @@ def _matched_sources(
     if sorted(source.name for source in sources) != sorted(wanted):
         raise InputError(
             f"{owner} was fitted with {_listed(wanted)}; found {_listed([source.name for source in sources])}. Pass "
-            "the sources that it was fitted with as sources= (syncheck spans: --model, --classifier, --tagger, --llm)"
+            "the sources that it was fitted with as sources= (syncheck spans: --model)"
         )
     for record in saved:
         own = _source_record(given[record["name"]])

@@ -1,4 +1,4 @@
-"""Word sources: columns for each word of a response besides its text features, from signals or other models.
+"""Word sources: columns for each word of a response besides its text features, such as signals of a model.
 
 W is the number of words, F the number of columns.
 """
@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from syncheck.base.errors import CheckpointError, InputError, MissingExtraError, NotReadyError, PromptError
+from syncheck.base.errors import InputError, PromptError
 from syncheck.results.spans import SpanItem
 from syncheck.results.types import Floats, TokenSignals
 from syncheck.signals import context_sensitivity_ratio
@@ -21,7 +21,7 @@ from syncheck.spans.words import SpanSchema, Word, span_feature_names, word_feat
 
 
 class WordSource(Protocol):
-    """Protocol of a source of columns for the words of a response: a model, a tagger or a service."""
+    """Protocol of a source of columns for the words of a response: a model, or any function of yours."""
 
     @property
     def name(self) -> str:
@@ -147,100 +147,3 @@ def signal_features(words: Sequence[Word], signals: TokenSignals) -> Floats:
 def _over(statistic: Callable[..., Any], values: NDArray[np.float32]) -> float:
     """Compute a statistic of the known values; NaN if there is none."""
     return float(statistic(values)) if not np.isnan(values).all() else float("nan")
-
-
-UNIVERSAL_TAGS = tuple("ADJ ADP ADV AUX CCONJ DET INTJ NOUN NUM PART PRON PROPN PUNCT SCONJ SYM VERB X".split())
-"""Parts of speech of Universal Dependencies, version 2."""
-
-_OLDER = {"CONJ": "CCONJ", "PRT": "PART", ".": "PUNCT"}
-"""Tags of the universal tag set of 2012 that were renamed in Universal Dependencies."""
-
-_NLTK = {"en": "eng", "ru": "rus"}
-"""Languages for which NLTK has a tagger, by the code of an item."""
-
-Tagger = Callable[[Sequence[str], str], Sequence[str] | None]
-"""Function of the words of a response and its language (two letters, lower case) that returns one universal tag for
-each word, or None for a language that it does not know."""
-
-
-@dataclass(frozen=True, slots=True)
-class TagSource:
-    """:class:`WordSource` of parts of speech, with a column for each universal tag: 1 for the word's tag, 0 otherwise.
-
-    The tagger may return the tags of 2012, as NLTK does; its ``identity`` is saved as the fingerprint.
-    """
-
-    tagger: Tagger
-    identity: Mapping[str, Any]
-    name: str = "tags"
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """``<name>_adj`` to ``<name>_x``."""
-        return tuple(f"{self.name}_{tag.lower()}" for tag in UNIVERSAL_TAGS)
-
-    @property
-    def fingerprint(self) -> Mapping[str, Any]:
-        """The tagger's identity."""
-        return self.identity
-
-    def __call__(self, item: SpanItem, words: Sequence[Word]) -> Floats:
-        """Compute the columns, (W, 17) float64; all NaN if the tagger does not know the language."""
-        tags = self.tagger([word.text for word in words], item.lang.lower())
-        if tags is None:
-            return np.full((len(words), len(UNIVERSAL_TAGS)), np.nan)
-        known = np.array([_OLDER.get(tag, tag) for tag in tags], dtype=str)
-        if len(tags) != len(words):
-            raise InputError(
-                f"the tagger must return one tag per word, {len(words)} for {item.id!r}; found {len(tags)}"
-            )
-        if unknown := sorted({*known.tolist()} - {*UNIVERSAL_TAGS}):
-            raise InputError(
-                f"the tagger must return universal tags, {', '.join(UNIVERSAL_TAGS)}; found {unknown[0]!r}"
-            )
-        return np.asarray(known[:, None] == np.array(UNIVERSAL_TAGS), dtype=np.float64)
-
-
-def nltk_tags(words: Sequence[str], lang: str) -> list[str] | None:
-    """Tag English or Russian words with NLTK's perceptron; None for other languages. A :data:`Tagger`.
-
-    NLTK's data are not downloaded; if they are not on this machine, NotReadyError is raised.
-    """
-    import nltk
-
-    if lang not in _NLTK:
-        return None
-    try:
-        return [tag for _, tag in nltk.pos_tag(list(words), tagset="universal", lang=_NLTK[lang])]
-    except LookupError as error:
-        data = f"averaged_perceptron_tagger_{_NLTK[lang]} universal_tagset"
-        raise NotReadyError(
-            f"NLTK's tagger for {lang!r} is not on this machine; run: python -m nltk.downloader {data}"
-        ) from error
-
-
-def spacy_tagger(pipelines: Mapping[str, str]) -> Tagger:
-    """Make a tagger that uses spaCy's pipelines, such as ``{"en": "en_core_web_sm", "de": "de_core_news_sm"}``.
-
-    ``pipelines`` has the name or folder of a pipeline for each language (two letters, lower case); other languages are
-    not tagged. Nothing is downloaded: a pipeline that is not installed raises CheckpointError.
-    """
-    with MissingExtraError.unless("spacy", "tags"):
-        import spacy
-        from spacy.tokens import Doc
-    loaded = {}
-    for lang, name in pipelines.items():
-        try:
-            loaded[lang] = spacy.load(name)
-        except OSError as error:
-            raise CheckpointError(
-                f"spaCy has no pipeline {name!r} on this machine; run: python -m spacy download {name}"
-            ) from error
-
-    def tag(words: Sequence[str], lang: str) -> list[str] | None:
-        if lang not in loaded:
-            return None
-        pipeline = loaded[lang]
-        return [token.pos_ for token in pipeline(Doc(pipeline.vocab, words=list(words)))]
-
-    return tag

@@ -1,38 +1,25 @@
-"""Columns beside those of texts, by hand: signals, parts of speech and sources of any kind."""
+"""Columns beside those of texts, by hand: signals, and sources of any kind."""
 
-import copy
 import json
-import sys
 from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
 from span_doubles import ITEMS, Told, item, one
 
-from syncheck.base.errors import (
-    CheckpointError,
-    InputError,
-    MismatchError,
-    MissingExtraError,
-    NotReadyError,
-    PromptError,
-)
+from syncheck.base.errors import InputError, MismatchError, PromptError
 from syncheck.results import SpanItem
 from syncheck.results.types import TokenSignals
 from syncheck.spans import (
     SIGNAL_COLUMNS,
-    UNIVERSAL_TAGS,
     SignalSource,
     SpanRegressor,
-    TagSource,
     TokenReplay,
     load_span_regressor,
-    nltk_tags,
     reads_signals,
     regression_features,
     regression_names,
     signal_features,
-    spacy_tagger,
     span_feature_names,
     word_features,
     words_of,
@@ -71,11 +58,8 @@ def test_values_of_another_shape_or_without_bound_are_refused(values, word):
 
 
 def test_a_response_without_words_is_shown_to_no_source():
-    def fails(words, lang):
-        raise AssertionError
-
-    found = regression_features(one(" ... "), "spans.v1", [TagSource(fails, {})])
-    assert found.shape == (0, len(span_feature_names("spans.v1")) + 17)
+    found = regression_features(one(" ... "), "spans.v1", [Fixed(None)])
+    assert found.shape == (0, len(span_feature_names("spans.v1")) + 2)
 
 
 def test_two_of_one_name_are_refused():
@@ -190,88 +174,3 @@ def test_a_replay_says_which_model_it_runs(llama, tmp_path):
     assert record == {"name": "signals", "columns": list(SIGNAL_COLUMNS), "fingerprint": source.fingerprint}
     assert saved["features"][-len(SIGNAL_COLUMNS) :] == list(SIGNAL_COLUMNS)
     assert load_span_regressor(tmp_path, sources=[source]).detect(ITEMS[0]).soft
-
-
-def tags_of(source, text, lang="EN"):
-    rows = source(one(text, lang), words_of(text))
-    assert ((rows == 0) | (rows == 1)).all()
-    return [UNIVERSAL_TAGS[row.argmax()] if row.sum() == 1 else None for row in rows]
-
-
-def test_a_tag_is_one_column():
-    asked = []
-
-    def tagger(words, lang):
-        asked.append((list(words), lang))
-        return ["DET", "PROPN", "CONJ", "PRT", "."]
-
-    found = tags_of(TagSource(tagger, {}), "The Fox and to +")
-    assert found == ["DET", "PROPN", "CCONJ", "PART", "PUNCT"]
-    assert asked == [(["The", "Fox", "and", "to", "+"], "en")]
-
-
-def test_what_a_tagger_must_give():
-    with pytest.raises(InputError, match="tag"):
-        tags_of(TagSource(lambda words, lang: ["X"], {}), "a b")
-    with pytest.raises(InputError, match="NN"):
-        tags_of(TagSource(lambda words, lang: ["NN"], {}), "a")
-    unknown = TagSource(lambda words, lang: None, {})(one("a b"), words_of("a b"))
-    assert unknown.shape == (2, 17)
-    assert np.isnan(unknown).all()
-
-
-@pytest.fixture
-def no_nltk_data(monkeypatch, tmp_path):
-    import nltk
-
-    monkeypatch.setattr(nltk.data, "path", [str(tmp_path)])
-    monkeypatch.setattr(nltk.tag, "_get_tagger", nltk.tag._get_tagger.__wrapped__)  # NLTK keeps what it has loaded
-    monkeypatch.setattr(nltk.tag.mapping, "_MAPPINGS", copy.deepcopy(nltk.tag.mapping._MAPPINGS))
-    return tmp_path
-
-
-def test_nltk_tags_by_the_data_of_the_machine(no_nltk_data):
-    """Data in the layout of NLTK's, whose tagger knows three words for certain and has no weights for others."""
-    folder = no_nltk_data / "taggers" / "averaged_perceptron_tagger_eng"
-    folder.mkdir(parents=True)
-    for name, values in (
-        ("weights", {}),
-        ("tagdict", {"the": "DT", "castle": "NN", "fell": "VBD"}),
-        ("classes", ["DT", "NN", "VBD"]),
-    ):
-        (folder / f"averaged_perceptron_tagger_eng.{name}.json").write_text(json.dumps(values))
-    universal = no_nltk_data / "taggers" / "universal_tagset"
-    universal.mkdir()
-    (universal / "en-ptb.map").write_text("DT\tDET\nNN\tNOUN\nVBD\tVERB\n")
-    source = TagSource(nltk_tags, {"tagger": "nltk"})
-    assert tags_of(source, "the castle fell") == ["DET", "NOUN", "VERB"]
-    assert np.isnan(source(one("das Schloss", "DE"), words_of("das Schloss"))).all()
-
-
-def test_without_nltk_data_what_to_get_is_named(no_nltk_data):
-    with pytest.raises(NotReadyError, match="averaged_perceptron_tagger_eng"):
-        nltk_tags(["castle"], "en")
-
-
-def test_without_spacy_the_extra_is_named(monkeypatch):
-    monkeypatch.setitem(sys.modules, "spacy", None)
-    with pytest.raises(MissingExtraError, match=r"syncheck\[tags\]"):
-        spacy_tagger({"en": "en_core_web_sm"})
-
-
-@pytest.mark.slow
-def test_spacy_tags_by_the_pipelines_of_the_machine(tmp_path):
-    import spacy
-
-    pipeline = spacy.blank("de")
-    ruler = pipeline.add_pipe("attribute_ruler")
-    for word, tag in (("das", "DET"), ("Schloss", "NOUN"), ("1999", "NUM")):
-        ruler.add([[{"ORTH": word}]], {"POS": tag})
-    pipeline.to_disk(tmp_path / "german")
-    tagger = spacy_tagger({"de": str(tmp_path / "german")})
-    assert tags_of(TagSource(tagger, {}), "das Schloss, 1999", "DE") == ["DET", "NOUN", "NUM"]
-    assert tagger(["a"], "en") is None
-    with pytest.raises(InputError, match="universal"):
-        tags_of(TagSource(tagger, {}), "unbekannt", "DE")
-    with pytest.raises(CheckpointError, match="none_there"):
-        spacy_tagger({"en": "none_there"})
