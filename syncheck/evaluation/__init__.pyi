@@ -20,12 +20,3 @@ from .tables import (
     auroc_table as auroc_table,
     best_system as best_system,
 )
-from .left_out import (
-    OVERLAPS as OVERLAPS,
-    AurocMatrix as AurocMatrix,
-    Cell as Cell,
-    left_out_matrix as left_out_matrix,
-    left_out_scores as left_out_scores,
-    single_scores as single_scores,
-    with_best as with_best,
-)

@@ -317,9 +317,9 @@ class EvaluationTable:
 
     rows: tuple[EvaluationRow, ...]
 
-    def by_part(self) -> dict[str, list[tuple[str, EvaluationRow]]]:
-        """Group the rows by subset, with the names of their systems."""
-        return {part: [(r.system, r) for r in rows] for part, rows in groupby(self.rows, key=lambda row: row.subset)}
+    def by_subset(self) -> dict[str, list[EvaluationRow]]:
+        """Group the rows by subset."""
+        return {subset: list(rows) for subset, rows in groupby(self.rows, key=lambda row: row.subset)}
 
     def to_dict(self) -> dict[str, Any]:
         """Convert the rows for JSON; NaN becomes None."""
@@ -330,8 +330,8 @@ class EvaluationTable:
         reference = self.rows[0].system
         header, *cells = aligned([_HEADER, *(_cells(row, reference) for row in self.rows)])
         lines, shown = [], iter(cells)
-        for subset, rows in self.by_part().items():
-            lines += ["", f"{subset}: {rows[0][1].sentences} sentences, {rows[0][1].unfaithful} unfaithful"]
+        for subset, rows in self.by_subset().items():
+            lines += ["", f"{subset}: {rows[0].sentences} sentences, {rows[0].unfaithful} unfaithful"]
             lines += [f"  {next(shown)}" for _ in rows]
         note = f"95 % intervals over groups; gain: in AUROC over {reference}; AUPRC: of finding the unfaithful"
         return printable("\n".join([note, f"  {header}", *lines]))
