@@ -62,7 +62,7 @@ HOLD = """
 import sys
 from pathlib import Path
 from argparse import Namespace
-from syncheck.cli.options import locked_outputs
+from syncheck.cli import locked_outputs
 with locked_outputs(Namespace(output=sys.argv[1])):
     print("held", flush=True)
     sys.stdin.read()
