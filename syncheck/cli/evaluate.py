@@ -225,7 +225,9 @@ def _chosen_on(
     """Choose thresholds on the training file, by system; none, with a note, if it is too small."""
     try:
         scores = evaluation.out_of_fold_scores(*known.data, systems=systems, folds=FOLDS, same_folds=True, **options)
-        return evaluation.training_thresholds(scores, known.y)
+        return {
+            name: np.array([evaluation.best_threshold(run, known.y) for run in runs]) for name, runs in scores.items()
+        }
     except InputError as error:
         sys.stderr.write(f"{name} set: no balanced accuracy, whose threshold is chosen on --train: {error}\n")
         return {}
@@ -256,16 +258,19 @@ def _cross_validated(monitor: Scorer | None, chosen: LabelledSet, name: SetName,
     names, folds, more = chosen.measured.schema.names, _folds_of(args), {}
     kind = args.aggregator or _kind_of(monitor)
     table = _out_of_fold(chosen, _benchmark(name, chosen), kind, args)
+    numbers = evaluation.fold_numbers(chosen.y, chosen.groups, **folds)
     if args.permute:
         signals = feature_groups(names)
-        permuted = evaluation.permuted_scores(*chosen.data, names=names, signals=signals, aggregator=kind, **folds)
-        numbers = evaluation.fold_numbers(chosen.y, chosen.groups, **folds)
-        more["signals permuted"] = evaluation.auroc_table(
-            permuted, chosen.y, chosen.groups, folds=numbers, seed=args.seed
+        more["signals permuted"] = evaluation.permuted_scores(
+            *chosen.data, names=names, signals=signals, aggregator=kind, **folds
         )
     if args.compare_aggregators:
-        more[AGGREGATORS] = evaluation.best_aggregator(*chosen.data, names=names, **folds)[1]
-    return table, more
+        kinds = evaluation.aggregator_systems(names)
+        more[AGGREGATORS] = evaluation.out_of_fold_scores(*chosen.data, names=names, systems=kinds, **folds)
+    options = {"folds": numbers, "seed": args.seed}
+    return table, {
+        what: evaluation.auroc_table(scores, chosen.y, chosen.groups, **options) for what, scores in more.items()
+    }
 
 
 def _out_of_fold(

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from importlib.metadata import version
 from importlib.resources import files
+from itertools import product
 from pathlib import Path
 from typing import Any, Literal, Self, get_args
 
@@ -22,7 +23,7 @@ from safetensors.numpy import save
 from syncheck.aggregators.trees import Forest
 from syncheck.base.checks import check_choice
 from syncheck.base.errors import CheckpointError, InputError, MismatchError
-from syncheck.base.files import parse_arrays, read_bytes, read_object
+from syncheck.base.files import parse_arrays, read_object, read_weights
 from syncheck.results.spans import SpanItem, SpanLabels, labels_of, likely_overlap, risk_of
 from syncheck.results.types import Floats
 from syncheck.spans.word_sources import SIGNALS, WordSource, regression_features, regression_names
@@ -262,6 +263,10 @@ def merged_risk(
 FORMAT = "syncheck.spans.v1"
 _CONFIG = "spans.json"
 _WEIGHTS = "spans.safetensors"
+_FIELDS = {
+    **dict.fromkeys(("format", "kind", "schema", "weights", "weights_sha256"), str),
+    **dict.fromkeys(("features", "sources"), list),
+}
 _READERS: Mapping[str, type[Forest] | type[KernelMachine]] = {"xgb": Forest, "svr": KernelMachine}
 _ASSETS = Path(str(files("syncheck") / "assets" / "spans"))
 _BUNDLED = {"bundled": _ASSETS / "plain", "bundled-rarity": _ASSETS / "rarity"}
@@ -288,50 +293,39 @@ def load_span_regressor(path: str | Path = "bundled", *, sources: Sequence[WordS
     place = folder / _CONFIG
     config = _config(place)
     schema, features = config["schema"], config["features"]
-    if config["format"] != FORMAT or schema not in get_args(SpanSchema):
-        raise CheckpointError(
-            f"{place} has format {config['format']!r} and schema {schema!r}, expected {FORMAT!r} and one of "
-            f"{get_args(SpanSchema)}; update syncheck or train it again"
-        )
-    if config["weights"] != _WEIGHTS:
-        raise CheckpointError(
-            f"{place} keeps its weights in {config['weights']!r}; this version reads {_WEIGHTS!r}. "
-            "XGBoost's own .ubj files are not read, since a damaged one crashes the program: fit and save it again"
-        )
-    weights = read_bytes(folder / _WEIGHTS)
-    if hashlib.sha256(weights).hexdigest() != config["weights_sha256"]:
-        raise CheckpointError(f"{folder}: the weights were not saved with {_CONFIG}; copy the folder again")
+    weights = read_weights(place, config["weights"], config["weights_sha256"], expected=_WEIGHTS)
     model = _READERS[config["kind"]].from_bytes(weights)
-    if model.features != len(features):
-        raise CheckpointError(f"{folder}: {_CONFIG} names {len(features)} features, the weights have others")
     saved = _matched_sources(sources, config["sources"], owner=str(folder))
-    if features != list(regression_names(schema, saved)):
-        raise CheckpointError(f"{place} does not name the features of schema {schema!r}; train it again")
+    if model.features != len(features) or features != list(regression_names(schema, saved)):
+        raise CheckpointError(
+            f"{place} does not name the features of schema {schema!r} and its weights; train it again"
+        )
     return SpanRegressor(schema, config["kind"], model, saved)
 
 
 def _config(path: Path) -> Mapping[str, Any]:
     """Read the config and check the types of its fields."""
     config = read_object(path)
-    try:
-        wrong = [name for name in ("format", "weights_sha256", "schema", "weights") if type(config[name]) is not str]
-        wrong += ["features"] if set(map(type, config["features"])) != {str} else []
-        wrong += ["kind"] if config["kind"] not in get_args(RegressorKind) else []
-        wrong += ["sources"] if any(_is_wrong(record) for record in config["sources"]) else []
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise CheckpointError(
-            f"{path} is not a folder of a span regressor ({type(error).__name__}: {error}); pass a folder that "
-            "SpanRegressor.save wrote"
-        ) from error
+    wrong = [name for name, kind in _FIELDS.items() if type(config.get(name)) is not kind]
+    wrong += ["sources"] if "sources" not in wrong and not all(map(_is_source, config["sources"])) else []
     if wrong:
-        raise CheckpointError(f"{path} has a value in {wrong} that SpanRegressor.save does not write; train it again")
+        raise CheckpointError(
+            f"{path} is not of a span regressor's folder: {', '.join(wrong)} cannot be what SpanRegressor.save writes; "
+            "pass such a folder, or train it again"
+        )
+    if (config["format"], config["schema"]) not in product([FORMAT], get_args(SpanSchema)):
+        raise CheckpointError(
+            f"{path} has format {config['format']!r} and schema {config['schema']!r}, expected {FORMAT!r} and one of "
+            f"{get_args(SpanSchema)}; update syncheck or train it again"
+        )
+    if config["kind"] not in _READERS:
+        raise CheckpointError(f"{path} has a regression of kind {config['kind']!r}; update syncheck or train it again")
     return config
 
 
-def _is_wrong(record: Mapping[str, Any]) -> bool:
-    columns = record["columns"]
-    named = type(record["name"]) is str and isinstance(record["fingerprint"], dict)
-    return not (named and isinstance(columns, list) and all(type(column) is str for column in columns))
+def _is_source(record: object) -> bool:
+    kinds = {"name": str, "columns": list, "fingerprint": dict}
+    return isinstance(record, dict) and all(type(record.get(name)) is kind for name, kind in kinds.items())
 
 
 def _source_record(source: WordSource) -> dict[str, Any]:
