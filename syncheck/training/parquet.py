@@ -252,7 +252,7 @@ def _of_row(row: Mapping[str, Any], record: LabelledResponse, monitor: ModelMoni
         schema=monitor.schema,
         values=arrays.pop("values"),
         bounds=arrays.pop("bounds"),
-        activations={int(layer): states for layer, states in arrays.items()},
+        activations={layer: arrays[str(layer)] for layer in sorted(map(int, arrays))},
         texts=tuple(row.get("texts", ())),
         owners=np.zeros(len(row.get("texts", ())), np.int64),
         records=() if "error" in row else (record,),
