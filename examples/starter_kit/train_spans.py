@@ -16,22 +16,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
 from span_folds import held_out_labels
 from tqdm import tqdm
 
 from syncheck.base.pretrained import load_model
 from syncheck.kit import kit_language_model
 from syncheck.results import SpanItem
+from syncheck.results.types import TokenSignals
 from syncheck.spans import (
     MAX_WORDS,
-    SignalSource,
     SpanRegressor,
     SpanSchema,
     TokenReplay,
-    Word,
-    WordSource,
     load_span_items,
     score_spans,
 )
@@ -58,8 +54,7 @@ def main() -> None:
     args = parser.parse_args()
     items = load_span_items(args.data)
     replay = _replay(items, args)
-    sources = [] if replay is None else [Kept(SignalSource(replay))]
-    more = "".join(f"-{source.name}" for source in sources)
+    measure, more = (None, "") if replay is None else (Kept(replay), "-signals")
     for name in args.schemas:
         schema = SCHEMAS[name]
         for by in args.by:
@@ -71,7 +66,7 @@ def main() -> None:
                     kind=args.kind,
                     seed=args.seed,
                     max_words=args.max_words,
-                    sources=sources,
+                    measure=measure,
                     on_fold=bar.update,
                 )
             print(f"\n{schema}{more}, {args.kind}, held out by {by}, all languages")
@@ -84,7 +79,7 @@ def main() -> None:
             )
         if args.output is not None:
             fitted = SpanRegressor.fit(
-                items, schema=schema, kind=args.kind, seed=args.seed, max_words=args.max_words, sources=sources
+                items, schema=schema, kind=args.kind, seed=args.seed, max_words=args.max_words, measure=measure
             )
             fitted.save(args.output / f"{name}{more}")
 
@@ -103,30 +98,20 @@ def _replay(items: Sequence[SpanItem], args: argparse.Namespace) -> TokenReplay 
 
 @dataclass(frozen=True)
 class Kept:
-    """A word source that keeps its measurements: every response is measured once for all folds."""
+    """Measures every response once for all folds."""
 
-    source: WordSource
-    values: dict[str, NDArray[np.float64]] = field(default_factory=dict)
-
-    @property
-    def name(self) -> str:
-        """Of the source."""
-        return self.source.name
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """Of the source."""
-        return self.source.columns
+    replay: TokenReplay
+    values: dict[str, TokenSignals] = field(default_factory=dict)
 
     @property
     def fingerprint(self) -> Mapping[str, Any]:
-        """Of the source."""
-        return self.source.fingerprint
+        """Of the model."""
+        return self.replay.fingerprint
 
-    def __call__(self, item: SpanItem, words: Sequence[Word]) -> NDArray[np.float64]:
-        """Return the measurements, made at first use."""
+    def __call__(self, item: SpanItem) -> TokenSignals:
+        """Return the signals, measured at first use."""
         if item.id not in self.values:
-            self.values[item.id] = self.source(item, words)
+            self.values[item.id] = self.replay(item)
         return self.values[item.id]
 
 

@@ -160,9 +160,7 @@ def _refind(args: argparse.Namespace, measure: spans.Measure) -> spans.RefindDet
 
 
 _DETECTORS: dict[str, Callable[[argparse.Namespace, Any], SpanDetector]] = {
-    "mikani": lambda args, measure: spans.load_span_regressor(
-        args.span_model, sources=() if measure is None else (spans.SignalSource(measure),)
-    ),
+    "mikani": lambda args, measure: spans.load_span_regressor(args.span_model, measure=measure),
     "refind": _refind,
     "hallurag": lambda args, measure: spans.HalluRagDetector(
         measure,

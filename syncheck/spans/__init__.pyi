@@ -15,11 +15,15 @@ from .hallurag import (
 )
 from .mikani import (
     MAX_WORDS as MAX_WORDS,
+    SIGNAL_COLUMNS as SIGNAL_COLUMNS,
     RegressorKind as RegressorKind,
     SpanRegressor as SpanRegressor,
     load_span_regressor as load_span_regressor,
     merged_risk as merged_risk,
     reads_signals as reads_signals,
+    regression_features as regression_features,
+    regression_names as regression_names,
+    signal_features as signal_features,
 )
 from .mushroom import (
     load_predictions as load_predictions,
@@ -33,6 +37,7 @@ from .refind import (
     ChunkRetriever as ChunkRetriever,
     DEFAULT_RERANKER as DEFAULT_RERANKER,
     LetterEncoder as LetterEncoder,
+    Measure as Measure,
     RefindDetector as RefindDetector,
     Thresholds as Thresholds,
     TokenReplay as TokenReplay,
@@ -42,15 +47,6 @@ from .refind import (
     load_passages as load_passages,
     marked_from as marked_from,
     refind_prompt as refind_prompt,
-)
-from .word_sources import (
-    SIGNAL_COLUMNS as SIGNAL_COLUMNS,
-    Measure as Measure,
-    SignalSource as SignalSource,
-    WordSource as WordSource,
-    regression_features as regression_features,
-    regression_names as regression_names,
-    signal_features as signal_features,
 )
 from .words import (
     SpanSchema as SpanSchema,

@@ -17,8 +17,7 @@ from syncheck.base.errors import InputError, PromptError, TextGeneratorError
 from syncheck.reading.evidence import split_passages
 from syncheck.results.spans import SpanItem, SpanLabels, labels_of
 from syncheck.results.types import TokenSignals
-from syncheck.spans.refind import SentenceEncoder
-from syncheck.spans.word_sources import Measure
+from syncheck.spans.refind import Measure, SentenceEncoder
 from syncheck.spans.words import words_of
 from syncheck.text.sentences import Punkt
 from syncheck.text.sentences.segmenter import visible

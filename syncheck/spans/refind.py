@@ -7,7 +7,7 @@ texts are retrieved by BM25, then by a sentence encoder (section 4).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
@@ -29,7 +29,6 @@ from syncheck.reading.evidence import split_passages
 from syncheck.results.spans import SpanItem, SpanLabels, labels_of
 from syncheck.results.types import Floats, TokenSignals
 from syncheck.signals import window_of
-from syncheck.spans.word_sources import Measure
 from syncheck.spans.words import normalised, token_char_spans, words_of
 
 if TYPE_CHECKING:
@@ -63,6 +62,10 @@ Answer the following question.
 def refind_prompt(question: str, passages: tuple[str, ...]) -> str:
     """Write REFIND's prompt (appendix A.1) for a question over passages; without passages, one without references."""
     return (_WITH if passages else _WITHOUT).format(question=question, references="\n".join(passages))
+
+
+Measure = Callable[[SpanItem], TokenSignals]
+"""Function that returns the signals of an item's tokens, such as :class:`TokenReplay`."""
 
 
 class TokenReplay:

@@ -13,7 +13,6 @@ from transformers import BertConfig, BertModel
 from syncheck.cli import main
 from syncheck.spans import (
     CheckpointEncoder,
-    SignalSource,
     SpanRegressor,
     TokenReplay,
     cached_reranker,
@@ -366,7 +365,7 @@ def test_hallurag_goes_on_without_the_model_that_has_no_room(data, tmp_path):
 @pytest.mark.slow
 def test_word_risks_with_signals_take_their_language_model(llama, data, tmp_path, capsys):
     folder, out = tmp_path / "spans", tmp_path / "out.jsonl"
-    SpanRegressor.fit(ITEMS[:9], sources=[SignalSource(TokenReplay(llama.model, llama.tokenizer))]).save(folder)
+    SpanRegressor.fit(ITEMS[:9], measure=TokenReplay(llama.model, llama.tokenizer)).save(folder)
     window = json.loads((LLAMA / "config.json").read_text())["max_position_embeddings"]
     long = RECORD | {"id": "long", "retrieved_context": [" ".join(["castle"] * window)]}
     source = written(tmp_path / "in.jsonl", RECORD, long)
@@ -377,7 +376,7 @@ def test_word_risks_with_signals_take_their_language_model(llama, data, tmp_path
     assert too_long["signals"] == "not measured: the item does not fit the model's window"
     assert too_long["soft_labels"]
     assert main(command) == 2  # the bundled model is another one
-    assert "'signals'" in capsys.readouterr().err
+    assert "signals of another model" in capsys.readouterr().err
 
 
 def test_score_opens_its_sentences_and_draws_them(tmp_path):

@@ -1,17 +1,16 @@
-"""The regression of word risks: fitted, saved, loaded with its sources, and its gaps between words."""
+"""The regression of word risks: fitted, saved, loaded, and its gaps between words."""
 
 import json
 import sys
 
 import numpy as np
 import pytest
-from span_doubles import ITEMS, Told, blind, item, one
+from span_doubles import ITEMS, ToldSignals, blind, item, one
 from span_folds import held_out_labels
 
 from syncheck.base.errors import (
     CheckpointError,
     InputError,
-    MismatchError,
     MissingExtraError,
 )
 from syncheck.results import SpanItem, SpanLabels, risk_of
@@ -136,36 +135,15 @@ def test_no_word_no_risk():
 
 
 @pytest.mark.parametrize("kind", ["xgb", "svr"])
-def test_the_regression_learns_from_a_source_what_texts_do_not_tell(kind):
+def test_the_regression_learns_from_signals_what_texts_do_not_tell(kind):
     items = [blind(known) for known in ITEMS]
-    fitted = SpanRegressor.fit(items, kind=kind, sources=[Told()])
+    fitted = SpanRegressor.fit(items, kind=kind, measure=ToldSignals())
     right, wrong = (
         risk_of(fitted.detect(blind(item(101, right=r))).soft, len(item(101, right=r).response))[20:24].mean()
         for r in (True, False)
     )
     assert right < 0.2 < 0.7 < wrong
-    assert fitted.name == f"mikani-{kind}-told"
-
-
-def test_sources_are_asked_for_by_name_in_any_order(tmp_path):
-    tags = Told(name="tags", columns=("tags_x",))
-    fitted = SpanRegressor.fit(ITEMS, sources=[Told(), tags])
-    fitted.save(tmp_path)
-    saved = json.loads((tmp_path / "spans.json").read_text())
-    assert [record["name"] for record in saved["sources"]] == ["told", "tags"]
-    assert saved["features"][-2:] == ["told_wrong", "tags_x"]
-    loaded = load_span_regressor(tmp_path, sources=[tags, Told()])
-    assert [source.name for source in loaded.sources] == ["told", "tags"]
-    assert loaded.detect(item(101, right=False)) == fitted.detect(item(101, right=False))
-    for given in ([], [Told()], [Told(), Told(), tags]):
-        with pytest.raises(InputError, match="tags"):
-            load_span_regressor(tmp_path, sources=given)
-    with pytest.raises(MismatchError, match="version"):
-        load_span_regressor(tmp_path, sources=[tags, Told(fingerprint={"version": 2})])
-    with pytest.raises(MismatchError, match="more"):
-        load_span_regressor(tmp_path, sources=[tags, Told(fingerprint={"version": 1, "more": 1})])
-    with pytest.raises(MismatchError, match="columns"):
-        load_span_regressor(tmp_path, sources=[tags, Told(columns=("other",))])
+    assert fitted.name == f"mikani-{kind}-signals"
 
 
 @pytest.mark.parametrize("sources", [[{"name": "a"}], "a", 3, [3]])
@@ -177,7 +155,7 @@ def test_a_damaged_list_of_sources_is_no_regressor(sources, tmp_path):
         load_span_regressor(tmp_path)
 
 
-def test_held_out_labels_read_sources_too():
+def test_held_out_labels_read_signals_too():
     items = [blind(known) for known in ITEMS]
-    found = held_out_labels(items, by="question", folds=2, sources=[Told()])
+    found = held_out_labels(items, by="question", folds=2, measure=ToldSignals())
     assert all(found[i.id].hard == i.labels.hard for i in items if i.labels.hard)
