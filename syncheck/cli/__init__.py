@@ -199,13 +199,12 @@ def locked_outputs(args: argparse.Namespace) -> Iterator[None]:
 
 def _named(args: argparse.Namespace, name: str) -> Iterator[tuple[str, Path]]:
     """Yield the files and folders that an option names, existing or not, but no standard stream or device."""
-    given = getattr(args, name, None)
-    for value in given if isinstance(given, list) else [given]:
-        if value in (None, "-"):
-            continue
-        path = Path(value)  # as given: the target of /dev/stdout is not a file to look for
-        if path.is_file() or path.is_dir() or not path.exists():
-            yield flag(name), path.resolve()
+    value = getattr(args, name, None)
+    if value in (None, "-"):
+        return
+    path = Path(value)  # as given: the target of /dev/stdout is not a file to look for
+    if path.is_file() or path.is_dir() or not path.exists():
+        yield flag(name), path.resolve()
 
 
 def _is_same(path: Path, known: Path) -> bool:

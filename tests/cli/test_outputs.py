@@ -34,7 +34,6 @@ MODEL = ["--model", str(LLAMA), "--aligner", "none"]
         ["spans-score", "--reference", "in.jsonl", "--predictions", "in.jsonl", "--html", "in.jsonl"],
         ["evaluate", "--data", "in.jsonl", "--output", "in.jsonl"],
         ["evaluate", "--data", "in.jsonl", "--output", "t.svg", "--plot", "t.svg"],
-        ["evaluate", "--data", "a.parquet", "in.jsonl", "--output", "in.jsonl"],
         ["train", "--model", "folder", "--data", "in.jsonl", "--output", "folder"],
         ["demo", "--question", "q", "--context", "in.jsonl", "--report", "in.jsonl"],
     ],
