@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 from safetensors.numpy import load, save
 from tqdm import tqdm
 
@@ -238,7 +239,7 @@ def _measured_rows(monitor: ModelMonitor | Verifier, batch_size: int, lines: Seq
 def _row(measured: MeasuredSentences, index: int) -> dict[str, Any]:
     """Write the sentences of one response, their arrays as safetensors in base64."""
     own = np.flatnonzero(measured.owners == index)
-    arrays = {"values": measured.values[own], "bounds": measured.bounds[own]}
+    arrays: dict[str, NDArray[Any]] = {"values": measured.values[own], "bounds": measured.bounds[own]}
     arrays |= {str(layer): states[own] for layer, states in measured.activations.items() if len(own)}
     texts = [measured.texts[i] for i in own]
     return {"id": measured.records[index].id, "texts": texts, "arrays": b64encode(save(arrays)).decode()}
@@ -246,8 +247,11 @@ def _row(measured: MeasuredSentences, index: int) -> dict[str, Any]:
 
 def _of_row(row: Mapping[str, Any], record: LabelledResponse, monitor: ModelMonitor | Verifier) -> MeasuredSentences:
     """Read the sentences in a row that :func:`_row` wrote; none if the response was left out."""
-    none = {"values": np.zeros((0, len(monitor.schema.names))), "bounds": np.zeros((0, 2), np.int64)}
-    arrays = none if "error" in row else load(b64decode(row["arrays"]))
+    none: dict[str, NDArray[Any]] = {
+        "values": np.zeros((0, len(monitor.schema.names))),
+        "bounds": np.zeros((0, 2), np.int64),
+    }
+    arrays: dict[str, NDArray[Any]] = none if "error" in row else load(b64decode(row["arrays"]))
     return MeasuredSentences(
         schema=monitor.schema,
         values=arrays.pop("values"),
