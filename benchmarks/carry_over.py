@@ -5,9 +5,8 @@
         --aligner reader --tables table-pairs
 
 Leaves out RAGTruth QA, HAGRID, Stanford GenSearch, AttrScore, DeFacto and FRANK in turn, trains on the other five, and
-prints the AUROC on the one left out with 95 % bootstrap intervals over questions or contexts. ``syncheck evaluate
---leave-one-source-out`` does the same for sentences of labelled responses; here a label is of a whole claim, and other
-sets of features are compared. Of DeFacto and FRANK only the contexts count that the bundled aligner was not trained on.
+prints the AUROC on the one left out with 95 % bootstrap intervals over questions or contexts. A label is of
+a whole claim. Of DeFacto and FRANK only the contexts count that the bundled aligner was not trained on.
 With ``--tables``, claims that were not written by a model that copies count too: written claims (``claims/unseen``),
 those about infoboxes (InfoTabS alpha1) and the open half of ``long_contexts.jsonl``. Each source is then left out of a
 training in which all the others have the same weight, as in that of ``generic-reader``, beside the reader alone and the
@@ -31,6 +30,7 @@ import numpy as np
 import torch
 from machine import describe_machine
 from numpy.typing import NDArray
+from sources_left_out import OVERLAPS, left_out_matrix, left_out_scores, single_scores, with_best
 from tqdm import tqdm
 
 from syncheck.aggregators import Aggregator
@@ -38,7 +38,6 @@ from syncheck.aggregators.kinds import prior_weight
 from syncheck.aggregators.monotone import MonotoneLogisticRegression
 from syncheck.aligners import Aligner, IndexedAligner, load_aligner, weights_of
 from syncheck.contrasts.parsing import in_notation_of, parse
-from syncheck.evaluation import OVERLAPS, left_out_matrix, left_out_scores, single_scores, with_best
 from syncheck.features.schemas import feature_schema
 from syncheck.features.sentence import text_features
 from syncheck.reading.claim import statement

@@ -20,13 +20,15 @@ import logging
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from syncheck import Aggregator, Verifier, load_kit
+from syncheck.aggregators.kinds import AggregatorKind
 from syncheck.base.errors import InputError
-from syncheck.evaluation import best_aggregator
+from syncheck.evaluation import aggregator_systems, auroc_table, best_system, out_of_fold_scores
 from syncheck.evaluation.metrics import auroc
 from syncheck.training import LabelledSet, MeasuredSentences, check_measured_by, read_parquet, train_measured
 
@@ -67,7 +69,9 @@ def scored(aggregator: Aggregator, tested: MeasuredSentences) -> tuple[Floats, N
 def trained_before(measured: MeasuredSentences, seed: int) -> Aggregator:
     """Train the kind with the highest AUROC on folds, as training did when it was not compared with ``generic``."""
     chosen = LabelledSet.scored(measured, rule="overlap")
-    kind, _, _ = best_aggregator(*chosen.data, names=measured.schema.names, repeats=1, draws=1, seed=seed)
+    names = measured.schema.names
+    scores = out_of_fold_scores(*chosen.data, names=names, systems=aggregator_systems(names), repeats=1, seed=seed)
+    kind = cast(AggregatorKind, best_system(auroc_table(scores, chosen.y, chosen.groups, draws=1, seed=seed)))
     rows = chosen.features(np.arange(len(chosen.y)))
     return Aggregator.fit(rows, chosen.y, schema=measured.schema, kind=kind, seed=seed, allow_unmeasured=True)
 

@@ -32,11 +32,9 @@ from syncheck.spans import (
     Measure,
     RefindDetector,
     RegressorKind,
-    SignalSource,
     SpanSchema,
     SpanScores,
     TokenReplay,
-    WordSource,
     choose_thresholds,
     load_span_items,
     marked_from,
@@ -83,7 +81,7 @@ def main() -> None:
 
 def _replayed(items: Sequence[SpanItem], args: argparse.Namespace) -> dict[str, TokenSignals]:
     models = load_model(args.model, args.device) if args.model else kit_language_model(args.device)
-    replay = TokenReplay(*models, too_long="leave_out")
+    replay = TokenReplay(*models)
     fitting = [item for item in items if replay.fits(item)]
     shortened = sum(bool(replay.left_out(item)) for item in fitting)
     print(f"{len(items) - len(fitting)} of {len(items)} items do not fit the window, {shortened} without some texts\n")
@@ -93,14 +91,14 @@ def _replayed(items: Sequence[SpanItem], args: argparse.Namespace) -> dict[str, 
 def _trained(
     items: Sequence[SpanItem], args: argparse.Namespace, signals: dict[str, TokenSignals]
 ) -> list[tuple[str, Labels]]:
-    measured = (SignalSource(_measure(signals)),)
-    wanted: list[tuple[str, SpanSchema, RegressorKind, tuple[WordSource, ...]]]
-    wanted = [("word risks", "spans.v1", "xgb", ())]
-    wanted += [("word risks with rarity", "spans-rarity.v1", "xgb", ())] if args.rarity else []
+    measured = _measure(signals)
+    wanted: list[tuple[str, SpanSchema, RegressorKind, Measure | None]]
+    wanted = [("word risks", "spans.v1", "xgb", None)]
+    wanted += [("word risks with rarity", "spans-rarity.v1", "xgb", None)] if args.rarity else []
     wanted += [("word risks with signals", "spans.v1", "xgb", measured)] if args.signals else []
-    wanted += [("MiKaNi's regression (SVR)", "spans.v1", "svr", ())] if args.svr else []
+    wanted += [("MiKaNi's regression (SVR)", "spans.v1", "svr", None)] if args.svr else []
     return [
-        (f"{name}, held out by {by}", held_out_labels(items, by=by, schema=schema, kind=kind, sources=own))
+        (f"{name}, held out by {by}", held_out_labels(items, by=by, schema=schema, kind=kind, measure=own))
         for name, schema, kind, own in wanted
         for by in FOLDS
     ]

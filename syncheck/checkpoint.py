@@ -18,8 +18,8 @@ from types import NoneType
 from typing import TYPE_CHECKING, Any, Protocol
 
 from syncheck.aggregators import Aggregator
-from syncheck.aggregators.aggregator import check_folder, file_names
-from syncheck.aggregators.kinds import KINDS
+from syncheck.aggregators.aggregator import CONFIG as AGGREGATOR
+from syncheck.aggregators.aggregator import WEIGHTS, check_folder, check_stored_kind
 from syncheck.aligners import ALIGNER_OPTIONS, Aligner, load_aligner, options_of, weights_of
 from syncheck.aligners.reader.network import INSTALL, can_read
 from syncheck.base.checks import check_choice
@@ -260,7 +260,10 @@ def _read_config(directory: Path) -> dict[str, Any]:
 
 def _parts(config: dict[str, Any]) -> list[str]:
     """Name the files that belong to a monitor."""
-    aggregator = [] if config["aggregator"] is None else file_names(config["aggregator"])
+    aggregator = []
+    if config["aggregator"] is not None:
+        check_stored_kind(config["aggregator"])
+        aggregator = [AGGREGATOR, WEIGHTS]
     return [CONFIG, *aggregator, *([REFERENCES] if config["lid_references"] else [])]
 
 
@@ -302,7 +305,6 @@ def fetched(
         return Path(name)
     import huggingface_hub
 
-    files = {CONFIG, DIGESTS, REFERENCES, *(file for kind in KINDS for file in file_names(kind))}
     try:
         return Path(
             huggingface_hub.snapshot_download(
@@ -311,7 +313,7 @@ def fetched(
                 token=token,
                 cache_dir=cache_dir,
                 local_files_only=local_files_only,
-                allow_patterns=sorted(files),
+                allow_patterns=sorted((CONFIG, DIGESTS, REFERENCES, AGGREGATOR, WEIGHTS)),
                 library_name="syncheck",
                 library_version=version("syncheck"),
             )

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from syncheck.base.checks import check_choice
 from syncheck.base.errors import InputError
 from syncheck.results import SpanItem, SpanLabels
-from syncheck.spans import MAX_WORDS, RegressorKind, SpanRegressor, SpanSchema, WordSource, regression_features
+from syncheck.spans import MAX_WORDS, Measure, RegressorKind, SpanRegressor, SpanSchema, regression_features
 
 SpanFolds = Literal["question", "language"]
 
@@ -59,7 +59,7 @@ def held_out_labels(
     folds: int = 5,
     seed: int = 0,
     max_words: int = MAX_WORDS,
-    sources: Sequence[WordSource] = (),
+    measure: Measure | None = None,
     on_fold: Callable[[], object] = lambda: None,
 ) -> dict[str, SpanLabels]:
     """Label each item, by id, with a regression that was trained without its fold.
@@ -68,7 +68,7 @@ def held_out_labels(
     :meth:`SpanRegressor.fit`; every item is measured once. ``on_fold`` is called after each fold, for a progress bar.
     """
     options: dict[str, Any] = {"schema": schema, "kind": kind, "seed": seed, "max_words": max_words}
-    measured = [regression_features(item, schema, sources) for item in items]
+    measured = [regression_features(item, schema, measure) for item in items]
     labels: dict[str, SpanLabels] = {}
     for train, held in held_out_folds(items, by=by, folds=folds, seed=seed):
         fitted = SpanRegressor.fit([items[i] for i in train], measured=[measured[i] for i in train], **options)

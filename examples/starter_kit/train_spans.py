@@ -5,8 +5,7 @@
 writes ``plain`` (schema spans.v1) and ``rarity`` (spans-rarity.v1, needs the extra ``rarity``). With ``--kind svr`` the
 regression is MiKaNi's, fitted on ``--max-words`` words drawn at random by ``--seed``; without ``--output`` nothing is
 written. With ``--model DIR_OR_ID``, or ``--model bundled``, the signals of a causal language model are read too, in
-which every response is replayed; with ``--tagger``, ``--llm`` or ``--endpoint`` what these say of
-each word. The folders are named after what is read: ``plain-signals``, ``rarity-tags``.
+which every response is replayed. The folders are named after what is read: ``plain-signals``, ``rarity``.
 """
 
 from __future__ import annotations
@@ -17,23 +16,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
 from span_folds import held_out_labels
 from tqdm import tqdm
 
 from syncheck.base.pretrained import load_model
-from syncheck.cli.options import Options
-from syncheck.cli.spans import add_asked, add_word_sources, check_asked, word_sources
 from syncheck.kit import kit_language_model
 from syncheck.results import SpanItem
+from syncheck.results.types import TokenSignals
 from syncheck.spans import (
     MAX_WORDS,
     SpanRegressor,
     SpanSchema,
     TokenReplay,
-    Word,
-    WordSource,
     load_span_items,
     score_spans,
 )
@@ -57,14 +51,10 @@ def main() -> None:
     parser.add_argument("--kind", choices=("xgb", "svr"), default="xgb")
     parser.add_argument("--by", choices=("question", "language"), nargs="*", default=["question", "language"])
     parser.add_argument("--seed", type=int, default=0)
-    add_word_sources(Options(parser))
-    add_asked(Options(parser))
-    parser.set_defaults(method="mikani")
     args = parser.parse_args()
-    check_asked(args)
     items = load_span_items(args.data)
-    sources = [Kept(source) for source in word_sources(args, _replay(items, args))]
-    more = "".join(f"-{source.name}" for source in sources)
+    replay = _replay(items, args)
+    measure, more = (None, "") if replay is None else (Kept(replay), "-signals")
     for name in args.schemas:
         schema = SCHEMAS[name]
         for by in args.by:
@@ -76,7 +66,7 @@ def main() -> None:
                     kind=args.kind,
                     seed=args.seed,
                     max_words=args.max_words,
-                    sources=sources,
+                    measure=measure,
                     on_fold=bar.update,
                 )
             print(f"\n{schema}{more}, {args.kind}, held out by {by}, all languages")
@@ -89,7 +79,7 @@ def main() -> None:
             )
         if args.output is not None:
             fitted = SpanRegressor.fit(
-                items, schema=schema, kind=args.kind, seed=args.seed, max_words=args.max_words, sources=sources
+                items, schema=schema, kind=args.kind, seed=args.seed, max_words=args.max_words, measure=measure
             )
             fitted.save(args.output / f"{name}{more}")
 
@@ -99,7 +89,7 @@ def _replay(items: Sequence[SpanItem], args: argparse.Namespace) -> TokenReplay 
     if args.model is None:
         return None
     models = kit_language_model(args.device) if args.model == "bundled" else load_model(args.model, args.device)
-    replay = TokenReplay(*models, too_long="leave_out")
+    replay = TokenReplay(*models)
     fitting = [item for item in items if replay.fits(item)]
     shortened = sum(bool(replay.left_out(item)) for item in fitting)
     print(f"{len(items) - len(fitting)} responses do not fit the window, {shortened} only without some of their texts")
@@ -108,30 +98,20 @@ def _replay(items: Sequence[SpanItem], args: argparse.Namespace) -> TokenReplay 
 
 @dataclass(frozen=True)
 class Kept:
-    """A word source that keeps its measurements: every response is measured once for all folds."""
+    """Measures every response once for all folds."""
 
-    source: WordSource
-    values: dict[str, NDArray[np.float64]] = field(default_factory=dict)
-
-    @property
-    def name(self) -> str:
-        """Of the source."""
-        return self.source.name
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """Of the source."""
-        return self.source.columns
+    replay: TokenReplay
+    values: dict[str, TokenSignals] = field(default_factory=dict)
 
     @property
     def fingerprint(self) -> Mapping[str, Any]:
-        """Of the source."""
-        return self.source.fingerprint
+        """Of the model."""
+        return self.replay.fingerprint
 
-    def __call__(self, item: SpanItem, words: Sequence[Word]) -> NDArray[np.float64]:
-        """Return the measurements, made at first use."""
+    def __call__(self, item: SpanItem) -> TokenSignals:
+        """Return the signals, measured at first use."""
         if item.id not in self.values:
-            self.values[item.id] = self.source(item, words)
+            self.values[item.id] = self.replay(item)
         return self.values[item.id]
 
 

@@ -20,17 +20,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from syncheck.aggregators import published
 from syncheck.aggregators.calibration import Calibration, RiskControlledThreshold, calibration_from_dict
-from syncheck.aggregators.kinds import (
-    KINDS,
-    AggregatorKind,
-    KindName,
-    file_of,
-    fit_model,
-)
+from syncheck.aggregators.kinds import KINDS, AggregatorKind, KindName, fit_model
 from syncheck.aggregators.models import Column, StoredModel
 from syncheck.base.checks import check_share, real_numbers
 from syncheck.base.errors import CheckpointError, InputError, MismatchError
-from syncheck.base.files import REMEDY, read_bytes, read_object
+from syncheck.base.files import REMEDY, read_object, read_weights
 from syncheck.base.printable import summary
 from syncheck.results import AnswerScale
 from syncheck.results.types import FeatureSchema
@@ -39,6 +33,7 @@ if TYPE_CHECKING:
     from syncheck.aggregators.monotone import MonotoneLogisticRegression
 
 CONFIG = "aggregator.json"
+WEIGHTS = "aggregator.safetensors"
 FORMAT = "syncheck.aggregator.v1"
 LIBRARIES = ("numpy", "scikit-learn", "xgboost")
 
@@ -198,7 +193,9 @@ class Aggregator:
             )
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
             raise CheckpointError(f"{path} is damaged ({type(error).__name__}: {error}); {REMEDY}") from error
-        model = _read_model(path, kind, named, digest)
+        check_stored_kind(kind)
+        weights = read_weights(path, named, digest, expected=WEIGHTS)
+        model = KINDS[kind].from_bytes(weights)  # type: ignore[index]  # checked
         if not len(trained.names) == len(medians) == model.features:
             raise CheckpointError(
                 f"{path} names {len(trained.names)} features and {len(medians)} medians, but the weights are for "
@@ -211,8 +208,8 @@ class Aggregator:
             raise CheckpointError(f"{path} is damaged ({error}); {REMEDY}") from error
 
     def save(self, directory: str | Path) -> None:
-        """Write ``aggregator.json`` and the weights, in safetensors; ``signal`` in JSON."""
-        folder, weights, file = Path(directory), self.model.to_bytes(), file_of(self.kind)
+        """Write ``aggregator.json`` and the weights, in safetensors."""
+        folder, weights = Path(directory), self.model.to_bytes()
         folder.mkdir(parents=True, exist_ok=True)
         calibration, threshold = self.calibration, self.calibrated_threshold
         config: dict[str, Any] = {
@@ -220,7 +217,7 @@ class Aggregator:
             "kind": self.kind,
             "schema": asdict(self.schema),
             "medians": [None if np.isnan(value) else float(value) for value in self.medians],
-            "weights": file,
+            "weights": WEIGHTS,
             "weights_sha256": hashlib.sha256(weights).hexdigest(),
             "calibration": None if calibration is None else {"method": calibration.method, **asdict(calibration)},
             "calibrated_threshold": None if threshold is None else asdict(threshold),
@@ -229,10 +226,8 @@ class Aggregator:
             "comparison": self.comparison,
             "libraries": {name: version(name) for name in LIBRARIES},
         }
-        (folder / file).write_bytes(weights)
+        (folder / WEIGHTS).write_bytes(weights)
         (folder / CONFIG).write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
-        for other in {file_of(kind) for kind in KINDS} - {file}:
-            (folder / other).unlink(missing_ok=True)  # from an aggregator that was saved here before
 
     @classmethod
     def from_signal(cls, name: str, *, schema: FeatureSchema) -> Self:
@@ -342,11 +337,10 @@ def _rows(X: ArrayLike, schema: FeatureSchema) -> NDArray[np.float64]:
     return rows
 
 
-def file_names(kind: str) -> list[str]:
-    """Name the two files of an aggregator; raise CheckpointError if the kind is unknown."""
+def check_stored_kind(kind: object) -> None:
+    """Raise CheckpointError if the kind of an aggregator is unknown."""
     if kind not in tuple(KINDS):
         raise CheckpointError(f"an aggregator of kind {kind!r} is unknown; update syncheck")
-    return [CONFIG, file_of(kind)]
 
 
 def check_folder(directory: Path, *, written_by: str) -> None:
@@ -367,20 +361,6 @@ def check_schema(trained: FeatureSchema, passed: FeatureSchema | None) -> None:
         f"asked to read {passed.version!r} with {', '.join(passed.names)}; load it with the features it was "
         "trained on, read a published one with schema=feature_schema(version, layers), or train one on these features"
     )
-
-
-def _read_model(config: Path, kind: str, named: str, digest: str) -> StoredModel:
-    path = config.parent / file_names(kind)[1]
-    if named != path.name:
-        raise CheckpointError(
-            f"{config} keeps its weights in {named!r}; this version reads {path.name!r}. XGBoost's own .ubj files are "
-            "not read, since a damaged one crashes the program: train and save the monitor again, with syncheck "
-            "train or Monitor.fit"
-        )
-    weights = read_bytes(path)
-    if hashlib.sha256(weights).hexdigest() != digest:
-        raise CheckpointError(f"{path} was not saved with {CONFIG}, or is incomplete; {REMEDY}")
-    return KINDS[kind].from_bytes(weights)  # type: ignore[index]  # file_names has checked the kind
 
 
 def _schema(stored: Mapping[str, Any]) -> FeatureSchema:

@@ -53,11 +53,6 @@ MLP_BATCH = 128
 """Rows of one gradient step (paper, appendix A.2)."""
 
 
-def file_of(kind: KindName) -> str:
-    """Name the file with the model of an aggregator."""
-    return "aggregator.signal.json" if kind == "signal" else "aggregator.safetensors"
-
-
 def make_aggregator(kind: ClassifierKind, seed: int = 0) -> Any:  # noqa: ANN401 (scikit-learn has no types)
     """Make an untrained scikit-learn classifier; label 1 is faithful.
 

@@ -6,12 +6,10 @@ one and does not depend on scikit-learn's version. Boosted trees are in :mod:`sy
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from itertools import pairwise
-from pathlib import Path
 from typing import Any, Literal, Protocol, Self
 
 import numpy as np
@@ -20,7 +18,7 @@ from numpy.typing import NDArray
 
 from syncheck.aggregators.trees import Forest
 from syncheck.base.errors import CheckpointError, InputError
-from syncheck.base.files import parse_arrays, parse_object
+from syncheck.base.files import parse_arrays
 from syncheck.results.types import FeatureSchema, Floats
 
 ClassifierKind = Literal["lr", "xgb", "mlp"]
@@ -48,7 +46,7 @@ class StoredModel(Protocol):
         """Attribute the log-odds of one row (F,) to its features, given the training medians (F,)."""
 
     def to_bytes(self) -> bytes:
-        """Serialize the contents of its file: arrays in the safetensors format, or JSON."""
+        """Serialize arrays in the safetensors format."""
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
@@ -298,25 +296,17 @@ class Column:
         return contributions
 
     def to_bytes(self) -> bytes:
-        """Serialize the fields as JSON."""
-        return json.dumps(asdict(self)).encode()
+        """Serialize the fields as one array in the safetensors format."""
+        return bytes(safetensors.numpy.save({"column": np.array([self.index, self.features], np.int64)}))
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
         """Read the fields; raise CheckpointError if they name no column."""
-        fields: Any = parse_object(data, Path("the signal's file"))
-        if fault := _column_fault(fields):
-            raise CheckpointError(f"the signal's file must name one of its columns; found {fault}")
-        return cls(**fields)
-
-
-def _column_fault(fields: Mapping[str, Any]) -> str | None:
-    if set(fields) != {"index", "features"}:
-        return f"the fields {sorted(fields)}"
-    index, count = fields["index"], fields["features"]
-    if not (type(index) is type(count) is int and 0 <= index < count <= MAX_FEATURES):
-        return f"column {index!r} of {count!r}"
-    return None
+        arrays = parse_arrays(data, what="a signal's fields")
+        fields = arrays["column"].tolist() if {n: a.dtype for n, a in arrays.items()} == {"column": np.int64} else None
+        if not (isinstance(fields, list) and len(fields) == 2 and 0 <= fields[0] < fields[1] <= MAX_FEATURES):
+            raise CheckpointError(f"a signal's file must name one of its columns; found {fields or sorted(arrays)}")
+        return cls(*fields)
 
 
 def occlusion(log_odds: Callable[[Floats], Floats], x: Floats, medians: Floats) -> Floats:

@@ -74,6 +74,21 @@ def read_bytes(path: Path, *, most: int = MAX_BYTES) -> bytes:
         raise CheckpointError(f"{path} cannot be read ({error.strerror}); {REMEDY}") from error
 
 
+def read_weights(config: Path, named: object, sha256: object, *, expected: str) -> bytes:
+    """Read the weights beside a config that names them with their digest; others raise CheckpointError."""
+    if named != expected:
+        raise CheckpointError(
+            f"{config} keeps its weights in {named!r}; this version reads {expected!r}. XGBoost's own .ubj files are "
+            "not read, since a damaged one crashes the program: train and save it again"
+        )
+    weights = read_bytes(config.parent / expected)
+    if hashlib.sha256(weights).hexdigest() != sha256:
+        raise CheckpointError(
+            f"the weights {config.parent / expected} were not saved with {config.name}, or are incomplete; {REMEDY}"
+        )
+    return weights
+
+
 def parse_object(content: bytes, path: Path) -> dict[str, Any]:
     """Parse a JSON object with finite numbers, whole ones at most 2^53; anything else raises CheckpointError."""
     try:

@@ -8,16 +8,22 @@ for any program.
 from __future__ import annotations
 
 import argparse
+import fcntl
+import logging
+import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from difflib import get_close_matches
 from importlib import import_module
 from itertools import takewhile
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from syncheck import __version__
-from syncheck.base.errors import describe_failure
-from syncheck.cli.options import INTERRUPTED, Options, check_files, locked_outputs, one_line_logs, reader_left
+from syncheck.base.errors import InputError, describe_failure
+from syncheck.cli.options import Options, check_file, flag
+from syncheck.report.plots import check_plot
 
 
 class _Command(NamedTuple):
@@ -72,6 +78,22 @@ EXAMPLES = {
     "convert-aligner": "--aligner AlignScore-base.ckpt --output alignscore",
 }
 """Options of the example in the ``--help`` of each command."""
+
+_READ = (
+    *("input", "data", "train", "context", "passages", "lid_reference", "reference", "predictions"),
+    *("fit_thresholds", "records"),
+)
+_MODELS = ("model", "aligner", "span_model", "llm")
+_WRITTEN = ("output", "html", "report", "plot", "curve")
+
+INTERRUPTED = 130
+"""Exit code after Ctrl-C: 128 plus the number of SIGINT."""
+
+READER_LEFT = 141
+"""Exit code after the reader of the output left: 128 plus the number of SIGPIPE."""
+
+LOCK = ".syncheck-lock"
+"""Suffix of the lock file of an output; unlike other programs' (``uv.lock``), since the file is removed at the end."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -133,6 +155,145 @@ def _hide_progress_bars() -> None:
         from transformers.utils.logging import disable_progress_bar
 
         disable_progress_bar()
+
+
+def check_files(args: argparse.Namespace) -> None:
+    """Refuse, before the work, a page or plot that cannot be written, and a file that would overwrite another one."""
+    taken = [(option, path) for name in (*_READ, *_MODELS) for option, path in _named(args, name) if path.exists()]
+    for name in _WRITTEN:
+        for option, path in _named(args, name):
+            clash = next((other for other, known in taken if _is_same(path, known)), None)
+            if clash is not None:
+                raise InputError(
+                    f"{option} {str(path)!r} is the path that {clash} names, and would overwrite it; pass another path"
+                )
+            taken.append((option, path))
+    for option, path in taken:
+        if path.is_file() and _is_standard_output(path):
+            raise InputError(f"{option} {str(path)!r} is also where standard output goes; redirect that elsewhere")
+    made = Path(getattr(args, "output", None) or "-")  # by `spans`, if it is a folder
+    for name in ("html", "report"):
+        page = getattr(args, name, None)
+        if page is not None and Path(page).parent != made:
+            check_file(f"--{name}", page)
+    for name in ("plot", "curve"):
+        if getattr(args, name, None) is not None:
+            check_plot(getattr(args, name))
+
+
+@contextmanager
+def locked_outputs(args: argparse.Namespace) -> Iterator[None]:
+    """Keep other runs from the outputs of a command until the block, or the process, ends.
+
+    Meanwhile there is a file ``NAME.syncheck-lock`` with the id of the process next to each output. The lock is the
+    operating system's, so that one left by a killed process has no effect and is taken over.
+    """
+    with ExitStack() as stack:
+        for name in _WRITTEN:
+            for option, path in _named(args, name):
+                shard = getattr(args, "shard", (1, 1)) if name == "output" else (1, 1)
+                part = "" if shard == (1, 1) else f".shard-{shard[0]}-of-{shard[1]}"
+                stack.enter_context(_locked(option, path, path.with_name(f"{path.name}{part}{LOCK}")))
+        yield
+
+
+def _named(args: argparse.Namespace, name: str) -> Iterator[tuple[str, Path]]:
+    """Yield the files and folders that an option names, existing or not, but no standard stream or device."""
+    value = getattr(args, name, None)
+    if value in (None, "-"):
+        return
+    path = Path(value)  # as given: the target of /dev/stdout is not a file to look for
+    if path.is_file() or path.is_dir() or not path.exists():
+        yield flag(name), path.resolve()
+
+
+def _is_same(path: Path, known: Path) -> bool:
+    # A page may be named as a file of the folder that `spans` reads or writes.
+    if path.suffix == ".jsonl" and path.parent == known:
+        return True
+    return path == known or (path.exists() and known.exists() and path.samefile(known))
+
+
+def _is_standard_output(path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(sys.stdout.fileno()), path.stat())
+    except (OSError, ValueError):  # standard output is closed, or is not a file of the system
+        return False
+
+
+@contextmanager
+def _locked(option: str, path: Path, lock: Path) -> Iterator[None]:
+    if not path.parent.is_dir() or not path.name:  # the command says so in its own words
+        yield
+        return
+    handle = _lock(option, path, lock)
+    try:
+        os.pwrite(handle, f"{os.getpid()}\n".encode(), 0)
+        yield
+    finally:
+        lock.unlink(missing_ok=True)
+        os.close(handle)
+
+
+def _lock(option: str, path: Path, lock: Path) -> int:
+    """Acquire a lock and return its open, empty file."""
+    while True:
+        try:
+            handle = os.open(lock, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW, 0o666)
+        except OSError as error:
+            raise InputError(
+                f"{option} {str(path)!r} cannot be written: {error.strerror}, {str(lock)!r}. Pass another path"
+            ) from error
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = os.pread(handle, 20, 0).decode().strip() or "unknown"
+            os.close(handle)
+            raise InputError(
+                f"{option} {str(path)!r} is being written by another run, process {holder}; wait for it, stop it, or "
+                "pass another path"
+            ) from None
+        # Its former holder has removed it, and a third process may have made it again.
+        if lock.exists() and os.path.samestat(os.fstat(handle), lock.stat()):
+            os.truncate(handle, 0)
+            return handle
+        os.close(handle)
+
+
+def reader_left() -> int:
+    """Discard silently all further output; return the exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except BrokenPipeError:
+            with suppress(OSError):  # a stream without a descriptor is not flushed again at the end of the process
+                os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+    return READER_LEFT
+
+
+class _OneLine(logging.Formatter):
+    """Formats a logged error with its type and message, without its traceback."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        message = record.getMessage()
+        error = record.exc_info[1] if record.exc_info else None
+        return message if error is None else f"{message}: {describe_failure(error)}"
+
+
+@contextmanager
+def one_line_logs() -> Iterator[None]:
+    """Show warnings and errors that are logged as one line each until the block ends."""
+    handler = logging.StreamHandler()
+    handler.setLevel(logging.WARNING)
+    handler.setFormatter(_OneLine())
+    loggers = [logging.getLogger(name) for name in ("syncheck", "fod")]
+    for logger in loggers:
+        logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        for logger in loggers:
+            logger.removeHandler(handler)
 
 
 class _Help(argparse.HelpFormatter):

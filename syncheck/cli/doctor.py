@@ -19,8 +19,7 @@ from packaging.requirements import Requirement
 
 from syncheck.base.errors import CheckpointError, InputError, describe_failure
 from syncheck.base.printable import counted, printable
-from syncheck.cli import settings
-from syncheck.cli.options import Options
+from syncheck.cli.options import CONFIG_VARIABLE, SECRETS, Options, Setting, settings_of, unknown_variables
 
 _GIGABYTE = 2**30
 _CREDENTIALS = re.compile(r"//[^/@\s]*@")
@@ -32,7 +31,7 @@ def doctor_options(add: Options) -> None:
     """Add the options of ``doctor``."""
     add("--model DIR_OR_ID", "also load this model and check that it can be monitored")
     add("--device cpu|cuda", "required device (%(default)s)", default="cpu")
-    add("--config FILE", f"also check the settings of a server in this file (${settings.FILE})")
+    add("--config FILE", f"also check the settings of a server in this file (${CONFIG_VARIABLE})")
 
 
 class Finding(NamedTuple):
@@ -187,12 +186,12 @@ def _settings(file: str | None) -> Iterator[Finding]:
     whole = parser()
     (commands,) = (action for action in whole._actions if isinstance(action, argparse._SubParsersAction))
     servers = {name: commands.choices[name] for name in ("gateway", "serve")}
-    file = file or os.environ.get(settings.FILE) or None
-    told: dict[str, settings.Setting] = {}
+    file = file or os.environ.get(CONFIG_VARIABLE) or None
+    told: dict[str, Setting] = {}
     faults: dict[str, str] = {}
     for name, server in servers.items():
         try:
-            told |= {one.option: one for one in settings.settings_of(server, file)}
+            told |= {one.option: one for one in settings_of(server, file)}
         except InputError as error:
             faults[name] = describe_failure(error)
     if len(faults) == len(servers):
@@ -200,11 +199,11 @@ def _settings(file: str | None) -> Iterator[Finding]:
         return
     for one in told.values():
         yield Finding("ok", f"{one.option} = {_CREDENTIALS.sub('//[key]@', str(one.value))} ({one.origin})")
-    for name in sorted(settings.SECRETS & os.environ.keys()):
+    for name in sorted(SECRETS & os.environ.keys()):
         yield Finding("ok", f"a key is in ${name}")
     if "gateway" in faults:
         yield Finding("note", f"for serve alone: {faults['gateway']}")
-    for name in settings.unknown_variables(list(servers.values())):
+    for name in unknown_variables(list(servers.values())):
         yield Finding("note", f"${name} sets no option of gateway or serve", f"unset {name}")
     if not told:
         yield Finding("ok", "the options of gateway and serve have their defaults")

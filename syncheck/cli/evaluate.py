@@ -29,7 +29,6 @@ from syncheck.cli.monitors import (
 )
 from syncheck.cli.options import IN_FORMAT, Options, add_model, check_file, flag, number, write_json
 from syncheck.features.schemas import feature_groups
-from syncheck.labelling import LabelledResponse
 from syncheck.report.plots import IntervalPanel, plot_intervals
 
 AGGREGATORS = "aggregators"
@@ -41,12 +40,11 @@ QUESTIONS = ("source_id", "group")
 """Names for the group that a record comes with; RAGTruth calls it source_id."""
 
 if TYPE_CHECKING:
-    from syncheck.evaluation import AurocMatrix, EvaluationTable, System
+    from syncheck.evaluation import EvaluationTable, System
     from syncheck.training import LabelledSet, MeasuredSentences, SetName
 
     Tables = tuple[EvaluationTable, dict[str, EvaluationTable]]
-    Made = Callable[[SetName], tuple[Any, Mapping[str, Any]]]
-    """Function that makes the table or matrix of a benchmark set, and further tables by name."""
+    """A table, and further tables by name."""
 
 _several = number(int, lambda value: value >= 2, "a whole number of at least 2")
 _no_or_several = number(int, lambda value: value == 0 or value >= 2, "0, or a whole number of at least 2")
@@ -55,11 +53,7 @@ _no_or_several = number(int, lambda value: value == 0 or value >= 2, "0, or a wh
 def evaluate_options(add: Options) -> None:
     """Add the options of ``evaluate``."""
     add_model(add, default=f"{NO_MONITOR}; with --cv 0, 'generic'")
-    add_data(add, nargs="+", several="; several with --leave-one-source-out, one per source")
-    add(
-        "--leave-one-source-out",
-        "for each source, train on all others and test on it; also test the aligner alone and the best word overlap",
-    )
+    add_data(add)
     add("--schema SCHEMA")
     add("--train PATH", "train on all of PATH and test on all of --data, instead of cross-validating")
     add("--aggregator", "kind of aggregator (the monitor's own, or ensemble)", choices=get_args(AggregatorKind))
@@ -106,10 +100,8 @@ def _add_tables(add: Options, *, benchmark_set: str, runs: tuple[int, bool], rep
 def evaluate(args: argparse.Namespace) -> int:
     """Print the tables of the monitor's signals on labelled responses; returns the exit code."""
     _check_evaluation(args)
-    if args.leave_one_source_out:
-        return _leave_one_source_out(args)
     args.cv = FOLDS if args.cv is None else args.cv
-    files = [Path(path) for path in (*args.data, args.train) if path is not None]
+    files = [Path(path) for path in (args.data, args.train) if path is not None]
     if args.cv and args.aggregator is not None and args.model is None:
         monitor = measuring_monitor(args, files)
     else:
@@ -134,7 +126,7 @@ def ablate(args: argparse.Namespace) -> int:
     return _written(args, output, compared, f"AUROC of {args.aggregator}")
 
 
-def _written(args: argparse.Namespace, output: dict[str, Any], made: Made, label: str) -> int:
+def _written(args: argparse.Namespace, output: dict[str, Any], made: Callable[[SetName], Tables], label: str) -> int:
     """Print what is made of each set that ``--set`` asks for, write and plot it if asked; returns the exit code."""
     panels: list[IntervalPanel] = []
     for name in get_args(training.SetName):
@@ -156,17 +148,6 @@ def _written(args: argparse.Namespace, output: dict[str, Any], made: Made, label
 
 
 def _check_evaluation(args: argparse.Namespace) -> None:
-    if args.leave_one_source_out:
-        idle = ("cv", "permute", "compare_aggregators", "repeats", "seeds", "group", "train", "allow_train")
-        reason = "--leave-one-source-out trains once for each source, on all others. Leave out one or the other"
-        refuse_idle(_given(args, *idle), reason)
-        check_file("--output", args.output)
-        return
-    if len(args.data) > 1:
-        raise InputError(
-            f"evaluate takes one path in --data; found {len(args.data)}. Pass --leave-one-source-out to use each path "
-            "as a source"
-        )
     if args.train is not None:
         refuse_idle(_given(args, "cv", "permute", "group"), "--train has no folds. Leave out one or the other")
     if args.cv == 0:
@@ -181,58 +162,6 @@ def _check_evaluation(args: argparse.Namespace) -> None:
 def _given(args: argparse.Namespace, *names: str) -> dict[str, bool]:
     """Tell which options were given a value that is not the default."""
     return {flag(n): not (getattr(args, n) is False or getattr(args, n) in (None, *QUESTIONS)) for n in names}
-
-
-def _leave_one_source_out(args: argparse.Namespace) -> int:
-    names = [Path(path).stem for path in args.data]
-    if twice := sorted({name for name in names if names.count(name) > 1}):
-        raise InputError(f"files are distinguished by their names; found {', '.join(twice)} more than once in --data")
-    paths = dict(zip(names, map(Path, args.data), strict=True))
-    monitor = measuring_monitor(args, list(paths.values()))
-    measured = {  # equal names of groups in two sources stay apart
-        name: _regrouped(measured_by(monitor, args, path), partial("{}: {.group}".format, name))
-        for name, path in paths.items()
-    }
-    kind = args.aggregator or _kind_of(monitor)
-    left_out = partial(_left_out, measured, kind, args.seed)
-    return _written(args, {"aggregator": kind}, left_out, "AUROC on the source left out")
-
-
-def _regrouped(measured: MeasuredSentences, group: Callable[[LabelledResponse], str]) -> MeasuredSentences:
-    return replace(measured, records=tuple(replace(record, group=group(record)) for record in measured.records))
-
-
-def _by_source(measured: Mapping[str, MeasuredSentences], name: SetName) -> tuple[LabelledSet, NDArray[np.str_]]:
-    """Join files; returns a set, grouped by question, and the file of each of its sentences."""
-    everything = training.joined(list(measured.values()))
-    files = np.repeat(list(measured), [len(sentences.texts) for sentences in measured.values()])
-    records = training.grouped_by_question(everything.records)  # each file names its groups in its own way
-    chosen = training.labelled_set(replace(everything, records=records), name)
-    return chosen, files[chosen.used]
-
-
-def _left_out(
-    measured: Mapping[str, MeasuredSentences], kind: AggregatorKind, seed: int, name: SetName
-) -> tuple[AurocMatrix, Mapping[str, Any]]:
-    """Compare an aggregator trained on the other sources with the aligner and the best overlap on each source."""
-    chosen, sources = _by_source(measured, name)
-    places = {group: {str(source) for source in sources[chosen.groups == group]} for group in np.unique(chosen.groups)}
-    if shared := [parts for parts in places.values() if len(parts) > 1]:
-        raise InputError(
-            f"{len(shared)} questions are in several sources ({', '.join(sorted(shared[0]))}), so training would "
-            "have seen them; leave them out of all but one"
-        )
-    schema = chosen.measured.schema
-    alone = evaluation.single_scores(chosen.measured.values[chosen.used], schema)
-    features, y, groups = chosen.data
-    trained = evaluation.left_out_scores(features, y, sources.tolist(), aggregator=kind, names=schema.names, seed=seed)
-    aligner = next((name for name in ("align_logit", "align_score") if name in alone), None)
-    overlaps = [name for name in evaluation.OVERLAPS if name in alone]
-    systems = {f"{kind}, trained on the others": trained}
-    systems |= {} if aligner is None else {"aligner alone": alone[aligner]}
-    systems |= {name: alone[name] for name in overlaps}
-    matrix = evaluation.left_out_matrix(systems, y, groups, sources.tolist(), seed=seed)
-    return (evaluation.with_best(matrix, overlaps, "best overlap") if overlaps else matrix), {}
 
 
 def _measured(monitor: Scorer | None, args: argparse.Namespace, path: Path) -> MeasuredSentences:
@@ -253,7 +182,8 @@ def _tables(
     if train_on:
         return _trained_elsewhere(monitor, train_on[0], measured, name, args)
     if args.group not in QUESTIONS:
-        measured = _regrouped(measured, lambda record: getattr(record, args.group) or "unknown")
+        records = (replace(record, group=getattr(record, args.group) or "unknown") for record in measured.records)
+        measured = replace(measured, records=tuple(records))
     chosen = training.labelled_set(measured, name)
     if args.cv or monitor is None:
         return _cross_validated(monitor, chosen, name, args)
@@ -295,7 +225,9 @@ def _chosen_on(
     """Choose thresholds on the training file, by system; none, with a note, if it is too small."""
     try:
         scores = evaluation.out_of_fold_scores(*known.data, systems=systems, folds=FOLDS, same_folds=True, **options)
-        return evaluation.training_thresholds(scores, known.y)
+        return {
+            name: np.array([evaluation.best_threshold(run, known.y) for run in runs]) for name, runs in scores.items()
+        }
     except InputError as error:
         sys.stderr.write(f"{name} set: no balanced accuracy, whose threshold is chosen on --train: {error}\n")
         return {}
@@ -326,16 +258,19 @@ def _cross_validated(monitor: Scorer | None, chosen: LabelledSet, name: SetName,
     names, folds, more = chosen.measured.schema.names, _folds_of(args), {}
     kind = args.aggregator or _kind_of(monitor)
     table = _out_of_fold(chosen, _benchmark(name, chosen), kind, args)
+    numbers = evaluation.fold_numbers(chosen.y, chosen.groups, **folds)
     if args.permute:
         signals = feature_groups(names)
-        permuted = evaluation.permuted_scores(*chosen.data, names=names, signals=signals, aggregator=kind, **folds)
-        numbers = evaluation.fold_numbers(chosen.y, chosen.groups, **folds)
-        more["signals permuted"] = evaluation.auroc_table(
-            permuted, chosen.y, chosen.groups, folds=numbers, seed=args.seed
+        more["signals permuted"] = evaluation.permuted_scores(
+            *chosen.data, names=names, signals=signals, aggregator=kind, **folds
         )
     if args.compare_aggregators:
-        more[AGGREGATORS] = evaluation.best_aggregator(*chosen.data, names=names, **folds)[1]
-    return table, more
+        kinds = evaluation.aggregator_systems(names)
+        more[AGGREGATORS] = evaluation.out_of_fold_scores(*chosen.data, names=names, systems=kinds, **folds)
+    options = {"folds": numbers, "seed": args.seed}
+    return table, {
+        what: evaluation.auroc_table(scores, chosen.y, chosen.groups, **options) for what, scores in more.items()
+    }
 
 
 def _out_of_fold(
@@ -359,7 +294,7 @@ def _table_of(
     scores: Mapping[str, NDArray[np.float64]], chosen: LabelledSet, args: argparse.Namespace, **options: Any
 ) -> EvaluationTable:
     """Compute the AUROC of all sentences, by generator if one is known and, if there are several, by task."""
-    tasks, generators = chosen.tasks.tolist(), chosen.generators.tolist()
+    tasks, generators = (of[chosen.used].tolist() for of in (chosen.measured.tasks, chosen.measured.generators))
     by = {"task": tasks} if len(set(tasks)) > 1 else {}
     by |= {"generator": generators} if set(generators) != {"unknown"} else {}
     return evaluation.auroc_table(scores, chosen.y, chosen.groups, by=by, seed=args.seed, **options)

@@ -23,7 +23,7 @@ from syncheck.text.sentences.boundaries import MAX_SENTENCE_TOKENS, SegmenterCon
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-    from syncheck.evaluation import AurocMatrix, EvaluationTable
+    from syncheck.evaluation import EvaluationTable
     from syncheck.kit import KitPurpose
 
 Scorer: TypeAlias = "syncheck.Monitor | syncheck.Verifier"
@@ -205,10 +205,9 @@ _MEASURING = (
 """Options that say how labelled responses are measured."""
 
 
-def add_data(add: Options, *, nargs: str | None = None, several: str = "; several are combined") -> None:
-    """Add the options for labelled data; ``several`` ends their help where ``nargs`` takes more than one path."""
-    about = f"RAGTruth folder, labelled JSON Lines, or the output of features{several if nargs else ''}"
-    add("--data PATH", f"{about}", required=True, nargs=nargs)
+def add_data(add: Options) -> None:
+    """Add the options for labelled data."""
+    add("--data PATH", "RAGTruth folder, labelled JSON Lines, or the output of features", required=True)
     add_selection(add)
     add("--seed SEED", default=0)
 
@@ -387,12 +386,12 @@ def refuse_idle(given: Mapping[str, bool], reason: str) -> None:
         raise InputError(f"{', '.join(options)} would have no effect: {reason}")
 
 
-def panels_of(name: str, table: EvaluationTable | AurocMatrix) -> list[IntervalPanel]:
-    """Make one panel of AUROC for each subset of a table, or column of a matrix; ``name`` is the name of the set."""
+def panels_of(name: str, table: EvaluationTable) -> list[IntervalPanel]:
+    """Make one panel of AUROC for each subset of a table; ``name`` is the name of the set."""
     panels = []
-    for part, cells in table.by_part().items():
-        columns = (tuple(getattr(cell, figure) for _, cell in cells) for figure in ("auroc", "low", "high"))
-        panels.append(IntervalPanel(f"{name} set, {part}", tuple(system for system, _ in cells), *columns))
+    for part, rows in table.by_subset().items():
+        columns = (tuple(getattr(row, figure) for row in rows) for figure in ("system", "auroc", "low", "high"))
+        panels.append(IntervalPanel(f"{name} set, {part}", *columns))
     return panels
 
 

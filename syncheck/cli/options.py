@@ -1,22 +1,20 @@
-"""Options that several commands share, and the files that they name, checked and locked; loads no model library."""
+"""Options that several commands share, and their settings in a file or in variables; loads no model library."""
 
 from __future__ import annotations
 
 import argparse
-import fcntl
 import json
-import logging
 import math
 import os
-import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, TypeVar, get_args
+from typing import Any, NamedTuple, TypeVar, get_args
 
-from syncheck.base.errors import InputError, describe_failure
+from syncheck.base.errors import InputError
 from syncheck.config import DEFAULT_SCHEMA
-from syncheck.report.plots import check_plot
 from syncheck.results.types import EFFORTS
 from syncheck.text.sentences.boundaries import LineBreaks
 
@@ -212,127 +210,6 @@ def add_files(add: Options) -> None:
     add.group("corpus", "if --output is a store")("--part-size N")
 
 
-_READ = (
-    *("input", "data", "train", "context", "passages", "lid_reference", "reference", "predictions"),
-    *("fit_thresholds", "records"),
-)
-_MODELS = ("model", "aligner", "span_model", "llm")
-_WRITTEN = ("output", "html", "report", "plot", "curve")
-
-INTERRUPTED = 130
-"""Exit code after Ctrl-C: 128 plus the number of SIGINT."""
-
-READER_LEFT = 141
-"""Exit code after the reader of the output left: 128 plus the number of SIGPIPE."""
-
-LOCK = ".syncheck-lock"
-"""Suffix of the lock file of an output; unlike other programs' (``uv.lock``), since the file is removed at the end."""
-
-
-def check_files(args: argparse.Namespace) -> None:
-    """Refuse, before the work, a page or plot that cannot be written, and a file that would overwrite another one."""
-    taken = [(option, path) for name in (*_READ, *_MODELS) for option, path in _named(args, name) if path.exists()]
-    for name in _WRITTEN:
-        for option, path in _named(args, name):
-            clash = next((other for other, known in taken if _is_same(path, known)), None)
-            if clash is not None:
-                raise InputError(
-                    f"{option} {str(path)!r} is the path that {clash} names, and would overwrite it; pass another path"
-                )
-            taken.append((option, path))
-    for option, path in taken:
-        if path.is_file() and _is_standard_output(path):
-            raise InputError(f"{option} {str(path)!r} is also where standard output goes; redirect that elsewhere")
-    made = Path(getattr(args, "output", None) or "-")  # by `spans`, if it is a folder
-    for name in ("html", "report"):
-        page = getattr(args, name, None)
-        if page is not None and Path(page).parent != made:
-            check_file(f"--{name}", page)
-    for name in ("plot", "curve"):
-        if getattr(args, name, None) is not None:
-            check_plot(getattr(args, name))
-
-
-@contextmanager
-def locked_outputs(args: argparse.Namespace) -> Iterator[None]:
-    """Keep other runs from the outputs of a command until the block, or the process, ends.
-
-    Meanwhile there is a file ``NAME.syncheck-lock`` with the id of the process next to each output. The lock is the
-    operating system's, so that one left by a killed process has no effect and is taken over.
-    """
-    with ExitStack() as stack:
-        for name in _WRITTEN:
-            for option, path in _named(args, name):
-                shard = getattr(args, "shard", (1, 1)) if name == "output" else (1, 1)
-                part = "" if shard == (1, 1) else f".shard-{shard[0]}-of-{shard[1]}"
-                stack.enter_context(_locked(option, path, path.with_name(f"{path.name}{part}{LOCK}")))
-        yield
-
-
-def _named(args: argparse.Namespace, name: str) -> Iterator[tuple[str, Path]]:
-    """Yield the files and folders that an option names, existing or not, but no standard stream or device."""
-    given = getattr(args, name, None)
-    for value in given if isinstance(given, list) else [given]:
-        if value in (None, "-"):
-            continue
-        path = Path(value)  # as given: the target of /dev/stdout is not a file to look for
-        if path.is_file() or path.is_dir() or not path.exists():
-            yield flag(name), path.resolve()
-
-
-def _is_same(path: Path, known: Path) -> bool:
-    # A page may be named as a file of the folder that `spans` reads or writes.
-    if path.suffix == ".jsonl" and path.parent == known:
-        return True
-    return path == known or (path.exists() and known.exists() and path.samefile(known))
-
-
-def _is_standard_output(path: Path) -> bool:
-    try:
-        return os.path.samestat(os.fstat(sys.stdout.fileno()), path.stat())
-    except (OSError, ValueError):  # standard output is closed, or is not a file of the system
-        return False
-
-
-@contextmanager
-def _locked(option: str, path: Path, lock: Path) -> Iterator[None]:
-    if not path.parent.is_dir() or not path.name:  # the command says so in its own words
-        yield
-        return
-    handle = _lock(option, path, lock)
-    try:
-        os.pwrite(handle, f"{os.getpid()}\n".encode(), 0)
-        yield
-    finally:
-        lock.unlink(missing_ok=True)
-        os.close(handle)
-
-
-def _lock(option: str, path: Path, lock: Path) -> int:
-    """Acquire a lock and return its open, empty file."""
-    while True:
-        try:
-            handle = os.open(lock, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW, 0o666)
-        except OSError as error:
-            raise InputError(
-                f"{option} {str(path)!r} cannot be written: {error.strerror}, {str(lock)!r}. Pass another path"
-            ) from error
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            holder = os.pread(handle, 20, 0).decode().strip() or "unknown"
-            os.close(handle)
-            raise InputError(
-                f"{option} {str(path)!r} is being written by another run, process {holder}; wait for it, stop it, or "
-                "pass another path"
-            ) from None
-        # Its former holder has removed it, and a third process may have made it again.
-        if lock.exists() and os.path.samestat(os.fstat(handle), lock.stat()):
-            os.truncate(handle, 0)
-            return handle
-        os.close(handle)
-
-
 def check_file(option: str, name: str | None) -> None:
     """Refuse standard output, a folder, and a file whose folder cannot be written; None names no file."""
     if name is None:
@@ -369,37 +246,89 @@ def write_json(path: str | None, values: Mapping[str, object]) -> None:
         Path(path).write_text(json.dumps(values, indent=2, allow_nan=False) + "\n", encoding="utf-8")
 
 
-def reader_left() -> int:
-    """Discard silently all further output; return the exit code."""
-    for stream in (sys.stdout, sys.stderr):
-        try:
-            stream.flush()
-        except BrokenPipeError:
-            with suppress(OSError):  # a stream without a descriptor is not flushed again at the end of the process
-                os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-    return READER_LEFT
+PREFIX = "SYNCHECK_"
+CONFIG_VARIABLE = "SYNCHECK_CONFIG"
+SECRETS = frozenset({"SYNCHECK_API_KEY", "SYNCHECK_UPSTREAM_KEY"})
+"""Variables that hold a key; they are not printed, and no file holds them."""
+_SWITCHES = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False, "off": False}
 
 
-class _OneLine(logging.Formatter):
-    """Formats a logged error with its type and message, without its traceback."""
+class Setting(NamedTuple):
+    """A value that stands in place of the default of an option."""
 
-    def format(self, record: logging.LogRecord) -> str:
-        message = record.getMessage()
-        error = record.exc_info[1] if record.exc_info else None
-        return message if error is None else f"{message}: {describe_failure(error)}"
+    option: str
+    value: Any
+    origin: str
+    """The variable, or the file."""
 
 
-@contextmanager
-def one_line_logs() -> Iterator[None]:
-    """Show warnings and errors that are logged as one line each until the block ends."""
-    handler = logging.StreamHandler()
-    handler.setLevel(logging.WARNING)
-    handler.setFormatter(_OneLine())
-    loggers = [logging.getLogger(name) for name in ("syncheck", "fod")]
-    for logger in loggers:
-        logger.addHandler(handler)
+def add_settings(add: Options) -> None:
+    """Add ``--config``, and let the other options of a command be set by variables and by that file."""
+    example = "such as stop-below = 0.3; $SYNCHECK_STOP_BELOW is before it"
+    add("--config FILE", f"TOML file with options by name, {example} (${CONFIG_VARIABLE})")
+    parser: Any = add.parser
+    parser.prepare = lambda given: _prepare(parser, given)
+
+
+def settings_of(parser: argparse.ArgumentParser, file: str | None) -> list[Setting]:
+    """Read what variables and a file say of the options of a command.
+
+    A value that an option does not take, or a name in the file that is none of an option, raises InputError.
+    """
+    actions = {action.dest: action for action in parser._actions if action.dest not in ("help", "config")}
+    settings: dict[str, Setting] = {}
+    for name, value in _read(file).items() if file is not None else ():
+        dest = name.replace("-", "_")
+        if dest not in actions:
+            near = get_close_matches(dest, actions, n=1)
+            hint = f"; did you mean {near[0].replace('_', '-')}?" if near else ""
+            raise InputError(f"{file} has {name}, which is no option of {parser.prog.split()[-1]}{hint}")
+        settings[dest] = _setting(parser, actions[dest], value, str(file))
+    for dest, action in actions.items():
+        if value := os.environ.get(variable := f"{PREFIX}{dest.upper()}"):
+            settings[dest] = _setting(parser, action, value, f"${variable}")
+    return list(settings.values())
+
+
+def unknown_variables(parsers: Sequence[argparse.ArgumentParser]) -> list[str]:
+    """List the variables that begin as ours do, and set nothing in these commands."""
+    known = {f"{PREFIX}{action.dest.upper()}" for parser in parsers for action in parser._actions}
+    return sorted(name for name in os.environ if name.startswith(PREFIX) and name not in known | SECRETS)
+
+
+def _prepare(parser: argparse.ArgumentParser, given: Sequence[str]) -> None:
+    """Set the defaults of a command by variables and the file, before its flags are parsed."""
+    finder = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    finder.add_argument("--config", default=os.environ.get(CONFIG_VARIABLE) or None)
     try:
-        yield
-    finally:
-        for logger in loggers:
-            logger.removeHandler(handler)
+        settings = settings_of(parser, finder.parse_known_args(list(given))[0].config)
+    except InputError as error:
+        parser.error(str(error))
+    actions = {action.dest: action for action in parser._actions}
+    for setting in settings:
+        action = actions[setting.option.replace("-", "_")]
+        action.default, action.required = setting.value, False
+
+
+def _read(file: str) -> Mapping[str, Any]:
+    try:
+        with open(file, "rb") as opened:
+            return tomllib.load(opened)
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise InputError(f"cannot read the settings in {file!r}: {error}") from error
+
+
+def _setting(parser: argparse.ArgumentParser, action: argparse.Action, value: object, origin: str) -> Setting:
+    """Read a value as its option does."""
+    name = action.dest.replace("_", "-")
+    if action.nargs == 0:
+        switch = value if isinstance(value, bool) else _SWITCHES.get(str(value).lower())
+        if switch is None:
+            raise InputError(f"{origin}: {name} must be true or false; found {value}")
+        return Setting(name, switch, origin)
+    if isinstance(value, dict | list | bool):
+        raise InputError(f"{origin}: {name} must be one value; found {value}")
+    try:
+        return Setting(name, parser._get_values(action, [str(value)]), origin)
+    except argparse.ArgumentError as error:
+        raise InputError(f"{origin}: {name}: {error.message}") from error

@@ -197,10 +197,8 @@ def _opener(args: argparse.Namespace, monitor: Scorer) -> tuple[spans.SpanRegres
     replay = None
     if spans.reads_signals(args.spans):
         model = models_of(args) if isinstance(monitor, syncheck.Verifier) else (monitor.model, monitor.tokenizer)
-        replay = spans.TokenReplay(*model, too_long="leave_out")
-    return spans.load_span_regressor(
-        args.spans, sources=() if replay is None else (spans.SignalSource(replay),)
-    ), replay
+        replay = spans.TokenReplay(*model)
+    return spans.load_span_regressor(args.spans, measure=replay), replay
 
 
 class _CitationGate:

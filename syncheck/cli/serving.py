@@ -19,8 +19,7 @@ from syncheck.base.checks import stripped_key
 from syncheck.base.errors import InputError, MissingExtraError, NotReadyError
 from syncheck.cli.generate import add_thresholds, decoder
 from syncheck.cli.monitors import Scorer, monitor_with_model, scoring_monitor
-from syncheck.cli.options import DECODERS, OF_A_WRITER, Options, add_model, count, flag, index, named
-from syncheck.cli.settings import add_settings
+from syncheck.cli.options import DECODERS, OF_A_WRITER, Options, add_model, add_settings, count, flag, index, named
 from syncheck.results.events import Event
 from syncheck.results.types import RagPrompt
 from syncheck.telemetry import Telemetry

@@ -18,7 +18,6 @@ from syncheck.cli.record_runs import process
 from syncheck.report import SpanAnswer, render_spans
 from syncheck.results import SpanDetector, SpanItem
 
-_ASKING = ("mikani", "hallurag")
 _SUFFIXES = (".jsonl", ".md", ".txt")
 
 
@@ -42,39 +41,12 @@ def mark_options(add: Options) -> None:
         default="replay",
     )
     add("--encoder DIR_OR_ID", "for hallurag: a sentence encoder (letter trigrams)")
-    add(
-        "--too-long leave-out|refuse",
-        "for methods that replay answers, if texts exceed the model's window: leave out the retrieved texts that "
-        "do not fit and list them in the output, or refuse the record (%(default)s)",
-        default="leave-out",
-    )
     add("--html FILE", "also write an HTML page that shows the answers with their spans")
-    add_word_sources(add)
-    add_asked(add)
-    _add_retrieval(add)
-
-
-def add_word_sources(add: Options) -> None:
-    """Add the options of word sources other than texts and the signals of a language model."""
-    group = add.group("word sources", "for a span model of mikani that was trained with them")
-    group(
-        "--tagger NAME",
-        "part-of-speech tagger: nltk, or a spaCy pipeline per language, such as en=en_core_web_sm de=de_core_news_sm",
-        nargs="+",
-    )
-
-
-def add_asked(add: Options) -> None:
-    """Add the options of the instruct model."""
-    asked = "for hallurag, and a span model of mikani that was trained with it: lists wrong spans"
-    group = add.group("an instruct model", asked)
+    group = add.group("an instruct model", "for hallurag: lists wrong spans")
     group.parser.add_argument("--llm", "--asked", metavar="DIR_OR_ID", help="Hugging Face model")
     group("--endpoint URL", "URL of an OpenAI-compatible server, up to /v1")
     group("--endpoint-model NAME", "name of the model on the server")
     group("--api-key-variable VARIABLE", "environment variable that holds the server's API key")
-
-
-def _add_retrieval(add: Options) -> None:
     group = add.group("retrieval", "for records without retrieved texts; needs the extra 'retrieval'")
     group(
         "--passages PATH",
@@ -107,10 +79,11 @@ def score_options(add: Options) -> None:
 def mark(args: argparse.Namespace) -> int:
     """Write the labels of each item; returns the exit code."""
     pairs = _files(args.input, args.output)
-    check_asked(args)
-    if args.method != "mikani" and args.tagger is not None:
-        raise InputError(f"--tagger needs --method mikani; found {args.method}")
-    retriever, replay = _retriever(args), _replay(args)
+    _check_asked(args)
+    replays = args.method in ("refind", "hallurag") or (
+        args.method == "mikani" and spans.reads_signals(args.span_model)
+    )
+    retriever, replay = _retriever(args), spans.TokenReplay(*models_of(args)) if replays else None
     detector = _DETECTORS[args.method](args, replay)
     answers: list[SpanAnswer] = []
 
@@ -175,18 +148,6 @@ def _read(values: dict[str, Any]) -> SpanItem:
         raise InputError(str(error).removeprefix(":0").lstrip(",: ")) from error
 
 
-# Detectors
-
-
-def _replay(args: argparse.Namespace) -> spans.TokenReplay | None:
-    """Build the replay of responses with a language model; None for a method that needs none."""
-    if args.method not in ("refind", "hallurag") and not (
-        args.method == "mikani" and spans.reads_signals(args.span_model)
-    ):
-        return None
-    return spans.TokenReplay(*models_of(args), too_long="leave_out" if args.too_long == "leave-out" else "refuse")
-
-
 def _refind(args: argparse.Namespace, measure: spans.Measure) -> spans.RefindDetector:
     if args.threshold is not None and args.fit_thresholds is not None:
         raise InputError("--threshold and --fit-thresholds exclude each other; pass one of them")
@@ -199,7 +160,7 @@ def _refind(args: argparse.Namespace, measure: spans.Measure) -> spans.RefindDet
 
 
 _DETECTORS: dict[str, Callable[[argparse.Namespace, Any], SpanDetector]] = {
-    "mikani": lambda args, measure: spans.load_span_regressor(args.span_model, sources=word_sources(args, measure)),
+    "mikani": lambda args, measure: spans.load_span_regressor(args.span_model, measure=measure),
     "refind": _refind,
     "hallurag": lambda args, measure: spans.HalluRagDetector(
         measure,
@@ -213,19 +174,16 @@ _DETECTORS: dict[str, Callable[[argparse.Namespace, Any], SpanDetector]] = {
 }
 
 
-# Word sources, and the instruct model
+# The instruct model
 
 
-def check_asked(args: argparse.Namespace) -> None:
+def _check_asked(args: argparse.Namespace) -> None:
     """Refuse options that name two instruct models, an incomplete one, or one that the method does not use."""
     of_endpoint = any([args.endpoint, args.endpoint_model, args.api_key_variable])
     if args.llm is None and not of_endpoint:
         return
-    if args.method not in _ASKING:
-        raise InputError(
-            f"--method {args.method} does not use an instruct model; --llm and --endpoint need one of "
-            f"{', '.join(_ASKING)}"
-        )
+    if args.method != "hallurag":
+        raise InputError(f"--method {args.method} does not use an instruct model; --llm and --endpoint need hallurag")
     if args.llm is not None and of_endpoint:
         raise InputError("--llm and --endpoint both name an instruct model; pass only one of them")
     if args.llm is None and not (args.endpoint and args.endpoint_model):
@@ -238,26 +196,6 @@ def _asked_model(args: argparse.Namespace) -> aligners.TextGenerator | None:
             args.endpoint, args.endpoint_model, api_key_variable=args.api_key_variable
         )
     return None if args.llm is None else aligners.LocalTextGenerator.load(args.llm, device=args.device)
-
-
-def word_sources(args: argparse.Namespace, measure: spans.Measure | None) -> tuple[spans.WordSource, ...]:
-    """Build the word sources that the options name: signals, a tagger, an instruct model."""
-    sources: list[spans.WordSource] = [] if measure is None else [spans.SignalSource(measure)]
-    if args.tagger is not None:
-        sources.append(_tags(args.tagger))
-    if (asked := _asked_model(args)) is not None:
-        sources.append(spans.AskedSource(asked))
-    return tuple(sources)
-
-
-def _tags(names: list[str]) -> spans.TagSource:
-    if names == ["nltk"]:
-        return spans.TagSource(spans.nltk_tags, {"tagger": "nltk"})
-    pairs = [name.partition("=") for name in names]
-    if not all(lang and pipeline for lang, _, pipeline in pairs):
-        raise InputError(f"--tagger expects nltk, or spaCy's pipelines as en=en_core_web_sm; found {' '.join(names)!r}")
-    pipelines = {lang.lower(): pipeline for lang, _, pipeline in pairs}
-    return spans.TagSource(spans.spacy_tagger(pipelines), {"tagger": "spacy", "pipelines": pipelines})
 
 
 # Retrieval

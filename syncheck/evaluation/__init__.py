@@ -1,4 +1,4 @@
-"""Evaluation of scores: AUROC with intervals, cross-validation, importance, sources left out, reliability."""
+"""Evaluation of scores: AUROC with intervals, cross-validation, importance, reliability."""
 
 import lazy_loader
 

@@ -1,5 +1,6 @@
 from .metrics import (
     ReliabilityBin as ReliabilityBin,
+    best_threshold as best_threshold,
     cross_fitted_calibration as cross_fitted_calibration,
     cross_validate as cross_validate,
     expected_calibration_error as expected_calibration_error,
@@ -11,21 +12,10 @@ from .tables import (
     ablation_systems as ablation_systems,
     aggregator_systems as aggregator_systems,
     benchmark_systems as benchmark_systems,
-    best_aggregator as best_aggregator,
     held_out_scores as held_out_scores,
     out_of_fold_scores as out_of_fold_scores,
     permuted_scores as permuted_scores,
-    training_thresholds as training_thresholds,
     EvaluationTable as EvaluationTable,
     auroc_table as auroc_table,
     best_system as best_system,
-)
-from .left_out import (
-    OVERLAPS as OVERLAPS,
-    AurocMatrix as AurocMatrix,
-    Cell as Cell,
-    left_out_matrix as left_out_matrix,
-    left_out_scores as left_out_scores,
-    single_scores as single_scores,
-    with_best as with_best,
 )

@@ -5,11 +5,11 @@ A system is a subset of features, a kind of aggregator, or all features but thos
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, Unpack, cast, get_args
+from typing import TYPE_CHECKING, Any, Unpack, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,7 +24,6 @@ from syncheck.evaluation.metrics import (
     Folding,
     auprc,
     balanced_accuracy,
-    best_threshold,
     bootstrap_interval,
     calibration_error,
     cross_validate,
@@ -83,17 +82,13 @@ def benchmark_systems(names: Sequence[str]) -> tuple[System, ...]:
     return tuple(s for i, s in enumerate(present) if s.columns not in [t.columns for t in present[:i]])
 
 
-def aggregator_systems(
-    names: Sequence[str], *, aggregators: Collection[AggregatorKind] | None = None
-) -> tuple[System, ...]:
+def aggregator_systems(names: Sequence[str]) -> tuple[System, ...]:
     """Make a system with all columns for each kind of aggregator, the simplest first.
 
-    None takes all kinds but ``monotone``, whose probabilities do not hold at the share of faithful sentences in
-    training.
+    ``monotone`` is left out: its probabilities do not hold at the share of faithful sentences in training.
     """
     kinds: tuple[AggregatorKind, ...] = get_args(AggregatorKind)
-    compared = [kind for kind in kinds if kind != "monotone"] if aggregators is None else aggregators
-    return tuple(System(kind, tuple(names), aggregator=kind) for kind in kinds if kind in compared)
+    return tuple(System(kind, tuple(names), aggregator=kind) for kind in kinds if kind != "monotone")
 
 
 def out_of_fold_scores(
@@ -155,16 +150,6 @@ def held_out_scores(
     return _scores(X, outside, names, systems, trained)
 
 
-def training_thresholds(scores: Mapping[str, Floats], y: ArrayLike) -> dict[str, Floats]:
-    """Choose each system's thresholds, (R,), for :func:`held_out_scores` by the sentences it was trained on.
-
-    ``scores`` are theirs from :func:`out_of_fold_scores` with ``same_folds`` and as many repeats as runs, ``y`` their
-    labels; the balanced accuracy is best there, and no label of other sentences is used.
-    """
-    labels = np.asarray(y)
-    return {name: np.array([best_threshold(run, labels) for run in runs]) for name, runs in scores.items()}
-
-
 def _scores(
     X: ArrayLike | FoldFeatures,
     scored: NDArray[np.int64],
@@ -195,31 +180,6 @@ def _places(system: System, names: Sequence[str]) -> list[int]:
     if not system.trained and len(system.columns) != 1:
         raise InputError(f"{system.name!r} is untrained, so it needs one column, not {len(system.columns)}")
     return [names.index(column) for column in system.columns]
-
-
-def best_aggregator(
-    X: ArrayLike | FoldFeatures,
-    y: ArrayLike,
-    groups: ArrayLike,
-    *,
-    names: Sequence[str],
-    draws: int = 1000,
-    aggregators: Collection[AggregatorKind] | None = None,
-    **folding: Unpack[Folding],
-) -> tuple[AggregatorKind, EvaluationTable, NDArray[np.float64]]:
-    """Choose the kind of aggregator with the highest AUROC in cross-validation on the same folds.
-
-    The data and folds are as in :func:`out_of_fold_scores`; ``aggregators`` None compares those of
-    :func:`aggregator_systems`. The kind, of equals the simplest, comes with the table of all kinds, in which its figure
-    is slightly optimistic, since it decided the choice, and with the out-of-fold P(faithful) by that kind, (repeats,
-    N).
-    """
-    systems = aggregator_systems(names, aggregators=aggregators)
-    scores = out_of_fold_scores(X, y, groups, names=names, systems=systems, **folding)
-    numbers = fold_numbers(y, groups, **folding)
-    table = auroc_table(scores, y, groups, folds=numbers, draws=draws, seed=folding.get("seed", 0))
-    best = best_system(table)
-    return cast(AggregatorKind, best), table, scores[best]
 
 
 def ablation_systems(names: Sequence[str], signals: Mapping[str, Sequence[str]]) -> tuple[System, ...]:
@@ -317,9 +277,9 @@ class EvaluationTable:
 
     rows: tuple[EvaluationRow, ...]
 
-    def by_part(self) -> dict[str, list[tuple[str, EvaluationRow]]]:
-        """Group the rows by subset, with the names of their systems."""
-        return {part: [(r.system, r) for r in rows] for part, rows in groupby(self.rows, key=lambda row: row.subset)}
+    def by_subset(self) -> dict[str, list[EvaluationRow]]:
+        """Group the rows by subset."""
+        return {subset: list(rows) for subset, rows in groupby(self.rows, key=lambda row: row.subset)}
 
     def to_dict(self) -> dict[str, Any]:
         """Convert the rows for JSON; NaN becomes None."""
@@ -330,8 +290,8 @@ class EvaluationTable:
         reference = self.rows[0].system
         header, *cells = aligned([_HEADER, *(_cells(row, reference) for row in self.rows)])
         lines, shown = [], iter(cells)
-        for subset, rows in self.by_part().items():
-            lines += ["", f"{subset}: {rows[0][1].sentences} sentences, {rows[0][1].unfaithful} unfaithful"]
+        for subset, rows in self.by_subset().items():
+            lines += ["", f"{subset}: {rows[0].sentences} sentences, {rows[0].unfaithful} unfaithful"]
             lines += [f"  {next(shown)}" for _ in rows]
         note = f"95 % intervals over groups; gain: in AUROC over {reference}; AUPRC: of finding the unfaithful"
         return printable("\n".join([note, f"  {header}", *lines]))

@@ -49,41 +49,23 @@ class SpanAnswer:
     """Remarks on the measurement."""
 
 
-@dataclass(frozen=True, slots=True)
-class LabelsView:
-    """The response in the shades of one labelling, with its source and extent."""
-
-    source: str
-    facts: str
-    shades: tuple[ShadeView, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class SpanView:
-    """An answer with its labellings; ``lang`` is empty if unknown."""
-
-    answer: SpanAnswer
-    anchor: str
-    name: str
-    lang: str
-    labelled: tuple[LabelsView, ...]
-
-
-def span_view(answer: SpanAnswer, number: int, *, method: str) -> SpanView:
-    """Lay out an answer that a detector has labelled."""
+def _span_view(answer: SpanAnswer, number: int, method: str) -> dict[str, Any]:
+    """Lay out an answer with its labellings, each with its source, extent and shades; ``lang`` is empty if unknown."""
     item = answer.item
-    labelled = [_labels_view(method, item.response, answer.labels)]
-    if item.labels is not None:
-        labelled.append(_labels_view("annotators", item.response, item.labels))
-    name = " · ".join(part for part in (item.id, item.lang, item.generator) if part)
-    return SpanView(answer, f"s{number}", name, item.lang.lower(), tuple(labelled))
+    labelled = [(method, answer.labels), *([] if item.labels is None else [("annotators", item.labels)])]
+    return {
+        "answer": answer,
+        "anchor": f"s{number}",
+        "name": " · ".join(part for part in (item.id, item.lang, item.generator) if part),
+        "lang": item.lang.lower(),
+        "labelled": [(source, *_shaded(item.response, labels)) for source, labels in labelled],
+    }
 
 
-def _labels_view(source: str, response: str, labels: SpanLabels) -> LabelsView:
+def _shaded(response: str, labels: SpanLabels) -> tuple[str, tuple[ShadeView, ...]]:
     shades = shades_of(response, labels)
     marked = sum(len(shade.text) for shade in shades if shade.marked)
-    facts = f"{counted(len(labels.hard), 'span')}, {marked} of {len(response)} characters"
-    return LabelsView(source, facts, shades)
+    return f"{counted(len(labels.hard), 'span')}, {marked} of {len(response)} characters", shades
 
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
@@ -143,10 +125,10 @@ def render_spans(
 
     ``method`` is the name of the detector; ``title`` and ``refused`` are as in :func:`render_html`.
     """
-    views = [span_view(answer, number, method=method) for number, answer in enumerate(answers, 1)]
+    views = [_span_view(answer, number, method) for number, answer in enumerate(answers, 1)]
     languages: dict[str, list[str]] = {}
     for view in views:
-        languages.setdefault(view.lang, []).append(view.anchor)
+        languages.setdefault(view["lang"], []).append(view["anchor"])
     return _render(
         "spans.html.j2",
         "",

@@ -7,7 +7,6 @@ from .mushroom import (
     span_iou as span_iou,
 )
 from .hallurag import (
-    AskedSource as AskedSource,
     HalluRagDetector as HalluRagDetector,
     far_sentences as far_sentences,
     joined_spans as joined_spans,
@@ -16,11 +15,15 @@ from .hallurag import (
 )
 from .mikani import (
     MAX_WORDS as MAX_WORDS,
+    SIGNAL_COLUMNS as SIGNAL_COLUMNS,
     RegressorKind as RegressorKind,
     SpanRegressor as SpanRegressor,
     load_span_regressor as load_span_regressor,
     merged_risk as merged_risk,
     reads_signals as reads_signals,
+    regression_features as regression_features,
+    regression_names as regression_names,
+    signal_features as signal_features,
 )
 from .mushroom import (
     load_predictions as load_predictions,
@@ -34,6 +37,7 @@ from .refind import (
     ChunkRetriever as ChunkRetriever,
     DEFAULT_RERANKER as DEFAULT_RERANKER,
     LetterEncoder as LetterEncoder,
+    Measure as Measure,
     RefindDetector as RefindDetector,
     Thresholds as Thresholds,
     TokenReplay as TokenReplay,
@@ -43,19 +47,6 @@ from .refind import (
     load_passages as load_passages,
     marked_from as marked_from,
     refind_prompt as refind_prompt,
-)
-from .word_sources import (
-    SIGNAL_COLUMNS as SIGNAL_COLUMNS,
-    UNIVERSAL_TAGS as UNIVERSAL_TAGS,
-    Measure as Measure,
-    SignalSource as SignalSource,
-    TagSource as TagSource,
-    WordSource as WordSource,
-    nltk_tags as nltk_tags,
-    regression_features as regression_features,
-    regression_names as regression_names,
-    signal_features as signal_features,
-    spacy_tagger as spacy_tagger,
 )
 from .words import (
     SpanSchema as SpanSchema,

@@ -8,21 +8,17 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from syncheck.aligners.evaluators import TextGenerator
 from syncheck.base.errors import InputError, PromptError, TextGeneratorError
 from syncheck.reading.evidence import split_passages
 from syncheck.results.spans import SpanItem, SpanLabels, labels_of
 from syncheck.results.types import TokenSignals
-from syncheck.spans.refind import SentenceEncoder
-from syncheck.spans.word_sources import Measure
-from syncheck.spans.words import Word, words_of
+from syncheck.spans.refind import Measure, SentenceEncoder
+from syncheck.spans.words import words_of
 from syncheck.text.sentences import Punkt
 from syncheck.text.sentences.segmenter import visible
 
@@ -157,30 +153,3 @@ def joined_spans(spans: Spans, response: str) -> Spans:
         else:
             joined.append((start, stop))
     return [visible(response, start, stop) for start, stop in joined if response[start:stop].strip()]
-
-
-@dataclass(frozen=True, slots=True)
-class AskedSource:
-    """:class:`~syncheck.spans.WordSource` that prompts an instruct model for unsupported words (HalluRAG's prompt).
-
-    Two models are distinguished by name.
-    """
-
-    asked: TextGenerator
-    name: str = "asked"
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """``<name>_wrong``."""
-        return (f"{self.name}_wrong",)
-
-    @property
-    def fingerprint(self) -> Mapping[str, Any]:
-        """The model's name."""
-        return {"evaluator": self.asked.name}
-
-    def __call__(self, item: SpanItem, words: Sequence[Word]) -> NDArray[np.float64]:
-        """Mark each word that shares a character with :func:`asked_spans` as 1, else 0, (W, 1) float64."""
-        spans = asked_spans(item, self.asked)
-        listed = [any(start < word.end and stop > word.start for start, stop in spans) for word in words]
-        return np.array(listed, dtype=np.float64).reshape(-1, 1)

@@ -9,24 +9,98 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, fields
 from importlib.metadata import version
 from importlib.resources import files
+from itertools import product
 from pathlib import Path
-from typing import Any, Literal, Self, get_args
+from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
 import numpy as np
+import torch
+from numpy.typing import NDArray
 from safetensors.numpy import save
 
 from syncheck.aggregators.trees import Forest
 from syncheck.base.checks import check_choice
-from syncheck.base.errors import CheckpointError, InputError, MismatchError
-from syncheck.base.files import parse_arrays, read_bytes, read_object
+from syncheck.base.errors import CheckpointError, InputError, MismatchError, PromptError
+from syncheck.base.files import parse_arrays, read_object, read_weights
 from syncheck.results.spans import SpanItem, SpanLabels, labels_of, likely_overlap, risk_of
-from syncheck.results.types import Floats
-from syncheck.spans.word_sources import SIGNALS, WordSource, regression_features, regression_names
-from syncheck.spans.words import SpanSchema, words_of
+from syncheck.results.types import Floats, TokenSignals
+from syncheck.signals import context_sensitivity_ratio
+from syncheck.spans.words import SpanSchema, Word, span_feature_names, word_features, words_of
+
+if TYPE_CHECKING:
+    from syncheck.spans.refind import Measure
+
+SIGNAL_COLUMNS = tuple(
+    """
+    lm_log_prob_mean lm_log_prob_min lm_log_prob_without_mean lm_entropy_mean lm_entropy_max lm_kl_mean lm_kl_max
+    lm_csr_mean lm_csr_max lm_log_prob_response lm_kl_response lm_csr_response
+    """.split()
+)
+"""Columns of the schema ``signals.v1``, which never changes; in nats, except the ratio. ``response`` is the mean over
+all tokens."""
+
+_CSR_MOST = 100.0
+"""Limit of the ratio, which is unbounded if the model is certain of a token without passages."""
+
+
+def regression_names(schema: SpanSchema, *, signals: bool = False) -> tuple[str, ...]:
+    """Name the columns of :func:`regression_features`, in order: with ``signals``, those of a language model too."""
+    return (*span_feature_names(schema), *(SIGNAL_COLUMNS if signals else ()))
+
+
+def regression_features(item: SpanItem, schema: SpanSchema, measure: Measure | None = None) -> Floats:
+    """Compute the features (W, F) float64 of the words of a response, in the order of :func:`regression_names`.
+
+    NaN means not measured: so are the signals of an item that does not fit the window of the model that ``measure``
+    runs. None measures no signals, and a response without words is not shown to the model.
+    """
+    words = words_of(item.response)
+    values = word_features(item, words, schema)
+    if measure is None:
+        return values
+    signals = np.full((len(words), len(SIGNAL_COLUMNS)), np.nan)
+    with suppress(PromptError):
+        signals = signal_features(words, measure(item)) if words else signals
+    return np.concatenate([values, signals], axis=1)
+
+
+def signal_features(words: Sequence[Word], signals: TokenSignals) -> Floats:
+    """Summarise, for each word, the signals of the tokens that share a character with it, (W, 12) float64.
+
+    Columns are in the order of :data:`SIGNAL_COLUMNS`. They are NaN if no token of a word has a value; without
+    passages, this concerns all comparisons of with and without them.
+    """
+    log_prob, without = signals.log_prob, signals.log_prob_without_context
+    ratio = context_sensitivity_ratio(torch.from_numpy(log_prob), torch.from_numpy(without)).numpy()
+    csr = np.abs(ratio).clip(0, _CSR_MOST)  # its floor turns the sign where the denominator is nearly 0
+    columns: tuple[tuple[Callable[..., Any], NDArray[np.float32]], ...] = (
+        (np.nanmean, log_prob),
+        (np.nanmin, log_prob),
+        (np.nanmean, without),
+        (np.nanmean, signals.entropy),
+        (np.nanmax, signals.entropy),
+        (np.nanmean, signals.kl),
+        (np.nanmax, signals.kl),
+        (np.nanmean, csr),
+        (np.nanmax, csr),
+    )
+    response = [_over(np.nanmean, values) for values in (log_prob, signals.kl, csr)]
+    rows = []
+    for word in words:
+        own = (signals.char_spans[:, 0] < word.end) & (signals.char_spans[:, 1] > word.start)  # (T,)
+        rows.append([*(_over(statistic, values[own]) for statistic, values in columns), *response])
+    return np.array(rows, dtype=np.float64).reshape(len(words), len(SIGNAL_COLUMNS))
+
+
+def _over(statistic: Callable[..., Any], values: NDArray[np.float32]) -> float:
+    """Compute a statistic of the known values; NaN if there is none."""
+    return float(statistic(values)) if not np.isnan(values).all() else float("nan")
+
 
 _ROWS = 4096
 
@@ -142,19 +216,20 @@ Mu-SHROOM's validation sets, with 32,000 words, all held-out fits take about two
 class SpanRegressor:
     """Trained regression with the schema of its features; marks spans by :func:`~syncheck.results.likely_overlap`.
 
-    The columns of ``sources`` come after those of the schema, in order.
+    With ``measure``, such as a :class:`~syncheck.spans.TokenReplay`, it also reads the signals of a language model,
+    whose columns come after those of the schema.
     """
 
     schema: SpanSchema
     kind: RegressorKind
     model: Forest | KernelMachine
-    sources: tuple[WordSource, ...] = ()
+    measure: Measure | None = None
 
     @property
     def name(self) -> str:
         """Name of the detector in tables."""
         more = ["rarity"] if self.schema == "spans-rarity.v1" else []
-        return "-".join(["mikani", self.kind, *more, *(source.name for source in self.sources)])
+        return "-".join(["mikani", self.kind, *more, *([] if self.measure is None else ["signals"])])
 
     @classmethod
     def fit(
@@ -165,7 +240,7 @@ class SpanRegressor:
         kind: RegressorKind = "xgb",
         seed: int = 0,
         max_words: int = MAX_WORDS,
-        sources: Sequence[WordSource] = (),
+        measure: Measure | None = None,
         measured: Sequence[Floats] | None = None,
     ) -> Self:
         """Fit on responses with labels.
@@ -176,13 +251,12 @@ class SpanRegressor:
         random if there are more.
 
         ``measured`` are the :func:`~syncheck.spans.regression_features` of each item, if they are known already. If an
-        item has no labels, there is no word, or two sources have the same name, InputError is raised.
+        item has no labels, or there is no word, InputError is raised.
         """
         check_choice(kind, "kind", RegressorKind)
         if max_words < 1:
             raise InputError(f"max_words must be 1 or more; found {max_words}")
-        regression_names(schema, sources)  # refuses names that are there twice
-        values = [regression_features(i, schema, sources) for i in items] if measured is None else measured
+        values = [regression_features(i, schema, measure) for i in items] if measured is None else measured
         risks, weights = zip(*(_word_risks(item) for item in items), strict=True) if items else ((), ())
         if not sum(map(len, risks)):
             raise InputError("expected labelled responses with words to train on; found none")
@@ -199,14 +273,14 @@ class SpanRegressor:
             weight = np.concatenate(weights)
             data = xgboost.DMatrix(X, y, weight=weight / weight.mean(), nthread=1)
             model = Forest(xgboost.train({**TREE_OPTIONS, "seed": seed, "nthread": 1}, data, TREES))
-        return cls(schema, kind, model, tuple(sources))
+        return cls(schema, kind, model, measure)
 
     def detect(self, item: SpanItem, *, measured: Floats | None = None) -> SpanLabels:
         """Label a response; ``measured`` are its regression features, if they are known already."""
         words = words_of(item.response)
         if not words:
             return SpanLabels((), ())
-        values = regression_features(item, self.schema, self.sources) if measured is None else measured
+        values = regression_features(item, self.schema, self.measure) if measured is None else measured
         starts, stops = [word.start for word in words], [word.end for word in words]
         risk = merged_risk(starts, stops, self.model.probability(values), len(item.response))
         return labels_of(risk, likely_overlap(risk))
@@ -214,7 +288,7 @@ class SpanRegressor:
     def save(self, directory: str | Path) -> None:
         """Write ``spans.json`` and the weights to a folder, which is created if needed.
 
-        Of the sources, only names, columns and fingerprints are saved.
+        Of ``measure``, only the ``fingerprint`` is saved, if it has one.
         """
         folder = Path(directory)
         folder.mkdir(parents=True, exist_ok=True)
@@ -223,8 +297,8 @@ class SpanRegressor:
             "format": FORMAT,
             "kind": self.kind,
             "schema": self.schema,
-            "features": list(regression_names(self.schema, self.sources)),
-            "sources": [_source_record(source) for source in self.sources],
+            "features": list(regression_names(self.schema, signals=self.measure is not None)),
+            "sources": [] if self.measure is None else [_signals_record(self.measure)],
             "weights": _WEIGHTS,
             "weights_sha256": hashlib.sha256(weights).hexdigest(),
             "libraries": {name: version(name) for name in ("numpy", "scikit-learn", "xgboost")},
@@ -243,45 +317,29 @@ def _word_risks(item: SpanItem) -> tuple[Floats, Floats]:
     return np.array([risk[word.start : word.end].mean() for word in words]), lengths / max(1, lengths.sum())
 
 
-MergeRule = Literal["lower", "mikani"]
-
-MERGED_GAP = 3
-MERGED_DIFFERENCE = 0.15
-"""Limits, in characters of distance and in difference of risk, up to which spans are joined (MiKaNi, section 3.4.3)."""
-
-
 def merged_risk(
-    starts: Sequence[int],
-    stops: Sequence[int],
-    risks: Sequence[float] | Floats,
-    characters: int,
-    *,
-    rule: MergeRule = "lower",
+    starts: Sequence[int], stops: Sequence[int], risks: Sequence[float] | Floats, characters: int
 ) -> Floats:
-    """Compute the risk of every character, (C,) float64, from that of words, with the gaps between words filled.
+    """Compute the risk of every character, (C,) float64, from that of words, each gap with the lower risk beside it.
 
-    The words are half-open spans in order, each with a risk in [0, 1]. ``lower``: every gap gets the lower risk of the
-    words around it, which is better on Mu-SHROOM's validation sets. ``mikani``: a gap of fewer than three characters
-    between words whose risks differ by at most 0.15 gets the higher risk, and every other gap 0. MiKaNi also gives the
-    words of a merged span the highest risk in it; here words keep their own, since a chain of merges would flatten
-    their ranking.
+    The words are half-open spans in order, each with a risk in [0, 1]. MiKaNi's own rule, which fills gaps between like
+    risks with the higher one, costs about 0.01 IoU on Mu-SHROOM's validation sets.
     """
     filled = np.zeros(characters)
     for start, stop, risk in zip(starts, stops, risks, strict=True):
         filled[start:stop] = risk
     for index in range(len(starts) - 1):
-        gap = slice(stops[index], starts[index + 1])
-        low, high = sorted((risks[index], risks[index + 1]))
-        if rule == "lower":
-            filled[gap] = low
-        elif gap.stop - gap.start < MERGED_GAP and high - low <= MERGED_DIFFERENCE:
-            filled[gap] = high
+        filled[stops[index] : starts[index + 1]] = min(risks[index], risks[index + 1])
     return filled
 
 
 FORMAT = "syncheck.spans.v1"
 _CONFIG = "spans.json"
 _WEIGHTS = "spans.safetensors"
+_FIELDS = {
+    **dict.fromkeys(("format", "kind", "schema", "weights", "weights_sha256"), str),
+    **dict.fromkeys(("features", "sources"), list),
+}
 _READERS: Mapping[str, type[Forest] | type[KernelMachine]] = {"xgb": Forest, "svr": KernelMachine}
 _ASSETS = Path(str(files("syncheck") / "assets" / "spans"))
 _BUNDLED = {"bundled": _ASSETS / "plain", "bundled-rarity": _ASSETS / "rarity"}
@@ -291,98 +349,77 @@ def reads_signals(path: str | Path) -> bool:
     """Tell whether the regression at a path needs the signals of a language model; False if there is none."""
     file = _BUNDLED.get(str(path), Path(path)) / _CONFIG
     try:
-        return SIGNALS in [record["name"] for record in read_object(file)["sources"]]
-    except (ValueError, KeyError, TypeError, AttributeError):
+        return bool(read_object(file)["sources"])
+    except (ValueError, KeyError):
         return False  # load_span_regressor says what is wrong
 
 
-def load_span_regressor(path: str | Path = "bundled", *, sources: Sequence[WordSource] = ()) -> SpanRegressor:
+def load_span_regressor(path: str | Path = "bundled", *, measure: Measure | None = None) -> SpanRegressor:
     """Load a trained regression from a folder that :meth:`SpanRegressor.save` wrote, or a bundled one.
 
     ``bundled`` was trained on Mu-SHROOM's validation sets; ``bundled-rarity`` also uses how rare words are, through
-    ``wordfreq``. ``sources`` are those that it was fitted with, in any order. A file that is missing, damaged, of an
-    unknown format, or does not belong to the other one raises CheckpointError, a source with another fingerprint
-    MismatchError, and other sources InputError.
+    ``wordfreq``. ``measure`` is for one that was fitted with it. A file that is missing, damaged, of an unknown format,
+    or does not belong to the other one raises CheckpointError, a measure with another fingerprint MismatchError, and
+    one too many or too few InputError.
     """
     folder = _BUNDLED.get(str(path), Path(path))
     place = folder / _CONFIG
     config = _config(place)
     schema, features = config["schema"], config["features"]
-    if config["format"] != FORMAT or schema not in get_args(SpanSchema):
-        raise CheckpointError(
-            f"{place} has format {config['format']!r} and schema {schema!r}, expected {FORMAT!r} and one of "
-            f"{get_args(SpanSchema)}; update syncheck or train it again"
-        )
-    if config["weights"] != _WEIGHTS:
-        raise CheckpointError(
-            f"{place} keeps its weights in {config['weights']!r}; this version reads {_WEIGHTS!r}. "
-            "XGBoost's own .ubj files are not read, since a damaged one crashes the program: fit and save it again"
-        )
-    weights = read_bytes(folder / _WEIGHTS)
-    if hashlib.sha256(weights).hexdigest() != config["weights_sha256"]:
-        raise CheckpointError(f"{folder}: the weights were not saved with {_CONFIG}; copy the folder again")
+    weights = read_weights(place, config["weights"], config["weights_sha256"], expected=_WEIGHTS)
     model = _READERS[config["kind"]].from_bytes(weights)
-    if model.features != len(features):
-        raise CheckpointError(f"{folder}: {_CONFIG} names {len(features)} features, the weights have others")
-    saved = _matched_sources(sources, config["sources"], owner=str(folder))
-    if features != list(regression_names(schema, saved)):
-        raise CheckpointError(f"{place} does not name the features of schema {schema!r}; train it again")
-    return SpanRegressor(schema, config["kind"], model, saved)
+    if model.features != len(features) or features != list(regression_names(schema, signals=bool(config["sources"]))):
+        raise CheckpointError(
+            f"{place} does not name the features of schema {schema!r} and its weights; train it again"
+        )
+    _check_measure(measure, config["sources"], owner=folder)
+    return SpanRegressor(schema, config["kind"], model, measure)
 
 
 def _config(path: Path) -> Mapping[str, Any]:
     """Read the config and check the types of its fields."""
     config = read_object(path)
-    try:
-        wrong = [name for name in ("format", "weights_sha256", "schema", "weights") if type(config[name]) is not str]
-        wrong += ["features"] if set(map(type, config["features"])) != {str} else []
-        wrong += ["kind"] if config["kind"] not in get_args(RegressorKind) else []
-        wrong += ["sources"] if any(_is_wrong(record) for record in config["sources"]) else []
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise CheckpointError(
-            f"{path} is not a folder of a span regressor ({type(error).__name__}: {error}); pass a folder that "
-            "SpanRegressor.save wrote"
-        ) from error
+    wrong = [name for name, kind in _FIELDS.items() if type(config.get(name)) is not kind]
+    wrong += ["sources"] if "sources" not in wrong and not _are_sources(config["sources"]) else []
     if wrong:
-        raise CheckpointError(f"{path} has a value in {wrong} that SpanRegressor.save does not write; train it again")
+        raise CheckpointError(
+            f"{path} is not of a span regressor's folder: {', '.join(wrong)} cannot be what SpanRegressor.save writes; "
+            "pass such a folder, or train it again"
+        )
+    if (config["format"], config["schema"]) not in product([FORMAT], get_args(SpanSchema)):
+        raise CheckpointError(
+            f"{path} has format {config['format']!r} and schema {config['schema']!r}, expected {FORMAT!r} and one of "
+            f"{get_args(SpanSchema)}; update syncheck or train it again"
+        )
+    if config["kind"] not in _READERS:
+        raise CheckpointError(f"{path} has a regression of kind {config['kind']!r}; update syncheck or train it again")
     return config
 
 
-def _is_wrong(record: Mapping[str, Any]) -> bool:
-    columns = record["columns"]
-    named = type(record["name"]) is str and isinstance(record["fingerprint"], dict)
-    return not (named and isinstance(columns, list) and all(type(column) is str for column in columns))
+def _are_sources(records: list[Any]) -> bool:
+    return not records or (
+        len(records) == 1 and isinstance(records[0], dict) and isinstance(records[0].get("fingerprint"), dict)
+    )
 
 
-def _source_record(source: WordSource) -> dict[str, Any]:
-    """Write the name, columns and fingerprint of a source in the form that JSON gives back."""
-    record = {"name": source.name, "columns": source.columns, "fingerprint": dict(source.fingerprint)}
-    return dict(json.loads(json.dumps(record)))
+def _signals_record(measure: Measure) -> dict[str, Any]:
+    """Write the columns and the fingerprint of signals in the form that JSON gives back."""
+    fingerprint = dict(getattr(measure, "fingerprint", {}))
+    return dict(json.loads(json.dumps({"name": "signals", "columns": SIGNAL_COLUMNS, "fingerprint": fingerprint})))
 
 
-def _matched_sources(
-    sources: Sequence[WordSource], saved: Sequence[Mapping[str, Any]], *, owner: str
-) -> tuple[WordSource, ...]:
-    """Sort the sources in the order of the saved ones."""
-    given = {source.name: source for source in sources}
-    wanted = [str(record["name"]) for record in saved]
-    if sorted(source.name for source in sources) != sorted(wanted):
+def _check_measure(measure: Measure | None, saved: Sequence[Mapping[str, Any]], *, owner: Path) -> None:
+    """Check that a regression that was fitted with signals gets those of the same model, and another one none."""
+    if (measure is None) != (not saved):
         raise InputError(
-            f"{owner} was fitted with {_listed(wanted)}; found {_listed([source.name for source in sources])}. Pass "
-            "the sources that it was fitted with as sources= (syncheck spans: --model, --classifier, --tagger, --llm)"
+            f"{owner} was fitted with {'the signals of a language model' if saved else 'text alone, without signals'}; "
+            f"{'pass' if saved else 'leave out'} measure= (syncheck spans: --model)"
         )
-    for record in saved:
-        own = _source_record(given[record["name"]])
-        keys = dict.fromkeys([*record["fingerprint"], *own["fingerprint"]])
-        different = [key for key in keys if record["fingerprint"].get(key) != own["fingerprint"].get(key)]
-        different += ["columns"] if record["columns"] != own["columns"] else []
-        if different:
-            raise MismatchError(
-                f"{owner} was fitted with another word source {own['name']!r}, which differs in "
-                f"{', '.join(different)}; pass that one, or fit the regressor again"
-            )
-    return tuple(given[name] for name in wanted)
-
-
-def _listed(names: Sequence[str]) -> str:
-    return "the word sources " + ", ".join(map(repr, sorted(names))) if names else "no word source"
+    if measure is None:
+        return
+    expected, own = saved[0]["fingerprint"], _signals_record(measure)["fingerprint"]
+    if different := [key for key in {**expected, **own} if expected.get(key) != own.get(key)]:
+        raise MismatchError(
+            f"{owner} was fitted with the signals of another model, which differs in {', '.join(different)}; pass that "
+            "one, or fit the regressor again"
+        )

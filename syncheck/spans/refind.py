@@ -7,7 +7,7 @@ texts are retrieved by BM25, then by a sentence encoder (section 4).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
@@ -29,7 +29,6 @@ from syncheck.reading.evidence import split_passages
 from syncheck.results.spans import SpanItem, SpanLabels, labels_of
 from syncheck.results.types import Floats, TokenSignals
 from syncheck.signals import window_of
-from syncheck.spans.word_sources import Measure
 from syncheck.spans.words import normalised, token_char_spans, words_of
 
 if TYPE_CHECKING:
@@ -65,22 +64,18 @@ def refind_prompt(question: str, passages: tuple[str, ...]) -> str:
     return (_WITH if passages else _WITHOUT).format(question=question, references="\n".join(passages))
 
 
-TooLong = Literal["refuse", "leave_out"]
+Measure = Callable[[SpanItem], TokenSignals]
+"""Function that returns the signals of an item's tokens, such as :class:`TokenReplay`."""
 
 
 class TokenReplay:
     """Measures responses of any model with a causal language model and REFIND's prompts; texts are never cut.
 
-    An item that does not fit the window is an error with ``too_long="refuse"``. With ``leave_out``, the passages that
-    fit are read, in order, and :meth:`left_out` returns the others.
+    The passages that fit the model's window are read, in order, and :meth:`left_out` returns the others.
     """
 
-    def __init__(
-        self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, *, too_long: TooLong = "refuse"
-    ) -> None:
-        check_choice(too_long, "too_long", TooLong)
+    def __init__(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
         self._monitor = ModelMonitor(model, tokenizer, config=MonitorConfig(schema="paper-no-lid.v1"))
-        self._too_long = too_long
 
     @property
     def fingerprint(self) -> dict[str, Any]:
@@ -90,8 +85,8 @@ class TokenReplay:
     def __call__(self, item: SpanItem) -> TokenSignals:
         """Measure the signals of the response's tokens in this model's vocabulary.
 
-        Without passages, ``log_prob_without_context`` and ``kl`` are NaN. What does not fit the model's window raises
-        PromptError; with ``leave_out``, only if question and response do not fit, or no passage fits with them.
+        Without passages, ``log_prob_without_context`` and ``kl`` are NaN. If question and response do not fit the
+        model's window, or no passage fits with them, PromptError is raised.
         """
         left_out = self.left_out(item)
         passages = self._read(item, left_out)
@@ -111,12 +106,9 @@ class TokenReplay:
         return self._monitor.score(prompt, item.response).tokens
 
     def left_out(self, item: SpanItem) -> tuple[int, ...]:
-        """Find the passages that are not read, by index from 0; none with ``refuse``.
-
-        A passage is left out if it does not fit with the question, the response and the earlier passages that fit.
-        """
+        """Find the passages that are not read, by index from 0: those that do not fit with the earlier ones that do."""
         window = window_of(self._monitor.model)
-        if self._too_long == "refuse" or window is None or self._tokens(item, item.passages) <= window:
+        if window is None or self._tokens(item, item.passages) <= window:
             return ()
         kept: tuple[str, ...] = ()
         left_out = []
@@ -128,7 +120,7 @@ class TokenReplay:
         return tuple(left_out)
 
     def fits(self, item: SpanItem) -> bool:
-        """Tell whether the item can be measured with all its passages or, with ``leave_out``, at least one."""
+        """Tell whether the item can be measured, with at least one of its passages if it has any."""
         left_out, window = self.left_out(item), window_of(self._monitor.model)
         passages = self._read(item, left_out)
         return bool(passages or not left_out) and (window is None or self._tokens(item, passages) <= window)

@@ -8,10 +8,8 @@ from .calibrate import (
 )
 from .extract import measure as measure
 from .parquet import (
-    SentenceMeasurer as SentenceMeasurer,
     Shard as Shard,
     measure_to_parquet as measure_to_parquet,
-    provenance_of as provenance_of,
     read_parquet as read_parquet,
     write_parquet as write_parquet,
 )
@@ -30,7 +28,6 @@ from .measured import (
     select_sentences as select_sentences,
 )
 from .provenance import (
-    grouped_by_question as grouped_by_question,
     question_digests as question_digests,
     refuse_seen as refuse_seen,
     seen_records as seen_records,

@@ -6,13 +6,16 @@ import hashlib
 import json
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from glob import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
+from safetensors.numpy import load, save
 from tqdm import tqdm
 
 from syncheck.base.errors import CheckpointError, InputError, MissingExtraError
@@ -108,7 +111,7 @@ def read_parquet(path: str | Path) -> MeasuredSentences:
     A file that is missing, damaged, of an earlier layout or not one of measured sentences raises CheckpointError;
     without pyarrow, MissingExtraError is raised.
     """
-    with _reading_measured(path) as parquet:
+    with _reading(f"{path} is not a file of measured sentences", "; write one with `syncheck features`") as parquet:
         with parquet.ParquetFile(path, page_checksum_verification=True) as file:
             facts = _facts(path, file.schema_arrow)
             table = file.read()
@@ -125,17 +128,8 @@ def read_parquet(path: str | Path) -> MeasuredSentences:
             left_out=facts["left_out"],
             max_references=facts["max_references"],
             segmenter=SegmenterConfig(**segmenter | {"abbreviations": tuple(segmenter["abbreviations"])}),
-            provenance=_provenance(facts),
+            provenance=facts["provenance"],
         )
-
-
-def provenance_of(path: str | Path) -> dict[str, str]:
-    """Read the provenance of the values in a file, by name; empty if the file does not have it.
-
-    Errors are those of :func:`read_parquet`.
-    """
-    with _reading_measured(path) as parquet:
-        return _provenance(_facts(path, parquet.read_schema(path)))
 
 
 @contextmanager
@@ -150,10 +144,6 @@ def _reading(what: str, remedy: str) -> Iterator[Any]:
         raise
     except (OSError, KeyError, TypeError, ValueError, pa.ArrowException) as error:
         raise CheckpointError(f"{what} ({type(error).__name__}: {error}){remedy}") from error
-
-
-def _reading_measured(path: str | Path) -> AbstractContextManager[Any]:
-    return _reading(f"{path} is not a file of measured sentences", "; write one with `syncheck features`")
 
 
 def _facts(path: str | Path, schema: pa.Schema) -> dict[str, Any]:
@@ -215,10 +205,6 @@ def _states(column: pa.ChunkedArray, name: str) -> np.ndarray:
     )
 
 
-def _provenance(facts: Mapping[str, Any]) -> dict[str, str]:
-    return {str(name): str(value) for name, value in dict(facts.get("provenance", {})).items()}
-
-
 @dataclass(frozen=True, slots=True)
 class Shard:
     """Share of one process in the parts of a corpus: it is the ``number``-th, from 1, of ``count`` processes.
@@ -238,66 +224,41 @@ class Shard:
         return part % self.count == self.number - 1
 
 
-class SentenceMeasurer:
-    """Measures the sentences of labelled responses; a :data:`~syncheck.corpus.records.Worker`."""
-
-    def __init__(self, monitor: ModelMonitor | Verifier, *, batch_size: int = 1) -> None:
-        self._monitor = monitor
-        self._batch_size = batch_size
-
-    def __call__(self, lines: Sequence[Line]) -> list[dict[str, Any]]:
-        """Measure the row of each line; TextGeneratorError if the aligner fails, so that the part is not stored."""
-        records = [response_from_json(line.content.decode()) for line in lines]
-        with tqdm(disable=True) as bar:
-            measured = measure_records(self._monitor, records, batch_size=self._batch_size, bar=bar)
-        rows = {record.id: _row(measured, i) for i, record in enumerate(measured.records)}
-        for line, record in zip(lines, records, strict=True):
-            if record.id in measured.left_out:
-                rows[record.id] = {"id": record.id, "line": line.number, "error": measured.left_out[record.id]}
-        return [rows[record.id] for record in records]
+def _measured_rows(monitor: ModelMonitor | Verifier, batch_size: int, lines: Sequence[Line]) -> list[dict[str, Any]]:
+    """Measure the row of each line; TextGeneratorError if the aligner fails, so that the part is not stored."""
+    records = [response_from_json(line.content.decode()) for line in lines]
+    with tqdm(disable=True) as bar:
+        measured = measure_records(monitor, records, batch_size=batch_size, bar=bar)
+    rows = {record.id: _row(measured, i) for i, record in enumerate(measured.records)}
+    for line, record in zip(lines, records, strict=True):
+        if record.id in measured.left_out:
+            rows[record.id] = {"id": record.id, "line": line.number, "error": measured.left_out[record.id]}
+    return [rows[record.id] for record in records]
 
 
 def _row(measured: MeasuredSentences, index: int) -> dict[str, Any]:
-    """Write the sentences of one response, with activations (N, H) as little-endian float32 in base64."""
+    """Write the sentences of one response, their arrays as safetensors in base64."""
     own = np.flatnonzero(measured.owners == index)
-    names = measured.schema.names
-    return {
-        "id": measured.records[index].id,
-        "sentences": [
-            {
-                "text": measured.texts[i],
-                "start": int(measured.bounds[i, 0]),
-                "end": int(measured.bounds[i, 1]),
-                "score": None,
-                "features": {
-                    n: None if np.isnan(v) else float(v) for n, v in zip(names, measured.values[i], strict=True)
-                },
-            }
-            for i in own
-        ],
-        "activations": {
-            str(layer): b64encode(states[own].astype("<f4").tobytes()).decode()
-            for layer, states in measured.activations.items()
-            if len(own)
-        },
-    }
+    arrays: dict[str, NDArray[Any]] = {"values": measured.values[own], "bounds": measured.bounds[own]}
+    arrays |= {str(layer): states[own] for layer, states in measured.activations.items() if len(own)}
+    texts = [measured.texts[i] for i in own]
+    return {"id": measured.records[index].id, "texts": texts, "arrays": b64encode(save(arrays)).decode()}
 
 
 def _of_row(row: Mapping[str, Any], record: LabelledResponse, monitor: ModelMonitor | Verifier) -> MeasuredSentences:
     """Read the sentences in a row that :func:`_row` wrote; none if the response was left out."""
-    sentences = row.get("sentences", [])
-    names = monitor.schema.names
-    rows = [[np.nan if s["features"][name] is None else s["features"][name] for name in names] for s in sentences]
+    none: dict[str, NDArray[Any]] = {
+        "values": np.zeros((0, len(monitor.schema.names))),
+        "bounds": np.zeros((0, 2), np.int64),
+    }
+    arrays: dict[str, NDArray[Any]] = none if "error" in row else load(b64decode(row["arrays"]))
     return MeasuredSentences(
         schema=monitor.schema,
-        values=np.array(rows, np.float64).reshape(len(rows), len(names)),
-        activations={
-            int(layer): np.frombuffer(b64decode(states), "<f4").reshape(len(rows), -1).astype(np.float32)
-            for layer, states in row.get("activations", {}).items()
-        },
-        bounds=np.array([(s["start"], s["end"]) for s in sentences], np.int64).reshape(len(rows), 2),
-        texts=tuple(s["text"] for s in sentences),
-        owners=np.zeros(len(rows), np.int64),
+        values=arrays.pop("values"),
+        bounds=arrays.pop("bounds"),
+        activations={layer: arrays[str(layer)] for layer in sorted(map(int, arrays))},
+        texts=tuple(row.get("texts", ())),
+        owners=np.zeros(len(row.get("texts", ())), np.int64),
         records=() if "error" in row else (record,),
         left_out={record.id: row["error"]} if "error" in row else {},
         segmenter=monitor.config.segmenter,
@@ -352,7 +313,7 @@ def measure_to_parquet(
         answer_corpus(
             lines,
             store,
-            SentenceMeasurer(monitor, batch_size=batch_size),
+            partial(_measured_rows, monitor, batch_size),
             part_size=part_size,
             wanted=shard.has,
             total=len(records),
@@ -411,6 +372,6 @@ def _references(monitor: ModelMonitor) -> str:
 def _read(path: Path, provenance: dict[str, str]) -> MeasuredSentences | None:
     """Read the sentences in a file; None if it is missing, damaged or of another run."""
     with suppress(CheckpointError):
-        if provenance_of(path) == provenance:
-            return read_parquet(path)
+        if (measured := read_parquet(path)).provenance == provenance:
+            return measured
     return None

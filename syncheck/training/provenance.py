@@ -18,7 +18,6 @@ from syncheck.base.errors import InputError, MismatchError
 from syncheck.base.pretrained import fingerprint, same_weights
 from syncheck.config import MonitorConfig
 from syncheck.features.schemas import feature_schema
-from syncheck.labelling.datasets import first_names
 from syncheck.labelling.responses import LabelledResponse
 from syncheck.results.types import FeatureSchema
 from syncheck.signals import LidReferences
@@ -100,16 +99,6 @@ def question_digests(records: Iterable[LabelledResponse]) -> set[str]:
     the answer, ids or white space.
     """
     return {digest for record in records for digest in _digests(record)}
-
-
-def grouped_by_question(records: Sequence[LabelledResponse]) -> tuple[LabelledResponse, ...]:
-    """Give a single group to records with the same question over the same passages.
-
-    Groups that share a question are merged under the name of the first of them, so that files that name groups
-    differently can be split into folds together.
-    """
-    names = first_names((record.group, [_digests(record)[0]]) for record in records)
-    return tuple(replace(record, group=name) for record, name in zip(records, names, strict=True))
 
 
 def seen_records(monitor: ModelMonitor | Verifier, records: Sequence[LabelledResponse]) -> list[LabelledResponse]:

@@ -59,16 +59,6 @@ class LabelledSet:
         return self.measured.groups[self.used]
 
     @property
-    def generators(self) -> NDArray[np.str_]:
-        """Model that wrote each sentence, (N,)."""
-        return self.measured.generators[self.used]
-
-    @property
-    def tasks(self) -> NDArray[np.str_]:
-        """Task of each sentence, (N,); ``"unknown"`` if the file does not say."""
-        return self.measured.tasks[self.used]
-
-    @property
     def records(self) -> list[LabelledResponse]:
         """The responses of these sentences."""
         return [self.measured.records[owner] for owner in np.unique(self.measured.owners[self.used])]

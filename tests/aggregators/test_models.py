@@ -59,7 +59,7 @@ def test_saved_is_loaded(calibration, tmp_path):
     X = rows(align_score=[0.25, 0.5])
     np.testing.assert_array_equal(after.score(X), before.score(X))
     assert (after.kind, after.model, after.calibration) == ("signal", before.model, calibration)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["aggregator.json", "aggregator.signal.json"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["aggregator.json", "aggregator.safetensors"]
 
 
 def test_a_monitor_scores_by_its_aligner_alone(llama, tmp_path):

@@ -11,7 +11,7 @@ from doubles import ANSWER, PASSAGES, QUESTION, rewrite
 from syncheck import Monitor, MonitorConfig, load_aligner
 from syncheck.base.errors import CheckpointError, MismatchError
 from syncheck.cli import main
-from syncheck.training import provenance_of
+from syncheck.training import read_parquet
 
 GOLDEN = LLAMA.parents[1]
 ROBERTA = GOLDEN / "alignscore" / "tiny-roberta"
@@ -61,7 +61,7 @@ def test_checkpoint_with_its_options_from_features_to_a_score(checkpoint, data, 
     aligner = ["--aligner", checkpoint, "--aligner-backbone", str(ROBERTA), "--aligner-mode", "bin"]
     assert main(["features", *MODEL, *aligner, "--data", data, "--output", table]) == 0
     identity = f"{checkpoint} --aligner-backbone {ROBERTA} --aligner-mode bin --aligner-overflow split"
-    assert provenance_of(table)["aligner"] == identity
+    assert read_parquet(table).provenance["aligner"] == identity
     train = ["train", *MODEL, "--data", table, "--aggregator", "lr", "--output", monitor]
     capsys.readouterr()
     assert main([*train, *aligner, "--aligner-overflow", "cut"]) == 2

@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 from command_runs import LLAMA, write
 from measured_doubles import yes_and_no
-from sklearn.metrics import balanced_accuracy_score, roc_auc_score
+from sklearn.metrics import balanced_accuracy_score
 
 from syncheck import SegmenterConfig, feature_schema
-from syncheck.aggregators import make_aggregator
 from syncheck.cli import main
 from syncheck.evaluation import auroc_table, benchmark_systems, held_out_scores, out_of_fold_scores
 from syncheck.text.sentences import ENGLISH_ABBREVIATIONS
@@ -89,21 +88,6 @@ def test_ablate(table, tmp_path, capsys):
     assert plot.read_bytes().startswith(b"\x89PNG")
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--data", "a/x.parquet", "b/x.parquet"], "once"),
-        (["--data", "nothing.parquet", "x.parquet"], "features"),
-        (["--data", "x.parquet", "y.parquet", "--plot", "x.table"], "x.table"),
-        (["--data", "x.parquet", "y.parquet", "--output", "no/x.json"], "exist"),
-        (["--data", "x.parquet", "y.parquet", "--output", "."], "--output"),
-    ],
-)
-def test_sources_that_cannot_be_compared_are_refused(options, message, capsys):
-    assert main(["evaluate", "--leave-one-source-out", *options]) == 2
-    assert message in capsys.readouterr().err
-
-
 def test_a_file_measured_by_another_monitor_is_refused_with_the_options_that_fit(tmp_path, capsys):
     cut = SegmenterConfig(abbreviations=ENGLISH_ABBREVIATIONS, line_breaks="lists")
     path = tmp_path / "x.parquet"
@@ -154,32 +138,6 @@ def test_evaluate_reports_everything(data, tmp_path, capsys):
     assert kinds[found["aggregators"]["best"]] == max(kinds.values())
     assert found["aggregators"]["best"] in shown
     assert "balanced accuracy" in shown and plot.read_bytes().startswith(b"\x89PNG")
-
-
-def test_each_source_is_scored_by_a_monitor_trained_on_the_others(table, summaries, tmp_path, capsys):
-    write_parquet(sentences(2, prefix="t", shift=2.0), tmp_path / "third.parquet")
-    files, output = [table, summaries, str(tmp_path / "third.parquet")], tmp_path / "x.json"
-    options = ["--aggregator", "lr", "--set", "strict", "--output", str(output), "--plot", str(tmp_path / "x.png")]
-    assert main(["evaluate", "--leave-one-source-out", "--data", *files, *options]) == 0
-    assert "system \\ source left out" in capsys.readouterr().out
-    found = json.loads(output.read_text())["strict"]
-    assert found["rows"] == ["lr, trained on the others", "aligner alone", "best overlap"]
-    assert found["columns"] == ["qa", "summaries", "third", "mean of sources"]
-    cells = {(cell["row"], cell["column"]): cell for cell in found["cells"]}
-    own, *others = (labelled_set(read_parquet(path), "strict") for path in files)
-    X = np.concatenate([part.measured.values[part.used] for part in others])
-    y = np.concatenate([part.y for part in others])
-    expected = make_aggregator("lr").fit(X, y).predict_proba(own.measured.values[own.used])[:, 1]
-    assert cells["lr, trained on the others", "qa"]["auroc"] == pytest.approx(roc_auc_score(own.y, expected))
-    aligner = own.measured.values[own.used, own.measured.schema.names.index("align_score")]
-    assert cells["aligner alone", "qa"]["auroc"] == pytest.approx(roc_auc_score(own.y, aligner))
-
-
-def test_a_question_in_two_sources_is_refused(table, tmp_path, capsys):
-    write_parquet(read_parquet(table), tmp_path / "copy.parquet")
-    copy = str(tmp_path / "copy.parquet")
-    assert main(["evaluate", "--leave-one-source-out", "--aggregator", "lr", "--data", table, copy]) == 2
-    assert "several sources" in capsys.readouterr().err
 
 
 @pytest.mark.slow
@@ -289,7 +247,6 @@ def test_a_trained_monitor_is_evaluated_on_a_file_of_another_run(data, tmp_path,
         (["--train", "x.parquet", "--cv", "0"], "--cv"),
         (["--train", "x.parquet", "--cv", "5", "--permute"], "--cv, --permute"),
         (["--train", "x.parquet", "--group", "task"], "--group"),
-        (["--leave-one-source-out", "--cv", "5", "--train", "y.parquet"], "--cv, --train"),
     ],
 )
 def test_evaluate_refuses_options_without_effect(options, named, capsys):
@@ -328,7 +285,7 @@ def test_groups_are_what_is_asked_for(tmp_path):
         found.append(json.loads(output.read_text())["strict"]["rows"])
     assert found[0] == found[1]
     chosen = labelled_set(sentences(shift=1.0), "strict")
-    expected = row_of_all_features(chosen, chosen.generators, folds=2, repeats=1)
+    expected = row_of_all_features(chosen, chosen.measured.generators[chosen.used], folds=2, repeats=1)
     by_generator = next(r for r in found[2] if (r["system"], r["subset"]) == ("all features", "all"))
     assert by_generator["auroc"] == pytest.approx(expected.auroc)
     assert [by_generator["low"], by_generator["high"]] == pytest.approx([expected.low, expected.high])

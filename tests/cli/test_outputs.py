@@ -34,7 +34,6 @@ MODEL = ["--model", str(LLAMA), "--aligner", "none"]
         ["spans-score", "--reference", "in.jsonl", "--predictions", "in.jsonl", "--html", "in.jsonl"],
         ["evaluate", "--data", "in.jsonl", "--output", "in.jsonl"],
         ["evaluate", "--data", "in.jsonl", "--output", "t.svg", "--plot", "t.svg"],
-        ["evaluate", "--data", "a.parquet", "in.jsonl", "--output", "in.jsonl"],
         ["train", "--model", "folder", "--data", "in.jsonl", "--output", "folder"],
         ["demo", "--question", "q", "--context", "in.jsonl", "--report", "in.jsonl"],
     ],
@@ -62,7 +61,7 @@ HOLD = """
 import sys
 from pathlib import Path
 from argparse import Namespace
-from syncheck.cli.options import locked_outputs
+from syncheck.cli import locked_outputs
 with locked_outputs(Namespace(output=sys.argv[1])):
     print("held", flush=True)
     sys.stdin.read()

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
+from sources_left_out import left_out_matrix, left_out_scores, single_scores, with_best
 
 from syncheck import feature_schema
 from syncheck.aggregators import make_aggregator
 from syncheck.base.errors import InputError
-from syncheck.evaluation import left_out_matrix, left_out_scores, single_scores, with_best
 from syncheck.evaluation.metrics import auroc
 
 SOURCES = ["a"] * 40 + ["b"] * 40 + ["c"] * 40

@@ -13,8 +13,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from upstreams import ANSWER, Upstream, asked, whole
 
 from syncheck.cli import parser
+from syncheck.cli.options import SECRETS, unknown_variables
 from syncheck.cli.serving import _FAREWELL_SECONDS
-from syncheck.cli.settings import SECRETS, unknown_variables
 from syncheck.serving.app import create_app
 from syncheck.serving.gateway import Gateway
 

@@ -10,14 +10,13 @@ from syncheck.base.errors import (
 from syncheck.results import SpanItem
 from syncheck.results.types import TokenSignals
 from syncheck.spans import (
-    AskedSource,
     HalluRagDetector,
     far_sentences,
     joined_spans,
     listed_spans,
     unlikely_words,
-    words_of,
 )
+from syncheck.spans.hallurag import asked_spans
 
 RESPONSE = "It is a red fox. Born in 1999."
 
@@ -104,12 +103,10 @@ def test_a_detector_of_nothing_is_refused():
         HalluRagDetector()
 
 
-def test_a_word_that_the_model_lists_is_one():
+def test_a_model_is_asked_with_the_passages_for_a_list():
     asked = Answers('["in 1950", "fox"]')
     text = "Built in 1950, fox."
-    found = AskedSource(asked)(one(text, passages=("Built in 1342.",)), words_of(text))
-    assert found.tolist() == [[0], [1], [1], [1]]
+    assert asked_spans(one(text, passages=("Built in 1342.",)), asked) == [(6, 13), (15, 18)]
     assert "Text: Built in 1950, fox.\n\nFactual Information: Built in 1342." in asked.prompt
-    assert AskedSource(Answers("[]"))(one(text), words_of(text)).tolist() == [[0]] * 4
     with pytest.raises(TextGeneratorError, match="list"):
-        AskedSource(Answers("I do not know."))(one(text), words_of(text))
+        asked_spans(one(text), Answers("I do not know."))

@@ -1,21 +1,20 @@
-"""The regression of word risks: fitted, saved, loaded with its sources, and its gaps between words."""
+"""The regression of word risks: fitted, saved, loaded, and its gaps between words."""
 
 import json
 import sys
 
 import numpy as np
 import pytest
-from span_doubles import ITEMS, Told, blind, item, one
+from span_doubles import ITEMS, ToldSignals, blind, item, one
 from span_folds import held_out_labels
 
 from syncheck.base.errors import (
     CheckpointError,
     InputError,
-    MismatchError,
     MissingExtraError,
 )
 from syncheck.results import SpanItem, SpanLabels, risk_of
-from syncheck.spans import UNIVERSAL_TAGS, SpanRegressor, TagSource, load_span_regressor, merged_risk
+from syncheck.spans import SpanRegressor, load_span_regressor, merged_risk
 
 
 @pytest.fixture(scope="module", params=["xgb", "svr"])
@@ -131,57 +130,20 @@ def test_gaps_get_the_lower_risk():
     assert risk.tolist() == [0, 0.8, 0.8, 0.8, 0.2, 0.2, 0.2, 0.2, 0.2, 0.5, 0, 0]
 
 
-@pytest.mark.parametrize(
-    ("gap", "first", "second", "filled"),
-    [
-        (2, 0.5, 0.625, 0.625),
-        (2, 0.625, 0.5, 0.625),
-        (3, 0.5, 0.625, 0.0),
-        (1, 0.5, 0.66, 0.0),
-        (2, 0.7, 0.7, 0.7),
-        (2, 0.0, 0.15, 0.15),
-    ],
-)
-def test_mikani_joins_spans_closer_than_three_characters_of_like_risk(gap, first, second, filled):
-    risk = merged_risk([0, 2 + gap], [2, 4 + gap], [first, second], 4 + gap, rule="mikani")
-    assert risk.tolist() == [first] * 2 + [filled] * gap + [second] * 2
-
-
 def test_no_word_no_risk():
     assert merged_risk([], [], [], 3).tolist() == [0, 0, 0]
 
 
 @pytest.mark.parametrize("kind", ["xgb", "svr"])
-def test_the_regression_learns_from_a_source_what_texts_do_not_tell(kind):
+def test_the_regression_learns_from_signals_what_texts_do_not_tell(kind):
     items = [blind(known) for known in ITEMS]
-    fitted = SpanRegressor.fit(items, kind=kind, sources=[Told()])
+    fitted = SpanRegressor.fit(items, kind=kind, measure=ToldSignals())
     right, wrong = (
         risk_of(fitted.detect(blind(item(101, right=r))).soft, len(item(101, right=r).response))[20:24].mean()
         for r in (True, False)
     )
     assert right < 0.2 < 0.7 < wrong
-    assert fitted.name == f"mikani-{kind}-told"
-
-
-def test_sources_are_asked_for_by_name_in_any_order(tmp_path):
-    tags = TagSource(lambda words, lang: ["X"] * len(words), {"tagger": "none"})
-    fitted = SpanRegressor.fit(ITEMS, sources=[Told(), tags])
-    fitted.save(tmp_path)
-    saved = json.loads((tmp_path / "spans.json").read_text())
-    assert [record["name"] for record in saved["sources"]] == ["told", "tags"]
-    assert saved["features"][-18:] == ["told_wrong", *(f"tags_{tag.lower()}" for tag in UNIVERSAL_TAGS)]
-    loaded = load_span_regressor(tmp_path, sources=[tags, Told()])
-    assert [source.name for source in loaded.sources] == ["told", "tags"]
-    assert loaded.detect(item(101, right=False)) == fitted.detect(item(101, right=False))
-    for given in ([], [Told()], [Told(), Told(), tags]):
-        with pytest.raises(InputError, match="tags"):
-            load_span_regressor(tmp_path, sources=given)
-    with pytest.raises(MismatchError, match="version"):
-        load_span_regressor(tmp_path, sources=[tags, Told(fingerprint={"version": 2})])
-    with pytest.raises(MismatchError, match="more"):
-        load_span_regressor(tmp_path, sources=[tags, Told(fingerprint={"version": 1, "more": 1})])
-    with pytest.raises(MismatchError, match="columns"):
-        load_span_regressor(tmp_path, sources=[tags, Told(columns=("other",))])
+    assert fitted.name == f"mikani-{kind}-signals"
 
 
 @pytest.mark.parametrize("sources", [[{"name": "a"}], "a", 3, [3]])
@@ -193,7 +155,7 @@ def test_a_damaged_list_of_sources_is_no_regressor(sources, tmp_path):
         load_span_regressor(tmp_path)
 
 
-def test_held_out_labels_read_sources_too():
+def test_held_out_labels_read_signals_too():
     items = [blind(known) for known in ITEMS]
-    found = held_out_labels(items, by="question", folds=2, sources=[Told()])
+    found = held_out_labels(items, by="question", folds=2, measure=ToldSignals())
     assert all(found[i.id].hard == i.labels.hard for i in items if i.labels.hard)

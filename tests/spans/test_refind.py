@@ -188,7 +188,7 @@ def short_window(llama, monkeypatch):
 
 def test_texts_that_do_not_fit_are_left_out_whole_and_in_order(short_window):
     item = SpanItem(id="1", lang="en", question="Who is it?", response="A red fox.", passages=TEXTS)
-    replay = TokenReplay(short_window.model, short_window.tokenizer, too_long="leave_out")
+    replay = TokenReplay(short_window.model, short_window.tokenizer)
     assert replay.left_out(item) == (0, 2)
     assert replay.fits(item)
     fitting = SpanItem(id="1", lang="en", question="Who is it?", response="A red fox.", passages=TEXTS[1::2])
@@ -201,7 +201,7 @@ def test_texts_that_do_not_fit_are_left_out_whole_and_in_order(short_window):
 def test_texts_may_fill_the_window_to_the_last_token_together(llama, monkeypatch):
     given = {"id": "1", "lang": "en", "question": "Who is it?", "response": "A red fox."}
     both, three = SpanItem(**given, passages=TEXTS[1::2]), SpanItem(**given, passages=TEXTS[1:])
-    replay = TokenReplay(llama.model, llama.tokenizer, too_long="leave_out")
+    replay = TokenReplay(llama.model, llama.tokenizer)
     needed = len(llama.tokenizer(refind_prompt(both.question, both.passages))["input_ids"]) + len(replay(both))
     monkeypatch.setattr(llama.model.config, "max_position_embeddings", needed)
     assert (replay.left_out(both), replay.left_out(three)) == ((), (1,))
@@ -212,7 +212,7 @@ def test_texts_may_fill_the_window_to_the_last_token_together(llama, monkeypatch
 
 def test_an_item_of_which_no_text_fits_is_an_error(short_window):
     item = SpanItem(id="1", lang="en", question="Who is it?", response="A red fox.", passages=TEXTS[::2])
-    replay = TokenReplay(short_window.model, short_window.tokenizer, too_long="leave_out")
+    replay = TokenReplay(short_window.model, short_window.tokenizer)
     assert not replay.fits(item)
     with pytest.raises(PromptError, match="160"):
         replay(item)
@@ -220,18 +220,7 @@ def test_an_item_of_which_no_text_fits_is_an_error(short_window):
 
 def test_a_response_that_does_not_fit_is_an_error_whatever_is_left_out(short_window):
     item = SpanItem(id="1", lang="en", question="Who is it?", response=TEXTS[2])
-    replay = TokenReplay(short_window.model, short_window.tokenizer, too_long="leave_out")
-    assert not replay.fits(item)
-    with pytest.raises(PromptError, match="160"):
-        replay(item)
-
-
-def test_texts_are_refused_that_do_not_fit_unless_asked_for(short_window):
-    item = SpanItem(id="1", lang="en", question="Who is it?", response="A red fox.", passages=TEXTS)
     replay = TokenReplay(short_window.model, short_window.tokenizer)
-    assert replay.left_out(item) == ()
     assert not replay.fits(item)
     with pytest.raises(PromptError, match="160"):
         replay(item)
-    with pytest.raises(InputError, match="too_long"):
-        TokenReplay(short_window.model, short_window.tokenizer, too_long="cut")

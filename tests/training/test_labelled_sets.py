@@ -30,7 +30,7 @@ class TestSets:
         strict, paper = labelled_set(given, "strict"), labelled_set(given, "paper")
         assert strict.used.tolist() == [0, 1, 3] and strict.y.tolist() == [0, 0, 0]
         assert paper.used.tolist() == [0, 1, 2, 3] and paper.y.tolist() == [1, 1, 1, 0]
-        assert paper.tasks.tolist() == ["QA"] * 4
+        assert paper.measured.tasks.tolist() == ["QA"] * 4
         with pytest.raises(InputError, match="'loose'"):
             labelled_set(given, "loose")
 

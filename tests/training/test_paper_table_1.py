@@ -14,7 +14,7 @@ from made_up_ragtruth import write_ragtruth
 from sklearn.metrics import roc_auc_score
 from transformers import AutoConfig, AutoTokenizer, RobertaForSequenceClassification
 
-from syncheck.training import labelled_set, provenance_of, read_parquet
+from syncheck.training import labelled_set, read_parquet
 
 ROOT = Path(__file__).parents[2]
 GOLDEN = ROOT / "tests" / "golden" / "signals" / "llama"
@@ -154,7 +154,7 @@ def test_the_documented_command_runs_with_alignscore(tmp_path, monkeypatch):
     assert table.startswith("| sentence AUROC | QA |\n")
     assert [line.split(" | ")[0] for line in table.splitlines()[2:5]] == ["| MiniCheck", "| FLARE", "| the aligner"]
     assert not re.search(r"\| - ", table)
-    noted = provenance_of("runs/table-1/llama-2-7b-chat-QA-signals-test.parquet")["aligner"]
+    noted = read_parquet("runs/table-1/llama-2-7b-chat-QA-signals-test.parquet").provenance["aligner"]
     assert noted == "AlignScore-base.ckpt --aligner-backbone roberta-base --aligner-mode nli_sp --aligner-overflow cut"
 
 

@@ -11,7 +11,7 @@ import pytest
 from syncheck import MonitorConfig, SegmenterConfig, feature_schema
 from syncheck.base.errors import CheckpointError
 from syncheck.labelling import LabelledResponse, LabelledSentence, UnfaithfulSpan
-from syncheck.training import MeasuredSentences, provenance_of, read_parquet, write_parquet
+from syncheck.training import MeasuredSentences, read_parquet, write_parquet
 
 LAYERS = (2, 3)
 
@@ -98,12 +98,11 @@ def rewritten(path, change):
     return path
 
 
-@pytest.mark.parametrize("read", [read_parquet, provenance_of])
-def test_a_file_of_the_former_layout_is_to_be_measured_anew(tmp_path, read):
+def test_a_file_of_the_former_layout_is_to_be_measured_anew(tmp_path):
     write_parquet(made_up(), tmp_path / "x.parquet")
     path = rewritten(tmp_path / "x.parquet", lambda t: t.replace_schema_metadata({"syncheck": '{"records": []}'}))
     with pytest.raises(CheckpointError, match="layout"):
-        read(path)
+        read_parquet(path)
 
 
 @pytest.mark.parametrize("rows", [[[1.0, 2.0], [1.0], [1.0, 2.0, 3.0]], [[1.0], None, [2.0]], [[1.0], [None], [2.0]]])

@@ -9,7 +9,7 @@ from made_up import record, records
 
 from syncheck.base.errors import InputError
 from syncheck.labelling import load_jsonl
-from syncheck.training import grouped_by_question, question_digests, refuse_seen, seen_records
+from syncheck.training import question_digests, refuse_seen, seen_records
 
 
 def trained_on(given):
@@ -81,13 +81,3 @@ def test_where_one_passage_ends_makes_one():
 def test_what_was_seen_is_refused_by_name():
     with pytest.raises(InputError, match="r4"):
         refuse_seen(trained_on(records(6)), [record(i) for i in (2, 3, 4, 5, 6, 7)])
-
-
-def test_records_of_one_question_get_one_group():
-    other = [replace(record(i, group=f"other {i}"), id=f"x{i}") for i in (1, 2, 5)]
-    chained = [record(7, group="other 2"), replace(record(3), group="g9"), record(9), record(9, group="g5")]
-    given = [*records(4), *other, *chained]
-    found = grouped_by_question(given)
-    # The third is asked in "g3" and "g9", the ninth in "g9" and "g5"; the fifth is not asked in "g5".
-    assert [r.group for r in found] == ["g0", "g1", "g2", "g3", "g1", "g2", "other 5", "g2", "g3", "g3", "g3"]
-    assert [replace(r, group="") for r in found] == [replace(r, group="") for r in given]

@@ -15,7 +15,7 @@ from syncheck.base.errors import CheckpointError, InputError, MismatchError, Tex
 from syncheck.cli import main
 from syncheck.labelling import LabelledResponse, LabelledSentence
 from syncheck.testing import WordAligner
-from syncheck.training import Shard, measure, measure_to_parquet, provenance_of, read_parquet
+from syncheck.training import Shard, measure, measure_to_parquet, read_parquet
 
 FOUR_KINDS = [record(0), record(1, response="", spans=()), record(2), record(3, passages=("word " * 300,)), record(4)]
 """One has no sentence, one does not fit a window of 400 tokens."""
@@ -274,10 +274,10 @@ class TestWhatChangedIsRefused:
 def test_a_finished_file_of_another_run_is_replaced(monitor, tmp_path):
     path = tmp_path / "x.parquet"
     measured_into(path, monitor, records(3))
-    first = provenance_of(path)
+    first = read_parquet(path).provenance
     measured_into(path, monitor, records(4))
     assert len(read_parquet(path).records) == 4
-    assert {name for name, value in provenance_of(path).items() if first[name] != value} == {"records"}
+    assert {name for name, value in read_parquet(path).provenance.items() if first[name] != value} == {"records"}
 
 
 def test_sizes_and_folders_that_cannot_be_used(monitor, tmp_path):

@@ -1,10 +1,10 @@
-"""Sources left out: AUROC on each source of an aggregator that was trained on the others."""
+"""AUROC on each source of an aggregator that was trained on the others: the table of ``carry_over.py``."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,7 +18,6 @@ from syncheck.evaluation.metrics import (
     FoldFeatures,
     bootstrap_interval,
     cross_validate,
-    json_number,
     with_interval,
 )
 from syncheck.results.types import FeatureSchema, Floats
@@ -48,24 +47,6 @@ class AurocMatrix:
     rows: tuple[str, ...]
     columns: tuple[str, ...]
     cells: Mapping[tuple[str, str], Cell]
-
-    def by_part(self) -> dict[str, list[tuple[str, Cell]]]:
-        """Group the cells by column, with the names of their rows."""
-        return {column: [(row, self.cells[row, column]) for row in self.rows] for column in self.columns}
-
-    def to_dict(self) -> dict[str, Any]:
-        """Convert the cells for JSON, row by row; NaN becomes None."""
-        return {
-            "corner": CORNER,
-            "rows": list(self.rows),
-            "columns": list(self.columns),
-            "cells": [
-                {"row": row, "column": column}
-                | {name: json_number(getattr(self.cells[row, column], name)) for name in Cell.__dataclass_fields__}
-                for row in self.rows
-                for column in self.columns
-            ],
-        }
 
     def to_text(self) -> str:
         """Write the matrix as plain text."""
