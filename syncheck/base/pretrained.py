@@ -15,16 +15,14 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import torch
 from huggingface_hub import constants
-from torch import Tensor, nn
-from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 from syncheck.base.errors import CheckpointError, InputError, WrongTypeError, describe_failure, is_out_of_memory
 from syncheck.base.files import UNFINISHED, check_digests, file_sha256, note_digests, replaced, require_regular
 
 if TYPE_CHECKING:
-    from torch import Tensor
+    import torch
+    from torch import Tensor, nn
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 logger = logging.getLogger(__name__)
@@ -244,6 +242,7 @@ def _counts(config: Any) -> Iterator[tuple[str, int]]:  # noqa: ANN401 (JSON)
 
 def load_model(name: str | Path, device: str | torch.device) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """Load a causal language model and its tokenizer: float32 on a CPU, the checkpoint's own type elsewhere."""
+    import torch
     from transformers import AutoModelForCausalLM
 
     tokenizer = load_tokenizer(name)
@@ -275,7 +274,6 @@ def _knows_words(tokenizer: PreTrainedTokenizerBase) -> bool:
 SAMPLED_WEIGHTS = 1024
 """Number of evenly spaced values of each weight matrix that enter the digest of a model."""
 
-_HALVES = (torch.bfloat16, torch.float16)
 _DIGITS = 32
 """Hexadecimal digits of each half of a digest."""
 
@@ -287,14 +285,19 @@ def weights_sha256(model: nn.Module) -> str | None:
     transformers. The first half is that of the values in bfloat16, the second in float16; see :func:`same_weights`. If
     a model is split over processes, each of them must call this function, since they gather the weights together.
     """
+    import torch
+
     weights = [weight for value in model.state_dict().values() for weight in _plain(value)]
     if any(weight.is_meta for weight in weights):
         return None
-    return "".join(_digest(weights, dtype)[:_DIGITS] for dtype in _HALVES)
+    return "".join(_digest(weights, dtype)[:_DIGITS] for dtype in (torch.bfloat16, torch.float16))
 
 
 def _plain(value: object) -> Iterator[Tensor]:
     """Yield the tensors in an entry of a state dict as ordinary ones: gathered from all processes, and dequantised."""
+    from torch import Tensor
+    from torch.utils._python_dispatch import is_traceable_wrapper_subclass
+
     if isinstance(value, tuple):  # the packed weight and bias of torch's quantised layers
         for part in value:
             yield from _plain(part)
