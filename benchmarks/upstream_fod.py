@@ -37,7 +37,7 @@ from machine import describe_machine
 from fod import Budget, FODConfig, RepairPolicy, UpstreamFOD
 from syncheck import EndEvent, SentenceEvent, Verifier
 from syncheck.results import ContinuationRequest
-from syncheck.serving.continuing import ServerContinuations
+from syncheck.serving.repairing import ServerContinuations
 from syncheck.serving.upstream import Upstream
 
 WAYS: tuple[RepairPolicy, ...] = ("mark", "drop", "reask", "branch", "search")

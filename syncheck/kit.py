@@ -18,7 +18,7 @@ import torch
 
 from syncheck.base.checks import check_choice
 from syncheck.base.errors import CheckpointError
-from syncheck.base.model_files import ModelFile, cached_file, kept_arrays
+from syncheck.base.pretrained import ModelFile, cached_file, kept_arrays
 from syncheck.checkpoint import best_generic, packaged_monitor
 from syncheck.config import GENERIC
 from syncheck.verifier import Verifier

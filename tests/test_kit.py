@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from syncheck import SentenceEvent, kit
-from syncheck.base import model_files
+from syncheck.base import pretrained
 from syncheck.base.errors import CheckpointError, InputError
 from syncheck.kit import demo_questions, load_kit
 
@@ -72,7 +72,7 @@ def test_the_generic_monitor_tells_support_from_invention():
 @pytest.fixture
 def empty_cache(with_the_kit, tmp_path, monkeypatch):
     """No arrays were made before, and none are made where users have theirs."""
-    monkeypatch.setattr(model_files.constants, "HF_ASSETS_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(pretrained.constants, "HF_ASSETS_CACHE", str(tmp_path / "cache"))
 
 
 def test_without_the_weights_the_error_names_both_commands(empty_cache, monkeypatch):
@@ -97,7 +97,7 @@ def test_without_the_package_that_reads_the_weights_the_error_names_its_command(
     weights = tmp_path / kit.WEIGHTS_NAME
     weights.touch()
     monkeypatch.setattr(kit, "installed_weights", lambda: weights)
-    monkeypatch.setattr(kit, "WEIGHTS", model_files.ModelFile(model_files.file_sha256(weights), "no remedy"))
+    monkeypatch.setattr(kit, "WEIGHTS", pretrained.ModelFile(pretrained.file_sha256(weights), "no remedy"))
     monkeypatch.setattr(kit, "find_spec", lambda name: None)
     with pytest.raises(CheckpointError, match="gguf") as refused:
         load_kit("generation")

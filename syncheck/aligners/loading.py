@@ -15,8 +15,7 @@ from syncheck import aligners
 from syncheck.aligners.eight_bits import is_packed
 from syncheck.aligners.reader.network import INSTALL, can_read
 from syncheck.base.errors import CheckpointError, InputError, describe_failure
-from syncheck.base.model_files import cached_file
-from syncheck.base.pretrained import require_few_layers, require_plain_folder
+from syncheck.base.pretrained import cached_file, require_few_layers, require_plain_folder
 
 if TYPE_CHECKING:
     from syncheck.aligners.alignscore import Mode, Overflow

@@ -1,23 +1,124 @@
-"""Checkpoints of transformers: loaded without running their code, and recognised by digests of weights."""
+"""Pretrained models: files that are checked whole, checkpoints loaded without their code, digests of weights."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import logging
+import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from glob import escape
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import torch
-from torch import Tensor, nn
-from torch.utils._python_dispatch import is_traceable_wrapper_subclass
+from huggingface_hub import constants
 
-from syncheck.base.errors import CheckpointError, WrongTypeError, describe_failure, is_out_of_memory
-from syncheck.base.files import require_regular
+from syncheck.base.errors import CheckpointError, InputError, WrongTypeError, describe_failure, is_out_of_memory
+from syncheck.base.files import UNFINISHED, check_digests, file_sha256, note_digests, replaced, require_regular
 
 if TYPE_CHECKING:
+    import torch
+    from torch import Tensor, nn
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFile:
+    """A file whose content is known, wherever it lies."""
+
+    sha256: str
+    """Of the whole file, in hexadecimal digits."""
+    remedy: str
+    """What to do where it is missing or has another content, as the end of a message."""
+
+    def check(self, path: Path) -> None:
+        """Refuse, with a CheckpointError, a file that is missing, cannot be read, or has another content."""
+        require_regular(path)
+        try:
+            sha256 = file_sha256(path)
+        except OSError as error:
+            raise CheckpointError(f"{path} cannot be read ({error.strerror}); {self.remedy}") from error
+        self.check_digest(sha256, str(path))
+
+    def check_digest(self, sha256: str, name: str) -> None:
+        """Refuse, with a CheckpointError, a content of another digest; ``name`` says where it is from."""
+        if sha256 != self.sha256:
+            raise CheckpointError(
+                f"{name} is not the file that was published, or was cut off or altered: its SHA-256 is {sha256}, "
+                f"expected {self.sha256}; {self.remedy}"
+            )
+
+
+def cached_file(repository: str, file: str, revision: str | None = None) -> Path | None:
+    """Find a file of a repository in the cache of Hugging Face; None where it is missing."""
+    from huggingface_hub import try_to_load_from_cache
+
+    path = try_to_load_from_cache(repository, file, revision=revision)
+    return Path(path) if isinstance(path, str) else None
+
+
+def kept_arrays(name: str, sources: Sequence[str], make: Callable[[], dict[str, Tensor]]) -> dict[str, Tensor]:
+    """Load the arrays of this name from the cache, where the first call leaves what ``make`` returns.
+
+    Their place depends on the ``sources``, such as the digests of the files that they are made of, and on the version
+    of this package, so that no others are mistaken for them. A lock lets one process make them while others wait, what
+    a killed process left is removed, and arrays that were altered are replaced, as the log says. Their digest is beside
+    them, which shows damage, not intent: whoever can alter the file can write another one. Where the cache cannot be
+    written, they are made for this process alone, and the log says so.
+    """
+    from safetensors.torch import load_file, save
+
+    key = hashlib.sha256("\n".join((*sources, version("syncheck"))).encode()).hexdigest()[:32]
+    place = Path(constants.HF_ASSETS_CACHE) / "syncheck" / name / key / "arrays.safetensors"
+    made: dict[str, Tensor] = {}
+    if not _is_whole(place):
+        try:
+            with _locked(place):
+                if not _is_whole(place):  # another process was not first
+                    if place.exists():
+                        logger.warning("%s was cut off or altered, and is replaced", place)
+                    with replaced(place) as (file, _):
+                        made = make()
+                        content: bytes = save(made)
+                        file.write(content)
+                        note_digests(place.parent, {place.name: hashlib.sha256(content).hexdigest()})
+        except (InputError, OSError) as error:
+            reason = error if isinstance(error, InputError) else f"{place}: {error.strerror}"
+            logger.warning("%s. Until then it is made again by each process that needs it", reason)
+            return made or make()
+    arrays: dict[str, Tensor] = load_file(place)
+    return arrays
+
+
+def _is_whole(place: Path) -> bool:
+    try:
+        check_digests(place.parent, [place.name])
+    except (CheckpointError, OSError):
+        return False
+    return True
+
+
+@contextmanager
+def _locked(place: Path) -> Iterator[None]:
+    """Wait for the lock on a file, which the system releases if its holder is killed; remove what such a one left."""
+    import fcntl  # which Windows lacks
+
+    place.parent.mkdir(parents=True, exist_ok=True)
+    handle = os.open(place.with_name(f"{place.name}.lock"), os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW, 0o666)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        for left in place.parent.glob(f"{escape(place.name)}{UNFINISHED}*"):
+            left.unlink(missing_ok=True)
+        yield
+    finally:
+        os.close(handle)
+
 
 WORDS = "the water of 1 年 и"
 """Words of which a genuine tokenizer knows some, at least by their letters."""
@@ -141,6 +242,7 @@ def _counts(config: Any) -> Iterator[tuple[str, int]]:  # noqa: ANN401 (JSON)
 
 def load_model(name: str | Path, device: str | torch.device) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """Load a causal language model and its tokenizer: float32 on a CPU, the checkpoint's own type elsewhere."""
+    import torch
     from transformers import AutoModelForCausalLM
 
     tokenizer = load_tokenizer(name)
@@ -172,7 +274,6 @@ def _knows_words(tokenizer: PreTrainedTokenizerBase) -> bool:
 SAMPLED_WEIGHTS = 1024
 """Number of evenly spaced values of each weight matrix that enter the digest of a model."""
 
-_HALVES = (torch.bfloat16, torch.float16)
 _DIGITS = 32
 """Hexadecimal digits of each half of a digest."""
 
@@ -184,14 +285,19 @@ def weights_sha256(model: nn.Module) -> str | None:
     transformers. The first half is that of the values in bfloat16, the second in float16; see :func:`same_weights`. If
     a model is split over processes, each of them must call this function, since they gather the weights together.
     """
+    import torch
+
     weights = [weight for value in model.state_dict().values() for weight in _plain(value)]
     if any(weight.is_meta for weight in weights):
         return None
-    return "".join(_digest(weights, dtype)[:_DIGITS] for dtype in _HALVES)
+    return "".join(_digest(weights, dtype)[:_DIGITS] for dtype in (torch.bfloat16, torch.float16))
 
 
 def _plain(value: object) -> Iterator[Tensor]:
     """Yield the tensors in an entry of a state dict as ordinary ones: gathered from all processes, and dequantised."""
+    from torch import Tensor
+    from torch.utils._python_dispatch import is_traceable_wrapper_subclass
+
     if isinstance(value, tuple):  # the packed weight and bias of torch's quantised layers
         for part in value:
             yield from _plain(part)

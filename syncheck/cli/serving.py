@@ -257,8 +257,7 @@ def _serve(source: AnswerSource, args: argparse.Namespace) -> int:
     import uvicorn
 
     from syncheck.serving.app import create_app, end_in
-    from syncheck.serving.connections import PromptConnection
-    from syncheck.serving.settings import ServerConfig
+    from syncheck.serving.limits import PromptConnection, ServerConfig
 
     loopback = args.host in _LOOPBACK
     limits = named(args, "max_running max_waiting max_body max_context timeout resume_seconds")

@@ -5,21 +5,62 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
+
+import regex
 
 from syncheck.serving.chat import ServiceError
-from syncheck.serving.reasoning import FIELD, FIELDS, divided
+from syncheck.text.reasoning import NAMES
 
 Withheld = set[str]
 """Names of what is not checked."""
+Fields = Mapping[str, Callable[[Any], bool]]
+"""Names of fields that may pass, with the test of their values."""
+Treatment = Literal["pass", "drop"]
+"""What becomes of reasoning, which is never checked: it passes beside the answer, or is left out."""
 
+REASONINGS = frozenset({"reasoning_content", "reasoning", "reasoning_details", "thinking", "thinking_blocks"})
+"""Fields of a message in which servers send reasoning."""
+REASONING = "reasoning_content"
+"""Field in which reasoning passes that was part of the content."""
+_BLOCKS = frozenset({"thinking", "reasoning"})
+"""Types of the blocks of a content that hold reasoning."""
 _FIELD = re.compile(r"[A-Za-z_]\w{0,63}", re.ASCII)
 _NAME = re.compile(r"[\w.:/@+-]{1,128}", re.ASCII)
 _MOST_COUNTS = 64
 _DEEPEST_COUNTS = 3
+_OPENED = regex.compile(rf"(?:<{NAMES}>|\[think\]|<\|begin_of_thought\|>)\s*\Z", regex.IGNORECASE)
 
 
-def is_name(value: object) -> bool:
+def is_opened(message: object) -> bool:
+    """Tell whether a message, the last of a request, ends with a tag that opens reasoning."""
+    content = message.get("content") if isinstance(message, dict) and message.get("role") == "assistant" else None
+    return isinstance(content, str) and _OPENED.search(content) is not None
+
+
+def divided_content(content: list[Any]) -> tuple[str, str, bool]:
+    """Divide the blocks of a content into its text and its reasoning; True if it has blocks of other kinds, too."""
+    text, reasoning, has_others = "", "", False
+    for block in content:
+        if not isinstance(block, dict) or not isinstance(kind := block.get("type"), str):
+            raise invalid("a block of the content has no type")
+        if kind in _BLOCKS:
+            reasoning += _reasoning_of(block.get(kind) or block.get("text") or "")
+        elif kind in ("text", "output_text") and isinstance(block.get("text"), str):
+            text += block["text"]
+        else:
+            has_others = True
+    return text, reasoning, has_others
+
+
+def _reasoning_of(value: object) -> str:
+    """Read the text of a block of reasoning, which may have blocks of its own."""
+    if isinstance(value, list):
+        return "".join(_reasoning_of(each.get("text")) for each in value if isinstance(each, dict))
+    return value if isinstance(value, str) else ""
+
+
+def _is_name(value: object) -> bool:
     """Tell whether a value is one word without white space, such as an identifier or the name of a model."""
     return isinstance(value, str) and _NAME.fullmatch(value) is not None
 
@@ -41,23 +82,18 @@ def is_counts(value: object, depth: int = _DEEPEST_COUNTS) -> bool:
     )
 
 
-def _anything(value: object) -> bool:
-    return True
-
-
-Fields = Mapping[str, Callable[[Any], bool]]
 _ANSWER: Fields = {
-    **dict.fromkeys(("id", "object", "model", "system_fingerprint", "service_tier"), is_name),
+    **dict.fromkeys(("id", "object", "model", "system_fingerprint", "service_tier"), _is_name),
     "created": is_number,
     "usage": is_counts,
     "timings": is_counts,
-    "choices": _anything,
+    "choices": lambda value: True,
 }
-_CHOICE: Fields = {"index": is_number, "finish_reason": is_name}
-_MESSAGE: Fields = {"role": is_name, **dict.fromkeys(("content", "tool_calls", "function_call"), _anything)}
+_CHOICE: Fields = {"index": is_number, "finish_reason": _is_name}
+_MESSAGE: Fields = {"role": _is_name, **dict.fromkeys(("content", "tool_calls", "function_call"), lambda value: True)}
 _CALLED = ("function", "custom")
-_CALL: Fields = {"index": is_number, "id": is_name, "type": is_name, **dict.fromkeys(_CALLED, _anything)}
-_FUNCTION: Fields = {"name": is_name, **dict.fromkeys(("arguments", "input"), lambda value: isinstance(value, str))}
+_CALL: Fields = {"index": is_number, "id": _is_name, "type": _is_name, **dict.fromkeys(_CALLED, lambda value: True)}
+_FUNCTION: Fields = {"name": _is_name, **dict.fromkeys(("arguments", "input"), lambda value: isinstance(value, str))}
 
 
 class Allowed:
@@ -96,16 +132,13 @@ class Allowed:
         if not isinstance(values, dict | None):
             raise invalid(f"a message or delta is no object; found {type(values).__name__}")
         values = values or {}
-        reasoning = {name: value for name, value in values.items() if name in FIELDS and value not in (None, "", [])}
+        reasoning = {k: v for k, v in values.items() if k in REASONINGS and v not in (None, "", [])}
         passed, withheld = self._passed({k: v for k, v in values.items() if k not in reasoning}, _MESSAGE)
         text = passed.pop("content", None)
         if isinstance(text, list):
-            try:
-                text, thought, has_others = divided(text)
-            except ValueError as error:
-                raise invalid(str(error)) from error
+            text, thought, has_others = divided_content(text)
             withheld |= {"content"} if has_others else set()
-            reasoning |= {FIELD: thought} if thought else {}
+            reasoning |= {REASONING: thought} if thought else {}
         if not isinstance(text, str | None):
             raise invalid(f"the content is no string; found {type(text).__name__}")
         withheld |= reasoning.keys()

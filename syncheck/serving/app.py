@@ -9,8 +9,9 @@ import logging
 import os
 import re
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, aclosing, asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakSet
@@ -24,32 +25,30 @@ from starlette.routing import Route
 from syncheck.base.printable import shortened
 from syncheck.kit import demo_questions
 from syncheck.results import Report
-from syncheck.serving.chat import ChatRequest, ServiceError, read_chat, read_given, read_json, refusing
+from syncheck.serving.chat import ChatRequest, ServiceError, read_chat, read_given, read_json, refusing, unsupported
 from syncheck.serving.dialects import ChatCompletions
-from syncheck.serving.guardrail import Guardrail
-from syncheck.serving.limits import Deadline, Metrics, Queue, ScoreBatches, Turns, in_thread
-from syncheck.serving.messages import Messages
+from syncheck.serving.given_answers import Guardrail, ScoreBatches
+from syncheck.serving.limits import Deadline, Metrics, Queue, ServerConfig, Turns, in_thread
 from syncheck.serving.replies import (
     FILES,
     KeptAnswer,
     KeptAnswers,
     Reply,
-    Working,
     events_of,
     failure_of,
     file_handler,
     headers_of,
     json_response,
     while_there,
+    working,
 )
-from syncheck.serving.responses import Responses
-from syncheck.serving.settings import ServerConfig
-from syncheck.serving.sources import AnswerSource, TracedSource
+from syncheck.serving.sources import AnswerSource, traced
+from syncheck.serving.translations import Messages, Responses
 from syncheck.telemetry import recorded
 
 if TYPE_CHECKING:
     from starlette.requests import Request
-    from starlette.types import Receive, Scope, Send
+    from starlette.types import ASGIApp, Receive, Scope, Send
 
 logger = logging.getLogger(__name__)
 
@@ -60,6 +59,8 @@ _DIALECTS: Mapping[str, type[ChatCompletions]] = {
     "/v1/responses": Responses,
     "/v1/messages": Messages,
 }
+_TITLE = "each sentence checked against the passages"
+"""Title of the page."""
 _AT_LEAST = 0.5
 """Default score that the sentences of a guarded answer must reach."""
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -81,7 +82,7 @@ def end_in(app: Starlette, seconds: float) -> None:
 def create_app(source: AnswerSource, config: ServerConfig | None = None) -> Starlette:
     """Build the application for any ASGI server; None takes the default limits."""
     config = config or ServerConfig()
-    service = _Service(source if config.telemetry is None else TracedSource(source, config.telemetry), config)
+    service = _Service(source, config)
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
@@ -129,33 +130,25 @@ class _Service:
         self._deadlines: WeakSet[Deadline] = WeakSet()
         self.kept = KeptAnswers(config.resume_seconds, _KEPT_FOR_EACH * most)
 
-    async def chat(self, request: Request) -> _Answering | _Reading:
+    async def chat(self, request: Request) -> ASGIApp:
         self._admit(request)
-        dialect = _dialect(request)
+        dialect, config = _dialect(request), self.config
+        defaults = {name: getattr(config, name) for name in ("reveal", "stop_below", "stop_after", "passages_from")}
 
-        def translated(values: object) -> ChatRequest:
+        def read(values: object) -> ChatRequest:
             with refusing():
-                return read(dialect.chat(values))
+                return read_chat(dialect.chat(values), **defaults, most=config.max_context)
 
-        read = partial(
-            read_chat,
-            reveal=self.config.reveal,
-            stop_below=self.config.stop_below,
-            stop_after=self.config.stop_after,
-            passages_from=self.config.passages_from,
-            most=self.config.max_context,
-        )
-        chat = await self._read(request, translated)
+        chat = replace(await self._read(request, read), authorization=self._passed_key(request))
         if dialect is not ChatCompletions and (chat.resumable or chat.body.get("n") not in (None, 1)):
             told = "only /v1/chat/completions has resumable streams and several choices; leave resumable and n out"
-            raise ServiceError(400, "unsupported", told)
+            raise unsupported(told)
         self.source.require_usable(chat)
-        key = self._passed_key(request)
         if not chat.resumable:
-            return _Answering(self, chat, key, dialect(chat.body))
-        return _Reading(self, self.kept.begin(partial(self._write, chat, key)), after=None)
+            return partial(self._answer, chat, dialect(chat.body))
+        return partial(self._follow, self.kept.begin(partial(self._write, chat)), None)
 
-    async def answer(self, request: Request) -> _Reading:
+    async def answer(self, request: Request) -> ASGIApp:
         """Send the events of a resumable answer that come after ``Last-Event-ID``."""
         self._admit(request)
         last = request.headers.get("last-event-id", "0")
@@ -163,14 +156,14 @@ class _Service:
             raise ServiceError(
                 400, "invalid_request", f"Last-Event-ID must be a whole number; found {shortened(repr(last), 40)}"
             )
-        return _Reading(self, self.kept.find(request.path_params["token"]), after=int(last))
+        return partial(self._follow, self.kept.find(request.path_params["token"]), int(last))
 
     async def give_up(self, request: Request) -> Response:
         self._admit(request)
-        self.kept.give_up(self.kept.find(request.path_params["token"]).token)
+        self.kept.give_up(self.kept.find(request.path_params["token"]))
         return Response(status_code=204)
 
-    async def score(self, request: Request) -> Working:
+    async def score(self, request: Request) -> ASGIApp:
         self._admit(request)
         given = await self._read(request, partial(read_given, most=self.config.max_context))
 
@@ -178,16 +171,16 @@ class _Service:
             report = await self.scored(*given)
             return await in_thread(lambda: json_response(report.to_dict()))
 
-        return Working(answer)
+        return working(answer())
 
-    async def guard(self, request: Request) -> Working:
+    async def guard(self, request: Request) -> ASGIApp:
         self._admit(request)
         values = await self._read(request, lambda values: values)
 
         async def answer() -> Response:
             return json_response(await self.guardrail.apply(values))
 
-        return Working(answer)
+        return working(answer())
 
     async def scored(self, question: str, context: Sequence[str], response: str) -> Report:
         """Score a given response, in rounds with those of all clients that wait."""
@@ -212,13 +205,9 @@ class _Service:
     async def page(self, request: Request) -> Response:
         """Send the options that the page at / offers."""
         examples = [{"question": one.question, "passages": one.passages} for one in demo_questions()]
+        needs_key = self.config.api_key is not None
         return json_response(
-            {
-                "title": self.config.title,
-                "decoders": self.source.decoders,
-                "examples": examples,
-                "needs_key": self.config.api_key is not None,
-            }
+            {"title": _TITLE, "decoders": self.source.decoders, "examples": examples, "needs_key": needs_key}
         )
 
     async def metrics(self, request: Request) -> Response:
@@ -237,22 +226,55 @@ class _Service:
         for deadline in self._deadlines:
             deadline.end_in(seconds, ServiceError(503, "shutting_down", "the server is shutting down; try again"))
 
-    @asynccontextmanager
-    async def place(self, deadline: Deadline) -> AsyncIterator[None]:
-        """Wait for a place in the queue up to the deadline, and hold it."""
-        async with AsyncExitStack() as held:
-            async with deadline.waiting():
-                await held.enter_async_context(self.queue.place())
-            yield
+    async def _chunks(self, chat: ChatRequest, deadline: Deadline) -> AsyncGenerator[Mapping[str, Any]]:
+        async with self.queue.place(deadline):
+            with traced(self.config.telemetry, self.source, chat) as record:
+                async with aclosing(self.source.stream(chat, deadline)) as chunks:
+                    async for chunk in chunks:
+                        record(chunk)
+                        self.measured.observe(events_of(chunk))
+                        yield chunk
 
-    async def _write(self, chat: ChatRequest, authorization: str | None, kept: KeptAnswer) -> None:
+    async def _answer(
+        self, chat: ChatRequest, writer: ChatCompletions, scope: Scope, receive: Receive, send: Send
+    ) -> None:
+        """Answer a request; the work is cancelled when the client disconnects."""
+        started = time.perf_counter()
+        try:
+            status = await while_there(receive, self._reply(chat, writer, send))
+            self.measured.requests.labels("client_left" if status is None else str(status)).inc()
+        finally:
+            self.measured.seconds.observe(time.perf_counter() - started)
+
+    async def _reply(self, chat: ChatRequest, writer: ChatCompletions, send: Send) -> int:
+        """Send the answer, or the error; return the status."""
+        deadline = self.deadline()
+        reply = Reply(send, deadline, dialect=writer)
+        try:
+            if chat.stream:
+                async with aclosing(self._chunks(chat, deadline)) as chunks:
+                    async for chunk in chunks:
+                        await reply.send(writer.chunk(chunk))
+                await reply.send(writer.end())
+                await reply.end()
+            else:
+                async with self.queue.place(deadline):
+                    with traced(self.config.telemetry, self.source, chat) as record:
+                        answer = await self.source.complete(chat, deadline)
+                        record(answer)
+                    for choice in answer["choices"]:
+                        self.measured.observe(choice["syncheck"].get("sentences", ()))
+                    await reply.whole(200, writer.whole(answer), headers_of(answer))
+            return 200
+        except Exception as error:
+            return await reply.error(failure_of(error))
+
+    async def _write(self, chat: ChatRequest, kept: KeptAnswer) -> None:
         """Write an answer for readers who may disconnect and come back."""
         started, failed = time.perf_counter(), None
         try:
-            deadline = self.deadline()
-            async with self.place(deadline), aclosing(self.source.stream(chat, authorization, deadline)) as chunks:
+            async with aclosing(self._chunks(chat, self.deadline())) as chunks:
                 async for chunk in chunks:
-                    self.measured.observe(events_of(chunk))
                     kept.add(chunk)
         except asyncio.CancelledError:
             failed = ServiceError(410, "given_up", "nobody read the answer, so that it was given up")
@@ -264,6 +286,27 @@ class _Service:
             self.measured.requests.labels("200" if failed is None else str(failed.status)).inc()
             self.measured.seconds.observe(time.perf_counter() - started)
 
+    async def _follow(self, kept: KeptAnswer, after: int | None, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send an answer that is written whether it is read or not: its chunks, or its events ``after`` one."""
+        with self.kept.reading(kept):
+            await while_there(receive, self._read_out(kept, after, send))
+
+    async def _read_out(self, kept: KeptAnswer, after: int | None, send: Send) -> None:
+        reply = Reply(send, self.deadline(), {"X-Syncheck-Answer": kept.token})
+        try:
+            if after is None:
+                last = 0
+                async for chunk in kept.chunks():
+                    last = max((event["id"] for event in events_of(chunk)), default=last)
+                    await reply.data(json.dumps(chunk), event_id=last)
+                await reply.data("[DONE]")
+            else:
+                async for event in kept.events_after(after):
+                    await reply.data(json.dumps(event), event_id=event["id"])
+            await reply.end()
+        except ServiceError as error:
+            await reply.error(error)
+
     def _admit(self, request: Request) -> None:
         self.turns.share()
         if self.config.telemetry is not None:
@@ -272,17 +315,15 @@ class _Service:
             told = "the server serves only this machine; address it as localhost, or start it with --host"
             raise ServiceError(403, "wrong_host", told)
         wanted = self.config.api_key
-        given = request.headers.get("authorization") or f"Bearer {request.headers.get('x-api-key', '')}"
-        if wanted is not None and not hmac.compare_digest(given.encode(), f"Bearer {wanted}".encode()):
+        given = (_key_of(request) or "").encode()
+        if wanted is not None and not hmac.compare_digest(given, f"Bearer {wanted}".encode()):
             raise ServiceError(
                 401, "invalid_api_key", "the API key is missing or wrong", headers={"WWW-Authenticate": "Bearer"}
             )
 
     def _passed_key(self, request: Request) -> str | None:
         """Find the client's key for the upstream server; None if it is the key of this server."""
-        given = request.headers.get("x-api-key")
-        own = request.headers.get("authorization") or (f"Bearer {given}" if given else None)
-        key = None if self.config.api_key is not None else own
+        key = None if self.config.api_key is not None else _key_of(request)
         if key is not None and not (key.isascii() and key.isprintable()):
             raise ServiceError(400, "invalid_request", "the API key must be printable ASCII")
         return key
@@ -313,88 +354,16 @@ class _Service:
         return body
 
 
-class _Answering:
-    """Response to a request for an answer; the work is cancelled when the client disconnects."""
-
-    def __init__(
-        self, service: _Service, chat: ChatRequest, authorization: str | None, dialect: ChatCompletions
-    ) -> None:
-        self._service = service
-        self._chat = chat
-        self._authorization = authorization
-        self._dialect = dialect
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        started, measured = time.perf_counter(), self._service.measured
-        try:
-            status = await while_there(receive, self._answer(send))
-            measured.requests.labels("client_left" if status is None else str(status)).inc()
-        finally:
-            measured.seconds.observe(time.perf_counter() - started)
-
-    async def _answer(self, send: Send) -> int:
-        """Send the answer, or the error; return the status."""
-        deadline = self._service.deadline()
-        reply = Reply(send, deadline, dialect=self._dialect)
-        try:
-            async with self._service.place(deadline):
-                if self._chat.stream:
-                    await self._streamed(reply, deadline)
-                else:
-                    answer = await self._service.source.complete(self._chat, self._authorization, deadline)
-                    for choice in answer["choices"]:
-                        self._service.measured.observe(choice["syncheck"].get("sentences", ()))
-                    await reply.whole(200, self._dialect.whole(answer), headers_of(answer))
-            return 200
-        except Exception as error:
-            return await reply.error(failure_of(error))
-
-    async def _streamed(self, reply: Reply, deadline: Deadline) -> None:
-        async with aclosing(self._service.source.stream(self._chat, self._authorization, deadline)) as chunks:
-            async for chunk in chunks:
-                self._service.measured.observe(events_of(chunk))
-                await reply.send(self._dialect.chunk(chunk))
-        await reply.send(self._dialect.end())
-        await reply.end()
-
-
-class _Reading:
-    """Response to a reader of an answer that is written whether it is read or not.
-
-    ``after`` asks for the events of the protocol after one; None asks for chunks in OpenAI's format.
-    """
-
-    def __init__(self, service: _Service, kept: KeptAnswer, *, after: int | None) -> None:
-        self._service = service
-        self._kept = kept
-        self._after = after
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        with self._service.kept.reading(self._kept):
-            await while_there(receive, self._send(send))
-
-    async def _send(self, send: Send) -> None:
-        reply = Reply(send, self._service.deadline(), {"X-Syncheck-Answer": self._kept.token})
-        try:
-            if self._after is None:
-                last = 0
-                async for chunk in self._kept.chunks():
-                    last = max((event["id"] for event in events_of(chunk)), default=last)
-                    await reply.data(json.dumps(chunk), event_id=last)
-                await reply.data("[DONE]")
-            else:
-                async for event in self._kept.events_after(self._after):
-                    await reply.data(json.dumps(event), event_id=event["id"])
-            await reply.end()
-        except ServiceError as error:
-            await reply.error(error)
-
-
 def _from_json(body: bytearray) -> Any:  # noqa: ANN401 - whatever the client sent
     try:
         return read_json(bytes(body))
     except ValueError as error:
         raise ServiceError(400, "invalid_json", f"the request is not JSON: {error}") from error
+
+
+def _key_of(request: Request) -> str | None:
+    key = request.headers.get("x-api-key")
+    return request.headers.get("authorization") or (f"Bearer {key}" if key else None)
 
 
 def _hostname(request: Request) -> str | None:

@@ -7,11 +7,11 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import accumulate
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
-from syncheck.base.checks import Passage, check_share, check_text
+from syncheck.base.checks import Passage, check_choice, check_share, check_text
 from syncheck.base.errors import InputError, SyncheckError
 from syncheck.base.printable import printable, shortened
 from syncheck.results.protocol import Reveal
@@ -58,6 +58,11 @@ class ServiceError(Exception):
         return {"error": {"message": str(self), "type": kind, "code": self.code, "param": None}}
 
 
+def unsupported(why: str) -> ServiceError:
+    """Make the refusal of a request that asks for what this server lacks."""
+    return ServiceError(400, "unsupported", why)
+
+
 @contextmanager
 def refusing() -> Iterator[None]:
     """Turn an error about what a client sent into one that answers its request."""
@@ -69,7 +74,7 @@ def refusing() -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class ChatRequest:
-    """A request for an answer."""
+    """A request for an answer; see :class:`~syncheck.serving.limits.ServerConfig` for what it may ask for."""
 
     body: Mapping[str, Any]
     """The client's body, without the fields for this server."""
@@ -79,19 +84,17 @@ class ChatRequest:
     passage_ids: tuple[str, ...] | None
     """The client's names for the passages."""
     stream: bool
-    """True if the answer is streamed."""
     reveal: Reveal
-    """When text is sent."""
     stop_below: float | None
-    """Score below which the answer ends."""
     decoder: str | None
     """Name of the decoder; None takes the default."""
     resumable: bool = False
     """True if the answer is completed even if its reader disconnects, so that the reader can come back."""
     stop_after: bool = False
-    """True if the answer ends after the sentence below ``stop_below``, False if before it."""
     awaits_passages: bool = False
     """True if there are no passages yet, and the answer may call tools whose results will be passages."""
+    authorization: str | None = field(default=None, repr=False)
+    """The client's key for the upstream server."""
 
 
 @refusing()
@@ -118,32 +121,36 @@ def read_chat(
     if not isinstance(messages, list) or not messages or not all(isinstance(m, dict) for m in messages):
         raise InputError("messages must be a list of objects with role and content, at least one")
     _require_known_forms(values)
-    options = _options(values)
-    reveal = options.get("reveal", reveal)
-    passages_from = options.get("passages_from", passages_from)
-    for name, value, known in (("reveal", reveal, Reveal), ("passages_from", passages_from, PassagesFrom)):
-        if value not in get_args(known):
-            raise InputError(f"syncheck.{name} must be one of {get_args(known)}; found {value!r}")
-    stop_below = options.get("stop_below", stop_below)
-    if stop_below is not None:
-        check_share(stop_below, "syncheck.stop_below")
-    stop_after = options.get("stop_after", stop_after)
-    if not isinstance(stop_after, bool):
-        raise InputError(f"syncheck.stop_after must be true or false; found {stop_after!r}")
-    stream = values.get("stream") or False
-    resumable = options.get("resumable", False)
+    options: dict[str, Any] = {
+        "reveal": reveal,
+        "stop_below": stop_below,
+        "stop_after": stop_after,
+        "passages_from": passages_from,
+        **_options(values),
+    }
+    check_choice(options["reveal"], "syncheck.reveal", Reveal)
+    check_choice(options["passages_from"], "syncheck.passages_from", PassagesFrom)
+    if options["stop_below"] is not None:
+        check_share(options["stop_below"], "syncheck.stop_below")
+    if not isinstance(options["stop_after"], bool):
+        raise InputError(f"syncheck.stop_after must be true or false; found {options['stop_after']!r}")
+    stream, resumable = values.get("stream") or False, options.setdefault("resumable", False)
     if not isinstance(resumable, bool) or (resumable and (not stream or values.get("n") not in (None, 1))):
         raise InputError(
             f"syncheck.resumable must be true or false, and is for streams of one choice; found {resumable!r}"
         )
-    passages, names, asked = _passages(values, messages, passages_from, most)
-    _require_size(asked, passages, most)
-    awaits = (
-        not passages and bool(values.get("tools")) and (passages_from == "tools" or values.keys().isdisjoint(_FIELDS))
-    )
-    body = {name: value for name, value in values.items() if name not in _OWN}
+    by_tools = options.pop("passages_from") == "tools"
+    passages, names, question = _passages(values, messages, by_tools, most)
+    _require_size(question, passages, most)
     return ChatRequest(
-        body, asked, passages, names, stream, reveal, stop_below, values.get("decoder"), resumable, stop_after, awaits
+        body={name: value for name, value in values.items() if name not in _OWN},
+        question=question,
+        passages=passages,
+        passage_ids=names,
+        stream=stream,
+        decoder=values.get("decoder"),
+        awaits_passages=not passages and bool(values.get("tools")) and (by_tools or values.keys().isdisjoint(_FIELDS)),
+        **options,
     )
 
 
@@ -156,9 +163,7 @@ def read_given(values: object, *, most: float = math.inf) -> tuple[str, tuple[st
     """
     if not isinstance(values, dict) or not values.keys() >= set(_GIVEN):
         shown = sorted(values) if isinstance(values, dict) else type(values).__name__
-        raise ServiceError(
-            400, "invalid_request", f"expected an object with question, context and response; found {shown}"
-        )
+        raise InputError(f"expected an object with question, context and response; found {shown}")
     for name in ("question", "response"):
         check_text(values[name], name)
     passages = _listed(values["context"], "context")[0]
@@ -203,7 +208,7 @@ def _options(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _passages(
-    values: Mapping[str, Any], messages: Sequence[Mapping[str, Any]], passages_from: PassagesFrom, most: float
+    values: Mapping[str, Any], messages: Sequence[Mapping[str, Any]], by_tools: bool, most: float
 ) -> tuple[tuple[str, ...], tuple[str, ...] | None, str]:
     """Find passages, their names and the question."""
     asked = (text_of(m) for m in reversed(messages) if m.get("role") == "user")
@@ -213,17 +218,17 @@ def _passages(
     if not question:
         raise InputError("messages must include a user message with text, the question")
     tools = [text for m in messages if m.get("role") in ("tool", "function") and (text := text_of(m)).strip()]
-    for field in _FIELDS:
-        if field in values:  # null, too: what people write into messages is then no passage
-            passages, names = _listed([] if values[field] is None else values[field], field)
+    for name in _FIELDS:
+        if name in values:  # null, too: what people write into messages is then no passage
+            passages, names = _listed([] if values[name] is None else values[name], name)
             _require_size("", passages, most)
             for passage in passages:
                 rest = question.replace(passage, " ").strip()
                 question = rest or question
-            more = tools if passages_from == "tools" else []
+            more = tools if by_tools else []
             names = names and (*names, *(str(len(passages) + place) for place in range(len(more))))
             return (*passages, *more), names, question
-    if passages_from == "tools":
+    if by_tools:
         return tuple(tools), None, question
     before = [
         passage_before

@@ -6,7 +6,7 @@ import logging
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
 
@@ -51,9 +51,8 @@ class Outcome:
     status: Literal["verified", "checked", "stopped", "unverified", "no_text"]
     """``verified``: each sentence was checked and passed: it reached ``stop_below`` or, without that, is ``supported``.
     ``checked``: each was checked, and some did not pass. ``stopped``: each was checked, and the next or the last one
-    fell below ``stop_below``. ``unverified``: some text was passed on unchecked, or no
-    sentence has a score. ``no_text``: there was nothing to
-    check."""
+    fell below ``stop_below``. ``unverified``: some text was passed on unchecked, or no sentence has a score.
+    ``no_text``: there was nothing to check."""
     reason: str | None
     """Why the answer is unverified, or has no text."""
     faithfulness: float | None
@@ -64,10 +63,6 @@ class Outcome:
     answer_score: float | None = None
     """P(the whole answer is faithful), as :meth:`syncheck.Report.answer_score`; None if that is None, and for an answer
     of which some text was not checked."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Collect the attributes by name."""
-        return asdict(self)
 
 
 class CheckedText:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -24,8 +23,8 @@ class ChatCompletions:
     def __init__(self, body: Mapping[str, Any]) -> None:
         self.body = body
 
-    @staticmethod
-    def chat(values: object) -> object:
+    @classmethod
+    def chat(cls, values: object) -> object:
         """Translate a request to one for chat completions; InputError if that is not possible."""
         return values
 
@@ -65,10 +64,13 @@ class Item:
 class Translation(ChatCompletions, ABC):
     """Base of the other dialects: it divides the first choice of an answer into items, one after the other.
 
-    Calls of tools come at the end. A subclass writes the events of each item, and the whole answer.
+    Calls of tools come at the end. A subclass translates the fields of a request, except for the ``unlike`` ones, and
+    writes the events of each item, and the whole answer.
     """
 
     error_event = "error"
+    unlike: ClassVar[frozenset[str]]
+    """Fields of a request that chat completions lack, or have in another form."""
 
     def __init__(self, body: Mapping[str, Any]) -> None:
         super().__init__(body)
@@ -82,6 +84,36 @@ class Translation(ChatCompletions, ABC):
         self._told: list[Mapping[str, Any]] = []
         self._calls: dict[int, Item] = {}
         self._unchecked: set[str] = set()
+
+    @classmethod
+    def chat(cls, values: object) -> object:  # noqa: D102
+        if not isinstance(values, dict):
+            raise InputError(f"expected a JSON object; found {type(values).__name__}")
+        body = {name: value for name, value in values.items() if name not in cls.unlike} | cls.translated(values)
+        if values.get("tools"):
+            body["tools"] = [cls._tool(tool) for tool in blocks_of(values["tools"], "tools")]
+        if values.get("stream"):
+            body["stream_options"] = {"include_usage": True}
+        return body
+
+    @classmethod
+    def _tool(cls, tool: Mapping[str, Any]) -> dict[str, Any]:
+        schema = cls.schema_of(tool)
+        more = {key: tool[key] for key in ("description", "strict") if tool.get(key) is not None}
+        return {
+            "type": "function",
+            "function": {"name": required(tool, "name", "a tool"), "parameters": schema, **more},
+        }
+
+    @classmethod
+    @abstractmethod
+    def translated(cls, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Translate the fields of a request that chat completions have in another form, except for its tools."""
+
+    @classmethod
+    @abstractmethod
+    def schema_of(cls, tool: Mapping[str, Any]) -> object:
+        """Read the schema of a tool's arguments; InputError if it is no function."""
 
     def chunk(self, chunk: Mapping[str, Any]) -> Iterator[Sent]:  # noqa: D102
         if not self.model:
@@ -187,37 +219,9 @@ def blocks_of(content: object, place: str) -> list[Mapping[str, Any]]:
     return blocks
 
 
-def object_of(values: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """Read a field that must be an object, if a request has it."""
-    value = values.get(name)
-    if not isinstance(value, dict | None):
-        raise InputError(f"{name} must be an object; found {type(value).__name__}")
-    return value or {}
-
-
 def required(values: Mapping[str, Any], name: str, place: str) -> str:
     """Read a field that must be a string."""
     value = values.get(name)
     if not isinstance(value, str):
         raise InputError(f"{place} must have {name}, a string; found {type(value).__name__}")
     return value
-
-
-def function_tool(name: str, values: Mapping[str, Any], schema: object) -> dict[str, Any]:
-    """Write a tool in the form of chat completions."""
-    more = {key: values[key] for key in ("description", "strict") if values.get(key) is not None}
-    return {"type": "function", "function": {"name": name, "parameters": schema or {}, **more}}
-
-
-def function_call(call_id: str, name: str, arguments: str) -> dict[str, Any]:
-    """Write a call of a tool in the form of chat completions."""
-    return {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
-
-
-def arguments_of(item: Item) -> Any:  # noqa: ANN401 - whatever the model wrote
-    """Read the arguments of a call; a text that is no JSON object is kept under ``input``."""
-    try:
-        values = json.loads(item.text or "{}")
-    except ValueError:
-        values = None
-    return values if isinstance(values, dict) else {"input": item.text}

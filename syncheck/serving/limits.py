@@ -1,31 +1,105 @@
-"""Limits of a server: turns in a few threads, places for requests, batches for scoring, and counters."""
+"""Limits of a server: its settings, time for headers, turns in a few threads, places for requests, and counters."""
 
 from __future__ import annotations
 
 import asyncio
 import contextvars
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from heapq import heappop, heappush
 from itertools import count
 from typing import Any, ParamSpec, TypeVar
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
-from syncheck.monitor import Monitor
-from syncheck.reading import Claim
-from syncheck.replay import GivenResponse
-from syncheck.results import Report
-from syncheck.results.types import Query, RagPrompt, SentenceScore, SentenceSpan
-from syncheck.scoring import SentenceScorer, report_of
-from syncheck.serving.chat import ServiceError
-from syncheck.text.reasoning import answer_start
-from syncheck.text.sentences import AnswerSegmenter
-from syncheck.verifier import Verifier
+from syncheck.base.checks import stripped_key
+from syncheck.results.protocol import Reveal
+from syncheck.serving.chat import PassagesFrom, ServiceError
+from syncheck.telemetry import Telemetry
+
+
+@dataclass(frozen=True, slots=True)
+class ServerConfig:
+    """Limits and defaults of a server."""
+
+    reveal: Reveal = "verified"
+    """When text is sent, if a request does not say."""
+    stop_below: float | None = None
+    """Score in [0, 1] below which an answer ends, if a request does not say; None ends none."""
+    passages_from: PassagesFrom = "messages"
+    """Where passages come from beside the fields of a request, if it does not say."""
+    stop_after: bool = False
+    """True if that answer ends after the sentence that scored below, False if before it, if a request does not say."""
+    max_running: int = 4
+    """Number of answers at a time."""
+    max_waiting: int = 32
+    """Number of requests that may wait; further ones get the status 429."""
+    max_body: int = 2 * 2**20
+    """Largest size of a request, in bytes."""
+    max_context: int = 400_000
+    """Largest size of question and passages, in characters; each passage counts 100 more."""
+    timeout: float = 300.0
+    """Time limit for an answer in seconds, including the time in the queue."""
+    api_key: str | None = None
+    """Key that a request must have, one line of printable ASCII; None requires none."""
+    only_loopback: bool = True
+    """True if requests must address this machine by a loopback name, so that pages of other sites cannot send them."""
+    resume_seconds: float = 60.0
+    """How long a resumable answer is kept without a reader, in seconds."""
+    telemetry: Telemetry | None = None
+    """Records answers and checks as spans; None records nothing."""
+
+    def __post_init__(self) -> None:
+        if self.api_key is not None:
+            object.__setattr__(self, "api_key", stripped_key(self.api_key, "the API key"))
+
+
+HEADER_SECONDS = 10.0
+"""How long the line and the headers of a request may take."""
+
+
+class PromptConnection(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
+    """Connection that is closed if the headers of a request are not complete in time.
+
+    Uvicorn waits for headers without a limit; its keep-alive time ends with the first byte of the next request.
+    """
+
+    _timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # noqa: D102
+        super().connection_made(transport)
+        self._watch()
+
+    def data_received(self, data: bytes) -> None:  # noqa: D102
+        super().data_received(data)
+        self._watch()
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: D102
+        super().connection_lost(exc)
+        self._end_watch()
+
+    def _watch(self) -> None:
+        """Start waiting for the next request, or stop waiting if its headers are there."""
+        if self.cycle is not None and not self.cycle.response_complete:
+            self._end_watch()
+        elif self._timer is None:
+            self._timer = self.loop.call_later(HEADER_SECONDS, self._give_up)
+
+    def _give_up(self) -> None:
+        self._timer = None
+        if self.cycle is None or self.cycle.response_complete:
+            self.transport.close()
+
+    def _end_watch(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -135,18 +209,6 @@ def slices(text: str, passages: int) -> Iterator[str]:
         yield text[start : start + size]
 
 
-_ROOM = 32
-"""Work of a round, in sentences with short passages: a fraction of a second."""
-_SLICE = 8
-"""Work of one slice of a response, in the same unit; a round takes slices of several responses."""
-_TOKENS_OF_SENTENCE = 64
-"""Number of tokens that a language model reads in the time of such a sentence."""
-_CHARACTERS_OF_SENTENCE = 20_000
-"""Number of characters of passages that are compared with a sentence in the same time."""
-_READ_AT_ONCE = 8_192
-"""Number of characters of a given response that are read in one slice."""
-
-
 class Deadline:
     """Time by which an answer has to be complete: ``seconds`` after this object is made, or earlier if it is ended."""
 
@@ -203,14 +265,15 @@ class Queue:
         return self._free.locked() and self._waiting >= self._most
 
     @asynccontextmanager
-    async def place(self) -> AsyncIterator[None]:
-        """Wait for a place, and hold it; ServiceError if too many requests wait already."""
+    async def place(self, deadline: Deadline) -> AsyncIterator[None]:
+        """Wait for a place up to the deadline, and hold it; ServiceError if too many requests wait already."""
         if self.is_full:
             raise too_many()
         self._waiting += 1
         self._measured.waiting.inc()
         try:
-            await self._free.acquire()
+            async with deadline.waiting():
+                await self._free.acquire()
         finally:
             self._waiting -= 1
             self._measured.waiting.dec()
@@ -227,191 +290,6 @@ def too_many() -> ServiceError:
     return ServiceError(
         429, "too_many_requests", "too many requests are waiting; try again", headers={"Retry-After": "1"}
     )
-
-
-@dataclass(eq=False)
-class _Job:
-    """A response to score: as text, slice by slice, or by a language model, all of it at once."""
-
-    response: str
-    spans: Sequence[SentenceSpan]
-    scorer: SentenceScorer | None
-    """Scores its sentences by their text; None if a language model reads the response."""
-    read: tuple[RagPrompt, GivenResponse] | None
-    """What the model reads, if it does."""
-    report: asyncio.Future[Report]
-    weight: float
-    """Work of a sentence; about 1 with short passages."""
-    sentences: list[SentenceScore] = field(default_factory=list)
-    """Its sentences as scored so far."""
-    after: float = field(default_factory=time.monotonic)
-    """Time since which the job has waited, moved later by the time for which it has been worked on."""
-    seconds: float = 0.0
-    """Time for which it has been worked on."""
-    has_begun: bool = False
-
-    @property
-    def next_spans(self) -> Sequence[SentenceSpan]:
-        """The sentences of the next slice."""
-        known = len(self.sentences)
-        return self.spans[known : known + max(1, int(_SLICE / self.weight))]
-
-    @property
-    def work(self) -> float:
-        """Work of the next slice, in sentences with short passages."""
-        if self.read is not None:
-            return len(self.read[1].token_ids) / _TOKENS_OF_SENTENCE
-        return self.weight * len(self.next_spans)
-
-
-class ScoreBatches:
-    """Scores given responses of all clients in rounds: some sentences of each, so that a short one is soon complete.
-
-    Responses that a language model reads are read whole, as many in a batch as a round has room for. Beyond ``most``
-    responses at a time, further ones get the status 429.
-    """
-
-    def __init__(self, monitor: Monitor | Verifier, most: int, measured: Metrics) -> None:
-        self._monitor = monitor
-        self._most = most
-        self._measured = measured
-        self._entered = 0
-        self._jobs: list[_Job] = []
-        self._work: asyncio.Task[None] | None = None
-
-    async def score(self, question: str, context: Sequence[str], response: str) -> Report:
-        """Wait for the report of a response."""
-        if self._entered >= self._most:
-            raise too_many()
-        self._entered += 1
-        self._measured.waiting.inc()
-        job: _Job | None = None
-        try:
-            job = await self._read(question, context, response)
-            self._jobs.append(job)
-            if self._work is None:
-                self._work = asyncio.create_task(self._run(), context=contextvars.Context())
-            return await job.report
-        finally:
-            self._entered -= 1
-            if job is None or not job.has_begun:
-                self._measured.waiting.dec()
-            if job in self._jobs:
-                self._jobs.remove(job)
-
-    async def _read(self, question: str, context: Sequence[str], response: str) -> _Job:
-        weight = 1 + sum(map(len, context)) / _CHARACTERS_OF_SENTENCE
-        report: asyncio.Future[Report] = asyncio.get_running_loop().create_future()
-        monitor = self._monitor
-        if not isinstance(monitor, Verifier):
-            if monitor.reads_signals:
-                prompt = await in_thread(monitor.prompt, question=question, context=context)
-                response = response[await in_thread(answer_start, response) :]  # the model reads the answer alone
-                given = await in_thread(monitor.read, prompt, response)
-                return _Job(response, given.spans, None, (prompt, given), report, weight)
-            monitor = monitor.verifier
-        query = monitor.query(question=question, passages=context)
-        segmenter = AnswerSegmenter(monitor.config.segmenter)
-        for start in range(0, len(response), _READ_AT_ONCE):
-            await in_thread(segmenter.push, response[start : start + _READ_AT_ONCE])
-        await in_thread(segmenter.finish)
-        scorer = self._scorer_of(query)
-        if scorer is None:
-            made = await in_thread(monitor.scorer, query)
-            scorer = self._scorer_of(query) or made
-        return _Job(response, segmenter.spans, scorer, None, report, weight)
-
-    def _scorer_of(self, query: Query) -> SentenceScorer | None:
-        """Find the scorer of a job with the same query, so that their sentences are scored together."""
-        scorers = (job.scorer for job in self._jobs if job.scorer is not None)
-        return next((scorer for scorer in scorers if scorer.query == query), None)
-
-    async def _run(self) -> None:
-        try:
-            while self._jobs:
-                jobs = self._round()
-                self._measured.waiting.dec(sum(not job.has_begun for job in jobs))
-                self._measured.running.inc()
-                started = time.monotonic()
-                for job in jobs:
-                    job.has_begun = True
-                try:
-                    reports = await in_thread(_advanced, self._monitor, jobs)
-                finally:
-                    self._measured.running.dec()
-                seconds = time.monotonic() - started
-                for job, report in zip(jobs, reports, strict=True):
-                    job.seconds += seconds / len(jobs)
-                    job.after = time.monotonic() + job.seconds
-                    if report is None or job.report.done():  # not complete, or its client has left
-                        continue
-                    if isinstance(report, Exception):
-                        job.report.set_exception(report)
-                    else:
-                        job.report.set_result(report)
-                    self._jobs.remove(job)
-        finally:
-            self._work = None
-
-    def _round(self) -> list[_Job]:
-        """Choose the jobs of the next round: the first in line, as many as it has room for."""
-        jobs: list[_Job] = []
-        room = float(_ROOM)
-        for job in sorted(self._jobs, key=lambda job: job.after):
-            if jobs and job.work > room:
-                break
-            jobs.append(job)
-            room -= job.work
-        return jobs
-
-
-def _advanced(monitor: Monitor | Verifier, jobs: Sequence[_Job]) -> list[Report | Exception | None]:
-    """Score the next slice of each job; return the reports of those that are complete, None for the others.
-
-    If the batch fails, or a sentence in it, each job is scored alone, so that one cannot fail those of other clients.
-    """
-    before = [len(job.sentences) for job in jobs]
-    started = time.monotonic()
-    try:
-        reports = _scored(monitor, jobs)
-    except Exception as error:
-        return [error] if len(jobs) == 1 else [reached for job in jobs for reached in _advanced(monitor, [job])]
-    seconds = time.monotonic() - started
-    reached: list[Report | Exception | None] = []
-    for job, report, known in zip(jobs, reports, before, strict=True):
-        sentences = job.sentences[known:] if report is None else report.sentences
-        if len(jobs) > 1 and any(sentence.status == "failed" for sentence in sentences):
-            del job.sentences[known:]
-            reached += _advanced(monitor, [job])
-        elif report is not None:
-            reached.append(report)
-        elif len(job.sentences) < len(job.spans):
-            reached.append(None)
-        else:
-            assert job.scorer is not None
-            whole = report_of(job.scorer, job.response, job.sentences, stop=None, seconds=job.seconds + seconds)
-            reached.append(whole)
-    return reached
-
-
-def _scored(monitor: Monitor | Verifier, jobs: Sequence[_Job]) -> list[Report | None]:
-    """Add the scores of the next slice of each job; return the reports of those that a language model has read."""
-    reports: list[Report | None] = [None] * len(jobs)
-    for scorer in {job.scorer for job in jobs if job.scorer is not None}:
-        own = [job for job in jobs if job.scorer is scorer]
-        claims = [[Claim(job.response[s.start : s.end], s) for s in job.next_spans] for job in own]
-        for job, scored in zip(own, scorer.claims(claims, earlier=[job.sentences for job in own]), strict=True):
-            job.sentences += scored
-    read = [(place, *job.read) for place, job in enumerate(jobs) if job.read is not None]
-    if read:
-        assert not isinstance(monitor, Verifier)
-        started = time.monotonic()
-        places, prompts, given = zip(*read, strict=True)
-        answers = dict(monitor.replay_batch(prompts, given, batch_size=len(read)))
-        for index, place in enumerate(places):
-            seconds = time.monotonic() - started
-            reports[place] = answers[index].report(given[index].transcript, stop=None, seconds=seconds)
-    return reports
 
 
 class Metrics:

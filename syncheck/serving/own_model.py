@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Iterator, Mapping
 from typing import Any, Protocol
 
+from syncheck.base.errors import InputError
 from syncheck.monitor import Monitor
 from syncheck.results.events import EndEvent, Event
 from syncheck.results.protocol import Reveal
 from syncheck.results.types import RagPrompt
-from syncheck.serving.chat import ChatRequest, ServiceError, refusing, text_of
+from syncheck.serving.chat import ChatRequest, ServiceError, refusing, text_of, unsupported
 from syncheck.serving.checked import NO_PASSAGES, Failing
 from syncheck.serving.limits import Deadline, in_thread
-from syncheck.serving.writing import NEUTRAL, Begun, DecoderSource, require_neutral, whole_number
+from syncheck.serving.sources import NEUTRAL, Begun, DecoderSource, require_neutral, whole_number
 
 _NEUTRAL: Mapping[str, tuple[Any, ...]] = {
     **NEUTRAL,
@@ -79,7 +80,7 @@ class OwnModel(DecoderSource):
             raise ServiceError(400, "no_passages", NO_PASSAGES)
         self._asked(request)
 
-    async def begin(self, request: ChatRequest, authorization: str | None, deadline: Deadline) -> Begun:
+    async def begin(self, request: ChatRequest, deadline: Deadline) -> Begun:
         """Build the prompt of a request, and the events, for which the model runs in threads."""
         prompt, events = await in_thread(self._begun, request)
 
@@ -90,7 +91,7 @@ class OwnModel(DecoderSource):
             }
             return counts | {"total_tokens": sum(counts.values())}
 
-        return Begun(_in_threads(events), usage)
+        return _in_threads(events), usage
 
     def model_of(self, request: ChatRequest) -> str:
         """Name the one model."""
@@ -103,6 +104,7 @@ class OwnModel(DecoderSource):
             prompt = self._prompt(request)
             return prompt, self._decoders[decoder](prompt, reveal=request.reveal, **options)
 
+    @refusing()
     def _asked(self, request: ChatRequest) -> tuple[str, dict[str, Any]]:
         """Choose decoder and options of a request; refuse options that would be ignored."""
         body = request.body
@@ -113,9 +115,9 @@ class OwnModel(DecoderSource):
         if decoder not in self._decoders:
             raise ServiceError(400, "unknown_decoder", f"decoder must be one of {self.decoders}; found {decoder!r}")
         if is_random and decoder != "sample":
-            raise ServiceError(400, "unsupported", f"decoder {decoder!r} takes no temperature; leave it out, or send 0")
+            raise unsupported(f"decoder {decoder!r} takes no temperature; leave it out, or send 0")
         if sampling.get("top_p", 1) != 1 and decoder not in ("greedy", "sample"):
-            raise ServiceError(400, "unsupported", f"decoder {decoder!r} takes no top_p; leave it out, or send 1")
+            raise unsupported(f"decoder {decoder!r} takes no top_p; leave it out, or send 1")
         options: dict[str, Any] = {"seed": whole_number(body, "seed", 0), "max_new_tokens": self._max_new_tokens}
         for name in ("max_tokens", "max_completion_tokens"):
             options["max_new_tokens"] = min(
@@ -125,7 +127,7 @@ class OwnModel(DecoderSource):
             options |= {"temperature": 1.0, "top_p": 1.0} | sampling
         if request.stop_below is not None:
             if decoder not in ("greedy", "sample"):
-                raise ServiceError(400, "unsupported", f"decoder {decoder!r} has its own thresholds, no stop_below")
+                raise unsupported(f"decoder {decoder!r} has its own thresholds, no stop_below")
             options["stop_below"] = request.stop_below
         return decoder, options
 
@@ -138,11 +140,9 @@ class OwnModel(DecoderSource):
                 question=request.question, context=passages, system="\n".join(filter(None, system)) or None
             )
         if not getattr(self.monitor.tokenizer, "chat_template", None):
-            raise ServiceError(
-                400,
-                "unsupported",
+            raise unsupported(
                 "the model served here has no chat template, so that it takes no earlier turns; send one message of "
-                "the user, with all that the question needs from earlier turns, and system messages if there are any",
+                "the user, with all that the question needs from earlier turns, and system messages if there are any"
             )
         turns = [{"role": str(m.get("role")), "content": text_of(m)} for m in messages]
         return self.monitor.prompt(messages=turns, context=passages, question=request.question)
@@ -163,11 +163,10 @@ def _sampling(body: Mapping[str, Any]) -> dict[str, float]:
     """Read temperature and top_p, as far as a request has them."""
     options = {name: body[name] for name in ("temperature", "top_p") if body.get(name) is not None}
     if any(type(value) not in (int, float) for value in options.values()):
-        raise ServiceError(400, "invalid_request", "temperature and top_p must be numbers")
+        raise InputError("temperature and top_p must be numbers")
     temperature, top_p = options.get("temperature", 0), options.get("top_p", 1)
     if temperature != 0 and not _LEAST_TEMPERATURE <= temperature <= _MOST_TEMPERATURE:
-        least, most = _LEAST_TEMPERATURE, _MOST_TEMPERATURE
-        raise ServiceError(400, "invalid_request", f"temperature must be 0, or from {least:g} to {most:g}")
+        raise InputError(f"temperature must be 0, or from {_LEAST_TEMPERATURE:g} to {_MOST_TEMPERATURE:g}")
     if not 0 < top_p <= 1:
-        raise ServiceError(400, "invalid_request", "top_p must be above 0, and at most 1")
+        raise InputError("top_p must be above 0, and at most 1")
     return options

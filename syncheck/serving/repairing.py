@@ -1,20 +1,248 @@
-"""Repairing gateway: answers that a decoder writes with an upstream server, each sentence checked or replaced."""
+"""Repair before an upstream server: a decoder has it continue an answer over HTTP, sentence by sentence."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from typing import Any, Protocol
+import math
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import aclosing
+from typing import Any, Literal, Protocol
 
-from syncheck.results import ContinuationRequest, Piece
+from syncheck.base.errors import InputError
+from syncheck.results import ContinuationRequest, Piece, WrittenToken
 from syncheck.results.events import EndEvent, Event
 from syncheck.results.protocol import Reveal
-from syncheck.serving.chat import ChatRequest, ServiceError
+from syncheck.serving.allowed import divided_content, invalid, is_counts
+from syncheck.serving.chat import ChatRequest, ServiceError, refusing, text_of, unsupported
 from syncheck.serving.checked import NO_PASSAGES
-from syncheck.serving.continuing import ContinueBy, ServerContinuations, WritePrompt
 from syncheck.serving.gateway import Gateway
 from syncheck.serving.limits import Deadline, in_thread
-from syncheck.serving.writing import NEUTRAL, Begun, DecoderSource, require_neutral, whole_number
+from syncheck.serving.sources import NEUTRAL, Begun, DecoderSource, require_neutral, whole_number
+from syncheck.serving.upstream import Upstream, choices_of, incomplete, index_of
+from syncheck.text.reasoning import Reasoning
 from syncheck.verifier import Verifier
+
+ContinueBy = Literal["chat", "completions", "prefill"]
+"""How a server is asked to continue an answer. ``chat``: chat completions with ``continue_final_message``, as vLLM and
+SGLang take it. ``completions``: the prompt is written here, by a chat template. ``prefill``: chat completions that
+continue a last message of the assistant by themselves; each sample is a request of its own."""
+
+WritePrompt = Callable[[Sequence[Mapping[str, str]]], str]
+"""Writes a chat, up to the beginning of the answer, by the template of the model."""
+
+_STOPS: Mapping[str, Literal["end_of_text", "length"]] = {
+    "stop": "end_of_text",
+    "eos": "end_of_text",
+    "length": "length",
+}
+_LIMITS = ("max_tokens", "max_completion_tokens")
+
+
+class ServerContinuations:
+    """Continues one answer; the ``continue_from`` of :class:`fod.UpstreamFOD`.
+
+    Parameters
+    ----------
+    upstream
+        The server.
+    body
+        The request for the answer in the form of chat completions. Its sampling is that of the stream, which is greedy
+        without any; its limit on tokens is for the whole answer.
+    by
+        How the server is asked.
+    write_prompt
+        For ``completions``: writes the prompt.
+    deadline
+        The time by which all requests must be complete; None sets none beside the time-out of the upstream.
+    authorization
+        Header of a client, which is passed on if the upstream has no key.
+    opens_reasoning
+        True if the chat template opens the model's reasoning, which is left out.
+
+    Attributes
+    ----------
+    takes_n : bool
+        False if each sample is a request.
+
+    Raises
+    ------
+    InputError
+        If ``completions`` lacks ``write_prompt``, or another way has it.
+    """
+
+    def __init__(
+        self,
+        upstream: Upstream,
+        body: Mapping[str, Any],
+        *,
+        by: ContinueBy = "chat",
+        write_prompt: WritePrompt | None = None,
+        deadline: Deadline | None = None,
+        authorization: str | None = None,
+        opens_reasoning: bool = False,
+    ) -> None:
+        if (by == "completions") != (write_prompt is not None):
+            raise InputError("by='completions' needs write_prompt, and nothing else takes it")
+        self._upstream = upstream
+        self._body = body
+        self._by = by
+        self._write_prompt = write_prompt
+        self._deadline = deadline
+        self._authorization = authorization
+        self._opens_reasoning = opens_reasoning
+        self.takes_n = by != "prefill"
+
+    async def __call__(self, request: ContinuationRequest) -> AsyncGenerator[Piece]:
+        """Ask for continuations; closing them cancels the request."""
+        wanted = request.samples or 1
+        limits = [self._body[name] for name in _LIMITS if self._body.get(name) is not None]
+        if limits and request.tokens >= min(limits):
+            for sample in range(wanted):
+                yield Piece(sample=sample, stop="length")
+            return
+        path, body = await self._asked(request)
+        is_open = self._opens_reasoning and not request.beginning
+        readers = [Reasoning(is_open=is_open) for _ in range(wanted)]
+        begun: set[int] = set()
+        finished: set[int] = set()
+        is_told = not request.likeliest
+        deadline = self._deadline or Deadline(math.inf)
+        async with aclosing(self._upstream.streamed(path, body, self._authorization, deadline)) as chunks:
+            async for values in chunks:
+                usage = values.get("usage") if is_counts(values.get("usage")) else None
+                choices = choices_of(values)
+                for choice in choices:
+                    index = index_of(choice, wanted)
+                    begun.add(index)
+                    if index in finished:
+                        continue
+                    stop = self._stop(choice)
+                    text = _answer_of(readers[index], self._text(choice), is_last=stop is not None)
+                    finished |= {index} if stop is not None else set()
+                    tokens = _tokens(choice.get("logprobs")) if request.likeliest else ()
+                    is_told |= any(token.likeliest for token in tokens)
+                    if text and not is_told:
+                        raise invalid("it sends no likeliest tokens with its text, which --repair branch needs")
+                    yield Piece(text, index, stop, usage, tokens)
+                if not choices and usage:
+                    yield Piece(sample=None, usage=usage)
+        if 0 < len(begun) < wanted:
+            raise invalid(f"it has {len(begun)} of {wanted} samples; a server that takes no n needs --continue prefill")
+        if len(finished) < wanted:
+            raise incomplete("it ended before its last chunk")
+
+    async def _asked(self, request: ContinuationRequest) -> tuple[str, dict[str, Any]]:
+        """Write the path and the body of a request."""
+        body = self._limited(request)
+        messages = _instructed(body["messages"], request.instruction)
+        if self._by == "completions":
+            return "/completions", await self._completion(body, messages, request.beginning)
+        if request.beginning:
+            messages = [*messages, {"role": "assistant", "content": request.beginning}]
+            if self._by == "chat":
+                body |= {"continue_final_message": True, "add_generation_prompt": False}
+        return "/chat/completions", {**body, "messages": messages}
+
+    def _limited(self, request: ContinuationRequest) -> dict[str, Any]:
+        """Write the sampling and the limits of a request."""
+        body = {**self._body, "stream": True, "stream_options": {"include_usage": True}}
+        if self._by != "prefill":
+            body["stream_options"]["continuous_usage_stats"] = True  # a stream that is left reports nothing at its end
+        if body.get("temperature") is None:
+            body["temperature"] = 0
+        for name in ("temperature", "top_p"):
+            if (value := getattr(request, name)) is not None:
+                body[name] = value
+        if request.likeliest:
+            told = {"logprobs": request.likeliest}
+            body |= told if self._by == "completions" else {"logprobs": True, "top_logprobs": request.likeliest}
+        if request.samples is not None:
+            body["seed"] = request.seed
+            if request.samples > 1:
+                body["n"] = request.samples
+        for name in _LIMITS:
+            if body.get(name) is not None:
+                body[name] -= request.tokens
+        return body
+
+    async def _completion(
+        self, body: dict[str, Any], messages: Sequence[Mapping[str, Any]], beginning: str
+    ) -> dict[str, Any]:
+        assert self._write_prompt is not None
+        turns = [{"role": str(message.get("role")), "content": text_of(message)} for message in messages]
+        with refusing():
+            prompt = await in_thread(self._write_prompt, turns)
+        if (limit := body.pop("max_completion_tokens", None)) is not None:
+            body["max_tokens"] = min(limit, body.get("max_tokens") or limit)
+        del body["messages"]
+        return {**body, "prompt": prompt + beginning, "add_special_tokens": False}  # the template has written them
+
+    def _text(self, choice: Mapping[str, Any]) -> str:
+        if self._by == "completions":
+            content = choice.get("text")
+        else:
+            delta = choice.get("delta")
+            content = delta.get("content") if isinstance(delta, Mapping) else None
+        if isinstance(content, list):
+            content = divided_content(content)[0]
+        if not isinstance(content, str | None):
+            raise invalid(f"the text of a choice is no string; found {type(content).__name__}")
+        return content or ""
+
+    def _stop(self, choice: Mapping[str, Any]) -> Literal["end_of_text", "length"] | None:
+        reason = choice.get("finish_reason")
+        if not reason:
+            return None
+        if reason not in _STOPS:
+            raise invalid(f"it ended with the finish_reason {str(reason)[:40]!r}, so that it cannot be continued")
+        return _STOPS[reason]
+
+
+def _tokens(told: object) -> tuple[WrittenToken, ...]:
+    """Read the tokens of a chunk: those of chat completions, or in lists as completions have them."""
+    if not isinstance(told, Mapping):
+        return ()
+    try:
+        if (content := told.get("content")) is not None:
+            return tuple(
+                WrittenToken(*_token(each), tuple(map(_token, each.get("top_logprobs") or ()))) for each in content
+            )
+        columns = [told[name] for name in ("tokens", "token_logprobs")]
+        columns.append(told.get("top_logprobs") or [None] * len(columns[0]))
+        return tuple(
+            WrittenToken(
+                token.encode(), float(log_prob), tuple((t.encode(), float(p)) for t, p in (likeliest or {}).items())
+            )
+            for token, log_prob, likeliest in zip(*columns, strict=True)
+        )
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise invalid("its log-probabilities are not as OpenAI's interface has them") from error
+
+
+def _token(told: Mapping[str, Any]) -> tuple[bytes, float]:
+    data = told.get("bytes")
+    return told["token"].encode() if data is None else bytes(data), float(told["logprob"])
+
+
+def _answer_of(reasoning: Reasoning, content: str, *, is_last: bool) -> str:
+    """Take the reasoning out of the next content."""
+    parts = reasoning.read(content, is_last=is_last)
+    if any(kind == "not_text" for kind, *_ in parts):
+        raise invalid("it closes reasoning that nothing opened; if the chat template does, pass --opens-reasoning")
+    return "".join(text for kind, text, _ in parts if kind == "text")
+
+
+def _instructed(messages: Sequence[Mapping[str, Any]], instruction: str) -> list[Mapping[str, Any]]:
+    """Add an instruction to the last message of the user."""
+    told = list(messages)
+    places = [place for place, message in enumerate(told) if message.get("role") == "user"]
+    if instruction and places:
+        content = told[places[-1]].get("content")
+        if isinstance(content, list):
+            content = [*content, {"type": "text", "text": instruction}]
+        else:
+            content = f"{content}\n\n{instruction}"
+        told[places[-1]] = {**told[places[-1]], "content": content}
+    return told
 
 
 class UpstreamDecoder(Protocol):
@@ -67,26 +295,24 @@ class RepairingGateway(DecoderSource):
         """Ask for the upstream server's list of models."""
         return await self._gateway.models(authorization)
 
-    async def complete(self, request: ChatRequest, authorization: str | None, deadline: Deadline) -> dict[str, Any]:
+    async def complete(self, request: ChatRequest, deadline: Deadline) -> dict[str, Any]:
         """Write a whole answer, with its outcome as ``syncheck``."""
         if not request.passages:
-            return await self._gateway.complete(request, authorization, deadline)
-        return await super().complete(request, authorization, deadline)
+            return await self._gateway.complete(request, deadline)
+        return await super().complete(request, deadline)
 
-    def stream(
-        self, request: ChatRequest, authorization: str | None, deadline: Deadline
-    ) -> AsyncGenerator[dict[str, Any]]:
+    def stream(self, request: ChatRequest, deadline: Deadline) -> AsyncGenerator[dict[str, Any]]:
         """Yield an answer in chunks, with their events as ``syncheck``."""
         if not request.passages:
-            return self._gateway.stream(request, authorization, deadline)
-        return super().stream(request, authorization, deadline)
+            return self._gateway.stream(request, deadline)
+        return super().stream(request, deadline)
 
+    @refusing()
     def require_usable(self, request: ChatRequest) -> None:
         """Refuse, with a ServiceError, a request that the upstream server need not see."""
         if request.decoder not in (None, *self.decoders):
-            raise ServiceError(
-                400, "unknown_decoder", f"decoder must be one of {self.decoders}; found {request.decoder!r}"
-            )
+            told = f"decoder must be one of {self.decoders}; found {request.decoder!r}"
+            raise ServiceError(400, "unknown_decoder", told)
         if not request.passages:
             if self.failing == "closed":
                 raise ServiceError(400, "no_passages", NO_PASSAGES)
@@ -96,15 +322,11 @@ class RepairingGateway(DecoderSource):
             whole_number(request.body, name, 1, least=1)
         whole_number(request.body, "seed", 0)
         if request.stop_below is not None:
-            raise ServiceError(400, "unsupported", "decoder 'fod' has its own thresholds, no stop_below")
+            raise unsupported("decoder 'fod' has its own thresholds, no stop_below")
         if request.body["messages"][-1].get("role") == "assistant":
-            raise ServiceError(
-                400,
-                "unsupported",
-                "the last message is the assistant's, and the answer is continued here; leave it out",
-            )
+            raise unsupported("the last message is the assistant's, and the answer is continued here; leave it out")
 
-    async def begin(self, request: ChatRequest, authorization: str | None, deadline: Deadline) -> Begun:
+    async def begin(self, request: ChatRequest, deadline: Deadline) -> Begun:
         """Begin an answer; the upstream server is asked with its first event."""
         continuations = ServerContinuations(
             self._gateway.upstream,
@@ -112,7 +334,7 @@ class RepairingGateway(DecoderSource):
             by=self._by,
             write_prompt=self._write_prompt,
             deadline=deadline,
-            authorization=authorization,
+            authorization=request.authorization,
             opens_reasoning=self._gateway.opens_reasoning,
         )
         events = self._decode(
@@ -123,7 +345,7 @@ class RepairingGateway(DecoderSource):
             reveal=request.reveal,
             in_thread=in_thread,
         )
-        return Begun(events, _usage)
+        return events, _usage
 
     def model_of(self, request: ChatRequest) -> str:
         """Name the model that was asked for."""

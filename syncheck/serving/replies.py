@@ -20,7 +20,7 @@ from syncheck.serving.limits import Deadline
 
 if TYPE_CHECKING:
     from starlette.requests import Request
-    from starlette.types import Receive, Scope, Send
+    from starlette.types import ASGIApp, Receive, Scope, Send
 
 logger = logging.getLogger(__name__)
 
@@ -42,17 +42,14 @@ _PAGE_HEADERS = {
 }
 
 
-class Working:
-    """Response that takes work, which is cancelled when the client disconnects."""
+def working(answer: Coroutine[Any, Any, Response]) -> ASGIApp:
+    """Make a response that takes work, which is cancelled when the client disconnects."""
 
-    def __init__(self, answer: Callable[[], Coroutine[Any, Any, Response]]) -> None:
-        self._answer = answer
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer as an ASGI application."""
-        response = await while_there(receive, self._answer())
-        if response is not None:
+    async def send_answer(scope: Scope, receive: Receive, send: Send) -> None:
+        if (response := await while_there(receive, answer)) is not None:
             await response(scope, receive, send)
+
+    return send_answer
 
 
 class Reply:
@@ -187,9 +184,14 @@ class KeptAnswer:
     Its ``token`` is a name that cannot be guessed, its ``size`` the number of characters of its chunks, as JSON.
     """
 
+    task: asyncio.Task[None]
+    """Writes it."""
+
     def __init__(self) -> None:
         self.token = secrets.token_urlsafe(18)
         self.size = 0
+        self.readers = 0
+        self.expiry: asyncio.TimerHandle | None = None
         self._chunks: list[Mapping[str, Any]] = []
         self._error: ServiceError | None = None
         self._is_over = False
@@ -248,70 +250,60 @@ class KeptAnswers:
     def __init__(self, seconds: float, most: int) -> None:
         self._seconds = seconds
         self._most = most
-        self._tasks: dict[str, tuple[KeptAnswer, asyncio.Task[None]]] = {}
-        self._readers: dict[str, int] = {}
-        self._left: dict[str, asyncio.TimerHandle] = {}
+        self._kept: dict[str, KeptAnswer] = {}
 
     def begin(self, write: Callable[[KeptAnswer], Awaitable[None]]) -> KeptAnswer:
         """Begin to write an answer; ServiceError with the status 429 if there is no place for it."""
-        if len(self._tasks) >= self._most or sum(kept.size for kept, _ in self._tasks.values()) > _MOST_CHARACTERS:
-            raise ServiceError(
-                429,
-                "too_many_kept",
-                "too many resumable answers are kept; try again, or ask without syncheck.resumable",
-                headers={"Retry-After": "1"},
-            )
+        if len(self._kept) >= self._most or sum(kept.size for kept in self._kept.values()) > _MOST_CHARACTERS:
+            told = "too many resumable answers are kept; try again, or ask without syncheck.resumable"
+            raise ServiceError(429, "too_many_kept", told, headers={"Retry-After": "1"})
         answer = KeptAnswer()
 
         async def written() -> None:
             await write(answer)
-            if answer.is_refused and answer.token not in self._readers:
-                self.give_up(answer.token)
+            if answer.is_refused and not answer.readers:
+                self.give_up(answer)
 
-        self._tasks[answer.token] = answer, asyncio.create_task(written())
+        answer.task = asyncio.create_task(written())
+        self._kept[answer.token] = answer
         return answer
 
     def find(self, token: str) -> KeptAnswer:
         """Find the answer with this name; ServiceError with the status 404 if there is none."""
-        if token not in self._tasks:
-            raise ServiceError(
-                404, "unknown_answer", "there is no such answer, or it expired because no client read it"
-            )
-        return self._tasks[token][0]
+        if token not in self._kept:
+            told = "there is no such answer, or it expired because no client read it"
+            raise ServiceError(404, "unknown_answer", told)
+        return self._kept[token]
 
     @contextmanager
     def reading(self, answer: KeptAnswer) -> Iterator[None]:
         """Keep the answer while it is read, and for some seconds afterwards."""
-        token = answer.token
-        self._readers[token] = self._readers.get(token, 0) + 1
-        if (timer := self._left.pop(token, None)) is not None:
-            timer.cancel()
+        answer.readers += 1
+        if answer.expiry is not None:
+            answer.expiry.cancel()
         try:
             yield
         finally:
-            self._readers[token] = self._readers.get(token, 1) - 1
-            if not self._readers[token]:
-                del self._readers[token]
-            if token not in self._readers and token in self._tasks:
+            answer.readers -= 1
+            if not answer.readers and answer.token in self._kept:
                 if answer.is_refused:
-                    self.give_up(token)
+                    self.give_up(answer)
                 else:
-                    self._left[token] = asyncio.get_running_loop().call_later(self._seconds, self.give_up, token)
+                    answer.expiry = asyncio.get_running_loop().call_later(self._seconds, self.give_up, answer)
 
-    def give_up(self, token: str) -> None:
+    def give_up(self, answer: KeptAnswer) -> None:
         """Forget an answer, and stop the work on it."""
-        self._readers.pop(token, None)
-        if (timer := self._left.pop(token, None)) is not None:
-            timer.cancel()
-        if (kept := self._tasks.pop(token, None)) is not None:
-            kept[1].cancel()
+        if answer.expiry is not None:
+            answer.expiry.cancel()
+        if self._kept.pop(answer.token, None) is not None:
+            answer.task.cancel()
 
     async def close(self) -> None:
         """Give up all answers."""
-        tasks = [task for _, task in self._tasks.values()]
-        for token in list(self._tasks):
-            self.give_up(token)
-        await asyncio.gather(*tasks, return_exceptions=True)
+        answers = list(self._kept.values())
+        for answer in answers:
+            self.give_up(answer)
+        await asyncio.gather(*(answer.task for answer in answers), return_exceptions=True)
 
 
 def events_of(chunk: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:

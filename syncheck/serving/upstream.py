@@ -6,6 +6,7 @@ import codecs
 import json
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import AsyncExitStack, aclosing
 from contextvars import ContextVar
 from typing import Any
 
@@ -81,6 +82,17 @@ class Upstream:
                 raise ServiceError(400, "invalid_request", f"the request cannot be passed on: {error}") from error
         request = self._client.build_request(method, self.address + path, content=content, headers=headers)
         return Asked(self._client, request, key)
+
+    async def streamed(
+        self, path: str, body: Mapping[str, Any], authorization: str | None, deadline: Deadline
+    ) -> AsyncGenerator[dict[str, Any]]:
+        """Ask for a stream, and yield its chunks; nothing is awaited after the deadline."""
+        async with AsyncExitStack() as opened:
+            async with deadline.waiting():
+                asked = await opened.enter_async_context(self.asked("POST", path, body, authorization))
+            async with aclosing(asked.chunks(deadline)) as chunks:
+                async for chunk in chunks:
+                    yield chunk
 
 
 class Asked:

@@ -19,8 +19,7 @@ from transformers import AutoModel, AutoTokenizer
 
 from syncheck.base.checks import check_choice
 from syncheck.base.errors import InputError, MissingExtraError, PromptError
-from syncheck.base.model_files import cached_file
-from syncheck.base.pretrained import fingerprint, load_pretrained
+from syncheck.base.pretrained import cached_file, fingerprint, load_pretrained
 from syncheck.base.records import read_records
 from syncheck.config import MonitorConfig
 from syncheck.model_monitor import ModelMonitor

@@ -21,7 +21,7 @@ import numpy as np
 import regex
 
 from syncheck.base.files import asset_words, file_sha256
-from syncheck.base.model_files import kept_arrays
+from syncheck.base.pretrained import kept_arrays
 from syncheck.text.notation import SMALL, TENS
 
 if TYPE_CHECKING:

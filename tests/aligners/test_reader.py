@@ -24,7 +24,7 @@ from syncheck.aligners.reader import aligner as reader
 from syncheck.aligners.reader import network as reader_network
 from syncheck.aligners.reader.aligner import WINDOW_TOKENS, PassageWindows, closest_chunks, closest_of
 from syncheck.aligners.reader.network import BEGIN, END
-from syncheck.base import model_files
+from syncheck.base import pretrained
 from syncheck.base.errors import CheckpointError, InputError
 from syncheck.base.files import file_sha256
 from syncheck.cli import main
@@ -469,7 +469,7 @@ def test_an_encoder_of_the_cache_that_was_altered_is_refused_and_doctor_says_so(
 
 
 def test_another_encoder_is_refused(not_loaded, tmp_path, monkeypatch):
-    monkeypatch.setattr(model_files.constants, "HF_ASSETS_CACHE", str(tmp_path / "cache"))  # nothing made before
+    monkeypatch.setattr(pretrained.constants, "HF_ASSETS_CACHE", str(tmp_path / "cache"))  # nothing made before
     save_file({"norm": torch.ones(3)}, tmp_path / "model.safetensors")
     monkeypatch.setattr(reader_network, "_cached", lambda: tmp_path / "model.safetensors")
     with pytest.raises(CheckpointError, match="published"):

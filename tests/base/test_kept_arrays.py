@@ -12,10 +12,10 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 import torch
 
-from syncheck.base import model_files as module
+from syncheck.base import pretrained as module
 from syncheck.base.errors import CheckpointError
 from syncheck.base.files import DIGESTS, UNFINISHED
-from syncheck.base.model_files import kept_arrays
+from syncheck.base.pretrained import kept_arrays
 
 FORK = multiprocessing.get_context("fork")
 
@@ -109,7 +109,7 @@ def test_a_cache_that_can_only_be_read_serves_what_is_in_it(cache, make, monkeyp
     def refused(*_):
         raise AssertionError("nothing is to be written")
 
-    monkeypatch.setattr("syncheck.base.model_files._locked", refused)
+    monkeypatch.setattr("syncheck.base.pretrained._locked", refused)
     kept_arrays("small", ["a"], make)
     assert make.times == 1
 

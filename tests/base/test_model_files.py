@@ -6,7 +6,7 @@ import os
 import pytest
 
 from syncheck.base.errors import CheckpointError
-from syncheck.base.model_files import ModelFile
+from syncheck.base.pretrained import ModelFile
 
 CONTENT = bytes(range(256)) * 4096
 FILE = ModelFile(hashlib.sha256(CONTENT).hexdigest(), "get it again")

@@ -16,7 +16,7 @@ from syncheck.results import AnswerScale
 from syncheck.results.protocol import Final
 from syncheck.serving.chat import ServiceError
 from syncheck.serving.checked import outcome_of
-from syncheck.serving.guardrail import Guardrail
+from syncheck.serving.given_answers import Guardrail
 
 SCALE = AnswerScale(0.5, 0.6)
 PASSAGE = "The Avon bridge opened in 1967. It has two lanes."

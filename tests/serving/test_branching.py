@@ -18,7 +18,7 @@ from syncheck.features.schemas import ALIGNER_ALONE
 from syncheck.kit import demo_questions
 from syncheck.results import ContinuationRequest, Piece, WrittenToken
 from syncheck.serving.chat import ServiceError
-from syncheck.serving.continuing import ServerContinuations
+from syncheck.serving.repairing import ServerContinuations
 from syncheck.serving.upstream import Upstream
 from syncheck.testing import ScriptedAligner, ScriptedModel, word_tokenizer
 

@@ -14,11 +14,11 @@ from upstreams import ANSWER, Upstream, asked, chunk, chunks_of, sse, whole
 
 from syncheck.base.errors import InputError
 from syncheck.cli import main
-from syncheck.serving import connections, upstream
+from syncheck.serving import limits, upstream
 from syncheck.serving.app import ServerConfig, create_app
 from syncheck.serving.chat import read_json
-from syncheck.serving.connections import PromptConnection
 from syncheck.serving.gateway import Gateway
+from syncheck.serving.limits import PromptConnection
 
 SECRET = "SECRETTHOUGHT of the moon"
 KEY = "sk-upstream/secret-key"
@@ -419,7 +419,7 @@ def test_json_is_read_as_deep_as_it_can_be_written():
 
 
 def test_headers_that_never_end_are_not_awaited(monitor, monkeypatch):
-    monkeypatch.setattr(connections, "HEADER_SECONDS", 0.3)
+    monkeypatch.setattr(limits, "HEADER_SECONDS", 0.3)
     app = create_app(Gateway(monitor, "http://up/v1", transport=Upstream(answer=whole(GOOD))))
     server = uvicorn.Server(uvicorn.Config(app, http=PromptConnection, port=0, log_level="error"))
     thread = threading.Thread(target=server.run)

@@ -16,9 +16,8 @@ from syncheck.cli import main
 from syncheck.features.schemas import ALIGNER_ALONE
 from syncheck.results import ContinuationRequest
 from syncheck.serving.app import create_app
-from syncheck.serving.continuing import ServerContinuations
 from syncheck.serving.gateway import Gateway
-from syncheck.serving.repairing import RepairingGateway
+from syncheck.serving.repairing import RepairingGateway, ServerContinuations
 from syncheck.serving.upstream import Upstream
 from syncheck.testing import ScriptedAligner
 

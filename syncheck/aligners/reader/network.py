@@ -35,8 +35,7 @@ from syncheck.aligners.reader.layers import (
 )
 from syncheck.base.errors import CheckpointError
 from syncheck.base.files import DAMAGED
-from syncheck.base.model_files import ModelFile, cached_file, kept_arrays
-from syncheck.base.pretrained import weights_sha256
+from syncheck.base.pretrained import ModelFile, cached_file, kept_arrays, weights_sha256
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
