@@ -317,16 +317,17 @@ def _say(text: str) -> None:
 
 def _shown(label: str, events: Iterable[syncheck.Event]) -> Answer:
     """Show the sentences of an answer as they come, and return it."""
-    colour, number, event = wants_colour(sys.stdout), 0, None
+    colour, number, is_empty, event = wants_colour(sys.stdout), 0, True, None
     _say(f"-- {label}\n")
     for event in events:
+        is_empty &= event.type not in ("sentence", "notice")
         if event.type == "sentence":
             number += 1
             _say(render_sentence(number, event.sentence, colour=colour))
         elif event.type == "notice":
             _say(f"     (given instead: {printable(event.text.strip())})\n")
     assert event is not None and event.type == "end"
-    _say("\n" if number else "     (no sentence)\n\n")
+    _say("     (no sentence)\n\n" if is_empty else "\n")
     output = event.output
     tried = {} if output is None else {"dropped": output.dropped, "trace": output.trace}
     return Answer(label, event.report, **tried)

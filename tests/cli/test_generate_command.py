@@ -3,6 +3,7 @@
 import json
 import re
 from dataclasses import asdict, replace
+from functools import partial
 from inspect import signature
 
 import pytest
@@ -256,3 +257,12 @@ def test_decoders_that_need_scores(files, capsys):
     for decoder in ("fod", "fod-backtrack", "abstain", "best-of-n"):
         assert main(["generate", "--input", str(files / "in.jsonl"), "--decoder", decoder, *model]) == 2
         assert decoder in capsys.readouterr().err
+
+
+def test_the_demo_shows_a_quotation_as_the_answer(files, monkeypatch, capsys):
+    monkeypatch.setattr("syncheck.kit.load_kit", lambda purpose: copying_monitor())
+    monkeypatch.setattr("fod.FODGenerator", partial(FODGenerator, backtrack_threshold=1.0, prune_threshold=1.0))
+    asked = ["--question", "Who built the mill?", "--context", str(files / "passages.txt")]
+    assert main(["demo", *asked, "--report", str(files / "report.html"), "--max-new-tokens", "20"]) == 0
+    shown = capsys.readouterr().out
+    assert "(given instead: Passage 1 says:" in shown and "(no sentence)" not in shown
