@@ -9,7 +9,7 @@
     python benchmarks/kit_signals.py --open open.parquet --blind blind.parquet
 
 Everything is trained and chosen on ``open`` and reported on ``blind``. Groups are sets of passages. ``generic`` is the
-verifier that reads text alone; it saw none of these labels.
+verifier that reads text alone; it saw none of these labels. The packaged monitor saw the first 602 answers of ``open``.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syncheck import Verifier, load_kit
+from syncheck.aggregators import Aggregator
 from syncheck.aggregators.kinds import shrunk_towards
 from syncheck.evaluation import System, ablation_systems, auroc_table, held_out_scores
 from syncheck.evaluation.metrics import with_interval
@@ -71,11 +72,10 @@ class Comparison:
         direction = dict(zip(self.names, self.measured.schema.directions, strict=True))
         return {s.name: scores[s.name] * (1 if s.trained else direction[s.columns[0]] or 1) for s in systems}
 
-    def generic_scores(self, rows: NDArray[np.bool_]) -> Floats:
-        """Score by ``generic``, from its own columns."""
-        places = [self.names.index(name) for name in self.generic.schema.names]
-        values = self.measured.values[self.set.used][rows]
-        scores: Floats = self.generic.score(values[:, places])
+    def scores_by(self, aggregator: Aggregator, rows: NDArray[np.bool_]) -> Floats:
+        """Score by a stored aggregator from its own columns, without LID."""
+        places = [self.names.index(name) for name in aggregator.schema.names]
+        scores: Floats = aggregator.score(self.measured.values[self.set.used][rows][:, places])
         return scores[None]
 
     def shrunk(self) -> System:
@@ -107,7 +107,10 @@ def main() -> None:
     y = compared.set.y
     print(f"trained on {compared.train.sum()} sentences, {(y[compared.train] == 0).sum()} unfaithful\n")
 
-    generic = {"generic": compared.generic_scores(~compared.train)}
+    generic = {"generic": compared.scores_by(compared.generic, ~compared.train)}
+    kit = load_kit("generation").aggregator
+    assert kit is not None
+    packaged = {"monitor generation, as packaged": compared.scores_by(kit, ~compared.train)}
     alone = [System(name, (name,), trained=False) for name in compared.of_model()]
     alone += [System("reader alone", ("align_logit",), trained=False)]
     alone += [System(f"{name} (words)", (name,), trained=False) for name in ("content_overlap", "pair_overlap")]
@@ -119,7 +122,7 @@ def main() -> None:
         columns = compared.columns(schema)
         trained += [System(f"{schema}, {kind}", columns, aggregator=kind) for kind in KINDS]
     trained += [System("syncheck.v6, ensemble", compared.names, aggregator="ensemble"), compared.shrunk()]
-    print("trained\n" + compared.table(generic | compared.scores(trained)) + "\n")
+    print("trained\n" + compared.table(generic | packaged | compared.scores(trained)) + "\n")
 
     for schema in ("paper.v1", "syncheck.v6"):
         columns = compared.columns(schema)
@@ -137,7 +140,7 @@ def main() -> None:
     systems.append(System("syncheck.v6, lr", compared.columns("syncheck.v6"), aggregator="lr"))
     for kind in np.unique(kinds):
         inside = kinds != kind
-        scores = {"generic": compared.generic_scores(~inside)} | compared.scores(systems, inside)
+        scores = {"generic": compared.scores_by(compared.generic, ~inside)} | compared.scores(systems, inside)
         print(f"{kind}: trained on the other kinds of text\n" + compared.table(scores, ~inside) + "\n")
 
 
