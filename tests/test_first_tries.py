@@ -44,9 +44,12 @@ def test_the_second_set_has_other_pairs_of_every_kind(records):
     assert {pair.context for pair in second}.isdisjoint(tuple(r["context"]) for r in records)
 
 
-def test_pairs_about_tables_and_sums_are_divided_by_context():
-    halves = [load_pairs(ROOT / "benchmarks" / "cells_and_sums.jsonl", half) for half in ("open", "closed")]
-    assert all({pair.kind for pair in half} == {"table", "record", "derived"} for half in halves)
+@pytest.mark.parametrize(
+    ("name", "kinds"), [("cells_and_sums", {"table", "record", "derived"}), ("reasoning", {"exam", "trial"})]
+)
+def test_other_pairs_are_divided_by_context(name, kinds):
+    halves = [load_pairs(ROOT / "benchmarks" / f"{name}.jsonl", half) for half in ("open", "closed")]
+    assert all({pair.kind.partition(" ")[0] for pair in half} == kinds for half in halves)
     opened, closed = ({pair.context for pair in half} for half in halves)
     assert opened.isdisjoint(closed) and all(len({p.supported for p in half}) == len(half) >= 60 for half in halves)
 
