@@ -33,7 +33,7 @@ def run_once(words):
 def test_the_documented_chain_runs(tmp_path, monkeypatch, capsys):
     commands = documented_commands()
     assert [command[0] for command in commands] == [
-        *("features", "train", "score", "evaluate", "evaluate", "evaluate", "evaluate", "ablate")
+        *("features", "train", "score", "evaluate", "evaluate", "evaluate", "ablate")
     ]
     monkeypatch.chdir(tmp_path)
     answer = {"id": 1, "question": "Who?", "context": ["Anna moved to Lisbon."], "response": "Anna moved to Lisbon."}
