@@ -488,6 +488,8 @@ def test_keys(posted):
     assert "authorization" not in upstream.requests[1][1]
     posted(upstream, asked(), headers={"authorization": "Bearer the client's"})
     assert upstream.requests[2][1]["authorization"] == "Bearer the client's"
+    posted(upstream, asked(), headers={"x-api-key": "as Anthropic's clients send it"})
+    assert upstream.requests[3][1]["authorization"] == "Bearer as Anthropic's clients send it"
 
 
 def test_another_host_name_and_another_form_are_refused(posted):
