@@ -26,7 +26,9 @@ WAYS: dict[str, ways.Way] = {
     "plain generate": ways.plain,
     "monitor, signals only": ways.signals_only,
     "monitor, with aligner and aggregator": ways.with_aligner,
+    "monitor, streamed, with aligner and aggregator": ways.streamed,
     "attached to generate, signals only": ways.attached,
+    "attached to generate, with aligner and aggregator": ways.attached_with_aligner,
     "second forward at every step": ways.per_step,
     "re-prefill for every sentence": ways.re_prefill,
 }
@@ -51,9 +53,14 @@ class Setting:
         size = self.tokens if tokens is None else min(tokens, self.tokens)
         return make_job(subject, context=self.context, tokens=size, batch=self.batch, seed=seed)
 
+    def ways(self, number: int = 0) -> Mapping[str, ways.Way]:
+        """Return the ways of a round; only the first has the slow ones, and a stream has one row."""
+        left_out = (*(SLOW if number else ()), *((ways.streamed,) if self.batch > 1 else ()))
+        return {name: way for name, way in WAYS.items() if way not in left_out}
+
     def time_ticks(self) -> int:
         """Return the number of ticks of :func:`measure_times`."""
-        return self.rounds * (len(WAYS) - len(SLOW)) + len(SLOW)
+        return sum(len(self.ways(number)) for number in range(self.rounds))
 
 
 @dataclass(slots=True)
@@ -83,15 +90,11 @@ def measure_times(subject: Subject, setting: Setting, clock: str, costs: Mapping
     """Let the ways take turns, after a sentence to warm up, and add what they took to their costs."""
     twins = {name: subject.twin() for name in WAYS}
     warm = setting.job(subject, seed=WARM_UP_SEED, tokens=WARM_UP_TOKENS).first_sentences(1)
-    for name, way in WAYS.items():
+    for name, way in setting.ways().items():
         way(twins[name], warm, _go_on)
     for seed in range(setting.rounds):
         job = setting.job(subject, seed=seed)
-        players = {
-            name: partial(_play, way, twins[name], job, tick)
-            for name, way in WAYS.items()
-            if not seed or way not in SLOW
-        }
+        players = {name: partial(_play, way, twins[name], job, tick) for name, way in setting.ways(seed).items()}
         if seed % 2:
             players = dict(reversed(players.items()))
         seconds = take_turns(players, device=subject.model.device.type, clock=clock)
@@ -104,7 +107,7 @@ def measure_peaks(subject: Subject, setting: Setting, costs: Mapping[str, Cost],
     job = setting.job(subject, seed=MEMORY_SEED, tokens=MEMORY_TOKENS)
     device = subject.model.device.type
     peak_mb(partial(ways.plain, subject, job.first_sentences(1), _go_on), device=device)
-    for name, way in WAYS.items():
+    for name, way in setting.ways().items():
         given = job.first_sentences(2) if way is ways.re_prefill else job
         costs[name].peak_mb = peak_mb(partial(way, subject, given, _go_on), device=device)
         tick()

@@ -115,17 +115,18 @@ def answer(sets: Sequence[QuestionSet], names: Sequence[str], output: Path) -> N
                 file.flush()
 
 
-def candidates(sets: Sequence[QuestionSet], output: Path) -> None:
-    """Write greedy sentences with their branches; what is there is kept."""
-    done = {(e["set"], e["alpha"]) for e in map(json.loads, output.open())} if output.exists() else set()
+def candidates(sets: Sequence[QuestionSet], alphas: Sequence[float], turns: int, output: Path) -> None:
+    """Write greedy sentences with their branches, for some questions of each set; what is there is kept."""
+    lines = map(json.loads, output.open()) if output.exists() else ()
+    done = {(entry["set"], entry["question"], entry["alpha"]) for entry in lines}
     monitor = load_kit("generation")
     models = (monitor.model, monitor.tokenizer, monitor)
-    generators = {a: fod.FODGenerator(*models, config=replace(ALL_BRANCHES, alpha=a)) for a in ALPHAS}
+    generators = {a: fod.FODGenerator(*models, config=replace(ALL_BRANCHES, alpha=a)) for a in alphas}
     with output.open("a", encoding="utf-8") as file:
-        for asked, question in asked_of(sets, "tuning", turns=1):
+        for asked, question in asked_of(sets, "tuning", turns):
             prompt = monitor.prompt(question=asked.questions[question], context=asked.passages)
             for alpha, generator in generators.items():
-                if (asked.name, alpha) in done:
+                if (asked.name, question, alpha) in done:
                     continue
                 output_of = generator.generate(
                     prompt, seed=0, max_new_tokens=MAX_NEW_TOKENS, return_dict_in_generate=True
@@ -330,6 +331,9 @@ def main() -> None:
         writing.add_argument("--output", type=Path, required=True)
         if name == "answer":
             writing.add_argument("--decoders", nargs="+", choices=DECODERS, default=DECODERS)
+        else:
+            writing.add_argument("--alphas", nargs="+", type=float, default=ALPHAS)
+            writing.add_argument("--turns", type=int, default=1, help="number of questions of each set")
     choosing = commands.add_parser("choose")
     choosing.add_argument("--candidates", type=Path, required=True)
     choosing.add_argument("--monitor", type=Path, help="folder for the kit's monitor with these thresholds")
@@ -338,7 +342,7 @@ def main() -> None:
     if args.command == "answer":
         answer(load_questions(args.wikipedia, args.ragtruth), args.decoders, args.output)
     elif args.command == "candidates":
-        candidates(load_questions(args.wikipedia, args.ragtruth), args.output)
+        candidates(load_questions(args.wikipedia, args.ragtruth), args.alphas, args.turns, args.output)
     elif args.command == "choose":
         choose(args.candidates, args.monitor)
     else:

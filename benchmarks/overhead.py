@@ -55,7 +55,7 @@ class Results:
     peak_mb_by_length: dict[int, list[float]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.costs = [{name: Cost() for name in WAYS} for _ in self.settings]
+        self.costs = [{name: Cost() for name in setting.ways()} for setting in self.settings]
 
     def to_json(self) -> dict[str, object]:
         """Return it in plain types."""
@@ -142,7 +142,7 @@ def _ticks(result: Results, args: argparse.Namespace) -> int:
     return (
         sum(s.time_ticks() for s in result.settings) * ("ways" in args.parts)
         + (1 + args.repeats + THROUGHPUT_REPEATS) * ("replay" in args.parts)
-        + (len(WAYS) * len(result.settings) + 2 * len(LENGTHS)) * ("memory" in args.parts)
+        + (sum(len(setting.ways()) for setting in result.settings) + 2 * len(LENGTHS)) * ("memory" in args.parts)
     )
 
 

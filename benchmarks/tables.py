@@ -45,6 +45,8 @@ def summary_table(subject: Subject, settings: Sequence[Setting], costs: Sequence
 
 
 def _cell(name: str, costs: Mapping[str, Cost]) -> str:
+    if name not in costs:
+        return ""
     cost, plain = costs[name], costs[PLAIN]
     parts = []
     if name == PLAIN and cost.ms_per_token:

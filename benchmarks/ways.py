@@ -21,7 +21,7 @@ from transformers import DynamicCache, PreTrainedModel
 from transformers.generation import LogitsProcessor, LogitsProcessorList
 from workload import Job, Script, Subject
 
-from syncheck import Monitor, RagPrompt, Report, Watch
+from syncheck import EndEvent, Monitor, RagPrompt, Report, Watch
 from syncheck.signals import TokenStatistics, decoder_blocks, token_statistics
 
 Between = Callable[[int], None]
@@ -55,9 +55,27 @@ def _monitored(monitor: Monitor, job: Job, between: Between) -> Measured:
 
 def attached(subject: Subject, job: Job, between: Between) -> Measured:
     """``monitor.attach`` around transformers' ``generate`` with its own cache, signals only."""
-    with subject.signals.attach(_prompts(job)) as watch:
+    return _attached(subject, subject.signals, job, between)
+
+
+def attached_with_aligner(subject: Subject, job: Job, between: Between) -> Measured:
+    """The same with aligner and aggregator."""
+    return _attached(subject, subject.full, job, between)
+
+
+def _attached(subject: Subject, monitor: Monitor, job: Job, between: Between) -> Measured:
+    with monitor.attach(_prompts(job)) as watch:
         out = _stock(subject, job, [*watch.processors, Script(job.answers, before=between)])
     return _of_reports([watch.report(out)] if isinstance(watch, Watch) else watch.reports(out))
+
+
+def streamed(subject: Subject, job: Job, between: Between) -> Measured:
+    """``monitor.stream``, for one row, with aligner and aggregator."""
+    script = LogitsProcessorList([Script(job.answers, before=between)])
+    (prompt,) = job.prompts
+    *_, end = subject.full.stream(prompt, do_sample=False, max_new_tokens=job.tokens, logits_processor=script)
+    assert isinstance(end, EndEvent)
+    return _of_reports([end.report])
 
 
 def _prompts(job: Job) -> RagPrompt | list[RagPrompt]:
