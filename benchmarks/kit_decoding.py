@@ -53,15 +53,15 @@ NEARLY = 0.02
 DRAWS = 2000
 
 
-def facts_of(report: Report) -> Mapping[str, Any]:
-    """Collect what is kept of an answer; a refusal or a quotation in place of one is none."""
-    text = report.response if report.sentences else ""
-    quoted = {"quote": report.response} if report.stop == "quoted" else {}
+def facts_of(report: Report, message: str | None = None) -> Mapping[str, Any]:
+    """Collect what is kept of an answer: its text without the message that follows it, and a quotation apart."""
+    text = report.response.removesuffix(message or "")
+    quoted = {"quote": (message or "").strip()} if report.stop == "quoted" else {}
     return {"text": text, "stop": report.stop, "lowest": report.lowest and report.lowest.score} | quoted
 
 
-def decoders(monitor: Monitor) -> Mapping[tuple[str, ...], Callable[[RagPrompt], Sequence[Report]]]:
-    """Make the decoders by name; each gives an answer for each of its names."""
+def decoders(monitor: Monitor) -> Mapping[tuple[str, ...], Callable[[RagPrompt], Sequence[Mapping[str, Any]]]]:
+    """Make the decoders by name; each gives the facts of an answer for each of its names."""
     models = (monitor.model, monitor.tokenizer, monitor)
     chosen = json.loads(CHOSEN.read_text(encoding="utf-8"))["chosen"]
     thresholds = {name: value for name, value in chosen.items() if name.endswith("threshold")}
@@ -69,15 +69,18 @@ def decoders(monitor: Monitor) -> Mapping[tuple[str, ...], Callable[[RagPrompt],
     def output_of(generator: Any, prompt: RagPrompt) -> Any:  # noqa: ANN401
         return generator.generate(prompt, seed=0, max_new_tokens=MAX_NEW_TOKENS, return_dict_in_generate=True)
 
-    def by(generator: Any) -> Callable[[RagPrompt], Sequence[Report]]:  # noqa: ANN401
-        return lambda prompt: [output_of(generator, prompt).report]
+    def greedy(prompt: RagPrompt) -> Sequence[Mapping[str, Any]]:
+        return [facts_of(monitor.generate(prompt, max_new_tokens=MAX_NEW_TOKENS, do_sample=False))]
 
-    def sampled(prompt: RagPrompt) -> Sequence[Report]:
+    def by(generator: Any) -> Callable[[RagPrompt], Sequence[Mapping[str, Any]]]:  # noqa: ANN401
+        return lambda prompt: [facts_of((out := output_of(generator, prompt)).report, getattr(out, "message", None))]
+
+    def sampled(prompt: RagPrompt) -> Sequence[Mapping[str, Any]]:
         output = output_of(fod.BestOfNGenerator(*models, reward="lowest"), prompt)
-        return [output.report, max(output.samples, key=lambda report: report.faithfulness or 0.0)]
+        return [facts_of(output.report), facts_of(max(output.samples, key=lambda one: one.faithfulness or 0.0))]
 
     return {
-        (GREEDY,): lambda prompt: [monitor.generate(prompt, max_new_tokens=MAX_NEW_TOKENS, do_sample=False)],
+        (GREEDY,): greedy,
         (CAD,): by(fod.CADGenerator(*models)),
         (BEST, RERANKED): sampled,
         (SEARCH,): by(fod.FODGenerator(*models, config=fod.FODConfig(guards=True, **thresholds))),
@@ -109,8 +112,8 @@ def answer(sets: Sequence[QuestionSet], names: Sequence[str], output: Path) -> N
             for own, way in ways.items():
                 if (asked.name, question, own[0]) in done:
                     continue
-                for name, report in zip(own, way(prompt), strict=True):
-                    entry = {"set": asked.name, "question": question, "decoder": name, **facts_of(report)}
+                for name, facts in zip(own, way(prompt), strict=True):
+                    entry = {"set": asked.name, "question": question, "decoder": name, **facts}
                     file.write(json.dumps(entry, ensure_ascii=False) + "\n")
                 file.flush()
 

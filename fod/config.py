@@ -40,8 +40,8 @@ _ACTIONS = ("stop", "abstain", "annotate", "quote")
 OnExhausted = Literal["stop", "abstain", "annotate", "quote"] | Callable[[RetryRequest], RagPrompt | str | None]
 """Action when no continuation passes. ``stop``: the answer ends after its last passing sentence. ``abstain``: it ends
 with a message. ``annotate``: the best continuation of the round is kept and marked, and decoding continues. ``quote``:
-as ``stop``, but in place of an empty answer stands the part of the passages that most likely answers the question
-(:func:`syncheck.closest_evidence`). A callable returns a prompt with new passages, from which the answer continues; a
+as ``stop``, but an answer that is empty or claims nothing ("The reasons are:") ends with the part of the passages that
+most likely answers the question (:func:`syncheck.closest_evidence`). A callable returns a prompt with new passages, from which the answer continues; a
 text that ends the answer and is not scored; or None, which stops."""
 
 
@@ -139,12 +139,18 @@ class DecoderConfig:
             known = ", ".join(map(repr, _ACTIONS))
             raise InputError(f"on_exhausted must be one of {known} or a callable; found {self.on_exhausted!r}")
 
-    def in_place_of_nothing(self, question: str, passages: Sequence[str]) -> tuple[str, str]:
-        """Choose the text of an answer in which no sentence passed, and why it stops."""
-        evidence = closest_evidence(question, passages) if self.on_exhausted == "quote" else None
-        if evidence is None:
-            return self.message, "abstained"
-        return QUOTATION.format(number=evidence.passage + 1, text=evidence.text), "quoted"
+    def completion(self, report: Report) -> tuple[str, str]:
+        """Choose the text that follows an answer that claims nothing, and why it then stops; "" for any other."""
+        if self.on_exhausted == "quote" and not any(map(_may_claim, report.sentences)):
+            evidence = closest_evidence(report.prompt.question, report.prompt.passages)
+            if evidence is not None:
+                return QUOTATION.format(number=evidence.passage + 1, text=evidence.text), "quoted"
+        return ("" if report.response.strip() else self.message), "abstained"
+
+
+def _may_claim(sentence: SentenceScore) -> bool:
+    """Tell whether a sentence is more than a phrase, a heading, or the announcement of what should follow it."""
+    return sentence.status != "not_a_claim" and not sentence.text.rstrip().endswith(":")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,7 +191,7 @@ class RepairConfig(DecoderConfig):
     guards: bool = True
     """As in the search, but True."""
     on_exhausted: OnExhausted = "quote"
-    """As in the search, but an answer of which no sentence passed quotes the passages."""
+    """As in the search, but an answer that claims nothing quotes the passages."""
     alpha: float = 0.5
     """Strength, at least 0, with which the context's influence on tokens is amplified; 0 turns it off (Shi et al.,
     2024, "Trusting your evidence", section 4). Scores are those of the raw logits."""

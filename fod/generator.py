@@ -165,8 +165,8 @@ class FODGenerator(AnswerGenerator[FODOutput]):
             writing.prompt = reply
         ids, message = writing.response_ids, None
         stop = "handed_over" if callable(self.config.on_exhausted) and reply else "abstained"
-        if not reply and not report.response.strip() and result.stop != "not_finite":
-            reply, stop = self.config.in_place_of_nothing(writing.prompt.question, writing.prompt.passages)
+        if not reply and result.stop != "not_finite":
+            reply, stop = self.config.completion(report)
         if reply:
             message = reply if not report.response else f" {reply.lstrip()}"
             report = replace(report, response=report.response + message, stop=stop)

@@ -230,13 +230,11 @@ class UpstreamFOD:
         return repair_trace_of(result, self.thresholds)
 
     def _message(self, result: SearchResult, report: Report) -> tuple[str | None, str]:
-        """Choose the text that ends an answer after which nothing passed, or stands in place of an empty one."""
+        """Choose the text that ends an answer after which nothing passed, or claims nothing."""
         is_stuck = result.stop == "nothing_passed" and result.beam.stop is None
-        message, stop = "", "abstained"
-        if not report.response.strip() and result.stop != "budget":
-            message, stop = self.config.in_place_of_nothing(report.prompt.question, report.prompt.passages)
-        elif is_stuck and self.config.on_exhausted == "abstain":
-            message = self.config.message
+        message, stop = ("", "") if result.stop == "budget" else self.config.completion(report)
+        if not message and is_stuck and self.config.on_exhausted == "abstain":
+            message, stop = self.config.message, "abstained"
         return message or None, stop
 
     async def _pieces(self, request: ContinuationRequest) -> AsyncGenerator[Piece]:
