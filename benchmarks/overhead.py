@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import get_args
 
 import torch
-from comparison import WAYS, Cost, Setting, measure_peaks, measure_times, peaks_by_length
+from comparison import Cost, Setting, measure_peaks, measure_times, peaks_by_length
 from machine import describe_machine
 from peak_memory import can_measure
 from replay import Replay, measure_replay

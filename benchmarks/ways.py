@@ -59,7 +59,7 @@ def attached(subject: Subject, job: Job, between: Between) -> Measured:
 
 
 def attached_with_aligner(subject: Subject, job: Job, between: Between) -> Measured:
-    """The same with aligner and aggregator."""
+    """``monitor.attach`` as above, with aligner and aggregator."""
     return _attached(subject, subject.full, job, between)
 
 

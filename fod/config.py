@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import Literal
@@ -41,8 +41,8 @@ OnExhausted = Literal["stop", "abstain", "annotate", "quote"] | Callable[[RetryR
 """Action when no continuation passes. ``stop``: the answer ends after its last passing sentence. ``abstain``: it ends
 with a message. ``annotate``: the best continuation of the round is kept and marked, and decoding continues. ``quote``:
 as ``stop``, but an answer that is empty or claims nothing ("The reasons are:") ends with the part of the passages that
-most likely answers the question (:func:`syncheck.closest_evidence`). A callable returns a prompt with new passages, from which the answer continues; a
-text that ends the answer and is not scored; or None, which stops."""
+most likely answers the question (:func:`syncheck.closest_evidence`). A callable returns a prompt with new passages,
+from which the answer continues; a text that ends the answer and is not scored; or None, which stops."""
 
 
 def check_share(value: object, name: str) -> None:
