@@ -3,14 +3,15 @@
     DATA="--wikipedia articles.jsonl.xz --ragtruth ragtruth-qa"
     python benchmarks/kit_decoding.py candidates $DATA --output candidates.jsonl    # then label them
     python benchmarks/kit_decoding.py choose --candidates benchmarks/kit_answers/candidates.jsonl
+    python benchmarks/kit_decoding.py bar --candidates benchmarks/kit_answers/candidates.jsonl
     python benchmarks/kit_decoding.py answer $DATA --output decoded.jsonl           # then label them
     python benchmarks/kit_decoding.py table --answers benchmarks/kit_answers/decoded.jsonl
 
-``candidates`` writes the first two greedy sentences of each question of the part ``tuning`` with all their branches,
-``choose`` the thresholds of the decoders, from labels of these. ``answer`` takes all questions of the blind sets of
-``benchmarks/kit_answers``, one of each set before a second one of any. A language model read all sentences twice, in
-separate readings that saw neither scores nor the names of the decoders; sentences on which the readings disagree do not
-count. Intervals: bootstrap over sets of passages.
+``candidates`` writes the first two greedy sentences of questions of the part ``tuning`` with all their branches,
+``choose`` the settings of repair, from labels of these, and ``bar`` says whether more branches need a higher threshold.
+``answer`` takes all questions of the blind sets of ``benchmarks/kit_answers``, one of each set before a second one of
+any. A language model read all sentences twice, in separate readings that saw neither scores nor the names of the
+decoders; sentences on which the readings disagree do not count. Intervals: bootstrap over sets of passages.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import argparse
 import hashlib
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -46,6 +47,16 @@ GRID = np.round(np.arange(0.05, 1.0, 0.05), 2)
 """Thresholds to choose from."""
 REPAIRED_FROM = (0.0, 0.25, 0.35, 0.4, 0.45, 0.5)
 """Least mean probabilities of a sentence that is repaired, to choose from."""
+OPTIONS: Mapping[str, Sequence[Any]] = {
+    "cuts": (0, 1, 2),
+    "exact_names": (True, False),
+    "clear_pronouns": (True, False),
+    "least_relevance": (0.0, 0.1, 0.15, 0.2, 0.25, 0.3),
+}
+"""Other settings of repair to choose from."""
+THRESHOLDS = ("backtrack_threshold", "prune_threshold")
+COUNTS, ORDERS = (1, 2, 3, 5, 7), 20
+"""Numbers of branches that ``bar`` tries, and of orders in which it takes them."""
 KEPT = 0.9
 """Least share of what greedy sentences truly answer that the chosen settings keep."""
 NEARLY = 0.02
@@ -148,6 +159,7 @@ def _candidate(each: Any) -> Mapping[str, Any]:  # noqa: ANN401 - a candidate of
         "tokens": len(each.token_ids),
         "keeps_subject": each.keeps_subject,
         "is_cut": each.is_cut,
+        "rated": None if each.relevance is None else round(each.relevance, 3),
         "fault": each.fault,
     }
 
@@ -156,29 +168,19 @@ Round = Sequence[Mapping[str, Any]]
 """A greedy sentence and its branches."""
 
 
-def released(step: Round, config: fod.RepairConfig) -> Mapping[str, Any] | None:
-    """Decide on a greedy sentence and its branches as :func:`fod.repair` does; None if it is hidden."""
-    assert isinstance(config.backtrack_threshold, float) and isinstance(config.prune_threshold, float)
-    written, *branches = step
-    if not written["fault"] and passes(written, config.backtrack_threshold):
-        return written
-    if not is_repaired(step, config):
-        return None
-    passing = [each for each in branches if not each["fault"] and passes(each, config.prune_threshold)]
-    return max(passing, key=lambda c: (c["keeps_subject"], not c["is_cut"], c["log_prob"]), default=None)
+def is_at_fault(candidate: Mapping[str, Any], config: fod.RepairConfig) -> bool:
+    """Tell whether a candidate does not pass whatever its score; ``fault`` was written with all checks."""
+    fault: str = candidate["fault"]
+    if fault.startswith("a name altered"):
+        return config.exact_names
+    return config.clear_pronouns if fault.startswith("a pronoun") else bool(fault)
 
 
-def is_repaired(step: Round, config: fod.RepairConfig) -> bool:
-    """Tell whether branches of the greedy sentence are tried: it fails, and the model does not guess throughout."""
-    assert isinstance(config.backtrack_threshold, float)
-    written = step[0]
-    is_sure = math.exp(written["log_prob"] / max(1, written["tokens"])) >= config.repair_from
-    return is_sure and (bool(written["fault"]) or not passes(written, config.backtrack_threshold))
-
-
-def tokens(step: Round, config: fod.RepairConfig) -> int:
-    """Count the tokens decoded for a sentence."""
-    return sum(each["tokens"] for each in (step if is_repaired(step, config) else step[:1]))
+def tried(step: Round, config: fod.RepairConfig) -> list[Mapping[str, Any]]:
+    """List the branches that are tried, the best ones first."""
+    cuts = [each for each in step[1:] if each["is_cut"]][: config.cuts]
+    branches = [each for each in step[1:] if not each["is_cut"]] + cuts
+    return sorted(branches, key=lambda c: (c["keeps_subject"], not c["is_cut"], c["log_prob"]), reverse=True)
 
 
 def passes(candidate: Mapping[str, Any], threshold: float) -> bool:
@@ -186,60 +188,138 @@ def passes(candidate: Mapping[str, Any], threshold: float) -> bool:
     return bool(candidate["text"]) and (candidate["score"] is None or candidate["score"] >= threshold)
 
 
-def value(candidate: Mapping[str, Any] | None) -> NDArray[np.float64]:
+def mean_probability(written: Mapping[str, Any]) -> float:
+    """Compute the geometric mean of the probabilities of a sentence's tokens."""
+    return math.exp(written["log_prob"] / max(1, written["tokens"]))
+
+
+def value(candidate: Mapping[str, Any]) -> NDArray[np.float64]:
     """Read a released sentence (3,): whether it is faithful, whether not, and how much of an answer it is if faithful.
 
     Each is in [0, 1], the mean of the two readings; nothing is released without text.
     """
-    if candidate is None or not candidate["text"]:
+    if not candidate["text"]:
         return np.zeros(3)
     read = list(zip(candidate["labels"], candidate["relevance"], strict=True))
     return np.array([[label == "F", label == "U", (label == "F") * relevance / 2] for label, relevance in read]).mean(0)
 
 
-def choose(path: Path, folder: Path | None) -> None:
-    """Choose settings and write them: nearly the most faithful that keep what the greedy sentences truly answer.
+def outcomes(steps: Sequence[Round], config: fod.RepairConfig) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Decide on each greedy sentence and its branches as :func:`fod.repair` does, with all thresholds of the grid.
 
-    Of all settings whose released sentences answer at least ``KEPT`` of what the greedy ones of the least ``alpha`` do,
-    and of which the share of faithful sentences is within ``NEARLY`` of the largest, the one with the fewest tokens.
+    Returns the sums of :func:`value` (R, G, G, 3) and the tokens decoded (R, G), for each of ``REPAIRED_FROM``, tau_1
+    and tau_2.
     """
-    steps: dict[float, list[Round]] = {}
+    size = len(GRID)
+    sums, decoded = np.zeros((len(REPAIRED_FROM), size, size, 3)), np.zeros((len(REPAIRED_FROM), size), int)
+    for step in steps:
+        written, branches = step[0], tried(step, config)
+        stays = np.array([not is_at_fault(written, config) and passes(written, one) for one in GRID])
+        is_sure = mean_probability(written) >= np.array(REPAIRED_FROM)
+        repaired = is_sure[:, None] & ~stays
+        fit = [c for c in branches if not is_at_fault(c, config) and (c["rated"] or 1.0) >= config.least_relevance]
+        released = [next((value(c) for c in fit if passes(c, other)), np.zeros(3)) for other in GRID]
+        sums += stays[None, :, None, None] * value(written) + repaired[:, :, None, None] * np.array(released)
+        decoded += written["tokens"] + repaired * sum(each["tokens"] for each in branches)
+    return sums, decoded
+
+
+def best(
+    steps: Sequence[Round], options: Iterable[fod.RepairConfig], greedy: NDArray[np.float64]
+) -> tuple[fod.RepairConfig, NDArray[np.float64], int]:
+    """Choose the thresholds and ``repair_from``, and one of the options; with its sums and tokens.
+
+    Of all settings whose released sentences answer at least ``KEPT`` of what the greedy ones do, and of which the share
+    of faithful sentences is within ``NEARLY`` of the largest, it is the one with the fewest tokens; of several, that
+    with the largest share, then the strictest.
+    """
+    found: list[tuple[float, int, fod.RepairConfig, tuple[int, int, int], NDArray[np.float64]]] = []
+    for option in options:
+        sums, decoded = outcomes(steps, option)
+        for place in product(range(len(REPAIRED_FROM)), range(len(GRID)), range(len(GRID))):
+            least, one, other = place
+            faithful, others, answered = sums[place]
+            if other >= one and answered >= KEPT * greedy[2]:
+                share = faithful / (faithful + others)
+                found.append((share, int(decoded[least, one]), option, place, sums[place]))
+    most = max(share for share, *_ in found)
+    near = [each for each in found if each[0] >= most - NEARLY]
+    _, tokens, option, place, sums_of = min(near, key=lambda each: (each[1], -each[0], -each[2].least_relevance))
+    least, one, other = place
+    thresholds = {"backtrack_threshold": float(GRID[one]), "prune_threshold": float(GRID[other])}
+    return replace(option, repair_from=REPAIRED_FROM[least], **thresholds), sums_of, tokens
+
+
+def choose(path: Path, folder: Path | None) -> None:
+    """Choose settings and write them.
+
+    ``alpha`` comes first, on the questions for which candidates of each were written; the others on all.
+    """
+    steps: dict[float, dict[tuple[str, int], list[Round]]] = {}
     for entry in map(json.loads, path.read_text(encoding="utf-8").splitlines()):
-        steps.setdefault(entry["alpha"], []).extend(entry["rounds"])
-    greedy = sum(value(step[0]) for step in steps[min(steps)])
-    settings = [
-        fod.RepairConfig(alpha=alpha, backtrack_threshold=float(one), prune_threshold=float(other), repair_from=least)
-        for alpha, least, one, other in product(sorted(steps), REPAIRED_FROM, GRID, GRID)
-        if other >= one
+        steps.setdefault(entry["alpha"], {})[entry["set"], entry["question"]] = entry["rounds"]
+    shared = set.intersection(*map(set, steps.values()))
+    of_alpha = {alpha: [step for key in own if key in shared for step in own[key]] for alpha, own in steps.items()}
+    greedy = np.sum([value(step[0]) for step in of_alpha[min(of_alpha)]], axis=0)
+    tops = {alpha: best(own, [fod.RepairConfig(alpha=alpha)], greedy) for alpha, own in of_alpha.items()}
+    for alpha, (config, sums, count) in tops.items():
+        print(f"alpha {alpha}: {sums} with {count} tokens, {config.backtrack_threshold}, {config.prune_threshold}")
+    most = max(sums[0] / sums[:2].sum() for _, sums, _ in tops.values())
+    near = {alpha: count for alpha, (_, sums, count) in tops.items() if sums[0] / sums[:2].sum() >= most - NEARLY}
+    alpha = min(near, key=lambda one: near[one])
+    every = [step for rounds in steps[alpha].values() for step in rounds]
+    greedy = np.sum([value(step[0]) for step in every], axis=0)
+    options = [
+        fod.RepairConfig(alpha=alpha, **dict(zip(OPTIONS, values, strict=True)))
+        for values in product(*OPTIONS.values())
     ]
-    sums = np.array([sum(value(released(step, setting)) for step in steps[setting.alpha]) for setting in settings])
-    decoded = np.array([sum(tokens(step, setting) for step in steps[setting.alpha]) for setting in settings])
-    shares = np.where(sums[:, 2] >= KEPT * greedy[2], sums[:, 0] / (sums[:, 0] + sums[:, 1]), 0.0)
-    for alpha, least in product(sorted(steps), REPAIRED_FROM):
-        own = [n for n, setting in enumerate(settings) if (setting.alpha, setting.repair_from) == (alpha, least)]
-        top = max(own, key=lambda number: shares[number])
-        of = settings[top]
-        thresholds = f"{of.backtrack_threshold}, {of.prune_threshold}"
-        print(f"{alpha}, {least}, {thresholds}: {shares[top]:.3f} faithful, {sums[top]}, {decoded[top]} tokens")
-    best = min(np.flatnonzero(shares >= shares.max() - NEARLY).tolist(), key=lambda n: (decoded[n], -shares[n]))
-    names = ("alpha", "backtrack_threshold", "prune_threshold", "repair_from")
-    chosen = {name: getattr(settings[best], name) for name in names}
+    config, sums, count = best(every, options, greedy)
+    chosen = {name: getattr(config, name) for name in ("alpha", *THRESHOLDS, "repair_from", *OPTIONS)}
     facts = {
-        "sentences": len(steps[chosen["alpha"]]),
-        "faithful, not, and how much they answer": [round(float(each), 1) for each in sums[best]],
+        "questions": len(steps[alpha]),
+        "sentences": len(every),
+        "faithful, not, and how much they answer": [round(float(each), 1) for each in sums],
         "of greedy sentences": [round(float(each), 1) for each in greedy],
-        "tokens decoded": int(decoded[best]),
+        "tokens decoded": count,
     }
     CHOSEN.write_text(json.dumps({"chosen": chosen, "on": facts}, indent=1) + "\n", encoding="utf-8")
     print(CHOSEN.read_text(encoding="utf-8"))
+    for name, values in OPTIONS.items():
+        for each in values:
+            own, sums, count = best(every, [option for option in options if getattr(option, name) == each], greedy)
+            of = own.backtrack_threshold, own.prune_threshold, own.repair_from
+            print(f"{name} {each}: {sums[0] / sums[:2].sum():.3f} faithful, {sums}, {count} tokens, {of}")
     if folder is not None:
         monitor = load_kit("generation")
-        monitor.config = replace(
-            monitor.config,
-            backtrack_threshold=chosen["backtrack_threshold"],
-            prune_threshold=chosen["prune_threshold"],
-        )
+        monitor.config = replace(monitor.config, **{name: chosen[name] for name in THRESHOLDS})
         monitor.save_pretrained(folder)
+
+
+def bar(path: Path) -> None:
+    """Print what share of the released branches is unfaithful if fewer of them are tried, for several thresholds."""
+    lines = map(json.loads, path.read_text(encoding="utf-8").splitlines())
+    config = fod.RepairConfig(**json.loads(CHOSEN.read_text(encoding="utf-8"))["chosen"])
+    steps = [step for entry in lines for step in entry["rounds"]]
+    assert isinstance(config.backtrack_threshold, float)
+    failing = [
+        [c for c in tried(step, config) if not is_at_fault(c, config)]
+        for step in steps
+        if (is_at_fault(step[0], config) or not passes(step[0], config.backtrack_threshold))
+        and mean_probability(step[0]) >= config.repair_from
+    ]
+    rng = np.random.default_rng(0)
+    print(f"{len(failing)} sentences with branches, by the number of branches tried: unfaithful share (released)")
+    for threshold in (0.4, 0.5, 0.6, 0.7, 0.8):
+        cells = []
+        for most in COUNTS:
+            sums = np.zeros(3)
+            for branches in failing:
+                for _ in range(ORDERS):
+                    some = sorted(rng.permutation(len(branches))[:most])
+                    released = next((branches[n] for n in some if passes(branches[n], threshold)), None)
+                    sums += np.zeros(3) if released is None else value(released) / ORDERS
+            cells.append(f"{most}: {sums[1] / sums[:2].sum():.2f} ({sums[:2].sum():.1f})")
+        print(f"    {threshold:.1f}   " + "   ".join(cells))
 
 
 def counts(entries: Sequence[Mapping[str, Any]], *, quoting: bool = False) -> NDArray[np.float64]:
@@ -337,9 +417,11 @@ def main() -> None:
         else:
             writing.add_argument("--alphas", nargs="+", type=float, default=ALPHAS)
             writing.add_argument("--turns", type=int, default=1, help="number of questions of each set")
-    choosing = commands.add_parser("choose")
-    choosing.add_argument("--candidates", type=Path, required=True)
-    choosing.add_argument("--monitor", type=Path, help="folder for the kit's monitor with these thresholds")
+    for name in ("choose", "bar"):
+        commands.add_parser(name).add_argument("--candidates", type=Path, required=True)
+    commands.choices["choose"].add_argument(
+        "--monitor", type=Path, help="folder for the kit's monitor with these thresholds"
+    )
     commands.add_parser("table").add_argument("--answers", type=Path, required=True)
     args = parser.parse_args()
     if args.command == "answer":
@@ -348,6 +430,8 @@ def main() -> None:
         candidates(load_questions(args.wikipedia, args.ragtruth), args.alphas, args.turns, args.output)
     elif args.command == "choose":
         choose(args.candidates, args.monitor)
+    elif args.command == "bar":
+        bar(args.candidates)
     else:
         table(args.answers)
 

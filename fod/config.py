@@ -115,6 +115,9 @@ class DecoderConfig:
     repeat the content of an earlier sentence, or, in place of a greedy sentence that claims something, claim nothing
     or refuse to answer; a refusal passes if it is judged that the passages lack the answer. False in the search, since
     Algorithm 1 decides by scores alone; True in repair, where an answer also ends with its last complete sentence."""
+    least_relevance: float = 0.1
+    """Relevance to the question, in [0, 1], that sentences need with ``guards`` in place of a greedy one that claims
+    something; see :meth:`syncheck.Verifier.rated`. 0 turns this off."""
     lookup: int = 16
     """Largest number of tokens that are drafted from the passages and read in one forward pass; 0 turns this off. It
     saves time and does not change what is decoded; see :class:`syncheck.decoding.PromptLookup`."""
@@ -134,6 +137,7 @@ class DecoderConfig:
         for name in ("max_sentences", "max_retries"):
             check_count(getattr(self, name), name)
         check_count(self.lookup, "lookup", least=0)
+        check_share(self.least_relevance, "least_relevance")
         check_sampling(temperature=self.temperature, top_p=self.top_p)
         if not callable(self.on_exhausted) and self.on_exhausted not in _ACTIONS:
             known = ", ".join(map(repr, _ACTIONS))

@@ -10,6 +10,7 @@ from itertools import pairwise, takewhile
 from os.path import commonprefix
 from typing import Any, Protocol
 
+from fod.config import DecoderConfig
 from fod.search import Beam, Candidate, Handle
 from syncheck import SentenceScore
 
@@ -28,6 +29,9 @@ class Reader(Protocol):
     def absent(self, text: str) -> float | None:
         """Judge P(faithful) of what a sentence says that the passages lack; None if nothing judges it."""
 
+    def relevance(self, text: str) -> float | None:
+        """Rate how likely a sentence answers what was asked, in [0, 1]; None without a question."""
+
 
 class Guards:
     """Reads candidates that may replace a greedy sentence; see ``guards`` of :class:`fod.RepairConfig`.
@@ -40,8 +44,8 @@ class Guards:
         The sentences of the answer before them, as a reader sees them.
     replaced
         The greedy sentences that they replace.
-    refusal
-        The configured text of an answer in which no sentence passed.
+    config
+        Has the text of a refusal, and the least relevance to the question.
     """
 
     def __init__(
@@ -50,12 +54,13 @@ class Guards:
         *,
         earlier: Sequence[SentenceScore],
         replaced: Sequence[SentenceScore],
-        refusal: str,
+        config: DecoderConfig,
     ) -> None:
         self._reader = reader
+        self._least_relevance = config.least_relevance
         self._earlier = [sentence.text for sentence in earlier]
         self._contents = [reader.claim(text, self._earlier[:n]).content for n, text in enumerate(self._earlier)]
-        self._refusal = reader.claim(refusal).content
+        self._refusal = reader.claim(config.message).content
         claims = [reader.claim(sentence.text, self._earlier) for sentence in replaced]
         self._replaces_claim = any(claim.emptiness is None or claim.repeats for claim in claims)
         self._replaces_refusal = any(map(self._is_refusal, replaced))
@@ -65,9 +70,12 @@ class Guards:
     def judged(self, candidate: Candidate, *, is_cut_off: bool) -> Candidate:
         """Complete a candidate with its flaw and what else is known of it; ``is_cut_off`` is a flaw of its own."""
         sentences = candidate.sentences
-        absent = self.absent(sentences)
+        absent, relevance = self.absent(sentences), self._relevance(sentences)
         flaw = CUT_OFF if is_cut_off else self.flaw(sentences, absent=absent)
-        return replace(candidate, flaw=flaw, absent=absent, keeps_subject=self.keeps_subject(sentences))
+        if not flaw and self._replaces_claim and relevance is not None and relevance < self._least_relevance:
+            flaw = "it is beside the question"
+        keeps_subject = self.keeps_subject(sentences)
+        return replace(candidate, flaw=flaw, absent=absent, relevance=relevance, keeps_subject=keeps_subject)
 
     def flaw(self, sentences: Sequence[SentenceScore], *, absent: float | None) -> str:
         """Say why sentences may not be released whatever their scores; empty if they may.
@@ -94,6 +102,13 @@ class Guards:
         """Judge P(faithful) of what sentences call absent from the passages, the lowest; None if nothing judges it."""
         judged = (self._reader.absent(s.text) for s in sentences if self._is_refusal(s))
         return min((value for value in judged if value is not None), default=None)
+
+    def _relevance(self, sentences: Sequence[SentenceScore]) -> float | None:
+        """Rate the most relevant of some sentences; None if nothing rates them, and for a refusal."""
+        if any(map(self._is_refusal, sentences)):
+            return None
+        rated = (self._reader.relevance(sentence.text) for sentence in sentences)
+        return max((value for value in rated if value is not None), default=None)
 
     def keeps_subject(self, sentences: Sequence[SentenceScore]) -> bool:
         """Tell whether sentences have the subject of those they replace, or most of their content words.

@@ -203,7 +203,7 @@ class SessionProposer(Generic[C]):
     def _guards(self, beam: Beam) -> Guards:
         """Read what comes before the candidates that replace the last greedy one."""
         replaced = () if self._greedy is None else self._greedy.sentences
-        return Guards(self._watched, earlier=beam.sentences, replaced=replaced, refusal=self._config.message)
+        return Guards(self._watched, earlier=beam.sentences, replaced=replaced, config=self._config)
 
     def _is_cut_off(self, index: int) -> bool:
         """Tell whether the limit on tokens, or the model's window, has ended a row within a sentence."""

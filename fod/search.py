@@ -57,6 +57,8 @@ class Candidate:
     absent: float | None = None
     """P(faithful), in [0, 1], of what a refusal says that the passages lack, with ``guards``, which has to reach the
     threshold too; None if it is no refusal, or nothing judges it."""
+    relevance: float | None = None
+    """How likely it answers what was asked, in [0, 1], with ``guards``; None for a refusal and without a question."""
     keeps_subject: bool = False
     """True for a branch with the subject or most content words of the sentence that it replaces, with ``guards``."""
 
@@ -69,11 +71,9 @@ class Candidate:
     @property
     def fault(self) -> str:
         """Fault because of which it does not pass whatever its score; empty if there is none."""
-        if self.flaw:
-            return self.flaw
-        if self.altered:
-            return f"a name altered: {', '.join(self.altered)}"
-        return f"a pronoun without its noun: {self.loose}" if self.loose else ""
+        altered = f"a name altered: {', '.join(self.altered)}" if self.altered else ""
+        loose = f"a pronoun without its noun: {self.loose}" if self.loose else ""
+        return self.flaw or altered or loose
 
 
 @dataclass(frozen=True, slots=True)

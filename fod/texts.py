@@ -423,4 +423,4 @@ class TextProposer:
 
     def _guards(self, beam: Beam) -> Guards:
         replaced = () if self._greedy is None else self._greedy.sentences
-        return Guards(self._reader, earlier=beam.sentences, replaced=replaced, refusal=self._config.message)
+        return Guards(self._reader, earlier=beam.sentences, replaced=replaced, config=self._config)

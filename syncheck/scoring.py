@@ -6,7 +6,7 @@ import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from syncheck.config import MonitorConfig
 from syncheck.contrasts.contrast import contrast_with, with_answers
 from syncheck.contrasts.parsing import in_notation_of, parse
 from syncheck.contrasts.rules import Difference
+from syncheck.features.relevance import Asked
 from syncheck.features.schemas import TEXT_FEATURES, SentenceText, feature_schema, needs_signals
 from syncheck.features.sentence import read_log_odds, sentence_features, text_features
 from syncheck.reading import Claim, Context, EarlierSentences
@@ -268,6 +269,14 @@ class SentenceScorer:
             self._align([one])
             self._look_for_absent([one] if one.support is not None else [])
         return None if one.presence is None else one.presence.absent
+
+    def relevance(self, sentence: str) -> float | None:
+        """Rate how likely a sentence answers what was asked, in [0, 1]; None without a question."""
+        return self._asked.relevance(sentence) if self.query.question.strip() else None
+
+    @cached_property
+    def _asked(self) -> Asked:
+        return Asked(self._context)
 
     def _align(self, judged: Sequence[_Judgement]) -> None:
         wanted = [one for one in judged if one.claim.is_checkable and one.foreign is None]

@@ -117,6 +117,10 @@ class ScoredRows(Scoped, Generic[S]):
         """Judge P(faithful) of what a sentence says that the passages lack; None if nothing judges it."""
         return self.scorer.absent(text)
 
+    def relevance(self, text: str) -> float | None:
+        """Rate how likely a sentence answers what was asked, in [0, 1]; None without a question."""
+        return self.scorer.relevance(text)
+
     def reports(self, *, stops: Sequence[str | None] | None = None, seconds: float | None) -> list[Report]:
         """Build the report of each row as scored so far; ``stops`` replaces what the session knows of them."""
         stops = self.stops if stops is None else stops

@@ -97,6 +97,10 @@ class Continuations:
         """Judge P(faithful) of what a sentence says that the passages lack; None if nothing judges it."""
         return self._scorer.absent(text)
 
+    def relevance(self, text: str) -> float | None:
+        """Rate how likely a sentence answers what was asked, in [0, 1]; None without a question."""
+        return self._scorer.relevance(text)
+
     def report(self, text: str, sentences: Sequence[SentenceScore], *, stop: str | None) -> Report:
         """Build the report of an answer, without its time; ``stop`` is as in :class:`syncheck.Report`."""
         return report_of(self._scorer, text, sentences, stop=stop, seconds=None)

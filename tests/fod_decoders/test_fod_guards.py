@@ -44,6 +44,20 @@ class TestClaim:
         assert "a branch, a question, which claims nothing" in reasons(out)
 
 
+class TestRelevance:
+    OTHER = "The passage has an answer."
+
+    def test_a_branch_beside_the_question_does_not_pass(self):
+        assert released(*choice(self.OTHER), least_relevance=0.0) == f"{START} {self.OTHER}"
+        out = answer(decoder(*choice(self.OTHER)))
+        assert out.report.response == START and "a branch, it is beside the question" in reasons(out)
+        (rated,) = {c.relevance for step in out.search.rounds for c in step.candidates if c.text.strip() == self.OTHER}
+        assert 0.0 < rated < RepairConfig().least_relevance
+
+    def test_it_may_replace_one_that_claims_nothing(self):
+        assert released(*choice(self.OTHER, greedy="Sure thing!")) == f"{START} {self.OTHER}"
+
+
 class TestCutOff:
     LONG = "It lies in the south of France."
 
