@@ -3,7 +3,7 @@
     python benchmarks/fod_cost.py                                          # the kit's model and a random one
     python benchmarks/fod_cost.py --quick                                  # only to see that it runs
     python benchmarks/fod_cost.py --device cuda --shape 7b --models random
-    python benchmarks/fod_cost.py --propose branch --models copying --clock cpu --threads 1
+    python benchmarks/fod_cost.py --propose branch --models kit --clock cpu --threads 1
 
 ``--propose sample``: the search begins at the first sentence: tau_1 is 1, so that the greedy one is taken back, and
 tau_2 is 0, so that every round goes on. What is sampled is scripted (``fod_rounds.py``), sentences of 12 to 40 tokens;

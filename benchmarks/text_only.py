@@ -7,8 +7,8 @@ The first command measures fresh processes that score one sentence by ``Verifier
 seconds of processor time and peak memory, each the median over the rounds, after a process that is not counted. With
 --empty-cache, it measures the first process on a machine instead, which makes what the others find in the cache.
 
-The second command compares scores by the text alone with those of a monitor that replays the answers through a
-Llama of 8.9 M parameters, with the same aligner. The two take turns on the same answers of RAGTruth; it prints seconds
+The second command compares scores by the text alone with those of a monitor that replays the answers through the
+kit's model, with the same aligner. The two take turns on the same answers of RAGTruth; it prints seconds
 by round, and the median ratio.
 """
 
@@ -29,7 +29,6 @@ from typing import NamedTuple
 
 import torch
 from machine import describe_machine
-from workload import copying_model
 
 from syncheck import LabelledResponse, Monitor, MonitorConfig, Verifier, load_kit
 from syncheck.labelling import load_ragtruth
@@ -101,8 +100,8 @@ def replay_seconds(monitor: Monitor, answers: Sequence[LabelledResponse]) -> flo
 
 def compare(verifier: Verifier, answers: Sequence[LabelledResponse], rounds: int) -> None:
     """Measure and print scores by the text alone, and by replaying."""
-    model, tokenizer = copying_model()
-    replayed = Monitor(model, tokenizer, config=MonitorConfig(), aligner=verifier.aligner)
+    kit = load_kit("generation")
+    replayed = Monitor(kit.model, kit.tokenizer, config=MonitorConfig(), aligner=verifier.aligner)
     replay_seconds(replayed, answers[:3])
     text_seconds(verifier, answers[:3])
     ratios = []

@@ -3,6 +3,7 @@
 import json
 
 import kit_decoding
+import numpy as np
 import pytest
 
 from fod import RepairConfig
@@ -16,17 +17,48 @@ def test_the_script_chooses_the_settings_that_are_stored_and_used(tmp_path, monk
     kit_decoding.choose(kit_decoding.FOLDER / "candidates.jsonl", None)
     assert json.loads((tmp_path / "chosen.json").read_text()) == stored
     chosen, config = stored["chosen"], load_kit("generation").config
-    assert (chosen["alpha"], chosen["repair_from"]) == (RepairConfig().alpha, RepairConfig().repair_from)
+    for name in {"alpha", "repair_from", *kit_decoding.OPTIONS}:
+        assert chosen[name] == getattr(RepairConfig(), name), name
     assert (chosen["backtrack_threshold"], chosen["prune_threshold"]) == (
         config.backtrack_threshold,
         config.prune_threshold,
     )
 
 
-def test_branches_are_counted_only_where_they_are_tried():
-    greedy = {"text": "a", "score": 0.2, "log_prob": -4.0, "tokens": 4, "fault": None}
-    step = [greedy, {"text": "b", "score": 0.9, "log_prob": -1.0, "tokens": 3, "fault": None}]
-    settings = [(0.6, 0.36, 7), (0.6, 0.38, 4), (0.1, 0.36, 4)]  # exp(-1) is 0.368
-    for threshold, least, count in settings:
-        config = RepairConfig(backtrack_threshold=threshold, prune_threshold=0.75, repair_from=least)
-        assert kit_decoding.tokens(step, config) == count
+GREEDY = {"text": "a", "score": 0.2, "log_prob": -4.0, "tokens": 4, "fault": "", "is_cut": False, "rated": None}
+BRANCH = {"text": "b", "score": 0.9, "log_prob": -1.0, "tokens": 3, "fault": "", "is_cut": False, "rated": 0.5}
+READ = {"labels": ["U", "U"], "relevance": [1, 1], "keeps_subject": True}
+STEP = [GREEDY | READ, BRANCH | READ | {"labels": ["F", "F"]}]
+
+
+def place(values, value):
+    return int(np.flatnonzero(np.isclose(values, value))[0])
+
+
+@pytest.mark.parametrize(("first", "least", "tokens"), [(0.6, 0.35, 7), (0.6, 0.4, 4), (0.1, 0.35, 4)])
+def test_branches_are_counted_only_where_they_are_tried(first, least, tokens):
+    _, decoded = kit_decoding.outcomes([STEP], RepairConfig())
+    r = place(kit_decoding.REPAIRED_FROM, least)  # exp(-1) is 0.368
+    assert decoded[r, place(kit_decoding.GRID, first)] == tokens
+
+
+@pytest.mark.parametrize(
+    ("changed", "options", "wanted"),
+    [
+        ({}, {}, [1, 0, 0.5]),
+        ({"fault": "a name altered: Elvador"}, {}, [0, 0, 0]),
+        ({"fault": "a name altered: Elvador"}, {"exact_names": False}, [1, 0, 0.5]),
+        ({"fault": "a pronoun without its noun: It"}, {"clear_pronouns": False}, [1, 0, 0.5]),
+        ({"fault": "a question, which claims nothing"}, {"clear_pronouns": False, "exact_names": False}, [0, 0, 0]),
+        ({"is_cut": True}, {"cuts": 0}, [0, 0, 0]),
+        ({"is_cut": True}, {"cuts": 1}, [1, 0, 0.5]),
+        ({}, {"least_relevance": 0.6}, [0, 0, 0]),
+        ({"score": 0.6}, {}, [0, 0, 0]),
+    ],
+)
+def test_what_a_setting_releases(changed, options, wanted):
+    sums, _ = kit_decoding.outcomes([[STEP[0], STEP[1] | changed]], RepairConfig(**options))
+    first, second = place(kit_decoding.GRID, 0.6), place(kit_decoding.GRID, 0.7)
+    assert sums[0, first, second].tolist() == wanted
+    kept, _ = kit_decoding.outcomes([[STEP[0] | {"score": 0.65}, STEP[1]]], RepairConfig(**options))
+    assert kept[0, first, second].tolist() == [0, 1, 0]
