@@ -4,24 +4,27 @@
 
 The sentences are those of ``benchmarks/kit_answers/candidates.jsonl``: greedy ones of the kit's model with their
 branches. A language model read each twice for whether it gives something of what was asked (2), is about that (1), or
-is not (0); sentences that claim nothing are left out. Prints the AUROC of each count and of the weights, fitted by
-logistic regression in ten folds of sets of passages, with a bootstrap over sets, and the weights fitted on all.
+is not (0); sentences that claim nothing are left out. Prints the AUROC of each count and of weights fitted by logistic
+regression in ten folds of sets of passages, with a bootstrap over sets, on the first question of each set, the weights
+fitted on all of these, and the AUROC of the weights in the package on the second questions.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 from kit_answers import FOLDER, load_questions
+from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import GroupKFold
 
 from syncheck.evaluation.metrics import with_interval
-from syncheck.features.relevance import Asked, Counts
+from syncheck.features.relevance import WEIGHTS, Asked, Counts
 from syncheck.reading.evidence import Context
 from syncheck.results.types import Query
 
@@ -37,35 +40,50 @@ def main() -> None:
     parser.add_argument("--ragtruth", type=Path, required=True)
     args = parser.parse_args()
     sets = {one.name: one for one in load_questions(args.wikipedia, args.ragtruth)}
-    read: dict[tuple[str, str], tuple[list[float], float]] = {}
+    read: dict[tuple[str, int, str], tuple[list[float], float]] = {}
+    strengths: dict[tuple[str, int], int] = {}
     for entry in map(json.loads, (FOLDER / "candidates.jsonl").read_text(encoding="utf-8").splitlines()):
         own = sets[entry["set"]]
+        place = entry["set"], entry["question"]
+        strengths[place] = strengths.get(place, 0) + 1  # only the first questions have candidates of several
         asked = Asked(Context(Query(own.questions[entry["question"]], own.passages)))
         for each in (candidate for step in entry["rounds"] for candidate in step):
             if each["relevance"] and "N" not in each["labels"]:
                 counts = asked.counts(each["text"])
                 row = [getattr(counts, name) for name in Counts.__slots__]
-                read[entry["set"], each["text"]] = row, float(np.mean(each["relevance"]))
-    groups = np.array([name for name, _ in read])
-    rows, ratings = np.array([row for row, _ in read.values()]), np.array([rating for _, rating in read.values()])
-    print(f"{len(rows)} sentences, {len(set(groups))} sets")
+                read[*place, each["text"]] = row, float(np.mean(each["relevance"]))
+    is_first = np.array([strengths[name, question] > 1 for name, question, _ in read])
+    every = np.array([name for name, *_ in read])
+    all_rows, all_ratings = (np.array(column) for column in zip(*read.values(), strict=True))
+    groups, rows, ratings = every[is_first], all_rows[is_first], all_ratings[is_first]
+    print(f"{len(rows)} sentences of first questions, {len(set(groups))} sets")
     answers = ratings >= ANSWERS
     scores = np.zeros(len(rows))
     for train, test in GroupKFold(10).split(rows, answers, groups):
         scores[test] = LogisticRegression().fit(rows[train], answers[train]).decision_function(rows[test])
-    members = [np.flatnonzero(groups == name) for name in dict.fromkeys(groups)]
-    rng = np.random.default_rng(0)
-    draws = [np.concatenate([members[n] for n in rng.integers(0, len(members), len(members))]) for _ in range(DRAWS)]
-    for level, wanted in (("gives something of what was asked", answers), ("is about it", ratings >= ABOUT)):
-        print(f"\n{level}: {wanted.mean():.2f} of the sentences")
-        for name, column in (*zip(Counts.__slots__, rows.T, strict=True), ("all", scores)):
-            drawn = [roc_auc_score(wanted[draw], column[draw]) for draw in draws]
-            low, high = np.quantile(drawn, (0.025, 0.975))
-            print(f"{name:<12} {with_interval(roc_auc_score(wanted, column), low, high)}")
+    _compare(groups, ratings, {**dict(zip(Counts.__slots__, rows.T, strict=True)), "all": scores})
     fitted = LogisticRegression().fit(rows, answers)
     print(
         {name: round(float(w), 2) for name, w in zip(Counts.__slots__, fitted.coef_[0], strict=True)}, fitted.intercept_
     )
+    packaged = all_rows[~is_first] @ [WEIGHTS[name] for name in Counts.__slots__]
+    print(f"\n{len(packaged)} sentences of second questions, with the weights in the package")
+    _compare(every[~is_first], all_ratings[~is_first], {"all": packaged})
+
+
+def _compare(
+    groups: NDArray[np.str_], ratings: NDArray[np.float64], columns: Mapping[str, NDArray[np.float64]]
+) -> None:
+    """Print how well columns order sentences, with intervals over the groups."""
+    members = [np.flatnonzero(groups == name) for name in dict.fromkeys(groups)]
+    rng = np.random.default_rng(0)
+    draws = [np.concatenate([members[n] for n in rng.integers(0, len(members), len(members))]) for _ in range(DRAWS)]
+    for level, wanted in (("gives something of what was asked", ratings >= ANSWERS), ("is about it", ratings >= ABOUT)):
+        print(f"\n{level}: {wanted.mean():.2f} of the sentences")
+        for name, column in columns.items():
+            drawn = [roc_auc_score(wanted[draw], column[draw]) for draw in draws]
+            low, high = np.quantile(drawn, (0.025, 0.975))
+            print(f"{name:<12} {with_interval(roc_auc_score(wanted, column), low, high)}")
 
 
 if __name__ == "__main__":
