@@ -16,6 +16,8 @@ DEFAULT_SCHEMA = "syncheck.v6"
 
 PRECISION = 0.95
 """Share of faithful sentences among those called supported, unless training names another one."""
+KEPT = 0.9
+"""Share of the faithful sentences that stay above a decoder's tau_1, by default."""
 
 LID_REFERENCES = 2000
 """Largest number of reference activations kept for LID (the published code keeps the first 2,000)."""

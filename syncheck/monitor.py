@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from syncheck.aligners import Aligner
 from syncheck.base.errors import LeftOutWarning
 from syncheck.checkpoint import generic_aligner
-from syncheck.config import PRECISION, MonitorConfig
+from syncheck.config import KEPT, PRECISION, MonitorConfig
 from syncheck.model_monitor import ModelMonitor
 
 if TYPE_CHECKING:
@@ -88,6 +88,7 @@ class Monitor(ModelMonitor):
         aligner: Aligner | None | Literal["generic"] = "generic",
         seed: int = 0,
         precision: float = PRECISION,
+        kept: float = KEPT,
     ) -> Self:
         """Train a monitor on labelled responses.
 
@@ -114,6 +115,9 @@ class Monitor(ModelMonitor):
             Seed of the aggregator and of the folds.
         precision
             Share of faithful sentences, in (0, 1], among those that get the verdict ``supported``.
+        kept
+            Share of the faithful sentences, in (0, 1], that stay above a decoder's tau_1; see
+            :func:`syncheck.training.choose_thresholds`.
 
         Returns
         -------
@@ -150,6 +154,7 @@ class Monitor(ModelMonitor):
         measured = measure(untrained, given)
         if lines := left_out_lines(measured):
             warnings.warn("not all responses are trained on\n" + "\n".join(lines), LeftOutWarning, stacklevel=2)
-        trained = fit_measured(untrained, measured, aggregator=aggregator, seed=seed, precision=precision)
+        options: dict[str, Any] = {"aggregator": aggregator, "seed": seed, "precision": precision, "kept": kept}
+        trained = fit_measured(untrained, measured, **options)
         assert isinstance(trained, cls)
         return trained

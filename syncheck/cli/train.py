@@ -39,7 +39,7 @@ from syncheck.cli.options import (
     open_share,
     positive_share,
 )
-from syncheck.config import DEFAULT_SCHEMA, PRECISION
+from syncheck.config import DEFAULT_SCHEMA, KEPT, PRECISION
 from syncheck.corpus.store import PART_SIZE
 from syncheck.report.plots import plot_curve, plot_intervals, save_reliability_diagram
 
@@ -75,6 +75,13 @@ def train_options(add: Options) -> None:
         "does (%(default)s)",
         type=positive_share,
         default=PRECISION,
+    )
+    add(
+        "--kept SHARE",
+        "share of the faithful sentences that stay above the backtrack threshold; 2.5 times as many of them may lie "
+        "below the prune threshold (%(default)s)",
+        type=positive_share,
+        default=KEPT,
     )
     add("--schema SCHEMA", f"feature schema ({DEFAULT_SCHEMA}, or that of a file of features)")
     add("--plot FILE", f"plot the AUROC of each kind on held-out folds{IN_FORMAT}")
@@ -137,7 +144,7 @@ def train(args: argparse.Namespace) -> int:
     """Train a monitor, print its figures beside those of ``generic``, and save it; returns the exit code."""
     check_folder(args.output)
     untrained, measured = _measured(args, Path(args.data))
-    options = named(args, "aggregator seed precision")
+    options = named(args, "aggregator seed precision kept")
     trained = training.train_measured(untrained, measured, rule=args.labels, **options)
     how = "best by grouped cross-validation" if args.aggregator == "best" else "trained"
     sys.stdout.write(f"held-out sentences\n{trained.table.to_text()}\n{how}: {trained.kind}\n")

@@ -15,7 +15,7 @@ from syncheck.aggregators.kinds import AggregatorKind, check_kind, shrunk_toward
 from syncheck.aggregators.models import Network
 from syncheck.aligners import Aligner
 from syncheck.base.errors import InputError
-from syncheck.config import DEFAULT_SCHEMA, PRECISION, MonitorConfig, Template
+from syncheck.config import DEFAULT_SCHEMA, KEPT, PRECISION, MonitorConfig, Template
 from syncheck.evaluation.metrics import Folding, fold_numbers, json_number, with_interval
 from syncheck.evaluation.tables import (
     EvaluationRow,
@@ -146,6 +146,7 @@ def train_measured(
     rule: Rule = "overlap",
     seed: int = 0,
     precision: float = PRECISION,
+    kept: float = KEPT,
 ) -> Trained:
     """Train the aggregator of a monitor or a verifier on sentences that it has measured, and compare it.
 
@@ -167,7 +168,7 @@ def train_measured(
     kinds = _kinds(aggregator, generic, measured.schema.names)
     scores, table = _compared(chosen, generic, kinds, seed)
     kind = _chosen(table, kinds) if aggregator == "best" else next(iter(kinds), GENERIC_ROW)
-    config = replace(untrained.config, **thresholds_of(scores[kind][0], chosen.y, precision=precision))
+    config = replace(untrained.config, **thresholds_of(scores[kind][0], chosen.y, precision=precision, kept=kept))
     seen = question_digests(chosen.records)
     if generic is not None and kind in (GENERIC_ROW, SHRUNK):
         seen |= set(generic.trained_on)

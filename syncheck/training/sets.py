@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from syncheck.base.checks import check_choice, labels_found, real_numbers
 from syncheck.base.errors import InputError, InsufficientDataError
+from syncheck.config import KEPT as KEPT
 from syncheck.config import PRECISION as PRECISION
 from syncheck.evaluation.metrics import FoldFeatures
 from syncheck.labelling.responses import LabelledResponse, Rule
@@ -108,10 +109,9 @@ def check_enough(chosen: LabelledSet) -> None:
     check_questions(chosen.records)
 
 
-BACKTRACK_ALARMS = 0.1
-PRUNE_ALARMS = 0.25
-"""Largest shares of faithful sentences that may fall below each threshold. Backtracking costs a search, so it must be
-rare; pruning only chooses among existing samples, so it may be stricter."""
+PRUNE_ALARMS = 2.5
+"""Factor by which more faithful sentences may lie below tau_2 than below tau_1: backtracking costs a search, so it must
+be rare; pruning only chooses among existing samples."""
 LEAST_SUPPORTED = 10
 """Number of held-out sentences that must reach a threshold for their share of faithful ones to count."""
 NEVER = 1.0
@@ -125,21 +125,25 @@ class Thresholds(NamedTuple):
     prune: float
 
 
-def choose_thresholds(scores: ArrayLike, y: ArrayLike) -> Thresholds:
-    """Choose both thresholds by the share of faithful sentences that may fall below them.
+def choose_thresholds(scores: ArrayLike, y: ArrayLike, *, kept: float = KEPT) -> Thresholds:
+    """Choose both thresholds by the share of faithful sentences that stay above them.
 
-    Each is the largest score of a faithful sentence that has at most 10 % (backtrack) or 25 % (prune) of the faithful
-    sentences below it. The rule does not need calibrated scores, and a stricter aggregator causes no more alarms.
+    ``backtrack`` is the largest score of a faithful sentence that has at most ``1 - kept`` of the faithful sentences
+    below it, and ``prune`` the same with 2.5 times that share. The rule does not need calibrated scores, and a stricter
+    aggregator causes no more alarms. A share outside (0, 1] raises InputError.
 
     ``scores`` (N,) are P(faithful) of sentences that the aggregator was not trained on, and ``y`` (N,) their labels: 1
     faithful, 0 unfaithful. A sentence without a label may have a calibrated probability, in (0, 1), in its place.
     Different shapes, a value outside its range, and a missing label raise InputError.
     """
+    if not 0 < kept <= 1:
+        raise InputError(f"the share of faithful sentences kept must be above 0 and at most 1; found {kept}")
     values, labels = _scores_and_labels(scores, y)
     order = np.argsort(values, kind="stable")
     order = order[labels[order] > 0]
     below = np.cumsum(labels[order]) - labels[order]
-    places = np.searchsorted(below, np.array([BACKTRACK_ALARMS, PRUNE_ALARMS]) * labels.sum(), side="right") - 1
+    alarms = np.minimum(np.array([1.0, PRUNE_ALARMS]) * round(1 - kept, 9), 1.0)
+    places = np.searchsorted(below, alarms * labels.sum(), side="right") - 1
     return Thresholds(*values[order[places]].tolist())
 
 
@@ -191,12 +195,15 @@ def _scores_and_labels(scores: ArrayLike, y: ArrayLike) -> tuple[NDArray[np.floa
     return values, labels
 
 
-def thresholds_of(scores: ArrayLike, y: ArrayLike, *, precision: float = PRECISION) -> dict[str, Any]:
+def thresholds_of(
+    scores: ArrayLike, y: ArrayLike, *, precision: float = PRECISION, kept: float = KEPT
+) -> dict[str, Any]:
     """Choose the decoder's thresholds and those of verdicts, as fields of a config.
 
     If the labels do not give the precision, no sentence is called supported, and a warning says so.
     """
-    decoder, verdicts = choose_thresholds(scores, y), choose_verdict_thresholds(scores, y, precision=precision)
+    decoder = choose_thresholds(scores, y, kept=kept)
+    verdicts = choose_verdict_thresholds(scores, y, precision=precision)
     if verdicts.supported is None:
         logger.warning(
             "no sentence will be called supported: expected a threshold that %d or more held-out sentences reach, %.3g "

@@ -66,3 +66,14 @@ def test_verdicts_follow_the_decoder_where_a_config_has_none_of_their_own():
     assert own.verdict_thresholds == (0.2, 0.9)
     with pytest.raises(InputError, match="supported_threshold"):
         MonitorConfig(schema="syncheck.v5", supported_threshold=1.2)
+
+
+def test_the_share_of_faithful_sentences_kept_is_named():
+    scores, y = np.arange(40) / 40, np.array([0, 1] * 20)
+    for kept, first, second in ((0.9, 2, 5), (0.8, 4, 10), (1.0, 0, 0), (0.6, 8, 19), (0.1, 18, 19)):
+        found = choose_thresholds(scores, y, kept=kept)
+        assert found == (scores[2 * first + 1], scores[2 * second + 1])
+    assert thresholds_of(scores, y, kept=0.8)["backtrack_threshold"] == scores[9]
+    for kept in (0.0, 1.1):
+        with pytest.raises(InputError, match="kept"):
+            choose_thresholds(scores, y, kept=kept)
