@@ -153,8 +153,8 @@ class DecoderConfig:
 
 
 def _may_claim(sentence: SentenceScore) -> bool:
-    """Tell whether a sentence is more than a phrase, a heading, or the announcement of what should follow it."""
-    return sentence.status != "not_a_claim" and not sentence.text.rstrip().endswith(":")
+    """Tell whether a sentence is more than a phrase, a heading, a question, or the announcement of what follows."""
+    return sentence.status != "not_a_claim" and not sentence.text.rstrip(" *_\n").endswith((":", "?"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
