@@ -10,11 +10,10 @@ from .responses import (
     label_sentences as label_sentences,
     labelled_sentences as labelled_sentences,
 )
-from .ragtruth import load_ragtruth as load_ragtruth
+from .ragtruth import Selection as Selection, load_ragtruth as load_ragtruth
 from .responses import (
     LabelledResponse as LabelledResponse,
     LabelledSentence as LabelledSentence,
-    Selection as Selection,
     UnfaithfulSpan as UnfaithfulSpan,
 )
 from .sheet import LabelSheet as LabelSheet, OpenSentence as OpenSentence

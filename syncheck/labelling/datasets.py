@@ -11,18 +11,16 @@ from typing import Any
 
 from syncheck.base.checks import given_passages, passage_records
 from syncheck.base.errors import InputError, RecordError, SyncheckError, WrongTypeError
-from syncheck.base.printable import shortened
-from syncheck.base.records import SHOWN, Record, parsed_record, read_records
-from syncheck.labelling.ragtruth import load_ragtruth
+from syncheck.base.records import Record, parsed_record, read_records
+from syncheck.labelling.ragtruth import Selection, load_ragtruth
 from syncheck.labelling.responses import (
     NO_CLAIM,
     LabelledResponse,
     LabelledSentence,
     PromptSource,
-    Selection,
+    check_places,
     found_in,
     read_spans,
-    unlabelled_parts,
     with_own_ids,
 )
 from syncheck.prompts import question_of
@@ -189,6 +187,8 @@ def _response(record: Record, stem: str, carry_labels: bool) -> LabelledResponse
         response = record.optional("response", str) or _joined(_sentence_texts(record))
         spans, sentences = None, _sentences(record, response)
     labelled = replace(_unlabelled(record, stem), response=response, spans=spans, sentences=sentences)
+    if sentences is not None:
+        check_places(labelled)
     return replace(labelled, carry_labels=carry_labels)
 
 
@@ -292,12 +292,6 @@ def _sentences(record: Record, response: str) -> tuple[LabelledSentence, ...]:
             raise record.error(f"not found in the response after character {position}", f"sentences[{index}]")
         position = start + len(text.strip())
         sentences.append(LabelledSentence(start, position, None).labelled(label))
-    for start, stop in unlabelled_parts(response, sentences):
-        raise record.error(
-            "expected a sentence and its label for all text of the response, found none for "
-            f"{shortened(response[start:stop].strip(), SHOWN)!r}",
-            "sentences",
-        )
     return tuple(sentences)
 
 

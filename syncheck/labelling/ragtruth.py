@@ -1,10 +1,10 @@
-"""RAGTruth in its own layout: questions, articles and business records, with spans marked by annotators."""
+"""RAGTruth in its own layout, with spans marked by annotators, and the selection of what counts of such data."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -12,7 +12,7 @@ from typing import Any, Literal, get_args
 from syncheck.base.checks import check_choice
 from syncheck.base.errors import InputError
 from syncheck.base.records import Record, read_records
-from syncheck.labelling.responses import LabelledResponse, PromptSource, Selection, UnfaithfulSpan, found_in, read_spans
+from syncheck.labelling.responses import LabelledResponse, PromptSource, UnfaithfulSpan, found_in, read_spans
 from syncheck.prompts import ragtruth_qa_prompt
 from syncheck.text.sentences.rules import Punkt
 
@@ -32,6 +32,79 @@ REVIEWS = "review_info"
 """Key of the customer reviews in business records."""
 
 _PASSAGE = re.compile(r"(?:\A|\n\n)passage \d+:")
+
+_FIELDS = {"tasks": "task", "split": "split", "quality": "quality", "generators": "generator"}
+"""Criteria of a selection, and the field of a response that each is compared with."""
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Selection of the labelled responses, and of their spans, that count."""
+
+    tasks: Collection[str] | None = None
+    """Tasks to take; None takes all, here and below."""
+    split: str | None = None
+    """Part of the corpus to take, such as ``train``."""
+    quality: Collection[str] | None = None
+    """Remarks on the quality of responses to take; None also takes responses without a remark."""
+    generators: Collection[str] | None = None
+    """Models whose responses to take."""
+    implicit_true: bool = True
+    """True counts spans that are true of the world although the context does not say so."""
+    due_to_null: bool = True
+    """True counts spans that are caused by a null in a business record."""
+
+    def wants(self, facts: Mapping[str, str | None]) -> bool:
+        """Tell whether a response with these facts is selected; an unknown fact (None) matches no criterion."""
+        return all(getattr(self, name) is None or facts[of] in self._asked(name) for name, of in _FIELDS.items())
+
+    def check_names(self, facts: Iterable[Mapping[str, str | None]], *, source: object) -> None:
+        """Refuse, with an InputError, names that no response, whose facts these are, has, alone or together."""
+        responses = list(facts)
+        there = {name: {response[of] for response in responses} for name, of in _FIELDS.items()}
+        asked = {name: self._asked(name) for name in _FIELDS}
+        missing = {
+            name: [value for value in values if value not in there[name]]
+            for name, values in asked.items()
+            if name != "quality"  # remarks are rare, and allowing one requires none
+        }
+        if not any(missing.values()):
+            if any(map(self.wants, responses)):
+                return
+            missing = asked
+        wanted = "; ".join(f"{name} {_listed(values)}" for name, values in missing.items() if values)
+        raise InputError(
+            f"{source} has no response of {wanted}. It has "
+            f"{'; '.join(f'{name} {_listed(values)}' for name, values in there.items())}"
+        )
+
+    def counts(self, span: UnfaithfulSpan) -> bool:
+        """Tell whether a span makes a sentence unfaithful."""
+        return (self.implicit_true or not span.implicit_true) and (self.due_to_null or not span.due_to_null)
+
+    def of_responses(self, responses: Sequence[LabelledResponse], *, source: object) -> list[LabelledResponse]:
+        """Select responses, with the spans that count."""
+        return [self.counted(responses[index]) for index in self.kept(responses, source)]
+
+    def kept(self, responses: Sequence[LabelledResponse], source: object) -> list[int]:
+        """List the indices of the selected responses."""
+        facts = [{of: getattr(response, of) for of in _FIELDS.values()} for response in responses]
+        self.check_names(facts, source=source)
+        return [index for index, response in enumerate(facts) if self.wants(response)]
+
+    def _asked(self, name: str) -> list[str]:
+        asked = getattr(self, name)
+        return [asked] if isinstance(asked, str) else list(asked or ())
+
+    def counted(self, response: LabelledResponse) -> LabelledResponse:
+        """Keep only the spans of a response that count."""
+        if response.spans is None:
+            return response
+        return replace(response, spans=tuple(filter(self.counts, response.spans)))
+
+
+def _listed(values: Collection[str | None]) -> str:
+    return ", ".join(sorted("none" if value is None else repr(value) for value in values)) or "none"
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,10 @@
-"""Labelled responses: their records, the selection of those that count, and the labels of their sentences."""
+"""Labelled responses: their records, and the labels of their sentences."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -200,82 +200,6 @@ def read_spans(
     return tuple(spans)
 
 
-_FIELDS = {"tasks": "task", "split": "split", "quality": "quality", "generators": "generator"}
-"""Criteria of a selection, and the field of a response that each is compared with."""
-
-
-@dataclass(frozen=True, slots=True)
-class Selection:
-    """Selection of the labelled responses, and of their spans, that count."""
-
-    tasks: Collection[str] | None = None
-    """Tasks to take; None takes all, here and below."""
-    split: str | None = None
-    """Part of the corpus to take, such as ``train``."""
-    quality: Collection[str] | None = None
-    """Remarks on the quality of responses to take; None also takes responses without a remark."""
-    generators: Collection[str] | None = None
-    """Models whose responses to take."""
-    implicit_true: bool = True
-    """True counts spans that are true of the world although the context does not say so."""
-    due_to_null: bool = True
-    """True counts spans that are caused by a null in a business record."""
-
-    def wants(self, facts: Mapping[str, str | None]) -> bool:
-        """Tell whether a response with these facts is selected; an unknown fact (None) matches no criterion."""
-        return all(getattr(self, name) is None or facts[of] in self._asked(name) for name, of in _FIELDS.items())
-
-    def check_names(self, facts: Iterable[Mapping[str, str | None]], *, source: object) -> None:
-        """Refuse, with an InputError, names that no response of ``source`` has, alone or together.
-
-        ``found`` has the facts of the responses.
-        """
-        responses = list(facts)
-        there = {name: {response[of] for response in responses} for name, of in _FIELDS.items()}
-        asked = {name: self._asked(name) for name in _FIELDS}
-        unknown = {
-            name: [value for value in values if value not in there[name]]
-            for name, values in asked.items()
-            if name != "quality"  # remarks are rare, and allowing one requires none
-        }
-        if not any(unknown.values()) and any(map(self.wants, responses)):
-            return
-        missing = unknown if any(unknown.values()) else asked
-        wanted = "; ".join(f"{name} {_listed(values)}" for name, values in missing.items() if values)
-        raise InputError(
-            f"{source} has no response of {wanted}. It has "
-            f"{'; '.join(f'{name} {_listed(values)}' for name, values in there.items())}"
-        )
-
-    def counts(self, span: UnfaithfulSpan) -> bool:
-        """Tell whether a span makes a sentence unfaithful."""
-        return (self.implicit_true or not span.implicit_true) and (self.due_to_null or not span.due_to_null)
-
-    def of_responses(self, responses: Sequence[LabelledResponse], *, source: object) -> list[LabelledResponse]:
-        """Select responses, with the spans that count."""
-        return [self.counted(responses[index]) for index in self.kept(responses, source)]
-
-    def kept(self, responses: Sequence[LabelledResponse], source: object) -> list[int]:
-        """List the indices of the selected responses."""
-        facts = [{of: getattr(response, of) for of in _FIELDS.values()} for response in responses]
-        self.check_names(facts, source=source)
-        return [index for index, response in enumerate(facts) if self.wants(response)]
-
-    def _asked(self, name: str) -> list[str]:
-        asked = getattr(self, name)
-        return [asked] if isinstance(asked, str) else list(asked or ())
-
-    def counted(self, response: LabelledResponse) -> LabelledResponse:
-        """Keep only the spans of a response that count."""
-        if response.spans is None:
-            return response
-        return replace(response, spans=tuple(filter(self.counts, response.spans)))
-
-
-def _listed(values: Collection[str | None]) -> str:
-    return ", ".join(sorted("none" if value is None else repr(value) for value in values)) or "none"
-
-
 Rule = Literal["overlap", "paper"]
 """``overlap``: a sentence is unfaithful if it shares a character with a span. ``paper``: only if one of the two
 contains the other (the published benchmark)."""
@@ -337,7 +261,7 @@ def own_sentences(record: LabelledResponse, bounds: Bounds) -> list[str] | None:
     """
     if record.sentences is None or record.carry_labels:
         return None
-    _check_places(record)
+    check_places(record)
     if _cut_otherwise(record, bounds) is None:
         return None
     text = record.response
@@ -351,8 +275,8 @@ def own_sentences(record: LabelledResponse, bounds: Bounds) -> list[str] | None:
     return sentences
 
 
-def _check_places(record: LabelledResponse) -> None:
-    """Refuse labelled sentences that overlap, do not lie in the response, or leave out a part of it."""
+def check_places(record: LabelledResponse) -> None:
+    """Refuse labelled sentences that overlap, do not lie in the response, or leave out letters or digits of it."""
     before = 0
     for sentence in record.sentences or ():
         if not before <= sentence.start < sentence.end <= len(record.response):
@@ -363,18 +287,15 @@ def _check_places(record: LabelledResponse) -> None:
                 "its own part of the response",
             )
         before = sentence.end
-    for start, stop in unlabelled_parts(record.response, record.sentences or ()):
-        raise _error(
-            record,
-            f"expected labels of all sentences, found none for characters {start} to {stop}; label the text there too, "
-            "with null if it does not count, or mark unfaithful spans instead",
-        )
-
-
-def unlabelled_parts(response: str, sentences: Sequence[LabelledSentence]) -> Bounds:
-    """List the characters between sentences, in order, that have a letter or digit of the answer."""
-    starts, stops = [0, *(s.end for s in sentences)], [*(s.start for s in sentences), len(response)]
-    return [(a, b) for a, b in zip(starts, stops, strict=True) if needs_label(response, a, b)]
+    places = [0, *(place for s in record.sentences or () for place in (s.start, s.end)), len(record.response)]
+    for start, stop in zip(places[::2], places[1::2], strict=True):
+        if needs_label(record.response, start, stop):
+            raise _error(
+                record,
+                "expected a sentence and its label for all text of the response, found none for "
+                f"{shortened(record.response[start:stop].strip(), SHOWN)!r}; label it too, with null if it does not "
+                "count, or mark unfaithful spans instead",
+            )
 
 
 def needs_label(response: str, start: int, end: int) -> bool:
@@ -424,12 +345,10 @@ def _cut_otherwise(record: LabelledResponse, bounds: Bounds) -> str | None:
         return None
     given, measured = _labelled(record), _checkable(record, bounds)
     for one in measured:
-        shared = _overlapping(one, given)
-        if len(shared) > 1:
+        if len(shared := _overlapping(one, given)) > 1:
             return f"{len(shared)}, {_shown(record, shared[0])} first, would be one: {_shown(record, one)}"
     for one in given:
-        parts = _overlapping(one, measured)
-        if len(parts) > 1:
+        if len(parts := _overlapping(one, measured)) > 1:
             return f"{_shown(record, one)} would be {len(parts)}, {_shown(record, parts[0])} first"
     return None
 

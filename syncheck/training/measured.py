@@ -14,12 +14,12 @@ from syncheck.base.errors import InputError, MismatchError
 from syncheck.base.printable import shortened
 from syncheck.config import LID_REFERENCES
 from syncheck.features.schemas import TEXT_FEATURES
+from syncheck.labelling.ragtruth import Selection
 from syncheck.labelling.responses import (
     NO_CLAIM,
     Label,
     LabelledResponse,
     Rule,
-    Selection,
     check_cut,
     label_sentences,
     needs_label,
