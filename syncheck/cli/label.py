@@ -1,4 +1,4 @@
-"""``syncheck label``: labels of sentences from the keyboard, or from a page that works offline."""
+"""``syncheck label``: labels of sentences from the keyboard or from an offline page, and two readers' labels joined."""
 
 from __future__ import annotations
 
@@ -16,15 +16,16 @@ from typing import TextIO
 
 from syncheck import labelling
 from syncheck.base.errors import InputError
-from syncheck.base.printable import counted, printable
-from syncheck.cli.monitors import scoring_monitor
+from syncheck.base.printable import aligned, counted, printable
+from syncheck.cli.monitors import refuse_idle, scoring_monitor
 from syncheck.cli.options import Options, add_model, check_file
 from syncheck.labelling.responses import NO_CLAIM, Label
 from syncheck.report.html import render_label_page
+from syncheck.report.labels import decimal
 
 KEYS: dict[str, Label] = {"s": True, "n": False, "c": NO_CLAIM}
 """Labels by key: supported, not supported, claims nothing."""
-_HELP = "[s]upported  [n]ot  no [c]laim  s[k]ip  [u]ndo  all [p]assages  [q]uit"
+_HELP = "[s]upported  [n]ot  [m]ark words  no [c]laim  s[k]ip  [u]ndo  all [p]assages  [q]uit"
 _SIDE_BY_SIDE = 90
 """Width in columns from which the evidence is shown next to the answer."""
 _GAP = 3
@@ -40,6 +41,11 @@ def label_options(add: Options) -> None:
     add("--output FILE", "labelled JSON Lines; if it exists, its labels are kept and labelling continues")
     add("--html FILE", "instead of asking in the terminal, write an offline page that asks and saves labels.jsonl")
     add("--labels FILE", "for --html: earlier labels, with which the page starts")
+    add(
+        "--second FILE",
+        "instead of asking, join the labels in INPUT with those of a second reader in this file, and print how far "
+        "they agree; both labels of a sentence about which they disagree are in --output, and do not count",
+    )
     add("--count N", "largest number of labels (%(default)s)", default=50)
     add(
         "--order nearest|random",
@@ -63,6 +69,8 @@ def label(args: argparse.Namespace) -> int:
         raise InputError("pass either --output, to label here, or --html, for a page to label on")
     for flag, name in (("--output", args.output), ("--labels", args.labels), ("--html", args.html)):
         check_file(flag, name)
+    if args.second is not None:
+        return _join(args)
     if args.labels is not None and args.html is None:
         raise InputError("--labels needs --html; without it, the labels that --output already holds are kept")
     before = args.labels if args.html is not None else args.output
@@ -82,14 +90,46 @@ def label(args: argparse.Namespace) -> int:
         sys.stderr.write(f"{args.html}: {counted(min(len(sheet.open), args.count), 'sentence')} to label\n")
         return 0
     before_now = sheet.labelled()
-    with _keys(sys.stdin) as read:
-        _ask(sheet, args.output, read, sys.stdout, most=args.count)
+    with _keys(sys.stdin) as (read, read_line):
+        _ask(sheet, args.output, read, read_line, sys.stdout, most=args.count)
     new = counted(sheet.labelled() - before_now, "new label")
     sys.stderr.write(f"{args.output}: {new}, {sheet.labelled()} in all\n")
     return 0
 
 
-def _ask(sheet: labelling.LabelSheet, output: str, read: Callable[[], str], shown: TextIO, *, most: int) -> None:
+def _join(args: argparse.Namespace) -> int:
+    """Write the labels of two readers, and print how far they agree."""
+    options = ("html", "labels", "records", "model", "monitor", "aligner")
+    refuse_idle({f"--{name}": getattr(args, name) is not None for name in options}, "--second asks and scores nothing")
+    if Path(args.output).exists():
+        raise InputError(f"{args.output} exists, and its labels would be lost; pass another --output")
+    first, second = labelling.load_jsonl(args.input), labelling.load_jsonl(args.second)
+    joined, agreements = labelling.second_reading(first, second)
+    labelling.LabelSheet(joined, (), "nearest").save(args.output)
+    rows = [["label", "first", "second", "both", "agreement", "kappa"]]
+    for row in agreements:
+        rows.append([row.name, *map(str, (row.first, row.second, row.both)), decimal(row.share), decimal(row.kappa)])
+    sys.stdout.write("\n".join([*aligned(rows), ""]))
+    read, agreed = agreements[-1].first, agreements[-1].both
+    alone = sum(s.label is not None for r in (*first, *second) for s in r.sentences or ()) - 2 * read
+    sys.stderr.write(
+        f"{args.output}: {counted(read, 'sentence')} read twice, {counted(read - agreed, 'disagreement')}, which no "
+        "training uses\n"
+    )
+    if alone:
+        sys.stderr.write(f"{counted(alone, 'sentence')} labelled by one reader alone: without a label\n")
+    return 0
+
+
+def _ask(
+    sheet: labelling.LabelSheet,
+    output: str,
+    read: Callable[[], str],
+    read_line: Callable[[], str],
+    shown: TextIO,
+    *,
+    most: int,
+) -> None:
     """Ask until ``most`` more labels are given, no sentence is left, or the user quits."""
     place = 0
     labelled: list[bool] = []  # of the sentences asked so far, whether they got a label
@@ -97,12 +137,16 @@ def _ask(sheet: labelling.LabelSheet, output: str, read: Callable[[], str], show
         asked = sheet.open[place]
         last = min(most, sum(labelled) + len(sheet.open) - place)
         shown.write(_shown(sheet, asked, of=f"{sum(labelled) + 1} of {last}"))
-        while (key := read()) in ("p", "?"):
-            passages = sheet.responses[asked.response].passages
-            shown.write(f"{printable(chr(10).join(passages))}\n{_HELP} " if key == "p" else f"{_HELP} ")
+        words: list[str] = []
+        while (key := read()) in ("p", "m", "?"):
+            if key == "p":
+                shown.write(f"{printable(chr(10).join(sheet.responses[asked.response].passages))}\n")
+            elif key == "m":
+                shown.write(_marked(sheet, asked, words, read_line, shown))
+            shown.write(f"{_HELP} ")
             shown.flush()
         if key in KEYS:
-            sheet.label(asked, KEYS[key])
+            sheet.label(asked, KEYS[key], words if key == "n" else ())
             sheet.save(output)
             labelled.append(True)
             place += 1
@@ -116,6 +160,25 @@ def _ask(sheet: labelling.LabelSheet, output: str, read: Callable[[], str], show
                 sheet.save(output)
         elif key in ("q", ""):
             return
+
+
+def _marked(
+    sheet: labelling.LabelSheet,
+    asked: labelling.OpenSentence,
+    words: list[str],
+    read_line: Callable[[], str],
+    shown: TextIO,
+) -> str:
+    """Ask for words that are not supported, add them to ``words``, and say which are marked."""
+    shown.write("words that are not supported: ")
+    shown.flush()
+    typed = read_line().strip()
+    try:
+        sheet.find(asked, typed)
+    except InputError as error:
+        return f"{printable(str(error))}\n"
+    words.append(typed)
+    return f"marked, for [n]ot: {printable(', '.join(map(repr, words)))}\n"
 
 
 def _shown(sheet: labelling.LabelSheet, asked: labelling.OpenSentence, *, of: str) -> str:
@@ -140,10 +203,10 @@ def _shown(sheet: labelling.LabelSheet, asked: labelling.OpenSentence, *, of: st
 
 
 @contextmanager
-def _keys(source: TextIO) -> Iterator[Callable[[], str]]:
-    """Yield a function that reads the next key: at once from a terminal, otherwise a line; "" at the end."""
+def _keys(source: TextIO) -> Iterator[tuple[Callable[[], str], Callable[[], str]]]:
+    """Yield readers of the next key, at once from a terminal, otherwise a line, and of a line; "" at the end."""
     if not source.isatty():
-        yield lambda: next((line.strip().lower() for line in source if line.strip()), "")
+        yield lambda: next((line.strip().lower() for line in source if line.strip()), ""), source.readline
         return
     import termios
     import tty
@@ -158,8 +221,14 @@ def _keys(source: TextIO) -> Iterator[Callable[[], str]]:
         sys.stdout.write(f"{printable(key)}\n")
         return "" if key == "\x04" else key
 
+    def read_line() -> str:
+        termios.tcsetattr(handle, termios.TCSADRAIN, before)
+        line = source.readline()
+        tty.setcbreak(handle)
+        return line
+
     try:
-        yield read
+        yield read, read_line
     finally:
         termios.tcsetattr(handle, termios.TCSADRAIN, before)
 

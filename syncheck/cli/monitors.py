@@ -376,6 +376,8 @@ def report_left_out(measured: training.MeasuredSentences, path: Path) -> None:
     lines = [*training.left_out_lines(measured), *([] if carried is None else [carried])]
     if count := int(measured.no_claim.sum()):
         lines.append(f"{counted(count, 'sentence')} labelled 'no claim': not counted")
+    if count := sum(s.readings is not None for record in measured.records for s in record.sentences or ()):
+        lines.append(f"{counted(count, 'sentence')} about which two readers disagree: not counted")
     for line in lines:
         sys.stderr.write(f"{path}: {printable(line)}\n")
 

@@ -16,4 +16,9 @@ from .responses import (
     LabelledSentence as LabelledSentence,
     UnfaithfulSpan as UnfaithfulSpan,
 )
-from .sheet import LabelSheet as LabelSheet, OpenSentence as OpenSentence
+from .sheet import (
+    Agreement as Agreement,
+    LabelSheet as LabelSheet,
+    OpenSentence as OpenSentence,
+    second_reading as second_reading,
+)

@@ -5,16 +5,18 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from syncheck.base.checks import given_passages, passage_records
 from syncheck.base.errors import InputError, RecordError, SyncheckError, WrongTypeError
-from syncheck.base.records import Record, parsed_record, read_records
+from syncheck.base.printable import shortened
+from syncheck.base.records import SHOWN, Record, parsed_record, read_records
 from syncheck.labelling.ragtruth import Selection, load_ragtruth
 from syncheck.labelling.responses import (
     NO_CLAIM,
+    Label,
     LabelledResponse,
     LabelledSentence,
     PromptSource,
@@ -27,6 +29,7 @@ from syncheck.prompts import question_of
 
 _OWN_PROMPTS = ("prompt_with_context", "prompt_without_context", "messages", "messages_without_context", "system")
 """Fields with the prompts of a record."""
+_LABELS = (1, 0, NO_CLAIM)
 
 
 def load_records(
@@ -66,10 +69,14 @@ def load_jsonl(path: str | Path, *, carry_labels: bool = False) -> list[Labelled
     and ``generate``) with ``labels``: 1 faithful, 0 unfaithful, ``"no claim"`` for a sentence that claims nothing, null
     for one that is not labelled; the last two do not count. The sentences must contain all letters and digits of the
     response. With sentences, the response may be left out: they are then joined, with a space where there is no white
-    space between two. Optional: ``id``, ``group``, ``generator``, ``task``, ``split``, ``quality``, and one of these
-    for the prompts, as ``syncheck generate`` reads them: ``messages`` with or without ``messages_without_context``,
-    ``prompt_with_context`` with ``prompt_without_context``, or ``system``. Records without ``group`` are in one group
-    if they have the same question and at least one passage in common.
+    space between two. The words of unfaithful sentences that are not supported may be marked by ``spans`` too, each
+    within its sentence; a ``text`` in a span must be that of its characters. In place of a label, ``[1, 0]`` has those
+    of two readers who disagree, and does not count.
+
+    Optional: ``id``, ``group``, ``generator``, ``task``, ``split``, ``quality``, and one of these for the prompts, as
+    ``syncheck generate`` reads them: ``messages`` with or without ``messages_without_context``, ``prompt_with_context``
+    with ``prompt_without_context``, or ``system``. Records without ``group`` are in one group if they have the same
+    question and at least one passage in common.
 
     ``carry_labels`` carries labels over to sentences that a monitor cuts differently: those that overlap an unfaithful
     sentence are unfaithful. Otherwise, the labelled sentences are measured as they are.
@@ -154,19 +161,30 @@ def unlabelled_responses(records: Iterable[Mapping[str, Any]]) -> list[LabelledR
 
 def labelled_record(response: LabelledResponse) -> dict[str, Any]:
     """Write a response with labels of sentences as a record that :func:`load_jsonl` reads."""
-    sentences = response.sentences or ()
+    sentences, text = response.sentences or (), response.response
+    marked = [
+        {"start": span.start, "end": span.end, "text": text[span.start : span.end]}
+        | {name: value for name, value in asdict(span).items() if value}
+        for sentence in sentences
+        for span in sentence.spans
+    ]
     optional = {name: getattr(response, name) for name in ("task", "quality", "split", *_OWN_PROMPTS)}
     return {
         "id": response.id,
         "question": response.question,
         "context": passage_records(response.passages),
-        "response": response.response,
-        "sentences": [response.response[sentence.start : sentence.end] for sentence in sentences],
-        "labels": [int(label) if isinstance(label := sentence.label, bool) else label for sentence in sentences],
+        "response": text,
+        "sentences": [text[sentence.start : sentence.end] for sentence in sentences],
+        "labels": [list(map(_value, s.readings)) if s.readings else _value(s.label) for s in sentences],
+        **({"spans": marked} if marked else {}),
         "group": response.group,
         "generator": response.generator,
         **{name: value for name, value in optional.items() if value is not None},
     }
+
+
+def _value(label: Label) -> int | str | None:
+    return int(label) if isinstance(label, bool) else label
 
 
 def _of_mapping(given: Mapping[str, Any], number: int) -> Record:
@@ -178,9 +196,11 @@ def _of_mapping(given: Mapping[str, Any], number: int) -> Record:
 
 
 def _response(record: Record, stem: str, carry_labels: bool) -> LabelledResponse:
-    if ("spans" in record.values) == ("sentences" in record.values):
+    has_spans = "spans" in record.values
+    by_sentence = "sentences" in record.values and ("labels" in record.values or not has_spans)
+    if not by_sentence and (not has_spans or "sentences" in record.values):
         raise record.error("expected labels either as 'spans' or as 'sentences' with 'labels'", "spans")
-    if "spans" in record.values:
+    if not by_sentence:
         response = record.get("response", str)
         spans, sentences = read_spans(record, "spans", len(response)), None
     else:
@@ -282,17 +302,55 @@ def _sentences(record: Record, response: str) -> tuple[LabelledSentence, ...]:
     sentences = []
     position = 0
     for index, (text, label) in enumerate(zip(texts, labels, strict=True)):
-        if label not in (0, 1, None, NO_CLAIM):
+        pair = label if isinstance(label, list) else []
+        disagree = len(pair) == 2 and pair[0] != pair[1] and all(one in _LABELS for one in pair)
+        if label not in (*_LABELS, None) and not disagree:
             raise record.error(
-                f"expected 1 (faithful), 0 (unfaithful), {NO_CLAIM!r} or null (no label), found {label!r}",
+                f"expected 1 (faithful), 0 (unfaithful), {NO_CLAIM!r}, null (no label), or two of the first three in a "
+                f"list, of readers who disagree; found {label!r}",
                 f"labels[{index}]",
             )
         start = response.find(text.strip(), position)
         if not text.strip() or start < 0:
             raise record.error(f"not found in the response after character {position}", f"sentences[{index}]")
         position = start + len(text.strip())
-        sentences.append(LabelledSentence(start, position, None).labelled(label))
-    return tuple(sentences)
+        sentence = LabelledSentence(start, position, None)
+        readings = [sentence.labelled(one).label for one in pair]
+        sentences.append(replace(sentence, readings=tuple(readings)) if disagree else sentence.labelled(label))
+    return _with_marked_words(record, response, sentences)
+
+
+def _with_marked_words(
+    record: Record, response: str, sentences: Sequence[LabelledSentence]
+) -> tuple[LabelledSentence, ...]:
+    """Put the spans of a record into its unfaithful sentences; one that does not lie in such a sentence is refused."""
+    marked = list(sentences)
+    has_spans = record.values.get("spans") is not None
+    for index, span in enumerate(read_spans(record, "spans", len(response)) if has_spans else ()):
+        place, words = f"spans[{index}]", response[span.start : span.end]
+        text = record.values["spans"][index].get("text")
+        if text is not None and text != words:
+            raise record.error(
+                f"expected the characters {span.start} to {span.end} of the response, {shortened(words, SHOWN)!r}, "
+                f"found {text!r}; count characters from 0, and let the end be one after the last",
+                f"{place}.text",
+            )
+        within = [i for i, s in enumerate(marked) if s.start <= span.start and span.end <= s.end]
+        if not within:
+            raise record.error(
+                f"expected words of one sentence, found {shortened(words, SHOWN)!r}, which lies in none; mark words of "
+                "several sentences by several spans",
+                place,
+            )
+        sentence = marked[within[0]]
+        if False not in (sentence.readings or (sentence.faithful,)):
+            raise record.error(
+                f"expected words of an unfaithful sentence, found {shortened(words, SHOWN)!r} in one with the label "
+                f"{_value(sentence.label)!r}; label the sentence 0, or leave the span out",
+                place,
+            )
+        marked[within[0]] = replace(sentence, spans=(*sentence.spans, span))
+    return tuple(marked)
 
 
 DIGITS = 12

@@ -60,16 +60,21 @@ class LabelledSentence:
     end: int
     faithful: bool | None
     no_claim: bool = False
+    spans: tuple[UnfaithfulSpan, ...] = ()
+    """Words of an unfaithful sentence that are not supported, if they were marked, in characters of the response."""
+    readings: tuple[Label, Label] | None = None
+    """The labels of two readers who disagree, so that the sentence has none."""
 
     @property
     def label(self) -> Label:
         """The label in one value: faithful or not, :data:`NO_CLAIM`, or None without one."""
         return NO_CLAIM if self.no_claim else self.faithful
 
-    def labelled(self, label: Label) -> LabelledSentence:
-        """Copy this sentence with another label."""
+    def labelled(self, label: Label, spans: Iterable[UnfaithfulSpan] = ()) -> LabelledSentence:
+        """Copy this sentence with another label, and with marked words if that is unfaithful."""
         faithful = None if label is None or label == NO_CLAIM else bool(label)
-        return LabelledSentence(self.start, self.end, faithful, label == NO_CLAIM)
+        marked = tuple(spans) if faithful is False else ()
+        return LabelledSentence(self.start, self.end, faithful, label == NO_CLAIM, marked)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +125,8 @@ class LabelledResponse:
 
 
 _LATER_FIELDS = ("messages", "messages_without_context", "system")
-"""Fields that are written only where a response has them, so that the digests of files without them stay."""
+_LATER_OF_SENTENCES = ("spans", "readings")
+"""Fields that are written only where a response or sentence has them, so that digests of files without them stay."""
 
 
 def response_to_json(response: LabelledResponse) -> str:
@@ -128,6 +134,10 @@ def response_to_json(response: LabelledResponse) -> str:
     source = None if response.source is None else Path(response.source).name
     entry = asdict(response) | {"source": source, "passages": passage_records(response.passages)}
     written = {name: value for name, value in entry.items() if value is not None or name not in _LATER_FIELDS}
+    for sentence in entry["sentences"] or ():
+        for name in _LATER_OF_SENTENCES:
+            if not sentence[name]:
+                del sentence[name]
     return json.dumps(written, ensure_ascii=False)
 
 
@@ -138,9 +148,19 @@ def response_from_json(text: str) -> LabelledResponse:
     chats = {name: tuple(entry[name]) for name in _LATER_FIELDS[:2] if name in entry}
     return LabelledResponse(
         **{**entry, **chats, "passages": given_passages(entry["passages"], "passages")},
-        spans=None if spans is None else tuple(UnfaithfulSpan(**span) for span in spans),
-        sentences=None if sentences is None else tuple(LabelledSentence(**s) for s in sentences),
+        spans=None if spans is None else _spans(spans),
+        sentences=None if sentences is None else tuple(map(_sentence, sentences)),
     )
+
+
+def _sentence(entry: dict[str, Any]) -> LabelledSentence:
+    readings = entry.get("readings")
+    spans = _spans(entry.get("spans", ()))
+    return LabelledSentence(**entry | {"spans": spans, "readings": None if readings is None else tuple(readings)})
+
+
+def _spans(entries: Iterable[Mapping[str, Any]]) -> tuple[UnfaithfulSpan, ...]:
+    return tuple(UnfaithfulSpan(**span) for span in entries)
 
 
 def query_of(record: LabelledResponse) -> Query:

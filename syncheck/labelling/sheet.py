@@ -1,9 +1,10 @@
-"""Label sheets: sentences for people to label, the most informative first, in a file that is complete at any time."""
+"""Label sheets: sentences for people to label, in a file that is complete at any time; and two readers' labels."""
 
 from __future__ import annotations
 
 import json
 import random
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,9 +12,18 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from syncheck.base.errors import InputError, PromptError
 from syncheck.base.files import replaced
-from syncheck.base.printable import progress
+from syncheck.base.printable import progress, shortened
+from syncheck.base.records import SHOWN
 from syncheck.labelling.datasets import labelled_record
-from syncheck.labelling.responses import Label, LabelledResponse, LabelledSentence, prompt_of, query_of
+from syncheck.labelling.responses import (
+    NO_CLAIM,
+    Label,
+    LabelledResponse,
+    LabelledSentence,
+    UnfaithfulSpan,
+    prompt_of,
+    query_of,
+)
 from syncheck.replay import read_response, replay
 from syncheck.results.types import Evidence, SentenceScore
 from syncheck.text.sentences import is_checkable
@@ -46,6 +56,7 @@ class LabelSheet:
         """Sentences without a label, in the order to ask for them."""
         self.left_out: dict[str, str] = {}
         """Reasons why responses cannot be scored, by id."""
+        self._given = tuple(responses)
         self._order = order
 
     @classmethod
@@ -92,11 +103,32 @@ class LabelSheet:
         whole = response.response
         return whole[: sentence.start], whole[sentence.start : sentence.end], whole[sentence.end :]
 
-    def label(self, place: OpenSentence, label: Label) -> None:
-        """Set the label of a sentence: faithful or not, or :data:`NO_CLAIM`; None removes it."""
+    def label(self, place: OpenSentence, label: Label, words: Sequence[str] = ()) -> None:
+        """Set the label of a sentence: faithful or not, or :data:`NO_CLAIM`; None takes it back.
+
+        ``words`` of an unfaithful sentence are those that are not supported; see :meth:`find`.
+        """
         sentences = list(self._sentences(place))
-        sentences[place.sentence] = sentences[place.sentence].labelled(label)
+        if label is None:
+            sentences[place.sentence] = (self._given[place.response].sentences or ())[place.sentence]
+        else:
+            marked = [self.find(place, one) for one in words]
+            sentences[place.sentence] = sentences[place.sentence].labelled(label, marked)
         self.responses[place.response] = replace(self.responses[place.response], sentences=tuple(sentences))
+
+    def find(self, place: OpenSentence, words: str) -> UnfaithfulSpan:
+        """Find the first occurrence of words in a sentence, in which all white space is alike.
+
+        Words that are blank or do not occur in the sentence raise InputError.
+        """
+        before, text, _ = self.text(place)
+        found = re.search(r"\s+".join(map(re.escape, words.split())), text) if words.strip() else None
+        if found is None:
+            raise InputError(
+                f"expected words of the sentence {shortened(text, SHOWN)!r}, found {shortened(words, SHOWN)!r}; write "
+                "them as the sentence does"
+            )
+        return UnfaithfulSpan(len(before) + found.start(), len(before) + found.end())
 
     def records(self) -> list[dict[str, Any]]:
         """List the records in the documented format: all, or in random order only those with a label."""
@@ -174,3 +206,75 @@ def _ordered(
     if order == "nearest":
         places.sort(key=lambda pair: pair[0])
     return [place for _, place in places]
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """How far two readers agree on one label or, named ``all``, on the labels of the sentences that both labelled."""
+
+    name: str
+    first: int
+    """Number of sentences with this label by the first reader."""
+    second: int
+    both: int
+    share: float | None
+    """Share of the sentences with this label by one reader to which the other gave it too, in [0, 1], as the mean over
+    both readers' sentences; None without any."""
+    kappa: float | None
+    """Cohen's kappa, in [-1, 1], of this label against the others; None if it is the label of all sentences or none."""
+
+
+_NAMES: dict[Label, str] = {True: "faithful", False: "unfaithful", NO_CLAIM: NO_CLAIM}
+
+
+def second_reading(
+    first: Sequence[LabelledResponse], second: Sequence[LabelledResponse]
+) -> tuple[list[LabelledResponse], tuple[Agreement, ...]]:
+    """Join the labels that two readers gave the same sentences, and say how far they agree.
+
+    A label that both gave stays, with the words that either marked. Where they differ, the sentence has no label, but
+    both :attr:`~syncheck.labelling.LabelledSentence.readings`. A sentence that only one of them labelled has no label,
+    and responses that only one of them has are left out. No sentence with two labels, and a response that was labelled
+    with different texts, passages or sentences, raise InputError.
+    """
+    others, joined = {response.id: response for response in second}, []
+    read: list[tuple[str, str]] = []
+    for response in first:
+        if (other := others.get(response.id)) is None:
+            continue
+        one, two = ((r.response, r.passages, [(s.start, s.end) for s in r.sentences or ()]) for r in (response, other))
+        if one != two:
+            raise InputError(
+                f"expected two readers' labels of the same sentences, found response {response.id!r} with other text, "
+                "passages or sentences; let both label the same input with the same options"
+            )
+        pairs = list(zip(response.sentences or (), other.sentences or (), strict=True))
+        read += [(_NAMES[a.label], _NAMES[b.label]) for a, b in pairs if None not in (a.label, b.label)]
+        joined.append(replace(response, sentences=tuple(_read_twice(a, b) for a, b in pairs)))
+    if not read:
+        raise InputError(
+            "found no sentence that both readers labelled; let both label the same input, and keep its ids"
+        )
+    rows = [_agreement(name, [[one == name for one in pair] for pair in read]) for name in _NAMES.values()]
+    return joined, (*rows, _agreement("all", read))
+
+
+def _read_twice(first: LabelledSentence, second: LabelledSentence) -> LabelledSentence:
+    if None in (first.label, second.label):
+        return first.labelled(None)
+    marked = tuple(dict.fromkeys((*first.spans, *second.spans)))
+    if first.label == second.label:
+        return first.labelled(first.label, marked)
+    return replace(first.labelled(None), spans=marked, readings=(first.label, second.label))
+
+
+def _agreement(name: str, read: Sequence[Sequence[str | bool]]) -> Agreement:
+    """Compare pairs of labels, by name, or pairs of whether they have one name."""
+    from sklearn.metrics import cohen_kappa_score
+
+    first, second = zip(*read, strict=True)
+    given = [sum(map(bool, labels)) for labels in (first, second)]
+    both = sum(bool(a) and a == b for a, b in read)
+    share = 2 * both / sum(given) if any(given) else None
+    kappa = float(cohen_kappa_score(first, second)) if len({*first, *second}) > 1 else None
+    return Agreement(name, *given, both, share, kappa)

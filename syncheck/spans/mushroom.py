@@ -18,7 +18,10 @@ from syncheck.base.errors import InputError
 from syncheck.base.printable import aligned
 from syncheck.base.records import Record, read_records
 from syncheck.evaluation.metrics import bootstrap_interval, with_interval
+from syncheck.labelling.datasets import response_of
+from syncheck.labelling.responses import LabelledResponse
 from syncheck.results.spans import SoftSpan, SpanItem, SpanLabels, hard_spans, label_dict, labels_of, risk_of
+from syncheck.text.sentences import is_checkable
 
 
 def load_span_items(path: str | Path) -> list[SpanItem]:
@@ -28,6 +31,10 @@ def load_span_items(path: str | Path) -> list[SpanItem]:
     ``retrieved_context`` (a string or a list), ``model_output_tokens`` with ``model_output_logits``, ``soft_labels``
     and ``hard_labels``. If there is only one kind of labels, the other is derived from it, as in the organisers'
     scorer. A list may be written as a Python literal in a string, as in the Catalan part of the task.
+
+    Labelled responses, as :func:`syncheck.labelling.load_jsonl` reads them, are items too if they have an ``id``, and
+    ``lang``, which is ``und`` if missing. They are labelled if they have spans and, with labels of sentences, if every
+    sentence has one and every unfaithful one has marked words.
 
     No item, and an id that occurs twice, raise InputError; the first record that cannot be used raises RecordError.
     """
@@ -75,6 +82,8 @@ def prediction_record(item: SpanItem, labels: SpanLabels) -> dict[str, Any]:
 
 def span_item(record: Record) -> SpanItem:
     """Read one item; see :func:`load_span_items`."""
+    if "model_output_text" not in record.values and "context" in record.values:
+        return _labelled_item(record)
     response = record.get("model_output_text", str)
     passages = () if record.values.get("retrieved_context") is None else record.texts("retrieved_context")
     labelled = any(record.values.get(name) is not None for name in ("soft_labels", "hard_labels"))
@@ -91,6 +100,35 @@ def span_item(record: Record) -> SpanItem:
         source=record.optional("wikipedia_url", str) or "",
         labels=_labels(record, len(response)) if labelled else None,
     )
+
+
+def _labelled_item(record: Record) -> SpanItem:
+    found = response_of(record)
+    return SpanItem(
+        id=record.get("id", str),
+        lang=record.optional("lang", str) or "und",
+        question=found.question,
+        response=found.response,
+        passages=tuple(passage for passage in found.passages if passage.strip()),
+        generator=found.generator,
+        labels=_marked_words(found),
+    )
+
+
+def _marked_words(response: LabelledResponse) -> SpanLabels | None:
+    """Collect the unfaithful characters of a response; None if its labels do not say of each whether it is."""
+    spans = response.spans
+    if response.sentences is not None:
+        asked = [s for s in response.sentences if is_checkable(response.response[s.start : s.end])]
+        if any(s.label is None or (s.label is False and not s.spans) for s in asked):
+            return None
+        spans = tuple(span for sentence in asked for span in sentence.spans)
+    if spans is None:
+        return None
+    marked = np.zeros(len(response.response), np.bool_)
+    for span in spans:
+        marked[span.start : span.end] = True
+    return labels_of(marked.astype(np.float64), marked)
 
 
 def _records(place: Path) -> Iterator[Record]:

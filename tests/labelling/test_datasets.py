@@ -125,12 +125,18 @@ def test_a_group_has_the_same_name_in_every_file(tmp_path):
         ({**SPANS, "context": 1}, "context", "strings"),
         ({**SPANS, "context": None}, "context", "null"),
         ({k: v for k, v in SPANS.items() if k != "context"}, "context", "missing"),
-        ({**SPANS, "labels": [1], "sentences": ["Paris"]}, "spans", "either"),
+        ({**SPANS, "sentences": ["Paris"]}, "spans", "either"),
         ({"question": "q", "context": "a", "response": "r"}, "spans", "either"),
         ({**SPANS, "spans": [{"start": 3, "end": 3}]}, "spans[0]", "lie"),
         ({**SPANS, "spans": [{"start": True, "end": 3}]}, "spans[0].start", "true"),
         ({**SENTENCES, "labels": [1]}, "labels", "label"),
         ({**SENTENCES, "labels": [1, 2]}, "labels[1]", "unfaithful"),
+        ({**SENTENCES, "labels": [1, [0, 0]]}, "labels[1]", "disagree"),
+        ({**SENTENCES, "labels": [1, [0, None]]}, "labels[1]", "disagree"),
+        ({**SENTENCES, "spans": [{"start": 0, "end": 5}]}, "spans[0]", "'Paris' in one with the label 1; label the"),
+        ({**SENTENCES, "spans": [{"start": 6, "end": 16}]}, "spans[0]", "words of one sentence, found 'is big. So'"),
+        ({**SENTENCES, "spans": [{"start": 20, "end": 30}]}, "spans[0]", "response of 25"),
+        ({**SENTENCES, "spans": [{"start": 20, "end": 24, "text": "Oslo"}]}, "spans[0].text", "'Rome', found 'Oslo'"),
         ({**SENTENCES, "response": "Paris is big."}, "sentences[1]", "response"),
         ({**SENTENCES, "sentences": ["Paris is big.", " "]}, "sentences[1]", "response"),
         ({**SPANS, "prompt_with_context": "with"}, "prompt_without_context", "both"),
@@ -177,6 +183,34 @@ def test_a_sentence_may_have_no_label(tmp_path):
     assert [sentence.label for sentence in found.sentences] == [True, None, False, "no claim"]
     assert labelled_record(found)["labels"] == record["labels"]
     assert response_from_json(response_to_json(found)).sentences == found.sentences
+
+
+def test_words_of_unfaithful_sentences_may_be_marked(tmp_path):
+    """Offsets are in code points, and the text is there to be read and checked."""
+    given = SENTENCES | {"sentences": ["Paris is \U0001f5fc.", "So is Rome."], "labels": [1, 0]}
+    spans = [{"start": 18, "end": 22, "text": "Rome", "label_type": "Evident Conflict"}]
+    (found,) = load_jsonl(write(tmp_path / "mine.jsonl", given | {"spans": spans}))
+    assert found.spans is None
+    marked = (UnfaithfulSpan(18, 22, label_type="Evident Conflict"),)
+    assert [sentence.spans for sentence in found.sentences] == [(), marked]
+    written = labelled_record(found)
+    assert (written["labels"], written["spans"]) == ([1, 0], spans)
+    assert labelled_responses([written])[0] == found == response_from_json(response_to_json(found))
+
+
+def test_a_disagreement_of_two_readers_is_no_label(tmp_path):
+    given = SENTENCES | {"labels": [[1, "no claim"], [1, 0]], "spans": [{"start": 20, "end": 24}]}
+    (found,) = load_jsonl(write(tmp_path / "mine.jsonl", given))
+    assert [(s.label, s.readings) for s in found.sentences] == [(None, (True, "no claim")), (None, (True, False))]
+    written = labelled_record(found)
+    assert (written["labels"], written["spans"][0]["text"]) == (given["labels"], "Rome")
+    assert labelled_responses([written])[0] == found == response_from_json(response_to_json(found))
+
+
+def test_the_digest_of_sentences_without_spans_and_readings_stays():
+    (record,) = labelled_responses([SENTENCES])
+    places = [sentence.keys() for sentence in json.loads(response_to_json(record))["sentences"]]
+    assert places == [{"start", "end", "faithful", "no_claim"}] * 2
 
 
 def test_sentences_may_be_those_that_the_monitor_wrote(tmp_path):

@@ -4,7 +4,7 @@ import pytest
 
 from syncheck import Monitor, MonitorConfig, Verifier
 from syncheck.base.errors import InputError, RecordError
-from syncheck.labelling import LabelSheet, labelled_responses, load_jsonl, unlabelled_responses
+from syncheck.labelling import LabelSheet, labelled_responses, load_jsonl, second_reading, unlabelled_responses
 from syncheck.testing import WordAligner, scripted_monitor
 from syncheck.training import measure
 
@@ -66,6 +66,91 @@ def test_the_file_is_read_as_labels_and_gone_on_from(monitor, answers, tmp_path)
     # Answers that are not drawn any more keep their labels.
     others = LabelSheet.of_responses(monitor, answers[:1], kept=kept)
     assert others.labelled() == 1 and len(others.records()) == 3
+
+
+def test_words_are_marked_in_an_unfaithful_sentence_and_kept_by_the_next_sheet(monitor, tmp_path):
+    given = unlabelled_responses(
+        [{"id": "a", "question": "A?", "context": "A is red.", "response": "E is\nup. F is down."}]
+    )
+    sheet = LabelSheet.of_responses(monitor, given, order="random")
+    first, second = sheet.open
+    with pytest.raises(InputError, match=r"words of the sentence 'E is\\nup.', found 'down'; write"):
+        sheet.label(first, False, ["down"])
+    sheet.label(first, False, ["E", "is up"])
+    sheet.label(second, True, ["down"])  # a faithful sentence has none
+    sheet.save(tmp_path / "labels.jsonl")
+    (record,) = sheet.records()
+    assert record["labels"] == [0, 1] and [span["text"] for span in record["spans"]] == ["E", "is\nup"]
+    kept = load_jsonl(tmp_path / "labels.jsonl")
+    again = LabelSheet.of_responses(monitor, given, order="random", kept=kept)
+    assert again.responses == sheet.responses and not again.open
+    sheet.label(first, None)
+    assert "spans" not in sheet.records()[0]
+
+
+def reading(*labels, **more):
+    record = {
+        "id": "a",
+        "question": "A?",
+        "context": "A is red.",
+        "sentences": ["A is red.", "B is blue.", "C is old."],
+    }
+    return labelled_responses([record | {"labels": list(labels)} | more])
+
+
+def test_two_readers_agree_or_keep_both_labels():
+    first = reading(1, 0, 0, spans=[{"start": 10, "end": 11}, {"start": 26, "end": 29}])
+    (joined,), agreements = second_reading(first, reading(1, 0, "no claim", spans=[{"start": 15, "end": 19}]))
+    assert [(s.label, s.readings) for s in joined.sentences] == [
+        (True, None),
+        (False, None),
+        (None, (False, "no claim")),
+    ]
+    assert [[joined.response[m.start : m.end] for m in s.spans] for s in joined.sentences] == [
+        [],
+        ["B", "blue"],
+        ["old"],
+    ]
+    faithful, unfaithful, no_claim, every = agreements
+    assert (faithful.share, faithful.kappa) == (1.0, 1.0)
+    assert (unfaithful.first, unfaithful.second, unfaithful.both, unfaithful.share) == (2, 1, 1, pytest.approx(2 / 3))
+    assert (no_claim.share, no_claim.kappa) == (0.0, 0.0)
+    # By hand: observed 2/3, by chance (1 * 1 + 2 * 1 + 0 * 1) / 9.
+    assert (every.first, every.both, every.share) == (3, 2, pytest.approx(2 / 3))
+    assert every.kappa == pytest.approx((2 / 3 - 1 / 3) / (1 - 1 / 3))
+
+
+def test_a_label_of_one_reader_alone_is_none():
+    (joined,), (*_, every) = second_reading(reading(1, 0, None), reading(1, None, None))
+    assert [s.label for s in joined.sentences] == [True, None, None]
+    assert (every.first, every.share, every.kappa) == (1, 1.0, None)
+    with pytest.raises(InputError, match="no sentence that both"):
+        second_reading(reading(1, None, None), reading(None, 1, 1))
+    with pytest.raises(InputError, match="'a' with other text"):
+        second_reading(reading(1, 0, 1), reading(1, 0, 1, context="B is blue."))
+
+
+def test_a_third_reader_may_settle_a_disagreement(monitor):
+    given = unlabelled_responses(
+        [{"id": "a", "question": "A?", "context": "A is red.", "response": "A is red. B is blue."}]
+    )
+    two = labelled_responses(
+        [
+            {
+                "id": "a",
+                "question": "A?",
+                "context": "A is red.",
+                "sentences": ["A is red.", "B is blue."],
+                "labels": [1, [0, 1]],
+            }
+        ]
+    )
+    sheet = LabelSheet.of_responses(monitor, given, kept=two)
+    assert asked(sheet) == ["B is blue."] and sheet.labelled() == 1
+    sheet.label(sheet.open[0], False)
+    assert sheet.records()[0]["labels"] == [1, 0]
+    sheet.label(sheet.open[0], None)
+    assert sheet.records()[0]["labels"] == [1, [0, 1]]
 
 
 def test_some_answers_are_drawn(monitor, answers):
