@@ -315,8 +315,11 @@ def _sentences(record: Record, response: str) -> tuple[LabelledSentence, ...]:
             raise record.error(f"not found in the response after character {position}", f"sentences[{index}]")
         position = start + len(text.strip())
         sentence = LabelledSentence(start, position, None)
-        readings = [sentence.labelled(one).label for one in pair]
-        sentences.append(replace(sentence, readings=tuple(readings)) if disagree else sentence.labelled(label))
+        if disagree:
+            first, second = (sentence.labelled(one).label for one in pair)
+            sentences.append(replace(sentence, readings=(first, second)))
+        else:
+            sentences.append(sentence.labelled(label))
     return _with_marked_words(record, response, sentences)
 
 

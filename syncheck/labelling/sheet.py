@@ -273,8 +273,8 @@ def _agreement(name: str, read: Sequence[Sequence[str | bool]]) -> Agreement:
     from sklearn.metrics import cohen_kappa_score
 
     first, second = zip(*read, strict=True)
-    given = [sum(map(bool, labels)) for labels in (first, second)]
+    of_first, of_second = sum(map(bool, first)), sum(map(bool, second))
     both = sum(bool(a) and a == b for a, b in read)
-    share = 2 * both / sum(given) if any(given) else None
+    share = 2 * both / (of_first + of_second) if of_first + of_second else None
     kappa = float(cohen_kappa_score(first, second)) if len({*first, *second}) > 1 else None
-    return Agreement(name, *given, both, share, kappa)
+    return Agreement(name, of_first, of_second, both, share, kappa)

@@ -7,11 +7,12 @@ import shutil
 import subprocess
 
 import pytest
+from browser import needs_chromium, page
 from command_runs import read, write
 
 from syncheck import Aggregator
 from syncheck.cli import main
-from syncheck.labelling import load_unlabelled
+from syncheck.labelling import load_jsonl, load_unlabelled
 
 ANSWERS = [
     {
@@ -60,6 +61,50 @@ def test_a_sentence_that_claims_nothing_is_labelled_so_and_asked_once(source, tm
     assert "-- 1 of 10 --" in capsys.readouterr().out
 
 
+def test_words_that_are_not_supported_are_marked_and_kept(source, tmp_path, monkeypatch, capsys):
+    output = tmp_path / "labels.jsonl"
+    keys = ["m", "Bela", "m", "Kovac  opened", "m", "it", "n", "m", "Anna", "s", "q"]
+    assert label(source, output, keys, monkeypatch) == 0
+    shown = capsys.readouterr().out
+    assert "expected words of the sentence 'Anna Kovac opened it in" in shown and "found 'Bela'; write them" in shown
+    assert "marked, for [n]ot: 'Kovac  opened', 'it'" in shown
+    assert sorted(labels(output)) == [0, 1]
+    (spans,) = [record["spans"] for record in read(output) if "spans" in record]
+    assert [span["text"] for span in spans] == ["Kovac opened", "it"]
+    assert label(source, output, ["n"], monkeypatch, "--count", "1") == 0
+    assert [record["spans"] for record in read(output) if "spans" in record] == [spans]
+
+
+def test_two_readers(source, tmp_path, monkeypatch, capsys):
+    """The second labels what the first did, without seeing it, and their labels are joined."""
+    first, second, both = (tmp_path / f"{name}.jsonl" for name in ("first", "second", "both"))
+    assert label(source, first, ["s", "n", "c", "s", "n"], monkeypatch) == 0
+    capsys.readouterr()
+    assert label(str(first), second, ["s", "m", "Kovac", "n", "c", "n", "k", "s"], monkeypatch) == 0
+    shown = capsys.readouterr().out
+    assert "-- 1 of 12 --" in shown and not re.search(r"score|0\.\d|first", shown)
+    assert main(["label", str(first), "--second", str(second), "--output", str(both)]) == 0
+    shown = capsys.readouterr()
+    table = [line.split() for line in shown.out.splitlines()]
+    assert table[0] == ["label", "first", "second", "both", "agreement", "kappa"]
+    assert ["unfaithful", "1", "2", "1", "0.67", "0.50"] in table and table[-1] == [
+        "all",
+        "4",
+        "4",
+        "3",
+        "0.75",
+        "0.64",
+    ]
+    assert "4 sentences read twice, 1 disagreement, which no training uses" in shown.err
+    assert "2 sentences labelled by one reader alone: without a label" in shown.err
+    assert sorted(labels(both), key=str) == [0, 1, [1, 0], "no claim"]
+    assert [span["text"] for record in read(both) for span in record.get("spans", ())] == ["Kovac"]
+    assert main(["label", str(first), "--second", str(second), "--output", str(both)]) == 2
+    assert main(["label", str(first), "--second", str(second), "--html", str(tmp_path / "x.html")]) == 2
+    shown = capsys.readouterr().err
+    assert "would be lost" in shown and "--html would have no effect" in shown
+
+
 def test_whole_answers_alone_are_written_in_random_order(source, tmp_path, monkeypatch):
     output = tmp_path / "labels.jsonl"
     assert label(source, output, ["s", "n", "s", "n"], monkeypatch, "--order", "random", "--count", "4") == 0
@@ -91,6 +136,9 @@ def test_the_page_asks_offline(source, tmp_path, monkeypatch):
     first = held["open"][0]
     sentences = held["records"][first["response"]]["sentences"]
     assert sentences[first["sentence"]] == first["text"]
+    # Nothing in it says how the monitor judges a sentence.
+    assert held["open"][0].keys() == {"response", "sentence", "before", "text", "after", "evidence"}
+    assert held["records"][0].keys() == {*ANSWERS[0], "sentences", "labels", "group", "generator"}
 
 
 BROWSER = """
@@ -105,6 +153,7 @@ globalThis.document = {
   createElement: element,
 };
 globalThis.localStorage = {getItem: (key) => store.get(key) ?? null, setItem: (key, text) => store.set(key, text)};
+globalThis.getSelection = () => ({rangeCount: 0});
 globalThis.Blob = class { constructor(lines) { saved.push(lines.join("")); } };
 URL.createObjectURL = () => "blob:x"; URL.revokeObjectURL = () => {};
 let pressed;
@@ -132,6 +181,41 @@ def test_the_page_saves_what_the_command_reads(source, tmp_path, monkeypatch):
     assert sorted(labels(output), key=str) == [0, 1, 1, "no claim"] and len(read(output)) == 6
     assert label(source, output, ["s"], monkeypatch, "--count", "1") == 0
     assert sorted(labels(output), key=str) == [0, 1, 1, 1, "no claim"]
+
+
+SELECT = """
+const walk = document.createTreeWalker(document.querySelector('#answer'), NodeFilter.SHOW_TEXT);
+const range = document.createRange();
+for (let at = 0, node; (node = walk.nextNode()); at += node.length) {
+  if (at <= START) range.setStart(node, Math.min(START - at, node.length));
+  if (at + node.length >= END) { range.setEnd(node, END - at); break; }
+}
+getSelection().removeAllRanges();
+getSelection().addRange(range);
+"""
+SAVED = "Blob = class { constructor(lines) { globalThis.saved = lines.join(''); } }; URL.createObjectURL = () => '#';"
+
+
+@pytest.mark.slow
+@needs_chromium
+def test_words_selected_on_the_page_are_marked(tmp_path):
+    html = tmp_path / "label.html"
+    answer = {**ANSWERS[0], "response": "\U0001f5fc Anna Kovac opened it in 1900. It carries 3 trams."}
+    assert main(["label", write(tmp_path / "a.jsonl", answer), "--order", "random", "--html", str(html)]) == 0
+    press = "dispatchEvent(new KeyboardEvent('keydown', {key: 'KEY'}));"
+    with page() as shown:
+        shown.open(html.as_uri())
+        text = shown.run("document.querySelector('#answer').textContent")
+        assert text == answer["response"]
+        for words, key in (("Anna ", "m"), ("1900. It carries", "n")):
+            before = text.split(words)[0]
+            start, end = (len(part.encode("utf-16-le")) // 2 for part in (before, before + words))
+            shown.run(f"{{{SELECT.replace('START', str(start)).replace('END', str(end))}}} {press.replace('KEY', key)}")
+        record = json.loads(shown.run(f"{{{SAVED}}} {press.replace('KEY', 'w')} saved"))
+        assert not shown.errors
+    assert record["labels"] == [0, None] and [span["text"] for span in record["spans"]] == ["Anna", "1900."]
+    (response,) = load_jsonl(write(tmp_path / "labels.jsonl", record))
+    assert [span.start for span in response.sentences[0].spans] == [2, 26]
 
 
 def test_options_that_do_not_go_together(source, tmp_path, capsys):

@@ -44,6 +44,22 @@ def lines(path):
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
+def test_labelled_sentences_with_marked_words_are_items(tmp_path, capsys):
+    """One without marks or with a sentence without a label is no reference."""
+    texts = ["The castle was built in 1950.", "It is old."]
+    asked = {"question": RECORD["model_input"], "context": RECORD["retrieved_context"], "sentences": texts}
+    marked = asked | {"id": "a", "lang": "EN", "labels": [0, 1], "spans": [{"start": 24, "end": 28, "text": "1950"}]}
+    reference, out = tmp_path / "labels.jsonl", tmp_path / "out.jsonl"
+    reference.write_text(json.dumps(marked), encoding="utf-8")
+    assert main(["spans", "--method", "mark-all", "--input", str(reference), "--output", str(out)]) == 0
+    assert main(["spans-score", "--reference", str(reference), "--predictions", str(out)]) == 0
+    assert "EN        1      0.100" in capsys.readouterr().out  # 4 of 40 characters
+    for labels in ([0, 1], [1, None]):
+        reference.write_text(json.dumps(asked | {"id": "a", "labels": labels}), encoding="utf-8")
+        assert main(["spans-score", "--reference", str(reference), "--predictions", str(out)]) == 2
+        assert "'a' has no labels to score against" in capsys.readouterr().err
+
+
 def test_a_folder_becomes_a_folder_and_is_scored(data, tmp_path, capsys):
     out = tmp_path / "out"
     assert main(["spans", "--input", str(data), "--output", str(out)]) == 0

@@ -50,6 +50,19 @@ def test_where_labels_are_carried_over_they_say_nothing_about_the_sentence_they_
         assert measured.no_claim.tolist() == [labels[0] == "no claim"]
 
 
+def test_so_are_sentences_about_which_readers_disagree_and_marked_words_change_nothing(verifier, tmp_path, capsys):
+    labelled = [record | {"spans": [{"start": 26, "end": 32}]} for record in records(labels=(1, 0, [0, "no claim"]))]
+    measured = measure(verifier, labelled, show_progress=False)
+    assert measured.labels().tolist() == [1, 0, -1] * 12 and not measured.no_claim.any()
+    data = tmp_path / "labels.jsonl"
+    data.write_text("".join(f"{json.dumps(record)}\n" for record in labelled), encoding="utf-8")
+    train = ["train", "--data", str(data), "--schema", "aligner.v1", "--aggregator", "lr"]
+    assert main([*train, "--output", str(tmp_path / "m")]) == 0
+    shown = capsys.readouterr()
+    assert "12 sentences about which two readers disagree: not counted" in shown.err
+    assert "24 sentences, 12 unfaithful" in shown.out
+
+
 def test_the_command_counts_them(tmp_path, capsys):
     data = tmp_path / "labels.jsonl"
     data.write_text("".join(f"{json.dumps(record)}\n" for record in records()), encoding="utf-8")
