@@ -39,6 +39,13 @@ def labels(path):
     return [one for record in read(path) for one in record["labels"] if one is not None]
 
 
+def held_by(page):
+    """The data of a page."""
+    text = page.read_text(encoding="utf-8")
+    (data,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', text, flags=re.S)
+    return json.loads(data)
+
+
 def test_keys(source, tmp_path, monkeypatch, capsys):
     output = tmp_path / "labels.jsonl"
     assert label(source, output, ["s", "k", "what", "n", "u", "p", "s", "q"], monkeypatch) == 0
@@ -79,6 +86,9 @@ def test_two_readers(source, tmp_path, monkeypatch, capsys):
     """The second labels what the first did, without seeing it, and their labels are joined."""
     first, second, both = (tmp_path / f"{name}.jsonl" for name in ("first", "second", "both"))
     assert label(source, first, ["s", "n", "c", "s", "n"], monkeypatch) == 0
+    html = tmp_path / "label.html"
+    assert main(["label", str(first), "--html", str(html)]) == 0
+    assert {one for record in held_by(html)["records"] for one in record["labels"]} == {None}
     capsys.readouterr()
     assert label(str(first), second, ["s", "m", "Kovac", "n", "c", "n", "k", "s"], monkeypatch) == 0
     shown = capsys.readouterr().out
@@ -130,8 +140,7 @@ def test_the_page_asks_offline(source, tmp_path, monkeypatch):
     text = page.read_text(encoding="utf-8")
     assert "default-src 'none'" in text and "http" not in re.sub("http-equiv", "", text)
     assert "alert(1)</script>" not in text
-    (data,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', text, flags=re.S)
-    held = json.loads(data)
+    held = held_by(page)
     assert len(held["records"]) == 7 and len(held["open"]) <= 50
     first = held["open"][0]
     sentences = held["records"][first["response"]]["sentences"]
