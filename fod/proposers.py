@@ -178,19 +178,14 @@ class SessionProposer(Generic[C]):
         adjust: Adjust | None = None,
     ) -> None:
         running = self._decoding.running
-        self._read_ahead(running)
+        if len(running) == 1:
+            self._lookup.read_ahead(self._decoding, running[0], max_length=self._plan.config.max_length)
         step = take_step(self._decoding, self._plan, choose, rows=running, one_sentence=one_sentence, adjust=adjust)
         for index in running:
             stop, row = step.stops[index], self._decoding.rows[index]
             if stop is not None:
                 self._stops[index] = "length" if stop == "criteria" or stop == "window" else stop
             self.sampled_tokens += stop != "end_of_text" and not (one_sentence and stop is None and row.closed)
-
-    def _read_ahead(self, running: Sequence[int]) -> None:
-        """Draft the next tokens of a row that runs alone, at most as many as it may still have."""
-        if len(running) == 1:
-            left = self._plan.config.max_length - self._decoding.sequences(running[0]).shape[1]
-            self._decoding.draft(self._lookup.draft(self._decoding.rows[running[0]].token_ids)[:left])
 
     def _sampled(self, scores: Tensor) -> Tensor:
         config = self._config

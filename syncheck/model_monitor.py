@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 import torch
 
 from syncheck import replay
-from syncheck.base.checks import check_choice
+from syncheck.base.checks import check_choice, check_count
 from syncheck.base.errors import InputError
 from syncheck.decoding import prepare_generation
 from syncheck.decoding.attach import BatchWatch, Watch
@@ -91,6 +91,7 @@ class ModelMonitor(MonitorParts):
         num_return_sequences: int | None = None,
         generator: torch.Generator | None = None,
         stop_below: float | None = None,
+        lookup: int = 16,
         **kwargs: Any,
     ) -> Report | list[Report]:
         """Generate responses and score their sentences as they are completed.
@@ -106,6 +107,10 @@ class ModelMonitor(MonitorParts):
         stop_below
             A score in [0, 1]: a response ends with the first sentence that scores lower, or that makes a claim and has
             no score; its ``stop`` is then ``below_threshold``. None ends no response early.
+        lookup
+            Largest number of tokens that are drafted from the prompt and read in one forward pass, for a single
+            response; 0 turns this off. It saves time where the response copies; see
+            :class:`syncheck.decoding.PromptLookup`.
         **kwargs
             Arguments of ``model.generate``: ``max_new_tokens``, ``do_sample``, ``generation_config``,
             ``logits_processor``, ``stopping_criteria``, ``stop_strings``, ``streamer``, ...
@@ -129,12 +134,13 @@ class ModelMonitor(MonitorParts):
         started = time.perf_counter()
         given = rows_of(prompts)
         check_stop_below(stop_below, has_scores=self.aggregator is not None)
+        check_count(lookup, "lookup", least=0)
         if num_return_sequences is not None:
             kwargs["num_return_sequences"] = num_return_sequences
         plan = prepare_generation(self.model, given, called=self.generate, **{"tokenizer": self.tokenizer, **kwargs})
         each = plan.config.num_return_sequences or 1
         with self.session([prompt for prompt in given for _ in range(each)]) as watched:
-            for _ in watched.decode(plan, generator=generator, stop_below=stop_below):
+            for _ in watched.decode(plan, generator=generator, stop_below=stop_below, lookup=lookup):
                 pass
             reports = watched.reports(seconds=time.perf_counter() - started)
         return reports[0] if isinstance(prompts, RagPrompt) and each == 1 else reports
@@ -146,6 +152,7 @@ class ModelMonitor(MonitorParts):
         reveal: Reveal = "verified",
         generator: torch.Generator | None = None,
         stop_below: float | None = None,
+        lookup: int = 16,
         **kwargs: Any,  # noqa: ANN401
     ) -> Iterator[Event]:
         """Generate one response and yield events as they happen.
@@ -158,7 +165,7 @@ class ModelMonitor(MonitorParts):
             From :meth:`prompt`.
         reveal
             ``verified``: the tokens of a sentence come after its score. ``immediate``: tokens come as they are decoded.
-        generator, stop_below, **kwargs
+        generator, stop_below, lookup, **kwargs
             As in :meth:`generate`.
 
         Yields
@@ -177,12 +184,13 @@ class ModelMonitor(MonitorParts):
         require_prompt(prompt)
         check_choice(reveal, "reveal", Reveal)
         check_stop_below(stop_below, has_scores=self.aggregator is not None)
+        check_count(lookup, "lookup", least=0)
         plan = prepare_generation(self.model, prompt, called=self.stream, **{"tokenizer": self.tokenizer, **kwargs})
         if (plan.config.num_return_sequences or 1) > 1:
             raise InputError("a stream is of one response; use generate for several")
         with self.session(prompt) as watched:
             held: list[TokenEvent] = []
-            for step, sentences in watched.steps(plan, generator=generator, stop_below=stop_below):
+            for step, sentences in watched.steps(plan, generator=generator, stop_below=stop_below, lookup=lookup):
                 (token_id,), (text,) = step.token_ids, step.texts
                 if token_id not in plan.end_tokens:
                     held.append(TokenEvent(token_id, text))

@@ -1,11 +1,11 @@
-"""Checks of arguments: texts, passages with their names, sequences, shares, arrays, labels."""
+"""Checks of arguments: texts, passages with their names, sequences, counts, shares, arrays, labels."""
 
 from __future__ import annotations
 
 import math
 import re
 from collections.abc import Mapping, Sequence
-from numbers import Real
+from numbers import Integral, Real
 from typing import Any, NamedTuple, get_args
 
 import numpy as np
@@ -134,6 +134,14 @@ def check_share(value: object, name: str) -> None:
         share = math.inf
     if not 0.0 <= share <= 1.0:
         raise InputError(f"{name} must be in [0, 1]; found {share}")
+
+
+def check_count(value: object, name: str, *, least: int = 1) -> None:
+    """Refuse anything but a whole number (WrongTypeError) of at least ``least`` (InputError)."""
+    if not isinstance(value, Integral) or isinstance(value, bool):
+        raise WrongTypeError(f"{name} must be a whole number; found {value!r}")
+    if value < least:
+        raise InputError(f"{name} must be at least {least}; found {value}")
 
 
 class PassageNames(NamedTuple):

@@ -168,10 +168,10 @@ class LiveSession(RoundSession):
         columns.was_contrasted(branch.feed(unread), rows=fed)
 
 
-LONGEST_MATCH = 5
-"""Largest number of last tokens that are looked up."""
+MATCHED = 3
+"""Number of last tokens that are looked up: after fewer, other tokens follow so often that drafts cost a CPU time."""
 
-FIRST_DRAFT = 4
+FIRST_DRAFT = 8
 """Number of tokens that are drafted until one was found right or wrong."""
 
 
@@ -190,8 +190,8 @@ class PromptLookup:
 
     Examples
     --------
-    >>> PromptLookup([7, 8, 9, 5, 6], longest=2).draft([4, 7, 8])
-    [9, 5]
+    >>> PromptLookup([7, 8, 9, 5, 6, 4], longest=2).draft([3, 7, 8, 9])
+    [5, 6]
     """
 
     def __init__(self, prompt_ids: Sequence[int], *, longest: int) -> None:
@@ -201,23 +201,20 @@ class PromptLookup:
         self._foreseen: tuple[int, int] | None = None  # length of the response, and the token expected after it
 
     def draft(self, token_ids: Sequence[int]) -> list[int]:
-        """Find tokens that may follow the response so far; none if its last token occurs nowhere before.
-
-        They are those after the latest place where the longest run of the response's last tokens occurs.
-        """
+        """Find the tokens that followed the last three in the latest place where these occur before; none if nowhere."""
         if self._foreseen is not None and self._foreseen[0] == len(token_ids) - 1:
             is_right = self._foreseen[1] == token_ids[-1]
             self._length = min(2 * self._length + 1, self._longest) if is_right else self._length // 2
-        drafted = self._after(self._prompt + _as_text(token_ids))
+        text = self._prompt + _as_text(token_ids)
+        place = text.rfind(text[-MATCHED:], 0, len(text) - 1)
+        drafted = [ord(token) for token in text[place + MATCHED :][: self._longest]] if place >= 0 else []
         self._foreseen = (len(token_ids), drafted[0]) if drafted else None
         return drafted[: self._length]
 
-    def _after(self, text: str) -> list[int]:
-        for length in range(LONGEST_MATCH, 0, -1):
-            place = text.rfind(text[-length:], 0, len(text) - 1)
-            if place >= 0:
-                return [ord(token) for token in text[place + length :][: self._longest]]
-        return []
+    def read_ahead(self, session: LiveSession, row: int, *, max_length: int) -> None:
+        """Draft for the only row that a session feeds; ``max_length`` limits its prompt and response, in tokens."""
+        left = max_length - session.sequences(row).shape[1]
+        session.draft(self.draft(session.rows[row].token_ids)[:left])
 
 
 def _as_text(token_ids: Sequence[int]) -> str:

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from syncheck.base.errors import InputError
 from syncheck.decoding.generation import GenerationSetup
-from syncheck.decoding.live import LiveSession
+from syncheck.decoding.live import LiveSession, PromptLookup
 from syncheck.decoding.search import SearchSession
 
 logger = logging.getLogger(__name__)
@@ -113,6 +113,7 @@ def decode(
     *,
     generator: torch.Generator | None = None,
     adjust: Adjust | None = None,
+    lookup: int = 16,
 ) -> Iterator[Step]:
     """Decode until every row is over.
 
@@ -129,6 +130,8 @@ def decode(
         Source of randomness for sampling; None uses torch's global one.
     adjust
         As in :func:`take_step`.
+    lookup
+        Largest number of tokens that a :class:`PromptLookup` drafts for a session of one row; 0 turns it off.
 
     Yields
     ------
@@ -139,7 +142,11 @@ def decode(
     if plan.streamer is not None:
         plan.streamer.put(session.sequences().cpu())
     warned: set[int] = set()
+    first = session.rows[0].prompt.with_context_ids
+    drafts = PromptLookup(first, longest=lookup) if lookup and len(session.rows) == 1 else None
     while not all(row.ended for row in session.rows):
+        if drafts is not None:
+            drafts.read_ahead(session, 0, max_length=plan.config.max_length)
         _warn(session.next_logits, stops, warned)
         step = take_step(session, plan, lambda scores: plan.choose(scores, generator), adjust=adjust)
         stops = tuple(before or now for before, now in zip(stops, step.stops, strict=True))

@@ -200,6 +200,7 @@ class ScoredSession(ScoredRounds[SearchSession]):
         *,
         generator: torch.Generator | None = None,
         adjust: Adjust | None = None,
+        lookup: int = 16,
         stop_below: float | None = None,
     ) -> Iterator[tuple[Step, list[list[SentenceScore]] | None]]:
         """Decode until every row is over or has a sentence that falls below a score; see :func:`decode`.
@@ -210,7 +211,7 @@ class ScoredSession(ScoredRounds[SearchSession]):
         sentences : list of list of SentenceScore or None
             The sentences that each row has closed in a round, if the step ends one.
         """
-        for step in decode(self.decoding, plan, generator=generator, adjust=adjust):
+        for step in decode(self.decoding, plan, generator=generator, adjust=adjust, lookup=lookup):
             self.stops, sentences = step.stops, None
             if self.is_due():
                 known = [len(answer.sentences) for answer in self.answers]

@@ -43,36 +43,34 @@ def push(session, tokens, drafts):
         session.push(torch.tensor([token]))
 
 
+FILLED = [token for i in range(1, 7) for token in (i, i + 1, i + 2, *range(100 * i, 100 * i + 20))]
+"""Any three successive tokens of 1 to 8, after which come others than in 1 to 8."""
+
+
 class TestPromptLookup:
-    def test_what_followed_the_longest_run(self):
-        lookup = PromptLookup([1, 2, 3, 9, 2, 4, 1, 2, 5], longest=3)
-        assert lookup.draft([8, 1, 2]) == [5, 8, 1]
-        assert lookup.draft([7, 9, 2]) == [4, 1, 2]  # not 5, which follows the last 2
-        assert PromptLookup([1, 2, 3, 9, 2, 4], longest=3).draft([2, 3]) == [9, 2, 4]
+    def test_what_followed_the_last_three_tokens_in_their_latest_place(self):
+        lookup = PromptLookup([1, 2, 3, 9, 2, 3, 4, 1, 2, 3, 5], longest=3)
+        assert lookup.draft([8, 1, 2, 3]) == [5, 8, 1]
+        assert lookup.draft([7, 9, 2, 3]) == [4, 1, 2]  # not 5, which follows the last 2 and 3
 
     def test_the_response_is_searched_too(self):
-        assert PromptLookup([1], longest=2).draft([5, 6, 7, 5]) == [6, 7]
+        assert PromptLookup([1], longest=2).draft([5, 6, 7, 8, 5, 6, 7]) == [8, 5]
 
-    @pytest.mark.parametrize("response", [[], [7], [1, 2, 7]])
+    @pytest.mark.parametrize("response", [[], [7], [2, 3], [1, 2, 7]])
     def test_nothing_follows_what_is_new(self, response):
         assert PromptLookup([1, 2, 3], longest=4).draft(response) == []
 
     def test_no_draft_of_no_length(self):
-        assert PromptLookup([1, 2, 3], longest=0).draft([1]) == []
+        assert PromptLookup([1, 2, 3, 4], longest=0).draft([1, 2, 3]) == []
 
-    def test_drafts_grow_when_right_and_end_when_wrong(self):
-        prompt = list(range(10, 60))
-        lookup = PromptLookup(prompt, longest=16)
-        assert [len(lookup.draft(prompt[: n + 1])) for n in range(3)] == [4, 9, 16]
-        wrong = [30, 20, 50, 45, 25, 15]
-        lengths = [len(lookup.draft([*prompt[:3], *wrong[: n + 1]])) for n in range(6)]
-        assert lengths == [8, 4, 2, 1, 0, 0]
+    def test_drafts_grow_when_right(self):
+        lookup = PromptLookup(FILLED, longest=16)
+        assert [len(lookup.draft(FILLED[:n])) for n in (3, 4, 5)] == [8, 16, 16]
 
-    def test_what_would_have_been_drafted_counts(self):
-        lookup = PromptLookup([10, 11, 12, 13, 14, 15], longest=4)
-        found = [lookup.draft(ids) for ids in ([10], [10, 14], [10, 14, 12], [10, 14, 12, 10])]
-        assert found == [[11, 12, 13, 14], [15, 10], [13], []]
-        assert lookup.draft([10, 14, 12, 10, 14]) == [12]  # 14 followed 10 in the response
+    def test_drafts_end_when_wrong_and_begin_again_with_what_would_have_been_drafted(self):
+        lookup = PromptLookup(FILLED, longest=16)
+        assert [len(lookup.draft(range(1, n))) for n in (4, 5, 6, 7, 8)] == [8, 4, 2, 1, 0]
+        assert [lookup.draft([*range(1, 8), *range(500, n)]) for n in (501, 502)] == [[501], [502, 503, 504]]
 
 
 class TestDrafts:
