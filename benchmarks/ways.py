@@ -47,8 +47,9 @@ def with_aligner(subject: Subject, job: Job, between: Between) -> Measured:
 
 def _monitored(monitor: Monitor, job: Job, between: Between) -> Measured:
     script = Script(job.answers, before=between)
-    reports = monitor.generate(
-        _prompts(job), do_sample=False, max_new_tokens=job.tokens, logits_processor=LogitsProcessorList([script])
+    processors = LogitsProcessorList([script])
+    reports = monitor.generate(  # without drafts: scripted tokens seldom copy, and the others take none
+        _prompts(job), do_sample=False, max_new_tokens=job.tokens, lookup=0, logits_processor=processors
     )
     return _of_reports(reports if isinstance(reports, list) else [reports])
 

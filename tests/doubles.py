@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 from tokenizers import normalizers
 
 from syncheck.base.files import write_digests
@@ -61,3 +62,26 @@ def reseal(folder: Path) -> None:
     """Make the digests of a saved monitor those of its files as they are."""
     if (folder / "digests.json").exists():
         write_digests(folder, json.loads((folder / "digests.json").read_text())["sha256"])
+
+
+def assert_same(report, other):
+    """Check that two reports are of the same tokens and sentences, with signals and scores that are equal but for
+    rounding.
+    """
+    assert report.response == other.response
+    np.testing.assert_array_equal(report.tokens.token_ids, other.tokens.token_ids)
+    np.testing.assert_array_equal(report.tokens.char_spans, other.tokens.char_spans)
+    for name in ("log_prob", "log_prob_without_context", "entropy", "kl"):
+        found, wanted = getattr(report.tokens, name), getattr(other.tokens, name)
+        np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-4, err_msg=name)
+    places = [
+        [(s.text, s.start, s.end, s.token_start, s.token_end, s.status) for s in r.sentences] for r in (report, other)
+    ]
+    assert places[0] == places[1]
+    for a, b in zip(report.sentences, other.sentences, strict=True):
+        assert numbers(a.features) == pytest.approx(numbers(b.features), rel=1e-3, abs=1e-6, nan_ok=True)
+        assert a.score == pytest.approx(b.score, abs=5e-3)
+
+
+def numbers(features):
+    return {name: np.nan if value is None else value for name, value in features.items()}

@@ -172,7 +172,7 @@ def prepare_generation(
     foreign = [name for name in _OF_ANOTHER_LOOP if kwargs.get(name) is not None]
     if foreign:
         raise InputError(
-            f"{' and '.join(foreign)} must be left out: decoding keeps its own caches and takes one token a step. "
+            f"{' and '.join(foreign)} must be left out: decoding keeps its own caches and drafts tokens itself. "
             "To use generate's own loop, attach the monitor to it"
         )
     config = kwargs.get("generation_config") or model.generation_config

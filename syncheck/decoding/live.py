@@ -201,7 +201,7 @@ class PromptLookup:
         self._foreseen: tuple[int, int] | None = None  # length of the response, and the token expected after it
 
     def draft(self, token_ids: Sequence[int]) -> list[int]:
-        """Find the tokens that followed the last three in the latest place where these occur before; none if nowhere."""
+        """Find the tokens that followed the last three where these occurred last; none if they have not occurred."""
         if self._foreseen is not None and self._foreseen[0] == len(token_ids) - 1:
             is_right = self._foreseen[1] == token_ids[-1]
             self._length = min(2 * self._length + 1, self._longest) if is_right else self._length // 2

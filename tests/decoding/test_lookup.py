@@ -4,10 +4,13 @@ import random
 
 import pytest
 import torch
-from doubles import LAYERS, PASSAGES, QUESTION
+from copying import QUESTIONS, copying_monitor
+from doubles import LAYERS, PASSAGES, QUESTION, assert_same
 from test_session import SENTENCES, after, assert_measured, assert_next, encoded
+from transformers.generation import BaseStreamer, StoppingCriteria, StoppingCriteriaList
 
-from syncheck import SegmenterConfig
+from syncheck import SegmenterConfig, SentenceEvent, TokenEvent
+from syncheck.base.errors import InputError, WrongTypeError
 from syncheck.decoding import PromptLookup, SearchSession
 from syncheck.prompts import build_prompt
 
@@ -158,3 +161,105 @@ class TestDrafts:
             push(narrow, tokens[3:4], lambda place: tokens[place:])
             assert_next(golden, prompt, narrow, [tokens[:4]])
             assert narrow.room == 0
+
+
+@pytest.fixture(scope="module")
+def copying():
+    return copying_monitor()
+
+
+@pytest.fixture(scope="module")
+def asked(copying):
+    return [copying.prompt(question=q["question"], context=q["passages"]) for q in QUESTIONS[:2]]
+
+
+class Ids(BaseStreamer):
+    def __init__(self):
+        self.puts = []
+
+    def put(self, value):
+        self.puts.append(value.flatten().tolist())
+
+    def end(self):
+        self.puts.append([])
+
+
+class At(StoppingCriteria):
+    """Ends a text of so many tokens, prompt included."""
+
+    def __init__(self, length):
+        self.length = length
+
+    def __call__(self, input_ids, scores, **kwargs):
+        return torch.full((len(input_ids),), input_ids.shape[1] >= self.length)
+
+
+def options_of(name, prompt):
+    options = {
+        "greedy": {},
+        "sampled": {"do_sample": True, "temperature": 0.8, "generator": torch.Generator().manual_seed(1)},
+        "a penalty": {"repetition_penalty": 1.2},
+        "a stop string": {"stop_strings": [" in"]},
+        "a criterion": {"stopping_criteria": StoppingCriteriaList([At(len(prompt.with_context_ids) + 13)])},
+        "a limit": {"max_new_tokens": 11},
+        "a score": {"stop_below": 1.0},
+    }
+    return {"max_new_tokens": 40, "do_sample": False, **options[name]}
+
+
+STOPS = {"a stop string": "criteria", "a criterion": "criteria", "a limit": "length", "a score": "below_threshold"}
+
+
+class TestMonitor:
+    """The monitor's own loop, with a model that copies."""
+
+    @pytest.fixture
+    def passes(self, copying):
+        found = []
+        handle = copying.model.register_forward_hook(lambda module, args, output: found.append(output))
+        yield found
+        handle.remove()
+
+    @pytest.mark.parametrize("name", ["greedy", "sampled", "a penalty", *STOPS])
+    def test_lookup_changes_nothing(self, copying, asked, passes, name):
+        counts, reports, puts, events = [], [], [], []
+        for lookup in (0, 16):
+            streamer = Ids()
+            passes.clear()
+            report = copying.generate(asked[0], lookup=lookup, streamer=streamer, **options_of(name, asked[0]))
+            counts.append(len(passes))
+            *shown, end = copying.stream(asked[0], lookup=lookup, **options_of(name, asked[0]))
+            reports += [report, end.report]
+            puts.append(streamer.puts)
+            events.append([e.token_id if isinstance(e, TokenEvent) else e.sentence.text for e in shown])
+            assert any(isinstance(e, SentenceEvent) for e in shown)
+        for other in reports[1:]:
+            assert_same(reports[0], other)
+            assert other.stop == reports[0].stop == STOPS.get(name, other.stop)
+        assert puts[0] == puts[1] and events[0] == events[1]
+        assert counts[1] < counts[0]
+
+    def test_the_default_drafts(self, copying, asked, passes):
+        report = copying.generate(asked[0], **options_of("greedy", asked[0]))
+        assert len(passes) < len(report.tokens) / 2
+
+    @pytest.mark.parametrize("several", ["prompts", "responses"])
+    def test_rows_of_a_batch_are_read_token_by_token(self, copying, asked, passes, several):
+        counts, reports = [], []
+        for lookup in (0, 16):
+            passes.clear()
+            options = options_of("sampled", asked[0])
+            if several == "responses":
+                options["num_return_sequences"] = 2
+            reports.append(copying.generate(asked[: 1 if several == "responses" else 2], lookup=lookup, **options))
+            counts.append(len(passes))
+        assert counts[0] == counts[1]
+        for one, other in zip(*reports, strict=True):
+            assert_same(one, other)
+
+    @pytest.mark.parametrize(("value", "error"), [(-1, InputError), (1.5, WrongTypeError), (True, WrongTypeError)])
+    def test_what_is_no_number_of_tokens(self, copying, asked, value, error):
+        with pytest.raises(error, match="lookup must be"):
+            copying.generate(asked[0], lookup=value)
+        with pytest.raises(error, match="lookup must be"):
+            next(copying.stream(asked[0], lookup=value))

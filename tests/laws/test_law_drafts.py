@@ -5,8 +5,10 @@ from contextlib import ExitStack
 
 import pytest
 import torch
+from doubles import assert_same
 from families import REWINDABLE, STATEFUL
 from first_principles import NATS, assert_signals, assert_states, from_scratch, one_pass
+from transformers.generation import LogitsProcessor, LogitsProcessorList
 from watched import TEXT, RecordingMonitor
 
 from fod import BranchProposer, RepairConfig, Thresholds, repair
@@ -14,19 +16,59 @@ from fod.search import drain
 from syncheck.decoding import prepare_generation
 
 
-@pytest.mark.parametrize("any_family", [*REWINDABLE, *STATEFUL], indirect=True)
-def test_drafts_change_nothing(any_family, prompt):
-    """A state that cannot be taken back is fed token by token, whatever is drafted."""
-    chance = random.Random(0)
-    tokens = any_family.encode(TEXT)
-    fed = []
+class Leaning(LogitsProcessor):
+    """Makes the tokens of a row that begins with ``start`` tokens likelier that follow each other in a text."""
+
+    def __init__(self, start, token_ids):
+        self.start, self.token_ids = start, token_ids
+
+    def __call__(self, input_ids, scores):
+        place = input_ids.shape[1] - self.start
+        return scores.index_add(1, torch.tensor([self.token_ids[place]]), torch.full((1, 1), 12.0))
+
+
+@pytest.fixture
+def fed(any_family):
+    """Number of tokens of every forward pass that fills a cache."""
+    found = []
 
     def keep(module, args, kwargs):
         if kwargs.get("use_cache"):
-            fed.append(kwargs["input_ids"].numel())
+            found.append(kwargs["input_ids"].numel())
 
-    with RecordingMonitor.of(any_family).session(prompt) as watched, ExitStack() as hooks:
+    with ExitStack() as hooks:
         hooks.callback(any_family.model.register_forward_pre_hook(keep, with_kwargs=True).remove)
+        yield found
+
+
+@pytest.mark.parametrize("any_family", [*REWINDABLE, *STATEFUL], indirect=True)
+@pytest.mark.parametrize("do_sample", [False, True])
+def test_the_monitors_loop_writes_the_same_with_lookup(any_family, monitor, prompt, fed, do_sample):
+    """Of what leans towards a part of the prompt and departs from it now and then."""
+    copied = prompt.with_context_ids[10:40]
+    reports, passes = [], []
+    for lookup in (0, 16):
+        options = {
+            "max_new_tokens": 23,  # that LongRoPE lets it write
+            "do_sample": do_sample,
+            "generator": torch.Generator().manual_seed(0),
+            "logits_processor": LogitsProcessorList([Leaning(len(prompt.with_context_ids), copied)]),
+        }
+        fed.clear()
+        reports.append(monitor.generate(prompt, lookup=lookup, **options))
+        passes.append(len(fed))
+    assert_same(*reports)
+    assert reports[0].stop == reports[1].stop
+    assert (passes[1] < passes[0]) == (any_family.name in REWINDABLE)
+
+
+@pytest.mark.parametrize("any_family", [*REWINDABLE, *STATEFUL], indirect=True)
+def test_drafts_change_nothing(any_family, prompt, fed):
+    """A state that cannot be taken back is fed token by token, whatever is drafted."""
+    chance = random.Random(0)
+    tokens = any_family.encode(TEXT)
+    with RecordingMonitor.of(any_family).session(prompt) as watched:
+        fed.clear()
         session, sentences = watched.decoding, []
         for place, token in enumerate([*tokens, any_family.tokenizer.eos_token_id]):
             right = tokens[place : place + chance.randrange(5)]

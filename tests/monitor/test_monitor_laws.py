@@ -3,14 +3,12 @@
 import numpy as np
 import pytest
 import torch
-from doubles import ANSWER, PASSAGES, QUESTION
+from doubles import ANSWER, PASSAGES, QUESTION, assert_same
 from transformers.generation import BaseStreamer, GenerationConfig, LogitsProcessor, LogitsProcessorList
 
 from syncheck import EndEvent, SentenceEvent, TokenEvent
 from syncheck.base.errors import InputError
 from syncheck.testing import Script, SentenceGrammar
-
-SIGNALS = ("log_prob", "log_prob_without_context", "entropy", "kl")
 
 
 def scripted(monitor, prompt, text=ANSWER, *, end=True):
@@ -18,26 +16,6 @@ def scripted(monitor, prompt, text=ANSWER, *, end=True):
     ids = monitor.tokenizer(text, add_special_tokens=False)["input_ids"]
     ids += [monitor.tokenizer.eos_token_id] if end else []
     return ids, LogitsProcessorList([Script(len(prompt.with_context_ids), ids)])
-
-
-def assert_same(report, other):
-    assert report.response == other.response
-    np.testing.assert_array_equal(report.tokens.token_ids, other.tokens.token_ids)
-    np.testing.assert_array_equal(report.tokens.char_spans, other.tokens.char_spans)
-    for name in SIGNALS:
-        found, wanted = getattr(report.tokens, name), getattr(other.tokens, name)
-        np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-4, err_msg=name)
-    places = [
-        [(s.text, s.start, s.end, s.token_start, s.token_end, s.status) for s in r.sentences] for r in (report, other)
-    ]
-    assert places[0] == places[1]
-    for a, b in zip(report.sentences, other.sentences, strict=True):
-        assert numbers(a.features) == pytest.approx(numbers(b.features), rel=1e-3, abs=1e-6, nan_ok=True)
-        assert a.score == pytest.approx(b.score, abs=5e-3)
-
-
-def numbers(features):
-    return {name: np.nan if value is None else value for name, value in features.items()}
 
 
 def generated_by_hand(monitor, prompt, choose, *, use_cache, beyond_end=0):
