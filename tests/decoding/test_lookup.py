@@ -199,7 +199,7 @@ def options_of(name, prompt):
         "greedy": {},
         "sampled": {"do_sample": True, "temperature": 0.8, "generator": torch.Generator().manual_seed(1)},
         "a penalty": {"repetition_penalty": 1.2},
-        "a stop string": {"stop_strings": [" in"]},
+        "a stop string": {"stop_strings": [" Eden"]},
         "a criterion": {"stopping_criteria": StoppingCriteriaList([At(len(prompt.with_context_ids) + 13)])},
         "a limit": {"max_new_tokens": 11},
         "a score": {"stop_below": 1.0},
