@@ -312,7 +312,7 @@ class TestStream:
             lambda module, args, kwargs: widths.append(kwargs["input_ids"].shape[1]), with_kwargs=True
         )
         try:
-            monitor.generate(prompt, **started)
+            monitor.generate(prompt, lookup=0, **started)
         finally:
             handle.remove()
         count = started["max_new_tokens"] - 1  # the end-of-text token is not fed
