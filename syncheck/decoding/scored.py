@@ -8,11 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
-import torch
-
 from syncheck.base.printable import counted, quoted, summary
 from syncheck.decoding.generation import GenerationSetup, after_end, check_response, end_tokens_of
-from syncheck.decoding.loop import Adjust, Step, decode
+from syncheck.decoding.loop import Step, decode
 from syncheck.decoding.rows import Scoped, Transcript
 from syncheck.decoding.search import SearchSession
 from syncheck.decoding.session import GivenSession, RoundSession, Session
@@ -198,12 +196,10 @@ class ScoredSession(ScoredRounds[SearchSession]):
         self,
         plan: GenerationSetup,
         *,
-        generator: torch.Generator | None = None,
-        adjust: Adjust | None = None,
-        lookup: int = 16,
         stop_below: float | None = None,
+        **options: Any,  # noqa: ANN401
     ) -> Iterator[tuple[Step, list[list[SentenceScore]] | None]]:
-        """Decode until every row is over or has a sentence that falls below a score; see :func:`decode`.
+        """Decode until every row is over or has a sentence that falls below a score; options as of :func:`decode`.
 
         Yields
         ------
@@ -211,7 +207,7 @@ class ScoredSession(ScoredRounds[SearchSession]):
         sentences : list of list of SentenceScore or None
             The sentences that each row has closed in a round, if the step ends one.
         """
-        for step in decode(self.decoding, plan, generator=generator, adjust=adjust, lookup=lookup):
+        for step in decode(self.decoding, plan, **options):
             self.stops, sentences = step.stops, None
             if self.is_due():
                 known = [len(answer.sentences) for answer in self.answers]
