@@ -26,6 +26,7 @@ from syncheck.base.checks import check_choice
 from syncheck.base.errors import CheckpointError, MismatchError
 from syncheck.base.files import DAMAGED, read_object, require_regular
 from syncheck.base.pretrained import MAX_FILE_BYTES, load_pretrained, load_tokenizer
+from syncheck.base.printable import one_line
 from syncheck.reading.evidence import Chunk, split_to_fit
 from syncheck.results.types import Evidence, Support
 from syncheck.text.sentences.rules import Punkt
@@ -142,10 +143,7 @@ class AlignScoreAligner(OfNetwork):
             yield Chunk(bisect_right(stops, group[0][0]), " ".join(text[a:b] for a, b in group))
 
     def _sentences(self, claim: str) -> list[str]:
-        if not self._mode.endswith("_sp"):
-            return [claim]
-        sentences = self._punkt.texts(claim)
-        return sentences
+        return self._punkt.texts(claim) if self._mode.endswith("_sp") else [claim]
 
     def _split(self, chunks: Sequence[Chunk], groups: Sequence[list[str]]) -> list[tuple[list[Chunk], list[str]]]:
         """Cut the sentences of each claim, and the chunks paired with them, if their pairs exceed the window.
@@ -207,12 +205,9 @@ class AlignScoreAligner(OfNetwork):
 
     def _forward(self, rows: Sequence[list[int]]) -> torch.Tensor:
         """Compute P(supported), (B,) float32 on the CPU."""
-        width = max(map(len, rows))
-        pad = self._tokenizer.pad_token_id
-        ids = torch.tensor([row + [pad] * (width - len(row)) for row in rows], device=self._device)
-        mask = torch.tensor([[1] * len(row) + [0] * (width - len(row)) for row in rows], device=self._device)
+        padded = self._tokenizer.pad({"input_ids": list(rows)}, return_tensors="pt").to(self._device)
         with torch.inference_mode():
-            aligned, entailed = self._model(ids, mask)
+            aligned, entailed = self._model(padded["input_ids"], padded["attention_mask"])
         chosen: torch.Tensor = entailed if self._mode.startswith("nli") else aligned
         return chosen.float().cpu()
 
@@ -379,26 +374,11 @@ def _build(
             "pass the config and tokenizer of roberta-base or roberta-large"
         )
     model = AlignScoreModel(config)
-    state = {name: array for name, array in state.items() if not name.startswith(_UNUSED)}
-    _check_arrays(state, model.state_dict())
-    model.load_state_dict(state)
-    return model.eval(), load_tokenizer(backbone, local_files_only=local_files_only)
-
-
-def _check_arrays(arrays: dict[str, Tensor], expected: dict[str, Tensor]) -> None:
-    if missing := sorted(expected.keys() - arrays.keys()):
-        raise CheckpointError(
-            f"the checkpoint lacks {len(missing)} of {len(expected)} arrays, such as {missing[0]!r}; "
-            "download it again, or pass the backbone that it was trained from"
-        )
-    if extra := sorted(arrays.keys() - expected.keys()):
+    try:
+        model.load_state_dict({name: array for name, array in state.items() if not name.startswith(_UNUSED)})
+    except RuntimeError as error:  # names what is missing, unknown or of another shape
         raise MismatchError(
-            f"the checkpoint holds {len(extra)} arrays that AlignScore does not have, such as {extra[0]!r}; "
+            f"the checkpoint and the config of its backbone do not fit: {one_line(str(error))}; download it again, or "
             "pass the backbone that it was trained from"
-        )
-    for name, array in expected.items():
-        if arrays[name].shape != array.shape:
-            raise MismatchError(
-                f"{name!r} is {tuple(arrays[name].shape)} in the checkpoint and {tuple(array.shape)} in the "
-                "backbone's config; pass the backbone that it was trained from"
-            )
+        ) from error
+    return model.eval(), load_tokenizer(backbone, local_files_only=local_files_only)

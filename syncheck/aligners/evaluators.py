@@ -103,23 +103,11 @@ class LocalTextGenerator(OfNetwork):
 class EndpointTextGenerator:
     """A chat model at an OpenAI-compatible endpoint; every call sends the prompt there and nowhere else.
 
-    Parameters
-    ----------
-    base_url
-        Address to which ``/chat/completions`` is added, for instance ``"http://localhost:8000/v1"``.
-    model
-        The endpoint's name for the model.
-    api_key
-        Sent as a bearer token; None sends none.
-    api_key_variable
-        Environment variable that has the key, instead of ``api_key``; it is read at once.
-    timeout_s
-        Longest wait for a connection, and for each part of the answer, in seconds.
-
-    Raises
-    ------
-    InputError
-        If the URL is not an HTTP address, two keys are given, or the variable is not set.
+    ``base_url`` is the address to which ``/chat/completions`` is added, such as ``"http://localhost:8000/v1"``, and
+    ``model`` the endpoint's name for the model. The key, sent as a bearer token, is ``api_key`` or, read at once, that
+    of the environment variable ``api_key_variable``. ``timeout_s`` is the longest wait for a connection, and for each
+    part of the answer, in seconds. A URL that is no HTTP address, two keys, and a variable that is not set raise
+    InputError.
     """
 
     def __init__(
