@@ -217,8 +217,13 @@ def asset_words(name: str) -> dict[str, frozenset[str]]:
     return {title: frozenset(content.split()) for title, content in asset_lines(name)}
 
 
-def asset_patterns(name: str, **known: str) -> dict[str, re.Pattern[str]]:
-    """Compile the patterns of a packaged list, in which ``{title}`` stands for a known one or that of a line before."""
+def asset_expressions(name: str, **known: str) -> dict[str, str]:
+    """Read the patterns of a packaged list, in which ``{title}`` stands for a known one or that of a line before."""
     for title, content in asset_lines(name, joint=""):
         known[title] = re.sub(r"\{([a-z][a-z ]*)\}", lambda match: known[match[1]], content)
-    return {title: re.compile(content) for title, content in known.items()}
+    return known
+
+
+def asset_patterns(name: str, **known: str) -> dict[str, re.Pattern[str]]:
+    """Compile the patterns of a packaged list; see :func:`asset_expressions`."""
+    return {title: re.compile(content) for title, content in asset_expressions(name, **known).items()}

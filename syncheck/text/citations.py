@@ -9,45 +9,14 @@ from functools import cache
 
 import regex
 
-_NUMBER = r"\^?\#?[1-9]\d{0,2}"
-_NOUN = r"(?:(?i:passage|source|document|doc|context|chunk|ref(?:erence)?|citation|(?:foot)?note)s?\.?\s*)"
-_LEAD = (
-    r"(?i:(?:(?:as\s+)?(?:mentioned|described|stated|referenced|noted|given|shown)\s+in|according\s+to|from|in|see|cf\.)"
-    r"\s+)"
-)
-_NUMBERS = rf"{_NUMBER}(?:\s*(?:[,;&\u2013-]|and)\s*{_NOUN}?{_NUMBER})*"
-_URL = r"https?://(?:[^\s<>()\[\]\"\u2e80-\uffef]|\([^\s<>()]*\)){1,500}(?<![.,;:!?'\u2019\u201d])"
-_TARGET = r"(?:[^\s<>()]|\([^\s<>()]*\)){1,500}"
-_LINK = rf"\[[^\[\]\n]{{1,200}}\]\({_TARGET}(?:\s\"[^\"\n]*\")?\)"
-_LINKED = rf"(?:{_LINK}|<?{_URL}>?)"
-_YEAR = r"(?:1[5-9]|20)\d\d[a-z]?"
-_AUTHORS = (
-    rf"(?:(?:see|cf\.|e\.g\.,?)\s+)?\p{{Lu}}[^()\[\]\d\n]{{0,100}}?(?:,|\bal\.?,?)\s*{_YEAR}"
-    r"(?:[,:]\s*(?:pp?\.\s*)?\d+(?:[\u2013-]\d+)?)?(?:\s*;[^()\[\]\n]{1,100})?"
-)
-_SIGN = r"[\u2020\u2021]+|[\u00b9\u00b2\u00b3\u2070\u2074-\u2079]+"
-_LENTICULAR = r"\u3010\d{1,3}(?::\d{1,3})?(?:\u2020[^\u3010\u3011\n]{0,80})?\u3011"
-_AFTER_WORD = r"(?<=[.,;:!?\"'\u2019\u201d)\]\u3011]|[^\W\d_]{4})"
-_BEFORE_SOURCE = r"(?i:sources?|references?|refs?\.?)[ \t]*:[ \t]*"
-_MARK = rf"""
-    {_LINKED} | \({_LINKED}(?:\s*[,;]\s*{_LINKED})*\)
-  | \[{_NOUN}?{_NUMBERS}\](?![A-Za-z0-9]) | \(\s*{_LEAD}?{_NOUN}{_NUMBERS}\) | \[\^[^\[\]\s]{{1,40}}\]
-  | {_LENTICULAR} | \({_AUTHORS}\) | \[{_AUTHORS}\] | {_AFTER_WORD}(?:{_SIGN})(?![^\W_])
-  | \({_BEFORE_SOURCE}[^()\n]{{1,120}}\) | \[{_BEFORE_SOURCE}[^\[\]\n]{{1,120}}\]
-"""
-_MAY_BE = re.compile(
-    r"[\[(\u3010\u2020\u2021\u00b9\u00b2\u00b3\u2070\u2074-\u2079]|://|(?:ources?|eferences?|efs?\.?)\s*:"
+from syncheck.base.files import asset_expressions
+
+_ENGLISH = asset_expressions("english/citations.txt", end="")
+_MAY_BE, _CITES_ALONE, _UNSEEN, _LISTED = (
+    re.compile(_ENGLISH[name]) for name in ("may be", "cites alone", "unseen", "listed")
 )
 _LAST = frozenset("\u3011\u2020\u2021\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079")
 _OPENERS = _LAST - {"\u3011"} | frozenset("[(\u3010<hHsSrR")
-_CITES_ALONE = re.compile(
-    rf"{_NUMBERS}|.*\b{_YEAR}|\S+\.[a-z]{{2,}}(?:/\S*)?|(?:sources?|links?|here|references?|ref)", re.IGNORECASE
-)
-_UNSEEN = re.compile(rf"[.!?][\"'\u2019\u201d)\]]*(?:(?:{_LENTICULAR}|{_SIGN})+|[ \t\u00a0]+<?{_URL}>?)\Z")
-_LISTED = re.compile(
-    r"^[ \t>*-]{0,4}(?:\[(\^?[^\[\]\s]{1,40})\](:?)|(\d{1,3})[.)])[ \t]+([^\n]*?)[ \t.]*$", re.MULTILINE
-)
-"""A line of an answer that may say which source a mark names."""
 _LONGEST = 520
 _SUPERSCRIPTS = str.maketrans("\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079", "0123456789")
 
@@ -66,22 +35,10 @@ class Mark:
 
 
 @cache
-def _mark() -> regex.Pattern[str]:
-    return regex.compile(_MARK, regex.VERBOSE)
-
-
-@cache
-def _run(*, final: bool) -> regex.Pattern[str]:
-    """Build the pattern of marks that follow each other after a full stop, before what may start a sentence.
-
-    What is in brackets there may be a title, which is known later.
-    """
-    end = r"|\Z" if final else ""
-    source = rf"{_BEFORE_SOURCE}(?:{_LINKED}|[^\s.!?][^\n.!?]{{0,100}})(?:\.(?=\s{end})|(?=\n{end}))"
-    title = r"\[[^\[\]\n]{1,80}\]|\((?![A-Za-z0-9]{1,3}\))[^().!?\n]{1,80}\)"
-    marks = rf"(?:(?:{_MARK}|{title})+\.?|{source})"
-    after = rf"\s+(?:[^\s\p{{Ll}}]{end})|[\u3040-\u9fff]{end}"
-    return regex.compile(rf"{marks}(?={after})", regex.VERBOSE)
+def _pattern(name: str, *, final: bool = False) -> regex.Pattern[str]:
+    """Compile a pattern of the packaged list; ``final`` says that the end of the text is known."""
+    known = asset_expressions("english/citations.txt", end=r"|\Z") if final else _ENGLISH
+    return regex.compile(known[name])
 
 
 def end_of_marks(text: str, at: int, *, seen: int, final: bool) -> int | None:
@@ -99,7 +56,7 @@ def end_of_marks(text: str, at: int, *, seen: int, final: bool) -> int | None:
             return end if final else None
         if text[start] not in _OPENERS:
             return end
-        match = _run(final=final).match(text, start, seen, partial=not final)
+        match = _pattern("run", final=final).match(text, start, seen, partial=not final)
         if match is None:
             return end
         if match.partial:
@@ -130,7 +87,10 @@ def marks_in(text: str, *, names: Collection[str] = (), pattern: re.Pattern[str]
         return ()
     known = {name.casefold() for name in names}
     marks = list(_defined(text, known))
-    for kind in ((_read(text, m.start(), m.end(), known) for m in _mark().finditer(text)), _named(text, known)):
+    for kind in (
+        (_read(text, m.start(), m.end(), known) for m in _pattern("mark").finditer(text)),
+        _named(text, known),
+    ):
         taken = [(mark.start, mark.end) for mark in marks]
         marks += (mark for mark in kind if may_be and all(mark.end <= a or b <= mark.start for a, b in taken))
     return tuple(sorted(marks, key=lambda mark: mark.start))
@@ -149,19 +109,19 @@ def without_marks(text: str, marks: Iterable[Mark]) -> str:
 
 def _read(text: str, start: int, end: int, known: Collection[str]) -> Mark:
     marker = text[start:end]
-    links = regex.findall(rf"\[([^\[\]]+)\]\(({_TARGET})|({_URL})", marker)
+    links = regex.findall(r"\[([^\[\]]+)\]\(({target})|({url})".format_map(_ENGLISH), marker)
     if links:
         sources = tuple((target, label) if target else (url,) for label, target, url in links)
         label = links[0][0]
         is_part = marker[0] == "[" and not _CITES_ALONE.fullmatch(label) and label.casefold() not in known
         is_part = is_part and not re.search(r"[.!?][\"'\u2019\u201d)\]]*\s*\Z", text[:start])
         return Mark(start, end, sources, label if is_part else "")
-    inner = regex.sub(rf"\A[\[(\u3010\s]*(?:{_BEFORE_SOURCE}|(?:see|cf\.|e\.g\.,?)\s+)?|[\])\u3011\s]+\Z", "", marker)
+    inner = _pattern("opening").sub("", marker)
     if marker[0] == "\u3010":
         return Mark(start, end, (tuple(inner.split("\u2020")),))
-    if regex.fullmatch(rf"{_LEAD}?{_NOUN}?{_NUMBERS}", inner):
+    if regex.fullmatch("{lead}?{noun}?{numbers}".format_map(_ENGLISH), inner):
         return Mark(start, end, tuple((str(number),) for number in _numbers(inner)))
-    if regex.fullmatch(_SIGN, marker):
+    if _pattern("sign").fullmatch(marker):
         return Mark(start, end, ((marker.translate(_SUPERSCRIPTS),),))
     return Mark(start, end, tuple(_listed(inner, between=";")))
 
@@ -170,7 +130,7 @@ def _defined(text: str, known: Collection[str]) -> Iterator[Mark]:
     """Find lines that say which source a mark names, as "[1] https://example.org", and what begins a footnote."""
     for match in _LISTED.finditer(text):
         label, rest = match[1] or match[3], match[4]
-        link = regex.fullmatch(_LINKED, rest) or (regex.search(_LINKED, rest) if match[2] else None)
+        link = _pattern("linked").fullmatch(rest) or (_pattern("linked").search(rest) if match[2] else None)
         if link is not None or rest.casefold() in known:
             named = Mark(0, 0, ((rest,),)) if link is None else _read(link[0], 0, len(link[0]), known)
             is_whole = link is None or link[0] == rest
@@ -189,7 +149,7 @@ def _numbers(inner: str) -> Iterator[int]:
 
 def _named(text: str, known: Collection[str]) -> Iterator[Mark]:
     """Find known names in brackets, and after "Source:" at the end of a sentence."""
-    for match in regex.finditer(rf"[\[(]([^()\[\]\n]{{1,200}})[\])]|\b{_BEFORE_SOURCE}([^\n]{{1,120}}?)[.\s]*\Z", text):
+    for match in _pattern("named").finditer(text):
         whole, end = (match[2] or match[1]).strip(), match.end() if match[2] is None else match.end(2)
         sources = tuple(_listed(whole))
         if whole.casefold() in known:
