@@ -15,6 +15,7 @@ from syncheck.aligners.protocol import OfNetwork, check_asked, weights_of
 from syncheck.base.chats import write_chat
 from syncheck.base.connection import TIMEOUT_S, Connection
 from syncheck.base.errors import EndpointError, InputError, TextGeneratorError
+from syncheck.base.files import asset_text
 from syncheck.base.pretrained import load_model
 from syncheck.results.types import Support
 
@@ -25,14 +26,6 @@ MAX_ANSWER_TOKENS = 512
 SHOWN_CHARACTERS = 200
 
 KEY = "hallucination list"
-PROMPT = """Passages: {passages}
-Question: {question}
-Answer: {answer}
-Please analyze the provided Passages, Question, and Answer, and indicate whether there are any hallucinated (invented \
-or incorrect) parts in the answer. If there are, please specify the exact span that is hallucinated. Please provide a \
-response in the following format: {{"hallucination list": ["first span", "second span", ...]}}, with an empty list if \
-there are none: {{"hallucination list": []}}"""
-"""Prompt of the paper for biographies (appendix C), with the JSON format of RAGTruth (Niu et al., 2024)."""
 
 
 class TextGenerator(Protocol):
@@ -193,7 +186,9 @@ class SpanAligner:
         return weights_of(self._evaluator)
 
     def _marked(self, context: str, claim: str) -> list[str]:
-        answer = self._evaluator(PROMPT.format(passages=context, question=self._question, answer=claim.strip()))
+        answer = self._evaluator(
+            asset_text("prompts/spans.txt").format(passages=context, question=self._question, answer=claim.strip())
+        )
         spans = hallucinated_spans(answer)
         marked = [span for span in spans if _plain(span) and _plain(span) in _plain(claim)]
         if spans and not marked:

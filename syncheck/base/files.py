@@ -200,12 +200,17 @@ def _sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
+def asset_text(name: str) -> str:
+    """Read a packaged text, such as ``prompts/refind.txt``."""
+    return (files("syncheck") / "assets" / name).read_text(encoding="utf-8")
+
+
 def asset_lines(name: str, *, joint: str = " ") -> Iterator[tuple[str, str]]:
     """Yield title and content of each line of a packaged list, such as ``contrasts/units.txt``.
 
     Lines that begin with # are comments, and indented ones continue the one before, with ``joint`` between them.
     """
-    text = re.sub(r"^#.*", "", (files("syncheck") / "assets" / name).read_text(encoding="utf-8"), flags=re.MULTILINE)
+    text = re.sub(r"^#.*", "", asset_text(name), flags=re.MULTILINE)
     for line in text.replace("\n    ", joint).splitlines():
         title, _, content = line.partition(": ")
         if content:

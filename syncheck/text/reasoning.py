@@ -111,12 +111,7 @@ def answer_parts(content: str) -> list[tuple[int, int]]:
 
 def answer_start(content: str) -> int:
     """Find the character of a whole content at which the answer begins, after reasoning; its end if none does."""
-    if _TAG.search(content) is None:
-        return 0
-    start = len(content)
-    for kind, _, at in Reasoning().read(content, is_last=True):
-        start = len(content) if kind == "not_text" else min(start, at) if kind == "text" else start
-    return start
+    return next((start for start, _ in answer_parts(content)), len(content))
 
 
 def reasoning_length(content: str, starts: Iterable[int]) -> int:
