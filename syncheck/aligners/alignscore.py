@@ -54,19 +54,15 @@ _logger = logging.getLogger(__name__)
 class AlignScoreAligner(OfNetwork):
     """Scores claims with an AlignScore checkpoint: the network in evaluation mode, and the tokenizer of its backbone.
 
-    Parameters
-    ----------
-    mode
-        ``nli`` reads P(entailed) of the three-way head, ``bin`` P(aligned) of the two-way head. With ``_sp``, the
-        context is cut into chunks of about 350 words and the claim into sentences; the score is the highest over the
-        chunks, averaged over the sentences. Without it, context and claim are one pair.
-    overflow
-        Treatment of a pair of more than 512 tokens. ``split`` scores every part of the chunk and takes the highest; a
-        sentence of more than 192 tokens that does not fit with the longest chunk is cut too, and its parts are
-        averaged. ``cut`` drops the end of the chunk, as the published code does, and logs a warning: the published
-        aggregators were trained on such scores. The two agree if every pair fits.
-    name, backbone
-        Stored with a monitor, like mode and overflow: the checkpoint, and the backbone that was passed to load it.
+    The ``mode`` ``nli`` reads P(entailed) of the three-way head, ``bin`` P(aligned) of the two-way head. With ``_sp``,
+    the context is cut into chunks of about 350 words and the claim into sentences; the score is the highest over the
+    chunks, averaged over the sentences. Without it, context and claim are one pair.
+
+    Of a pair of more than 512 tokens, the ``overflow`` ``split`` scores every part of the chunk and takes the highest;
+    a sentence of more than 192 tokens that does not fit with the longest chunk is cut too, and its parts are averaged.
+    ``cut`` drops the end of the chunk, as the published code does, and logs a warning: the published aggregators were
+    trained on such scores. The two agree if every pair fits. A monitor stores both, and ``name`` and ``backbone``: the
+    checkpoint, and what was passed to load it.
 
     Notes
     -----

@@ -15,7 +15,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from importlib.metadata import version
 from importlib.resources import files
-from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, get_args
 
@@ -228,10 +227,6 @@ def merged_risk(
 FORMAT = "syncheck.spans.v1"
 _CONFIG = "spans.json"
 _WEIGHTS = "spans.safetensors"
-_FIELDS = {
-    **dict.fromkeys(("format", "kind", "schema", "weights", "weights_sha256"), str),
-    **dict.fromkeys(("features", "sources"), list),
-}
 _ASSETS = Path(str(files("syncheck") / "assets" / "spans"))
 _BUNDLED = {"bundled": _ASSETS / "plain", "bundled-rarity": _ASSETS / "rarity"}
 
@@ -255,42 +250,29 @@ def load_span_regressor(path: str | Path = "bundled", *, measure: Measure | None
     """
     folder = _BUNDLED.get(str(path), Path(path))
     place = folder / _CONFIG
-    config = _config(place)
-    schema, features = config["schema"], config["features"]
-    weights = read_weights(place, config["weights"], config["weights_sha256"], expected=_WEIGHTS)
-    model = Forest.from_bytes(weights)
-    if model.features != len(features) or features != list(regression_names(schema, signals=bool(config["sources"]))):
+    config = read_object(place)
+    schema = config.get("schema")
+    if (config.get("format"), config.get("kind")) != (FORMAT, KIND) or schema not in get_args(SpanSchema):
+        raise CheckpointError(
+            f"{place} has format {config.get('format')!r}, kind {config.get('kind')!r} and schema {schema!r}, expected "
+            f"{FORMAT!r}, {KIND!r} and one of {get_args(SpanSchema)}; update syncheck or train it again"
+        )
+    try:
+        features, sources = config["features"], config["sources"]
+        fingerprint = dict(sources[0]["fingerprint"]) if sources else None
+        named, digest = config["weights"], config["weights_sha256"]
+    except (LookupError, TypeError, ValueError) as error:
+        raise CheckpointError(
+            f"{place} is not of a span regressor's folder ({type(error).__name__}: {error}); pass what "
+            "SpanRegressor.save wrote, or train it again"
+        ) from error
+    model = Forest.from_bytes(read_weights(place, named, digest, expected=_WEIGHTS))
+    if model.features != len(features) or features != list(regression_names(schema, signals=fingerprint is not None)):
         raise CheckpointError(
             f"{place} does not name the features of schema {schema!r} and its weights; train it again"
         )
-    _check_measure(measure, config["sources"], owner=folder)
+    _check_measure(measure, fingerprint, owner=folder)
     return SpanRegressor(schema, model, measure)
-
-
-def _config(path: Path) -> Mapping[str, Any]:
-    """Read the config and check the types of its fields."""
-    config = read_object(path)
-    wrong = [name for name, kind in _FIELDS.items() if type(config.get(name)) is not kind]
-    wrong += ["sources"] if "sources" not in wrong and not _are_sources(config["sources"]) else []
-    if wrong:
-        raise CheckpointError(
-            f"{path} is not of a span regressor's folder: {', '.join(wrong)} cannot be what SpanRegressor.save writes; "
-            "pass such a folder, or train it again"
-        )
-    if (config["format"], config["schema"]) not in product([FORMAT], get_args(SpanSchema)):
-        raise CheckpointError(
-            f"{path} has format {config['format']!r} and schema {config['schema']!r}, expected {FORMAT!r} and one of "
-            f"{get_args(SpanSchema)}; update syncheck or train it again"
-        )
-    if config["kind"] != KIND:
-        raise CheckpointError(f"{path} has a regression of kind {config['kind']!r}; update syncheck or train it again")
-    return config
-
-
-def _are_sources(records: list[Any]) -> bool:
-    return not records or (
-        len(records) == 1 and isinstance(records[0], dict) and isinstance(records[0].get("fingerprint"), dict)
-    )
 
 
 def _signals_record(measure: Measure) -> dict[str, Any]:
@@ -299,17 +281,17 @@ def _signals_record(measure: Measure) -> dict[str, Any]:
     return dict(json.loads(json.dumps({"name": "signals", "columns": SIGNAL_COLUMNS, "fingerprint": fingerprint})))
 
 
-def _check_measure(measure: Measure | None, saved: Sequence[Mapping[str, Any]], *, owner: Path) -> None:
+def _check_measure(measure: Measure | None, saved: Mapping[str, Any] | None, *, owner: Path) -> None:
     """Check that a regression that was fitted with signals gets those of the same model, and another one none."""
-    if (measure is None) != (not saved):
+    if (measure is None) != (saved is None):
         raise InputError(
             f"{owner} was fitted with {'the signals of a language model' if saved else 'text alone, without signals'}; "
             f"{'pass' if saved else 'leave out'} measure= (syncheck spans: --model)"
         )
-    if measure is None:
+    if measure is None or saved is None:
         return
-    expected, own = saved[0]["fingerprint"], _signals_record(measure)["fingerprint"]
-    if different := [key for key in {**expected, **own} if expected.get(key) != own.get(key)]:
+    own = _signals_record(measure)["fingerprint"]
+    if different := [key for key in {**saved, **own} if saved.get(key) != own.get(key)]:
         raise MismatchError(
             f"{owner} was fitted with the signals of another model, which differs in {', '.join(different)}; pass that "
             "one, or fit the regressor again"
