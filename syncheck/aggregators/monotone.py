@@ -136,9 +136,7 @@ class MonotoneLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignor
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Predict the likelier class of each row, (N,)."""
-        likelier = self.decision_function(X) > 0
-        labels: NDArray[Any] = self.classes_[likelier.astype(np.intp)]
-        return labels
+        return np.asarray(self.classes_[(self.decision_function(X) > 0).astype(np.intp)])
 
     def contributions(self, X: ArrayLike) -> Floats:
         """Attribute the log-odds to the features relative to their training means, (N, F), in nats.

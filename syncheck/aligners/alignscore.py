@@ -169,8 +169,7 @@ class AlignScoreAligner(OfNetwork):
         return split_to_fit(text, lambda part: len(self._ids(part)) <= tokens)
 
     def _ids(self, text: str) -> list[int]:
-        ids: list[int] = self._tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
-        return ids
+        return list(self._tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"])
 
     def _score(self, texts: Sequence[tuple[str, str]]) -> torch.Tensor:
         """Compute P(supported) of each pair (chunk, sentence), (pairs,) float32."""

@@ -83,14 +83,12 @@ class LocalTextGenerator(OfNetwork):
         )
         with torch.inference_mode():
             output = self._model.generate(inputs, attention_mask=torch.ones_like(inputs), generation_config=greedy)
-        answer: str = self._tokenizer.decode(output[0, len(ids) :], skip_special_tokens=True)
-        return answer
+        return str(self._tokenizer.decode(output[0, len(ids) :], skip_special_tokens=True))
 
     def _ids(self, prompt: str) -> list[int]:
         has_chat = self._tokenizer.chat_template is not None
         text = write_chat(self._tokenizer, [{"role": "user", "content": prompt}]) if has_chat else prompt
-        ids: list[int] = self._tokenizer(text, add_special_tokens=not has_chat, verbose=False)["input_ids"]
-        return ids
+        return list(self._tokenizer(text, add_special_tokens=not has_chat, verbose=False)["input_ids"])
 
 
 class EndpointTextGenerator:

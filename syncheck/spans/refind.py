@@ -231,8 +231,7 @@ def _overlaps(item: SpanItem, ratios: Floats, deltas: Floats) -> Floats:
     wrong = item.labels.marked(len(ratios))
     marked = ratios >= deltas[:, None]  # (K, C)
     union = (marked | wrong).sum(axis=1)
-    overlaps: Floats = np.divide((marked & wrong).sum(axis=1), union, out=np.ones(len(deltas)), where=union > 0)
-    return overlaps
+    return np.asarray(np.divide((marked & wrong).sum(axis=1), union, out=np.ones(len(deltas)), where=union > 0))
 
 
 def load_passages(path: str | Path) -> list[str]:

@@ -149,8 +149,7 @@ def word_pattern(first: str = "", number: str = r"\d+(?:[.,]\d+)*") -> re.Patter
 
 
 def _raw_words(text: str) -> list[str]:
-    written: list[str] = word_pattern().findall(unicodedata.normalize("NFKC", text))
-    return written
+    return list(word_pattern().findall(unicodedata.normalize("NFKC", text)))
 
 
 def words(text: str) -> list[str]:
@@ -327,8 +326,7 @@ def _unpacked(model: Path) -> dict[str, Tensor]:
 @lru_cache(maxsize=256)
 def _label(text: str) -> str:
     """Find the likeliest label, which takes less time than :func:`_likelihoods` of all."""
-    label: str = _identifier().classify(text)[0]
-    return label
+    return str(_identifier().classify(text)[0])
 
 
 @lru_cache(maxsize=256)

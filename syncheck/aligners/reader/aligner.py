@@ -187,8 +187,7 @@ class ReaderAligner(OfNetwork):
 
 def token_ids(tokenizer: Tokenizer, text: str) -> list[int]:
     """Encode a text as the networks read it, without special tokens."""
-    ids: list[int] = tokenizer.encode(written_out(text), add_special_tokens=False).ids
-    return ids
+    return list(tokenizer.encode(written_out(text), add_special_tokens=False).ids)
 
 
 class SecondNetwork:
