@@ -245,17 +245,6 @@ class Aggregator:
         ------
         InputError
             If the schema has no such signal.
-
-        Examples
-        --------
-        >>> schema = feature_schema("paper-no-lid.v1", ())  # doctest: +SKIP
-        >>> Monitor(
-        ...     model,
-        ...     tokenizer,
-        ...     config=MonitorConfig(schema="paper-no-lid.v1"),
-        ...     aggregator=Aggregator.from_signal("align_score", schema=schema),
-        ...     aligner=load_aligner("minicheck/"),
-        ... )  # doctest: +SKIP
         """
         column = Column.of(name, schema)
         return cls(schema, "signal", np.full(column.features, np.nan), column)

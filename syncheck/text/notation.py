@@ -7,35 +7,20 @@ The reader reads texts as :func:`written_out` gives them; the rules of contrasts
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from itertools import takewhile
 
 from syncheck.base.files import asset_lines
 
-_GROUPED = re.compile(
-    r"(?<![\w.,])(?:\d{1,3}(?P<mark>[,' ])\d{3}(?:(?P=mark)\d{3})*(?![\d'])|\d{1,3}(?:\.\d{3}){2,}(?!\d))"
-)
-"""A number with its thousands set apart by commas, apostrophes or spaces; by full stops from a million on."""
-SMALL = {
-    word: number
-    for number, word in enumerate(
-        "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
-        "seventeen eighteen nineteen".split()
-    )
-}
+_WORDS = {title: content.split() for title, content in asset_lines("english/words.txt")}
+SMALL = {word: number for number, word in enumerate(_WORDS["numbers"])}
 """Numbers below twenty by their words."""
-TENS = {word: 10 * n for n, word in enumerate("twenty thirty forty fifty sixty seventy eighty ninety".split(), 2)}
-ORDINALS = {
-    word: number
-    for number, word in enumerate(
-        "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth fourteenth "
-        "fifteenth sixteenth seventeenth eighteenth nineteenth twentieth".split(),
-        1,
-    )
-}
+TENS = {word: 10 * number for number, word in enumerate(_WORDS["tens"], 2)}
+ORDINALS = {word: number for number, word in enumerate(_WORDS["ordinals"], 1)}
 """Numbers of ordinals by their words."""
+MONTHS = tuple(_WORDS["months"])
 _ROMAN = re.compile(r"(?=[IVXLC])(?:XC|XL|L?X{0,3})(?:IX|IV|V?I{0,3})")
 _ROMAN_VALUES = {"I": 1, "V": 5, "X": 10, "L": 50, "C": 100}
 
@@ -103,37 +88,6 @@ _LEVEL = str.maketrans(
         "\uff05": "%",
     }
 )
-MONTHS = (
-    *("January", "February", "March", "April", "May", "June"),
-    *("July", "August", "September", "October", "November", "December"),
-)
-
-
-def _any(words: Iterable[str]) -> str:
-    return rf"(?:{'|'.join(sorted(words, key=len, reverse=True))})"
-
-
-_GROUPS = {
-    "grouped": _GROUPED.pattern,
-    "month": _any(MONTHS),
-    "short month": r"(Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)(?:\b\.|\b)",
-    "spelled": _any([*SMALL, *TENS]),
-    "tens": _any(TENS),
-    "ordinal": _any(ORDINALS),
-    "unit ordinal": _any(list(ORDINALS)[:9]),
-    "twelve": rf"({_any(list(SMALL)[1:13])}|1[0-2]|[1-9])\b",
-    "figures": r"\d+(?:[.,]\d+)*",
-    "lone": r"(?<![\w.,:/$€£¥-])",
-    "measured": _any(
-        "litre liter kilo kilometre kilometer mile day week month year century cup teaspoon tablespoon pound gram "
-        "metre meter tonne ton".split()
-    ),
-    "coded": _any(
-        "chapter part section article volume title type phase stage appendix annex schedule grade class level table "
-        "figure".split()
-    ),
-}
-"""Patterns that those of ``assets/english/notation.txt`` name."""
 
 
 def levelled(text: str) -> str:
@@ -296,17 +250,35 @@ _WRITTEN: Mapping[str, _Written] = {
 }
 """What a match becomes, by the names in ``assets/english/notation.txt``."""
 
-_TO_REWRITE = re.compile(
-    r"[\d½¼¾]|\b(?:half|quarter|dozen|hundred|thousand|{tens}|o'clock|per cent|past {twelve})\b"
-    r"|(?-i:\b[IVX]+\b)|\b{ordinal} of\b".format_map(_GROUPS),
-    re.IGNORECASE,
-)
-"""What each text has that is rewritten."""
-_REWRITINGS = tuple(
-    (
-        re.compile(re.sub(r"\{([a-z ]+)\}", lambda name: _GROUPS[name[1]], pattern)),
-        partial(_expanded, becomes[1:-1]) if becomes[0] == '"' else _WRITTEN[becomes],
-    )
-    for becomes, pattern in asset_lines("english/notation.txt", joint="")
-)
+
+def _any(words: Iterable[str]) -> str:
+    return rf"(?:{'|'.join(sorted(words, key=len, reverse=True))})"
+
+
+_NAMED = {
+    "month": _any(MONTHS),
+    "spelled": _any([*SMALL, *TENS]),
+    "tens": _any(TENS),
+    "ordinal": _any(ORDINALS),
+    "unit ordinal": _any(list(ORDINALS)[:9]),
+    "twelve": rf"({_any(list(SMALL)[1:13])}|1[0-2]|[1-9])\b",
+}
+"""Patterns by name, those of the packaged list too."""
+
+
+def _rewritings() -> Iterator[tuple[re.Pattern[str], _Written]]:
+    for becomes, line in asset_lines("english/notation.txt", joint=""):
+        pattern = re.sub(r"\{([a-z ]+)\}", lambda name: _NAMED[name[1]], line)
+        if becomes[0] == "{":
+            _NAMED[becomes[1:-1]] = pattern
+        else:
+            write = partial(_expanded, becomes[1:-1]) if becomes[0] == '"' else _WRITTEN[becomes]
+            yield re.compile(pattern), write
+
+
+_REWRITINGS = tuple(_rewritings())
 """Patterns, each with what its matches are rewritten to, in the order in which they are applied."""
+_TO_REWRITE = re.compile(_NAMED["to rewrite"])
+"""What each text has that is rewritten."""
+_GROUPED = re.compile(_NAMED["grouped"])
+"""A number with its thousands set apart by commas, apostrophes or spaces; by full stops from a million on."""
