@@ -204,8 +204,9 @@ class AskedAligner:
         checked = [_checked(result, len(passages)) for result in supports]
         for place, result in enumerate(checked):
             if isinstance(result, Unaligned):
-                checked[place] = Unaligned(f"aligner {name!r} misbehaved: {result.reason}")
-                logger.error("%s; the sentence gets the status 'failed'", checked[place].reason)
+                reason = f"aligner {name!r} misbehaved: {result.reason}"
+                logger.error("%s; the sentence gets the status 'failed'", reason)
+                checked[place] = Unaligned(reason)
         return checked
 
     def _supports(self, passages: Sequence[str], claims: list[str]) -> list[Support]:

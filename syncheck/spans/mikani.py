@@ -258,7 +258,7 @@ def load_span_regressor(path: str | Path = "bundled", *, measure: Measure | None
             f"{FORMAT!r}, {KIND!r} and one of {get_args(SpanSchema)}; update syncheck or train it again"
         )
     try:
-        features, sources = config["features"], config["sources"]
+        features, sources = list(config["features"]), config["sources"]
         fingerprint = dict(sources[0]["fingerprint"]) if sources else None
         named, digest = config["weights"], config["weights_sha256"]
     except (LookupError, TypeError, ValueError) as error:

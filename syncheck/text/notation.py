@@ -272,7 +272,7 @@ def _rewritings() -> Iterator[tuple[re.Pattern[str], _Written]]:
         if becomes[0] == "{":
             _NAMED[becomes[1:-1]] = pattern
         else:
-            write = partial(_expanded, becomes[1:-1]) if becomes[0] == '"' else _WRITTEN[becomes]
+            write: _Written = partial(_expanded, becomes[1:-1]) if becomes[0] == '"' else _WRITTEN[becomes]
             yield re.compile(pattern), write
 
 
