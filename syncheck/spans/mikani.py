@@ -251,7 +251,7 @@ def load_span_regressor(path: str | Path = "bundled", *, measure: Measure | None
     folder = _BUNDLED.get(str(path), Path(path))
     place = folder / _CONFIG
     config = read_object(place)
-    schema = config.get("schema")
+    schema: Any = config.get("schema")
     if (config.get("format"), config.get("kind")) != (FORMAT, KIND) or schema not in get_args(SpanSchema):
         raise CheckpointError(
             f"{place} has format {config.get('format')!r}, kind {config.get('kind')!r} and schema {schema!r}, expected "
