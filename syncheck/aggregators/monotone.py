@@ -136,7 +136,8 @@ class MonotoneLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignor
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Predict the likelier class of each row, (N,)."""
-        return np.asarray(self.classes_[(self.decision_function(X) > 0).astype(np.intp)])
+        likelier = self.decision_function(X) > 0
+        return np.asarray(self.classes_[likelier.astype(np.intp)])
 
     def contributions(self, X: ArrayLike) -> Floats:
         """Attribute the log-odds to the features relative to their training means, (N, F), in nats.
