@@ -31,7 +31,6 @@ from syncheck.spans import (
     MarkNone,
     Measure,
     RefindDetector,
-    RegressorKind,
     SpanSchema,
     SpanScores,
     TokenReplay,
@@ -42,7 +41,7 @@ from syncheck.spans import (
 )
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "examples" / "starter_kit"))
-from span_folds import SpanFolds, held_out_folds, held_out_labels  # noqa: E402
+from span_folds import RegressorKind, SpanFolds, held_out_folds, held_out_labels  # noqa: E402
 
 EIGHT = ("AR", "DE", "EN", "ES", "FI", "FR", "IT", "SV")
 """Languages of the validation set whose mean is the headline figure."""

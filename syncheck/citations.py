@@ -13,7 +13,7 @@ from syncheck.base.errors import InputError
 from syncheck.reading import Claim
 from syncheck.results import Report
 from syncheck.results.types import Citation, CitationStatus, Query, SentenceScore, SentenceSpan
-from syncheck.text.citations import Mark, marks_in
+from syncheck.text.markup import Mark, marks_in
 from syncheck.text.words import words
 
 if TYPE_CHECKING:

@@ -43,7 +43,7 @@ from syncheck.results.types import (
     TokenSignals,
     Verdict,
 )
-from syncheck.text.citations import marks_in
+from syncheck.text.markup import marks_in
 from syncheck.text.words import LexicalShares, foreign_language, packaged_rarity
 
 CONTRADICTED_ABOVE = 0.8

@@ -245,7 +245,7 @@ class Encoder:
 
     def of_chunks(self, chunks: Sequence[Chunk]) -> Context:
         """Put chunks into windows."""
-        return Context(EvidenceIndex.of_chunks(chunks), PassageWindows([self.ids(chunk.text) for chunk in chunks]))
+        return Context(EvidenceIndex((), chunks=chunks), PassageWindows([self.ids(chunk.text) for chunk in chunks]))
 
     def row(
         self,

@@ -3,18 +3,58 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, cast
 from urllib.parse import unquote
 
 import numpy as np
 from numpy.typing import NDArray
 
+from syncheck.aggregators.trees import Forest
 from syncheck.base.checks import check_choice
 from syncheck.base.errors import InputError
 from syncheck.results import SpanItem, SpanLabels
-from syncheck.spans import MAX_WORDS, Measure, RegressorKind, SpanRegressor, SpanSchema, regression_features
+from syncheck.results.types import Floats
+from syncheck.spans import Measure, SpanRegressor, SpanSchema, regression_features
+from syncheck.spans.mikani import word_risks
 
 SpanFolds = Literal["question", "language"]
+RegressorKind = Literal["xgb", "svr"]
+"""Trees, or MiKaNi's support vector regression."""
+
+SVR_C = 10.0
+SVR_WEIGHTS = (0.01, 100.0)
+"""Weights of words that no annotator marked, and of all others (MiKaNi, section 3.4.3)."""
+MAX_WORDS = 6000
+"""Largest number of words on which support vector regression is fitted: its time grows at least with their square. On
+Mu-SHROOM's validation sets, with 32,000 words, all held-out fits take about two minutes on one core."""
+
+
+class SupportVectors:
+    """MiKaNi's regression: of scaled features, with an RBF kernel, clipped to [0, 1]."""
+
+    def __init__(self, X: Floats, y: Floats) -> None:
+        """Fit on features (N, F), NaN if not measured, and risks (N,)."""
+        from sklearn.impute import SimpleImputer
+        from sklearn.pipeline import make_pipeline
+        from sklearn.preprocessing import StandardScaler
+        from sklearn.svm import SVR
+
+        impute = SimpleImputer(strategy="median", keep_empty_features=True)
+        self.machine = make_pipeline(impute, StandardScaler(), SVR(C=SVR_C))
+        self.machine.fit(X, y, svr__sample_weight=np.where(y > 0, *SVR_WEIGHTS[::-1]))
+
+    def probability(self, X: Floats) -> Floats:
+        """Compute the risks, (N,) float64 in [0, 1]."""
+        return np.asarray(self.machine.predict(X)).clip(0, 1)
+
+
+def support_vectors(
+    items: Sequence[SpanItem], measured: Sequence[Floats], *, schema: SpanSchema, seed: int, max_words: int = MAX_WORDS
+) -> SpanRegressor:
+    """Fit MiKaNi's regression on ``max_words`` words of labelled items, drawn at random if there are more."""
+    X, y = np.concatenate(list(measured)), np.concatenate([word_risks(item)[0] for item in items])
+    kept = np.sort(np.random.default_rng(seed).permutation(len(y))[:max_words])
+    return SpanRegressor(schema, cast(Forest, SupportVectors(X[kept], y[kept])))
 
 
 def question_of(item: SpanItem) -> str:
@@ -64,14 +104,19 @@ def held_out_labels(
 ) -> dict[str, SpanLabels]:
     """Label each item, by id, with a regression that was trained without its fold.
 
-    Folds are those of :func:`held_out_folds`; the seed is used for the trees too. The other options are those of
-    :meth:`SpanRegressor.fit`; every item is measured once. ``on_fold`` is called after each fold, for a progress bar.
+    Folds are those of :func:`held_out_folds`; the seed is used for the regression too, and ``max_words`` for that of
+    the kind ``svr``. Every item is measured once. ``on_fold`` is called after each fold, for a progress bar.
     """
-    options: dict[str, Any] = {"schema": schema, "kind": kind, "seed": seed, "max_words": max_words}
+    options: dict[str, Any] = {"schema": schema, "seed": seed}
     measured = [regression_features(item, schema, measure) for item in items]
     labels: dict[str, SpanLabels] = {}
     for train, held in held_out_folds(items, by=by, folds=folds, seed=seed):
-        fitted = SpanRegressor.fit([items[i] for i in train], measured=[measured[i] for i in train], **options)
+        own, values = [items[i] for i in train], [measured[i] for i in train]
+        fitted = (
+            support_vectors(own, values, max_words=max_words, **options)
+            if kind == "svr"
+            else SpanRegressor.fit(own, measured=values, **options)
+        )
         labels |= {items[i].id: fitted.detect(items[i], measured=measured[i]) for i in held}
         on_fold()
     return labels

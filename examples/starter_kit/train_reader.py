@@ -41,6 +41,7 @@ from claim_files import WRITTEN, is_held_out, load_written
 from contrast_pairs import CONTRADICTED, NOT_STATED, SUPPORTED, UNSUPPORTED
 from numpy.typing import NDArray
 from reader_data import LONG, LONG_WHOLE, UNLABELLED, Batch, Encoder, Pools, Row, batches_of, collated, load_training
+from reader_in_float import layer_in_float, measured_inputs
 from reader_pruning import Kept, as_arrays, everything, from_arrays, kept_of, prune, pruned_updates, worths
 from resumable import restore_optimizer, save_progress
 from safetensors.torch import load_file, save_file
@@ -58,7 +59,6 @@ from syncheck.aligners.reader.layers import (
     ReaderLayer,
     distance_bucket,
     in_eight_bits,
-    measured_inputs,
 )
 from syncheck.aligners.reader.network import (
     DOWN,
@@ -526,7 +526,7 @@ def text_of(network: ReaderNetwork, row: Row) -> ReadText:
 @torch.no_grad()
 def in_float(weights: Mapping[str, Tensor], arrays: Mapping[str, Tensor], count: int, read_once: int) -> ReaderNetwork:
     """Return the network that is packed, in float32, given the encoder's weights."""
-    layers = list(map(ReaderLayer.of, updated_layers(weights, arrays, count)))
+    layers = list(map(layer_in_float, updated_layers(weights, arrays, count)))
     network = ReaderNetwork(weights, layers, read_once=read_once)
     head = {name.removeprefix("head."): array for name, array in arrays.items() if name.startswith("head.")}
     network.load_state_dict(head, strict=False)

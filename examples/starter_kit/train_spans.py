@@ -2,10 +2,9 @@
 
     python examples/starter_kit/train_spans.py --data DIR_OF_MU_SHROOM_VALIDATION --output syncheck/assets/spans
 
-writes ``plain`` (schema spans.v1) and ``rarity`` (spans-rarity.v1, needs the extra ``rarity``). With ``--kind svr`` the
-regression is MiKaNi's, fitted on ``--max-words`` words drawn at random by ``--seed``; without ``--output`` nothing is
-written. With ``--model DIR_OR_ID``, or ``--model bundled``, the signals of a causal language model are read too, in
-which every response is replayed. The folders are named after what is read: ``plain-signals``, ``rarity``.
+writes ``plain`` (schema spans.v1) and ``rarity`` (spans-rarity.v1, needs the extra ``rarity``). Without ``--output``
+nothing is written. With ``--model DIR_OR_ID``, or ``--model bundled``, the signals of a causal language model are read
+too, in which every response is replayed. The folders are named after what is read: ``plain-signals``, ``rarity``.
 """
 
 from __future__ import annotations
@@ -24,7 +23,6 @@ from syncheck.kit import kit_language_model
 from syncheck.results import SpanItem
 from syncheck.results.types import TokenSignals
 from syncheck.spans import (
-    MAX_WORDS,
     SpanRegressor,
     SpanSchema,
     TokenReplay,
@@ -47,8 +45,6 @@ def main() -> None:
         "--model", metavar="DIR_OR_ID", help="read the signals of this language model too, or 'bundled'"
     )
     parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
-    parser.add_argument("--max-words", type=int, default=MAX_WORDS, metavar="N", help="of svr (%(default)s)")
-    parser.add_argument("--kind", choices=("xgb", "svr"), default="xgb")
     parser.add_argument("--by", choices=("question", "language"), nargs="*", default=["question", "language"])
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
@@ -63,13 +59,11 @@ def main() -> None:
                     items,
                     by=by,
                     schema=schema,
-                    kind=args.kind,
                     seed=args.seed,
-                    max_words=args.max_words,
                     measure=measure,
                     on_fold=bar.update,
                 )
-            print(f"\n{schema}{more}, {args.kind}, held out by {by}, all languages")
+            print(f"\n{schema}{more}, held out by {by}, all languages")
             print(score_spans(items, labels).to_text())
             eight = score_spans(items, labels, languages=LANGUAGES).mean
             print(
@@ -78,9 +72,7 @@ def main() -> None:
                 flush=True,
             )
         if args.output is not None:
-            fitted = SpanRegressor.fit(
-                items, schema=schema, kind=args.kind, seed=args.seed, max_words=args.max_words, measure=measure
-            )
+            fitted = SpanRegressor.fit(items, schema=schema, seed=args.seed, measure=measure)
             fitted.save(args.output / f"{name}{more}")
 
 

@@ -245,17 +245,6 @@ class Aggregator:
         ------
         InputError
             If the schema has no such signal.
-
-        Examples
-        --------
-        >>> schema = feature_schema("paper-no-lid.v1", ())  # doctest: +SKIP
-        >>> Monitor(
-        ...     model,
-        ...     tokenizer,
-        ...     config=MonitorConfig(schema="paper-no-lid.v1"),
-        ...     aggregator=Aggregator.from_signal("align_score", schema=schema),
-        ...     aligner=load_aligner("minicheck/"),
-        ... )  # doctest: +SKIP
         """
         column = Column.of(name, schema)
         return cls(schema, "signal", np.full(column.features, np.nan), column)
@@ -308,21 +297,6 @@ class Aggregator:
         """
         (row,) = _rows(np.atleast_1d(real_numbers(x, "features"))[None], self.schema)
         return dict(zip(self.schema.names, self.model.contributions(row, self.medians).tolist(), strict=True))
-
-    @property
-    def classes_(self) -> NDArray[np.int64]:
-        """The labels in the column order of :meth:`predict_proba`: 0 unfaithful, 1 faithful."""
-        return np.array([0, 1])
-
-    @property
-    def feature_names_in_(self) -> NDArray[np.object_]:
-        """Names of the columns, (F,) object, as in scikit-learn."""
-        return np.array(self.schema.names, dtype=object)
-
-    def predict_proba(self, X: ArrayLike) -> NDArray[np.float64]:
-        """Compute P(unfaithful) and P(faithful) of each row, (N, 2) float64, as scikit-learn does."""
-        faithful = self.score(X)
-        return np.stack([1.0 - faithful, faithful], axis=1)
 
 
 def _rows(X: ArrayLike, schema: FeatureSchema) -> NDArray[np.float64]:

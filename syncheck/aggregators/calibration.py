@@ -97,22 +97,12 @@ Calibration = IsotonicCalibration | PlattCalibration
 
 
 def fit_calibration(scores: ArrayLike, y: ArrayLike, *, method: CalibrationMethod = "isotonic") -> Calibration:
-    """Fit a calibration to held-out sentences.
+    """Fit a calibration to held-out sentences: raw P(faithful) in [0, 1], (N,), and labels, (N,), 1 for faithful.
 
-    Parameters
-    ----------
-    scores : array-like of shape (N,)
-        Raw P(faithful) in [0, 1] of sentences that the aggregator was not trained on.
-    y : array-like of shape (N,)
-        1 faithful, 0 unfaithful.
-    method
-        ``isotonic``: any increasing shape; needs a few hundred sentences of each label. ``platt``: two parameters, for
-        fewer sentences. ``shift``: Platt's map with slope 1, for about ten labelled sentences with similar scores.
-
-    Raises
-    ------
-    InputError
-        If a value is outside its range, only one label occurs, or scores do not rise with faithfulness.
+    ``isotonic`` takes any increasing shape and needs a few hundred sentences of each label; ``platt`` has two
+    parameters, for fewer sentences; ``shift`` is Platt's map with slope 1, for about ten labelled sentences with
+    similar scores. A value outside its range, one label alone, and scores that do not rise with faithfulness raise
+    InputError.
 
     Notes
     -----

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from syncheck.aggregators.models import MEMBERS, ClassifierKind, Column, Ensemble, Network, StoredModel
 from syncheck.aggregators.trees import Forest
-from syncheck.base.checks import check_both_labels
+from syncheck.base.checks import check_both_labels, check_choice
 from syncheck.base.errors import InputError
 from syncheck.features.schemas import feature_of
 from syncheck.results.types import Floats
@@ -82,32 +82,19 @@ def make_aggregator(kind: ClassifierKind, seed: int = 0) -> Any:  # noqa: ANN401
             random_state=seed,
         )
     from sklearn.impute import SimpleImputer
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.neural_network import MLPClassifier
     from sklearn.pipeline import Pipeline
     from sklearn.preprocessing import StandardScaler
 
+    check_choice(kind, "the classifier", ClassifierKind)
+    classifier = (
+        LogisticRegression(max_iter=1000, random_state=seed)
+        if kind == "lr"
+        else MLPClassifier((100,), alpha=1.0, batch_size=MLP_BATCH, max_iter=300, random_state=seed)
+    )
     impute = SimpleImputer(strategy="median", add_indicator=True, keep_empty_features=True)
-    return Pipeline([("impute", impute), ("scale", StandardScaler()), ("classify", _classifier(kind, seed))])
-
-
-def _classifier(kind: ClassifierKind, seed: int) -> Any:  # noqa: ANN401 (scikit-learn has no types)
-    if kind == "lr":
-        from sklearn.linear_model import LogisticRegression
-
-        return LogisticRegression(max_iter=1000, random_state=seed)
-    if kind == "mlp":
-        from sklearn.neural_network import MLPClassifier
-
-        return MLPClassifier(
-            hidden_layer_sizes=(100,),
-            activation="relu",
-            solver="adam",
-            alpha=1.0,
-            learning_rate_init=1e-3,
-            batch_size=MLP_BATCH,
-            max_iter=300,
-            random_state=seed,
-        )
-    raise InputError(f"expected a classifier of {', '.join(get_args(ClassifierKind))}; found {kind!r}")
+    return Pipeline([("impute", impute), ("scale", StandardScaler()), ("classify", classifier)])
 
 
 def fit_model(

@@ -45,22 +45,11 @@ class MonotoneLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignor
 
     Attributes
     ----------
-    classes_ : ndarray of shape (2,)
-    coef_ : ndarray of shape (1, F), float64
-        Weights of the features as they are: directed weights divided by the scale.
-    intercept_ : ndarray of shape (1,), float64
-    directions_ : ndarray of shape (F,), float64
-        +1 or -1.
-    fill_ : ndarray of shape (F,), float64
-        Values that replace NaN.
-    mean_, scale_ : ndarray of shape (F,), float64
-        Mean and standard deviation of each column under the weights of the rows; a constant column has scale 1.
-    weights_ : ndarray of shape (F,), float64
-        Weights of the standardised, directed features, >= 0. A constant column keeps its prior weight and adds nothing.
-    n_iter_ : int
-        Number of iterations.
-    n_features_in_ : int
-        Number of features F.
+    coef_, intercept_ : ndarray of shapes (1, F) and (1,), float64
+        Weights of the features as they are (directed weights divided by the scale), and the intercept.
+    directions_, fill_, mean_, scale_, weights_ : ndarray of shape (F,), float64
+        +1 or -1; what replaces NaN; mean and standard deviation under the weights of the rows, 1 for a constant column;
+        weights of the standardised, directed features, >= 0. A constant column keeps its prior weight and adds nothing.
 
     Notes
     -----
@@ -104,16 +93,9 @@ class MonotoneLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignor
         return tags
 
     def fit(self, X: ArrayLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
-        """Fit scale and weights.
+        """Fit scale and weights to features (N, F), NaN if not measured, and labels (N,) of two classes.
 
-        Parameters
-        ----------
-        X : array-like of shape (N, F)
-            Features; NaN means not measured.
-        y : array-like of shape (N,)
-            Labels of two classes.
-        sample_weight : array-like of shape (N,), optional
-            Weights of the rows; None counts each row once.
+        ``sample_weight`` (N,) are weights of the rows; None counts each row once.
         """
         rows: Floats
         rows, y = validate_data(self, X, y, dtype=np.float64, ensure_all_finite="allow-nan")
@@ -155,8 +137,7 @@ class MonotoneLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignor
     def predict(self, X: ArrayLike) -> NDArray[Any]:
         """Predict the likelier class of each row, (N,)."""
         likelier = self.decision_function(X) > 0
-        labels: NDArray[Any] = self.classes_[likelier.astype(np.intp)]
-        return labels
+        return np.asarray(self.classes_[likelier.astype(np.intp)])
 
     def contributions(self, X: ArrayLike) -> Floats:
         """Attribute the log-odds to the features relative to their training means, (N, F), in nats.

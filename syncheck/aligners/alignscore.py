@@ -26,6 +26,7 @@ from syncheck.base.checks import check_choice
 from syncheck.base.errors import CheckpointError, MismatchError
 from syncheck.base.files import DAMAGED, read_object, require_regular
 from syncheck.base.pretrained import MAX_FILE_BYTES, load_pretrained, load_tokenizer
+from syncheck.base.printable import one_line
 from syncheck.reading.evidence import Chunk, split_to_fit
 from syncheck.results.types import Evidence, Support
 from syncheck.text.sentences.rules import Punkt
@@ -53,19 +54,15 @@ _logger = logging.getLogger(__name__)
 class AlignScoreAligner(OfNetwork):
     """Scores claims with an AlignScore checkpoint: the network in evaluation mode, and the tokenizer of its backbone.
 
-    Parameters
-    ----------
-    mode
-        ``nli`` reads P(entailed) of the three-way head, ``bin`` P(aligned) of the two-way head. With ``_sp``, the
-        context is cut into chunks of about 350 words and the claim into sentences; the score is the highest over the
-        chunks, averaged over the sentences. Without it, context and claim are one pair.
-    overflow
-        Treatment of a pair of more than 512 tokens. ``split`` scores every part of the chunk and takes the highest; a
-        sentence of more than 192 tokens that does not fit with the longest chunk is cut too, and its parts are
-        averaged. ``cut`` drops the end of the chunk, as the published code does, and logs a warning: the published
-        aggregators were trained on such scores. The two agree if every pair fits.
-    name, backbone
-        Stored with a monitor, like mode and overflow: the checkpoint, and the backbone that was passed to load it.
+    The ``mode`` ``nli`` reads P(entailed) of the three-way head, ``bin`` P(aligned) of the two-way head. With ``_sp``,
+    the context is cut into chunks of about 350 words and the claim into sentences; the score is the highest over the
+    chunks, averaged over the sentences. Without it, context and claim are one pair.
+
+    Of a pair of more than 512 tokens, the ``overflow`` ``split`` scores every part of the chunk and takes the highest;
+    a sentence of more than 192 tokens that does not fit with the longest chunk is cut too, and its parts are averaged.
+    ``cut`` drops the end of the chunk, as the published code does, and logs a warning: the published aggregators were
+    trained on such scores. The two agree if every pair fits. A monitor stores both, and ``name`` and ``backbone``: the
+    checkpoint, and what was passed to load it.
 
     Notes
     -----
@@ -142,10 +139,7 @@ class AlignScoreAligner(OfNetwork):
             yield Chunk(bisect_right(stops, group[0][0]), " ".join(text[a:b] for a, b in group))
 
     def _sentences(self, claim: str) -> list[str]:
-        if not self._mode.endswith("_sp"):
-            return [claim]
-        sentences = self._punkt.texts(claim)
-        return sentences
+        return self._punkt.texts(claim) if self._mode.endswith("_sp") else [claim]
 
     def _split(self, chunks: Sequence[Chunk], groups: Sequence[list[str]]) -> list[tuple[list[Chunk], list[str]]]:
         """Cut the sentences of each claim, and the chunks paired with them, if their pairs exceed the window.
@@ -175,8 +169,7 @@ class AlignScoreAligner(OfNetwork):
         return split_to_fit(text, lambda part: len(self._ids(part)) <= tokens)
 
     def _ids(self, text: str) -> list[int]:
-        ids: list[int] = self._tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"]
-        return ids
+        return list(self._tokenizer(text, add_special_tokens=False, verbose=False)["input_ids"])
 
     def _score(self, texts: Sequence[tuple[str, str]]) -> torch.Tensor:
         """Compute P(supported) of each pair (chunk, sentence), (pairs,) float32."""
@@ -207,12 +200,9 @@ class AlignScoreAligner(OfNetwork):
 
     def _forward(self, rows: Sequence[list[int]]) -> torch.Tensor:
         """Compute P(supported), (B,) float32 on the CPU."""
-        width = max(map(len, rows))
-        pad = self._tokenizer.pad_token_id
-        ids = torch.tensor([row + [pad] * (width - len(row)) for row in rows], device=self._device)
-        mask = torch.tensor([[1] * len(row) + [0] * (width - len(row)) for row in rows], device=self._device)
+        padded = self._tokenizer.pad({"input_ids": list(rows)}, return_tensors="pt").to(self._device)
         with torch.inference_mode():
-            aligned, entailed = self._model(ids, mask)
+            aligned, entailed = self._model(padded["input_ids"], padded["attention_mask"])
         chosen: torch.Tensor = entailed if self._mode.startswith("nli") else aligned
         return chosen.float().cpu()
 
@@ -379,26 +369,11 @@ def _build(
             "pass the config and tokenizer of roberta-base or roberta-large"
         )
     model = AlignScoreModel(config)
-    state = {name: array for name, array in state.items() if not name.startswith(_UNUSED)}
-    _check_arrays(state, model.state_dict())
-    model.load_state_dict(state)
-    return model.eval(), load_tokenizer(backbone, local_files_only=local_files_only)
-
-
-def _check_arrays(arrays: dict[str, Tensor], expected: dict[str, Tensor]) -> None:
-    if missing := sorted(expected.keys() - arrays.keys()):
-        raise CheckpointError(
-            f"the checkpoint lacks {len(missing)} of {len(expected)} arrays, such as {missing[0]!r}; "
-            "download it again, or pass the backbone that it was trained from"
-        )
-    if extra := sorted(arrays.keys() - expected.keys()):
+    try:
+        model.load_state_dict({name: array for name, array in state.items() if not name.startswith(_UNUSED)})
+    except RuntimeError as error:  # names what is missing, unknown or of another shape
         raise MismatchError(
-            f"the checkpoint holds {len(extra)} arrays that AlignScore does not have, such as {extra[0]!r}; "
+            f"the checkpoint and the config of its backbone do not fit: {one_line(str(error))}; download it again, or "
             "pass the backbone that it was trained from"
-        )
-    for name, array in expected.items():
-        if arrays[name].shape != array.shape:
-            raise MismatchError(
-                f"{name!r} is {tuple(arrays[name].shape)} in the checkpoint and {tuple(array.shape)} in the "
-                "backbone's config; pass the backbone that it was trained from"
-            )
+        ) from error
+    return model.eval(), load_tokenizer(backbone, local_files_only=local_files_only)

@@ -157,8 +157,7 @@ class BundledAligner(OfNetwork):
             waiting = {chunk: ids for chunk, ids in waiting.items() if chunk not in taken}
 
     def _ids(self, text: str) -> list[int]:
-        ids: list[int] = self._tokenizer.encode(text, add_special_tokens=False).ids
-        return ids
+        return list(self._tokenizer.encode(text, add_special_tokens=False).ids)
 
 
 def _parts(ids: list[int], size: int, overlap: int) -> Iterator[list[int]]:

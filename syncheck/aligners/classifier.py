@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import torch
 from transformers import (
@@ -25,7 +25,6 @@ from syncheck.reading.evidence import Chunk, EvidenceIndex, split_passages, spli
 from syncheck.results.types import Evidence, Support
 
 SUPPORTED_LABELS = ("entailment", "entailed", "supported", "supports", "support", "consistent", "factual", "aligned")
-MINICHECK_PROMPT = "predict: {premise}{eos}{claim}"  # Tang et al. 2024, published inference
 UNLIMITED = 10**6
 """Largest number of tokens that counts as a limit; tokenizers without a limit state a larger number."""
 MINICHECK_SUPPORTED = 1
@@ -129,7 +128,30 @@ def _classifier(path: Path | str) -> PreTrainedModel:
     return model.eval()
 
 
-class SequenceClassificationScorer(OfNetwork):
+class _TextScorer(OfNetwork):
+    """Scorer by a network that reads each pair as one text."""
+
+    def __init__(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
+        self._model = model
+        self._tokenizer = tokenizer
+
+    def length(self, premise: str, claim: str) -> int:
+        """Count the tokens of the pair, special tokens included."""
+        return len(self.encode([(premise, claim)])["input_ids"][0])
+
+    def encode(self, pairs: Sequence[tuple[str, str]]) -> BatchEncoding:
+        """Tokenize each pair to ids, of any length, special tokens included."""
+        return self._tokenizer([self._text(*pair) for pair in pairs], verbose=False)
+
+    def _padded(self, pairs: Sequence[tuple[str, str]]) -> BatchEncoding:
+        # Padded apart: padding=True would be a setting of the tokenizer, which other threads share.
+        return self._tokenizer.pad(self.encode(pairs), return_tensors="pt").to(self._model.device)
+
+    def _text(self, premise: str, claim: str) -> str:
+        return f"{premise}{self._tokenizer.eos_token}{claim}"
+
+
+class SequenceClassificationScorer(_TextScorer):
     """Classifier of pairs (premise, claim), such as an NLI model, in evaluation mode.
 
     With one output, the score is its sigmoid, otherwise the softmax at the class ``entailment``. ``joined`` encodes a
@@ -140,56 +162,43 @@ class SequenceClassificationScorer(OfNetwork):
     def __init__(
         self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, *, entailment: int, joined: bool = False
     ) -> None:
-        self._model = model
-        self._tokenizer = tokenizer
+        super().__init__(model, tokenizer)
         self._entailment = entailment
         self._joined = joined
         self.window = _window(model, tokenizer)
 
-    def length(self, premise: str, claim: str) -> int:
-        """Count the tokens of the pair, special tokens included."""
-        return len(self.encode([(premise, claim)])["input_ids"][0])
-
     def encode(self, pairs: Sequence[tuple[str, str]]) -> BatchEncoding:
         """Tokenize each pair to ids, of any length, special tokens included."""
         if self._joined:
-            texts = [f"{premise}{self._tokenizer.eos_token}{claim}" for premise, claim in pairs]
-            return self._tokenizer(texts, verbose=False)
+            return super().encode(pairs)
         premises, claims = zip(*pairs, strict=True)
         return self._tokenizer(list(premises), list(claims), verbose=False)
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
         """Compute P(supported) of each pair."""
-        inputs = self._tokenizer.pad(self.encode(pairs), return_tensors="pt").to(self._model.device)
         with torch.inference_mode():
-            logits = self._model(**inputs).logits.float()  # (B, classes)
+            logits = self._model(**self._padded(pairs)).logits.float()  # (B, classes)
         supported = logits[:, 0].sigmoid() if logits.shape[1] == 1 else logits.softmax(-1)[:, self._entailment]
         return list(supported.tolist())
 
 
-class MiniCheckScorer(OfNetwork):
+class MiniCheckScorer(_TextScorer):
     """MiniCheck's encoder-decoder (Tang et al., 2024), whose first output token is "1" (supported) or "0"."""
 
+    window = MINICHECK_WINDOW
+
     def __init__(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
-        self._model = model
-        self._tokenizer = tokenizer
+        super().__init__(model, tokenizer)
         self._answers = [tokenizer(digit, add_special_tokens=False)["input_ids"][0] for digit in "01"]
         if len(set(self._answers)) < 2:
             raise CheckpointError(
                 f"expected '0' and '1' to be two tokens; found the id {self._answers[0]} for both. Pass the tokenizer "
                 "that the checkpoint was trained with"
             )
-        self.window = MINICHECK_WINDOW
-
-    def length(self, premise: str, claim: str) -> int:
-        """Count the tokens of the prompt."""
-        return len(self._tokenizer(self._prompt(premise, claim), verbose=False)["input_ids"])
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
         """Compute P(supported) of each pair."""
-        prompts = self._tokenizer([self._prompt(premise, claim) for premise, claim in pairs], verbose=False)
-        # Padded apart: padding=True would be a setting of the tokenizer, which other threads share.
-        inputs = self._tokenizer.pad(prompts, return_tensors="pt").to(self._model.device)
+        inputs = self._padded(pairs)
         start = torch.full((len(pairs), 1), self._model.config.decoder_start_token_id, device=self._model.device)
         with torch.inference_mode():
             output = self._model(
@@ -198,8 +207,8 @@ class MiniCheckScorer(OfNetwork):
         logits = output.logits[:, 0, self._answers].float()  # (B, 2): "0", "1"
         return list(logits.softmax(-1)[:, 1].tolist())
 
-    def _prompt(self, premise: str, claim: str) -> str:
-        return MINICHECK_PROMPT.format(premise=premise, claim=claim, eos=self._tokenizer.eos_token)
+    def _text(self, premise: str, claim: str) -> str:
+        return f"predict: {super()._text(premise, claim)}"  # published inference
 
 
 def _window(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> int:
@@ -235,12 +244,11 @@ BUDGET_STEP = 32
 BATCH = 16
 
 
-class _Premise(NamedTuple):
-    chunks: tuple[Chunk, ...]
+_Premise = tuple[Chunk, ...]
 
-    @property
-    def text(self) -> str:
-        return " ".join(chunk.text for chunk in self.chunks)
+
+def _read(premise: _Premise) -> str:
+    return " ".join(chunk.text for chunk in premise)
 
 
 class ClassifierAligner:
@@ -289,7 +297,7 @@ class ClassifierAligner:
                 if budget not in packed:
                     packed[budget] = list(self._premises(chunks, budget))
                 rows += [(i, part, premise) for premise in packed[budget]]
-        scores = self._score([(premise.text, part) for _, part, premise in rows])
+        scores = self._score([(_read(premise), part) for _, part, premise in rows])
         best: list[dict[str, tuple[float, _Premise]]] = [{} for _ in claims]
         for (i, part, premise), score in zip(rows, scores, strict=True):
             if part not in best[i] or score > best[i][part][0]:
@@ -304,14 +312,14 @@ class ClassifierAligner:
         def fits(text: str) -> bool:
             return self._scorer.length(text, "") <= budget
 
-        pending: _Premise | None = None
+        pending: _Premise = ()
         for chunk in chunks:
-            if pending and fits((joined := _Premise((*pending.chunks, chunk))).text):
-                pending = joined
+            if pending and fits(_read((*pending, chunk))):
+                pending = (*pending, chunk)
                 continue
             if pending:
                 yield pending
-            *whole, pending = (_Premise((replace(chunk, text=text),)) for text in split_to_fit(chunk.text, fits))
+            *whole, pending = ((replace(chunk, text=text),) for text in split_to_fit(chunk.text, fits))
             yield from whole
         if pending:
             yield pending
@@ -330,8 +338,8 @@ class ClassifierAligner:
 def _support(passages: Sequence[str], parts: Mapping[str, tuple[float, _Premise]]) -> Support:
     """Take the lowest score over the parts of a claim, and the chunk that shares the most words with that part."""
     part, (score, premise) = min(parts.items(), key=lambda item: item[1][0])
-    (best,) = EvidenceIndex.of_chunks(premise.chunks).best(part, 1)
-    chunk = premise.chunks[best]
+    (best,) = EvidenceIndex((), chunks=premise).best(part, 1)
+    chunk = premise[best]
     return Support(score, Evidence(chunk.passage, chunk.quoted_from(passages), score))
 
 
@@ -344,7 +352,7 @@ INSTRUCTION_SHARE = 0.25
 """Largest share of the window that the instruction may take; passages and claim share the rest."""
 
 
-class CriticAligner(OfNetwork):
+class CriticAligner(ClassifierAligner):
     """Scores claims by the critique tokens of a Self-RAG checkpoint (CriticTok of the paper, section 4.1).
 
     The model was trained with Self-RAG's tokens and is in evaluation mode. ``instruction`` is the question that the
@@ -359,9 +367,7 @@ class CriticAligner(OfNetwork):
     def __init__(
         self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, *, name: str = "critic", instruction: str = ""
     ) -> None:
-        self.name = name
-        self._model = model
-        self._tokenizer = tokenizer
+        self._network = model, tokenizer
         scorer = _CriticScorer(model, tokenizer, instruction)
         taken, most = scorer.length("", ""), int(scorer.window * INSTRUCTION_SHARE)
         if taken > most:
@@ -369,23 +375,21 @@ class CriticAligner(OfNetwork):
                 f"the instruction takes {taken} tokens of a window of {scorer.window}; expected at most {most}, so "
                 "that passages and claim fit. Shorten the question"
             )
-        self._pairs = ClassifierAligner(scorer, name=name)
+        super().__init__(scorer, name=name)
 
     @classmethod
-    def load(cls, path: Path | str, *, device: str | torch.device = "cpu") -> CriticAligner:
+    def load(  # type: ignore[override]  # it has no classes
+        cls, path: Path | str, *, device: str | torch.device = "cpu"
+    ) -> CriticAligner:
         """Load a Self-RAG checkpoint by folder or name: float32 on a CPU, its own type elsewhere."""
         return cls(*load_model(path, device), name=f"critic:{path}")
 
     def about(self, question: str) -> CriticAligner:
         """Bind the question that the claims answer."""
-        return CriticAligner(self._model, self._tokenizer, name=self.name, instruction=question)
-
-    def align(self, passages: Sequence[str], claims: Sequence[str]) -> list[Support]:
-        """Score each claim; see :class:`~syncheck.aligners.protocol.Aligner`. Without a context, all scores are 0."""
-        return self._pairs.align(passages, claims)
+        return CriticAligner(*self._network, name=self.name, instruction=question)
 
 
-class _CriticScorer:
+class _CriticScorer(_TextScorer):
     def __init__(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, instruction: str) -> None:
         vocabulary = tokenizer.get_vocab()
         if missing := [token for token in SUPPORT_TOKENS if token not in vocabulary]:
@@ -393,23 +397,17 @@ class _CriticScorer:
                 f"expected a Self-RAG checkpoint, whose vocabulary has {', '.join(SUPPORT_TOKENS)}; "
                 f"found none of {', '.join(missing)}"
             )
-        self._model = model
-        self._tokenizer = tokenizer
+        super().__init__(model, tokenizer)
         self._instruction = instruction
         self._support = [vocabulary[token] for token in SUPPORT_TOKENS]
         self.window = min(int(model.config.get_text_config().max_position_embeddings), int(tokenizer.model_max_length))
 
-    def length(self, premise: str, claim: str) -> int:
-        """Count the tokens of the prompt."""
-        return len(self._ids(premise, claim))
-
     def score(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
         """Compute the share of [Fully supported] for each pair, with a forward pass each, so that no row is padded."""
-        prompts = [torch.tensor([self._ids(*pair)], device=self._model.device) for pair in pairs]
+        prompts = [torch.tensor([ids], device=self._model.device) for ids in self.encode(pairs)["input_ids"]]
         with torch.inference_mode():
             logits = [self._model(input_ids=ids, logits_to_keep=1).logits[0, -1].float() for ids in prompts]  # (V,)
         return [float(row[self._support].softmax(-1)[0]) for row in logits]
 
-    def _ids(self, premise: str, claim: str) -> list[int]:
-        text = PROMPT.format(instruction=self._instruction, premise=premise, claim=claim)
-        return list(self._tokenizer(text, verbose=False)["input_ids"])
+    def _text(self, premise: str, claim: str) -> str:
+        return PROMPT.format(instruction=self._instruction, premise=premise, claim=claim)

@@ -15,6 +15,7 @@ from syncheck.aligners.protocol import OfNetwork, check_asked, weights_of
 from syncheck.base.chats import write_chat
 from syncheck.base.connection import TIMEOUT_S, Connection
 from syncheck.base.errors import EndpointError, InputError, TextGeneratorError
+from syncheck.base.files import asset_text
 from syncheck.base.pretrained import load_model
 from syncheck.results.types import Support
 
@@ -25,14 +26,6 @@ MAX_ANSWER_TOKENS = 512
 SHOWN_CHARACTERS = 200
 
 KEY = "hallucination list"
-PROMPT = """Passages: {passages}
-Question: {question}
-Answer: {answer}
-Please analyze the provided Passages, Question, and Answer, and indicate whether there are any hallucinated (invented \
-or incorrect) parts in the answer. If there are, please specify the exact span that is hallucinated. Please provide a \
-response in the following format: {{"hallucination list": ["first span", "second span", ...]}}, with an empty list if \
-there are none: {{"hallucination list": []}}"""
-"""Prompt of the paper for biographies (appendix C), with the JSON format of RAGTruth (Niu et al., 2024)."""
 
 
 class TextGenerator(Protocol):
@@ -90,36 +83,22 @@ class LocalTextGenerator(OfNetwork):
         )
         with torch.inference_mode():
             output = self._model.generate(inputs, attention_mask=torch.ones_like(inputs), generation_config=greedy)
-        answer: str = self._tokenizer.decode(output[0, len(ids) :], skip_special_tokens=True)
-        return answer
+        return str(self._tokenizer.decode(output[0, len(ids) :], skip_special_tokens=True))
 
     def _ids(self, prompt: str) -> list[int]:
         has_chat = self._tokenizer.chat_template is not None
         text = write_chat(self._tokenizer, [{"role": "user", "content": prompt}]) if has_chat else prompt
-        ids: list[int] = self._tokenizer(text, add_special_tokens=not has_chat, verbose=False)["input_ids"]
-        return ids
+        return list(self._tokenizer(text, add_special_tokens=not has_chat, verbose=False)["input_ids"])
 
 
 class EndpointTextGenerator:
     """A chat model at an OpenAI-compatible endpoint; every call sends the prompt there and nowhere else.
 
-    Parameters
-    ----------
-    base_url
-        Address to which ``/chat/completions`` is added, for instance ``"http://localhost:8000/v1"``.
-    model
-        The endpoint's name for the model.
-    api_key
-        Sent as a bearer token; None sends none.
-    api_key_variable
-        Environment variable that has the key, instead of ``api_key``; it is read at once.
-    timeout_s
-        Longest wait for a connection, and for each part of the answer, in seconds.
-
-    Raises
-    ------
-    InputError
-        If the URL is not an HTTP address, two keys are given, or the variable is not set.
+    ``base_url`` is the address to which ``/chat/completions`` is added, such as ``"http://localhost:8000/v1"``, and
+    ``model`` the endpoint's name for the model. The key, sent as a bearer token, is ``api_key`` or, read at once, that
+    of the environment variable ``api_key_variable``. ``timeout_s`` is the longest wait for a connection, and for each
+    part of the answer, in seconds. A URL that is no HTTP address, two keys, and a variable that is not set raise
+    InputError.
     """
 
     def __init__(
@@ -205,7 +184,9 @@ class SpanAligner:
         return weights_of(self._evaluator)
 
     def _marked(self, context: str, claim: str) -> list[str]:
-        answer = self._evaluator(PROMPT.format(passages=context, question=self._question, answer=claim.strip()))
+        answer = self._evaluator(
+            asset_text("prompts/spans.txt").format(passages=context, question=self._question, answer=claim.strip())
+        )
         spans = hallucinated_spans(answer)
         marked = [span for span in spans if _plain(span) and _plain(span) in _plain(claim)]
         if spans and not marked:

@@ -6,8 +6,9 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -40,42 +41,28 @@ def check_name(name: str | Path, known: Sequence[str]) -> None:
             f"there is no aligner {word!r}; did you mean {near[0]!r}? {names}. Any other name is that of a folder or "
             "of a checkpoint (owner/name)"
         )
-    if (fault := _fault_of_the_hub(word)) is not None:
-        raise CheckpointError(
-            f"{word!r} is neither an aligner's name nor a folder here nor a checkpoint in the cache, and the Hub does "
-            f"not give it: {fault}. {names}; the names of most checkpoints have an owner (owner/name)"
-        )
-
-
-def _fault_of_the_hub(repository: str) -> str | None:
-    """Say why the Hub does not give the config of a repository; None if it may do so."""
     from huggingface_hub import get_hf_file_metadata, hf_hub_url
     from huggingface_hub.errors import HfHubHTTPError, RepositoryNotFoundError
 
     try:
-        get_hf_file_metadata(hf_hub_url(repository, "config.json"))
+        get_hf_file_metadata(hf_hub_url(word, "config.json"))
+        return
     except RepositoryNotFoundError:
-        return "it has no such repository"
+        fault = "it has no such repository"
     except HfHubHTTPError:  # such as a busy server, which the loader asks again
-        return None
+        return
     except Exception as error:  # no connection, offline mode, a name that it does not allow
-        return describe_failure(error)
-    return None
+        fault = describe_failure(error)
+    raise CheckpointError(
+        f"{word!r} is neither an aligner's name nor a folder here nor a checkpoint in the cache, and the Hub does not "
+        f"give it: {fault}. {names}; the names of most checkpoints have an owner (owner/name)"
+    )
 
 
 logger = logging.getLogger(__name__)
 
-Kind = Literal["plain", "packed", "critic", "spans", "minicheck", "ckpt", "alignscore", "classifier", "cached"]
-
 ALIGNER_OPTIONS = ("backbone", "mode", "overflow", "entailment")
 """Every option that an aligner may be stored with."""
-_TAKES: dict[Kind, tuple[str, ...]] = {
-    "ckpt": ("backbone", "mode", "overflow"),
-    "alignscore": ("mode", "overflow"),
-    "classifier": ("entailment",),
-}
-_ASKED: dict[str, Kind] = {"critic": "critic", "spans": "spans", "minicheck": "minicheck"}
-"""Prefixes of a name, before a colon."""
 AUTO = "auto"
 
 
@@ -121,13 +108,14 @@ _STRONGER = (
     ),
 )
 """The best first; the order of those measured in arXiv 2505.04847, table 1."""
-_PLAIN: Mapping[str, Callable[[str | torch.device], Aligner | None]] = {
+_PLAIN: Mapping[str, Callable[..., Aligner | None]] = {
     "bundled": lambda device: aligners.BundledAligner.load(device=device),
     "reader": lambda device: aligners.ReaderAligner.load(device=device),
     "none": lambda device: None,
 }
-"""Aligners that a name alone determines."""
-_NAMES = (*_PLAIN, AUTO, *dict.fromkeys(known.alias for known in _STRONGER))
+"""Loaders of the aligners that a name alone determines."""
+_ALIASES = (AUTO, *dict.fromkeys(known.alias for known in _STRONGER))
+_NAMES = (*_PLAIN, *_ALIASES)
 
 
 def load_aligner(
@@ -177,41 +165,52 @@ def load_aligner(
     if Path(name).is_dir():
         require_plain_folder(Path(name))
         require_few_layers(name)
-    kind = _kind(name)
-    given = {"backbone": backbone, "mode": mode, "overflow": overflow, "entailment": entailment}
-    foreign = [option for option, value in given.items() if value is not None and option not in _TAKES.get(kind, ())]
-    if foreign:
-        takes = ", ".join(_TAKES.get(kind, ())) or "no options"
+    takes, load = _loader(name)
+    options = {"backbone": backbone, "mode": mode, "overflow": overflow, "entailment": entailment}
+    given = {option: value for option, value in options.items() if value is not None}
+    if foreign := [option for option in given if option not in takes]:
         raise InputError(
-            f"aligner {str(name)!r} takes {takes}; found {', '.join(foreign)}. Leave them out: backbone is for an "
-            "AlignScore .ckpt, mode and overflow are for AlignScore, entailment is for a classifier"
+            f"aligner {str(name)!r} takes {', '.join(takes) or 'no options'}; found {', '.join(foreign)}. Leave them "
+            "out: backbone is for an AlignScore .ckpt, mode and overflow are for AlignScore, entailment is for a "
+            "classifier"
         )
-    if kind in ("ckpt", "alignscore"):
-        return aligners.AlignScoreAligner.load(
-            name, backbone=backbone, mode=mode or "nli_sp", overflow=overflow or "split", device=device
-        )
-    if kind == "cached":
-        return _load_cached(str(name), device)
-    if kind == "classifier":
-        check_name(name, _NAMES)
-        return aligners.ClassifierAligner.load(name, entailment=entailment, device=device)
-    return _without_options(kind, name, device)
+    return load(device=device, **given)
 
 
-def _kind(name: str | Path) -> Kind:
+def _loader(name: str | Path) -> tuple[tuple[str, ...], Callable[..., Aligner | None]]:
+    """Find the options that an aligner takes, and the function that loads it with them."""
+    prefix, _, path = str(name).partition(":")
     if name in _PLAIN:
-        return "plain"
-    if name in (AUTO, *(known.alias for known in _STRONGER)):
-        return "cached"
-    before, colon, _ = str(name).partition(":")
-    if colon and before in _ASKED:
-        return _ASKED[before]
-    path = Path(name)
-    if path.suffix == ".ckpt":
-        return "ckpt"
-    if (path / "alignscore.json").is_file():
-        return "alignscore"
-    return "packed" if is_packed(path) else "classifier"
+        return (), _PLAIN[str(name)]
+    if name in _ALIASES:
+        return (), partial(_load_cached, str(name))
+    if path and prefix == "minicheck":
+        return (), partial(aligners.ClassifierAligner.load_minicheck, path)
+    if path and prefix == "critic":
+        return (), partial(aligners.CriticAligner.load, path)
+    if path and prefix == "spans":
+        return (), partial(_load_spans, path)
+    if Path(name).suffix == ".ckpt":
+        return ("backbone", "mode", "overflow"), partial(aligners.AlignScoreAligner.load, name)
+    if (Path(name) / "alignscore.json").is_file():
+        return ("mode", "overflow"), partial(aligners.AlignScoreAligner.load, name)
+    if is_packed(Path(name)):
+        return (), partial(aligners.BundledAligner.load, Path(name))
+    return ("entailment",), partial(_load_classifier, name)
+
+
+def _load_classifier(name: str | Path, **options: Any) -> Aligner:
+    check_name(name, _NAMES)
+    return aligners.ClassifierAligner.load(name, **options)
+
+
+def _load_spans(path: str, device: str | torch.device) -> Aligner:
+    if path.startswith(("http://", "https://")):
+        raise InputError(
+            f"'spans:{path}' would send data to an endpoint, which must be requested in Python; pass "
+            "aligner=SpanAligner(EndpointTextGenerator(base_url, model, ...))"
+        )
+    return aligners.SpanAligner(aligners.LocalTextGenerator.load(path, device=device))
 
 
 def _load_cached(alias: str, device: str | torch.device) -> Aligner:
@@ -254,21 +253,3 @@ def _of_folder(known: _Published, folder: Path, device: str | torch.device) -> A
         aligner = aligners.ClassifierAligner.load(folder, device=device)
     aligner.name = known.name
     return aligner
-
-
-def _without_options(kind: Kind, name: str | Path, device: str | torch.device) -> Aligner | None:
-    path = str(name).partition(":")[2]
-    if kind == "plain":
-        return _PLAIN[str(name)](device)
-    if kind == "minicheck":
-        return aligners.ClassifierAligner.load_minicheck(path, device=device)
-    if kind == "critic":
-        return aligners.CriticAligner.load(path, device=device)
-    if kind == "spans":
-        if path.startswith(("http://", "https://")):
-            raise InputError(
-                f"{name!r} would send data to an endpoint, which must be requested in Python; pass "
-                "aligner=SpanAligner(EndpointTextGenerator(base_url, model, ...))"
-            )
-        return aligners.SpanAligner(aligners.LocalTextGenerator.load(path, device=device))
-    return aligners.BundledAligner.load(Path(name), device=device)

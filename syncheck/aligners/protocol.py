@@ -201,7 +201,13 @@ class AskedAligner:
             reason = f"aligner {name!r} misbehaved: expected {len(claims)} results; found {many}"
             logger.error("%s; its sentences get the status 'failed'", reason)
             return [Unaligned(reason)] * len(claims)
-        return [self._named(name, _checked(result, len(passages))) for result in supports]
+        checked = [_checked(result, len(passages)) for result in supports]
+        for place, result in enumerate(checked):
+            if isinstance(result, Unaligned):
+                reason = f"aligner {name!r} misbehaved: {result.reason}"
+                logger.error("%s; the sentence gets the status 'failed'", reason)
+                checked[place] = Unaligned(reason)
+        return checked
 
     def _supports(self, passages: Sequence[str], claims: list[str]) -> list[Support]:
         if self._told is None:
@@ -210,14 +216,6 @@ class AskedAligner:
         if isinstance(self._told, IndexedAligner):
             return self._told.align_indexed(self._index, claims)
         return self._told.align(passages, claims)
-
-    @staticmethod
-    def _named(name: str, each: Support | Unaligned) -> Support | Unaligned:
-        if isinstance(each, Support):
-            return each
-        reason = f"aligner {name!r} misbehaved: {each.reason}"
-        logger.error("%s; the sentence gets the status 'failed'", reason)
-        return Unaligned(reason)
 
 
 def _checked(result: object, passages: int) -> Support | Unaligned:

@@ -200,12 +200,17 @@ def _sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
+def asset_text(name: str) -> str:
+    """Read a packaged text, such as ``prompts/refind.txt``."""
+    return (files("syncheck") / "assets" / name).read_text(encoding="utf-8")
+
+
 def asset_lines(name: str, *, joint: str = " ") -> Iterator[tuple[str, str]]:
     """Yield title and content of each line of a packaged list, such as ``contrasts/units.txt``.
 
     Lines that begin with # are comments, and indented ones continue the one before, with ``joint`` between them.
     """
-    text = re.sub(r"^#.*", "", (files("syncheck") / "assets" / name).read_text(encoding="utf-8"), flags=re.MULTILINE)
+    text = re.sub(r"^#.*", "", asset_text(name), flags=re.MULTILINE)
     for line in text.replace("\n    ", joint).splitlines():
         title, _, content = line.partition(": ")
         if content:
@@ -217,8 +222,13 @@ def asset_words(name: str) -> dict[str, frozenset[str]]:
     return {title: frozenset(content.split()) for title, content in asset_lines(name)}
 
 
-def asset_patterns(name: str, **known: str) -> dict[str, re.Pattern[str]]:
-    """Compile the patterns of a packaged list, in which ``{title}`` stands for a known one or that of a line before."""
+def asset_expressions(name: str, **known: str) -> dict[str, str]:
+    """Read the patterns of a packaged list, in which ``{title}`` stands for a known one or that of a line before."""
     for title, content in asset_lines(name, joint=""):
         known[title] = re.sub(r"\{([a-z][a-z ]*)\}", lambda match: known[match[1]], content)
-    return {title: re.compile(content) for title, content in known.items()}
+    return known
+
+
+def asset_patterns(name: str, **known: str) -> dict[str, re.Pattern[str]]:
+    """Compile the patterns of a packaged list; see :func:`asset_expressions`."""
+    return {title: re.compile(content) for title, content in asset_expressions(name, **known).items()}

@@ -92,8 +92,7 @@ def kept_arrays(name: str, sources: Sequence[str], make: Callable[[], dict[str, 
             reason = error if isinstance(error, InputError) else f"{place}: {error.strerror}"
             logger.warning("%s. Until then it is made again by each process that needs it", reason)
             return made or make()
-    arrays: dict[str, Tensor] = load_file(place)
-    return arrays
+    return dict(load_file(place))
 
 
 def _is_whole(place: Path) -> bool:

@@ -19,7 +19,7 @@ from syncheck.contrasts.parsing import ParsedText, parse
 from syncheck.contrasts.rules import ANSWERED, RULES, Difference
 from syncheck.results import Report
 from syncheck.results.types import Contrast, Evidence, SentenceScore, Support
-from syncheck.text.citations import marks_in, without_marks
+from syncheck.text.markup import marks_in, without_marks
 
 BANDS = (-1.0, 1.0)
 """Log-odds of support at which one band of the reader's verdicts ends and the next begins."""

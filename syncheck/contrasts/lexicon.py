@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import zip_longest
@@ -50,75 +50,13 @@ MAY = "may (month)"
 """Word and stem of the month, which the verb does not share."""
 CALENDAR = CLASSES["calendar"]
 
-WordClass = Literal["verb", "noun", "adjective"]
-
-_LISTS = dict(asset_lines("contrasts/inflection.txt"))
-
-
-def _entries(*names: str) -> list[list[str]]:
-    return [entry.split() for name in names for entry in _LISTS[name].split("/")]
-
-
-IRREGULAR: Mapping[str, str] = {form: forms[0] for forms in _entries("verbs") for form in forms}
-"""Infinitive of each form of an irregular verb."""
-_PAST: Mapping[str, Sequence[str]] = {forms[0]: forms[1:] for forms in _entries("verbs", "formed")}
-"""Past forms of irregular verbs; none where they are the infinitive."""
-_DOUBLED = frozenset(_LISTS["doubled"].split())
-_PLURALS: Mapping[str, str] = {noun: plural for noun, plural in _entries("plurals")}
-_SINGLE_SYLLABLE_CVC = re.compile(r"[^aeiou]*(?:qu)?[aeiou][^aeiouwxy]")
-
-
-def forms_of(word: str, word_class: WordClass) -> frozenset[str]:
-    """Collect the forms of a word: those of a verb, the plural of a noun, the adverb of an adjective."""
-    return frozenset({word, *_FORMS[word_class](word)})
-
-
-def _verb_forms(verb: str) -> tuple[str, ...]:
-    doubled = verb in _DOUBLED or _SINGLE_SYLLABLE_CVC.fullmatch(verb) is not None
-    root = verb + verb[-1] if doubled else verb
-    if root.endswith("e") and not root.endswith(("ee", "oe", "ye")):
-        participle = (root[:-2] + "ying") if root.endswith("ie") else root[:-1] + "ing"
-    else:
-        participle = root + "ing"
-    return (_with_s(verb), participle, *_PAST.get(verb, (_with_ed(root),)))
-
-
-def _with_ed(root: str) -> str:
-    if root.endswith("e"):
-        return root + "d"
-    return root[:-1] + "ied" if _ends_in_consonant_y(root) else root + "ed"
-
-
-def _with_s(word: str) -> str:
-    if word in _PLURALS:
-        return _PLURALS[word]
-    if _ends_in_consonant_y(word):
-        return word[:-1] + "ies"
-    return word + ("es" if word.endswith(("s", "x", "z", "ch", "sh")) else "s")
-
-
-def _adjective_forms(adjective: str) -> tuple[str, ...]:
-    if adjective.endswith("ly") or (adjective.endswith("ed") and not adjective.endswith("ted")):
-        return ()
-    if _ends_in_consonant_y(adjective):
-        return (adjective[:-1] + "ily",)
-    if adjective.endswith("ic"):
-        return ("publicly" if adjective == "public" else adjective + "ally",)
-    if adjective.endswith("ll") or (adjective.endswith("le") and adjective[-3] not in "aeiou"):
-        return (adjective.removesuffix("e") + "y",)
-    return (adjective + "ly",)
-
-
-def _ends_in_consonant_y(word: str) -> bool:
-    return word.endswith("y") and word[-2] not in "aeiou"
-
-
-_FORMS: Mapping[WordClass, Callable[[str], tuple[str, ...]]] = {
-    "verb": _verb_forms,
-    "noun": lambda noun: (_with_s(noun),),
-    "adjective": _adjective_forms,
+IRREGULAR: Mapping[str, str] = {
+    form: entry.split()[0]
+    for _, line in asset_lines("contrasts/inflection.txt")
+    for entry in line.split("/")
+    for form in entry.split()
 }
-
+"""Infinitive of each form of an irregular verb."""
 
 OppositeKind = Literal["antonym", "comparison", "quantifier"]
 _Opposites = Mapping[str, tuple[tuple[OppositeKind, frozenset[str]], ...]]
@@ -129,9 +67,8 @@ def _opposed() -> tuple[_Opposites, frozenset[frozenset[str]], frozenset[str]]:
     opposites: dict[str, list[tuple[OppositeKind, frozenset[str]]]] = {}
     exclusive: set[frozenset[str]] = set()
     converse: set[str] = set()
-    for title, line in asset_lines("contrasts/opposites.txt"):
-        name, _, word_class = title.partition(" ")
-        sides = [_forms(group.split(), word_class) for group in line.split("/")]
+    for name, line in asset_lines("contrasts/opposites.txt"):
+        sides = [frozenset(word.replace("_", " ") for word in group.split()) for group in line.split("/")]
         every = frozenset().union(*sides)
         kind = cast(OppositeKind, name if name in ("comparison", "quantifier") else "antonym")
         converse |= every if name == "converse" else frozenset()
@@ -141,13 +78,6 @@ def _opposed() -> tuple[_Opposites, frozenset[frozenset[str]], frozenset[str]]:
                 opposites.setdefault(word, []).append((kind, every - side))
     by_word = {word: tuple(dict.fromkeys(pairs)) for word, pairs in opposites.items()}
     return by_word, frozenset(exclusive), frozenset(converse)
-
-
-def _forms(words: Sequence[str], word_class: str) -> frozenset[str]:
-    """Collect words with all their forms, if their class is given; a month that is a verb too is one word."""
-    if not word_class:
-        return frozenset(word.replace("_", " ") for word in words)
-    return frozenset().union(*(forms_of(word, cast(WordClass, word_class)) for word in words))
 
 
 OPPOSITES, EXCLUSIVE, TRADE = _opposed()

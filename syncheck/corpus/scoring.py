@@ -13,7 +13,7 @@ from syncheck.corpus.records import Line, answer
 from syncheck.prompts import prompt_from_texts, question_of
 from syncheck.results import Report
 from syncheck.results.types import Query, RagPrompt
-from syncheck.text.reasoning import reasoning_length
+from syncheck.text.markup import reasoning_length
 from syncheck.verifier import Verifier
 
 if TYPE_CHECKING:

@@ -327,8 +327,7 @@ def _average_precision(weights: Floats, bad: Floats, ends: NDArray[np.int64]) ->
     precision = np.divide(caught, seen, out=np.zeros_like(caught), where=seen > 0)
     summed = (np.diff(caught, axis=1, prepend=0.0) * precision).sum(axis=1)
     total = caught[:, -1] if len(ends) else np.zeros(len(weights))
-    precisions: Floats = np.divide(summed, total, out=np.full(len(weights), np.nan), where=total > 0)
-    return precisions
+    return np.asarray(np.divide(summed, total, out=np.full(len(weights), np.nan), where=total > 0))
 
 
 def _share(draws: BootstrapSamples, right: Floats, chosen: Flags) -> tuple[float, Floats]:

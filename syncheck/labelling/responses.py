@@ -18,7 +18,7 @@ from syncheck.base.printable import shortened
 from syncheck.base.records import SHOWN, Record
 from syncheck.prompts import prompt_from_texts
 from syncheck.results.types import Query, RagPrompt
-from syncheck.text.reasoning import answer_parts
+from syncheck.text.markup import answer_parts
 from syncheck.text.sentences import Punkt, is_checkable
 from syncheck.text.words import has_letter
 

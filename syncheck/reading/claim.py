@@ -19,7 +19,7 @@ from syncheck.reading.records import Leaf, json_leaves
 from syncheck.reading.structure import FENCE, worded
 from syncheck.reading.tables import cells_of, is_rule, row_as_texts
 from syncheck.results.types import Remark, SentenceSignals, SentenceSpan, Status
-from syncheck.text.citations import Mark, without_marks
+from syncheck.text.markup import Mark, without_marks
 from syncheck.text.sentences import is_checkable
 from syncheck.text.words import NUMBER_WORDS, content_words, has_letter, stem, without_stop_words, words
 

@@ -85,21 +85,21 @@ def split_passages(passages: Sequence[str], *, cut: Cut | None = None) -> list[C
 
 
 class EvidenceIndex:
-    """The chunks of one context, of any length, indexed by word; ``cut`` is as in :func:`split_passages`."""
+    """The chunks of one context, of any length, indexed by word.
 
-    def __init__(self, passages: Sequence[str], *, cut: Cut | None = None) -> None:
+    ``cut`` is as in :func:`split_passages`; ``chunks`` are those of a context that is cut already.
+    """
+
+    def __init__(
+        self, passages: Sequence[str], *, cut: Cut | None = None, chunks: Sequence[Chunk] | None = None
+    ) -> None:
         self.passages = tuple(passages)
-        self.chunks: list[Chunk] = []
-        self._words: list[list[str]] = []
+        self.chunks = split_passages(passages, cut=cut) if chunks is None else list(chunks)
+        self._words = [distinct_words(chunk.text) for chunk in self.chunks]
         self._postings: dict[str, list[int]] = defaultdict(list)
-        self._add(split_passages(passages, cut=cut))
-
-    @classmethod
-    def of_chunks(cls, chunks: Sequence[Chunk]) -> EvidenceIndex:
-        """Index a context that is cut into chunks already."""
-        index = cls(())
-        index._add(chunks)
-        return index
+        for index, of_chunk in enumerate(self._words):
+            for word in of_chunk:
+                self._postings[word].append(index)
 
     @cached_property
     def lexicon(self) -> ContextLexicon:
@@ -164,13 +164,6 @@ class EvidenceIndex:
         """Compute the share of the claim's content words that occur in the context, in [0, 1]; 0 without any."""
         content = [word for word in distinct_words(claim) if word not in FUNCTION_WORDS]
         return sum(word in self._postings for word in content) / max(1, len(content))
-
-    def _add(self, chunks: Sequence[Chunk]) -> None:
-        for index, chunk in enumerate(chunks, len(self.chunks)):
-            self.chunks.append(chunk)
-            self._words.append(distinct_words(chunk.text))
-            for word in self._words[index]:
-                self._postings[word].append(index)
 
 
 def distinct_words(text: str) -> list[str]:

@@ -14,7 +14,7 @@ from syncheck.results.report import CitationCounts
 from syncheck.results.spans import SpanLabels, risk_of
 from syncheck.results.types import Citation, CitationStatus, Contrast, Evidence, Remark, SentenceScore, Status, Verdict
 from syncheck.spans.words import cluster_borders
-from syncheck.text.reasoning import reasoning_length
+from syncheck.text.markup import reasoning_length
 
 if TYPE_CHECKING:
     from syncheck.results.report import Answer

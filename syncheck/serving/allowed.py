@@ -10,7 +10,7 @@ from typing import Any, Literal
 import regex
 
 from syncheck.serving.chat import ServiceError
-from syncheck.text.reasoning import NAMES
+from syncheck.text.markup import NAMES
 
 Withheld = set[str]
 """Names of what is not checked."""

@@ -15,7 +15,7 @@ from syncheck.serving.chat import ChatRequest, ServiceError, unsupported
 from syncheck.serving.checked import NO_PASSAGES, CheckedText, Failing, shown_text, whole_answer
 from syncheck.serving.limits import Deadline, in_thread
 from syncheck.serving.upstream import Upstream, choices_of, incomplete, index_of
-from syncheck.text.reasoning import Reasoning
+from syncheck.text.markup import Reasoning
 from syncheck.verifier import Verifier
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from syncheck.scoring import SentenceScorer, falls_below, report_of
 from syncheck.serving.chat import ChatRequest, PassagesFrom, ServiceError, read_chat, refusing, unsupported
 from syncheck.serving.checked import NO_PASSAGES, Failing, is_checked
 from syncheck.serving.limits import Metrics, in_thread, too_many
-from syncheck.text.reasoning import answer_start
+from syncheck.text.markup import answer_start
 from syncheck.text.sentences import AnswerSegmenter
 from syncheck.verifier import Verifier
 

@@ -18,7 +18,7 @@ from syncheck.serving.gateway import Gateway
 from syncheck.serving.limits import Deadline, in_thread
 from syncheck.serving.sources import NEUTRAL, Begun, DecoderSource, require_neutral, whole_number
 from syncheck.serving.upstream import Upstream, choices_of, incomplete, index_of
-from syncheck.text.reasoning import Reasoning
+from syncheck.text.markup import Reasoning
 from syncheck.verifier import Verifier
 
 ContinueBy = Literal["chat", "completions", "prefill"]

@@ -14,9 +14,7 @@ from .hallurag import (
     unlikely_words as unlikely_words,
 )
 from .mikani import (
-    MAX_WORDS as MAX_WORDS,
     SIGNAL_COLUMNS as SIGNAL_COLUMNS,
-    RegressorKind as RegressorKind,
     SpanRegressor as SpanRegressor,
     load_span_regressor as load_span_regressor,
     merged_risk as merged_risk,

@@ -14,6 +14,7 @@ import numpy as np
 
 from syncheck.aligners.evaluators import TextGenerator
 from syncheck.base.errors import InputError, PromptError, TextGeneratorError
+from syncheck.base.files import asset_text
 from syncheck.reading.evidence import split_passages
 from syncheck.results.spans import SpanItem, SpanLabels, labels_of
 from syncheck.results.types import TokenSignals
@@ -30,22 +31,6 @@ JOINED_GAP = 3
 """Distance in characters below which spans are joined; the paper joins those that overlap, and calls that a fault."""
 
 _CONTENT_LETTERS = 4
-
-PROMPT = """Text: {text}
-
-Factual Information: {knowledge}
-
-Compare the text with the factual information. What spans in the text are not consistent with the factual \
-information provided?
-
-Provide a list of words or spans in the exact format:
-
-["word1", "word2", ...]
-
-Do not return anything other than the list of spans.
-
-If there are no hallucinations, return []."""
-"""Prompt of section 4.3."""
 
 Spans = list[tuple[int, int]]
 
@@ -127,7 +112,9 @@ def asked_spans(item: SpanItem, asked: TextGenerator) -> Spans:
 
     An answer without a list of strings raises TextGeneratorError.
     """
-    spans = listed_spans(asked(PROMPT.format(text=item.response, knowledge="\n".join(item.passages))))
+    spans = listed_spans(
+        asked(asset_text("prompts/hallurag.txt").format(text=item.response, knowledge="\n".join(item.passages)))
+    )
     patterns = [re.escape(span.strip()) for span in spans if span.strip()]
     return [match.span() for pattern in patterns for match in re.finditer(pattern, item.response)]
 

@@ -1,8 +1,9 @@
 """Regression of each word's risk on features of the word, after MiKaNi (SemEval-2025 Task 3), without its models.
 
 MiKaNi combines GPT-4o's verdict on retrieved facts, a fine-tuned BERT and linguistic features by support vector
-regression. Here the retrieved texts are compared word by word instead: the regression needs no other model, is not tied
-to any language, and takes less than a megabyte.
+regression. Here the retrieved texts are compared word by word instead, by trees, which are better and faster to fit
+than support vectors (``benchmarks/span_methods.py --svr``). The regression needs no other model, is not tied to any
+language, and takes less than a megabyte.
 """
 
 from __future__ import annotations
@@ -11,22 +12,19 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from importlib.metadata import version
 from importlib.resources import files
-from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self, get_args
+from typing import TYPE_CHECKING, Any, Self, get_args
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from safetensors.numpy import save
 
 from syncheck.aggregators.trees import Forest
-from syncheck.base.checks import check_choice
 from syncheck.base.errors import CheckpointError, InputError, MismatchError, PromptError
-from syncheck.base.files import parse_arrays, read_object, read_weights
+from syncheck.base.files import read_object, read_weights
 from syncheck.results.spans import SpanItem, SpanLabels, labels_of, likely_overlap, risk_of
 from syncheck.results.types import Floats, TokenSignals
 from syncheck.signals import context_sensitivity_ratio
@@ -102,94 +100,8 @@ def _over(statistic: Callable[..., Any], values: NDArray[np.float32]) -> float:
     return float(statistic(values)) if not np.isnan(values).all() else float("nan")
 
 
-_ROWS = 4096
-
-MAX_VALUE = 1e15
-"""Largest absolute value in a machine that is read, so that no sum of squares overflows."""
-
-SMALLEST_SCALE = 1e-30
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class KernelMachine:
-    """Regression ``sum_s weight_s exp(-gamma |x - vector_s|^2) + intercept`` of scaled features, clipped to [0, 1]."""
-
-    vectors: Floats
-    """(S, F) float64."""
-    weights: Floats
-    """(S,) float64."""
-    medians: Floats
-    means: Floats
-    scales: Floats
-    """(F,) float64 each: NaN is replaced with the training median, then ``(x - mean) / scale`` is taken."""
-    constants: Floats
-    """(2,) float64: gamma and intercept."""
-
-    @property
-    def features(self) -> int:
-        """Number of features F."""
-        return int(self.vectors.shape[1])
-
-    @classmethod
-    def fit(cls, X: Floats, y: Floats, weight: Floats, *, C: float) -> Self:
-        """Fit on features (N, F), risks (N,) and sample weights (N,), with the penalty C."""
-        from sklearn.svm import SVR
-
-        known = ~np.isnan(X).all(axis=0)
-        medians = np.zeros(X.shape[1])
-        medians[known] = np.nanmedian(X[:, known], axis=0)
-        filled = np.where(np.isnan(X), medians, X)
-        means, scales = filled.mean(axis=0), filled.std(axis=0)
-        scales[scales == 0] = 1.0
-        machine = SVR(C=C, gamma="scale").fit((filled - means) / scales, y, sample_weight=weight)
-        constants = np.array([machine._gamma, machine.intercept_[0]], dtype=np.float64)  # "scale" as a number
-        return cls(machine.support_vectors_, machine.dual_coef_[0].copy(), medians, means, scales, constants)
-
-    def probability(self, X: Floats) -> Floats:
-        """Compute the risks, (N,) float64 in [0, 1], given features (N, F)."""
-        parts = [self._of_rows(X[start : start + _ROWS]) for start in range(0, len(X), _ROWS)]
-        return np.concatenate([np.zeros(0), *parts]).clip(0, 1)
-
-    def _of_rows(self, X: Floats) -> Floats:
-        gamma, intercept = self.constants
-        scaled = (np.where(np.isnan(X), self.medians, X) - self.means) / self.scales
-        squares = (scaled**2).sum(axis=1)[:, None] + (self.vectors**2).sum(axis=1) - 2 * scaled @ self.vectors.T
-        return np.asarray(np.exp(-gamma * squares.clip(0)) @ self.weights + intercept)
-
-    def to_bytes(self) -> bytes:
-        """Serialize the arrays as safetensors."""
-        return bytes(save({name: np.ascontiguousarray(values) for name, values in asdict(self).items()}))
-
-    @classmethod
-    def from_bytes(cls, data: bytes) -> Self:
-        """Read the result of :meth:`to_bytes`; CheckpointError if it is anything else."""
-        arrays = parse_arrays(data, what="a kernel machine's arrays")
-        names = {field.name for field in fields(cls)}
-        if set(arrays) != names or any(array.dtype != np.float64 for array in arrays.values()):
-            raise CheckpointError(
-                f"expected the float64 arrays {sorted(names)}; found {sorted(arrays)}. Train it again"
-            )
-        if fault := _fault(machine := cls(**arrays)):
-            raise CheckpointError(
-                f"the arrays do not form a kernel machine: {fault}; copy the file again or train it again"
-            )
-        return machine
-
-
-def _fault(machine: KernelMachine) -> str | None:
-    count, width = machine.weights.size, machine.medians.size
-    shapes = {"vectors": (count, width), "weights": (count,), "constants": (2,)}
-    shapes |= dict.fromkeys(("medians", "means", "scales"), (width,))
-    if wrong := [name for name, shape in shapes.items() if getattr(machine, name).shape != shape]:
-        return f"the shapes of {wrong} do not match the others"
-    if not all((np.abs(getattr(machine, name)) <= MAX_VALUE).all() for name in shapes):
-        return f"a number is not finite or beyond {MAX_VALUE:g}"
-    if machine.constants[0] <= 0 or (machine.scales < SMALLEST_SCALE).any():
-        return f"gamma is not above 0, or a scale is below {SMALLEST_SCALE:g}"
-    return None
-
-
-RegressorKind = Literal["xgb", "svr"]
+KIND = "xgb"
+"""The kind of regression, in files and names."""
 
 TREES = 200
 TREE_OPTIONS: Mapping[str, Any] = {
@@ -203,14 +115,6 @@ TREE_OPTIONS: Mapping[str, Any] = {
 }
 """Options of the trees, chosen once by hand on the validation sets; similar options score within 0.01."""
 
-SVR_C = 10.0
-SVR_WEIGHTS = (0.01, 100.0)
-"""Weights of words that no annotator marked, and of all others (MiKaNi, section 3.4.3)."""
-
-MAX_WORDS = 6000
-"""Largest number of words on which support vector regression is fitted: its time grows at least with their square. On
-Mu-SHROOM's validation sets, with 32,000 words, all held-out fits take about two minutes on one core."""
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SpanRegressor:
@@ -221,15 +125,14 @@ class SpanRegressor:
     """
 
     schema: SpanSchema
-    kind: RegressorKind
-    model: Forest | KernelMachine
+    model: Forest
     measure: Measure | None = None
 
     @property
     def name(self) -> str:
         """Name of the detector in tables."""
         more = ["rarity"] if self.schema == "spans-rarity.v1" else []
-        return "-".join(["mikani", self.kind, *more, *([] if self.measure is None else ["signals"])])
+        return "-".join(["mikani", KIND, *more, *([] if self.measure is None else ["signals"])])
 
     @classmethod
     def fit(
@@ -237,43 +140,31 @@ class SpanRegressor:
         items: Sequence[SpanItem],
         *,
         schema: SpanSchema = "spans.v1",
-        kind: RegressorKind = "xgb",
         seed: int = 0,
-        max_words: int = MAX_WORDS,
         measure: Measure | None = None,
         measured: Sequence[Floats] | None = None,
     ) -> Self:
-        """Fit on responses with labels.
+        """Fit trees on responses with labels.
 
-        The target is the mean soft label of a word's characters, that is the share of annotators who marked it. Trees
-        give each response the same weight, as the metric does, divided among words by their characters; support vector
-        regression (``svr``, with C = 10) weighs words as MiKaNi does, and is fitted on ``max_words`` words drawn at
-        random if there are more.
+        The target is the mean soft label of a word's characters, that is the share of annotators who marked it. Each
+        response has the same weight, as in the metric, divided among words by their characters.
 
         ``measured`` are the :func:`~syncheck.spans.regression_features` of each item, if they are known already. If an
         item has no labels, or there is no word, InputError is raised.
         """
-        check_choice(kind, "kind", RegressorKind)
-        if max_words < 1:
-            raise InputError(f"max_words must be 1 or more; found {max_words}")
+        import xgboost
+
         values = [regression_features(i, schema, measure) for i in items] if measured is None else measured
-        risks, weights = zip(*(_word_risks(item) for item in items), strict=True) if items else ((), ())
+        risks, weights = zip(*(word_risks(item) for item in items), strict=True) if items else ((), ())
         if not sum(map(len, risks)):
             raise InputError("expected labelled responses with words to train on; found none")
-        X, y = np.concatenate(list(values)), np.concatenate(risks)
-        model: Forest | KernelMachine
-        if kind == "svr":
-            kept = np.sort(np.random.default_rng(seed).permutation(len(y))[:max_words])
-            X, y = X[kept], y[kept]
-            model = KernelMachine.fit(X, y, np.where(y > 0, *SVR_WEIGHTS[::-1]), C=SVR_C)
-        else:
-            import xgboost
-
-            # One thread, so that the trees do not depend on the machine's cores.
-            weight = np.concatenate(weights)
-            data = xgboost.DMatrix(X, y, weight=weight / weight.mean(), nthread=1)
-            model = Forest(xgboost.train({**TREE_OPTIONS, "seed": seed, "nthread": 1}, data, TREES))
-        return cls(schema, kind, model, measure)
+        weight = np.concatenate(weights)
+        # One thread, so that the trees do not depend on the machine's cores.
+        data = xgboost.DMatrix(
+            np.concatenate(list(values)), np.concatenate(risks), weight=weight / weight.mean(), nthread=1
+        )
+        model = Forest(xgboost.train({**TREE_OPTIONS, "seed": seed, "nthread": 1}, data, TREES))
+        return cls(schema, model, measure)
 
     def detect(self, item: SpanItem, *, measured: Floats | None = None) -> SpanLabels:
         """Label a response; ``measured`` are its regression features, if they are known already."""
@@ -295,7 +186,7 @@ class SpanRegressor:
         weights = self.model.to_bytes()
         config = {
             "format": FORMAT,
-            "kind": self.kind,
+            "kind": KIND,
             "schema": self.schema,
             "features": list(regression_names(self.schema, signals=self.measure is not None)),
             "sources": [] if self.measure is None else [_signals_record(self.measure)],
@@ -307,7 +198,7 @@ class SpanRegressor:
         (folder / _CONFIG).write_text(json.dumps(config, indent=2) + "\n", encoding="utf-8")
 
 
-def _word_risks(item: SpanItem) -> tuple[Floats, Floats]:
+def word_risks(item: SpanItem) -> tuple[Floats, Floats]:
     """Compute the mean soft label of each word's characters, and its share of all words' characters, (W,) each."""
     if item.labels is None:
         raise InputError(f"item {item.id!r} has no labels; training needs soft_labels or hard_labels")
@@ -336,11 +227,6 @@ def merged_risk(
 FORMAT = "syncheck.spans.v1"
 _CONFIG = "spans.json"
 _WEIGHTS = "spans.safetensors"
-_FIELDS = {
-    **dict.fromkeys(("format", "kind", "schema", "weights", "weights_sha256"), str),
-    **dict.fromkeys(("features", "sources"), list),
-}
-_READERS: Mapping[str, type[Forest] | type[KernelMachine]] = {"xgb": Forest, "svr": KernelMachine}
 _ASSETS = Path(str(files("syncheck") / "assets" / "spans"))
 _BUNDLED = {"bundled": _ASSETS / "plain", "bundled-rarity": _ASSETS / "rarity"}
 
@@ -364,42 +250,29 @@ def load_span_regressor(path: str | Path = "bundled", *, measure: Measure | None
     """
     folder = _BUNDLED.get(str(path), Path(path))
     place = folder / _CONFIG
-    config = _config(place)
-    schema, features = config["schema"], config["features"]
-    weights = read_weights(place, config["weights"], config["weights_sha256"], expected=_WEIGHTS)
-    model = _READERS[config["kind"]].from_bytes(weights)
-    if model.features != len(features) or features != list(regression_names(schema, signals=bool(config["sources"]))):
+    config = read_object(place)
+    schema: Any = config.get("schema")
+    if (config.get("format"), config.get("kind")) != (FORMAT, KIND) or schema not in get_args(SpanSchema):
+        raise CheckpointError(
+            f"{place} has format {config.get('format')!r}, kind {config.get('kind')!r} and schema {schema!r}, expected "
+            f"{FORMAT!r}, {KIND!r} and one of {get_args(SpanSchema)}; update syncheck or train it again"
+        )
+    try:
+        features, sources = list(config["features"]), config["sources"]
+        fingerprint = dict(sources[0]["fingerprint"]) if sources else None
+        named, digest = config["weights"], config["weights_sha256"]
+    except (LookupError, TypeError, ValueError) as error:
+        raise CheckpointError(
+            f"{place} is not of a span regressor's folder ({type(error).__name__}: {error}); pass what "
+            "SpanRegressor.save wrote, or train it again"
+        ) from error
+    model = Forest.from_bytes(read_weights(place, named, digest, expected=_WEIGHTS))
+    if model.features != len(features) or features != list(regression_names(schema, signals=fingerprint is not None)):
         raise CheckpointError(
             f"{place} does not name the features of schema {schema!r} and its weights; train it again"
         )
-    _check_measure(measure, config["sources"], owner=folder)
-    return SpanRegressor(schema, config["kind"], model, measure)
-
-
-def _config(path: Path) -> Mapping[str, Any]:
-    """Read the config and check the types of its fields."""
-    config = read_object(path)
-    wrong = [name for name, kind in _FIELDS.items() if type(config.get(name)) is not kind]
-    wrong += ["sources"] if "sources" not in wrong and not _are_sources(config["sources"]) else []
-    if wrong:
-        raise CheckpointError(
-            f"{path} is not of a span regressor's folder: {', '.join(wrong)} cannot be what SpanRegressor.save writes; "
-            "pass such a folder, or train it again"
-        )
-    if (config["format"], config["schema"]) not in product([FORMAT], get_args(SpanSchema)):
-        raise CheckpointError(
-            f"{path} has format {config['format']!r} and schema {config['schema']!r}, expected {FORMAT!r} and one of "
-            f"{get_args(SpanSchema)}; update syncheck or train it again"
-        )
-    if config["kind"] not in _READERS:
-        raise CheckpointError(f"{path} has a regression of kind {config['kind']!r}; update syncheck or train it again")
-    return config
-
-
-def _are_sources(records: list[Any]) -> bool:
-    return not records or (
-        len(records) == 1 and isinstance(records[0], dict) and isinstance(records[0].get("fingerprint"), dict)
-    )
+    _check_measure(measure, fingerprint, owner=folder)
+    return SpanRegressor(schema, model, measure)
 
 
 def _signals_record(measure: Measure) -> dict[str, Any]:
@@ -408,17 +281,17 @@ def _signals_record(measure: Measure) -> dict[str, Any]:
     return dict(json.loads(json.dumps({"name": "signals", "columns": SIGNAL_COLUMNS, "fingerprint": fingerprint})))
 
 
-def _check_measure(measure: Measure | None, saved: Sequence[Mapping[str, Any]], *, owner: Path) -> None:
+def _check_measure(measure: Measure | None, saved: Mapping[str, Any] | None, *, owner: Path) -> None:
     """Check that a regression that was fitted with signals gets those of the same model, and another one none."""
-    if (measure is None) != (not saved):
+    if (measure is None) != (saved is None):
         raise InputError(
             f"{owner} was fitted with {'the signals of a language model' if saved else 'text alone, without signals'}; "
             f"{'pass' if saved else 'leave out'} measure= (syncheck spans: --model)"
         )
-    if measure is None:
+    if measure is None or saved is None:
         return
-    expected, own = saved[0]["fingerprint"], _signals_record(measure)["fingerprint"]
-    if different := [key for key in {**expected, **own} if expected.get(key) != own.get(key)]:
+    own = _signals_record(measure)["fingerprint"]
+    if different := [key for key in {**saved, **own} if saved.get(key) != own.get(key)]:
         raise MismatchError(
             f"{owner} was fitted with the signals of another model, which differs in {', '.join(different)}; pass that "
             "one, or fit the regressor again"

@@ -19,6 +19,7 @@ from transformers import AutoModel, AutoTokenizer
 
 from syncheck.base.checks import check_choice
 from syncheck.base.errors import InputError, MissingExtraError, PromptError
+from syncheck.base.files import asset_text
 from syncheck.base.pretrained import cached_file, fingerprint, load_pretrained
 from syncheck.base.records import read_records
 from syncheck.config import MonitorConfig
@@ -34,33 +35,10 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 
-_WITH = """You are an assistant for answering questions.
-Refer to the references below and answer the following question.
-
-### References
-{references}
-
-### Question
-{question}
-
-### Answer
-"""
-"""Prompt from REFIND's Figure 4."""
-
-_WITHOUT = """You are an assistant for answering questions.
-Answer the following question.
-
-### Question
-{question}
-
-### Answer
-"""
-"""The same prompt without references; the paper takes the denominator from the data and has no such prompt."""
-
-
 def refind_prompt(question: str, passages: tuple[str, ...]) -> str:
     """Write REFIND's prompt (appendix A.1) for a question over passages; without passages, one without references."""
-    return (_WITH if passages else _WITHOUT).format(question=question, references="\n".join(passages))
+    prompt = asset_text("prompts/refind.txt" if passages else "prompts/refind_without.txt")
+    return prompt.format(question=question, references="\n".join(passages))
 
 
 Measure = Callable[[SpanItem], TokenSignals]
@@ -253,8 +231,7 @@ def _overlaps(item: SpanItem, ratios: Floats, deltas: Floats) -> Floats:
     wrong = item.labels.marked(len(ratios))
     marked = ratios >= deltas[:, None]  # (K, C)
     union = (marked | wrong).sum(axis=1)
-    overlaps: Floats = np.divide((marked & wrong).sum(axis=1), union, out=np.ones(len(deltas)), where=union > 0)
-    return overlaps
+    return np.asarray(np.divide((marked & wrong).sum(axis=1), union, out=np.ones(len(deltas)), where=union > 0))
 
 
 def load_passages(path: str | Path) -> list[str]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
-from typing import Literal, cast
+from typing import Any, Literal, cast
 
 import numpy as np
 import regex
@@ -172,6 +172,8 @@ def _utf8(text: str) -> bytes:
 
 
 SpanSchema = Literal["spans.v1", "spans-rarity.v1"]
+_Columns = dict[str, Any]
+"""Values by name: of each word, (W,) float64, or one for all of them."""
 
 _SENTENCE_END = re.compile(r"[.!?\n\u3002\uff01\uff1f\u0964\u061f\u06d4]")
 _QUOTES = frozenset('"\u00ab\u00bb\u201c\u201d\u201e')
@@ -202,24 +204,24 @@ def word_features(item: SpanItem, words: Sequence[Word], schema: SpanSchema = "s
     if not words:
         return np.zeros((0, len(span_feature_names(schema))))
     columns = _columns(item, words, rarity=schema == "spans-rarity.v1")
-    return np.stack(list(columns.values()), axis=1)
+    return np.stack([np.broadcast_to(column, len(words)) for column in columns.values()], axis=1, dtype=np.float64)
 
 
-def _columns(item: SpanItem, words: Sequence[Word], *, rarity: bool) -> dict[str, Floats]:
+def _columns(item: SpanItem, words: Sequence[Word], *, rarity: bool) -> _Columns:
     texts = [normalised(word.text) for word in words]
     columns = _support(item, texts) | _shape(words, texts) | _position(item.response, words)
     columns |= _logits(item, words)
     if rarity:
         columns["rarity"] = word_rarity([word.text for word in words], item.lang)
         columns["rarity_around"] = _around(columns["rarity"], 5)
-        columns["rarity_mean"] = _same(_mean(columns["rarity"]), len(words))
+        columns["rarity_mean"] = _mean(columns["rarity"])
     columns |= _whole(item, words, columns)
     for name in (*_OF_NEIGHBOURS, *(["rarity"] if rarity else [])):
         columns |= {f"{name}{offset:+d}": _shifted(columns[name], offset) for offset in _NEIGHBOURS}
     return columns
 
 
-def _support(item: SpanItem, texts: Sequence[str]) -> dict[str, Floats]:
+def _support(item: SpanItem, texts: Sequence[str]) -> _Columns:
     """Compare each word with the retrieved texts and the question."""
     context, question = _WordEvidence("\n".join(item.passages)), _WordEvidence(item.question)
     parts = [
@@ -234,12 +236,10 @@ def _support(item: SpanItem, texts: Sequence[str]) -> dict[str, Floats]:
         "run_question": question.run_lengths(texts),
         "log_count_context": np.log1p([context.counts[text] for text in texts]),
         "parts_with": np.array([float(sum(text in part for part in parts)) for text in texts]),
-        "log_words_context": _same(np.log1p(context.counts.total()), len(texts)),
-        "numbers_context": _same(min(context.numbers, 10), len(texts)),
-        "words_question": _same(question.counts.total(), len(texts)),
-        "question_in_context": _same(
-            _mean(context.holds([word for word in question.counts if len(word) > _SHORT])), len(texts)
-        ),
+        "log_words_context": np.log1p(context.counts.total()),
+        "numbers_context": min(context.numbers, 10),
+        "words_question": question.counts.total(),
+        "question_in_context": _mean(context.holds([word for word in question.counts if len(word) > _SHORT])),
     }
     for name in ("near_context", "near_question"):
         columns |= {f"{name}_around{radius}": _around(columns[name], radius) for radius in (2, 5)}
@@ -305,7 +305,7 @@ def _trigrams(word: str) -> frozenset[str]:
     return frozenset(bordered[i : i + 3] for i in range(len(bordered) - 2))
 
 
-def _shape(words: Sequence[Word], texts: Sequence[str]) -> dict[str, Floats]:
+def _shape(words: Sequence[Word], texts: Sequence[str]) -> _Columns:
     """Compute features of each word alone."""
     capital = np.array([float(word.text[0].isupper()) for word in words])
     number = np.array([float(any(c.isdecimal() for c in text)) for text in texts])
@@ -321,7 +321,7 @@ def _shape(words: Sequence[Word], texts: Sequence[str]) -> dict[str, Floats]:
     }
 
 
-def _position(response: str, words: Sequence[Word]) -> dict[str, Floats]:
+def _position(response: str, words: Sequence[Word]) -> _Columns:
     """Compute the position of each word in the response and its sentence, and the gaps around it."""
     gaps = [response[a:b] for a, b in zip([0, *(w.end for w in words)], [w.start for w in words], strict=False)]
     sentence = np.cumsum([bool(i) and bool(_SENTENCE_END.search(gap)) for i, gap in enumerate(gaps)])
@@ -337,14 +337,14 @@ def _position(response: str, words: Sequence[Word]) -> dict[str, Floats]:
         "words_sentence": size.astype(np.float64),
         "position_sentence": (place - first) / size,
         "sentence": sentence.astype(np.float64),
-        "sentences": _same(float(sentence[-1] + 1), len(words)),
+        "sentences": float(sentence[-1] + 1),
         "quoted": np.cumsum([sum(c in _QUOTES for c in gap) for gap in gaps]) % 2.0,
         "gap_before": before,
         "gap_after": np.array([*before[1:], 3.0]),
     }
 
 
-def _logits(item: SpanItem, words: Sequence[Word]) -> dict[str, Floats]:
+def _logits(item: SpanItem, words: Sequence[Word]) -> _Columns:
     """Collect the raw logits of each word's tokens, as they are and relative to the response's mean and deviation."""
     none = np.full(len(words), np.nan)
     if item.tokens is None or item.logits is None:
@@ -365,12 +365,12 @@ def _logits(item: SpanItem, words: Sequence[Word]) -> dict[str, Floats]:
         "logit_min": (of_words[:, 1] - centre) / spread,
         "logit_mean": (of_words[:, 2] - centre) / spread,
         "logit_raw": of_words[:, 0],
-        "logit_all": _same(centre, len(words)),
+        "logit_all": centre,
         "logit_around": _around(first, 2),
     }
 
 
-def _whole(item: SpanItem, words: Sequence[Word], columns: Mapping[str, Floats]) -> dict[str, Floats]:
+def _whole(item: SpanItem, words: Sequence[Word], columns: _Columns) -> _Columns:
     """Compute features of the whole response: its length, and how much of it occurs in the texts."""
     content = (columns["length"] > _SHORT) | (columns["number"] > 0) | (columns["kind"] == _KINDS.index("ideograph"))
     unknown = (columns["in_context"] == 0) & (columns["in_question"] == 0)
@@ -378,18 +378,14 @@ def _whole(item: SpanItem, words: Sequence[Word], columns: Mapping[str, Floats])
     size = len(words)
     return {
         "number_unknown": columns["number"] * unknown,
-        "words": _same(size, size),
-        "log_characters": _same(np.log1p(len(item.response)), size),
-        "share_context": _same(_mean(columns["near_context"]), size),
-        "share_question": _same(_mean(columns["near_question"]), size),
-        "share_unknown": _same(float((unknown & content).sum() / max(1, content.sum())), size),
-        "share_numbers": _same(_mean(columns["number"]), size),
+        "words": size,
+        "log_characters": np.log1p(len(item.response)),
+        "share_context": _mean(columns["near_context"]),
+        "share_question": _mean(columns["near_question"]),
+        "share_unknown": float((unknown & content).sum() / max(1, content.sum())),
+        "share_numbers": _mean(columns["number"]),
         "since_new": np.arange(size, dtype=np.float64) - (new[0] if len(new) else size),
     }
-
-
-def _same(value: float, count: int) -> Floats:
-    return np.full(count, float(value))
 
 
 def _mean(values: Floats) -> float:

@@ -7,32 +7,20 @@ The reader reads texts as :func:`written_out` gives them; the rules of contrasts
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from itertools import takewhile
 
-_GROUPED = re.compile(
-    r"(?<![\w.,])(?:\d{1,3}(?P<mark>[,' ])\d{3}(?:(?P=mark)\d{3})*(?![\d'])|\d{1,3}(?:\.\d{3}){2,}(?!\d))"
-)
-"""A number with its thousands set apart by commas, apostrophes or spaces; by full stops from a million on."""
-SMALL = {
-    word: number
-    for number, word in enumerate(
-        "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
-        "seventeen eighteen nineteen".split()
-    )
-}
+from syncheck.base.files import asset_lines
+
+_WORDS = {title: content.split() for title, content in asset_lines("english/words.txt")}
+SMALL = {word: number for number, word in enumerate(_WORDS["numbers"])}
 """Numbers below twenty by their words."""
-TENS = {word: 10 * n for n, word in enumerate("twenty thirty forty fifty sixty seventy eighty ninety".split(), 2)}
-ORDINALS = {
-    word: number
-    for number, word in enumerate(
-        "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth fourteenth "
-        "fifteenth sixteenth seventeenth eighteenth nineteenth twentieth".split(),
-        1,
-    )
-}
+TENS = {word: 10 * number for number, word in enumerate(_WORDS["tens"], 2)}
+ORDINALS = {word: number for number, word in enumerate(_WORDS["ordinals"], 1)}
 """Numbers of ordinals by their words."""
+MONTHS = tuple(_WORDS["months"])
 _ROMAN = re.compile(r"(?=[IVXLC])(?:XC|XL|L?X{0,3})(?:IX|IV|V?I{0,3})")
 _ROMAN_VALUES = {"I": 1, "V": 5, "X": 10, "L": 50, "C": 100}
 
@@ -99,33 +87,6 @@ _LEVEL = str.maketrans(
         "\u03bc": "\u00b5",
         "\uff05": "%",
     }
-)
-MONTHS = (
-    *("January", "February", "March", "April", "May", "June"),
-    *("July", "August", "September", "October", "November", "December"),
-)
-
-
-def _any(words: list[str]) -> str:
-    return rf"(?:{'|'.join(sorted(words, key=len, reverse=True))})"
-
-
-_MONTH, _SHORT = _any(list(MONTHS)), r"(Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)(?:\b\.|\b)"
-_SPELLED, _ORDINAL = _any([*SMALL, *TENS]), _any(list(ORDINALS))
-_TWELVE = rf"({_any(list(SMALL)[1:13])}|1[0-2]|[1-9])\b"
-_FIGURES = r"\d+(?:[.,]\d+)*"
-_LONE = r"(?<![\w.,:/$€£¥-])"
-_LENGTHS = {"m": "metres", "km": "kilometres", "cm": "centimetres", "mm": "millimetres", "ft": "feet"}
-_MEASURED = (
-    "litre liter kilo kilometre kilometer mile day week month year century cup teaspoon tablespoon pound gram metre "
-    "meter tonne ton"
-).split()
-_CODED = (
-    "chapter part section article volume title type phase stage appendix annex schedule grade class level table figure"
-).split()
-_NUMERIC_DATE = (
-    r"(?<![\d./-])(?:(?P<y>[12]\d{3})(?P<s>[-/.])(?P<m>\d\d?)(?P=s)(?P<d>\d\d?)"
-    r"|(?P<a>\d\d?)(?P<t>[-/.])(?P<b>\d\d?)(?P=t)(?P<z>[12]\d{3}))(?![\d/-]|\.\d)"
 )
 
 
@@ -228,8 +189,8 @@ def _date(match: re.Match[str]) -> str:
     return f"{day} {MONTHS[month - 1]} {year}" if 0 < month <= len(MONTHS) and 0 < day <= 31 else match[0]
 
 
-def _month(match: re.Match[str]) -> str:
-    return next(month for month in MONTHS if month.startswith(match[1][:3]))
+def _expanded(template: str, match: re.Match[str]) -> str:
+    return match.expand(template)
 
 
 def _clock(match: re.Match[str]) -> str:
@@ -241,21 +202,8 @@ def _clock(match: re.Match[str]) -> str:
     return f"{hour}:{minutes:02d}"
 
 
-def _number(match: re.Match[str]) -> str:
-    value = counted(match[0])
-    return match[0] if value is None else _figures(value)
-
-
 def _figures(value: float) -> str:
     return f"{value:,.12g}" if value >= 10_000 else f"{value:.12g}"
-
-
-def _and_a_half(match: re.Match[str]) -> str:
-    return match[0] if (value := counted(match[1])) is None else f"{value}.5"
-
-
-def _half_of(match: re.Match[str]) -> str:
-    return "500,000" if match[1] == "million" else f"500 {'million' if match[1] == 'billion' else 'billion'}"
 
 
 def _dozen(match: re.Match[str]) -> str:
@@ -277,73 +225,60 @@ _MAGNITUDES = {"m": "million", "b": "billion", "t": "trillion"}
 _CURRENCIES = {"US": "$", "USD": "$", "EUR": "€", "GBP": "£", "JPY": "¥"}
 _QUARTERS = {"¼": ".25", "½": ".5", "¾": ".75"}
 _POWERS = {"²": "square", "³": "cubic"}
+_LENGTHS = {"m": "metres", "km": "kilometres", "cm": "centimetres", "mm": "millimetres", "ft": "feet"}
+_HALVES = {"million": "500,000", "billion": "500 million", "trillion": "500 billion"}
+_WRITTEN: Mapping[str, _Written] = {
+    "commas": lambda m: re.sub(r"\D", ",", m[0]),
+    "quarters": lambda m: (m[1] or "0") + _QUARTERS[m[2]],
+    "date": _date,
+    "month": lambda m: next(month for month in MONTHS if month.startswith(m[1][:3])),
+    "day": lambda m: f"{ORDINALS[m[1].lower()]} ",
+    "clock": _clock,
+    "hour": lambda m: f"{counted(m[1])}:00",
+    "quarters of an hour": lambda m: f"{45 if m[1] else 15} minutes",
+    "half of": lambda m: _HALVES[m[1].lower()],
+    "dozen": _dozen,
+    "and a half": lambda m: m[0] if (value := counted(m[1])) is None else f"{value}.5",
+    "ordinal": _ordinal,
+    "number": lambda m: m[0] if (value := counted(m[0])) is None else _figures(value),
+    "currency": lambda m: "" if m[1] else _CURRENCIES[m[2]],
+    "magnitude": lambda m: f"{m[1]} {_MAGNITUDES[(m[2] or m[3]).lower()]}",
+    "thousands": lambda m: m[1] + _figures(1000 * number_of(m[2])),
+    "power": lambda m: f" {_POWERS[m[2]]} {_LENGTHS[m[1]]}",
+    "square": lambda m: f" square {_LENGTHS[m[1]]}",
+    "coded": _coded,
+}
+"""What a match becomes, by the names in ``assets/english/notation.txt``."""
 
-_TO_REWRITE = re.compile(
-    rf"[\d½¼¾]|\b(?:half|quarter|dozen|hundred|thousand|{_any(list(TENS))}|o'clock|per cent|past {_TWELVE})\b"
-    rf"|(?-i:\b[IVX]+\b)|\b{_ORDINAL} of\b",
-    re.IGNORECASE,
-)
-"""What each text has that is rewritten."""
-_REWRITINGS: tuple[tuple[re.Pattern[str], _Written], ...] = (
-    # Figures
-    (re.compile(r"\$(\d+(?:[.,]\d+)*)\$"), lambda m: m[1]),  # a formula, which means no money
-    (_GROUPED, lambda m: re.sub(r"\D", ",", m[0])),
-    (re.compile(r"(?<![\w.,])\.(?=\d)"), lambda m: "0."),
-    (re.compile(r"(?:(\d+)\s?)?([½¼¾])"), lambda m: (m[1] or "0") + _QUARTERS[m[2]]),
-    (re.compile(r"(?<![^\s(])(?<!\d\s)\u2013(?=\d)"), lambda m: "-"),
-    # Dates and times
-    (re.compile(_NUMERIC_DATE), _date),
-    (re.compile(rf"(?<=\d\s){_SHORT}"), _month),
-    (re.compile(rf"\b{_SHORT}(?=\s\d)"), _month),
-    (re.compile(rf"\b(?:the )?(\d\d?)(?:st|nd|rd|th) of (?={_MONTH})"), lambda m: f"{m[1]} "),
-    (re.compile(rf"\b(?:the )?({_ORDINAL}) of (?={_MONTH})"), lambda m: f"{ORDINALS[m[1].lower()]} "),
-    (re.compile(r"(?<![\d.:])(\d\d?)\.([0-5]\d)(?=\s?[ap]\.?m\b)", re.I), lambda m: f"{m[1]}:{m[2]}"),
-    (re.compile(r"(?<=\d)(?=[ap]\.?m\b)", re.I), lambda m: " "),
-    (re.compile(r"(?<![\w.:])([01]?\d|2[0-4])h([0-5]\d)\b"), lambda m: f"{m[1]}:{m[2]}"),
-    (re.compile(rf"\b(half|(?:a )?quarter|five|ten|twenty|twenty-five) (past) {_TWELVE}", re.I), _clock),
-    (re.compile(rf"\b((?:a )?quarter) (to) {_TWELVE}", re.I), _clock),
-    (re.compile(rf"\b{_TWELVE} o'clock\b", re.I), lambda m: f"{counted(m[1])}:00"),
-    # Numbers in words
-    (re.compile(r"\bhalf an hour\b", re.I), lambda m: "30 minutes"),
-    (re.compile(r"\b(three )?quarters? of an hour\b", re.I), lambda m: f"{45 if m[1] else 15} minutes"),
-    (re.compile(rf"\bhalf an? (?={_any(_MEASURED)}\b)", re.I), lambda m: "0.5 "),
-    (re.compile(r"\b(?:half a|a half) (million|billion|trillion)\b", re.I), _half_of),
-    (re.compile(r"\b(half a|an?|one|two|three|four|five|six|ten|\d+) dozen\b", re.I), _dozen),
-    (
-        re.compile(rf"\b(an?|one) (hour|{_any(_MEASURED)}) and a half\b", re.I),
-        lambda m: f"1.5 {m[2]}s",
-    ),
-    (re.compile(rf"\b({_SPELLED}|\d+) and a half\b", re.I), _and_a_half),
-    (re.compile(rf"\b({_any(list(TENS))})[- ]({_any(list(ORDINALS)[:9])})\b", re.I), _ordinal),
-    (
-        re.compile(
-            rf"\b(?:an?|{_SPELLED})(?:[ -](?:(?:and )?{_SPELLED}\b|(?:hundred|thousand)\b))+(?![- ]{_ORDINAL})", re.I
-        ),
-        _number,
-    ),
-    # Money and magnitudes
-    (re.compile(r"\b(?:(US)(?=\$)|(USD|EUR|GBP|JPY)\s?(?=\d))"), lambda m: "" if m[1] else _CURRENCIES[m[2]]),
-    (
-        re.compile(rf"([$€£¥]\s?{_FIGURES})\s?(?:([mb])n?|(t)n)\b", re.I),
-        lambda m: f"{m[1]} {_MAGNITUDES[(m[2] or m[3]).lower()]}",
-    ),
-    (re.compile(rf"{_LONE}({_FIGURES})\s?([mbt])n\b", re.I), lambda m: f"{m[1]} {_MAGNITUDES[m[2].lower()]}"),
-    (re.compile(rf"{_LONE}({_FIGURES})M\b"), lambda m: f"{m[1]} million"),
-    (re.compile(rf"((?:[$€£¥]\s?)|{_LONE})({_FIGURES})k\b", re.I), lambda m: m[1] + _figures(1000 * number_of(m[2]))),
-    # Signs and units
-    (re.compile(r"\s*(?:[°º]\s?[Cc]\b|℃)"), lambda m: " degrees Celsius"),
-    (re.compile(r"\s*(?:[°º]\s?[Ff]\b|℉)"), lambda m: " degrees Fahrenheit"),
-    (re.compile(r"(?<=\d)\s*°"), lambda m: " degrees "),
-    (re.compile(r"\s*(?:≥|>=)\s*(?=[\d$€£])"), lambda m: " at least "),
-    (re.compile(r"\s*(?:≤|<=)\s*(?=[\d$€£])"), lambda m: " at most "),
-    (re.compile(r"(?<=\d)\s?(?:\u00b5g|mcg)\b"), lambda m: " micrograms"),
-    (re.compile(r"(?<=\d)\s?(m|km|cm|mm|ft)([²³])"), lambda m: f" {_POWERS[m[2]]} {_LENGTHS[m[1]]}"),
-    (re.compile(r"(?<=\d)\s?sq\.? ?(m|km|ft)\b"), lambda m: f" square {_LENGTHS[m[1]]}"),
-    (re.compile(r"(?<=\d)\s?(?:kph|kmh|kilomet(?:re|er)s (?:per|an) hour)\b"), lambda m: " km/h"),
-    (re.compile(r"(?<=\d)\s?miles (?:per|an) hour\b"), lambda m: " mph"),
-    (re.compile(r"\bper cent\b"), lambda m: "percent"),
-    (re.compile(r"(?<=\d)\s?pct\b\.?"), lambda m: " percent"),
-    # Roman numerals
-    (re.compile(rf"\b((?i:{_any(_CODED)}) )([IVX]+)\b(?!')"), _coded),
-)
+
+def _any(words: Iterable[str]) -> str:
+    return rf"(?:{'|'.join(sorted(words, key=len, reverse=True))})"
+
+
+_NAMED = {
+    "month": _any(MONTHS),
+    "spelled": _any([*SMALL, *TENS]),
+    "tens": _any(TENS),
+    "ordinal": _any(ORDINALS),
+    "unit ordinal": _any(list(ORDINALS)[:9]),
+    "twelve": rf"({_any(list(SMALL)[1:13])}|1[0-2]|[1-9])\b",
+}
+"""Patterns by name, those of the packaged list too."""
+
+
+def _rewritings() -> Iterator[tuple[re.Pattern[str], _Written]]:
+    for becomes, line in asset_lines("english/notation.txt", joint=""):
+        pattern = re.sub(r"\{([a-z ]+)\}", lambda name: _NAMED[name[1]], line)
+        if becomes[0] == "{":
+            _NAMED[becomes[1:-1]] = pattern
+        else:
+            write: _Written = partial(_expanded, becomes[1:-1]) if becomes[0] == '"' else _WRITTEN[becomes]
+            yield re.compile(pattern), write
+
+
+_REWRITINGS = tuple(_rewritings())
 """Patterns, each with what its matches are rewritten to, in the order in which they are applied."""
+_TO_REWRITE = re.compile(_NAMED["to rewrite"])
+"""What each text has that is rewritten."""
+_GROUPED = re.compile(_NAMED["grouped"])
+"""A number with its thousands set apart by commas, apostrophes or spaces; by full stops from a million on."""

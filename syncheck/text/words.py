@@ -12,7 +12,6 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.metadata import version
-from importlib.resources import files
 from itertools import pairwise
 from math import exp, log, log1p, nan
 from typing import TYPE_CHECKING
@@ -20,7 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import regex
 
-from syncheck.base.files import asset_words, file_sha256
+from syncheck.base.files import asset_text, asset_words, file_sha256
 from syncheck.base.pretrained import kept_arrays
 from syncheck.text.notation import SMALL, TENS
 
@@ -108,7 +107,7 @@ def lexical_shares(sentence: str, lexicon: ContextLexicon) -> LexicalShares:
     names = [word for word, raw in zip(normalised[1:], written[1:], strict=True) if raw[0].isupper() and raw != "I"]
     content = without_stop_words(normalised)
     stems = [stem(word) for word in content]
-    pairs = _held_pairs(stems, lexicon)
+    pairs = [_are_near(pair, lexicon) for pair in pairwise(stems)]
     return LexicalShares(
         stem_overlap=share(stems, lexicon.stems),
         pair_overlap=sum(pairs) / len(pairs) if pairs else nan,
@@ -127,7 +126,8 @@ def novel_pairs(sentence: str, lexicon: ContextLexicon) -> float:
     Unlike ``pair_overlap``, it does not depend on the sentence's length: a wrong pair counts as much in a long sentence
     as in a short one.
     """
-    pairs = _held_pairs([stem(word) for word in content_words(sentence)], lexicon)
+    stems = [stem(word) for word in content_words(sentence)]
+    pairs = [_are_near(pair, lexicon) for pair in pairwise(stems)]
     return log1p(len(pairs) - sum(pairs))
 
 
@@ -149,8 +149,7 @@ def word_pattern(first: str = "", number: str = r"\d+(?:[.,]\d+)*") -> re.Patter
 
 
 def _raw_words(text: str) -> list[str]:
-    written: list[str] = word_pattern().findall(unicodedata.normalize("NFKC", text))
-    return written
+    return list(word_pattern().findall(unicodedata.normalize("NFKC", text)))
 
 
 def words(text: str) -> list[str]:
@@ -198,11 +197,6 @@ def _places(texts: Sequence[Sequence[str]]) -> dict[str, tuple[int, ...]]:
             places_of.setdefault(word, []).append(place)
         start += len(text) + _NEAR  # so that nothing is near, or in a run, across passages
     return {word: tuple(places) for word, places in places_of.items()}
-
-
-def _held_pairs(stems: Sequence[str], lexicon: ContextLexicon) -> list[bool]:
-    """Flag each pair of neighbours: True if they are near each other in a passage."""
-    return [_are_near(pair, lexicon) for pair in pairwise(stems)]
 
 
 def _are_near(pair: tuple[str, str], lexicon: ContextLexicon) -> bool:
@@ -265,8 +259,7 @@ class Rarity:
 @lru_cache(maxsize=1)
 def packaged_rarity() -> Rarity:
     """Read the package's counts over 4,000 articles of the English Wikipedia, spring 2024."""
-    text = (files("syncheck") / "assets" / "rarity" / TABLE).read_text(encoding="utf-8")
-    first, *lines = text.splitlines()
+    first, *lines = asset_text(f"rarity/{TABLE}").splitlines()
     counts: dict[str, int] = {}
     for line in lines:
         count, *stems = line.split(" ")
@@ -277,7 +270,7 @@ def packaged_rarity() -> Rarity:
 @lru_cache(maxsize=1)
 def packaged_names() -> frozenset[str]:
     """Read the words that the English Wikipedia mostly writes with a capital, in lower case."""
-    return frozenset((files("syncheck") / "assets" / "rarity" / NAMES).read_text(encoding="utf-8").split())
+    return frozenset(asset_text(f"rarity/{NAMES}").split())
 
 
 SURE_NATS = 4.0
@@ -333,8 +326,7 @@ def _unpacked(model: Path) -> dict[str, Tensor]:
 @lru_cache(maxsize=256)
 def _label(text: str) -> str:
     """Find the likeliest label, which takes less time than :func:`_likelihoods` of all."""
-    label: str = _identifier().classify(text)[0]
-    return label
+    return str(_identifier().classify(text)[0])
 
 
 @lru_cache(maxsize=256)

@@ -74,50 +74,27 @@ def calibrate_monitor(
 ) -> Calibrated:
     """Calibrate a monitor on held-out questions, and choose the score from which sentences may be shown.
 
-    Parameters
-    ----------
-    monitor
-        A monitor with an aggregator; an existing calibration is replaced.
-    measured
-        Held-out sentences as this monitor measured them; LID is measured against the monitor's own references.
-        Sentences without a score, or labelled as claiming nothing, do not count. If some have no label, the labelled
-        ones may have been chosen by their scores: the share of faithful sentences is then the one that the calibration
-        expects over all, and no guarantee is possible.
-    method
-        See :func:`syncheck.aggregators.fit_calibration`.
-    risk, confidence
-        See :func:`choose_risk_controlled_threshold`; a risk of None calibrates without a threshold.
-    every_sentence
-        True chooses the threshold on all sentences as if they were independent; as those of one question are not, the
-        guarantee may fail more often than stated. False takes one random sentence of each question, and the guarantee
-        is for such a sentence. The calibration is fitted to all sentences either way.
-    thresholds
-        Thresholds of FOD and of the verdicts: ``carried`` over to the calibrated scores, where they separate the same
-        sentences, or ``chosen`` again by the rules of :func:`train_measured`, with the calibrated scores of sentences
-        without a label.
-    good_share
-        Sets tau_1, which FOD, backtracking and abstention use, to the lowest score from which this share of sentences,
-        in (0, 1], is faithful; a lower tau_2 is raised to it. Choose it on answers of the decoder that it is for, whose
-        choices change the scores. None leaves tau_1.
-    rule
-        How spans become sentence labels; see :func:`syncheck.labelling.label_sentences`.
-    seed
-        Seed of the draw from each question, and of the folds for the calibration error.
+    An existing calibration is replaced, and the questions of ``measured``, held-out sentences as this monitor measured
+    them, are then among those that the monitor has seen; LID is measured against its own references. Sentences without
+    a score, or labelled as claiming nothing, do not count. If some have no label, the labelled ones may have been
+    chosen by their scores: the share of faithful sentences is then the one that the calibration expects over all, and
+    no guarantee is possible. ``method`` is as in :func:`syncheck.aggregators.fit_calibration`, ``rule`` as in
+    :func:`syncheck.labelling.label_sentences`.
 
-    Returns
-    -------
-    Calibrated
-        Its monitor has these questions among those that it has seen.
+    ``risk`` and ``confidence`` are as in :func:`choose_risk_controlled_threshold`; a risk of None calibrates without a
+    threshold. The calibration is fitted to all sentences, the threshold chosen on one random sentence of each question,
+    drawn with ``seed``, for which the guarantee holds; ``every_sentence`` chooses it on all as if they were
+    independent, which those of one question are not, so that the guarantee may fail more often than stated.
 
-    Raises
-    ------
-    InputError
-        If the monitor has no aggregator or has seen a question (:func:`seen_records`), if the sentences cannot be
-        calibrated on, or if a guarantee or a share of faithful sentences is requested and some have no label.
-    InsufficientDataError
-        If the sentences do not support the guarantee; a risk of None calibrates them nonetheless.
-    MismatchError
-        If the sentences were measured with another model, aligner or configuration.
+    ``thresholds`` of FOD and of the verdicts are ``carried`` over to the calibrated scores, where they separate the
+    same sentences, or ``chosen`` again by the rules of :func:`train_measured`, with the calibrated scores of sentences
+    without a label. ``good_share``, in (0, 1], sets tau_1, which FOD, backtracking and abstention use, to the lowest
+    score from which this share of sentences is faithful; a lower tau_2 is raised to it. Choose it on answers of the
+    decoder that it is for, whose choices change the scores. None leaves tau_1.
+
+    A monitor without an aggregator or that has seen a question (:func:`seen_records`), sentences that cannot be
+    calibrated on, and missing labels where a guarantee or a share is requested raise InputError; sentences that do not
+    support the guarantee InsufficientDataError; and those of another model, aligner or configuration MismatchError.
     """
     aggregator = monitor.aggregator
     if aggregator is None:
@@ -233,27 +210,16 @@ def choose_risk_controlled_threshold(
 ) -> RiskControlledThreshold:
     """Choose the lowest threshold that keeps the share of unfaithful sentences among those released small.
 
-    Parameters
-    ----------
-    scores, y : array-like of shape (N,)
-        P(faithful) in [0, 1] of sentences that the aggregator was not trained on, of which only the order matters, and
-        their labels: 1 faithful, 0 unfaithful.
-    groups : array-like of shape (N,), or None
-        Question of each sentence; one random sentence of each question counts. None counts every sentence and assumes
-        that they are independent.
-    risk, confidence
-        Largest share of unfaithful sentences among those with a score of at least the threshold, and the probability
-        with which that holds, in (0, 1).
-    seed
-        Seed of the draw from each question. Fix it beforehand: trying seeds until one pleases breaks the guarantee.
+    ``scores`` (N,) are P(faithful) in [0, 1] of sentences that the aggregator was not trained on, of which only the
+    order matters, ``y`` (N,) their labels, 1 faithful and 0 unfaithful, and ``groups`` (N,) their questions, of each of
+    which one random sentence counts; None counts every sentence and assumes that they are independent. Of the sentences
+    with a score of at least the threshold, at most the share ``risk`` is unfaithful, with probability ``confidence``;
+    both are in (0, 1). Fix ``seed``, that of the draw from each question, beforehand: trying seeds until one pleases
+    breaks the guarantee.
 
-    Raises
-    ------
-    InputError
-        If the shapes differ, a value is outside its range, or a label is neither 0 nor 1.
-    InsufficientDataError
-        If not even the strictest threshold satisfies the guarantee. The error says how many more questions, or
-        sentences, would be needed at the observed rate, if any number would suffice, and which risk these support.
+    Other shapes and values raise InputError. If not even the strictest threshold satisfies the guarantee,
+    InsufficientDataError says how many more questions, or sentences, would be needed at the observed rate, if any
+    number would suffice, and which risk these support.
 
     Notes
     -----
@@ -263,10 +229,10 @@ def choose_risk_controlled_threshold(
     From the strictest down, each is tested by the exact binomial bound (Clopper-Pearson) on the sentences above it, and
     the first failure ends the search; so the number of thresholds needs no correction.
 
-    The guarantee holds with probability ``confidence`` over the draw of these sentences, for new sentences drawn
-    independently in the same way: with the same questions, retriever, generators and annotators. It is exact if the
-    share of unfaithful sentences above a threshold crosses ``risk`` only once as the threshold falls, as it does if
-    scores rise with faithfulness; otherwise it holds approximately.
+    The guarantee holds over the draw of these sentences, for new sentences drawn independently in the same way: with
+    the same questions, retriever, generators and annotators. It is exact if the share of unfaithful sentences above a
+    threshold crosses ``risk`` only once as the threshold falls, as it does if scores rise with faithfulness; otherwise
+    it holds approximately.
     """
     values, labels = scores_with_labels(scores, y)
     for name, value in (("risk", risk), ("confidence", confidence)):

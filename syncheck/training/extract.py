@@ -89,14 +89,18 @@ def check_sentences(monitor: ModelMonitor | Verifier, records: Iterable[Labelled
 
 def bounds_of(monitor: ModelMonitor | Verifier, record: LabelledResponse) -> list[tuple[int, int]]:
     """Find the characters of the sentences into which a monitor cuts a response."""
-    spans: Sequence[SentenceSpan]
+    verifier = _reader_of_text(monitor)
+    if verifier is not None:
+        return _bounds(verifier.cut(record.response))
+    assert isinstance(monitor, ModelMonitor)
+    return _bounds(monitor.read(prompt_of(monitor, record), record.response).spans)
+
+
+def _reader_of_text(monitor: ModelMonitor | Verifier) -> Verifier | None:
+    """Take what measures text alone; None if the model's signals are read."""
     if isinstance(monitor, Verifier):
-        spans = monitor.cut(record.response)
-    elif not monitor.reads_signals:
-        spans = monitor.verifier.cut(record.response)
-    else:
-        spans = monitor.read(prompt_of(monitor, record), record.response).spans
-    return _bounds(spans)
+        return monitor
+    return None if monitor.reads_signals else monitor.verifier
 
 
 def _bounds(spans: Iterable[SentenceSpan]) -> list[tuple[int, int]]:
@@ -107,7 +111,7 @@ def measure_records(
     monitor: ModelMonitor | Verifier, records: Sequence[LabelledResponse], *, batch_size: int, bar: tqdm
 ) -> MeasuredSentences:
     """Measure some records and advance a progress bar; as :func:`measure`, but they may have no sentence."""
-    verifier = monitor if isinstance(monitor, Verifier) else None if monitor.reads_signals else monitor.verifier
+    verifier = _reader_of_text(monitor)
     if verifier is not None:
         return _read_as_text(monitor, verifier, records, bar=bar)
     assert isinstance(monitor, ModelMonitor)

@@ -95,8 +95,7 @@ class MeasuredSentences:
     @property
     def labelled(self) -> NDArray[np.bool_]:
         """True for sentences with a label, (N,): all but those that the record's own labels leave out."""
-        has_label: NDArray[np.bool_] = self.labels() != UNLABELLED
-        return has_label
+        return np.asarray(self.labels() != UNLABELLED)
 
     @property
     def no_claim(self) -> NDArray[np.bool_]:
@@ -125,8 +124,7 @@ class MeasuredSentences:
     def references(self, labels: NDArray[np.int64], train: NDArray[np.int64]) -> NDArray[np.int64]:
         """Choose the sentences whose activations serve as LID references: the first faithful ones of ``train``."""
         has_state = np.isfinite(next(iter(self.activations.values()))[train]).all(1) if self.activations else True
-        kept: NDArray[np.int64] = train[(labels[train] == 1) & has_state][: self.max_references]
-        return kept
+        return np.asarray(train[(labels[train] == 1) & has_state][: self.max_references])
 
     def features(self, labels: NDArray[np.int64], train: NDArray[np.int64]) -> NDArray[np.float64]:
         """Compute features (N, F) whose LID references come only from the sentences ``train``.

@@ -147,8 +147,7 @@ def choose_thresholds(scores: ArrayLike, y: ArrayLike, *, kept: float = KEPT) ->
     return Thresholds(*values[order[places]].tolist())
 
 
-@dataclass(frozen=True, slots=True)
-class VerdictThresholds:
+class VerdictThresholds(NamedTuple):
     """Scores below which a sentence is called unsupported, and from which it is called supported.
 
     ``supported`` is None if the labels do not give the precision asked for. ``precision`` is that of the threshold, or

@@ -43,9 +43,6 @@ def test_higher_means_faithful(trained):
     scores = trained.score(X)
     assert scores.dtype == np.float64 and scores.shape == (90,)
     assert scores[y == 1].mean() > scores[y == 0].mean() + 0.2
-    np.testing.assert_array_equal(trained.predict_proba(X)[:, 1], scores)
-    np.testing.assert_array_equal(trained.classes_, [0, 1])
-    assert trained.feature_names_in_.tolist() == list(NAMES)
 
 
 def test_same_data_and_seed_give_the_same_scores(trained):

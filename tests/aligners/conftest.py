@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 from cross_encoder import CrossEncoder, save_packed
+from reader_in_float import layer_in_float
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 from transformers import (
     BertConfig,
@@ -29,7 +30,7 @@ from syncheck.aligners import (
     ReaderAligner,
 )
 from syncheck.aligners.eight_bits import EncoderSizes
-from syncheck.aligners.reader.layers import NORM_EPS, EncoderLayer, ReaderLayer
+from syncheck.aligners.reader.layers import NORM_EPS, EncoderLayer
 from syncheck.aligners.reader.network import ReaderNetwork
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "alignscore"
@@ -170,7 +171,7 @@ def tiny_reader(tiny_mpnet: MPNetModel) -> ReaderAligner:
     """A reader with this encoder, in float32."""
     torch.manual_seed(5)
     weights = tiny_mpnet.state_dict()
-    layers = [ReaderLayer.of(EncoderLayer.of(weights, number)) for number in range(2)]
+    layers = [layer_in_float(EncoderLayer.of(weights, number)) for number in range(2)]
     network = ReaderNetwork(weights, layers, read_once=1).eval()
     return ReaderAligner(network, character_tokenizer(small_vocabulary()))
 

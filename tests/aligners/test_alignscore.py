@@ -148,7 +148,7 @@ def test_other_shape_is_named(tmp_path):
     saved = checkpoint()
     saved["state_dict"]["tri_layer.weight"] = torch.zeros(3, 7)
     torch.save(saved, tmp_path / "a.ckpt")
-    with pytest.raises(MismatchError, match=r"\(3, 7\)"):
+    with pytest.raises(MismatchError, match=r"\[3, 7\]"):
         AlignScoreAligner.load(tmp_path / "a.ckpt", backbone=BACKBONE)
 
 

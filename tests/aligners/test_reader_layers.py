@@ -7,6 +7,7 @@ from copy import deepcopy
 
 import pytest
 import torch
+from reader_in_float import measured_inputs
 from torch import nn
 
 from syncheck.aligners import eight_bits as int8_encoder
@@ -16,7 +17,6 @@ from syncheck.aligners.reader.layers import (
     ReaderLayer,
     RoundedFeedForward,
     RoundedLinear,
-    measured_inputs,
 )
 from syncheck.aligners.reader.network import ReaderNetwork, ReadText
 

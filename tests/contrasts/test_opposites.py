@@ -3,37 +3,12 @@
 import pytest
 
 from syncheck.contrasts.contrast import contrast_with
-from syncheck.contrasts.lexicon import OPPOSITES, forms_of
+from syncheck.contrasts.lexicon import OPPOSITES
 
 
 def found(sentence, *evidence):
     """The words of the contrasts between a sentence and chunks."""
     return [(contrast.sentence, contrast.evidence) for contrast in contrast_with(sentence, evidence).differences]
-
-
-@pytest.mark.parametrize(
-    ("word", "word_class", "others"),
-    [
-        ("buy", "verb", "buys bought buying"),
-        ("carry", "verb", "carries carried carrying"),
-        ("admit", "verb", "admits admitted admitting"),
-        ("ban", "verb", "bans banned banning"),
-        ("agree", "verb", "agrees agreed agreeing"),
-        ("die", "verb", "dies died dying"),
-        ("finish", "verb", "finishes finished finishing"),
-        ("read", "verb", "reads reading"),
-        ("wolf", "noun", "wolves"),
-        ("ferry", "noun", "ferries"),
-        ("boy", "noun", "boys"),
-        ("noisy", "adjective", "noisily"),
-        ("flexible", "adjective", "flexibly"),
-        ("toxic", "adjective", "toxically"),
-        ("full", "adjective", "fully"),
-        ("friendly", "adjective", ""),
-    ],
-)
-def test_forms_are_regular_or_listed(word, word_class, others):
-    assert forms_of(word, word_class) == {word, *others.split()}
 
 
 def test_all_members_of_a_class_exclude_each_other():

@@ -3,10 +3,9 @@
 import json
 import sys
 
-import numpy as np
 import pytest
 from span_doubles import ITEMS, ToldSignals, blind, item, one
-from span_folds import held_out_labels
+from span_folds import held_out_labels, support_vectors
 
 from syncheck.base.errors import (
     CheckpointError,
@@ -14,12 +13,12 @@ from syncheck.base.errors import (
     MissingExtraError,
 )
 from syncheck.results import SpanItem, SpanLabels, risk_of
-from syncheck.spans import SpanRegressor, load_span_regressor, merged_risk
+from syncheck.spans import SpanRegressor, load_span_regressor, merged_risk, regression_features
 
 
-@pytest.fixture(scope="module", params=["xgb", "svr"])
-def fitted(request):
-    return SpanRegressor.fit(ITEMS, kind=request.param)
+@pytest.fixture(scope="module")
+def fitted():
+    return SpanRegressor.fit(ITEMS)
 
 
 def test_the_name_that_the_passages_lack_is_marked(fitted):
@@ -30,7 +29,7 @@ def test_the_name_that_the_passages_lack_is_marked(fitted):
 def test_saved_is_loaded(fitted, tmp_path):
     fitted.save(tmp_path)
     loaded = load_span_regressor(tmp_path)
-    assert (loaded.kind, loaded.schema, loaded.name) == (fitted.kind, fitted.schema, f"mikani-{fitted.kind}")
+    assert (loaded.schema, loaded.name) == (fitted.schema, "mikani-xgb")
     for given in (item(7, right=False), item(55)):
         assert loaded.detect(given) == fitted.detect(given)
 
@@ -88,26 +87,14 @@ def test_training_needs_labels_and_words():
         SpanRegressor.fit([SpanItem(id="1", lang="en", question="?", response="word")])
     with pytest.raises(InputError, match="labelled"):
         SpanRegressor.fit([SpanItem(id="1", lang="en", question="?", response="", labels=SpanLabels((), ()))])
-    with pytest.raises(InputError, match="kind"):
-        SpanRegressor.fit(ITEMS, kind="lr")
-    with pytest.raises(InputError, match="max_words"):
-        SpanRegressor.fit(ITEMS, kind="svr", max_words=0)
 
 
-@pytest.mark.slow
-def test_support_vectors_are_fitted_on_a_seeded_sample_of_words():
-    whole = SpanRegressor.fit(ITEMS, kind="svr").model
-    small, again, other = (SpanRegressor.fit(ITEMS, kind="svr", max_words=20, seed=s).model for s in (0, 0, 1))
-    assert len(small.vectors) <= 20 < len(whole.vectors)
-    assert np.array_equal(small.vectors, again.vectors)
-    assert not np.array_equal(small.vectors, other.vectors)
-    assert np.array_equal(SpanRegressor.fit(ITEMS, kind="svr", max_words=720).model.weights, whole.weights)
-
-
-def test_trees_are_fitted_on_all_words():
-    given = item(101, right=False)
-    few = SpanRegressor.fit(ITEMS, max_words=1)
-    assert few.detect(given) == SpanRegressor.fit(ITEMS).detect(given)
+def test_support_vectors_are_fitted_on_a_seeded_sample_of_words_and_mark_the_wrong_name():
+    values = [regression_features(known, "spans.v1") for known in ITEMS]
+    fitted = [support_vectors(ITEMS, values, schema="spans.v1", seed=s, max_words=300) for s in (0, 0, 1)]
+    wrong, found = item(101, right=False), [one.model.probability(values[0]).tolist() for one in fitted]
+    assert fitted[0].detect(wrong).hard == wrong.labels.hard
+    assert found[0] == found[1] != found[2]
 
 
 def test_the_model_with_rarity_marks_a_wrong_year():
@@ -134,16 +121,15 @@ def test_no_word_no_risk():
     assert merged_risk([], [], [], 3).tolist() == [0, 0, 0]
 
 
-@pytest.mark.parametrize("kind", ["xgb", "svr"])
-def test_the_regression_learns_from_signals_what_texts_do_not_tell(kind):
+def test_the_regression_learns_from_signals_what_texts_do_not_tell():
     items = [blind(known) for known in ITEMS]
-    fitted = SpanRegressor.fit(items, kind=kind, measure=ToldSignals())
+    fitted = SpanRegressor.fit(items, measure=ToldSignals())
     right, wrong = (
         risk_of(fitted.detect(blind(item(101, right=r))).soft, len(item(101, right=r).response))[20:24].mean()
         for r in (True, False)
     )
     assert right < 0.2 < 0.7 < wrong
-    assert fitted.name == f"mikani-{kind}-signals"
+    assert fitted.name == "mikani-xgb-signals"
 
 
 @pytest.mark.parametrize("sources", [[{"name": "a"}], "a", 3, [3]])

@@ -5,7 +5,7 @@ import re
 import pytest
 import whole_texts
 
-from syncheck.text.citations import marks_in, without_marks
+from syncheck.text.markup import marks_in, without_marks
 
 FORMS = {
     "[1]": [("1",)],

@@ -8,7 +8,7 @@ from syncheck import Verifier
 from syncheck.cli import main
 from syncheck.results import Append, Retract, fold
 from syncheck.testing import ScriptedAligner
-from syncheck.text.reasoning import answer_start
+from syncheck.text.markup import answer_start
 
 PASSAGES = ["The mill opened in 1803. It has two wheels."]
 ANSWER = "It opened in 1803. It has six wheels."

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections import OrderedDict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from copy import copy
 from functools import cached_property
 from hashlib import sha256
@@ -187,8 +187,7 @@ class ReaderAligner(OfNetwork):
 
 def token_ids(tokenizer: Tokenizer, text: str) -> list[int]:
     """Encode a text as the networks read it, without special tokens."""
-    ids: list[int] = tokenizer.encode(written_out(text), add_special_tokens=False).ids
-    return ids
+    return list(tokenizer.encode(written_out(text), add_special_tokens=False).ids)
 
 
 class SecondNetwork:
@@ -347,12 +346,7 @@ def closest_chunks(index: EvidenceIndex, claim: str, lengths: Sequence[int], roo
     if sum(lengths) <= room:
         return list(range(len(lengths)))
     ranked = _by_closeness(index, claim, len(lengths))
-    chosen: list[int] = []
-    for chunk in ranked:
-        if lengths[chunk] <= room:
-            chosen.append(chunk)
-            room -= lengths[chunk]
-    return sorted(chosen) or ranked[:1]
+    return sorted(_fitting(ranked, lengths, room)) or ranked[:1]
 
 
 def closest_of(chunks: Sequence[int], index: EvidenceIndex, claim: str, lengths: Sequence[int], room: int) -> list[int]:
@@ -362,12 +356,15 @@ def closest_of(chunks: Sequence[int], index: EvidenceIndex, claim: str, lengths:
     """
     if sum(lengths[chunk] for chunk in chunks) <= room:
         return list(chunks)
-    chosen: list[int] = []
-    for chunk in _by_closeness(index, claim, len(lengths)):
-        if chunk in chunks and (not chosen or lengths[chunk] <= room):
-            chosen.append(chunk)
+    best, *others = (chunk for chunk in _by_closeness(index, claim, len(lengths)) if chunk in chunks)
+    return sorted([best, *_fitting(others, lengths, room - lengths[best])])
+
+
+def _fitting(ranked: Sequence[int], lengths: Sequence[int], room: int) -> Iterator[int]:
+    for chunk in ranked:
+        if lengths[chunk] <= room:
+            yield chunk
             room -= lengths[chunk]
-    return sorted(chosen)
 
 
 def _by_closeness(index: EvidenceIndex, claim: str, count: int) -> list[int]:

@@ -118,14 +118,6 @@ class ReaderLayer(nn.Module):
         self.after_attention, self.after_feed_forward = norms
 
     @classmethod
-    def of(cls, layer: EncoderLayer) -> ReaderLayer:
-        """Build a layer in float32 from the weights of MPNet's."""
-        maps = layer.maps
-        joined = _joined([maps["query"], maps["key"], maps["value"]])
-        feed_forward = nn.Sequential(_module(maps["inner"]), nn.GELU(), _module(maps["outer"]))
-        return cls(layer.heads, _module(joined), _module(maps["attended"]), feed_forward, layer.norms)
-
-    @classmethod
     def in_eight_bits(cls, layer: EncoderLayer, largest: Mapping[str, Tensor]) -> ReaderLayer:
         """Round the matrices of MPNet's layer, and their inputs, to eight bits.
 
@@ -229,21 +221,8 @@ class ReaderLayer(nn.Module):
         return mapped.view(1, len(mapped), len(self.heads), -1).transpose(1, 2)
 
 
-def measured_inputs(layer: ReaderLayer) -> dict[str, nn.Module]:
-    """List the matrices of a layer in float32 whose largest inputs :meth:`ReaderLayer.in_eight_bits` asks for."""
-    inner, _, outer = cast("nn.Sequential", layer.feed_forward)
-    return dict(zip(MEASURED, (layer.query_key_value, layer.attended, inner, outer), strict=True))
-
-
 def _joined(maps: Sequence[Map]) -> Map:
     return Map(torch.cat([each.weight for each in maps]), torch.cat([each.bias for each in maps]))
-
-
-def _module(given: Map) -> nn.Linear:
-    with torch.device("meta"):
-        linear = nn.Linear(given.weight.shape[1], given.weight.shape[0])
-    linear.load_state_dict(given._asdict(), assign=True)
-    return linear.requires_grad_(False)
 
 
 def layer_norm(weight: Tensor, bias: Tensor) -> nn.LayerNorm:

@@ -353,14 +353,11 @@ def encoder_fault() -> str | None:
 
 def encoder_weights() -> dict[str, Tensor]:
     """Load the weights of the encoder, float32, by MPNet's names; if they are missing or altered, CheckpointError."""
-    weights: dict[str, Tensor]
     if (cached := _cached()) is not None:
         ENCODER.check(cached)
-        weights = load_file(cached)
-    else:
-        require_encoder()
-        weights = load(_unpacked_file(_packaged()))
-    return weights
+        return dict(load_file(cached))
+    require_encoder()
+    return dict(load(_unpacked_file(_packaged())))
 
 
 def _unpacked_file(parts: Sequence[Path]) -> bytes:
@@ -386,8 +383,7 @@ def _network(weights: Mapping[str, Tensor], arrays: Mapping[str, Tensor], count:
         for number, layer in enumerate(updated_layers(weights, arrays, count))
     ]
     network = ReaderNetwork(weights, layers, read_once=read_once)
-    head = {name.removeprefix("head."): array for name, array in arrays.items() if name.startswith("head.")}
-    network.load_state_dict(head, strict=False)
+    network.load_state_dict(_below("head.", arrays), strict=False)
     for kept in network.parameters():  # so that what is not replaced keeps no other weights in memory
         kept.data = kept.data.clone()
     return network

@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 
 from syncheck.base.checks import check_choice
 from syncheck.base.errors import InputError
-from syncheck.text.citations import end_of_marks, ends_with_marks
+from syncheck.text.markup import end_of_marks, ends_with_marks
 from syncheck.text.sentences.rules import (
     SentenceCutter,
     begins_row,

@@ -10,7 +10,7 @@ from os.path import commonprefix
 
 from syncheck.base.errors import InputError
 from syncheck.results.types import SentenceSpan
-from syncheck.text.reasoning import Part, Reasoning
+from syncheck.text.markup import Part, Reasoning
 from syncheck.text.sentences.boundaries import Boundary, BoundaryFinder, SegmenterConfig
 from syncheck.text.sentences.tokens import CharSpan, first_token_from
 

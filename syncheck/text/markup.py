@@ -1,4 +1,4 @@
-"""Citation marks: where a sentence names its sources, by which names, and what it says without them."""
+"""Markup of an answer: citation marks, by which it names its sources, and tags, between which a model reasons."""
 
 from __future__ import annotations
 
@@ -6,48 +6,18 @@ import re
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
+from typing import Literal
 
 import regex
 
-_NUMBER = r"\^?\#?[1-9]\d{0,2}"
-_NOUN = r"(?:(?i:passage|source|document|doc|context|chunk|ref(?:erence)?|citation|(?:foot)?note)s?\.?\s*)"
-_LEAD = (
-    r"(?i:(?:(?:as\s+)?(?:mentioned|described|stated|referenced|noted|given|shown)\s+in|according\s+to|from|in|see|cf\.)"
-    r"\s+)"
-)
-_NUMBERS = rf"{_NUMBER}(?:\s*(?:[,;&\u2013-]|and)\s*{_NOUN}?{_NUMBER})*"
-_URL = r"https?://(?:[^\s<>()\[\]\"\u2e80-\uffef]|\([^\s<>()]*\)){1,500}(?<![.,;:!?'\u2019\u201d])"
-_TARGET = r"(?:[^\s<>()]|\([^\s<>()]*\)){1,500}"
-_LINK = rf"\[[^\[\]\n]{{1,200}}\]\({_TARGET}(?:\s\"[^\"\n]*\")?\)"
-_LINKED = rf"(?:{_LINK}|<?{_URL}>?)"
-_YEAR = r"(?:1[5-9]|20)\d\d[a-z]?"
-_AUTHORS = (
-    rf"(?:(?:see|cf\.|e\.g\.,?)\s+)?\p{{Lu}}[^()\[\]\d\n]{{0,100}}?(?:,|\bal\.?,?)\s*{_YEAR}"
-    r"(?:[,:]\s*(?:pp?\.\s*)?\d+(?:[\u2013-]\d+)?)?(?:\s*;[^()\[\]\n]{1,100})?"
-)
-_SIGN = r"[\u2020\u2021]+|[\u00b9\u00b2\u00b3\u2070\u2074-\u2079]+"
-_LENTICULAR = r"\u3010\d{1,3}(?::\d{1,3})?(?:\u2020[^\u3010\u3011\n]{0,80})?\u3011"
-_AFTER_WORD = r"(?<=[.,;:!?\"'\u2019\u201d)\]\u3011]|[^\W\d_]{4})"
-_BEFORE_SOURCE = r"(?i:sources?|references?|refs?\.?)[ \t]*:[ \t]*"
-_MARK = rf"""
-    {_LINKED} | \({_LINKED}(?:\s*[,;]\s*{_LINKED})*\)
-  | \[{_NOUN}?{_NUMBERS}\](?![A-Za-z0-9]) | \(\s*{_LEAD}?{_NOUN}{_NUMBERS}\) | \[\^[^\[\]\s]{{1,40}}\]
-  | {_LENTICULAR} | \({_AUTHORS}\) | \[{_AUTHORS}\] | {_AFTER_WORD}(?:{_SIGN})(?![^\W_])
-  | \({_BEFORE_SOURCE}[^()\n]{{1,120}}\) | \[{_BEFORE_SOURCE}[^\[\]\n]{{1,120}}\]
-"""
-_MAY_BE = re.compile(
-    r"[\[(\u3010\u2020\u2021\u00b9\u00b2\u00b3\u2070\u2074-\u2079]|://|(?:ources?|eferences?|efs?\.?)\s*:"
+from syncheck.base.files import asset_expressions
+
+_ENGLISH = asset_expressions("english/citations.txt", end="")
+_MAY_BE, _CITES_ALONE, _UNSEEN, _LISTED = (
+    re.compile(_ENGLISH[name]) for name in ("may be", "cites alone", "unseen", "listed")
 )
 _LAST = frozenset("\u3011\u2020\u2021\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079")
 _OPENERS = _LAST - {"\u3011"} | frozenset("[(\u3010<hHsSrR")
-_CITES_ALONE = re.compile(
-    rf"{_NUMBERS}|.*\b{_YEAR}|\S+\.[a-z]{{2,}}(?:/\S*)?|(?:sources?|links?|here|references?|ref)", re.IGNORECASE
-)
-_UNSEEN = re.compile(rf"[.!?][\"'\u2019\u201d)\]]*(?:(?:{_LENTICULAR}|{_SIGN})+|[ \t\u00a0]+<?{_URL}>?)\Z")
-_LISTED = re.compile(
-    r"^[ \t>*-]{0,4}(?:\[(\^?[^\[\]\s]{1,40})\](:?)|(\d{1,3})[.)])[ \t]+([^\n]*?)[ \t.]*$", re.MULTILINE
-)
-"""A line of an answer that may say which source a mark names."""
 _LONGEST = 520
 _SUPERSCRIPTS = str.maketrans("\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079", "0123456789")
 
@@ -66,22 +36,10 @@ class Mark:
 
 
 @cache
-def _mark() -> regex.Pattern[str]:
-    return regex.compile(_MARK, regex.VERBOSE)
-
-
-@cache
-def _run(*, final: bool) -> regex.Pattern[str]:
-    """Build the pattern of marks that follow each other after a full stop, before what may start a sentence.
-
-    What is in brackets there may be a title, which is known later.
-    """
-    end = r"|\Z" if final else ""
-    source = rf"{_BEFORE_SOURCE}(?:{_LINKED}|[^\s.!?][^\n.!?]{{0,100}})(?:\.(?=\s{end})|(?=\n{end}))"
-    title = r"\[[^\[\]\n]{1,80}\]|\((?![A-Za-z0-9]{1,3}\))[^().!?\n]{1,80}\)"
-    marks = rf"(?:(?:{_MARK}|{title})+\.?|{source})"
-    after = rf"\s+(?:[^\s\p{{Ll}}]{end})|[\u3040-\u9fff]{end}"
-    return regex.compile(rf"{marks}(?={after})", regex.VERBOSE)
+def _pattern(name: str, *, final: bool = False) -> regex.Pattern[str]:
+    """Compile a pattern of the packaged list; ``final`` says that the end of the text is known."""
+    known = asset_expressions("english/citations.txt", end=r"|\Z") if final else _ENGLISH
+    return regex.compile(known[name])
 
 
 def end_of_marks(text: str, at: int, *, seen: int, final: bool) -> int | None:
@@ -99,7 +57,7 @@ def end_of_marks(text: str, at: int, *, seen: int, final: bool) -> int | None:
             return end if final else None
         if text[start] not in _OPENERS:
             return end
-        match = _run(final=final).match(text, start, seen, partial=not final)
+        match = _pattern("run", final=final).match(text, start, seen, partial=not final)
         if match is None:
             return end
         if match.partial:
@@ -130,7 +88,10 @@ def marks_in(text: str, *, names: Collection[str] = (), pattern: re.Pattern[str]
         return ()
     known = {name.casefold() for name in names}
     marks = list(_defined(text, known))
-    for kind in ((_read(text, m.start(), m.end(), known) for m in _mark().finditer(text)), _named(text, known)):
+    for kind in (
+        (_read(text, m.start(), m.end(), known) for m in _pattern("mark").finditer(text)),
+        _named(text, known),
+    ):
         taken = [(mark.start, mark.end) for mark in marks]
         marks += (mark for mark in kind if may_be and all(mark.end <= a or b <= mark.start for a, b in taken))
     return tuple(sorted(marks, key=lambda mark: mark.start))
@@ -149,19 +110,19 @@ def without_marks(text: str, marks: Iterable[Mark]) -> str:
 
 def _read(text: str, start: int, end: int, known: Collection[str]) -> Mark:
     marker = text[start:end]
-    links = regex.findall(rf"\[([^\[\]]+)\]\(({_TARGET})|({_URL})", marker)
+    links = regex.findall(r"\[([^\[\]]+)\]\(({target})|({url})".format_map(_ENGLISH), marker)
     if links:
         sources = tuple((target, label) if target else (url,) for label, target, url in links)
         label = links[0][0]
         is_part = marker[0] == "[" and not _CITES_ALONE.fullmatch(label) and label.casefold() not in known
         is_part = is_part and not re.search(r"[.!?][\"'\u2019\u201d)\]]*\s*\Z", text[:start])
         return Mark(start, end, sources, label if is_part else "")
-    inner = regex.sub(rf"\A[\[(\u3010\s]*(?:{_BEFORE_SOURCE}|(?:see|cf\.|e\.g\.,?)\s+)?|[\])\u3011\s]+\Z", "", marker)
+    inner = _pattern("opening").sub("", marker)
     if marker[0] == "\u3010":
         return Mark(start, end, (tuple(inner.split("\u2020")),))
-    if regex.fullmatch(rf"{_LEAD}?{_NOUN}?{_NUMBERS}", inner):
+    if regex.fullmatch("{lead}?{noun}?{numbers}".format_map(_ENGLISH), inner):
         return Mark(start, end, tuple((str(number),) for number in _numbers(inner)))
-    if regex.fullmatch(_SIGN, marker):
+    if _pattern("sign").fullmatch(marker):
         return Mark(start, end, ((marker.translate(_SUPERSCRIPTS),),))
     return Mark(start, end, tuple(_listed(inner, between=";")))
 
@@ -170,7 +131,7 @@ def _defined(text: str, known: Collection[str]) -> Iterator[Mark]:
     """Find lines that say which source a mark names, as "[1] https://example.org", and what begins a footnote."""
     for match in _LISTED.finditer(text):
         label, rest = match[1] or match[3], match[4]
-        link = regex.fullmatch(_LINKED, rest) or (regex.search(_LINKED, rest) if match[2] else None)
+        link = _pattern("linked").fullmatch(rest) or (_pattern("linked").search(rest) if match[2] else None)
         if link is not None or rest.casefold() in known:
             named = Mark(0, 0, ((rest,),)) if link is None else _read(link[0], 0, len(link[0]), known)
             is_whole = link is None or link[0] == rest
@@ -189,7 +150,7 @@ def _numbers(inner: str) -> Iterator[int]:
 
 def _named(text: str, known: Collection[str]) -> Iterator[Mark]:
     """Find known names in brackets, and after "Source:" at the end of a sentence."""
-    for match in regex.finditer(rf"[\[(]([^()\[\]\n]{{1,200}})[\])]|\b{_BEFORE_SOURCE}([^\n]{{1,120}}?)[.\s]*\Z", text):
+    for match in _pattern("named").finditer(text):
         whole, end = (match[2] or match[1]).strip(), match.end() if match[2] is None else match.end(2)
         sources = tuple(_listed(whole))
         if whole.casefold() in known:
@@ -200,3 +161,116 @@ def _named(text: str, known: Collection[str]) -> Iterator[Mark]:
 
 def _listed(inner: str, *, between: str = ",;") -> Iterator[tuple[str, ...]]:
     yield from ((name.strip(),) for name in re.split(f"[{between}]", inner) if name.strip())
+
+
+NAMES = "(?:[a-z]{1,8}:)?(?:think|thinking|thoughts?|reasoning)"
+_TAG = regex.compile(
+    rf"(?P<opens><{NAMES}>|\[think\]|<\|begin_of_thought\|>)|</{NAMES}>|\[/think\]|<\|end_of_thought\|>",
+    regex.IGNORECASE,
+)
+_QUOTES = frozenset("`'\"\u2018\u201c")
+"""Characters before an opening tag that is only mentioned."""
+
+Part = tuple[Literal["text", "reasoning", "not_text"], str, int]
+"""Text of the answer; reasoning; or all text so far, which turns out to be reasoning. Text has the character at which
+it begins, ``not_text`` that of the tag that shows it."""
+
+
+class Reasoning:
+    """Reader of the content of one answer, which divides it into the answer and reasoning between tags.
+
+    The content may be cut anywhere. Reasoning is opened by a tag or, with ``is_open``, by the prompt; if nothing closes
+    it, all of the content is reasoning. A closing tag that nothing opened makes reasoning of the text before it. An
+    opening tag after text that nothing closes is text, and so is a tag in quotation marks.
+    """
+
+    def __init__(self, *, is_open: bool = False) -> None:
+        self._at = 0  # characters before the rest
+        self._rest = ""  # the beginning of a tag, perhaps
+        self._last = ""
+        self._is_inside = self._has_reasoned = is_open
+        self._text: list[str] = []
+        self._space = ""  # before all text
+        self._held: list[str] | None = None  # from a tag after text on, until that is closed
+        self._held_at = 0
+
+    def read(self, content: str, *, is_last: bool) -> list[Part]:
+        """Take content, and list the parts that are known by now; ``is_last`` ends the answer."""
+        return [part for part in self._parts(content, is_last) if part[1]]
+
+    def _parts(self, content: str, is_last: bool) -> Iterator[Part]:
+        rest, at, before = self._rest + content, 0, self._at
+        while (tag := _TAG.search(rest, at, partial=not is_last)) is not None:
+            yield from self._passed(rest[at : tag.start()], before + at)
+            at = tag.start()
+            if tag.partial:
+                break
+            yield from self._tagged(tag[0], before + at, opens=tag["opens"] is not None)
+            at = tag.end()
+        else:
+            yield from self._passed(rest[at:], before + at)
+            at = len(rest)
+        self._rest, self._at = rest[at:], before + at
+        if is_last:
+            held, self._held = self._held or [], None
+            yield from self._passed("".join(held), self._held_at)
+            if not self._has_reasoned:
+                yield "text", self._space, 0
+
+    def _passed(self, text: str, at: int) -> Iterator[Part]:
+        self._last = text[-1:] or self._last
+        if self._is_inside:
+            yield "reasoning", text, at
+        elif self._held is not None:
+            self._held.append(text)
+        elif text:
+            if not self._text:
+                end, self._space = at + len(text), self._space + text
+                text = self._space.lstrip() if self._has_reasoned else self._space
+                if not text.strip():
+                    return
+                at, self._space = end - len(text), ""
+            self._text.append(text)
+            yield "text", text, at
+
+    def _tagged(self, tag: str, at: int, *, opens: bool) -> Iterator[Part]:
+        is_open = self._is_inside or self._held is not None
+        if opens:
+            if is_open or self._last in _QUOTES:
+                yield from self._passed(tag, at)
+            elif self._text:
+                self._held, self._held_at = [tag], at
+            else:
+                self._is_inside = self._has_reasoned = True
+        elif is_open:
+            held, self._held, self._is_inside = self._held or [""], None, False
+            yield "reasoning", "".join(held[1:]), at
+        elif self._last == "`":
+            yield from self._passed(tag, at)
+        else:
+            text, self._text, self._space, self._has_reasoned = "".join(self._text), [], "", True
+            yield "not_text", text, at
+
+
+def answer_parts(content: str) -> list[tuple[int, int]]:
+    """List the characters, half-open, of a whole content that belong to the answer: not to reasoning or its tags."""
+    if _TAG.search(content) is None:
+        return [(0, len(content))]
+    parts: list[tuple[int, int]] = []
+    for kind, text, at in Reasoning().read(content, is_last=True):
+        if kind == "not_text":
+            parts.clear()
+        elif kind == "text":
+            parts.append((at, at + len(text)))
+    return parts
+
+
+def answer_start(content: str) -> int:
+    """Find the character of a whole content at which the answer begins, after reasoning; its end if none does."""
+    return next((start for start, _ in answer_parts(content)), len(content))
+
+
+def reasoning_length(content: str, starts: Iterable[int]) -> int:
+    """Count the characters of reasoning before an answer whose sentences begin at ``starts``; 0 if one is of it."""
+    begin = answer_start(content)
+    return 0 if any(start < begin for start in starts) else begin
