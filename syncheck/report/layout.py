@@ -34,6 +34,10 @@ _SMALLEST_LONGEST_BAR = 0.5
 """Smallest contribution, in nats of log-odds, that fills a bar, however small all contributions are."""
 
 
+Link = tuple[str, str]
+"""Label and anchor of a sentence."""
+
+
 @dataclass(frozen=True, slots=True)
 class SignalView:
     """One feature; ``change`` is its contribution to the log-odds, ``width`` its bar in percent of the longest."""
@@ -97,28 +101,23 @@ class AnswerView:
     """One decoder's answer; ``dropped`` are the sentences taken back after its last one."""
 
     answer: Answer
+    lowest: SentenceScore | None
     anchor: str
     facts: tuple[str, ...]
     sentences: tuple[SentenceView, ...]
     dropped: tuple[SentenceScore, ...]
-
-    @property
-    def lowest(self) -> SentenceScore | None:
-        """The sentence with the lowest score."""
-        return self.answer.report.lowest
 
 
 @dataclass(frozen=True, slots=True)
 class Segment:
     """A piece of a passage between two borders of evidence.
 
-    ``refs`` are the sentences that it is evidence for, and ``ends`` those whose evidence ends here, both as pairs of
-    label and anchor.
+    ``refs`` are the sentences that it is evidence for, and ``ends`` those whose evidence ends here.
     """
 
     text: str
-    refs: tuple[tuple[str, str], ...]
-    ends: tuple[tuple[str, str], ...]
+    refs: tuple[Link, ...]
+    ends: tuple[Link, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,8 +130,8 @@ class CaseView:
     passages: tuple[tuple[Segment, ...], ...]
     names: tuple[str, ...]
     """Title or id, and address, of each passage; empty if it has none."""
-    citing: tuple[tuple[tuple[str, str], ...], ...]
-    """Sentences that cite each passage, as pairs of label and anchor."""
+    citing: tuple[tuple[Link, ...], ...]
+    """Sentences that cite each passage."""
 
 
 def case_view(case: Case, number: int, *, prefix: str) -> CaseView:
@@ -141,7 +140,8 @@ def case_view(case: Case, number: int, *, prefix: str) -> CaseView:
     answers = tuple(_answer_view(a, f"{anchor}a{i}") for i, a in enumerate(case.answers, 1))
     named = [names_of(passage) for passage in case.passages]
     names = tuple(" · ".join(part for part in (one.title or one.id, one.url) if part) for one in named)
-    return CaseView(anchor, case.question, answers, _passages(case, answers), names, _citing(case, answers))
+    passages, citing = _passages(case, answers)
+    return CaseView(anchor, case.question, answers, passages, names, citing)
 
 
 def legend(cases: Iterable[Case]) -> dict[Verdict, str]:
@@ -160,45 +160,36 @@ def glossary(cases: Iterable[Case]) -> tuple[FeatureLabel, ...]:
     return tuple(feature_label(name) for name in dict.fromkeys(name for s in sentences for name in s.features))
 
 
-def mark_passage(passage: str, spans: Iterable[tuple[int, int, tuple[str, str]]]) -> tuple[Segment, ...]:
+def mark_passage(passage: str, spans: Iterable[tuple[int, int, Link]]) -> tuple[Segment, ...]:
     """Cut a passage at half-open spans of evidence, each with its label and anchor; spans may overlap."""
     marks = sorted(spans, key=lambda mark: mark[:2])
-    borders = {0, len(passage), *(start for start, _, _ in marks), *(stop for _, stop, _ in marks)}
-    pieces = sorted(borders)
+    borders = sorted({0, len(passage), *(border for start, stop, _ in marks for border in (start, stop))})
     return tuple(
         Segment(
             text=passage[left:right],
             refs=tuple(ref for start, stop, ref in marks if start <= left and right <= stop),
             ends=tuple(ref for _, stop, ref in marks if right == stop),
         )
-        for left, right in zip(pieces, pieces[1:], strict=False)
+        for left, right in pairwise(borders)
     )
 
 
-def _passages(case: Case, answers: Iterable[AnswerView]) -> tuple[tuple[Segment, ...], ...]:
-    spans: list[list[tuple[int, int, tuple[str, str]]]] = [[] for _ in case.passages]
-    for drawn in answers:
-        for view in drawn.sentences:
-            evidence = view.scored.evidence
-            if evidence is None:
-                continue
-            quote = evidence.text.strip()
+def _passages(
+    case: Case, answers: Iterable[AnswerView]
+) -> tuple[tuple[tuple[Segment, ...], ...], tuple[tuple[Link, ...], ...]]:
+    """Cut the passages at the evidence, and list for each the sentences that cite it, with the citation's verdict."""
+    spans: list[list[tuple[int, int, Link]]] = [[] for _ in case.passages]
+    citing: list[dict[Link, None]] = [{} for _ in case.passages]
+    for label, view in ((f"{drawn.answer.label} {view.number}", view) for drawn in answers for view in drawn.sentences):
+        if (evidence := view.scored.evidence) is not None and (quote := evidence.text.strip()):
             start = case.passages[evidence.passage].find(quote)
-            if quote and start >= 0:
-                label = f"{drawn.answer.label} {view.number}"
+            if start >= 0:
                 spans[evidence.passage].append((start, start + len(quote), (label, view.anchor)))
-    return tuple(mark_passage(passage, marks) for passage, marks in zip(case.passages, spans, strict=True))
-
-
-def _citing(case: Case, answers: Iterable[AnswerView]) -> tuple[tuple[tuple[str, str], ...], ...]:
-    """List for each passage the sentences that cite it, each with the verdict of its citation."""
-    links: list[dict[tuple[str, str], None]] = [{} for _ in case.passages]
-    for drawn in answers:
-        for view in drawn.sentences:
-            for cited in view.scored.citations:
-                if cited.passage is not None:
-                    links[cited.passage][f"{drawn.answer.label} {view.number}, {cited.status}", view.anchor] = None
-    return tuple(map(tuple, links))
+        for cited in view.scored.citations:
+            if cited.passage is not None:
+                citing[cited.passage][f"{label}, {cited.status}", view.anchor] = None
+    cut = tuple(mark_passage(passage, marks) for passage, marks in zip(case.passages, spans, strict=True))
+    return cut, tuple(map(tuple, citing))
 
 
 def _answer_view(answer: Answer, anchor: str) -> AnswerView:
@@ -223,7 +214,7 @@ def _answer_view(answer: Answer, anchor: str) -> AnswerView:
         for weighty in [_weightiest(sentence)]
     )
     trailing = timeline[-1][1] if timeline and timeline[-1][0] is None else ()
-    return AnswerView(answer, anchor, answer_facts(answer), sentences, trailing)
+    return AnswerView(answer, report.lowest, anchor, answer_facts(answer), sentences, trailing)
 
 
 def _shades(report: Report, sentence: SentenceScore) -> tuple[ShadeView, ...]:
