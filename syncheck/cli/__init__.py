@@ -86,11 +86,8 @@ _READ = (
 _MODELS = ("model", "aligner", "span_model", "llm")
 _WRITTEN = ("output", "html", "report", "plot", "curve")
 
-INTERRUPTED = 130
-"""Exit code after Ctrl-C: 128 plus the number of SIGINT."""
-
-READER_LEFT = 141
-"""Exit code after the reader of the output left: 128 plus the number of SIGPIPE."""
+# Exit codes after Ctrl-C and after the reader of the output left: 128 plus the number of SIGINT, of SIGPIPE.
+INTERRUPTED, READER_LEFT = 130, 141
 
 LOCK = ".syncheck-lock"
 """Suffix of the lock file of an output; unlike other programs' (``uv.lock``), since the file is removed at the end."""
@@ -117,16 +114,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
 
 
-_WITHOUT_MODEL = frozenset({"doctor", "report", "spans-score"})
-"""Commands that load no model, and so no library of models; ``doctor`` says what keeps the others from starting."""
-
-
 def _kept(args: argparse.Namespace) -> str:
     """Say what an interrupted run has stored, and how to continue it."""
-    if args.command in ("score", "generate") and args.output.endswith("/"):
-        return f"; {args.output} holds the finished parts, and the same command continues after them"
     if args.command in ("score", "generate") and args.output != "-":
-        return f"; {args.output} holds the finished answers, and the same command with --resume continues after them"
+        what, how = ("parts", "") if args.output.endswith("/") else ("answers", " with --resume")
+        return f"; {args.output} holds the finished {what}, and the same command{how} continues after them"
     if args.command == "features":
         return "; the same command continues after the finished parts"
     if args.command == "label" and args.output is not None:
@@ -136,25 +128,20 @@ def _kept(args: argparse.Namespace) -> str:
 
 def _run(args: argparse.Namespace) -> int:
     command = COMMANDS[args.command].function()
-    if args.command in _WITHOUT_MODEL:
+    if args.command in ("doctor", "report", "spans-score"):  # they load no model, and so no library of models
         return int(command(args))
     from syncheck.cli.monitors import check_device
 
     if not sys.stderr.isatty():
-        _hide_progress_bars()
+        from huggingface_hub.utils import disable_progress_bars
+
+        disable_progress_bars()
+        if "transformers" in sys.modules:  # it takes the setting over where it is imported later
+            from transformers.utils.logging import disable_progress_bar
+
+            disable_progress_bar()
     check_device(getattr(args, "device", "cpu"))
     return int(command(args))
-
-
-def _hide_progress_bars() -> None:
-    """Hide those of downloads, and of transformers, which takes the setting over where it is imported later."""
-    from huggingface_hub.utils import disable_progress_bars
-
-    disable_progress_bars()
-    if "transformers" in sys.modules:
-        from transformers.utils.logging import disable_progress_bar
-
-        disable_progress_bar()
 
 
 def check_files(args: argparse.Namespace) -> None:

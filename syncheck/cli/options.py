@@ -166,13 +166,6 @@ def add_aligner(add: Options, default: str) -> None:
     group("--aligner-entailment N", "for a classifier: index of the class that means supported", type=index)
 
 
-def refuse_first(faults: Mapping[str, object]) -> None:
-    """Refuse options for the first of these faults that is so."""
-    for fault, is_so in faults.items():
-        if is_so:
-            raise InputError(fault)
-
-
 def flag(name: str) -> str:
     """Write the name of an option as a user does."""
     return f"--{name.replace('_', '-')}"
@@ -184,8 +177,9 @@ def named(args: argparse.Namespace, names: str) -> dict[str, Any]:
 
 
 def aligner_options(args: argparse.Namespace) -> dict[str, Any]:
-    """Collect the ``--aligner-*`` options as keywords of ``load_aligner``; None for those not given."""
-    return {name: getattr(args, f"aligner_{name}") for name in ("backbone", "mode", "overflow", "entailment")}
+    """Collect the ``--aligner-*`` options that are given, as keywords of ``load_aligner``."""
+    options = {name: getattr(args, f"aligner_{name}") for name in ("backbone", "mode", "overflow", "entailment")}
+    return {name: value for name, value in options.items() if value is not None}
 
 
 def add_files(add: Options) -> None:
