@@ -13,7 +13,7 @@ from syncheck.results.types import RagPrompt
 from syncheck.serving.chat import ChatRequest, ServiceError, refusing, text_of, unsupported
 from syncheck.serving.checked import NO_PASSAGES, Failing
 from syncheck.serving.limits import Deadline, in_thread
-from syncheck.serving.sources import NEUTRAL, Begun, DecoderSource, require_neutral, whole_number
+from syncheck.serving.sources import LIMITS, NEUTRAL, DecoderSource, require_neutral, whole_number
 
 _NEUTRAL: Mapping[str, tuple[Any, ...]] = {
     **NEUTRAL,
@@ -46,6 +46,7 @@ class OwnModel(DecoderSource):
     length of answers for requests that give none, and the limit for all.
     """
 
+    address = None
     monitor: Monitor
 
     def __init__(
@@ -64,7 +65,6 @@ class OwnModel(DecoderSource):
         self._default = default
         self._name = name
         self.failing = failing
-        self.address: str | None = None
         self._max_new_tokens = max_new_tokens
 
     async def close(self) -> None:
@@ -80,29 +80,24 @@ class OwnModel(DecoderSource):
             raise ServiceError(400, "no_passages", NO_PASSAGES)
         self._asked(request)
 
-    async def begin(self, request: ChatRequest, deadline: Deadline) -> Begun:
+    async def begin(self, request: ChatRequest, deadline: Deadline) -> AsyncGenerator[Event]:
         """Build the prompt of a request, and the events, for which the model runs in threads."""
-        prompt, events = await in_thread(self._begun, request)
+        return _in_threads(await in_thread(self._begun, request))
 
-        def usage(event: EndEvent) -> dict[str, Any]:
-            counts = {
-                "prompt_tokens": len(prompt.with_context_ids),
-                "completion_tokens": len(event.report.written_token_ids),
-            }
-            return counts | {"total_tokens": sum(counts.values())}
-
-        return _in_threads(events), usage
+    def usage(self, event: EndEvent) -> dict[str, Any]:
+        """Count the tokens of prompt and answer."""
+        assert isinstance(event.report.prompt, RagPrompt)
+        read, written = len(event.report.prompt.with_context_ids), len(event.report.written_token_ids)
+        return {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written}
 
     def model_of(self, request: ChatRequest) -> str:
         """Name the one model."""
         return self._name
 
-    def _begun(self, request: ChatRequest) -> tuple[RagPrompt, Iterator[Event]]:
-        self.require_usable(request)
-        with refusing():
-            decoder, options = self._asked(request)
-            prompt = self._prompt(request)
-            return prompt, self._decoders[decoder](prompt, reveal=request.reveal, **options)
+    @refusing()
+    def _begun(self, request: ChatRequest) -> Iterator[Event]:
+        decoder, options = self._asked(request)
+        return self._decoders[decoder](self._prompt(request), reveal=request.reveal, **options)
 
     @refusing()
     def _asked(self, request: ChatRequest) -> tuple[str, dict[str, Any]]:
@@ -119,10 +114,9 @@ class OwnModel(DecoderSource):
         if sampling.get("top_p", 1) != 1 and decoder not in ("greedy", "sample"):
             raise unsupported(f"decoder {decoder!r} takes no top_p; leave it out, or send 1")
         options: dict[str, Any] = {"seed": whole_number(body, "seed", 0), "max_new_tokens": self._max_new_tokens}
-        for name in ("max_tokens", "max_completion_tokens"):
-            options["max_new_tokens"] = min(
-                options["max_new_tokens"], whole_number(body, name, self._max_new_tokens, least=1)
-            )
+        for name in LIMITS:
+            length = whole_number(body, name, self._max_new_tokens, least=1)
+            options["max_new_tokens"] = min(options["max_new_tokens"], length)
         if decoder == "sample":
             options |= {"temperature": 1.0, "top_p": 1.0} | sampling
         if request.stop_below is not None:
@@ -136,9 +130,8 @@ class OwnModel(DecoderSource):
         messages, passages = request.body["messages"], list(request.passages)
         system = [text_of(m) for m in messages if m.get("role") in ("system", "developer")]
         if sum(m.get("role") in ("user", "assistant") for m in messages) == 1:
-            return self.monitor.prompt(
-                question=request.question, context=passages, system="\n".join(filter(None, system)) or None
-            )
+            told = "\n".join(filter(None, system)) or None
+            return self.monitor.prompt(question=request.question, context=passages, system=told)
         if not getattr(self.monitor.tokenizer, "chat_template", None):
             raise unsupported(
                 "the model served here has no chat template, so that it takes no earlier turns; send one message of "
@@ -154,8 +147,7 @@ async def _in_threads(events: Iterator[Event]) -> AsyncGenerator[Event]:
         while (event := await in_thread(next, events, None)) is not None:
             yield event
     finally:
-        close = getattr(events, "close", None)
-        if close is not None:
+        if (close := getattr(events, "close", None)) is not None:
             await in_thread(close)
 
 

@@ -20,11 +20,9 @@ from syncheck.serving.chat import ServiceError, read_json
 from syncheck.serving.limits import Deadline
 
 MOST_BODY = 16 * 2**20
-"""Largest body, and longest line of a stream, in bytes."""
+"""Largest body, and longest line of a stream, in bytes; then that of a stream, and what is read of a refusal."""
 MOST_STREAM = 16 * MOST_BODY
-"""Largest stream, in bytes."""
 MOST_REFUSAL = 2**16
-"""Number of bytes that are read of a refusal."""
 trace_headers: ContextVar[Mapping[str, str] | None] = ContextVar("syncheck_trace_headers", default=None)
 """Headers that continue a trace in the upstream server; None if nothing is recorded."""
 _CONNECT_SECONDS = 10.0
@@ -155,12 +153,9 @@ class Asked:
             kept = {"Retry-After": when} if _WHEN.fullmatch(when) else {}
             raise ServiceError(response.status_code, "upstream_refused", f"the upstream refused: {told}", headers=kept)
         if not response.is_success:
-            raise ServiceError(
-                502,
-                "upstream_invalid",
-                f"the upstream answered with the status {response.status_code}, and redirects are not followed; "
-                "--upstream must be the address that answers",
-            )
+            told = f"the upstream answered with the status {response.status_code}, and redirects are not followed; "
+            told += "--upstream must be the address that answers"
+            raise ServiceError(502, "upstream_invalid", told)
 
     async def _read(self, most: int) -> bytes:
         """Read the body, or a little more than ``most`` bytes of it."""
@@ -217,10 +212,9 @@ class Asked:
                 return one_line(said)
         except (ValueError, KeyError, TypeError, IndexError):
             pass
-        told = one_line(data.decode(errors="replace"))
-        if self._response.status_code == 404:  # not an unknown model: a server reports that in OpenAI's format
-            told += "; --upstream must be the address before /chat/completions, such as http://localhost:8000/v1"
-        return told
+        # Status 404 is not that of an unknown model: a server reports that in OpenAI's format.
+        where = "; --upstream must be the address before /chat/completions, such as http://localhost:8000/v1"
+        return one_line(data.decode(errors="replace")) + (where if self._response.status_code == 404 else "")
 
     def _without_key(self, data: bytes) -> bytes:
         """Remove the key from what the upstream sent, in case it quotes the request."""
