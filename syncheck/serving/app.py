@@ -200,7 +200,7 @@ class _Service:
         return json_response(
             {
                 "title": "each sentence checked against the passages",
-                "decoders": self.source.decoders,
+                "decoders": list(self.source.decoders),
                 "examples": [{"question": one.question, "passages": one.passages} for one in demo_questions()],
                 "needs_key": self.config.api_key is not None,
             }

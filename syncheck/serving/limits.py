@@ -182,7 +182,7 @@ async def in_thread(function: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwa
     async with turn:
         started = time.monotonic()
         call = partial(contextvars.copy_context().run, function, *args, **kwargs)
-        running = asyncio.get_running_loop().run_in_executor(share and share.turns.executor, call)
+        running = asyncio.get_running_loop().run_in_executor(None if share is None else share.turns.executor, call)
         try:
             return await asyncio.shield(running)
         except asyncio.CancelledError:

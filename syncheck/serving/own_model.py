@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterator, Mapping
-from typing import Any, Protocol
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar, Protocol
 
 from syncheck.base.errors import InputError
 from syncheck.monitor import Monitor
@@ -38,6 +39,7 @@ class Decoder(Protocol):
     ) -> Iterator[Event]: ...
 
 
+@dataclass(eq=False)
 class OwnModel(DecoderSource):
     """Source of answers by the monitored model, whose monitor has an aggregator.
 
@@ -46,33 +48,24 @@ class OwnModel(DecoderSource):
     length of answers for requests that give none, and the limit for all.
     """
 
-    address = None
     monitor: Monitor
+    decoders: Mapping[str, Decoder]
+    _: KW_ONLY
+    default: str
+    name: str
+    failing: Failing = "closed"
+    max_new_tokens: int = 512
+    address: ClassVar[str | None] = None
 
-    def __init__(
-        self,
-        monitor: Monitor,
-        decoders: Mapping[str, Decoder],
-        *,
-        default: str,
-        name: str,
-        failing: Failing = "closed",
-        max_new_tokens: int = 512,
-    ) -> None:
-        self.monitor = monitor
-        self.decoders = tuple(sorted(decoders, key=lambda decoder: decoder != default))
-        self._decoders = decoders
-        self._default = default
-        self._name = name
-        self.failing = failing
-        self._max_new_tokens = max_new_tokens
+    def __post_init__(self) -> None:
+        self.decoders = dict(sorted(self.decoders.items(), key=lambda decoder: decoder[0] != self.default))
 
     async def close(self) -> None:
         """Do nothing; the model stays with its owner."""
 
     async def models(self, authorization: str | None) -> dict[str, Any]:
         """List the one model."""
-        return {"object": "list", "data": [{"id": self._name, "object": "model", "owned_by": "syncheck"}]}
+        return {"object": "list", "data": [{"id": self.name, "object": "model", "owned_by": "syncheck"}]}
 
     def require_usable(self, request: ChatRequest) -> None:
         """Refuse, with a ServiceError, a request that can be refused without the model."""
@@ -92,12 +85,12 @@ class OwnModel(DecoderSource):
 
     def model_of(self, request: ChatRequest) -> str:
         """Name the one model."""
-        return self._name
+        return self.name
 
     @refusing()
     def _begun(self, request: ChatRequest) -> Iterator[Event]:
         decoder, options = self._asked(request)
-        return self._decoders[decoder](self._prompt(request), reveal=request.reveal, **options)
+        return self.decoders[decoder](self._prompt(request), reveal=request.reveal, **options)
 
     @refusing()
     def _asked(self, request: ChatRequest) -> tuple[str, dict[str, Any]]:
@@ -106,16 +99,18 @@ class OwnModel(DecoderSource):
         require_neutral(body, _NEUTRAL)
         sampling = _sampling(body)
         is_random = sampling.get("temperature", 0) > 0
-        decoder = request.decoder or ("sample" if is_random and self._default == "greedy" else self._default)
-        if decoder not in self._decoders:
-            raise ServiceError(400, "unknown_decoder", f"decoder must be one of {self.decoders}; found {decoder!r}")
+        decoder = request.decoder or ("sample" if is_random and self.default == "greedy" else self.default)
+        if decoder not in self.decoders:
+            raise ServiceError(
+                400, "unknown_decoder", f"decoder must be one of {tuple(self.decoders)}; found {decoder!r}"
+            )
         if is_random and decoder != "sample":
             raise unsupported(f"decoder {decoder!r} takes no temperature; leave it out, or send 0")
         if sampling.get("top_p", 1) != 1 and decoder not in ("greedy", "sample"):
             raise unsupported(f"decoder {decoder!r} takes no top_p; leave it out, or send 1")
-        options: dict[str, Any] = {"seed": whole_number(body, "seed", 0), "max_new_tokens": self._max_new_tokens}
+        options: dict[str, Any] = {"seed": whole_number(body, "seed", 0), "max_new_tokens": self.max_new_tokens}
         for name in LIMITS:
-            length = whole_number(body, name, self._max_new_tokens, least=1)
+            length = whole_number(body, name, self.max_new_tokens, least=1)
             options["max_new_tokens"] = min(options["max_new_tokens"], length)
         if decoder == "sample":
             options |= {"temperature": 1.0, "top_p": 1.0} | sampling
