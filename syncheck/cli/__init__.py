@@ -79,11 +79,10 @@ EXAMPLES = {
 }
 """Options of the example in the ``--help`` of each command."""
 
-_READ = (
-    *("input", "data", "train", "context", "passages", "lid_reference", "reference", "predictions"),
-    *("fit_thresholds", "records"),
-)
-_MODELS = ("model", "aligner", "span_model", "llm")
+_READ = """
+    input data train context passages lid_reference reference predictions fit_thresholds records model aligner
+    span_model llm
+    """.split()
 _WRITTEN = ("output", "html", "report", "plot", "curve")
 
 # Exit codes after Ctrl-C and after the reader of the output left: 128 plus the number of SIGINT, of SIGPIPE.
@@ -146,15 +145,14 @@ def _run(args: argparse.Namespace) -> int:
 
 def check_files(args: argparse.Namespace) -> None:
     """Refuse, before the work, a page or plot that cannot be written, and a file that would overwrite another one."""
-    taken = [(option, path) for name in (*_READ, *_MODELS) for option, path in _named(args, name) if path.exists()]
-    for name in _WRITTEN:
-        for option, path in _named(args, name):
-            clash = next((other for other, known in taken if _is_same(path, known)), None)
-            if clash is not None:
-                raise InputError(
-                    f"{option} {str(path)!r} is the path that {clash} names, and would overwrite it; pass another path"
-                )
-            taken.append((option, path))
+    taken = [(option, path) for name in _READ for option, path in _named(args, name) if path.exists()]
+    for option, path in (named for name in _WRITTEN for named in _named(args, name)):
+        clash = next((other for other, known in taken if _is_same(path, known)), None)
+        if clash is not None:
+            raise InputError(
+                f"{option} {str(path)!r} is the path that {clash} names, and would overwrite it; pass another path"
+            )
+        taken.append((option, path))
     for option, path in taken:
         if path.is_file() and _is_standard_output(path):
             raise InputError(f"{option} {str(path)!r} is also where standard output goes; redirect that elsewhere")
@@ -175,12 +173,12 @@ def locked_outputs(args: argparse.Namespace) -> Iterator[None]:
     Meanwhile there is a file ``NAME.syncheck-lock`` with the id of the process next to each output. The lock is the
     operating system's, so that one left by a killed process has no effect and is taken over.
     """
+    shard = getattr(args, "shard", (1, 1))
     with ExitStack() as stack:
-        for name in _WRITTEN:
-            for option, path in _named(args, name):
-                shard = getattr(args, "shard", (1, 1)) if name == "output" else (1, 1)
-                part = "" if shard == (1, 1) else f".shard-{shard[0]}-of-{shard[1]}"
-                stack.enter_context(_locked(option, path, path.with_name(f"{path.name}{part}{LOCK}")))
+        for option, path in (named for name in _WRITTEN for named in _named(args, name)):
+            is_part = option == "--output" and shard != (1, 1)
+            part = f".shard-{shard[0]}-of-{shard[1]}" if is_part else ""
+            stack.enter_context(_locked(option, path, path.with_name(f"{path.name}{part}{LOCK}")))
         yield
 
 

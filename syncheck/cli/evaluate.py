@@ -242,7 +242,7 @@ def _cross_validated(chosen: LabelledSet, name: SetName, args: argparse.Namespac
     table, more = _out_of_fold(chosen, _benchmark(name, chosen), args), {}
     names, folds = chosen.measured.schema.names, _folds_of(args)
     if args.permute:
-        options = {"names": names, "signals": feature_groups(names), "aggregator": args.aggregator}
+        options: dict[str, Any] = {"names": names, "signals": feature_groups(names), "aggregator": args.aggregator}
         more["signals permuted"] = evaluation.permuted_scores(*chosen.data, **options, **folds)
     if args.compare_aggregators:
         kinds = evaluation.aggregator_systems(names)
@@ -255,7 +255,7 @@ def _cross_validated(chosen: LabelledSet, name: SetName, args: argparse.Namespac
 
 
 def _out_of_fold(chosen: LabelledSet, systems: Sequence[System], args: argparse.Namespace) -> EvaluationTable:
-    options = {"names": chosen.measured.schema.names, "systems": systems, "aggregator": args.aggregator}
+    options: dict[str, Any] = {"names": chosen.measured.schema.names, "systems": systems, "aggregator": args.aggregator}
     scores = evaluation.out_of_fold_scores(*chosen.data, **options, **_folds_of(args))
     return _table_of(scores, chosen, args, folds=evaluation.fold_numbers(chosen.y, chosen.groups, **_folds_of(args)))
 

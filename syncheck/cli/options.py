@@ -19,8 +19,7 @@ from syncheck.results.types import EFFORTS
 from syncheck.text.sentences.boundaries import LineBreaks
 
 DECODERS = ("greedy", "sample", "fod", "fod-backtrack", "abstain", "rerank", "best-of-n", "cad", "flare")
-OF_A_WRITER = "'generation' for the kit's model, 'generic' for another"
-"""The monitor of a command whose model writes, without ``--monitor``."""
+OF_A_WRITER = "'generation' for the kit's model, 'generic' for another"  # without --monitor
 
 _Number = TypeVar("_Number", int, float)
 
@@ -306,8 +305,7 @@ def _prepare(parser: argparse.ArgumentParser, given: Sequence[str]) -> None:
 
 def _read(file: str) -> Mapping[str, Any]:
     try:
-        with open(file, "rb") as opened:
-            return tomllib.load(opened)
+        return tomllib.loads(Path(file).read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise InputError(f"cannot read the settings in {file!r}: {error}") from error
 

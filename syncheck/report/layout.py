@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -28,10 +28,8 @@ if TYPE_CHECKING:
     from syncheck.results.report import Answer, Case, Report
 
 _DARKEST_KL_NATS = 2 * LARGE_KL_NATS
-_WEIGHTIEST = 5
-"""Number of signals that are shown without unfolding."""
-_SMALLEST_LONGEST_BAR = 0.5
-"""Smallest contribution, in nats of log-odds, that fills a bar, however small all contributions are."""
+_WEIGHTIEST = 5  # signals that are shown without unfolding
+_SMALLEST_LONGEST_BAR = 0.5  # contribution, in nats of log-odds, that fills a bar, however small all are
 
 
 Link = tuple[str, str]
@@ -206,7 +204,7 @@ def _answer_view(answer: Answer, anchor: str) -> AnswerView:
             shades=_shades(report, sentence),
             signals=_signals(sentence, weighty, longest),
             more_signals=_signals(sentence, [n for n in sentence.features if n not in weighty], longest),
-            tokens=_tokens(report, sentence),
+            tokens=tuple(_token_views(report.tokens, sentence.token_start, sentence.token_end)),
             dropped=dropped,
         )
         for number, (sentence, dropped) in enumerate(timeline, 1)
@@ -224,18 +222,10 @@ def _shades(report: Report, sentence: SentenceScore) -> tuple[ShadeView, ...]:
     return shades_of(report.response, report.spans, start=sentence.start, stop=sentence.end)
 
 
-def _tokens(report: Report, sentence: SentenceScore) -> tuple[TokenView, ...]:
-    start, stop = sentence.token_start, sentence.token_end
-    if start is None or stop is None or np.isnan(report.tokens.log_prob[start:stop]).all():
-        return ()
-    return tuple(_token_view(report.tokens, i) for i in range(start, stop))
-
-
 def _weightiest(sentence: SentenceScore) -> tuple[str, ...]:
     """Find the features that change the score most; all features if no change is known."""
-    if not sentence.attribution:
-        return tuple(sentence.features)
-    return tuple(sorted(sentence.features, key=lambda name: -abs(sentence.attribution.get(name, 0.0)))[:_WEIGHTIEST])
+    weighed = sorted(sentence.features, key=lambda name: -abs(sentence.attribution.get(name, 0.0)))
+    return tuple(weighed[:_WEIGHTIEST] if sentence.attribution else weighed)
 
 
 def _signals(sentence: SentenceScore, names: Iterable[str], longest: float) -> tuple[SignalView, ...]:
@@ -253,16 +243,20 @@ def _signals(sentence: SentenceScore, names: Iterable[str], longest: float) -> t
     )
 
 
-def _token_view(tokens: TokenSignals, i: int) -> TokenView:
-    start, stop = tokens.char_spans[i].tolist()
-    text = tokens.text[start:stop].replace("\n", "⏎")
-    log_prob, kl = float(tokens.log_prob[i]), float(tokens.kl[i])
-    return TokenView(
-        text=text or f"id {int(tokens.token_ids[i])}",
-        visible=bool(text),
-        log_prob=decimal(log_prob, digits=1),
-        kl=decimal(kl, digits=1),
-        shade=0.0 if math.isnan(kl) else round(min(kl / _DARKEST_KL_NATS, 1.0), 3),
-        probability=0.0 if math.isnan(log_prob) else round(100 * math.exp(log_prob), 1),
-        large_kl=kl > LARGE_KL_NATS,
-    )
+def _token_views(tokens: TokenSignals, first: int | None, end: int | None) -> Iterator[TokenView]:
+    """Yield the tokens of a sentence; none if it has none, or nothing was measured."""
+    if first is None or end is None or np.isnan(tokens.log_prob[first:end]).all():
+        return
+    for i in range(first, end):
+        start, stop = tokens.char_spans[i].tolist()
+        text = tokens.text[start:stop].replace("\n", "⏎")
+        log_prob, kl = float(tokens.log_prob[i]), float(tokens.kl[i])
+        yield TokenView(
+            text=text or f"id {int(tokens.token_ids[i])}",
+            visible=bool(text),
+            log_prob=decimal(log_prob, digits=1),
+            kl=decimal(kl, digits=1),
+            shade=0.0 if math.isnan(kl) else round(min(kl / _DARKEST_KL_NATS, 1.0), 3),
+            probability=0.0 if math.isnan(log_prob) else round(100 * math.exp(log_prob), 1),
+            large_kl=kl > LARGE_KL_NATS,
+        )

@@ -46,8 +46,7 @@ KINDS: tuple[str, ...] = (*VERDICTS, *(status for status in get_args(Status) if 
 """Categories of sentences: verdicts and, for sentences without a score, statuses."""
 
 _STANDS_OUT = 0.75
-_MOST_AFTER_END = 200
-"""Largest number of characters shown of the text after the end of an answer."""
+_MOST_AFTER_END = 200  # characters shown of the text after the end of an answer
 _DETAILS = ((2000, 400, 5), (1000, 200, 3), (500, 120, 0))
 """Limits on an answer's details, from generous to strict: characters of a sentence, of its evidence, and signals."""
 

@@ -23,8 +23,7 @@ REASONING = "reasoning_content"
 """Field in which reasoning passes that was part of the content."""
 _FIELD = re.compile(r"[A-Za-z_]\w{0,63}", re.ASCII)
 _NAME = re.compile(r"[\w.:/@+-]{1,128}", re.ASCII)
-_MOST_COUNTS = 64
-_DEEPEST_COUNTS = 3
+_MOST_COUNTS, _DEEPEST_COUNTS = 64, 3
 _OPENED = regex.compile(rf"(?:<{NAMES}>|\[think\]|<\|begin_of_thought\|>)\s*\Z", regex.IGNORECASE)
 
 
@@ -108,10 +107,7 @@ class Allowed:
         return passed, withheld
 
     def choice(self, values: Mapping[str, Any], *, part: str) -> tuple[dict[str, Any], Withheld]:
-        """Do the same for a choice, whose ``part`` (its message or delta) and log-probabilities are left to the caller.
-
-        Its ``finish_reason`` must have the right type.
-        """
+        """Do the same for a choice, whose ``part`` (its message or delta) and log-probabilities the caller keeps."""
         if not isinstance(values.get("finish_reason"), str | None):
             raise invalid(f"a finish_reason is no string; found {type(values['finish_reason']).__name__}")
         passed, withheld = self._passed({k: v for k, v in values.items() if k not in (part, "logprobs")}, _CHOICE)

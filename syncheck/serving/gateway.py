@@ -185,10 +185,8 @@ def _joined(delta: Mapping[str, Any], name: str, value: Mapping[str, Any]) -> di
     return {**known, **{k: v for k, v in value.items() if v}, **arguments}
 
 
-_USAGE_SECONDS = 10.0
-"""How long the upstream's numbers of tokens are waited for after an answer was ended early."""
-_GRACE_SECONDS = 5.0
-"""Time for the check of what arrived before the deadline of a stream."""
+_USAGE_SECONDS = 10.0  # how long the upstream's numbers of tokens are waited for after an answer was ended early
+_GRACE_SECONDS = 5.0  # for the check of what arrived before the deadline of a stream
 _SAME = frozenset({"id", "object", "created", "model", "system_fingerprint", "service_tier"})
 """Fields that all chunks of an answer share; those of the first one count."""
 
@@ -319,7 +317,7 @@ class _Stream:
                     yield chunk
                 if self._all(lambda choice: choice.stopped):
                     now = asyncio.get_running_loop().time()
-                    ended = now if ended is None else ended
+                    ended = ended or now
                     if not self._owes_usage or now - ended > _USAGE_SECONDS:
                         break
         except ServiceError:
@@ -331,10 +329,7 @@ class _Stream:
             yield self._with([], usage=self._usage)
 
     async def broken(self, why: str) -> AsyncIterator[dict[str, Any]]:
-        """Yield what comes before the error of an answer that broke off.
-
-        Failing open, that is the text that was held back, marked as unchecked.
-        """
+        """Yield what comes before the error of an answer that broke off; see :meth:`Choice.broken`."""
         if self._last is None:
             return
         for index, choice in self._choices.items():

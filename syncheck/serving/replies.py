@@ -166,8 +166,7 @@ async def while_there(receive: Receive, answering: Coroutine[Any, Any, _T]) -> _
         await asyncio.gather(work, gone, return_exceptions=True)
 
 
-_MOST_CHARACTERS = 2**26
-"""Number of characters of kept answers, as JSON, beyond which no more answers begin."""
+_MOST_CHARACTERS = 2**26  # of kept answers, as JSON, beyond which no more begin
 
 
 class KeptAnswer:
@@ -233,8 +232,7 @@ class KeptAnswers:
     """
 
     def __init__(self, seconds: float, most: int) -> None:
-        self._seconds = seconds
-        self._most = most
+        self._seconds, self._most = seconds, most
         self._kept: dict[str, KeptAnswer] = {}
 
     def begin(self, write: Callable[[KeptAnswer], Awaitable[None]]) -> KeptAnswer:

@@ -120,8 +120,7 @@ class _TracedAnswer:
             self._span.set_attribute(attribute, [known[name] for known in choices if name in known])
         if self._telemetry.text:
             said = [
-                {"role": "assistant", "content": known["text"], "finish_reason": known.get("finish_reason", "error")}
-                for known in choices
+                {"role": "assistant", "finish_reason": "error", **known, "content": known["text"]} for known in choices
             ]
             self._span.set_attribute("gen_ai.output.messages", _messages(said))
 
