@@ -207,15 +207,12 @@ class KeptAnswer:
     async def chunks(self) -> AsyncIterator[Mapping[str, Any]]:
         """Yield all chunks, waiting for those that are not written yet; at the end, raise the error of the answer."""
         read = 0
-        while True:
-            for chunk in self._chunks[read:]:
+        while read < len(self._chunks) or not self._is_over:
+            if read == len(self._chunks):
+                await self._news.wait()
+            else:
+                yield self._chunks[read]
                 read += 1
-                yield chunk
-            if read < len(self._chunks):
-                continue
-            if self._is_over:
-                break
-            await self._news.wait()
         if self._error is not None:
             raise self._error
 

@@ -189,29 +189,20 @@ class Asked:
     def _checked(self, data: bytes) -> dict[str, Any]:
         """Parse an object that is no error, and remove the key from it."""
         data = self._without_key(data)
-        try:
-            values = read_json(data)
-        except ValueError:
-            values = None
+        values = _parsed(data)
         if not isinstance(values, dict):
             told = f"the upstream sent {len(data)} bytes that are no JSON object"  # and may be text of the model
             raise ServiceError(502, "upstream_invalid", told)
-        if error := values.get("error"):
-            said = error.get("message") if isinstance(error, dict) else error
-            told = one_line(said) if isinstance(said, str) else "it does not say which"
+        if values.get("error"):
+            told = _said(values) or "it does not say which"
             raise ServiceError(502, "upstream_error", f"the upstream's answer ended with an error: {told}")
         return values
 
     def _refusal(self, data: bytes) -> str:
         """Say in words why the upstream refused."""
         data = self._without_key(data)
-        try:
-            error = read_json(data)["error"]
-            said = error["message"] if isinstance(error, dict) else error
-            if isinstance(said, str):
-                return one_line(said)
-        except (ValueError, KeyError, TypeError, IndexError):
-            pass
+        if (said := _said(_parsed(data))) is not None:
+            return said
         # Status 404 is not that of an unknown model: a server reports that in OpenAI's format.
         where = "; --upstream must be the address before /chat/completions, such as http://localhost:8000/v1"
         return one_line(data.decode(errors="replace")) + (where if self._response.status_code == 404 else "")
@@ -274,14 +265,23 @@ async def _lines(source: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:
 
 def _events(data: list[bytes]) -> list[bytes]:
     """Divide lines of data into events."""
-    if len(data) < 2:
-        return data
     joined = b"\n".join(data)
+    return data if len(data) < 2 or _parsed(joined) is None else [joined]
+
+
+def _parsed(data: bytes) -> Any:
+    """Read JSON; None if it is none."""
     try:
-        read_json(joined)
+        return read_json(data)
     except ValueError:
-        return data
-    return [joined]
+        return None
+
+
+def _said(values: object) -> str | None:
+    """Read the words of an error in OpenAI's format, if an object has one."""
+    error = values.get("error") if isinstance(values, dict) else None
+    said = error.get("message") if isinstance(error, dict) else error
+    return one_line(said) if isinstance(said, str) else None
 
 
 def _too_long(part: str) -> ServiceError:
