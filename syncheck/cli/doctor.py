@@ -79,13 +79,9 @@ def extras(required: list[Requirement]) -> Iterator[Finding]:
     for extra in sorted(set(metadata("syncheck").get_all("Provides-Extra") or ()) - {"dev"}):
         parts = [_package_finding(r) for r in required if r.marker is not None and r.marker.evaluate({"extra": extra})]
         faults = [part for part in parts if part.state == "bad"]
-        command = f"pip install 'syncheck[{extra}]'"
-        if not faults:
-            yield Finding("ok", extra)
-        elif all(part.text.endswith("is not installed") for part in faults):
-            yield Finding("note", f"{extra}: {'; '.join(part.text for part in faults)}", command)
-        else:
-            yield Finding("bad", f"{extra}: {'; '.join(part.text for part in faults)}", command)
+        said, command = "; ".join(part.text for part in faults), f"pip install 'syncheck[{extra}]'"
+        is_absent = all(part.text.endswith("is not installed") for part in faults)
+        yield Finding("note" if is_absent else "bad", f"{extra}: {said}", command) if faults else Finding("ok", extra)
 
 
 def _reader() -> Iterator[Finding]:

@@ -40,8 +40,6 @@ if TYPE_CHECKING:
 
 _WORST = 3  # sentences in a summary, of so many characters
 _SHOWN = 100
-
-
 _FAILED = ("record", "with an error")
 _CUT = ("record", "with text after an end-of-text token")
 
