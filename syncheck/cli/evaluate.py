@@ -16,28 +16,15 @@ from numpy.typing import NDArray
 from syncheck import evaluation, training
 from syncheck.aggregators.kinds import AggregatorKind
 from syncheck.base.errors import InputError
-from syncheck.cli.monitors import (
-    NO_MONITOR,
-    Scorer,
-    add_data,
-    measured_by,
-    measuring_monitor,
-    monitor_to_measure,
-    panels_of,
-    refuse_idle,
-    scoring_monitor,
-)
+from syncheck.cli import monitors
 from syncheck.cli.options import IN_FORMAT, Options, add_model, check_file, flag, number, write_json
 from syncheck.features.schemas import feature_groups
 from syncheck.report.plots import IntervalPanel, plot_intervals
 
-AGGREGATORS = "aggregators"
-"""Name of a table that is made on request, in JSON and on the screen."""
+AGGREGATORS = "aggregators"  # a table that is made on request, in JSON and on the screen
 FOLDS = 5
-SEEDS = 3
-"""Number of runs in the paper's Figure 3."""
-QUESTIONS = ("source_id", "group")
-"""Names for the group that a record comes with; RAGTruth calls it source_id."""
+SEEDS = 3  # runs in the paper's Figure 3
+QUESTIONS = ("source_id", "group")  # the group that a record comes with, which RAGTruth calls source_id
 
 if TYPE_CHECKING:
     from syncheck.evaluation import EvaluationTable, System
@@ -52,8 +39,8 @@ _no_or_several = number(int, lambda value: value == 0 or value >= 2, "0, or a wh
 
 def evaluate_options(add: Options) -> None:
     """Add the options of ``evaluate``."""
-    add_model(add, default=f"{NO_MONITOR}; with --cv 0, 'generic'")
-    add_data(add)
+    add_model(add, default=f"{monitors.NO_MONITOR}; with --cv 0, 'generic'")
+    monitors.add_data(add)
     add("--schema SCHEMA")
     add("--train PATH", "train on all of PATH and test on all of --data, instead of cross-validating")
     add("--aggregator", "kind of aggregator (the monitor's own, or ensemble)", choices=get_args(AggregatorKind))
@@ -72,8 +59,8 @@ def evaluate_options(add: Options) -> None:
 
 def ablate_options(add: Options) -> None:
     """Add the options of ``ablate``."""
-    add_model(add, default=NO_MONITOR)
-    add_data(add)
+    add_model(add, default=monitors.NO_MONITOR)
+    monitors.add_data(add)
     add("--schema SCHEMA")
     add(
         "--aggregator",
@@ -103,10 +90,12 @@ def evaluate(args: argparse.Namespace) -> int:
     args.cv = FOLDS if args.cv is None else args.cv
     files = [Path(path) for path in (args.data, args.train) if path is not None]
     if args.cv and args.aggregator is not None and args.model is None:
-        monitor = measuring_monitor(args, files)
+        monitor = monitors.measuring_monitor(args, files)
     else:
-        monitor = monitor_to_measure(args) if args.cv else scoring_monitor(args, "generic")
+        monitor = monitors.monitor_to_measure(args) if args.cv else monitors.scoring_monitor(args, "generic")
     measured, *train_on = [_measured(monitor, args, path) for path in files]
+    if args.cv:
+        args.aggregator = args.aggregator or _kind_of(monitor)
     output = {"responses": len(measured.records), "left_out": dict(measured.left_out)}
     return _written(args, output, lambda name: _tables(monitor, measured, train_on, name, args), "AUROC")
 
@@ -115,13 +104,13 @@ def ablate(args: argparse.Namespace) -> int:
     """Print the AUROC without each signal in turn; returns the exit code."""
     check_file("--output", args.output)
     path = Path(args.data)
-    measured = measured_by(measuring_monitor(args, [path]), args, path)
+    measured = monitors.measured_by(monitors.measuring_monitor(args, [path]), args, path)
     signals = feature_groups(measured.schema.names)
     systems = evaluation.ablation_systems(measured.schema.names, signals)
     output = {"aggregator": args.aggregator, "signals": {k: list(v) for k, v in signals.items()}}
 
     def compared(name: SetName) -> Tables:
-        return _out_of_fold(training.labelled_set(measured, name), systems, args.aggregator, args), {}
+        return _out_of_fold(training.labelled_set(measured, name), systems, args), {}
 
     return _written(args, output, compared, f"AUROC of {args.aggregator}")
 
@@ -133,7 +122,7 @@ def _written(args: argparse.Namespace, output: dict[str, Any], made: Callable[[S
         if args.set not in (name, "both"):
             continue
         table, more = made(name)
-        panels += panels_of(name, table)
+        panels += monitors.panels_of(name, table)
         sys.stdout.write(f"\n{name} set\n{table.to_text()}\n")
         output[name] = table.to_dict()
         for what, extra in more.items():
@@ -149,13 +138,13 @@ def _written(args: argparse.Namespace, output: dict[str, Any], made: Callable[[S
 
 def _check_evaluation(args: argparse.Namespace) -> None:
     if args.train is not None:
-        refuse_idle(_given(args, "cv", "permute", "group"), "--train has no folds. Leave out one or the other")
+        monitors.refuse_idle(_given(args, "cv", "permute", "group"), "--train has no folds. Leave out one or the other")
     if args.cv == 0:
         reason = "--cv 0 evaluates the monitor as it is, and trains nothing. Leave out one or the other"
-        refuse_idle(_given(args, "permute", "compare_aggregators", "aggregator", "repeats", "seeds"), reason)
+        monitors.refuse_idle(_given(args, "permute", "compare_aggregators", "aggregator", "repeats", "seeds"), reason)
     else:
         reason = "a monitor trained on folds has not seen the sentences it scores. Pass --cv 0 too, or leave it out"
-        refuse_idle(_given(args, "allow_train"), reason)
+        monitors.refuse_idle(_given(args, "allow_train"), reason)
     check_file("--output", args.output)
 
 
@@ -164,29 +153,29 @@ def _given(args: argparse.Namespace, *names: str) -> dict[str, bool]:
     return {flag(n): not (getattr(args, n) is False or getattr(args, n) in (None, *QUESTIONS)) for n in names}
 
 
-def _measured(monitor: Scorer | None, args: argparse.Namespace, path: Path) -> MeasuredSentences:
+def _measured(monitor: monitors.Scorer | None, args: argparse.Namespace, path: Path) -> MeasuredSentences:
     if monitor is None or args.cv:
-        return measured_by(monitor, args, path)
+        return monitors.measured_by(monitor, args, path)
     reason = "so its AUROC would flatter it; pass other data, --cv 5 to train on folds, or --allow-train"
     checks = {} if args.allow_train else {"check": partial(training.refuse_seen, monitor, reason=reason)}
-    return training.against_references(measured_by(monitor, args, path, **checks), monitor)
+    return training.against_references(monitors.measured_by(monitor, args, path, **checks), monitor)
 
 
 def _tables(
-    monitor: Scorer | None,
+    monitor: monitors.Scorer | None,
     measured: MeasuredSentences,
     train_on: Sequence[MeasuredSentences],
     name: SetName,
     args: argparse.Namespace,
 ) -> Tables:
     if train_on:
-        return _trained_elsewhere(monitor, train_on[0], measured, name, args)
+        return _trained_elsewhere(train_on[0], measured, name, args)
     if args.group not in QUESTIONS:
         records = (replace(record, group=getattr(record, args.group) or "unknown") for record in measured.records)
         measured = replace(measured, records=tuple(records))
     chosen = training.labelled_set(measured, name)
     if args.cv or monitor is None:
-        return _cross_validated(monitor, chosen, name, args)
+        return _cross_validated(chosen, name, args)
     if monitor.aggregator is None:
         raise InputError("--cv 0 evaluates a trained monitor as it is; pass --monitor DIR, or --cv 5 to train on folds")
     scores = {"monitor": monitor.aggregator.score(chosen.measured.values[chosen.used])[None]}
@@ -195,22 +184,17 @@ def _tables(
 
 
 def _trained_elsewhere(
-    monitor: Scorer | None,
-    train_on: MeasuredSentences,
-    measured: MeasuredSentences,
-    name: SetName,
-    args: argparse.Namespace,
+    train_on: MeasuredSentences, measured: MeasuredSentences, name: SetName, args: argparse.Namespace
 ) -> Tables:
     both = training.labelled_set(training.joined([train_on, measured]), name)
     train = both.used < len(train_on.texts)
     known, tested = (replace(both, used=both.used[part]) for part in (train, ~train))
     _refuse_shared(known, tested)
     names = measured.schema.names
-    kind = args.aggregator or _kind_of(monitor)
     systems = {"systems": _benchmark(name, known, tested)}
     if args.compare_aggregators:
         systems[AGGREGATORS] = evaluation.aggregator_systems(names)
-    options = {"names": names, "aggregator": kind, "repeats": _folds_of(args)["repeats"], "seed": args.seed}
+    options = {"names": names, "aggregator": args.aggregator, "repeats": _folds_of(args)["repeats"], "seed": args.seed}
     thresholds = _chosen_on(known, name, [s for compared in systems.values() for s in compared], options)
     tables = {}
     for what, compared in systems.items():
@@ -254,34 +238,32 @@ def _benchmark(name: SetName, *parts: LabelledSet) -> tuple[System, ...]:
     return tuple(system for system in systems if system not in left_out)
 
 
-def _cross_validated(monitor: Scorer | None, chosen: LabelledSet, name: SetName, args: argparse.Namespace) -> Tables:
-    names, folds, more = chosen.measured.schema.names, _folds_of(args), {}
-    kind = args.aggregator or _kind_of(monitor)
-    table = _out_of_fold(chosen, _benchmark(name, chosen), kind, args)
-    numbers = evaluation.fold_numbers(chosen.y, chosen.groups, **folds)
+def _cross_validated(chosen: LabelledSet, name: SetName, args: argparse.Namespace) -> Tables:
+    table, more = _out_of_fold(chosen, _benchmark(name, chosen), args), {}
+    names, folds = chosen.measured.schema.names, _folds_of(args)
     if args.permute:
-        signals = feature_groups(names)
         more["signals permuted"] = evaluation.permuted_scores(
-            *chosen.data, names=names, signals=signals, aggregator=kind, **folds
+            *chosen.data, names=names, signals=feature_groups(names), aggregator=args.aggregator, **folds
         )
     if args.compare_aggregators:
         kinds = evaluation.aggregator_systems(names)
         more[AGGREGATORS] = evaluation.out_of_fold_scores(*chosen.data, names=names, systems=kinds, **folds)
-    options = {"folds": numbers, "seed": args.seed}
+    numbers = evaluation.fold_numbers(chosen.y, chosen.groups, **folds)
     return table, {
-        what: evaluation.auroc_table(scores, chosen.y, chosen.groups, **options) for what, scores in more.items()
+        what: evaluation.auroc_table(scores, chosen.y, chosen.groups, folds=numbers, seed=args.seed)
+        for what, scores in more.items()
     }
 
 
-def _out_of_fold(
-    chosen: LabelledSet, systems: Sequence[System], kind: AggregatorKind, args: argparse.Namespace
-) -> EvaluationTable:
+def _out_of_fold(chosen: LabelledSet, systems: Sequence[System], args: argparse.Namespace) -> EvaluationTable:
     names, folds = chosen.measured.schema.names, _folds_of(args)
-    scores = evaluation.out_of_fold_scores(*chosen.data, names=names, systems=systems, aggregator=kind, **folds)
+    scores = evaluation.out_of_fold_scores(
+        *chosen.data, names=names, systems=systems, aggregator=args.aggregator, **folds
+    )
     return _table_of(scores, chosen, args, folds=evaluation.fold_numbers(chosen.y, chosen.groups, **folds))
 
 
-def _kind_of(monitor: Scorer | None) -> AggregatorKind:
+def _kind_of(monitor: monitors.Scorer | None) -> AggregatorKind:
     kind = "ensemble" if monitor is None or monitor.aggregator is None else monitor.aggregator.kind
     if kind == "signal":
         raise InputError(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -13,63 +13,34 @@ import syncheck
 from syncheck import corpus, decoding
 from syncheck.base.errors import InputError, NotReadyError
 from syncheck.base.printable import printable
+from syncheck.cli import options as kinds
 from syncheck.cli.monitors import monitor_with_model, read_passages
-from syncheck.cli.options import (
-    DECODERS,
-    OF_A_WRITER,
-    Options,
-    add_files,
-    add_model,
-    count,
-    flag,
-    positive,
-    positive_share,
-    share,
-)
+from syncheck.cli.options import DECODERS, OF_A_WRITER, Options, add_files, add_model, count, flag, share
 from syncheck.cli.record_runs import answer_records
 from syncheck.corpus.records import Work, answer_one_by_one
 from syncheck.report import render_html, render_sentence, wants_colour
 from syncheck.results import Answer, Case, Report
 from syncheck.results.types import SentenceScore
 
-_OF: Mapping[str, tuple[str, ...]] = {
-    "temperature": ("sample", "fod", "rerank", "best-of-n"),
-    "top_p": ("sample", "fod", "rerank", "best-of-n"),
-    "backtrack_threshold": ("fod", "fod-backtrack", "abstain"),
-    "prune_threshold": ("fod",),
-    "beam_size": ("fod",),
-    "samples_per_step": ("fod",),
-    "share_samples": ("fod",),
-    "until": ("fod",),
-    "max_sentences": ("fod", "fod-backtrack"),
-    "on_exhausted": ("fod",),
-    "message": ("fod", "fod-backtrack", "abstain"),
-    "samples": ("rerank", "best-of-n"),
-    "rerank_by": ("rerank",),
-    "reward": ("best-of-n",),
-    "propose": ("fod",),
-    "branches": ("fod",),
-    "max_skips": ("fod",),
-    "alpha": ("cad", "fod"),
-    "plausibility": ("cad", "fod"),
-    "flare_threshold": ("flare",),
-    "max_retrievals": ("flare",),
-    "passages": ("flare",),
-}
-"""Decoders that take each option; an option that is not given is None."""
-
 _OF_SAMPLES = ("temperature", "top_p", "beam_size", "samples_per_step", "share_samples", "until")
 _OF_BRANCHES = ("branches", "max_skips", "alpha", "plausibility")
 """Options of fod that only one value of ``--propose`` has."""
 
-_PARAMETERS = {
-    ("abstain", "backtrack_threshold"): "threshold",
-    ("rerank", "rerank_by"): "by",
-    ("flare", "flare_threshold"): "threshold",
+_OPTIONS: Mapping[str, tuple[str, ...]] = {
+    "greedy": (),
+    "sample": ("temperature", "top_p"),
+    "cad": ("alpha", "plausibility"),
+    "fod": (
+        *("backtrack_threshold", "prune_threshold", "max_sentences", "on_exhausted", "message", "propose"),
+        *(*_OF_SAMPLES, *_OF_BRANCHES),
+    ),
+    "fod-backtrack": ("backtrack_threshold", "max_sentences", "message"),
+    "abstain": ("backtrack_threshold", "message"),
+    "rerank": ("temperature", "top_p", "samples", "rerank_by"),
+    "best-of-n": ("temperature", "top_p", "samples", "reward"),
+    "flare": ("flare_threshold", "max_retrievals", "passages"),
 }
-"""Parameters whose names differ from their options."""
-
-_NEED_SCORES = frozenset(("fod", "fod-backtrack", "abstain", "best-of-n"))
+"""Options of each decoder; one that is not given is None."""
 
 
 def _threshold(text: str) -> float | str:
@@ -85,8 +56,8 @@ def generate_options(add: Options) -> None:
     group("--decoder", "decoding method (%(default)s)", choices=DECODERS, default="greedy")
     group("--max-new-tokens N", default=256)
     group("--seed SEED", "seed for sampling, the same for each record (%(default)s)", default=0)
-    group("--temperature T", "for sample (1), fod, rerank and best-of-n (0.9)", type=positive)
-    group("--top-p P", "for sample (1), fod, rerank and best-of-n (0.95)", type=positive_share)
+    group("--temperature T", "for sample (1), fod, rerank and best-of-n (0.9)", type=kinds.positive)
+    group("--top-p P", "for sample (1), fod, rerank and best-of-n (0.95)", type=kinds.positive_share)
     _add_search(add)
     group = add.group("reranking and best of N", "for --decoder rerank and best-of-n")
     group("--samples N", "number of answers to choose from (6)")
@@ -165,7 +136,7 @@ def generate(args: argparse.Namespace) -> int:
     if args.decoder == "flare" and not options.keys() >= {"flare_threshold", "passages"}:
         raise InputError("--decoder flare needs --flare-threshold P and --passages FILE to retrieve from")
     monitor = monitor_with_model(args, "generation")
-    if args.decoder in _NEED_SCORES and monitor.aggregator is None:
+    if args.decoder in ("fod", "fod-backtrack", "abstain", "best-of-n") and monitor.aggregator is None:
         raise NotReadyError(
             f"--decoder {args.decoder} needs a trained monitor; pass --monitor DIR, or leave --model out"
         )
@@ -175,9 +146,11 @@ def generate(args: argparse.Namespace) -> int:
 
 def _chosen_options(args: argparse.Namespace) -> dict[str, Any]:
     """Collect the decoder's options that were given, by name; refuse those of other decoders."""
-    given = {name: value for name in _OF if (value := getattr(args, name)) is not None}
-    if foreign := [name for name in given if args.decoder not in _OF[name]]:
-        of = "; ".join(f"{flag(name)} is for {', '.join(_OF[name])}" for name in foreign)
+    every = dict.fromkeys(name for options in _OPTIONS.values() for name in options)
+    given = {name: value for name in every if (value := getattr(args, name)) is not None}
+    if foreign := [name for name in given if name not in _OPTIONS[args.decoder]]:
+        takers = {name: ", ".join(one for one, options in _OPTIONS.items() if name in options) for name in foreign}
+        of = "; ".join(f"{flag(name)} is for {takers[name]}" for name in foreign)
         raise InputError(f"--decoder {args.decoder} does not use these options of other decoders: {of}. Leave them out")
     if args.decoder == "fod":
         other = _OF_SAMPLES if args.propose == "branch" else _OF_BRANCHES
@@ -196,10 +169,8 @@ def _plain(monitor: syncheck.Monitor, args: argparse.Namespace, options: dict[st
 
     def work(record: dict[str, Any]) -> dict[str, Any]:
         generator = decoding.seeded_generator(monitor.model, args.seed)
-        prompt = corpus.prompt_for(monitor, record)
-        chosen = sampling | options
-        report = monitor.generate(prompt, generator=generator, max_new_tokens=args.max_new_tokens, **chosen)
-        return _answer(record, report)
+        asked = sampling | options | {"generator": generator, "max_new_tokens": args.max_new_tokens}
+        return _answer(record, monitor.generate(corpus.prompt_for(monitor, record), **asked))
 
     return work
 
@@ -225,7 +196,8 @@ def decoder(monitor: syncheck.Monitor, name: str, options: dict[str, Any]) -> An
     import fod
 
     models = (monitor.model, monitor.tokenizer, monitor)
-    named = {_PARAMETERS.get((name, option), option): value for option, value in options.items()}
+    other = {"abstain": {"backtrack_threshold": "threshold"}, "flare": {"flare_threshold": "threshold"}}.get(name, {})
+    named = {(other | {"rerank_by": "by"}).get(option, option): value for option, value in options.items()}
     if name == "best-of-n":
         return fod.BestOfNGenerator(*models, **{"reward": "mean"} | named)
     if name == "fod":
@@ -234,13 +206,9 @@ def decoder(monitor: syncheck.Monitor, name: str, options: dict[str, Any]) -> An
     if name == "flare":
         passages = read_passages(named.pop("passages"), option="--passages")
         return fod.FLAREGenerator(*models, retriever=fod.PassageIndex(passages), **named)
-    kinds: dict[str, Callable[..., Any]] = {
-        "fod-backtrack": fod.BacktrackGenerator,
-        "abstain": fod.AbstainGenerator,
-        "rerank": fod.RerankGenerator,
-        "cad": fod.CADGenerator,
-    }
-    return kinds[name](*models, **named)
+    generators: dict[str, Any] = {"fod-backtrack": fod.BacktrackGenerator, "abstain": fod.AbstainGenerator}
+    generators |= {"rerank": fod.RerankGenerator, "cad": fod.CADGenerator}
+    return generators[name](*models, **named)
 
 
 def _answer(record: dict[str, Any], report: Report) -> dict[str, Any]:

@@ -84,18 +84,12 @@ def scoring_monitor(args: argparse.Namespace, purpose: KitPurpose) -> Scorer:
 def monitor_with_model(args: argparse.Namespace, purpose: KitPurpose) -> syncheck.Monitor:
     """Load the monitor of a command that runs its language model; otherwise as :func:`scoring_monitor`."""
     scorer = scoring_monitor(args, purpose)
-    if isinstance(scorer, syncheck.Verifier):
-        model, tokenizer = models_of(args)
-        return syncheck.Monitor(
-            model,
-            tokenizer,
-            config=scorer.config,
-            aggregator=scorer.aggregator,
-            aligner=scorer.aligner,
-            trained_on=scorer.trained_on,
-            name=scorer.name,
-        )
-    return scorer
+    if not isinstance(scorer, syncheck.Verifier):
+        return scorer
+    parts: dict[str, Any] = {
+        name: getattr(scorer, name) for name in "config aggregator aligner trained_on name".split()
+    }
+    return syncheck.Monitor(*models_of(args), **parts)
 
 
 def models_of(args: argparse.Namespace) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
@@ -168,7 +162,7 @@ def _trained(args: argparse.Namespace, purpose: KitPurpose) -> Scorer:
 
 def _features_asked(args: argparse.Namespace) -> bool:
     asked = (args.aligner, getattr(args, "lid_reference", None), getattr(args, "schema", None))
-    return any(option is not None for option in (*asked, *aligner_options(args).values()))
+    return bool(aligner_options(args)) or any(option is not None for option in asked)
 
 
 def aligner_for(args: argparse.Namespace) -> aligners.Aligner | None:
@@ -176,7 +170,7 @@ def aligner_for(args: argparse.Namespace) -> aligners.Aligner | None:
     from syncheck.aligners.loading import AUTO
     from syncheck.checkpoint import generic_aligner
 
-    if args.aligner is None and all(value is None for value in aligner_options(args).values()):
+    if args.aligner is None and not aligner_options(args):
         return generic_aligner(args.device)
     aligner = aligners.load_aligner(args.aligner or "bundled", **aligner_options(args), device=args.device)
     if args.aligner == AUTO and aligner is not None:
@@ -198,10 +192,10 @@ def sentence_options(args: argparse.Namespace) -> dict[str, Any]:
 
 NO_MONITOR = "none; --schema says what is measured"
 
-_MEASURING = (
-    *("model", "monitor", "device", "schema", "abbreviations", "line_breaks", "cjk_stops", "clauses"),
-    *("sentences_together", "aligner", "aligner_backbone", "aligner_mode", "aligner_overflow", "aligner_entailment"),
-)
+_MEASURING = """
+    model monitor device schema abbreviations line_breaks cjk_stops clauses sentences_together aligner aligner_backbone
+    aligner_mode aligner_overflow aligner_entailment
+    """.split()
 """Options that say how labelled responses are measured."""
 
 
@@ -225,18 +219,9 @@ def add_selection(add: Options) -> None:
         nargs="+",
     )
     group("--generator NAME", "only responses by these models", nargs="+")
-    group(
-        "--implicit-true",
-        "count spans that are true although the passages do not say so",
-        action=argparse.BooleanOptionalAction,
-        default=True,
-    )
-    group(
-        "--due-to-null",
-        "count spans that read a null in a business record as 'no'",
-        action=argparse.BooleanOptionalAction,
-        default=True,
-    )
+    switch: dict[str, Any] = {"action": argparse.BooleanOptionalAction, "default": True}
+    group("--implicit-true", "count spans that are true although the passages do not say so", **switch)
+    group("--due-to-null", "count spans that read a null in a business record as 'no'", **switch)
     group(
         "--carry-labels",
         "measure the monitor's sentences where labelled ones have other boundaries; a sentence of the monitor is "
@@ -328,7 +313,7 @@ def check_options(args: argparse.Namespace, measured: training.MeasuredSentences
 def aligner_of(args: argparse.Namespace, measured: training.MeasuredSentences, path: Path) -> aligners.Aligner | None:
     """Load the aligner that the options name, otherwise the one that measured a file of features."""
     identity = measured.provenance.get("aligner")
-    if identity is None or args.aligner is not None or any(v is not None for v in aligner_options(args).values()):
+    if identity is None or args.aligner is not None or aligner_options(args):
         return aligner_for(args)
     name, *options = identity.split(" --aligner-")
     given: dict[str, Any] = dict(option.split(" ", 1) for option in options)
@@ -373,7 +358,7 @@ def _options_of(measured: training.MeasuredSentences) -> str | None:
 def report_left_out(measured: training.MeasuredSentences, path: Path) -> None:
     """Print on standard error which responses of a file do not count, and why, and whose labels were carried over."""
     carried = labelling.carried_line((record, measured.bounds_of(i)) for i, record in enumerate(measured.records))
-    lines = [*training.left_out_lines(measured), *([] if carried is None else [carried])]
+    lines = [*training.left_out_lines(measured), *filter(None, [carried])]
     if count := int(measured.no_claim.sum()):
         lines.append(f"{counted(count, 'sentence')} labelled 'no claim': not counted")
     if count := sum(s.readings is not None for record in measured.records for s in record.sentences or ()):
@@ -390,11 +375,11 @@ def refuse_idle(given: Mapping[str, bool], reason: str) -> None:
 
 def panels_of(name: str, table: EvaluationTable) -> list[IntervalPanel]:
     """Make one panel of AUROC for each subset of a table; ``name`` is the name of the set."""
-    panels = []
-    for part, rows in table.by_subset().items():
-        columns = (tuple(getattr(row, figure) for row in rows) for figure in ("system", "auroc", "low", "high"))
-        panels.append(IntervalPanel(f"{name} set, {part}", *columns))
-    return panels
+    figures = ("system", "auroc", "low", "high")
+    return [
+        IntervalPanel(f"{name} set, {part}", *(tuple(getattr(row, figure) for row in rows) for figure in figures))
+        for part, rows in table.by_subset().items()
+    ]
 
 
 def convert_aligner_options(add: Options) -> None:

@@ -19,8 +19,7 @@ from syncheck.results.types import EFFORTS
 from syncheck.text.sentences.boundaries import LineBreaks
 
 DECODERS = ("greedy", "sample", "fod", "fod-backtrack", "abstain", "rerank", "best-of-n", "cad", "flare")
-OF_A_WRITER = "'generation' for the kit's model, 'generic' for another"
-"""The monitor of a command whose model writes, without ``--monitor``."""
+OF_A_WRITER = "'generation' for the kit's model, 'generic' for another"  # without --monitor
 
 _Number = TypeVar("_Number", int, float)
 
@@ -166,13 +165,6 @@ def add_aligner(add: Options, default: str) -> None:
     group("--aligner-entailment N", "for a classifier: index of the class that means supported", type=index)
 
 
-def refuse_first(faults: Mapping[str, object]) -> None:
-    """Refuse options for the first of these faults that is so."""
-    for fault, is_so in faults.items():
-        if is_so:
-            raise InputError(fault)
-
-
 def flag(name: str) -> str:
     """Write the name of an option as a user does."""
     return f"--{name.replace('_', '-')}"
@@ -184,8 +176,9 @@ def named(args: argparse.Namespace, names: str) -> dict[str, Any]:
 
 
 def aligner_options(args: argparse.Namespace) -> dict[str, Any]:
-    """Collect the ``--aligner-*`` options as keywords of ``load_aligner``; None for those not given."""
-    return {name: getattr(args, f"aligner_{name}") for name in ("backbone", "mode", "overflow", "entailment")}
+    """Collect the ``--aligner-*`` options that are given, as keywords of ``load_aligner``."""
+    options = {name: getattr(args, f"aligner_{name}") for name in ("backbone", "mode", "overflow", "entailment")}
+    return {name: value for name, value in options.items() if value is not None}
 
 
 def add_files(add: Options) -> None:
@@ -267,7 +260,21 @@ def add_settings(add: Options) -> None:
     example = "such as stop-below = 0.3; $SYNCHECK_STOP_BELOW is before it"
     add("--config FILE", f"TOML file with options by name, {example} (${CONFIG_VARIABLE})")
     parser: Any = add.parser
-    parser.prepare = lambda given: _prepare(parser, given)
+
+    def prepare(given: Sequence[str]) -> None:
+        """Set the defaults of the command by variables and the file, before its flags are parsed."""
+        finder = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+        finder.add_argument("--config", default=os.environ.get(CONFIG_VARIABLE) or None)
+        try:
+            settings = settings_of(parser, finder.parse_known_args(list(given))[0].config)
+        except InputError as error:
+            parser.error(str(error))
+        actions = {action.dest: action for action in parser._actions}
+        for setting in settings:
+            action = actions[setting.option.replace("-", "_")]
+            action.default, action.required = setting.value, False
+
+    parser.prepare = prepare
 
 
 def settings_of(parser: argparse.ArgumentParser, file: str | None) -> list[Setting]:
@@ -277,7 +284,11 @@ def settings_of(parser: argparse.ArgumentParser, file: str | None) -> list[Setti
     """
     actions = {action.dest: action for action in parser._actions if action.dest not in ("help", "config")}
     settings: dict[str, Setting] = {}
-    for name, value in _read(file).items() if file is not None else ():
+    try:
+        in_file = {} if file is None else tomllib.loads(Path(file).read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise InputError(f"cannot read the settings in {file!r}: {error}") from error
+    for name, value in in_file.items():
         dest = name.replace("-", "_")
         if dest not in actions:
             near = get_close_matches(dest, actions, n=1)
@@ -294,28 +305,6 @@ def unknown_variables(parsers: Sequence[argparse.ArgumentParser]) -> list[str]:
     """List the variables that begin as ours do, and set nothing in these commands."""
     known = {f"{PREFIX}{action.dest.upper()}" for parser in parsers for action in parser._actions}
     return sorted(name for name in os.environ if name.startswith(PREFIX) and name not in known | SECRETS)
-
-
-def _prepare(parser: argparse.ArgumentParser, given: Sequence[str]) -> None:
-    """Set the defaults of a command by variables and the file, before its flags are parsed."""
-    finder = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    finder.add_argument("--config", default=os.environ.get(CONFIG_VARIABLE) or None)
-    try:
-        settings = settings_of(parser, finder.parse_known_args(list(given))[0].config)
-    except InputError as error:
-        parser.error(str(error))
-    actions = {action.dest: action for action in parser._actions}
-    for setting in settings:
-        action = actions[setting.option.replace("-", "_")]
-        action.default, action.required = setting.value, False
-
-
-def _read(file: str) -> Mapping[str, Any]:
-    try:
-        with open(file, "rb") as opened:
-            return tomllib.load(opened)
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise InputError(f"cannot read the settings in {file!r}: {error}") from error
 
 
 def _setting(parser: argparse.ArgumentParser, action: argparse.Action, value: object, origin: str) -> Setting:

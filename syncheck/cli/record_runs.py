@@ -11,7 +11,8 @@ import heapq
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from io import TextIOWrapper
 from itertools import chain
@@ -20,6 +21,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import syncheck
 from syncheck.base.errors import InputError
+from syncheck.base.files import file_sha256
 from syncheck.base.printable import counted, printable, progress, shortened
 from syncheck.base.records import JsonDict, RefusedRecord
 from syncheck.cli.monitors import Scorer
@@ -31,47 +33,67 @@ from syncheck.report import wants_colour
 from syncheck.report.labels import citation_facts
 from syncheck.report.terminal import render_sentences
 from syncheck.results.report import CitationCounts
+from syncheck.results.types import WITHOUT_CLAIM
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_WORST = 3
+_WORST = 3  # sentences in a summary, of so many characters
 _SHOWN = 100
-"""Number of characters of a sentence in a summary."""
+_FAILED = ("record", "with an error")
+_CUT = ("record", "with text after an end-of-text token")
 
 
 class Summary:
     """Counter of the lines of output, which it summarises in words, with the lowest scores below the threshold."""
 
-    def __init__(self, threshold: float) -> None:
+    def __init__(self, threshold: float, fails: Callable[[Sequence[float]], bool] | None = None) -> None:
         self.threshold = threshold
-        self.answers = self.errors = self.sentences = self.scored = self.below = self.cut = self.reasoned = 0
+        self._fails = fails  # whether an answer with these scores counts as failed
+        self.answers = self.sentences = self.scored = self.below = self.failed = self.degenerate = self.reasoned = 0
+        self.unscored: Counter[tuple[str, str]] = Counter()
+        """What could not be checked, such as ``("sentence", "with status failed")``. An empty response is among it."""
+        self.without_claim: Counter[str] = Counter()
+        """Sentences that claim nothing, such as a bullet or a label, and so cannot be wrong, by status."""
+        self.citations = CitationCounts()
         self._worst: list[tuple[float, int, str]] = []
         self._monitors: dict[str, None] = {}
-        self._citations = CitationCounts()
 
     def add(self, row: JsonDict) -> None:
         """Count a line of output."""
         if "error" in row:
-            self.errors += 1
+            self.unscored[_FAILED] += 1
             return
         self.answers += 1
-        self.cut += bool(row.get("after_end"))
         self.reasoned += "reasoning" in row
         if row.get("monitor"):
             self._monitors[row["monitor"]] = None
-        self._citations += CitationCounts.of(answer_of(row).sentences)
+        self.citations += CitationCounts.of(answer_of(row).sentences)
+        before = self.scored, self.degenerate, self.unscored.total()
         for sentence in row["sentences"]:
-            self.sentences += 1
-            score = sentence["score"]
-            if score is None:
-                continue
+            self._add_sentence(row, sentence)
+        scores = [s["score"] for s in row["sentences"] if s["score"] is not None]
+        self.failed += bool(scores) and self._fails is not None and self._fails(scores)
+        if row.get("after_end"):
+            self.unscored[_CUT] += 1
+        elif before == (self.scored, self.degenerate, self.unscored.total()):
+            self.unscored["record", "without a sentence to check"] += 1
+
+    def _add_sentence(self, row: JsonDict, sentence: JsonDict) -> None:
+        self.sentences += 1
+        score, status = sentence["score"], sentence["status"]
+        self.degenerate += status == "degenerate"
+        if score is not None:
             self.scored += 1
-            if score >= self.threshold:
-                continue
-            self.below += 1
-            kept = (-score, -self.scored, f"{score:.2f}  {_name(row)}  {_short(sentence['text'])}")
-            (heapq.heappush if len(self._worst) < _WORST else heapq.heappushpop)(self._worst, kept)
+            if not score >= self.threshold:
+                self.below += 1
+                text = shortened(" ".join(sentence["text"].split()), _SHOWN)
+                kept = (-score, -self.scored, f"{score:.2f}  {_name(row)}  {text}")
+                (heapq.heappush if len(self._worst) < _WORST else heapq.heappushpop)(self._worst, kept)
+        elif status in WITHOUT_CLAIM:
+            self.without_claim[status] += 1
+        elif status != "degenerate":
+            self.unscored["sentence", f"with status {status}"] += 1
 
     def __str__(self) -> str:
         counts = [counted(self.answers, "answer"), counted(self.sentences, "sentence")]
@@ -79,13 +101,13 @@ class Summary:
             counts.append(f"{self.below / self.scored:.1%} of {self.scored} scored below {_rounded(self.threshold)}")
         if self.sentences > self.scored:
             counts.append(f"{self.sentences - self.scored} without a score")
-        counts += citation_facts(self._citations)
-        if self.cut:
-            counts.append(f"{counted(self.cut, 'answer')} with text after an end-of-text token, which was not read")
+        counts += citation_facts(self.citations)
+        if cut := self.unscored[_CUT]:
+            counts.append(f"{counted(cut, 'answer')} with text after an end-of-text token, which was not read")
         if self.reasoned:
             counts.append(f"{counted(self.reasoned, 'answer')} after reasoning, which was not scored")
-        if self.errors:
-            counts.append(f"{counted(self.errors, 'record')} with an error")
+        if errors := self.unscored[_FAILED]:
+            counts.append(f"{counted(errors, 'record')} with an error")
         if self._monitors:
             counts.append(f"monitor {' and '.join(self._monitors)}")
         worst = [f"  {text}" for *_, text in sorted(self._worst, reverse=True)]
@@ -100,10 +122,6 @@ def _rounded(threshold: float) -> str:
 
 def _name(row: Mapping[str, Any]) -> str:
     return "-" if row.get("id") is None else " ".join(str(row["id"]).split())
-
-
-def _short(text: str) -> str:
-    return shortened(" ".join(text.split()), _SHOWN)
 
 
 def _human(row: JsonDict, stream: IO[str]) -> str:
@@ -130,12 +148,10 @@ FORMATS: Mapping[str, Callable[[JsonDict, IO[str]], str]] = {"human": _human, "j
 """Functions that write a line of output for a stream, by the value of ``--format``."""
 
 
-_IDLE = frozenset(
-    """
+_IDLE = """
     input output html resume format fail_under fail_answers_under fail_under_citations answer_prior allow_unscored model
     aligner part_size
     """.split()
-)
 """Options that change no line of the output, and those that :func:`instrument_of` identifies by weights."""
 _FILES = ("monitor", "lid_reference", "passages", "spans")
 
@@ -158,12 +174,9 @@ def facts_of_run(args: argparse.Namespace, monitor: syncheck.Monitor | syncheck.
 
 def _content(place: Path) -> str:
     """Compute a digest of a file, or of the files in a folder with their names."""
-    digest = hashlib.sha256()
-    for file in [place] if place.is_file() else sorted(path for path in place.rglob("*") if path.is_file()):
-        digest.update(f"{file.relative_to(place)}\n{file.stat().st_size}\n".encode())
-        with file.open("rb") as content:
-            digest.update(hashlib.file_digest(content, "sha256").digest())
-    return digest.hexdigest()
+    files = [place] if place.is_file() else sorted(path for path in place.rglob("*") if path.is_file())
+    told = "\n".join(f"{file.relative_to(place)} {file_sha256(file)}" for file in files)
+    return hashlib.sha256(told.encode()).hexdigest()
 
 
 def is_store(output: str) -> bool:
@@ -177,26 +190,21 @@ def answer_records(
     work: Work,
     worker: Worker,
     *,
-    seen: Callable[[JsonDict], None] = lambda row: None,
+    summary: Summary | None = None,
 ) -> list[RefusedRecord]:
     """Answer the records of ``--input`` into ``--output``: JSON Lines as they come, or a store; as :func:`process`.
 
-    ``work`` answers a record, for JSON Lines, and ``worker`` the records of a part of a store. ``seen`` is called with
+    ``work`` answers a record, for JSON Lines, and ``worker`` the records of a part of a store. The ``summary`` counts
     each line of output or row of the store, including those of an earlier run.
     """
-    threshold = getattr(args, "fail_under", None)
-    summary = Summary(monitor.config.backtrack_threshold if threshold is None else threshold)
-
-    def counted(row: JsonDict) -> None:
-        summary.add(row)
-        seen(row)
-
+    summary = summary or Summary(monitor.config.backtrack_threshold)
     facts = facts_of_run(args, monitor)
-    into = (
-        _into_store(args, facts, worker, counted) if is_store(args.output) else _into_lines(args, facts, work, counted)
-    )
+    if is_store(args.output):
+        refused = _into_store(args, facts, worker, summary.add)
+    else:
+        refused = _into_lines(args, facts, work, summary.add)
     sys.stderr.write(f"syncheck {args.command}: {summary}")
-    return into
+    return refused
 
 
 def _into_lines(

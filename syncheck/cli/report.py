@@ -23,10 +23,8 @@ from syncheck.labelling.datasets import response_of
 from syncheck.labelling.responses import LabelledResponse
 from syncheck.report.overview import KINDS, LabelCurves, Overview
 
-_POINTS = 200
-"""Number of points of a curve on the page."""
-_SHOWN = 3
-"""Largest number of errors that are printed."""
+_POINTS = 200  # of a curve on the page
+_SHOWN = 3  # errors that are printed
 
 
 def report_options(add: Options) -> None:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections import Counter
 from collections.abc import Callable, Sequence
-from functools import partial
 from pathlib import Path
 
 import syncheck
@@ -17,14 +15,12 @@ from syncheck.base.printable import counted
 from syncheck.base.records import JsonDict, field
 from syncheck.citations import has_citations
 from syncheck.cli.monitors import Scorer, models_of, scoring_monitor
-from syncheck.cli.options import Options, add_files, add_model, open_share, refuse_first
-from syncheck.cli.record_runs import answer_records, is_store
+from syncheck.cli.options import Options, add_files, add_model, open_share
+from syncheck.cli.record_runs import Summary, answer_records, is_store
 from syncheck.config import GENERIC, GENERIC_BUNDLED, GENERIC_READER
-from syncheck.corpus.records import answer_of
 from syncheck.report.labels import citation_facts
 from syncheck.results import Answer, Case, Report, label_dict
-from syncheck.results.report import ANSWER_PRIOR, CitationCounts
-from syncheck.results.types import WITHOUT_CLAIM
+from syncheck.results.report import ANSWER_PRIOR
 
 BATCH_TOKENS = 16384
 """Number of tokens in a forward pass on an accelerator; on a CPU, padding costs more than a larger batch saves."""
@@ -93,43 +89,70 @@ def score(args: argparse.Namespace) -> int:
     monitor = scoring_monitor(args, "generic")
     if args.fail_under is not None and monitor.aggregator is None:
         raise InputError("--fail-under needs scores, and --model has none without a trained --monitor DIR")
-    gates = _gates(args, monitor)
-    cases: list[Case] = []
+    fails = None if args.fail_answers_under is None else _answer_gate(args, monitor)
+    threshold = monitor.config.backtrack_threshold if args.fail_under is None else args.fail_under
+    summary, cases = Summary(threshold, fails), list[Case]()
     scorer = _scorer(args, monitor, cases)
-
-    def seen(row: JsonDict) -> None:
-        for gate in gates:
-            gate.add(row)
-
-    refused = answer_records(args, monitor, scorer.one, scorer, seen=seen)
+    refused = answer_records(args, monitor, scorer.one, scorer, summary=summary)
     if args.html is not None:
         from syncheck.report import render_html
 
         Path(args.html).write_text(render_html(cases, refused=refused), encoding="utf-8")
-    missed = [gate.missed(allow_unscored=args.allow_unscored) for gate in gates]
-    unchecked = [gate.unchecked(allow_unscored=args.allow_unscored) for gate in gates]
-    for said in filter(None, (*missed, *unchecked)):
+    missed, unchecked = _gates(args, summary)
+    for said in (*missed, *unchecked):
         sys.stderr.write(f"syncheck score: {said}\n")
-    return 2 if refused else int(any(missed))
+    return 2 if refused else int(bool(missed))
 
 
-def _gates(args: argparse.Namespace, monitor: syncheck.Monitor | syncheck.Verifier) -> list[_Gate | _CitationGate]:
-    """Make the gates that were asked for, for sentences and for whole answers."""
-    gates: list[_Gate | _CitationGate] = []
-    if args.fail_under_citations is not None:
-        gates.append(_CitationGate(args.fail_under_citations))
-    if args.fail_under is not None:
-        gates.append(_Gate("--fail-under", args.fail_under))
-    if args.fail_answers_under is not None:
-        scale = answer_scale_of(monitor.name, monitor.aggregator)
-        if scale is None:
-            raise InputError(
-                "--fail-answers-under needs the scale of whole answers, which was measured for "
-                f"{' and '.join(ANSWER_SCALES)} alone; leave --monitor and --model out, or use --fail-under"
-            )
-        prior = ANSWER_PRIOR if args.answer_prior is None else args.answer_prior
-        gates.append(_Gate("--fail-answers-under", args.fail_answers_under, partial(scale.probability, prior=prior)))
-    return gates
+def _answer_gate(args: argparse.Namespace, monitor: Scorer) -> Callable[[Sequence[float]], bool]:
+    """Make the test that tells, by the scores of its sentences, whether an answer misses ``--fail-answers-under``."""
+    scale = answer_scale_of(monitor.name, monitor.aggregator)
+    if scale is None:
+        raise InputError(
+            "--fail-answers-under needs the scale of whole answers, which was measured for "
+            f"{' and '.join(ANSWER_SCALES)} alone; leave --monitor and --model out, or use --fail-under"
+        )
+    prior = ANSWER_PRIOR if args.answer_prior is None else args.answer_prior
+    return lambda scores: not scale.probability(scores, prior=prior) >= args.fail_answers_under
+
+
+def _gates(args: argparse.Namespace, summary: Summary) -> tuple[list[str], list[str]]:
+    """Say which gates were missed, and what passed them unchecked."""
+    missed, unchecked = [], []
+    counts, least = summary.citations, args.fail_under_citations
+    if least is not None:
+        if not all(share is not None and share >= least for share in (counts.precision, counts.recall)):
+            found = ", ".join(citation_facts(counts)) or "no citation was found"
+            missed.append(f"--fail-under-citations {least:g} missed: {found}")
+        if count := counts.statuses["unresolved"]:
+            unchecked.append(f"--fail-under-citations {least:g} did not check {counted(count, 'citation')}")
+    passed = {f"with status {status}": count for status, count in summary.without_claim.items()}
+    if args.allow_unscored:
+        passed |= {what: count for (noun, what), count in summary.unscored.items() if noun == "sentence"}
+    for option, threshold, below in (
+        ("--fail-under", args.fail_under, ("sentence", summary.below)),
+        ("--fail-answers-under", args.fail_answers_under, ("answer", summary.failed)),
+    ):
+        if threshold is None:
+            continue
+        if said := _missed(*below, f"below {threshold:g}", summary, allow_unscored=args.allow_unscored):
+            missed.append(f"{option} {threshold:g} missed: {said}")
+        if passed:
+            listed = ", ".join(f"{count} {what}" for what, count in passed.items())
+            total = counted(sum(passed.values()), "sentence")
+            unchecked.append(f"{option} {threshold:g} did not check {total}: {listed}")
+    return missed, unchecked
+
+
+def _missed(noun: str, below: int, what: str, summary: Summary, *, allow_unscored: bool) -> str:
+    """List what missed a threshold; empty if nothing did. A run without records is a miss too."""
+    unscored = {} if allow_unscored else dict(summary.unscored)
+    if not (allow_unscored or summary.scored or summary.degenerate or unscored):
+        return "the input has no records, so there was nothing to score; --allow-unscored lets that pass"
+    failed = {(noun, what): below, ("sentence", "repeated"): summary.degenerate}
+    counts = {what: count for what, count in failed.items() if count} | unscored
+    remedy = "; --allow-unscored passes what has no score" if unscored else ""
+    return ", ".join(f"{counted(count, noun)} {what}" for (noun, what), count in counts.items()) + remedy
 
 
 def _scorer(args: argparse.Namespace, monitor: Scorer, cases: list[Case]) -> corpus.RecordScorer:
@@ -186,7 +209,8 @@ def _check(args: argparse.Namespace) -> None:
             args.html is not None and is_store(args.output)
         ),
     }
-    refuse_first(faults)
+    if found := [fault for fault, is_so in faults.items() if is_so]:
+        raise InputError(found[0])
 
 
 def _opener(args: argparse.Namespace, monitor: Scorer) -> tuple[spans.SpanRegressor | None, spans.TokenReplay | None]:
@@ -199,96 +223,3 @@ def _opener(args: argparse.Namespace, monitor: Scorer) -> tuple[spans.SpanRegres
         model = models_of(args) if isinstance(monitor, syncheck.Verifier) else (monitor.model, monitor.tokenizer)
         replay = spans.TokenReplay(*model)
     return spans.load_span_regressor(args.spans, measure=replay), replay
-
-
-class _CitationGate:
-    """Counter of citations and of sentences that should have one, which miss a share of both."""
-
-    def __init__(self, share: float) -> None:
-        self.share = share
-        self.counts = CitationCounts()
-
-    def add(self, row: JsonDict) -> None:
-        """Count a line of output."""
-        if "error" not in row:
-            self.counts += CitationCounts.of(answer_of(row).sentences)
-
-    def missed(self, *, allow_unscored: bool) -> str | None:
-        """Describe what missed the share; None if nothing did. Answers without citations miss it."""
-        shares = (self.counts.precision, self.counts.recall)
-        if all(share is not None and share >= self.share for share in shares):
-            return None
-        found = ", ".join(citation_facts(self.counts)) or "no citation was found"
-        return f"--fail-under-citations {self.share:g} missed: {found}"
-
-    def unchecked(self, *, allow_unscored: bool) -> str | None:
-        """Describe the citations that could not be checked; None if there are none."""
-        count = self.counts.statuses["unresolved"]
-        return f"--fail-under-citations {self.share:g} did not check {counted(count, 'citation')}" if count else None
-
-
-class _Gate:
-    """Counter of what misses the threshold of an option: sentences, or whole answers if ``of_answer`` scores them.
-
-    A sentence that claims nothing, such as a bullet or a label, cannot be wrong and does not miss it, but is counted.
-    Any other sentence without a score does, and so does a record with an error, with text after its end or without a
-    scored sentence: an empty response is as unchecked as one whose aligner failed. One that repeats itself misses it
-    whatever may be unscored.
-    """
-
-    def __init__(
-        self, option: str, threshold: float, of_answer: Callable[[Sequence[float]], float] | None = None
-    ) -> None:
-        self.option = option
-        self.threshold = threshold
-        self.of_answer = of_answer
-        self.below = self.degenerate = 0
-        self.scored = 0
-        self.unscored: Counter[tuple[str, str]] = Counter()
-        self.without_claim: Counter[str] = Counter()
-
-    def add(self, row: JsonDict) -> None:
-        """Count a line of output."""
-        if "error" in row:
-            self.unscored["record", "with an error"] += 1
-            return
-        scores = [s["score"] for s in row["sentences"] if s["score"] is not None]
-        unscored = [s["status"] for s in row["sentences"] if s["score"] is None and s["status"] != "degenerate"]
-        degenerate = sum(s["status"] == "degenerate" for s in row["sentences"])
-        self.degenerate += degenerate
-        missing = [status for status in unscored if status not in WITHOUT_CLAIM]
-        self.without_claim.update(status for status in unscored if status in WITHOUT_CLAIM)
-        judged = scores if self.of_answer is None else [self.of_answer(scores)] if scores else []
-        self.below += sum(not score >= self.threshold for score in judged)
-        self.scored += bool(scores)
-        self.unscored.update(("sentence", f"with status {status}") for status in missing)
-        if row.get("after_end"):
-            self.unscored["record", "with text after an end-of-text token"] += 1
-        elif not scores and not missing and not degenerate:
-            self.unscored["record", "without a sentence to check"] += 1
-
-    def missed(self, *, allow_unscored: bool) -> str | None:
-        """Describe what missed the threshold; None if nothing did. A run without records is a miss too."""
-        missed = f"{self.option} {self.threshold:g} missed: "
-        unscored = {} if allow_unscored else dict(self.unscored)
-        if not allow_unscored and not self.scored and not self.degenerate and not unscored:
-            return f"{missed}the input has no records, so there was nothing to score; --allow-unscored lets that pass"
-        judged = "sentence" if self.of_answer is None else "answer"
-        failed = {(judged, f"below {self.threshold:g}"): self.below, ("sentence", "repeated"): self.degenerate}
-        counts = {what: count for what, count in failed.items() if count} | unscored
-        if not counts:
-            return None
-        listed = ", ".join(f"{counted(count, noun)} {what}" for (noun, what), count in counts.items())
-        remedy = "; --allow-unscored passes what has no score" if unscored else ""
-        return f"{missed}{listed}{remedy}"
-
-    def unchecked(self, *, allow_unscored: bool) -> str | None:
-        """Describe the sentences that passed without a score; None if there are none."""
-        let_pass = {f"with status {status}": count for status, count in self.without_claim.items()}
-        if allow_unscored:
-            let_pass |= {what: count for (noun, what), count in self.unscored.items() if noun == "sentence"}
-        if not let_pass:
-            return None
-        total = counted(sum(let_pass.values()), "sentence")
-        listed = ", ".join(f"{count} {what}" for what, count in let_pass.items())
-        return f"{self.option} {self.threshold:g} did not check {total}: {listed}"

@@ -26,16 +26,14 @@ from syncheck.telemetry import Telemetry
 
 if TYPE_CHECKING:
     from syncheck.results.protocol import Reveal
+    from syncheck.serving.app import AnswerSource
     from syncheck.serving.gateway import Gateway
     from syncheck.serving.own_model import Decoder
     from syncheck.serving.repairing import UpstreamDecoder
-    from syncheck.serving.sources import AnswerSource
 
-_OF_FOD = frozenset(DECODERS) - {"greedy", "sample", "flare"}
-"""Decoders of fod that can be served; flare needs passages of its own to retrieve from."""
+_SERVED = [name for name in DECODERS if name != "flare"]  # which needs passages of its own to retrieve from
 _FAREWELL_SECONDS = 10
 """Time for the last check and the error of an answer that is not complete when the server stops."""
-_LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 def gateway_options(add: Options) -> None:
@@ -88,12 +86,8 @@ _OF_THE_DECODER = (
 
 def serve_options(add: Options) -> None:
     """Add the options of ``serve``."""
-    add(
-        "--decoder",
-        "decoding method, unless a request chooses another (%(default)s)",
-        choices=[name for name in DECODERS if name != "flare"],
-        default="greedy",
-    )
+    about = "decoding method, unless a request chooses another (%(default)s)"
+    add("--decoder", about, choices=_SERVED, default="greedy")
     add("--max-new-tokens N", default=256)
     _add_server(add)
     add_model(add, default=OF_A_WRITER)
@@ -159,16 +153,10 @@ def gateway(args: argparse.Namespace) -> int:
     _require_extra()
     from syncheck.serving.gateway import Gateway
 
-    upstream_key = _key(args.upstream_key_file, "SYNCHECK_UPSTREAM_KEY")
+    key = _key(args.upstream_key_file, "SYNCHECK_UPSTREAM_KEY")
     monitor = scoring_monitor(args, "generic")
-    source = Gateway(
-        monitor,
-        args.upstream,
-        **named(args, "failing reasoning opens_reasoning"),
-        api_key=upstream_key,
-        timeout=args.upstream_timeout,
-    )
-    return _serve(_repairing(source, monitor, args), args)
+    options = named(args, "failing reasoning opens_reasoning") | {"api_key": key, "timeout": args.upstream_timeout}
+    return _serve(_repairing(Gateway(monitor, args.upstream, **options), monitor, args), args)
 
 
 def _repairing(gateway: Gateway, monitor: Scorer, args: argparse.Namespace) -> AnswerSource:
@@ -178,10 +166,8 @@ def _repairing(gateway: Gateway, monitor: Scorer, args: argparse.Namespace) -> A
             raise InputError(f"{flag(given[0])} needs --decoder fod")
         return gateway
     if args.stop_below is not None or args.stop_after or args.reasoning == "pass":
-        raise InputError(
-            "--decoder fod has thresholds of its own and drops reasoning; leave --stop-below, --stop-after and "
-            "--reasoning pass out"
-        )
+        idle = "--stop-below, --stop-after and --reasoning pass"
+        raise InputError(f"--decoder fod has thresholds of its own and drops reasoning; leave {idle} out")
     if not isinstance(monitor, syncheck.Verifier):
         if monitor.reads_signals:
             raise InputError("--decoder fod needs a monitor that reads text alone; leave --monitor and --model out")
@@ -202,21 +188,18 @@ def _repairing(gateway: Gateway, monitor: Scorer, args: argparse.Namespace) -> A
 def _upstream_decoder(verifier: syncheck.Verifier, args: argparse.Namespace) -> UpstreamDecoder:
     import fod
 
-    asked = named(args, "backtrack_threshold prune_threshold") | {"samples_per_step": args.samples}
-    asked["beam_size"] = args.beams
+    asked = named(args, "backtrack_threshold prune_threshold")
+    asked |= {"samples_per_step": args.samples, "beam_size": args.beams}
     given: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
     repair: Any = args.repair or "search"
     if repair != "search" and (args.samples is not None or args.beams is not None):
         raise InputError(f"--samples and --beams are for --repair search; found --repair {repair}")
     config = fod.FODConfig(**given) if repair == "search" else fod.RepairConfig(**given)
-    budget = fod.Budget(
-        samples=args.budget_samples, rounds=args.rounds, tokens=args.budget_tokens, seconds=args.budget_seconds
-    )
+    limits = {name: getattr(args, f"budget_{name}") for name in ("samples", "tokens", "seconds")}
+    options = {"repair": repair, "config": config, "budget": fod.Budget(rounds=args.rounds, **limits)}
 
     def decode(continue_from: Any, *, in_thread: Any, **asked: Any) -> AsyncGenerator[Event]:
-        return fod.UpstreamFOD(
-            verifier, continue_from, repair=repair, config=config, budget=budget, in_thread=in_thread
-        ).stream_async(**asked)
+        return fod.UpstreamFOD(verifier, continue_from, in_thread=in_thread, **options).stream_async(**asked)
 
     return decode
 
@@ -230,14 +213,10 @@ def serve(args: argparse.Namespace) -> int:
     if monitor.aggregator is None:
         raise NotReadyError("serve needs a monitor that scores; pass --monitor DIR, or leave the other options out")
     plain: dict[str, Decoder] = {"greedy": partial(_plain, monitor, False), "sample": partial(_plain, monitor, True)}
-    source = OwnModel(
-        monitor,
-        plain | {name: partial(_by_fod, name, decoder(monitor, name, {})) for name in DECODERS if name in _OF_FOD},
-        default=args.decoder,
-        name=Path(args.model).name if args.model else "syncheck-kit",
-        **named(args, "failing max_new_tokens"),
-    )
-    return _serve(source, args)
+    of_fod = {name: partial(_by_fod, name, decoder(monitor, name, {})) for name in _SERVED if name not in plain}
+    name = Path(args.model).name if args.model else "syncheck-kit"
+    options = named(args, "failing max_new_tokens") | {"default": args.decoder, "name": name}
+    return _serve(OwnModel(monitor, plain | of_fod, **options), args)
 
 
 def _plain(
@@ -259,11 +238,13 @@ def _serve(source: AnswerSource, args: argparse.Namespace) -> int:
     from syncheck.serving.app import create_app, end_in
     from syncheck.serving.limits import PromptConnection, ServerConfig
 
-    loopback = args.host in _LOOPBACK
+    loopback = args.host in ("127.0.0.1", "localhost", "::1")
     limits = named(args, "max_running max_waiting max_body max_context timeout resume_seconds")
     answers = named(args, "reveal stop_below stop_after passages_from")
     key = _key(args.api_key_file, "SYNCHECK_API_KEY")
-    telemetry = _telemetry(args.telemetry)
+    telemetry = None if args.telemetry is None else Telemetry(text=args.telemetry == "text")
+    if telemetry is not None:
+        telemetry.require_provider()
     config = ServerConfig(**answers, **limits, api_key=key, only_loopback=loopback, telemetry=telemetry)
     listening = _listening(args.host, args.port)
     if not loopback and config.api_key is None:
@@ -287,14 +268,6 @@ def _serve(source: AnswerSource, args: argparse.Namespace) -> int:
     with listening, suppress(KeyboardInterrupt):
         Server(served).run([listening])
     return 0
-
-
-def _telemetry(recorded: str | None) -> Telemetry | None:
-    if recorded is None:
-        return None
-    telemetry = Telemetry(text=recorded == "text")
-    telemetry.require_provider()
-    return telemetry
 
 
 def _listening(host: str, port: int) -> socket.socket:

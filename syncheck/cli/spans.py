@@ -80,9 +80,8 @@ def mark(args: argparse.Namespace) -> int:
     """Write the labels of each item; returns the exit code."""
     pairs = _files(args.input, args.output)
     _check_asked(args)
-    replays = args.method in ("refind", "hallurag") or (
-        args.method == "mikani" and spans.reads_signals(args.span_model)
-    )
+    replays = args.method in ("refind", "hallurag")
+    replays |= args.method == "mikani" and spans.reads_signals(args.span_model)
     retriever, replay = _retriever(args), spans.TokenReplay(*models_of(args)) if replays else None
     detector = _DETECTORS[args.method](args, replay)
     answers: list[SpanAnswer] = []
@@ -159,22 +158,19 @@ def _refind(args: argparse.Namespace, measure: spans.Measure) -> spans.RefindDet
     return spans.RefindDetector(measure, thresholds=thresholds, form=args.form)
 
 
+def _hallurag(args: argparse.Namespace, measure: spans.Measure) -> spans.HalluRagDetector:
+    name = args.encoder
+    encoder = spans.LetterEncoder() if name is None else spans.CheckpointEncoder(name, device=args.device)
+    return spans.HalluRagDetector(measure, encoder=encoder, asked=_asked_model(args))
+
+
 _DETECTORS: dict[str, Callable[[argparse.Namespace, Any], SpanDetector]] = {
     "mikani": lambda args, measure: spans.load_span_regressor(args.span_model, measure=measure),
     "refind": _refind,
-    "hallurag": lambda args, measure: spans.HalluRagDetector(
-        measure,
-        encoder=spans.LetterEncoder()
-        if args.encoder is None
-        else spans.CheckpointEncoder(args.encoder, device=args.device),
-        asked=_asked_model(args),
-    ),
+    "hallurag": _hallurag,
     "mark-all": lambda args, _: spans.MarkAll(),
     "mark-none": lambda args, _: spans.MarkNone(),
 }
-
-
-# The instruct model
 
 
 def _check_asked(args: argparse.Namespace) -> None:
@@ -192,13 +188,9 @@ def _check_asked(args: argparse.Namespace) -> None:
 
 def _asked_model(args: argparse.Namespace) -> aligners.TextGenerator | None:
     if args.endpoint is not None:
-        return aligners.EndpointTextGenerator(
-            args.endpoint, args.endpoint_model, api_key_variable=args.api_key_variable
-        )
+        variable = args.api_key_variable
+        return aligners.EndpointTextGenerator(args.endpoint, args.endpoint_model, api_key_variable=variable)
     return None if args.llm is None else aligners.LocalTextGenerator.load(args.llm, device=args.device)
-
-
-# Retrieval
 
 
 def _retriever(args: argparse.Namespace) -> spans.ChunkRetriever | None:
@@ -218,13 +210,10 @@ def _reranker(args: argparse.Namespace) -> spans.CheckpointEncoder | None:
         return None
     if args.reranker is not None:
         return spans.CheckpointEncoder(args.reranker, prefix=args.reranker_prefix, device=args.device)
-    encoder = spans.cached_reranker(device=args.device)
-    if encoder is None:
-        sys.stderr.write(f"texts ordered by BM25 alone: {spans.DEFAULT_RERANKER} is not in the local cache\n")
-    else:
-        sys.stderr.write(
-            f"texts ordered by {spans.DEFAULT_RERANKER}, from the local cache; --reranker none: BM25 alone\n"
-        )
+    encoder, name = spans.cached_reranker(device=args.device), spans.DEFAULT_RERANKER
+    alone = f"BM25 alone: {name} is not in the local cache"
+    told = alone if encoder is None else f"{name}, from the local cache; --reranker none: BM25 alone"
+    sys.stderr.write(f"texts ordered by {told}\n")
     return encoder
 
 

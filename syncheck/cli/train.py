@@ -13,22 +13,7 @@ import syncheck
 from syncheck import aggregators, evaluation, training
 from syncheck.aggregators.kinds import AggregatorKind
 from syncheck.base.errors import InputError
-from syncheck.cli.monitors import (
-    NO_MONITOR,
-    Scorer,
-    add_data,
-    add_selection,
-    aligner_of,
-    check_options,
-    chosen_responses,
-    measured_by,
-    models_of,
-    monitor_to_measure,
-    panels_of,
-    refuse_idle,
-    report_left_out,
-    scoring_monitor,
-)
+from syncheck.cli import monitors
 from syncheck.cli.options import (
     IN_FORMAT,
     Options,
@@ -60,7 +45,7 @@ def _shard(text: str) -> tuple[int, int]:
 def train_options(add: Options) -> None:
     """Add the options of ``train``."""
     add_model(add, monitor=False)
-    add_data(add)
+    monitors.add_data(add)
     add("--labels overlap|paper")
     add(
         "--aggregator",
@@ -90,11 +75,11 @@ def train_options(add: Options) -> None:
 
 def features_options(add: Options) -> None:
     """Add the options of ``features``."""
-    add_model(add, default=NO_MONITOR)
+    add_model(add, default=monitors.NO_MONITOR)
     add("--data PATH", "RAGTruth folder, or labelled JSON Lines", required=True)
     add("--schema SCHEMA")
     add("--output FILE", "Parquet file with one row per sentence", required=True)
-    add_selection(add)
+    monitors.add_selection(add)
     add("--batch-size N", "number of responses replayed at once (cpu 1, cuda 16)")
     add("--part-size N")
     about = "measure only every N-th part, starting with part I"
@@ -104,7 +89,7 @@ def features_options(add: Options) -> None:
 def calibrate_options(add: Options) -> None:
     """Add the options of ``calibrate``."""
     add_model(add)
-    add_data(add)
+    monitors.add_data(add)
     add("--labels overlap|paper")
     add(
         "--method isotonic|platt|shift",
@@ -156,7 +141,9 @@ def train(args: argparse.Namespace) -> int:
     if trained.doubt is not None:
         sys.stderr.write(f"{trained.doubt}\n")
     if args.plot is not None:
-        plot_intervals(panels_of("training", trained.table), args.plot, label="AUROC, with 95 % intervals over groups")
+        plot_intervals(
+            monitors.panels_of("training", trained.table), args.plot, label="AUROC, with 95 % intervals over groups"
+        )
     trained.monitor.save_pretrained(args.output)
     responses, config = len(set(measured.owners[measured.checkable & measured.labelled])), trained.monitor.config
     lower, upper = config.verdict_thresholds
@@ -168,19 +155,21 @@ def train(args: argparse.Namespace) -> int:
     return 0
 
 
-def _measured(args: argparse.Namespace, path: Path) -> tuple[Scorer | UnloadedMonitor, training.MeasuredSentences]:
+def _measured(
+    args: argparse.Namespace, path: Path
+) -> tuple[monitors.Scorer | UnloadedMonitor, training.MeasuredSentences]:
     """Measure labelled responses, or read a file of features, with the monitor that they are of."""
     from syncheck.training.provenance import UnloadedMonitor
     from syncheck.training.sets import check_questions
 
     if path.suffix != ".parquet":
-        monitor = monitor_to_measure(args)
-        return monitor, measured_by(monitor, args, path, check=check_questions)
-    measured = measured_by(None, args, path, check=check_questions)
-    check_options(args, measured, path)
-    model = None if args.model is None else models_of(args)
+        monitor = monitors.monitor_to_measure(args)
+        return monitor, monitors.measured_by(monitor, args, path, check=check_questions)
+    measured = monitors.measured_by(None, args, path, check=check_questions)
+    monitors.check_options(args, measured, path)
+    model = None if args.model is None else monitors.models_of(args)
     untrained = training.monitor_of(
-        measured, aligner=aligner_of(args, measured, path), model=model, source=path, kind=syncheck.Monitor
+        measured, aligner=monitors.aligner_of(args, measured, path), model=model, source=path, kind=syncheck.Monitor
     )
     assert isinstance(untrained, syncheck.Monitor | syncheck.Verifier | UnloadedMonitor)
     return untrained, measured
@@ -196,12 +185,11 @@ def features(args: argparse.Namespace) -> int:
         )
     check_file("--output", args.output)
     if args.data.endswith(".parquet"):
-        raise InputError(
-            f"--data {args.data!r} is already a file of features; pass the RAGTruth folder or JSON Lines to measure"
-        )
-    records = chosen_responses(args, Path(args.data))  # the data are read before a model is loaded
+        instead = "pass the RAGTruth folder or JSON Lines to measure"
+        raise InputError(f"--data {args.data!r} is already a file of features; {instead}")
+    records = monitors.chosen_responses(args, Path(args.data))  # the data are read before a model is loaded
     measured = training.measure_to_parquet(
-        monitor_to_measure(args),
+        monitors.monitor_to_measure(args),
         records,
         args.output,
         batch_size=args.batch_size or BATCH_SIZES[args.device],
@@ -214,7 +202,7 @@ def features(args: argparse.Namespace) -> int:
             ".parts. The last shard joins them, and so does any that is run again\n"
         )
         return 0
-    report_left_out(measured, Path(args.data))
+    monitors.report_left_out(measured, Path(args.data))
     return 2 if measured.left_out else 0
 
 
@@ -222,12 +210,14 @@ def calibrate(args: argparse.Namespace) -> int:
     """Calibrate a monitor on held-out labelled responses and save it; returns the exit code."""
     if args.risk is None:
         idle = {"--confidence": args.confidence is not None, "--every-sentence": args.every_sentence}
-        refuse_idle(idle, "--risk none chooses no threshold. Leave out one or the other")
+        monitors.refuse_idle(idle, "--risk none chooses no threshold. Leave out one or the other")
     check_folder(args.output)
-    monitor = scoring_monitor(args, "generic")
+    monitor = monitors.scoring_monitor(args, "generic")
     if monitor.aggregator is None:
         raise InputError("--model has no scores to calibrate without a trained --monitor DIR")
-    measured = measured_by(monitor, args, Path(args.data), check=lambda records: training.refuse_seen(monitor, records))
+    measured = monitors.measured_by(
+        monitor, args, Path(args.data), check=lambda records: training.refuse_seen(monitor, records)
+    )
     calibrated = training.calibrate_monitor(
         monitor,
         measured,
@@ -237,18 +227,13 @@ def calibrate(args: argparse.Namespace) -> int:
     )
     sys.stdout.write(_table(calibrated, questions=len(np.unique(measured.groups))))
     if args.plot is not None:
-        bins = {
-            "before": evaluation.reliability_bins(calibrated.raw, calibrated.y),
-            "after": evaluation.reliability_bins(calibrated.out_of_fold, calibrated.y),
-        }
+        scores = {"before": calibrated.raw, "after": calibrated.out_of_fold}
+        bins = {when: evaluation.reliability_bins(of, calibrated.y) for when, of in scores.items()}
         save_reliability_diagram(args.plot, bins)
     if args.curve is not None:
-        plot_curve(
-            calibrated.curve.kept.tolist(),
-            calibrated.curve.good.tolist(),
-            args.curve,
-            labels=("share of the sentences kept", "share of good ones among them"),
-        )
+        kept, good = calibrated.curve.kept.tolist(), calibrated.curve.good.tolist()
+        labels = ("share of the sentences kept", "share of good ones among them")
+        plot_curve(kept, good, args.curve, labels=labels)
     if args.output is not None:
         calibrated.monitor.save_pretrained(args.output)
         sys.stderr.write(f"saved to {args.output}\n")
@@ -258,21 +243,16 @@ def calibrate(args: argparse.Namespace) -> int:
 def _table(calibrated: training.Calibrated, *, questions: int) -> str:
     aggregator, config = calibrated.monitor.aggregator, calibrated.monitor.config
     assert aggregator is not None and aggregator.base_rate is not None
+    unfaithful = (calibrated.y == 0).mean()
     rows = [
-        (
-            "held-out sentences",
-            f"{len(calibrated.y)} of {questions} questions, {(calibrated.y == 0).mean():.3f} unfaithful",
-        ),
+        ("held-out sentences", f"{len(calibrated.y)} of {questions} questions, {unfaithful:.3f} unfaithful"),
         ("expected faithful", f"{aggregator.base_rate:.3f} of all sentences"),
         ("thresholds", f"backtrack {config.backtrack_threshold:.3f}, prune {config.prune_threshold:.3f}"),
         ("ECE before", f"{calibrated.ece_before:.3f}"),
         ("ECE after", f"{calibrated.ece_after:.3f}, each question by a calibration fitted on the others"),
-        *(
-            _guarantee(calibrated.threshold)
-            if calibrated.threshold is not None
-            else [("calibrated threshold", "none, as asked")]
-        ),
     ]
+    guarantee = calibrated.threshold
+    rows += [("calibrated threshold", "none, as asked")] if guarantee is None else _guarantee(guarantee)
     return "".join(f"{name:<20} {value}\n" for name, value in rows)
 
 

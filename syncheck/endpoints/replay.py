@@ -5,7 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
+from functools import partial
+from itertools import starmap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -64,30 +66,13 @@ class CertifiedScore:
         return self.low >= threshold
 
 
+@dataclass(frozen=True, eq=False)
 class EndpointReplay:
     """Measures and scores given responses as :meth:`Monitor.replay` does, with the log-probabilities of a server.
 
     The server must run the monitor's model. The monitor's own model only provides its window and vocabulary, so it may
-    be without weights (on torch's device ``meta``).
-
-    Parameters
-    ----------
-    monitor
-        The monitor; for exact scores, trained on ``endpoint.v1`` or another schema that a server can measure.
-    server
-        A :class:`~syncheck.endpoints.VllmServer`, a :class:`~syncheck.endpoints.SglangServer`, or your own
-        :class:`~syncheck.endpoints.ReplayServer`.
-    top
-        Number of likeliest tokens to ask for at each position, for bounds; scores need none.
-    workers
-        Number of concurrent requests, which servers batch.
-    error
-        Error of a log-probability, in nats, that bounds allow for.
-
-    Raises
-    ------
-    InputError
-        If ``top`` or ``workers`` is below 1, or ``error`` below 0.
+    be without weights (on torch's device ``meta``). ``top`` or ``workers`` below 1, or ``error`` below 0, raises
+    InputError.
 
     Examples
     --------
@@ -96,22 +81,23 @@ class EndpointReplay:
     0.93
     """
 
-    def __init__(
-        self,
-        monitor: ModelMonitor,
-        server: ReplayServer,
-        *,
-        top: int = TOP,
-        workers: int = 8,
-        error: float = PARITY_NATS,
-    ) -> None:
-        if top < 1 or workers < 1 or error < 0:
-            raise InputError(f"top and workers must be at least 1, error at least 0; found {top}, {workers}, {error}")
-        self.monitor = monitor
-        self.server = server
-        self._top = top
-        self._workers = workers
-        self._error = error
+    monitor: ModelMonitor
+    """The monitor; for exact scores, trained on ``endpoint.v1`` or another schema that a server can measure."""
+    server: ReplayServer
+    """A :class:`~syncheck.endpoints.VllmServer`, a :class:`~syncheck.endpoints.SglangServer`, or your own
+    :class:`~syncheck.endpoints.ReplayServer`."""
+    _: KW_ONLY
+    top: int = TOP
+    """Number of likeliest tokens to ask for at each position, for bounds; scores need none."""
+    workers: int = 8
+    """Number of concurrent requests, which servers batch."""
+    error: float = PARITY_NATS
+    """Error of a log-probability, in nats, that bounds allow for."""
+
+    def __post_init__(self) -> None:
+        if self.top < 1 or self.workers < 1 or self.error < 0:
+            found = f"{self.top}, {self.workers}, {self.error}"
+            raise InputError(f"top and workers must be at least 1, error at least 0; found {found}")
 
     def score(self, prompt: RagPrompt, response: str | GivenResponse) -> Report:
         """Score a given response, a string or the result of :meth:`Monitor.read`; errors as in :meth:`replay`."""
@@ -187,14 +173,12 @@ class EndpointReplay:
         if self.monitor.aggregator is None:
             raise NotReadyError("the monitor has no aggregator, so there is no score to bound; train one")
         given = read_responses(self.monitor, prompts, responses, None, None)
-        known = self._known(prompts, given, top=self._top)
+        known = self._known(prompts, given, top=self.top)
         ends = [self._ends(g, *branches) for g, branches in zip(given, known, strict=True)]
         low, high = [least for least, _ in ends], [most for _, most in ends]
-        monitor = self.monitor
-
-        def unaggregated(prompt: RagPrompt) -> SentenceScorer:
-            return SentenceScorer(prompt, config=monitor.config, aggregator=None, aligner=monitor.aligner)
-
+        unaggregated = partial(
+            SentenceScorer, config=self.monitor.config, aggregator=None, aligner=self.monitor.aligner
+        )
         answers = scored_answers(scorers_of(prompts, unaggregated), low)
         certified = [
             [(sentence, self._features(sentence, most)) for sentence, most in zip(answer.sentences, highs, strict=True)]
@@ -202,13 +186,13 @@ class EndpointReplay:
         ]
         rows = [features for answer in certified for sentence, features in answer if sentence.status == "no_aggregator"]
         bounds = iter(self._score_bounds(rows))
-        return [
-            [
-                _certified(sentence, features, next(bounds) if sentence.status == "no_aggregator" else None)
-                for sentence, features in answer
-            ]
-            for answer in certified
-        ]
+
+        def bounded(sentence: SentenceScore, features: Bounds) -> CertifiedScore:
+            status: Status = "scored" if sentence.status == "no_aggregator" else sentence.status
+            ends = next(bounds) if status == "scored" else (None, None)
+            return CertifiedScore(sentence.text, sentence.start, sentence.end, status, sentence.reason, features, *ends)
+
+        return [list(starmap(bounded, answer)) for answer in certified]
 
     def _known(
         self, prompts: Sequence[RagPrompt], given: Sequence[GivenResponse], *, top: int
@@ -225,10 +209,10 @@ class EndpointReplay:
             if prompt_ids is None or not token_ids:
                 return None
             known = self.server.replay(prompt_ids, token_ids, top=top)
-            known.check(token_ids, vocab_size=self._vocab_size, error=self._error, name=self.server.name)
+            known.check(token_ids, vocab_size=self._vocab_size, error=self.error, name=self.server.name)
             return known
 
-        with ThreadPoolExecutor(self._workers) as pool:
+        with ThreadPoolExecutor(self.workers) as pool:
             known_tokens = list(pool.map(ask, branches, tokens))
         return list(zip(known_tokens[::2], known_tokens[1::2], strict=True))
 
@@ -242,9 +226,9 @@ class EndpointReplay:
         entropy = kl = missing
         if known is not None:
             ids, log_prob = known.joined(given.token_ids)
-            entropy = entropy_bounds(log_prob, self._vocab_size, largest_other=known.largest_other, error=self._error)
+            entropy = entropy_bounds(log_prob, self._vocab_size, largest_other=known.largest_other, error=self.error)
             if without is not None:
-                kl = kl_bounds(log_prob, _at(ids, *without.joined(given.token_ids)), error=self._error)
+                kl = kl_bounds(log_prob, _at(ids, *without.joined(given.token_ids)), error=self.error)
         low, high = (_sentences(given, *chosen, *ends) for ends in ((entropy.low, kl.low), (entropy.high, kl.high)))
         return low, high
 
@@ -270,22 +254,9 @@ class EndpointReplay:
         if not rows:
             return []
         assert self.monitor.aggregator is not None
-        low, high = (np.stack([getattr(row, end) for row in rows]) for end in ("low", "high"))
-        bounds = score_bounds(self.monitor.aggregator, Bounds(low, high))
+        stacked = Bounds(np.stack([row.low for row in rows]), np.stack([row.high for row in rows]))
+        bounds = score_bounds(self.monitor.aggregator, stacked)
         return list(zip(bounds.low.tolist(), bounds.high.tolist(), strict=True))
-
-
-def _certified(sentence: SentenceScore, features: Bounds, score: tuple[float, float] | None) -> CertifiedScore:
-    return CertifiedScore(
-        text=sentence.text,
-        start=sentence.start,
-        end=sentence.end,
-        status=sentence.status if score is None else "scored",
-        reason=sentence.reason,
-        features=features,
-        low=None if score is None else score[0],
-        high=None if score is None else score[1],
-    )
 
 
 def _chosen(known: KnownTokens | None, count: int) -> Floats:

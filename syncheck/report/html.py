@@ -16,19 +16,8 @@ from markupsafe import Markup
 
 from syncheck.base.printable import counted
 from syncheck.base.records import RefusedRecord
-from syncheck.report.labels import (
-    ShadeView,
-    after_end_words,
-    citation_verdicts,
-    citation_words,
-    contrast_lines,
-    decimal,
-    no_answer,
-    shades_of,
-    tint,
-    verdict,
-    why,
-)
+from syncheck.report import labels as wording
+from syncheck.report.labels import shades_of
 from syncheck.report.layout import case_view, glossary, legend
 from syncheck.results.spans import SpanItem, SpanLabels
 from syncheck.spans.words import reading_direction
@@ -51,21 +40,20 @@ class SpanAnswer:
 
 def _span_view(answer: SpanAnswer, number: int, method: str) -> dict[str, Any]:
     """Lay out an answer with its labellings, each with its source, extent and shades; ``lang`` is empty if unknown."""
-    item = answer.item
-    labelled = [(method, answer.labels), *([] if item.labels is None else [("annotators", item.labels)])]
+    item, labelled = answer.item, []
+    for source, labels in ((method, answer.labels), ("annotators", item.labels)):
+        if labels is not None:
+            shades = shades_of(item.response, labels)
+            marked = sum(len(shade.text) for shade in shades if shade.marked)
+            facts = f"{counted(len(labels.hard), 'span')}, {marked} of {len(item.response)} characters"
+            labelled.append((source, facts, shades))
     return {
         "answer": answer,
         "anchor": f"s{number}",
         "name": " · ".join(part for part in (item.id, item.lang, item.generator) if part),
         "lang": item.lang.lower(),
-        "labelled": [(source, *_shaded(item.response, labels)) for source, labels in labelled],
+        "labelled": labelled,
     }
-
-
-def _shaded(response: str, labels: SpanLabels) -> tuple[str, tuple[ShadeView, ...]]:
-    shades = shades_of(response, labels)
-    marked = sum(len(shade.text) for shade in shades if shade.marked)
-    return f"{counted(len(labels.hard), 'span')}, {marked} of {len(response)} characters", shades
 
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
@@ -107,8 +95,12 @@ def render_html(
 
 
 def render_fragment(cases: Sequence[Case]) -> str:
-    """Draw cases as :func:`render_html` does, as a fragment for a notebook whose style affects nothing outside it."""
-    return render_html(cases, title="", prefix=_prefix_of(render_html(cases, title="")))
+    """Draw cases as :func:`render_html` does, as a fragment for a notebook whose style affects nothing outside it.
+
+    A prefix keeps the anchors of several fragments in one notebook apart.
+    """
+    digest = zlib.crc32(render_html(cases, title="").encode(errors="backslashreplace"))
+    return render_html(cases, title="", prefix=f"r{digest:08x}-")
 
 
 def render_spans(
@@ -159,11 +151,6 @@ def render_page(body: str, *, script: str, **values: object) -> str:
     return _render(body, "", policy=f"{_POLICY}; script-src 'sha256-{digest}'", script=Markup(code), **values)  # noqa: S704
 
 
-def _prefix_of(page: str) -> str:
-    """Derive a prefix that keeps the anchors of several fragments in one notebook apart."""
-    return f"r{zlib.crc32(page.encode(errors='backslashreplace')):08x}-"
-
-
 def _render(body: str, prefix: str, *, policy: str = _POLICY, **values: object) -> str:
     """Draw a page or, where its anchors have a prefix, a fragment of one."""
     template = _templates().get_template("fragment.html.j2" if prefix else "page.html.j2")
@@ -179,16 +166,7 @@ def _templates() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {
-        "after_end_words": after_end_words,
-        "citation_verdicts": citation_verdicts,
-        "citation_words": citation_words,
-        "contrast_lines": contrast_lines,
-        "decimal": decimal,
-        "direction": reading_direction,
-        "no_answer": no_answer,
-        "tint": tint,
-        "verdict": verdict,
-        "why": why,
-    }
+    named = "after_end_words citation_verdicts citation_words contrast_lines decimal no_answer tint verdict why"
+    environment.filters |= {name: getattr(wording, name) for name in named.split()}
+    environment.filters["direction"] = reading_direction
     return environment

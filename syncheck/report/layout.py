@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -28,10 +28,12 @@ if TYPE_CHECKING:
     from syncheck.results.report import Answer, Case, Report
 
 _DARKEST_KL_NATS = 2 * LARGE_KL_NATS
-_WEIGHTIEST = 5
-"""Number of signals that are shown without unfolding."""
-_SMALLEST_LONGEST_BAR = 0.5
-"""Smallest contribution, in nats of log-odds, that fills a bar, however small all contributions are."""
+_WEIGHTIEST = 5  # signals that are shown without unfolding
+_SMALLEST_LONGEST_BAR = 0.5  # contribution, in nats of log-odds, that fills a bar, however small all are
+
+
+Link = tuple[str, str]
+"""Label and anchor of a sentence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,28 +99,23 @@ class AnswerView:
     """One decoder's answer; ``dropped`` are the sentences taken back after its last one."""
 
     answer: Answer
+    lowest: SentenceScore | None
     anchor: str
     facts: tuple[str, ...]
     sentences: tuple[SentenceView, ...]
     dropped: tuple[SentenceScore, ...]
-
-    @property
-    def lowest(self) -> SentenceScore | None:
-        """The sentence with the lowest score."""
-        return self.answer.report.lowest
 
 
 @dataclass(frozen=True, slots=True)
 class Segment:
     """A piece of a passage between two borders of evidence.
 
-    ``refs`` are the sentences that it is evidence for, and ``ends`` those whose evidence ends here, both as pairs of
-    label and anchor.
+    ``refs`` are the sentences that it is evidence for, and ``ends`` those whose evidence ends here.
     """
 
     text: str
-    refs: tuple[tuple[str, str], ...]
-    ends: tuple[tuple[str, str], ...]
+    refs: tuple[Link, ...]
+    ends: tuple[Link, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,8 +128,8 @@ class CaseView:
     passages: tuple[tuple[Segment, ...], ...]
     names: tuple[str, ...]
     """Title or id, and address, of each passage; empty if it has none."""
-    citing: tuple[tuple[tuple[str, str], ...], ...]
-    """Sentences that cite each passage, as pairs of label and anchor."""
+    citing: tuple[tuple[Link, ...], ...]
+    """Sentences that cite each passage."""
 
 
 def case_view(case: Case, number: int, *, prefix: str) -> CaseView:
@@ -141,7 +138,8 @@ def case_view(case: Case, number: int, *, prefix: str) -> CaseView:
     answers = tuple(_answer_view(a, f"{anchor}a{i}") for i, a in enumerate(case.answers, 1))
     named = [names_of(passage) for passage in case.passages]
     names = tuple(" · ".join(part for part in (one.title or one.id, one.url) if part) for one in named)
-    return CaseView(anchor, case.question, answers, _passages(case, answers), names, _citing(case, answers))
+    passages, citing = _passages(case, answers)
+    return CaseView(anchor, case.question, answers, passages, names, citing)
 
 
 def legend(cases: Iterable[Case]) -> dict[Verdict, str]:
@@ -160,45 +158,36 @@ def glossary(cases: Iterable[Case]) -> tuple[FeatureLabel, ...]:
     return tuple(feature_label(name) for name in dict.fromkeys(name for s in sentences for name in s.features))
 
 
-def mark_passage(passage: str, spans: Iterable[tuple[int, int, tuple[str, str]]]) -> tuple[Segment, ...]:
+def mark_passage(passage: str, spans: Iterable[tuple[int, int, Link]]) -> tuple[Segment, ...]:
     """Cut a passage at half-open spans of evidence, each with its label and anchor; spans may overlap."""
     marks = sorted(spans, key=lambda mark: mark[:2])
-    borders = {0, len(passage), *(start for start, _, _ in marks), *(stop for _, stop, _ in marks)}
-    pieces = sorted(borders)
+    borders = sorted({0, len(passage), *(border for start, stop, _ in marks for border in (start, stop))})
     return tuple(
         Segment(
             text=passage[left:right],
             refs=tuple(ref for start, stop, ref in marks if start <= left and right <= stop),
             ends=tuple(ref for _, stop, ref in marks if right == stop),
         )
-        for left, right in zip(pieces, pieces[1:], strict=False)
+        for left, right in pairwise(borders)
     )
 
 
-def _passages(case: Case, answers: Iterable[AnswerView]) -> tuple[tuple[Segment, ...], ...]:
-    spans: list[list[tuple[int, int, tuple[str, str]]]] = [[] for _ in case.passages]
-    for drawn in answers:
-        for view in drawn.sentences:
-            evidence = view.scored.evidence
-            if evidence is None:
-                continue
-            quote = evidence.text.strip()
+def _passages(
+    case: Case, answers: Iterable[AnswerView]
+) -> tuple[tuple[tuple[Segment, ...], ...], tuple[tuple[Link, ...], ...]]:
+    """Cut the passages at the evidence, and list for each the sentences that cite it, with the citation's verdict."""
+    spans: list[list[tuple[int, int, Link]]] = [[] for _ in case.passages]
+    citing: list[dict[Link, None]] = [{} for _ in case.passages]
+    for label, view in ((f"{drawn.answer.label} {view.number}", view) for drawn in answers for view in drawn.sentences):
+        if (evidence := view.scored.evidence) is not None and (quote := evidence.text.strip()):
             start = case.passages[evidence.passage].find(quote)
-            if quote and start >= 0:
-                label = f"{drawn.answer.label} {view.number}"
+            if start >= 0:
                 spans[evidence.passage].append((start, start + len(quote), (label, view.anchor)))
-    return tuple(mark_passage(passage, marks) for passage, marks in zip(case.passages, spans, strict=True))
-
-
-def _citing(case: Case, answers: Iterable[AnswerView]) -> tuple[tuple[tuple[str, str], ...], ...]:
-    """List for each passage the sentences that cite it, each with the verdict of its citation."""
-    links: list[dict[tuple[str, str], None]] = [{} for _ in case.passages]
-    for drawn in answers:
-        for view in drawn.sentences:
-            for cited in view.scored.citations:
-                if cited.passage is not None:
-                    links[cited.passage][f"{drawn.answer.label} {view.number}, {cited.status}", view.anchor] = None
-    return tuple(map(tuple, links))
+        for cited in view.scored.citations:
+            if cited.passage is not None:
+                citing[cited.passage][f"{label}, {cited.status}", view.anchor] = None
+    cut = tuple(mark_passage(passage, marks) for passage, marks in zip(case.passages, spans, strict=True))
+    return cut, tuple(map(tuple, citing))
 
 
 def _answer_view(answer: Answer, anchor: str) -> AnswerView:
@@ -215,7 +204,7 @@ def _answer_view(answer: Answer, anchor: str) -> AnswerView:
             shades=_shades(report, sentence),
             signals=_signals(sentence, weighty, longest),
             more_signals=_signals(sentence, [n for n in sentence.features if n not in weighty], longest),
-            tokens=_tokens(report, sentence),
+            tokens=tuple(_token_views(report.tokens, sentence.token_start, sentence.token_end)),
             dropped=dropped,
         )
         for number, (sentence, dropped) in enumerate(timeline, 1)
@@ -223,7 +212,7 @@ def _answer_view(answer: Answer, anchor: str) -> AnswerView:
         for weighty in [_weightiest(sentence)]
     )
     trailing = timeline[-1][1] if timeline and timeline[-1][0] is None else ()
-    return AnswerView(answer, anchor, answer_facts(answer), sentences, trailing)
+    return AnswerView(answer, report.lowest, anchor, answer_facts(answer), sentences, trailing)
 
 
 def _shades(report: Report, sentence: SentenceScore) -> tuple[ShadeView, ...]:
@@ -233,18 +222,10 @@ def _shades(report: Report, sentence: SentenceScore) -> tuple[ShadeView, ...]:
     return shades_of(report.response, report.spans, start=sentence.start, stop=sentence.end)
 
 
-def _tokens(report: Report, sentence: SentenceScore) -> tuple[TokenView, ...]:
-    start, stop = sentence.token_start, sentence.token_end
-    if start is None or stop is None or np.isnan(report.tokens.log_prob[start:stop]).all():
-        return ()
-    return tuple(_token_view(report.tokens, i) for i in range(start, stop))
-
-
 def _weightiest(sentence: SentenceScore) -> tuple[str, ...]:
     """Find the features that change the score most; all features if no change is known."""
-    if not sentence.attribution:
-        return tuple(sentence.features)
-    return tuple(sorted(sentence.features, key=lambda name: -abs(sentence.attribution.get(name, 0.0)))[:_WEIGHTIEST])
+    weighed = sorted(sentence.features, key=lambda name: -abs(sentence.attribution.get(name, 0.0)))
+    return tuple(weighed[:_WEIGHTIEST] if sentence.attribution else weighed)
 
 
 def _signals(sentence: SentenceScore, names: Iterable[str], longest: float) -> tuple[SignalView, ...]:
@@ -262,16 +243,20 @@ def _signals(sentence: SentenceScore, names: Iterable[str], longest: float) -> t
     )
 
 
-def _token_view(tokens: TokenSignals, i: int) -> TokenView:
-    start, stop = tokens.char_spans[i].tolist()
-    text = tokens.text[start:stop].replace("\n", "⏎")
-    log_prob, kl = float(tokens.log_prob[i]), float(tokens.kl[i])
-    return TokenView(
-        text=text or f"id {int(tokens.token_ids[i])}",
-        visible=bool(text),
-        log_prob=decimal(log_prob, digits=1),
-        kl=decimal(kl, digits=1),
-        shade=0.0 if math.isnan(kl) else round(min(kl / _DARKEST_KL_NATS, 1.0), 3),
-        probability=0.0 if math.isnan(log_prob) else round(100 * math.exp(log_prob), 1),
-        large_kl=kl > LARGE_KL_NATS,
-    )
+def _token_views(tokens: TokenSignals, first: int | None, end: int | None) -> Iterator[TokenView]:
+    """Yield the tokens of a sentence; none if it has none, or nothing was measured."""
+    if first is None or end is None or np.isnan(tokens.log_prob[first:end]).all():
+        return
+    for i in range(first, end):
+        start, stop = tokens.char_spans[i].tolist()
+        text = tokens.text[start:stop].replace("\n", "⏎")
+        log_prob, kl = float(tokens.log_prob[i]), float(tokens.kl[i])
+        yield TokenView(
+            text=text or f"id {int(tokens.token_ids[i])}",
+            visible=bool(text),
+            log_prob=decimal(log_prob, digits=1),
+            kl=decimal(kl, digits=1),
+            shade=0.0 if math.isnan(kl) else round(min(kl / _DARKEST_KL_NATS, 1.0), 3),
+            probability=0.0 if math.isnan(log_prob) else round(100 * math.exp(log_prob), 1),
+            large_kl=kl > LARGE_KL_NATS,
+        )

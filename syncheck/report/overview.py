@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 import json
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -42,16 +42,11 @@ MOST_ANSWERS = 10_000
 ANSWER_BYTES = 5_000
 """Largest size of an answer on the page, in bytes."""
 BINS = 20
-_DIGITS = 4
-"""Decimal places of a score on the page."""
 KINDS: tuple[str, ...] = (*VERDICTS, *(status for status in get_args(Status) if status != "scored"))
 """Categories of sentences: verdicts and, for sentences without a score, statuses."""
 
 _STANDS_OUT = 0.75
-_UNSCORED = 2.0
-"""Rank of answers and sentences without a score, which come after all others."""
-_MOST_AFTER_END = 200
-"""Largest number of characters shown of the text after the end of an answer."""
+_MOST_AFTER_END = 200  # characters shown of the text after the end of an answer
 _DETAILS = ((2000, 400, 5), (1000, 200, 3), (500, 120, 0))
 """Limits on an answer's details, from generous to strict: characters of a sentence, of its evidence, and signals."""
 
@@ -82,24 +77,21 @@ class Bar:
     tint: Tint
 
 
-class Histogram:
-    """Counts of scored sentences by verdict and by score, in bins of equal width.
+class Histogram(Counter[tuple[Verdict, int]]):
+    """Counts of scored sentences by verdict and by bin of their score.
 
     Verdicts follow the thresholds of the monitor, or of several, and so do the colours of the bars.
     """
 
-    def __init__(self) -> None:
-        self._counts: Counter[tuple[Verdict, int]] = Counter()
-
     def add(self, sentence: SentenceScore) -> None:
         """Count a sentence; one without a score has no bin."""
         if sentence.score is not None and sentence.verdict is not None:
-            self._counts[sentence.verdict, _bin(sentence.score)] += 1
+            self[sentence.verdict, _bin(sentence.score)] += 1
 
     @property
     def totals(self) -> tuple[int, ...]:
         """Number of sentences in each bin."""
-        return tuple(sum(self._counts[kind, place] for kind in VERDICTS) for place in range(BINS))
+        return tuple(sum(self[kind, place] for kind in VERDICTS) for place in range(BINS))
 
     @property
     def bars(self) -> tuple[Bar, ...]:
@@ -108,7 +100,7 @@ class Histogram:
         for place in range(BINS):
             below = 0
             for kind in reversed([*VERDICTS]):
-                if count := self._counts[kind, place]:
+                if count := self[kind, place]:
                     drawn.append(Bar(kind, place, count, below, tint((place + 0.5) / BINS, kind)))
                     below += count
         return tuple(drawn)
@@ -121,8 +113,7 @@ class Overview:
         self.kinds: Counter[str] = Counter()
         self.monitors: Counter[str] = Counter()
         self.answers = 0
-        self.sentence_histogram = Histogram()
-        self.answer_histogram = Histogram()
+        self.sentence_histogram, self.answer_histogram = Histogram(), Histogram()
         self._labels: list[tuple[float, bool]] = []
         self.listed = heapq.nsmallest(MOST_ANSWERS, self._counted(answers), key=lambda answer: _rank(answer.lowest))
 
@@ -165,35 +156,26 @@ class Overview:
         """
         data = _Data(self.listed)
         drawn = data.answers()
+        named = {str(kind): words for kind, words in STATUS_WORDS.items()}
+        bands = {str(kind): band for kind, band in BANDS.items()}
+        tables = {"kinds": KINDS, "bands": [bands.get(kind, (0, 1)) for kind in KINDS]}
         return render_page(
             "overview.html.j2",
             script="overview.js.j2",
             title=title,
             overview=self,
-            kinds=[
-                (kind, STATUS_WORDS.get(kind, kind), self.kinds[kind])  # type: ignore[call-overload]
-                for kind in KINDS
-                if self.kinds[kind]
-            ],
+            kinds=[(kind, named.get(kind, kind), self.kinds[kind]) for kind in KINDS if self.kinds[kind]],
             bins=BINS,
             curves=curves,
             refused=refused,
             data=drawn,
-            tables=_safe(
-                {
-                    "kinds": KINDS,
-                    "bands": [BANDS.get(kind, (0, 1)) for kind in KINDS],  # type: ignore[call-overload]
-                    "words": [*data.words],
-                    "signals": [*data.signals],
-                    "tints": TINTS,
-                }
-            ),
+            tables=_safe(tables | {"words": [*data.words], "signals": [*data.signals], "tints": TINTS}),
             verdicts=VERDICTS,
         )
 
 
 def _rank(sentence: SentenceScore | None) -> float:
-    return _UNSCORED if sentence is None or sentence.score is None else sentence.score
+    return 2.0 if sentence is None or sentence.score is None else sentence.score  # what has no score comes last
 
 
 def _kind(sentence: SentenceScore) -> str:
@@ -201,7 +183,7 @@ def _kind(sentence: SentenceScore) -> str:
 
 
 def _rounded(score: float) -> float:
-    return round(score, _DIGITS)
+    return round(score, 4)
 
 
 def _bin(score: float) -> int:
@@ -214,7 +196,10 @@ class _Data:
 
     def __init__(self, listed: Sequence[ScoredAnswer]) -> None:
         self._listed = listed
-        self._standing = _Standing(listed)
+        columns: defaultdict[str, list[float]] = defaultdict(list)
+        for name, value in (one for answer in listed for s in answer.sentences for one in _directed(s)):
+            columns[name].append(value)
+        self._columns = {name: np.sort(values) for name, values in columns.items()}
         self.words: dict[str, int] = {}
         self.signals: dict[tuple[str, str], int] = {}
 
@@ -236,21 +221,17 @@ class _Data:
         return encoded
 
     def _encoded(self, answer: ScoredAnswer, places: Iterable[int], text: int, evidence: int, signals: int) -> Markup:
-        kept = list(places)
-        kinds = sorted({KINDS.index(_kind(s)) for s in answer.sentences})
-        sentences = [self._sentence(answer, i, text, evidence, signals) for i in kept]
-        wrong = int(False in answer.labels)
-        lowest = answer.lowest
+        kept, lowest = list(places), answer.lowest
         after_end = _cut(answer.after_end, min(text, _MOST_AFTER_END))
         row: list[object] = [
             _cut(answer.id, 100),
             _cut(answer.question, 400),
             None if lowest is None or lowest.score is None else _rounded(lowest.score),
             None if lowest is None else KINDS.index(_kind(lowest)),
-            kinds,
-            wrong,
+            sorted({KINDS.index(_kind(s)) for s in answer.sentences}),
+            int(False in answer.labels),
             len(answer.sentences),
-            sentences,
+            [self._sentence(answer, i, text, evidence, signals) for i in kept],
             "; ".join(filter(None, [reasoning_words(answer.reasoning), after_end_words(after_end)])),
         ]
         if len(kept) < len(answer.sentences):
@@ -262,17 +243,17 @@ class _Data:
     def _sentence(self, answer: ScoredAnswer, place: int, text: int, evidence: int, signals: int) -> list[object]:
         sentence = answer.sentences[place]
         label = answer.labels[place] if answer.labels else None
-        near = sentence.evidence
+        near, said = sentence.evidence, verdict(sentence)
         return [
             _cut(sentence.text, text),
             None if sentence.score is None else _rounded(sentence.score),
             KINDS.index(_kind(sentence)),
-            self._word(verdict(sentence)) if sentence.reason is None else _cut(verdict(sentence), 200),
+            self._word(said) if sentence.reason is None else _cut(said, 200),
             self._word(why(sentence)),
             "" if near is None else _cut(near.text.strip(), evidence),
             None if near is None else _rounded(near.score),
             None if label is None else int(label),
-            [_cut(words, 120) for words in contrast_lines(sentence)[: max(signals, 1)]],
+            [_cut(line, 120) for line in contrast_lines(sentence)[: max(signals, 1)]],
             self._signals(sentence, signals),
         ]
 
@@ -280,42 +261,30 @@ class _Data:
         if sentence.verdict == "supported":
             return []
         worst = []
-        for name, share in self._standing.worst(sentence)[:most]:
-            label = feature_label(name)
-            place = self.signals.setdefault((label.meaning, name), len(self.signals))
+        for name, share in self._worst(sentence)[:most]:
+            place = self.signals.setdefault((feature_label(name).meaning, name), len(self.signals))
             worst.append([place, feature_value(name, sentence.features[name]), math.floor(100 * share)])
         return worst
+
+    def _worst(self, sentence: SentenceScore) -> list[tuple[str, float]]:
+        """Find the signals that are less faithful than most, each with the share of sentences that are better."""
+        shares = []
+        for name, value in _directed(sentence):
+            column = self._columns[name]
+            better = len(column) - int(np.searchsorted(column, value, side="right"))
+            shares.append((name, better / len(column)))
+        return sorted((one for one in shares if one[1] >= _STANDS_OUT), key=lambda one: -one[1])
 
     def _word(self, text: str) -> int:
         return self.words.setdefault(text, len(self.words))
 
 
-class _Standing:
-    """Rank of each sentence's signals among those of all sentences, for signals with a known direction."""
-
-    def __init__(self, listed: Sequence[ScoredAnswer]) -> None:
-        columns: dict[str, list[float]] = {}
-        for answer in listed:
-            for sentence in answer.sentences:
-                for name, value in sentence.features.items():
-                    if value is not None and _direction(name):
-                        columns.setdefault(name, []).append(value * _direction(name))
-        self._sorted = {name: np.sort(values) for name, values in columns.items()}
-
-    def worst(self, sentence: SentenceScore) -> list[tuple[str, float]]:
-        """Find the signals that are less faithful than most, each with the share of sentences that are better."""
-        shares = []
-        for name, value in sentence.features.items():
-            if value is None or not _direction(name):
-                continue
-            column = self._sorted[name]
-            better = len(column) - int(np.searchsorted(column, value * _direction(name), side="right"))
-            shares.append((name, better / len(column)))
-        return sorted((one for one in shares if one[1] >= _STANDS_OUT), key=lambda one: -one[1])
-
-
-def _direction(name: str) -> int:
-    return 0 if (known := feature_of(name)) is None else known.direction
+def _directed(sentence: SentenceScore) -> Iterator[tuple[str, float]]:
+    """Yield the signals of which one side is better, so turned that higher is more faithful."""
+    for name, value in sentence.features.items():
+        known = feature_of(name)
+        if value is not None and known is not None and known.direction:
+            yield name, value * known.direction
 
 
 def _cut(text: str, most: int) -> str:

@@ -19,17 +19,10 @@ _INK = "#1e5386"  # the blue of the reports
 _DPI = 150
 _MARGIN_INCHES = 0.08
 _ROW_INCHES = 0.3
-_LINE_ROWS = 0.6
-"""Height of each further line of a name or title, in rows."""
-
+_LINE_ROWS = 0.6  # height of each further line of a name or title
 _NAME_CHARACTERS = 36
 _PANEL_TITLE_CHARACTERS = 48
-_NAME_CHARACTERS_PER_INCH = 12
-_CHARACTERS_PER_INCH = 9
-"""Width of a title; longer titles continue on the next line, since a figure has no room for them."""
-LARGEST_DOT = 200.0
-"""Area, in square points, of the dot of a bin with all sentences."""
-
+_LARGEST_DOT = 200.0  # area, in square points, of the dot of a bin with all sentences
 _SIDE_INCHES = 4.5
 _LINE_INCHES = 0.22
 _LEGEND_CHARACTERS = 48
@@ -94,18 +87,15 @@ def plot_curve(x: Sequence[float], y: Sequence[float], path: str | Path, *, labe
 
 def save_reliability_diagram(path: str | Path, bins: Mapping[str, Sequence[ReliabilityBin]]) -> None:
     """Draw one line for each set of scores; the area of a dot is proportional to its bin's share of sentences."""
-    check_plot(path)
-    from matplotlib.figure import Figure
-
     names = {name: wrapped(name, _LEGEND_CHARACTERS) for name in bins}
     lines = 1 + sum(1 + name.count("\n") for name in names.values())
-    figure = Figure(figsize=(_SIDE_INCHES, _SIDE_INCHES + _LINE_INCHES * lines), layout="constrained")
+    figure = _figure(_SIDE_INCHES, _SIDE_INCHES + _LINE_INCHES * lines, path)
     axes = figure.subplots()
     axes.plot([0, 1], [0, 1], color="0.7", linewidth=1, linestyle="--", label="perfectly calibrated")
     for name, own in bins.items():
         total = sum(b.sentences for b in own)
         scores, shares = [b.mean_score for b in own], [b.faithful for b in own]
-        areas = [LARGEST_DOT * b.sentences / total for b in own]
+        areas = [_LARGEST_DOT * b.sentences / total for b in own]
         (line,) = axes.plot(scores, shares, linewidth=1, label=names[name])
         # dots at 0 and 1 are drawn whole, and show those below them
         axes.scatter(scores, shares, s=areas, color=line.get_color(), alpha=0.7, clip_on=False, zorder=3)

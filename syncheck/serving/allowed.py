@@ -12,10 +12,8 @@ import regex
 from syncheck.serving.chat import ServiceError
 from syncheck.text.markup import NAMES
 
-Withheld = set[str]
-"""Names of what is not checked."""
-Fields = Mapping[str, Callable[[Any], bool]]
-"""Names of fields that may pass, with the test of their values."""
+Withheld = set[str]  # names of what is not checked
+Fields = Mapping[str, Callable[[Any], bool]]  # names of fields that may pass, with the test of their values
 Treatment = Literal["pass", "drop"]
 """What becomes of reasoning, which is never checked: it passes beside the answer, or is left out."""
 
@@ -23,12 +21,9 @@ REASONINGS = frozenset({"reasoning_content", "reasoning", "reasoning_details", "
 """Fields of a message in which servers send reasoning."""
 REASONING = "reasoning_content"
 """Field in which reasoning passes that was part of the content."""
-_BLOCKS = frozenset({"thinking", "reasoning"})
-"""Types of the blocks of a content that hold reasoning."""
 _FIELD = re.compile(r"[A-Za-z_]\w{0,63}", re.ASCII)
 _NAME = re.compile(r"[\w.:/@+-]{1,128}", re.ASCII)
-_MOST_COUNTS = 64
-_DEEPEST_COUNTS = 3
+_MOST_COUNTS, _DEEPEST_COUNTS = 64, 3
 _OPENED = regex.compile(rf"(?:<{NAMES}>|\[think\]|<\|begin_of_thought\|>)\s*\Z", regex.IGNORECASE)
 
 
@@ -44,7 +39,7 @@ def divided_content(content: list[Any]) -> tuple[str, str, bool]:
     for block in content:
         if not isinstance(block, dict) or not isinstance(kind := block.get("type"), str):
             raise invalid("a block of the content has no type")
-        if kind in _BLOCKS:
+        if kind in ("thinking", "reasoning"):
             reasoning += _reasoning_of(block.get(kind) or block.get("text") or "")
         elif kind in ("text", "output_text") and isinstance(block.get("text"), str):
             text += block["text"]
@@ -72,14 +67,10 @@ def is_number(value: object) -> bool:
 
 def is_counts(value: object, depth: int = _DEEPEST_COUNTS) -> bool:
     """Tell whether a value holds only numbers by name, such as those of tokens; they may be grouped."""
-    if value is None or isinstance(value, bool) or is_number(value):
-        return True
-    return (
-        isinstance(value, dict)
-        and depth > 0
-        and len(value) <= _MOST_COUNTS
-        and all(_FIELD.fullmatch(name) and is_counts(each, depth - 1) for name, each in value.items())
-    )
+    if not isinstance(value, dict):
+        return value is None or isinstance(value, bool) or is_number(value)
+    inside = (_FIELD.fullmatch(name) and is_counts(each, depth - 1) for name, each in value.items())
+    return depth > 0 and len(value) <= _MOST_COUNTS and all(inside)
 
 
 _ANSWER: Fields = {
@@ -116,10 +107,7 @@ class Allowed:
         return passed, withheld
 
     def choice(self, values: Mapping[str, Any], *, part: str) -> tuple[dict[str, Any], Withheld]:
-        """Do the same for a choice, whose ``part`` (its message or delta) and log-probabilities are left to the caller.
-
-        Its ``finish_reason`` must have the right type.
-        """
+        """Do the same for a choice, whose ``part`` (its message or delta) and log-probabilities the caller keeps."""
         if not isinstance(values.get("finish_reason"), str | None):
             raise invalid(f"a finish_reason is no string; found {type(values['finish_reason']).__name__}")
         passed, withheld = self._passed({k: v for k, v in values.items() if k not in (part, "logprobs")}, _CHOICE)
@@ -200,7 +188,7 @@ class Logprobs:
     def __init__(self) -> None:
         self.withheld: Withheld = set()
         self._text = bytearray()
-        self._placed = 0
+        self._placed = self._shown = 0
         self._waiting: deque[tuple[bytes, dict[str, Any]]] = deque()
         self._ready: deque[tuple[int, dict[str, Any]]] = deque()
 
@@ -241,10 +229,11 @@ class Logprobs:
             else:
                 self._withhold([each])
 
-    def due(self, shown: int) -> dict[str, Any] | None:
-        """Take those of the first ``shown`` bytes of the text that have not been taken; None if there are none."""
+    def due(self, shown: str) -> dict[str, Any] | None:
+        """Take those of the next part of the text, which is shown; None if there are none."""
         content = []
-        while self._ready and self._ready[0][0] <= shown:
+        self._shown += len(_bytes(shown))
+        while self._ready and self._ready[0][0] <= self._shown:
             content.append(self._ready.popleft()[1])
         return {"content": content} if content else None
 
@@ -310,11 +299,6 @@ def _entry(entry: Mapping[str, Any], written: bytes) -> dict[str, Any]:
         "logprob": value if is_number(value) else None,
         "bytes": None if entry.get("bytes") is None else list(written),
     }
-
-
-def size_of(text: str) -> int:
-    """Count the bytes of a text, in which log-probabilities are placed."""
-    return len(_bytes(text))
 
 
 def _bytes(text: str) -> bytes:

@@ -30,25 +30,30 @@ from syncheck.serving.dialects import ChatCompletions
 from syncheck.serving.given_answers import Guardrail, ScoreBatches
 from syncheck.serving.limits import Deadline, Metrics, Queue, ServerConfig, Turns, in_thread
 from syncheck.serving.replies import (
-    FILES,
+    PAGE,
     KeptAnswer,
     KeptAnswers,
     Reply,
     events_of,
     failure_of,
-    file_handler,
     headers_of,
     json_response,
     while_there,
     working,
 )
-from syncheck.serving.sources import AnswerSource, traced
+from syncheck.serving.sources import traced
 from syncheck.serving.translations import Messages, Responses
 from syncheck.telemetry import recorded
 
 if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.types import ASGIApp, Receive, Scope, Send
+
+    from syncheck.serving.gateway import Gateway
+    from syncheck.serving.own_model import OwnModel
+    from syncheck.serving.repairing import RepairingGateway
+
+    AnswerSource = Gateway | RepairingGateway | OwnModel
 
 logger = logging.getLogger(__name__)
 
@@ -59,19 +64,13 @@ _DIALECTS: Mapping[str, type[ChatCompletions]] = {
     "/v1/responses": Responses,
     "/v1/messages": Messages,
 }
-_TITLE = "each sentence checked against the passages"
-"""Title of the page."""
-_AT_LEAST = 0.5
-"""Default score that the sentences of a guarded answer must reach."""
+_AT_LEAST = 0.5  # score that the sentences of a guarded answer must reach
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 _HOST = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([\w.-]+))(?::\d*)?", re.ASCII)
 _MOST_DIGITS = 18
-_KEPT_FOR_EACH = 8
-"""Number of resumable answers that are kept for each that may run or wait."""
-_THREADS = 4
-"""Number of threads, or one for each core if that is more; one more reads requests."""
-_SMALL = 2**14
-"""Size of a request, in bytes, that is read without a thread."""
+_KEPT_FOR_EACH = 8  # resumable answers for each that may run or wait
+_THREADS = 4  # or one for each core if that is more; one more reads requests
+_SMALL = 2**14  # bytes of a request that is read without a thread
 
 
 def end_in(app: Starlette, seconds: float) -> None:
@@ -101,7 +100,7 @@ def create_app(source: AnswerSource, config: ServerConfig | None = None) -> Star
         Route("/healthz", service.health),
         Route("/readyz", service.ready),
         Route("/page.json", service.page),
-        *(Route(path, file_handler(name, kind)) for path, (name, kind) in FILES.items()),
+        *(Route(path, file, methods=["GET"]) for path, file in PAGE.items()),
         Route("/metrics", service.metrics),
     ]
     handlers: Mapping[Any, Any] = {ServiceError: _on_service_error, HTTPException: _on_http_error}
@@ -119,13 +118,8 @@ class _Service:
         most = config.max_running + config.max_waiting
         self.batches = ScoreBatches(source.monitor, most, self.measured)
         self.turns = Turns(1 + min(config.max_running, max(_THREADS, os.cpu_count() or 1)))
-        self.guardrail = Guardrail(
-            self.scored,
-            at_least=_AT_LEAST if config.stop_below is None else config.stop_below,
-            failing=source.failing,
-            passages_from=config.passages_from,
-            most=config.max_context,
-        )
+        least = _AT_LEAST if config.stop_below is None else config.stop_below
+        self.guardrail = Guardrail(self.scored, least, source.failing, config.passages_from, config.max_context)
         self.is_ending = False
         self._deadlines: WeakSet[Deadline] = WeakSet()
         self.kept = KeptAnswers(config.resume_seconds, _KEPT_FOR_EACH * most)
@@ -153,9 +147,8 @@ class _Service:
         self._admit(request)
         last = request.headers.get("last-event-id", "0")
         if not (last.isascii() and last.isdigit() and len(last) <= _MOST_DIGITS):
-            raise ServiceError(
-                400, "invalid_request", f"Last-Event-ID must be a whole number; found {shortened(repr(last), 40)}"
-            )
+            told = f"Last-Event-ID must be a whole number; found {shortened(repr(last), 40)}"
+            raise ServiceError(400, "invalid_request", told)
         return partial(self._follow, self.kept.find(request.path_params["token"]), int(last))
 
     async def give_up(self, request: Request) -> Response:
@@ -204,10 +197,13 @@ class _Service:
 
     async def page(self, request: Request) -> Response:
         """Send the options that the page at / offers."""
-        examples = [{"question": one.question, "passages": one.passages} for one in demo_questions()]
-        needs_key = self.config.api_key is not None
         return json_response(
-            {"title": _TITLE, "decoders": self.source.decoders, "examples": examples, "needs_key": needs_key}
+            {
+                "title": "each sentence checked against the passages",
+                "decoders": list(self.source.decoders),
+                "examples": [{"question": one.question, "passages": one.passages} for one in demo_questions()],
+                "needs_key": self.config.api_key is not None,
+            }
         )
 
     async def metrics(self, request: Request) -> Response:
@@ -228,7 +224,7 @@ class _Service:
 
     async def _chunks(self, chat: ChatRequest, deadline: Deadline) -> AsyncGenerator[Mapping[str, Any]]:
         async with self.queue.place(deadline):
-            with traced(self.config.telemetry, self.source, chat) as record:
+            with traced(self.config.telemetry, self.source.address, chat) as record:
                 async with aclosing(self.source.stream(chat, deadline)) as chunks:
                     async for chunk in chunks:
                         record(chunk)
@@ -259,7 +255,7 @@ class _Service:
                 await reply.end()
             else:
                 async with self.queue.place(deadline):
-                    with traced(self.config.telemetry, self.source, chat) as record:
+                    with traced(self.config.telemetry, self.source.address, chat) as record:
                         answer = await self.source.complete(chat, deadline)
                         record(answer)
                     for choice in answer["choices"]:
@@ -294,15 +290,16 @@ class _Service:
     async def _read_out(self, kept: KeptAnswer, after: int | None, send: Send) -> None:
         reply = Reply(send, self.deadline(), {"X-Syncheck-Answer": kept.token})
         try:
-            if after is None:
-                last = 0
-                async for chunk in kept.chunks():
-                    last = max((event["id"] for event in events_of(chunk)), default=last)
+            last = after or 0
+            async for chunk in kept.chunks():
+                new = [event for event in events_of(chunk) if event["id"] > last]
+                last = max((event["id"] for event in new), default=last)
+                if after is None:
                     await reply.data(json.dumps(chunk), event_id=last)
-                await reply.data("[DONE]")
-            else:
-                async for event in kept.events_after(after):
+                for event in () if after is None else new:
                     await reply.data(json.dumps(event), event_id=event["id"])
+            if after is None:
+                await reply.data("[DONE]")
             await reply.end()
         except ServiceError as error:
             await reply.error(error)
@@ -311,15 +308,15 @@ class _Service:
         self.turns.share()
         if self.config.telemetry is not None:
             self.config.telemetry.join(request.headers)
-        if self.config.only_loopback and _hostname(request) not in _LOOPBACK:
+        host = _HOST.fullmatch(request.headers.get("host", ""))
+        if self.config.only_loopback and (host is None or (host[1] or host[2]).lower() not in _LOOPBACK):
             told = "the server serves only this machine; address it as localhost, or start it with --host"
             raise ServiceError(403, "wrong_host", told)
         wanted = self.config.api_key
         given = (_key_of(request) or "").encode()
         if wanted is not None and not hmac.compare_digest(given, f"Bearer {wanted}".encode()):
-            raise ServiceError(
-                401, "invalid_api_key", "the API key is missing or wrong", headers={"WWW-Authenticate": "Bearer"}
-            )
+            headers = {"WWW-Authenticate": "Bearer"}
+            raise ServiceError(401, "invalid_api_key", "the API key is missing or wrong", headers=headers)
 
     def _passed_key(self, request: Request) -> str | None:
         """Find the client's key for the upstream server; None if it is the key of this server."""
@@ -331,7 +328,15 @@ class _Service:
     async def _read(self, request: Request, read: Callable[[Any], _T]) -> _T:
         """Read the body of a request, in a thread unless it is small."""
         body = await self._body(request)
-        return read(_from_json(body)) if len(body) < _SMALL else await in_thread(lambda: read(_from_json(body)))
+
+        def parsed() -> _T:
+            try:
+                values = read_json(bytes(body))
+            except ValueError as error:
+                raise ServiceError(400, "invalid_json", f"the request is not JSON: {error}") from error
+            return read(values)
+
+        return parsed() if len(body) < _SMALL else await in_thread(parsed)
 
     async def _body(self, request: Request) -> bytearray:
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
@@ -343,33 +348,16 @@ class _Service:
                 async for piece in request.stream():
                     body += piece
                     if len(body) > self.config.max_body:
-                        raise ServiceError(
-                            413,
-                            "too_large",
-                            f"the request has more than {self.config.max_body} bytes",
-                            headers={"Connection": "close"},
-                        )
+                        told = f"the request has more than {self.config.max_body} bytes"
+                        raise ServiceError(413, "too_large", told, headers={"Connection": "close"})
         except TimeoutError as error:
             raise ServiceError(408, "timeout", "the request did not arrive in time") from error
         return body
 
 
-def _from_json(body: bytearray) -> Any:  # noqa: ANN401 - whatever the client sent
-    try:
-        return read_json(bytes(body))
-    except ValueError as error:
-        raise ServiceError(400, "invalid_json", f"the request is not JSON: {error}") from error
-
-
 def _key_of(request: Request) -> str | None:
     key = request.headers.get("x-api-key")
     return request.headers.get("authorization") or (f"Bearer {key}" if key else None)
-
-
-def _hostname(request: Request) -> str | None:
-    """Find the host that a request addresses; None if it names none that an address can have."""
-    host = _HOST.fullmatch(request.headers.get("host", ""))
-    return None if host is None else (host[1] or host[2]).lower()
 
 
 def _dialect(request: Request) -> type[ChatCompletions]:
@@ -383,6 +371,5 @@ async def _on_service_error(request: Request, error: ServiceError) -> Response:
 async def _on_http_error(request: Request, error: HTTPException) -> Response:
     asked = f"{request.method} {request.url.path}"
     said = f"{asked}: {error.detail}; chats go to POST /v1/chat/completions, given answers to POST /v1/score"
-    return json_response(
-        ServiceError(error.status_code, "http_error", said).to_dict(), error.status_code, error.headers
-    )
+    told = ServiceError(error.status_code, "http_error", said).to_dict()
+    return json_response(told, error.status_code, error.headers)

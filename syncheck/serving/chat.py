@@ -8,7 +8,6 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import accumulate
 from typing import Any, Literal
 
 from syncheck.base.checks import Passage, check_choice, check_share, check_text
@@ -29,15 +28,12 @@ _NAMES = ("id", "doc_id", "title", "url")
 _FIELDS = ("context", "documents")
 _OWN = ("context", "decoder", "syncheck")
 """Fields of a request that are for this server; an upstream server does not get them."""
-_GIVEN = ("question", "context", "response")
-"""Fields of a request to score a given answer."""
 _OPTIONS = frozenset({"passages_from", "reveal", "resumable", "stop_after", "stop_below"})
 PassagesFrom = Literal["messages", "tools"]
 """Where passages come from beside the fields of a request. ``messages``: from all messages, if it has no such field.
 ``tools``: from the results of tools, together with those in a field; what people write is no passage."""
 _MOST_CHOICES = 128
-EACH = 100
-"""Number of characters that each passage counts in addition, for the extra work that it makes."""
+EACH = 100  # characters that each passage counts in addition, for the extra work that it makes
 
 
 class ServiceError(Exception):
@@ -121,20 +117,15 @@ def read_chat(
     if not isinstance(messages, list) or not messages or not all(isinstance(m, dict) for m in messages):
         raise InputError("messages must be a list of objects with role and content, at least one")
     _require_known_forms(values)
-    options: dict[str, Any] = {
-        "reveal": reveal,
-        "stop_below": stop_below,
-        "stop_after": stop_after,
-        "passages_from": passages_from,
-        **_options(values),
-    }
+    defaults = {"reveal": reveal, "stop_below": stop_below, "stop_after": stop_after, "passages_from": passages_from}
+    options: dict[str, Any] = defaults | {"resumable": False} | _options(values)
     check_choice(options["reveal"], "syncheck.reveal", Reveal)
     check_choice(options["passages_from"], "syncheck.passages_from", PassagesFrom)
     if options["stop_below"] is not None:
         check_share(options["stop_below"], "syncheck.stop_below")
     if not isinstance(options["stop_after"], bool):
         raise InputError(f"syncheck.stop_after must be true or false; found {options['stop_after']!r}")
-    stream, resumable = values.get("stream") or False, options.setdefault("resumable", False)
+    stream, resumable = values.get("stream") or False, options["resumable"]
     if not isinstance(resumable, bool) or (resumable and (not stream or values.get("n") not in (None, 1))):
         raise InputError(
             f"syncheck.resumable must be true or false, and is for streams of one choice; found {resumable!r}"
@@ -161,7 +152,7 @@ def read_given(values: object, *, most: float = math.inf) -> tuple[str, tuple[st
     ``context`` has the forms that it has in a chat, and ``most`` is as there. A request that cannot be used raises
     ServiceError.
     """
-    if not isinstance(values, dict) or not values.keys() >= set(_GIVEN):
+    if not isinstance(values, dict) or not values.keys() >= {"question", "context", "response"}:
         shown = sorted(values) if isinstance(values, dict) else type(values).__name__
         raise InputError(f"expected an object with question, context and response; found {shown}")
     for name in ("question", "response"):
@@ -174,12 +165,11 @@ def read_given(values: object, *, most: float = math.inf) -> tuple[str, tuple[st
 def _require_size(question: str, passages: Sequence[str], most: float) -> None:
     size = len(question) + sum(map(len, passages)) + EACH * len(passages)
     if size > most:
-        raise ServiceError(
-            413,
-            "context_too_large",
-            f"question and passages have {size} characters, of which {most:g} are allowed (each passage counts {EACH} "
-            "more); send the passages that the answer rests on",
+        told = (
+            f"question and passages have {size} characters, of which {most:g} are allowed (each passage counts {EACH}"
         )
+        told += " more); send the passages that the answer rests on"
+        raise ServiceError(413, "context_too_large", told)
 
 
 def _require_known_forms(values: Mapping[str, Any]) -> None:
@@ -230,12 +220,8 @@ def _passages(
             return (*passages, *more), names, question
     if by_tools:
         return tuple(tools), None, question
-    before = [
-        passage_before
-        for m in messages
-        if m.get("role") in ("system", "developer")
-        for passage_before in _taken_out(text_of(m))[1]
-    ]
+    told = (text_of(m) for m in messages if m.get("role") in ("system", "developer"))
+    before = [passage for text in told for passage in _taken_out(text)[1]]
     return tuple(text for text in [*tools, *before, *inside] if text.strip()), None, question
 
 
@@ -305,12 +291,6 @@ def _taken_out(text: str) -> tuple[str, list[str]]:
 MOST_DEPTH = 64
 """Deepest nesting that is read; Python's reader and writer give up at depths that depend on their caller."""
 
-_STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
-_NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
-_STEPS = [0] * 256
-for _bracket, _step in zip(b"[]{}", (1, -1, 1, -1), strict=True):
-    _STEPS[_bracket] = _step
-
 
 def read_json(data: bytes) -> Any:  # noqa: ANN401 - whatever it holds
     """Read JSON that can be written again.
@@ -319,16 +299,19 @@ def read_json(data: bytes) -> Any:  # noqa: ANN401 - whatever it holds
     raises ValueError.
     """
     text = data.decode("utf-8-sig")
-    if _is_deep(data):
+    try:
+        values = json.loads(text, parse_constant=_finite, parse_float=_finite)
+        is_deep = data.count(b"[") + data.count(b"{") > MOST_DEPTH and _is_deep(values, MOST_DEPTH)
+    except RecursionError:
+        is_deep = True
+    if is_deep:
         raise ValueError(f"it is nested deeper than {MOST_DEPTH}")
-    return json.loads(text, parse_constant=_finite, parse_float=_finite)
+    return values
 
 
-def _is_deep(data: bytes) -> bool:
-    if data.count(b"[") + data.count(b"{") <= MOST_DEPTH:
-        return False
-    brackets = _STRING.sub(b"", data).translate(None, _NOT_BRACKETS)
-    return max(accumulate(map(_STEPS.__getitem__, brackets)), default=0) > MOST_DEPTH
+def _is_deep(value: object, depth: int) -> bool:
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else None
+    return inner is not None and (depth == 0 or any(_is_deep(each, depth - 1) for each in inner))
 
 
 def _finite(text: str) -> float:

@@ -7,24 +7,13 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, Literal
 
 from syncheck.base.errors import InputError, describe_failure
 from syncheck.monitor import Monitor
 from syncheck.reading.records import Leaf, json_leaves
-from syncheck.results.protocol import (
-    VERSION,
-    Append,
-    Final,
-    Notice,
-    ProtocolEvent,
-    Retract,
-    Verified,
-    fold,
-    to_dict,
-)
-from syncheck.results.report import Report, sentence_dict
+from syncheck.results.protocol import VERSION, Append, Final, Notice, ProtocolEvent, Retract, Verified, fold, to_dict
+from syncheck.results.report import sentence_dict
 from syncheck.results.types import WITHOUT_CLAIM, SentenceScore
 from syncheck.serving.chat import ChatRequest, ServiceError
 from syncheck.serving.limits import in_thread, slices
@@ -46,23 +35,14 @@ NOTHING_CLAIMED = "no sentence of the answer claims anything, so nothing was che
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Outcome of the check of an answer."""
+    """Outcome of the check of an answer, with the fields of ``syncheck`` that :doc:`serving` describes."""
 
     status: Literal["verified", "checked", "stopped", "unverified", "no_text"]
-    """``verified``: each sentence was checked and passed: it reached ``stop_below`` or, without that, is ``supported``.
-    ``checked``: each was checked, and some did not pass. ``stopped``: each was checked, and the next or the last one
-    fell below ``stop_below``. ``unverified``: some text was passed on unchecked, or no sentence has a score.
-    ``no_text``: there was nothing to check."""
     reason: str | None
-    """Why the answer is unverified, or has no text."""
     faithfulness: float | None
     lowest: float | None
-    """Mean and lowest score of its sentences, in [0, 1]; None if none has a score."""
     unscored: int = 0
-    """Number of its sentences without a score, those that claim nothing included."""
     answer_score: float | None = None
-    """P(the whole answer is faithful), as :meth:`syncheck.Report.answer_score`; None if that is None, and for an answer
-    of which some text was not checked."""
 
 
 class CheckedText:
@@ -80,6 +60,7 @@ class CheckedText:
         self._shown = 0
         self._reason: str | None = None
         self._given_up = False
+        self.has_passages = bool(request.passages)
         self.events: list[ProtocolEvent] = []
         self.is_over = False
 
@@ -129,8 +110,7 @@ class CheckedText:
         self.is_over = True
         if not self._given_up and self._watch is not None:
             try:
-                self._take(self._watch.close())
-                return
+                return self._take(self._watch.close())
             except ServiceError:
                 raise
             except Exception as error:
@@ -159,16 +139,10 @@ class CheckedText:
             self._watch.__exit__(None, None, None)
 
     @property
-    def has_passages(self) -> bool:
-        """True if there is something to check the text against."""
-        return bool(self._request.passages)
-
-    @property
     def outcome(self) -> Outcome:
         """Outcome of the check; known after :meth:`close`."""
-        return outcome_of(
-            self.events, stop_below=self._request.stop_below, stopped=self.is_stopped, reason=self._reason
-        )
+        asked = self._request.stop_below
+        return outcome_of(self.events, stop_below=asked, stopped=self.is_stopped, reason=self._reason)
 
     @property
     def is_stopped(self) -> bool:
@@ -178,8 +152,8 @@ class CheckedText:
 
     def _take(self, events: Sequence[ProtocolEvent]) -> None:
         """Keep events; failing closed, refuse a sentence that was not checked before its text is sent."""
-        withheld = None if self._watch is None else self._watch.withheld
-        unchecked = why_unchecked([*events, *([withheld] if withheld is not None else [])], self._failing)
+        assert self._watch is not None
+        unchecked = why_unchecked([*events, self._watch.withheld], self._failing)
         self._reason = self._reason or unchecked
         for event in events:
             if isinstance(event, Append):
@@ -248,7 +222,7 @@ def watch_over(monitor: Monitor | Verifier, *, question: str, passages: Sequence
 
     ``options`` are those of :class:`syncheck.watching.TextWatch`.
     """
-    options["finish"] = partial(cited, monitor)
+    options["finish"] = verifier_of(monitor).cited
     if isinstance(monitor, Verifier):
         query = monitor.query(question=question, passages=passages)
         return monitor.watched(query, reasoning=False, **options)
@@ -256,9 +230,9 @@ def watch_over(monitor: Monitor | Verifier, *, question: str, passages: Sequence
     return monitor.watch_text(monitor.prompt(question=question, context=passages), **more, **options)
 
 
-def cited(monitor: Monitor | Verifier, report: Report) -> Report:
-    """Check the citations of a report."""
-    return (monitor if isinstance(monitor, Verifier) else monitor.verifier).cited(report)
+def verifier_of(monitor: Monitor | Verifier) -> Verifier:
+    """Take the verifier of a monitor, or the verifier itself."""
+    return monitor if isinstance(monitor, Verifier) else monitor.verifier
 
 
 def is_checked(sentence: Verified | SentenceScore) -> bool:
@@ -266,7 +240,7 @@ def is_checked(sentence: Verified | SentenceScore) -> bool:
     return sentence.status in ("scored", "degenerate") or sentence.status in WITHOUT_CLAIM
 
 
-def why_unchecked(events: Sequence[ProtocolEvent | SentenceScore], failing: Failing) -> str | None:
+def why_unchecked(events: Sequence[ProtocolEvent | SentenceScore | None], failing: Failing) -> str | None:
     """Say why a sentence among events was not checked, if one was not; failing closed, raise ServiceError."""
     for event in events:
         if isinstance(event, Verified | SentenceScore) and not is_checked(event):
@@ -289,9 +263,10 @@ def outcome_of(
     repeats = any(sentence.status == "degenerate" for sentence in answer.sentences)
     if not (reason or stopped or scores or repeats) and answer.text.strip():
         reason = NOTHING_CLAIMED
-    if reason or stopped:
-        whole = None if reason else answer_score
-        return Outcome("unverified" if reason else "stopped", reason, mean, lowest, unscored, whole)
+    if reason:
+        return Outcome("unverified", reason, mean, lowest, unscored)
+    if stopped:
+        return Outcome("stopped", None, mean, lowest, unscored, answer_score)
     if not (scores or repeats):
         return Outcome("no_text", None, mean, lowest, unscored)
     passed = not repeats and all(
@@ -314,12 +289,12 @@ def whole_answer(events: Sequence[ProtocolEvent], outcome: Mapping[str, Any]) ->
     reported = [] if answer.report is None else answer.report["sentences"]
     citations = {sentence["start"]: sentence["citations"] for sentence in reported}
     for sentence in answer.sentences:
-        told = {name: value for name, value in to_dict(sentence).items() if name not in ("v", "type", "id")}
-        sentences.append({"text": answer.text[sentence.start : sentence.end], **told})
-        sentences[-1]["citations"] = citations.get(sentence.start, [])
+        told = {"text": answer.text[sentence.start : sentence.end], **to_dict(sentence)}
+        told["citations"] = citations.get(sentence.start, [])
         if leaves:
             own = (leaf.path for leaf in leaves if leaf.start < sentence.end and leaf.end > sentence.start)
-            sentences[-1]["paths"] = list(dict.fromkeys(own))
+            told["paths"] = list(dict.fromkeys(own))
+        sentences.append({name: value for name, value in told.items() if name not in ("v", "type", "id")})
     notices = [notice.text for notice in answer.notices]
     return answer.text, {"v": VERSION, **outcome, "sentences": sentences, "notices": notices}
 

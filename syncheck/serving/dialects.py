@@ -100,10 +100,8 @@ class Translation(ChatCompletions, ABC):
     def _tool(cls, tool: Mapping[str, Any]) -> dict[str, Any]:
         schema = cls.schema_of(tool)
         more = {key: tool[key] for key in ("description", "strict") if tool.get(key) is not None}
-        return {
-            "type": "function",
-            "function": {"name": required(tool, "name", "a tool"), "parameters": schema, **more},
-        }
+        named = {"name": required(tool, "name", "a tool"), "parameters": schema, **more}
+        return {"type": "function", "function": named}
 
     @classmethod
     @abstractmethod

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import aclosing
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from syncheck.monitor import Monitor
 from syncheck.results.protocol import VERSION, fold, to_dict
-from syncheck.serving.allowed import REASONING, REASONINGS, Allowed, Logprobs, Treatment, invalid, is_opened, size_of
+from syncheck.serving.allowed import REASONING, REASONINGS, Allowed, Logprobs, Treatment, invalid, is_opened
 from syncheck.serving.chat import ChatRequest, ServiceError, unsupported
 from syncheck.serving.checked import NO_PASSAGES, CheckedText, Failing, shown_text, whole_answer
 from syncheck.serving.limits import Deadline, in_thread
@@ -25,37 +26,39 @@ _ANSWERS = frozenset({"refusal", "tool_calls", "function_call"})
 """Parts of a message that are an answer as its text is; without one of them, the answer was filtered."""
 
 
+@dataclass(eq=False)
 class Choice:
     """One of the answers to a request.
 
     ``checked`` checks its text. Failing closed (``is_closed``), what is not checked is withheld as ``allowed`` says;
-    ``holds_logprobs`` is True if log-probabilities wait for the text that their tokens write.
+    ``logprobs`` are those that wait for the text that their tokens write, None if none do.
     """
 
-    def __init__(
-        self, checked: CheckedText, allowed: Allowed, reasoning: Reasoning, *, is_closed: bool, holds_logprobs: bool
-    ) -> None:
-        self.checked = checked
-        self._allowed = allowed
-        self._reasoning = reasoning
-        self._is_closed = is_closed
-        self._logprobs = Logprobs() if holds_logprobs else None
-        self._unfed = ""  # text that arrived while the passages were read
-        self._sent = 0  # events
-        self._shown = 0  # bytes
-        self._calls: list[dict[str, Any]] = []
-        self._is_open = self._has_text = self._has_calls = False
-        self._lacks_answer = self._lacks_any = False
-        self._unchecked: set[str] = set()
-        self.finished = False
-        self.stopped = False
+    checked: CheckedText
+    allowed: Allowed
+    reasoning: Reasoning
+    is_closed: bool
+    logprobs: Logprobs | None
+    finished: bool = False
+    stopped: bool = False
+    _unfed: str = ""
+    """Text that arrived while the passages were read."""
+    _sent: int = 0
+    """Number of events that were sent."""
+    _calls: list[dict[str, Any]] = field(default_factory=list)
+    _is_open: bool = False
+    _has_text: bool = False
+    _has_calls: bool = False
+    _lacks_answer: bool = False
+    _lacks_any: bool = False
+    _unchecked: set[str] = field(default_factory=set)
 
     async def whole(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Check a choice of a whole answer, and convert it to the form in which it is passed on."""
         passed, message, has_content = await self._take(values, "message")
         logprobs = values.get("logprobs")
-        if self._logprobs is not None:
-            logprobs = self._logprobs.due(size_of(fold(self.checked.events).text))
+        if self.logprobs is not None:
+            logprobs = self.logprobs.due(fold(self.checked.events).text)
         if "logprobs" in values:
             passed["logprobs"] = logprobs
         shown, told = self._outcome(passed)
@@ -64,7 +67,7 @@ class Choice:
     async def next(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Do the same for its next chunk, which then has the new events."""
         passed, delta, _ = await self._take(values, "delta")
-        if self._logprobs is None and values.get("logprobs"):
+        if self.logprobs is None and values.get("logprobs"):
             passed["logprobs"] = values["logprobs"]
         return self._told(passed, delta)
 
@@ -74,7 +77,7 @@ class Choice:
         Failing open, that is the text that was held back, marked as unchecked.
         """
         delta: dict[str, Any] = {}
-        if not self._is_closed:
+        if not self.is_closed:
             self.finished = True
             text, _ = await self._divide("", delta, is_last=True)
             await in_thread(self.checked.break_off, why, self._unfed + text)
@@ -84,17 +87,20 @@ class Choice:
 
     async def _take(self, values: Mapping[str, Any], part: str) -> tuple[dict[str, Any], dict[str, Any], bool]:
         """Check the text of a message or a delta; return the choice, that part without its text, and if it has one."""
-        passed, unchecked = self._allowed.choice(values, part=part)
+        passed, unchecked = self.allowed.choice(values, part=part)
         if "finish_reason" in passed:
             passed["finish_reason"] = passed["finish_reason"] or None
-        message, content, beside = self._allowed.message(values.get(part))
-        if self._is_closed:
+        message, content, beside = self.allowed.message(values.get(part))
+        if self.is_closed:
             self._lacks_any |= bool(beside - REASONINGS)
             self._lacks_answer |= any(name in beside and not message.get(name) for name in _ANSWERS)
         is_last = part == "message" or passed.get("finish_reason") is not None
         text, thought = await self._divide(content or "", message, is_last=is_last)
         self._unchecked |= unchecked | beside
-        self._take_logprobs(values.get("logprobs"), text, part, is_beside=bool(beside or thought))
+        if self.logprobs is not None and part == "delta":
+            self.logprobs.add(values.get("logprobs"), text, is_beside=bool(beside or thought))
+        elif self.logprobs is not None and values.get("logprobs"):
+            self.logprobs.whole(values["logprobs"], text)
         self._unfed += text
         if not self._is_open and (text or (part == "delta" and self.checked.has_passages)):
             self._is_open = True
@@ -113,7 +119,7 @@ class Choice:
     async def _divide(self, content: str, message: dict[str, Any], *, is_last: bool) -> tuple[str, str]:
         """Divide content into text and reasoning; the latter goes into the message, if it passes."""
         text = thought = ""
-        for kind, part, _ in self._reasoning.read(content, is_last=is_last):
+        for kind, part, _ in self.reasoning.read(content, is_last=is_last):
             if kind == "text":
                 text += part
                 continue
@@ -125,24 +131,16 @@ class Choice:
                     await in_thread(self.checked.restart, "it was reasoning, and no part of the answer")
         if thought:
             self._unchecked.add(REASONING)
-            if self._allowed.has_reasoning:
+            if self.allowed.has_reasoning:
                 message[REASONING] = message.get(REASONING, "") + thought
         return text, thought
-
-    def _take_logprobs(self, logprobs: object, text: str, part: str, *, is_beside: bool) -> None:
-        if self._logprobs is None:
-            return
-        if part == "delta":
-            self._logprobs.add(logprobs, text, is_beside=is_beside)
-        elif logprobs:
-            self._logprobs.whole(logprobs, text)
 
     def _hold_calls(self, message: dict[str, Any]) -> None:
         """Hold back calls of tools after text until that is checked, since they may repeat it."""
         held = {name: message.pop(name) for name in ("tool_calls", "function_call") if message.get(name)}
         if held:
             self._calls.append(held)
-        if self.stopped or (self._is_closed and self._has_text and not self.finished):
+        if self.stopped or (self.is_closed and self._has_text and not self.finished):
             return
         calls, self._calls = self._calls, []
         self._has_calls = self._has_calls or bool(calls)
@@ -157,8 +155,7 @@ class Choice:
         if shown := shown_text(events):
             delta["content"] = shown
         told: dict[str, Any] = {"v": VERSION, "events": [to_dict(event) for event in events]}
-        self._shown += size_of(shown)
-        if self._logprobs is not None and (logprobs := self._logprobs.due(self._shown)):
+        if self.logprobs is not None and (logprobs := self.logprobs.due(shown)):
             passed["logprobs"] = logprobs
         if self.finished:
             own = self._outcome(passed)[1]
@@ -173,9 +170,9 @@ class Choice:
         is_empty = not text and not self._has_calls
         if self.stopped or (is_done and (self._lacks_answer or (is_empty and self._lacks_any))):
             passed["finish_reason"] = "content_filter"
-        if self._logprobs is not None:
-            self._logprobs.close()
-            self._unchecked |= self._logprobs.withheld
+        if self.logprobs is not None:
+            self.logprobs.close()
+            self._unchecked |= self.logprobs.withheld
         if not text and self._has_calls:
             own["reason"] = own["reason"] or "the answer calls tools, which is not checked"
         return text, own | ({"unchecked": sorted(self._unchecked)} if self._unchecked else {})
@@ -188,10 +185,8 @@ def _joined(delta: Mapping[str, Any], name: str, value: Mapping[str, Any]) -> di
     return {**known, **{k: v for k, v in value.items() if v}, **arguments}
 
 
-_USAGE_SECONDS = 10.0
-"""How long the upstream's numbers of tokens are waited for after an answer was ended early."""
-_GRACE_SECONDS = 5.0
-"""Time for the check of what arrived before the deadline of a stream."""
+_USAGE_SECONDS = 10.0  # how long the upstream's numbers of tokens are waited for after an answer was ended early
+_GRACE_SECONDS = 5.0  # for the check of what arrived before the deadline of a stream
 _SAME = frozenset({"id", "object", "created", "model", "system_fingerprint", "service_tier"})
 """Fields that all chunks of an answer share; those of the first one count."""
 
@@ -273,7 +268,7 @@ class Gateway:
         is_closed = self.failing == "closed"
         is_open = self.opens_reasoning or is_opened(request.body["messages"][-1])
         holds_logprobs = is_closed or request.stop_below is not None or not allowed.has_reasoning
-        return Choice(checked, allowed, Reasoning(is_open=is_open), is_closed=is_closed, holds_logprobs=holds_logprobs)
+        return Choice(checked, allowed, Reasoning(is_open=is_open), is_closed, Logprobs() if holds_logprobs else None)
 
     def allowed(self, request: ChatRequest) -> Allowed:
         """Say what may pass beside the text that is checked."""
@@ -298,18 +293,16 @@ class _Stream:
     """The chunks of one answer of the upstream server, with text held back until it is checked."""
 
     def __init__(self, gateway: Gateway, request: ChatRequest, deadline: Deadline) -> None:
-        self._gateway = gateway
-        self._request = request
         self._deadline = deadline
         self._allowed = gateway.allowed(request)
+        self._begin = partial(gateway.choice, request, self._allowed)
         self._choices: dict[int, Choice] = {}
         self._wanted = request.body.get("n") or 1
         self._last: dict[str, Any] | None = None
         self._same: dict[str, Any] = {}
         self._unchecked: set[str] = set()
         self._named: set[str] = set()
-        options = request.body.get("stream_options") or {}
-        self._owes_usage = bool(options.get("include_usage"))
+        self._owes_usage = bool((request.body.get("stream_options") or {}).get("include_usage"))
         self._usage: Any = None
 
     async def chunks(self, source: AsyncIterator[dict[str, Any]]) -> AsyncIterator[dict[str, Any]]:
@@ -324,7 +317,7 @@ class _Stream:
                     yield chunk
                 if self._all(lambda choice: choice.stopped):
                     now = asyncio.get_running_loop().time()
-                    ended = now if ended is None else ended
+                    ended = ended or now
                     if not self._owes_usage or now - ended > _USAGE_SECONDS:
                         break
         except ServiceError:
@@ -336,10 +329,7 @@ class _Stream:
             yield self._with([], usage=self._usage)
 
     async def broken(self, why: str) -> AsyncIterator[dict[str, Any]]:
-        """Yield what comes before the error of an answer that broke off.
-
-        Failing open, that is the text that was held back, marked as unchecked.
-        """
+        """Yield what comes before the error of an answer that broke off; see :meth:`Choice.broken`."""
         if self._last is None:
             return
         for index, choice in self._choices.items():
@@ -369,9 +359,7 @@ class _Stream:
         self._owes_usage = self._owes_usage and not (usage and not choices)
         for each in choices:
             index = index_of(each, self._wanted)
-            if index not in self._choices:
-                self._choices[index] = self._gateway.choice(self._request, self._allowed)
-            choice = self._choices[index]
+            choice = self._choices.get(index) or self._choices.setdefault(index, self._begin())
             if not choice.finished:
                 async with self._deadline.waiting(at_least=_GRACE_SECONDS):
                     v = await choice.next(each)

@@ -26,16 +26,11 @@ from syncheck.text.markup import answer_start
 from syncheck.text.sentences import AnswerSegmenter
 from syncheck.verifier import Verifier
 
-_ROOM = 32
-"""Work of a round, in sentences with short passages: a fraction of a second."""
-_SLICE = 8
-"""Work of one slice of a response, in the same unit; a round takes slices of several responses."""
-_TOKENS_OF_SENTENCE = 64
-"""Number of tokens that a language model reads in the time of such a sentence."""
-_CHARACTERS_OF_SENTENCE = 20_000
-"""Number of characters of passages that are compared with a sentence in the same time."""
-_READ_AT_ONCE = 8_192
-"""Number of characters of a given response that are read in one slice."""
+# Work of a round, and of a slice of one response in it, in sentences with short passages: a fraction of a second.
+_ROOM, _SLICE = 32, 8
+# What is read in the time of such a sentence: tokens by a language model, characters of passages compared with it.
+_TOKENS_OF_SENTENCE, _CHARACTERS_OF_SENTENCE = 64, 20_000
+_READ_AT_ONCE = 8_192  # characters of a given response in a slice
 
 
 @dataclass(eq=False)
@@ -94,7 +89,7 @@ class ScoreBatches:
             raise too_many()
         self._entered += 1
         self._measured.waiting.inc()
-        job: _Job | None = None
+        job = None
         try:
             job = await self._read(question, context, response)
             self._jobs.append(job)
@@ -198,8 +193,8 @@ def _advanced(monitor: Monitor | Verifier, jobs: Sequence[_Job]) -> list[Report 
             reached.append(None)
         else:
             assert job.scorer is not None
-            whole = report_of(job.scorer, job.response, job.sentences, stop=None, seconds=job.seconds + seconds)
-            reached.append(whole)
+            taken = job.seconds + seconds
+            reached.append(report_of(job.scorer, job.response, job.sentences, stop=None, seconds=taken))
     return reached
 
 
@@ -223,36 +218,24 @@ def _scored(monitor: Monitor | Verifier, jobs: Sequence[_Job]) -> list[Report | 
     return reports
 
 
-_MOST_CHARACTERS = 2**25
-"""Number of characters of the newest requests that are remembered."""
-_NAMED = 3
-"""Number of sentences that the reason of a refusal quotes."""
+_MOST_CHARACTERS = 2**25  # of the newest requests, which are remembered
+_NAMED = 3  # sentences that the reason of a refusal quotes
 
 
+@dataclass(eq=False)
 class Guardrail:
-    """Guardrail for LiteLLM, which sends it each request before the model gets it, and then the answer.
+    """Guardrail for LiteLLM, which sends it each request before the model gets it, and then the answer."""
 
-    ``score`` makes the report for question, passages and response. Each sentence must reach ``at_least``, if LiteLLM's
-    ``additional_provider_specific_params`` do not say otherwise. ``passages_from`` and ``most`` are
-    as for :func:`syncheck.serving.chat.read_chat`.
-    """
-
-    def __init__(
-        self,
-        score: Callable[[str, list[str], str], Awaitable[Report]],
-        *,
-        at_least: float,
-        failing: Failing,
-        passages_from: PassagesFrom = "messages",
-        most: float = math.inf,
-    ) -> None:
-        self._score = score
-        self._at_least = at_least
-        self._failing = failing
-        self._passages_from = passages_from
-        self._most = most
-        self._requests: OrderedDict[str, ChatRequest] = OrderedDict()
-        self._characters = 0
+    score: Callable[[str, list[str], str], Awaitable[Report]]
+    """Makes the report for question, passages and response."""
+    at_least: float
+    """Score that each sentence must reach if LiteLLM's ``additional_provider_specific_params`` do not say otherwise."""
+    failing: Failing
+    passages_from: PassagesFrom = "messages"
+    most: float = math.inf
+    """As for :func:`syncheck.serving.chat.read_chat`."""
+    _requests: OrderedDict[str, ChatRequest] = field(default_factory=OrderedDict)
+    _characters: int = 0
 
     async def apply(self, values: object) -> dict[str, Any]:
         """Choose LiteLLM's ``action`` for a request or an answer: ``NONE``, or ``BLOCKED`` and the reason."""
@@ -260,11 +243,8 @@ class Guardrail:
             raise ServiceError(400, "invalid_request", "expected an object with input_type request or response")
         call, options = values.get("litellm_call_id"), values.get("additional_provider_specific_params") or {}
         if not isinstance(options, dict):
-            raise ServiceError(
-                400,
-                "invalid_request",
-                f"additional_provider_specific_params must be an object; found {type(options).__name__}",
-            )
+            told = f"additional_provider_specific_params must be an object; found {type(options).__name__}"
+            raise ServiceError(400, "invalid_request", told)
         request = await in_thread(self._request, values, options)
         if request is not None and isinstance(call, str):
             self._remember(call, request)
@@ -272,15 +252,15 @@ class Guardrail:
             return {"action": "NONE"}
         request = request or self._requests.get(str(call))
         if request is None or not request.passages:
-            return self._blocked(NO_PASSAGES) if self._failing == "closed" else {"action": "NONE"}
+            return self._blocked(NO_PASSAGES) if self.failing == "closed" else {"action": "NONE"}
         with refusing():
-            at_least = options.get("at_least", self._at_least)
+            at_least = options.get("at_least", self.at_least)
             check_share(at_least, "at_least")
             answer_at_least = options.get("answer_at_least", 0.0)
             check_share(answer_at_least, "answer_at_least")
             texts = values.get("texts") or []
             check_texts(texts, "texts")
-        reports = [await self._score(request.question, list(request.passages), text) for text in texts]
+        reports = [await self.score(request.question, list(request.passages), text) for text in texts]
         reasons = [reason for report in reports for reason in self._reasons(report, at_least)]
         reasons += [reason for report in reports for reason in self._whole_answer(report, answer_at_least)]
         if not reasons:
@@ -290,7 +270,7 @@ class Guardrail:
 
     def _reasons(self, report: Report, at_least: float) -> list[str]:
         """Quote what does not pass, each part with the reason."""
-        closed = self._failing == "closed"
+        closed = self.failing == "closed"
         below = [s for s in report.sentences if falls_below(s, at_least) and (closed or is_checked(s))]
         unread = after_end_words(report.after_end) if closed else ""
         return [*map(_words, below), *([unread] if unread else [])]
@@ -302,7 +282,7 @@ class Guardrail:
         if report.answer_scale is None:
             why = "answer_at_least needs scores of whole answers, which the server's monitor lacks; leave it out"
             raise unsupported(why)
-        score = report.answer_score(allow_unscored=self._failing == "open")
+        score = report.answer_score(allow_unscored=self.failing == "open")
         return [] if score is None or score >= at_least else [f"the whole answer ({score:.2f})"]
 
     def _request(self, values: Mapping[str, Any], options: Mapping[str, Any]) -> ChatRequest | None:
@@ -310,13 +290,13 @@ class Guardrail:
         messages = values.get("structured_messages")
         if not messages:
             return None
-        body = {"messages": messages, **{name: options[name] for name in ("context",) if name in options}}
-        return read_chat(body, reveal="verified", stop_below=None, passages_from=self._passages_from, most=self._most)
+        body = {"messages": messages} | ({"context": options["context"]} if "context" in options else {})
+        return read_chat(body, reveal="verified", stop_below=None, passages_from=self.passages_from, most=self.most)
 
     def _remember(self, call: str, request: ChatRequest) -> None:
         kept = self._requests
-        if (old := kept.pop(call, None)) is not None:
-            self._characters -= _length(old)
+        if call in kept:
+            self._characters -= _length(kept.pop(call))
         kept[call] = request
         self._characters += _length(request)
         while self._characters > _MOST_CHARACTERS and len(kept) > 1:

@@ -7,7 +7,7 @@ import contextvars
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from heapq import heappop, heappush
@@ -104,9 +104,8 @@ class PromptConnection(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
-_SLICE_CHARACTERS = 2**22
-_SENTENCE_CHARACTERS = 2**14
-"""Work of a slice of text, and of a sentence beside its passages, in characters of passages read."""
+# Work of a slice of text, and of a sentence beside its passages, in characters of passages read.
+_SLICE_CHARACTERS, _SENTENCE_CHARACTERS = 2**22, 2**14
 
 
 class Turns:
@@ -158,10 +157,10 @@ class Turns:
         self._free += 1
 
 
+@dataclass
 class _Share:
-    def __init__(self, turns: Turns) -> None:
-        self.turns = turns
-        self.used = 0.0  # seconds
+    turns: Turns
+    used: float = 0.0  # seconds
 
 
 _share: contextvars.ContextVar[_Share | None] = contextvars.ContextVar("syncheck_share", default=None)
@@ -179,24 +178,19 @@ async def in_thread(function: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwa
     The function is one slice of work: its end is awaited even when cancelled, so that no resource in use is released.
     """
     share = _share.get()
-    call = partial(contextvars.copy_context().run, function, *args, **kwargs)
-    if share is None:
-        return await _ended(call, None)
-    async with share.turns.turn(share.used):
+    turn: AbstractAsyncContextManager[None] = nullcontext() if share is None else share.turns.turn(share.used)
+    async with turn:
         started = time.monotonic()
+        call = partial(contextvars.copy_context().run, function, *args, **kwargs)
+        running = asyncio.get_running_loop().run_in_executor(None if share is None else share.turns.executor, call)
         try:
-            return await _ended(call, share.turns.executor)
+            return await asyncio.shield(running)
+        except asyncio.CancelledError:
+            await asyncio.wait([running])
+            raise
         finally:
-            share.used += time.monotonic() - started
-
-
-async def _ended(call: Callable[[], _T], executor: ThreadPoolExecutor | None) -> _T:
-    running = asyncio.get_running_loop().run_in_executor(executor, call)
-    try:
-        return await asyncio.shield(running)
-    except asyncio.CancelledError:
-        await asyncio.wait([running])
-        raise
+            if share is not None:
+                share.used += time.monotonic() - started
 
 
 def slices(text: str, passages: int) -> Iterator[str]:
@@ -287,9 +281,8 @@ class Queue:
 
 def too_many() -> ServiceError:
     """Make the refusal of a request that may not wait."""
-    return ServiceError(
-        429, "too_many_requests", "too many requests are waiting; try again", headers={"Retry-After": "1"}
-    )
+    told = "too many requests are waiting; try again"
+    return ServiceError(429, "too_many_requests", told, headers={"Retry-After": "1"})
 
 
 class Metrics:

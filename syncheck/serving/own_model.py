@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterator, Mapping
-from typing import Any, Protocol
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar, Protocol
 
 from syncheck.base.errors import InputError
 from syncheck.monitor import Monitor
@@ -13,7 +14,7 @@ from syncheck.results.types import RagPrompt
 from syncheck.serving.chat import ChatRequest, ServiceError, refusing, text_of, unsupported
 from syncheck.serving.checked import NO_PASSAGES, Failing
 from syncheck.serving.limits import Deadline, in_thread
-from syncheck.serving.sources import NEUTRAL, Begun, DecoderSource, require_neutral, whole_number
+from syncheck.serving.sources import LIMITS, NEUTRAL, DecoderSource, require_neutral, whole_number
 
 _NEUTRAL: Mapping[str, tuple[Any, ...]] = {
     **NEUTRAL,
@@ -38,6 +39,7 @@ class Decoder(Protocol):
     ) -> Iterator[Event]: ...
 
 
+@dataclass(eq=False)
 class OwnModel(DecoderSource):
     """Source of answers by the monitored model, whose monitor has an aggregator.
 
@@ -47,32 +49,23 @@ class OwnModel(DecoderSource):
     """
 
     monitor: Monitor
+    decoders: Mapping[str, Decoder]
+    _: KW_ONLY
+    default: str
+    name: str
+    failing: Failing = "closed"
+    max_new_tokens: int = 512
+    address: ClassVar[str | None] = None
 
-    def __init__(
-        self,
-        monitor: Monitor,
-        decoders: Mapping[str, Decoder],
-        *,
-        default: str,
-        name: str,
-        failing: Failing = "closed",
-        max_new_tokens: int = 512,
-    ) -> None:
-        self.monitor = monitor
-        self.decoders = tuple(sorted(decoders, key=lambda decoder: decoder != default))
-        self._decoders = decoders
-        self._default = default
-        self._name = name
-        self.failing = failing
-        self.address: str | None = None
-        self._max_new_tokens = max_new_tokens
+    def __post_init__(self) -> None:
+        self.decoders = dict(sorted(self.decoders.items(), key=lambda decoder: decoder[0] != self.default))
 
     async def close(self) -> None:
         """Do nothing; the model stays with its owner."""
 
     async def models(self, authorization: str | None) -> dict[str, Any]:
         """List the one model."""
-        return {"object": "list", "data": [{"id": self._name, "object": "model", "owned_by": "syncheck"}]}
+        return {"object": "list", "data": [{"id": self.name, "object": "model", "owned_by": "syncheck"}]}
 
     def require_usable(self, request: ChatRequest) -> None:
         """Refuse, with a ServiceError, a request that can be refused without the model."""
@@ -80,29 +73,24 @@ class OwnModel(DecoderSource):
             raise ServiceError(400, "no_passages", NO_PASSAGES)
         self._asked(request)
 
-    async def begin(self, request: ChatRequest, deadline: Deadline) -> Begun:
+    async def begin(self, request: ChatRequest, deadline: Deadline) -> AsyncGenerator[Event]:
         """Build the prompt of a request, and the events, for which the model runs in threads."""
-        prompt, events = await in_thread(self._begun, request)
+        return _in_threads(await in_thread(self._begun, request))
 
-        def usage(event: EndEvent) -> dict[str, Any]:
-            counts = {
-                "prompt_tokens": len(prompt.with_context_ids),
-                "completion_tokens": len(event.report.written_token_ids),
-            }
-            return counts | {"total_tokens": sum(counts.values())}
-
-        return _in_threads(events), usage
+    def usage(self, event: EndEvent) -> dict[str, Any]:
+        """Count the tokens of prompt and answer."""
+        assert isinstance(event.report.prompt, RagPrompt)
+        read, written = len(event.report.prompt.with_context_ids), len(event.report.written_token_ids)
+        return {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written}
 
     def model_of(self, request: ChatRequest) -> str:
         """Name the one model."""
-        return self._name
+        return self.name
 
-    def _begun(self, request: ChatRequest) -> tuple[RagPrompt, Iterator[Event]]:
-        self.require_usable(request)
-        with refusing():
-            decoder, options = self._asked(request)
-            prompt = self._prompt(request)
-            return prompt, self._decoders[decoder](prompt, reveal=request.reveal, **options)
+    @refusing()
+    def _begun(self, request: ChatRequest) -> Iterator[Event]:
+        decoder, options = self._asked(request)
+        return self.decoders[decoder](self._prompt(request), reveal=request.reveal, **options)
 
     @refusing()
     def _asked(self, request: ChatRequest) -> tuple[str, dict[str, Any]]:
@@ -111,18 +99,19 @@ class OwnModel(DecoderSource):
         require_neutral(body, _NEUTRAL)
         sampling = _sampling(body)
         is_random = sampling.get("temperature", 0) > 0
-        decoder = request.decoder or ("sample" if is_random and self._default == "greedy" else self._default)
-        if decoder not in self._decoders:
-            raise ServiceError(400, "unknown_decoder", f"decoder must be one of {self.decoders}; found {decoder!r}")
+        decoder = request.decoder or ("sample" if is_random and self.default == "greedy" else self.default)
+        if decoder not in self.decoders:
+            raise ServiceError(
+                400, "unknown_decoder", f"decoder must be one of {tuple(self.decoders)}; found {decoder!r}"
+            )
         if is_random and decoder != "sample":
             raise unsupported(f"decoder {decoder!r} takes no temperature; leave it out, or send 0")
         if sampling.get("top_p", 1) != 1 and decoder not in ("greedy", "sample"):
             raise unsupported(f"decoder {decoder!r} takes no top_p; leave it out, or send 1")
-        options: dict[str, Any] = {"seed": whole_number(body, "seed", 0), "max_new_tokens": self._max_new_tokens}
-        for name in ("max_tokens", "max_completion_tokens"):
-            options["max_new_tokens"] = min(
-                options["max_new_tokens"], whole_number(body, name, self._max_new_tokens, least=1)
-            )
+        options: dict[str, Any] = {"seed": whole_number(body, "seed", 0), "max_new_tokens": self.max_new_tokens}
+        for name in LIMITS:
+            length = whole_number(body, name, self.max_new_tokens, least=1)
+            options["max_new_tokens"] = min(options["max_new_tokens"], length)
         if decoder == "sample":
             options |= {"temperature": 1.0, "top_p": 1.0} | sampling
         if request.stop_below is not None:
@@ -136,9 +125,8 @@ class OwnModel(DecoderSource):
         messages, passages = request.body["messages"], list(request.passages)
         system = [text_of(m) for m in messages if m.get("role") in ("system", "developer")]
         if sum(m.get("role") in ("user", "assistant") for m in messages) == 1:
-            return self.monitor.prompt(
-                question=request.question, context=passages, system="\n".join(filter(None, system)) or None
-            )
+            told = "\n".join(filter(None, system)) or None
+            return self.monitor.prompt(question=request.question, context=passages, system=told)
         if not getattr(self.monitor.tokenizer, "chat_template", None):
             raise unsupported(
                 "the model served here has no chat template, so that it takes no earlier turns; send one message of "
@@ -154,8 +142,7 @@ async def _in_threads(events: Iterator[Event]) -> AsyncGenerator[Event]:
         while (event := await in_thread(next, events, None)) is not None:
             yield event
     finally:
-        close = getattr(events, "close", None)
-        if close is not None:
+        if (close := getattr(events, "close", None)) is not None:
             await in_thread(close)
 
 

@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
-from typing import Any, Literal, Protocol
+from dataclasses import KW_ONLY, dataclass, field
+from typing import Any, ClassVar, Literal
 
 from syncheck.base.errors import InputError
 from syncheck.results import ContinuationRequest, Piece, WrittenToken
 from syncheck.results.events import EndEvent, Event
-from syncheck.results.protocol import Reveal
 from syncheck.serving.allowed import divided_content, invalid, is_counts
 from syncheck.serving.chat import ChatRequest, ServiceError, refusing, text_of, unsupported
-from syncheck.serving.checked import NO_PASSAGES
+from syncheck.serving.checked import NO_PASSAGES, Failing
 from syncheck.serving.gateway import Gateway
 from syncheck.serving.limits import Deadline, in_thread
-from syncheck.serving.sources import NEUTRAL, Begun, DecoderSource, require_neutral, whole_number
+from syncheck.serving.sources import LIMITS, NEUTRAL, DecoderSource, require_neutral, whole_number
 from syncheck.serving.upstream import Upstream, choices_of, incomplete, index_of
 from syncheck.text.markup import Reasoning
 from syncheck.verifier import Verifier
 
+Stop = Literal["end_of_text", "length"]
 ContinueBy = Literal["chat", "completions", "prefill"]
 """How a server is asked to continue an answer. ``chat``: chat completions with ``continue_final_message``, as vLLM and
 SGLang take it. ``completions``: the prompt is written here, by a chat template. ``prefill``: chat completions that
@@ -29,84 +30,57 @@ continue a last message of the assistant by themselves; each sample is a request
 WritePrompt = Callable[[Sequence[Mapping[str, str]]], str]
 """Writes a chat, up to the beginning of the answer, by the template of the model."""
 
-_STOPS: Mapping[str, Literal["end_of_text", "length"]] = {
-    "stop": "end_of_text",
-    "eos": "end_of_text",
-    "length": "length",
-}
-_LIMITS = ("max_tokens", "max_completion_tokens")
+_STOPS: Mapping[str, Stop] = {"stop": "end_of_text", "eos": "end_of_text", "length": "length"}
+_SPENT = ("requests", "samples", "rounds", "cached_of", "is_exact")
 
 
+@dataclass(frozen=True, slots=True)
 class ServerContinuations:
     """Continues one answer; the ``continue_from`` of :class:`fod.UpstreamFOD`.
 
-    Parameters
-    ----------
-    upstream
-        The server.
-    body
-        The request for the answer in the form of chat completions. Its sampling is that of the stream, which is greedy
-        without any; its limit on tokens is for the whole answer.
-    by
-        How the server is asked.
-    write_prompt
-        For ``completions``: writes the prompt.
-    deadline
-        The time by which all requests must be complete; None sets none beside the time-out of the upstream.
-    authorization
-        Header of a client, which is passed on if the upstream has no key.
-    opens_reasoning
-        True if the chat template opens the model's reasoning, which is left out.
-
-    Attributes
-    ----------
-    takes_n : bool
-        False if each sample is a request.
-
-    Raises
-    ------
-    InputError
-        If ``completions`` lacks ``write_prompt``, or another way has it.
+    ``completions`` without ``write_prompt``, or another way with it, raises InputError.
     """
 
-    def __init__(
-        self,
-        upstream: Upstream,
-        body: Mapping[str, Any],
-        *,
-        by: ContinueBy = "chat",
-        write_prompt: WritePrompt | None = None,
-        deadline: Deadline | None = None,
-        authorization: str | None = None,
-        opens_reasoning: bool = False,
-    ) -> None:
-        if (by == "completions") != (write_prompt is not None):
+    upstream: Upstream
+    body: Mapping[str, Any]
+    """The request for the answer in the form of chat completions. Its sampling is that of the stream, which is greedy
+    without any; its limit on tokens is for the whole answer."""
+    _: KW_ONLY
+    by: ContinueBy = "chat"
+    write_prompt: WritePrompt | None = None
+    """For ``completions``: writes the prompt."""
+    deadline: Deadline | None = None
+    """The time by which all requests must be complete; None sets none beside the time-out of the upstream."""
+    authorization: str | None = field(default=None, repr=False)
+    """Header of a client, which is passed on if the upstream has no key."""
+    opens_reasoning: bool = False
+    """True if the chat template opens the model's reasoning, which is left out."""
+
+    def __post_init__(self) -> None:
+        if (self.by == "completions") != (self.write_prompt is not None):
             raise InputError("by='completions' needs write_prompt, and nothing else takes it")
-        self._upstream = upstream
-        self._body = body
-        self._by = by
-        self._write_prompt = write_prompt
-        self._deadline = deadline
-        self._authorization = authorization
-        self._opens_reasoning = opens_reasoning
-        self.takes_n = by != "prefill"
+
+    @property
+    def takes_n(self) -> bool:
+        """False if each sample is a request."""
+        return self.by != "prefill"
 
     async def __call__(self, request: ContinuationRequest) -> AsyncGenerator[Piece]:
         """Ask for continuations; closing them cancels the request."""
         wanted = request.samples or 1
-        limits = [self._body[name] for name in _LIMITS if self._body.get(name) is not None]
+        limits = [self.body[name] for name in LIMITS if self.body.get(name) is not None]
         if limits and request.tokens >= min(limits):
             for sample in range(wanted):
                 yield Piece(sample=sample, stop="length")
             return
         path, body = await self._asked(request)
-        is_open = self._opens_reasoning and not request.beginning
+        is_open = self.opens_reasoning and not request.beginning
         readers = [Reasoning(is_open=is_open) for _ in range(wanted)]
         begun: set[int] = set()
         finished: set[int] = set()
         is_told = not request.likeliest
-        deadline = self._deadline or Deadline(math.inf)
-        async with aclosing(self._upstream.streamed(path, body, self._authorization, deadline)) as chunks:
+        deadline = self.deadline or Deadline(math.inf)
+        async with aclosing(self.upstream.streamed(path, body, self.authorization, deadline)) as chunks:
             async for values in chunks:
                 usage = values.get("usage") if is_counts(values.get("usage")) else None
                 choices = choices_of(values)
@@ -115,9 +89,9 @@ class ServerContinuations:
                     begun.add(index)
                     if index in finished:
                         continue
-                    stop = self._stop(choice)
+                    stop = _stop_of(choice)
                     text = _answer_of(readers[index], self._text(choice), is_last=stop is not None)
-                    finished |= {index} if stop is not None else set()
+                    finished |= set() if stop is None else {index}
                     tokens = _tokens(choice.get("logprobs")) if request.likeliest else ()
                     is_told |= any(token.likeliest for token in tokens)
                     if text and not is_told:
@@ -134,18 +108,18 @@ class ServerContinuations:
         """Write the path and the body of a request."""
         body = self._limited(request)
         messages = _instructed(body["messages"], request.instruction)
-        if self._by == "completions":
+        if self.by == "completions":
             return "/completions", await self._completion(body, messages, request.beginning)
         if request.beginning:
             messages = [*messages, {"role": "assistant", "content": request.beginning}]
-            if self._by == "chat":
+            if self.by == "chat":
                 body |= {"continue_final_message": True, "add_generation_prompt": False}
         return "/chat/completions", {**body, "messages": messages}
 
     def _limited(self, request: ContinuationRequest) -> dict[str, Any]:
         """Write the sampling and the limits of a request."""
-        body = {**self._body, "stream": True, "stream_options": {"include_usage": True}}
-        if self._by != "prefill":
+        body = {**self.body, "stream": True, "stream_options": {"include_usage": True}}
+        if self.by != "prefill":
             body["stream_options"]["continuous_usage_stats"] = True  # a stream that is left reports nothing at its end
         if body.get("temperature") is None:
             body["temperature"] = 0
@@ -154,12 +128,12 @@ class ServerContinuations:
                 body[name] = value
         if request.likeliest:
             told = {"logprobs": request.likeliest}
-            body |= told if self._by == "completions" else {"logprobs": True, "top_logprobs": request.likeliest}
+            body |= told if self.by == "completions" else {"logprobs": True, "top_logprobs": request.likeliest}
         if request.samples is not None:
             body["seed"] = request.seed
             if request.samples > 1:
                 body["n"] = request.samples
-        for name in _LIMITS:
+        for name in LIMITS:
             if body.get(name) is not None:
                 body[name] -= request.tokens
         return body
@@ -167,17 +141,17 @@ class ServerContinuations:
     async def _completion(
         self, body: dict[str, Any], messages: Sequence[Mapping[str, Any]], beginning: str
     ) -> dict[str, Any]:
-        assert self._write_prompt is not None
+        assert self.write_prompt is not None
         turns = [{"role": str(message.get("role")), "content": text_of(message)} for message in messages]
         with refusing():
-            prompt = await in_thread(self._write_prompt, turns)
+            prompt = await in_thread(self.write_prompt, turns)
         if (limit := body.pop("max_completion_tokens", None)) is not None:
             body["max_tokens"] = min(limit, body.get("max_tokens") or limit)
         del body["messages"]
         return {**body, "prompt": prompt + beginning, "add_special_tokens": False}  # the template has written them
 
     def _text(self, choice: Mapping[str, Any]) -> str:
-        if self._by == "completions":
+        if self.by == "completions":
             content = choice.get("text")
         else:
             delta = choice.get("delta")
@@ -188,13 +162,12 @@ class ServerContinuations:
             raise invalid(f"the text of a choice is no string; found {type(content).__name__}")
         return content or ""
 
-    def _stop(self, choice: Mapping[str, Any]) -> Literal["end_of_text", "length"] | None:
-        reason = choice.get("finish_reason")
-        if not reason:
-            return None
-        if reason not in _STOPS:
-            raise invalid(f"it ended with the finish_reason {str(reason)[:40]!r}, so that it cannot be continued")
-        return _STOPS[reason]
+
+def _stop_of(choice: Mapping[str, Any]) -> Stop | None:
+    reason = choice.get("finish_reason")
+    if reason and reason not in _STOPS:
+        raise invalid(f"it ended with the finish_reason {str(reason)[:40]!r}, so that it cannot be continued")
+    return _STOPS[reason] if reason else None
 
 
 def _tokens(told: object) -> tuple[WrittenToken, ...]:
@@ -245,66 +218,55 @@ def _instructed(messages: Sequence[Mapping[str, Any]], instruction: str) -> list
     return told
 
 
-class UpstreamDecoder(Protocol):
-    """Protocol of a decoder that writes an answer with a server; :meth:`fod.UpstreamFOD.stream_async` is one."""
-
-    def __call__(  # noqa: D102
-        self,
-        continue_from: Callable[[ContinuationRequest], AsyncGenerator[Piece]],
-        *,
-        question: str,
-        passages: Sequence[str],
-        seed: int,
-        reveal: Reveal,
-        in_thread: Callable[..., Awaitable[Any]],
-    ) -> AsyncGenerator[Event]: ...
+UpstreamDecoder = Callable[..., AsyncGenerator[Event]]
+"""Decoder that writes an answer with a server that is continued: :meth:`fod.UpstreamFOD.stream_async`, which gets the
+server as its first argument, and as keywords question, passages, seed, reveal and what runs a function in a thread."""
 
 
+@dataclass(eq=False)
 class RepairingGateway(DecoderSource):
     """Source of answers that the decoder ``fod`` writes with the upstream server of a gateway.
 
-    Its ``verifier`` scores the sentences. ``by`` and ``write_prompt`` say how the server is asked to continue. An
+    Its ``monitor`` scores the sentences. ``by`` and ``write_prompt`` say how the server is asked to continue. An
     answer without passages, which only passes failing open, is the plain one of the ``gateway``.
     """
 
-    decoders: tuple[str, ...] = ("fod",)
+    gateway: Gateway
     monitor: Verifier
+    decode: UpstreamDecoder
+    _: KW_ONLY
+    by: ContinueBy = "chat"
+    write_prompt: WritePrompt | None = None
+    decoders: ClassVar[tuple[str, ...]] = ("fod",)
 
-    def __init__(
-        self,
-        gateway: Gateway,
-        verifier: Verifier,
-        decode: UpstreamDecoder,
-        *,
-        by: ContinueBy = "chat",
-        write_prompt: WritePrompt | None = None,
-    ) -> None:
-        self.monitor = verifier
-        self.failing = gateway.failing
-        self.address = gateway.address
-        self._gateway = gateway
-        self._decode = decode
-        self._by = by
-        self._write_prompt = write_prompt
+    @property
+    def failing(self) -> Failing:  # type: ignore[override]
+        """What becomes of text that cannot be checked, as the gateway has it."""
+        return self.gateway.failing
+
+    @property
+    def address(self) -> str | None:
+        """Address of the upstream server."""
+        return self.gateway.address
 
     async def close(self) -> None:
         """Close the connections to the upstream server."""
-        await self._gateway.close()
+        await self.gateway.close()
 
     async def models(self, authorization: str | None) -> dict[str, Any]:
         """Ask for the upstream server's list of models."""
-        return await self._gateway.models(authorization)
+        return await self.gateway.models(authorization)
 
     async def complete(self, request: ChatRequest, deadline: Deadline) -> dict[str, Any]:
         """Write a whole answer, with its outcome as ``syncheck``."""
         if not request.passages:
-            return await self._gateway.complete(request, deadline)
+            return await self.gateway.complete(request, deadline)
         return await super().complete(request, deadline)
 
     def stream(self, request: ChatRequest, deadline: Deadline) -> AsyncGenerator[dict[str, Any]]:
         """Yield an answer in chunks, with their events as ``syncheck``."""
         if not request.passages:
-            return self._gateway.stream(request, deadline)
+            return self.gateway.stream(request, deadline)
         return super().stream(request, deadline)
 
     @refusing()
@@ -318,7 +280,7 @@ class RepairingGateway(DecoderSource):
                 raise ServiceError(400, "no_passages", NO_PASSAGES)
             return
         require_neutral(request.body, NEUTRAL)
-        for name in ("max_tokens", "max_completion_tokens"):
+        for name in LIMITS:
             whole_number(request.body, name, 1, least=1)
         whole_number(request.body, "seed", 0)
         if request.stop_below is not None:
@@ -326,18 +288,18 @@ class RepairingGateway(DecoderSource):
         if request.body["messages"][-1].get("role") == "assistant":
             raise unsupported("the last message is the assistant's, and the answer is continued here; leave it out")
 
-    async def begin(self, request: ChatRequest, deadline: Deadline) -> Begun:
+    async def begin(self, request: ChatRequest, deadline: Deadline) -> AsyncGenerator[Event]:
         """Begin an answer; the upstream server is asked with its first event."""
         continuations = ServerContinuations(
-            self._gateway.upstream,
+            self.gateway.upstream,
             request.body,
-            by=self._by,
-            write_prompt=self._write_prompt,
+            by=self.by,
+            write_prompt=self.write_prompt,
             deadline=deadline,
             authorization=request.authorization,
-            opens_reasoning=self._gateway.opens_reasoning,
+            opens_reasoning=self.gateway.opens_reasoning,
         )
-        events = self._decode(
+        return self.decode(
             continuations,
             question=request.question,
             passages=request.passages,
@@ -345,26 +307,18 @@ class RepairingGateway(DecoderSource):
             reveal=request.reveal,
             in_thread=in_thread,
         )
-        return events, _usage
+
+    def usage(self, event: EndEvent) -> dict[str, Any]:
+        """Count what the upstream server has spent, rejected sentences included."""
+        spent = event.output.spent
+        return {
+            "prompt_tokens": spent.prompt_tokens,
+            "completion_tokens": spent.completion_tokens,
+            "total_tokens": spent.prompt_tokens + spent.completion_tokens,
+            "prompt_tokens_details": {"cached_tokens": spent.cached_tokens},
+            "syncheck": {name: getattr(spent, name) for name in _SPENT},
+        }
 
     def model_of(self, request: ChatRequest) -> str:
         """Name the model that was asked for."""
         return str(request.body.get("model", ""))
-
-
-def _usage(event: EndEvent) -> dict[str, Any]:
-    """Count what the upstream server has spent, rejected sentences included."""
-    spent = event.output.spent
-    return {
-        "prompt_tokens": spent.prompt_tokens,
-        "completion_tokens": spent.completion_tokens,
-        "total_tokens": spent.prompt_tokens + spent.completion_tokens,
-        "prompt_tokens_details": {"cached_tokens": spent.cached_tokens},
-        "syncheck": {
-            "requests": spent.requests,
-            "samples": spent.samples,
-            "rounds": spent.rounds,
-            "cached_of": spent.cached_of,
-            "is_exact": spent.is_exact,
-        },
-    }

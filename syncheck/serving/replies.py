@@ -19,7 +19,6 @@ from syncheck.serving.dialects import ChatCompletions, Sent
 from syncheck.serving.limits import Deadline
 
 if TYPE_CHECKING:
-    from starlette.requests import Request
     from starlette.types import ASGIApp, Receive, Scope, Send
 
 logger = logging.getLogger(__name__)
@@ -28,18 +27,22 @@ _T = TypeVar("_T")
 
 _FAREWELL_SECONDS = 1.0
 _WORST_FIRST = ("unverified", "stopped", "checked", "verified", "no_text")
-FILES = {
-    "/": ("page.html", "text/html"),
-    "/page.css": ("page.css", "text/css"),
-    "/page.js": ("page.js", "text/javascript"),
-    "/client.js": ("client.js", "text/javascript"),
-}
 _PAGE_HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
     "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
 }
+PAGE = {
+    path: Response(files("syncheck.serving").joinpath(name).read_bytes(), media_type=kind, headers=_PAGE_HEADERS)
+    for path, name, kind in (
+        ("/", "page.html", "text/html"),
+        ("/page.css", "page.css", "text/css"),
+        ("/page.js", "page.js", "text/javascript"),
+        ("/client.js", "client.js", "text/javascript"),
+    )
+}
+"""Files of the page to try the server, by path."""
 
 
 def working(answer: Coroutine[Any, Any, Response]) -> ASGIApp:
@@ -136,16 +139,6 @@ def headers_of(answer: Mapping[str, Any]) -> dict[str, str]:
     return {"X-Syncheck-Status": worst, "X-Syncheck-Unscored": str(sum(own["unscored"] for own in told))}
 
 
-def file_handler(name: str, kind: str) -> Callable[[Request], Awaitable[Response]]:
-    """Make the handler of a file of the page."""
-    text = files("syncheck.serving").joinpath(name).read_bytes()
-
-    async def send(request: Request) -> Response:
-        return Response(text, media_type=kind, headers=_PAGE_HEADERS)
-
-    return send
-
-
 def failure_of(error: Exception) -> ServiceError:
     """Log a failure, and put it in the words that the client gets."""
     if isinstance(error, ServiceError):
@@ -158,8 +151,12 @@ def failure_of(error: Exception) -> ServiceError:
 
 async def while_there(receive: Receive, answering: Coroutine[Any, Any, _T]) -> _T | None:
     """Answer a client, and cancel the work if it disconnects, which gives None."""
-    work = asyncio.create_task(answering)
-    gone = asyncio.create_task(_until_gone(receive))
+
+    async def until_gone() -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+
+    work, gone = asyncio.create_task(answering), asyncio.create_task(until_gone())
     try:
         await asyncio.wait({work, gone}, return_when=asyncio.FIRST_COMPLETED)
         return work.result() if work.done() else None
@@ -169,13 +166,7 @@ async def while_there(receive: Receive, answering: Coroutine[Any, Any, _T]) -> _
         await asyncio.gather(work, gone, return_exceptions=True)
 
 
-async def _until_gone(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
-
-
-_MOST_CHARACTERS = 2**26
-"""Number of characters of kept answers, as JSON, beyond which no more answers begin."""
+_MOST_CHARACTERS = 2**26  # of kept answers, as JSON, beyond which no more begin
 
 
 class KeptAnswer:
@@ -216,24 +207,14 @@ class KeptAnswer:
     async def chunks(self) -> AsyncIterator[Mapping[str, Any]]:
         """Yield all chunks, waiting for those that are not written yet; at the end, raise the error of the answer."""
         read = 0
-        while True:
-            for chunk in self._chunks[read:]:
+        while read < len(self._chunks) or not self._is_over:
+            if read == len(self._chunks):
+                await self._news.wait()
+            else:
+                yield self._chunks[read]
                 read += 1
-                yield chunk
-            if read < len(self._chunks):
-                continue
-            if self._is_over:
-                break
-            await self._news.wait()
         if self._error is not None:
             raise self._error
-
-    async def events_after(self, last_id: int) -> AsyncIterator[Mapping[str, Any]]:
-        """Yield the events of the protocol after the one numbered ``last_id``."""
-        async for chunk in self.chunks():
-            for event in events_of(chunk):
-                if event["id"] > last_id:
-                    yield event
 
     def _tell(self) -> None:
         self._news.set()
@@ -248,8 +229,7 @@ class KeptAnswers:
     """
 
     def __init__(self, seconds: float, most: int) -> None:
-        self._seconds = seconds
-        self._most = most
+        self._seconds, self._most = seconds, most
         self._kept: dict[str, KeptAnswer] = {}
 
     def begin(self, write: Callable[[KeptAnswer], Awaitable[None]]) -> KeptAnswer:

@@ -1,4 +1,4 @@
-"""Sources of checked answers: their protocol, the span that records an answer, and the base of those with decoders."""
+"""Sources of checked answers: the span that records an answer, and the base of those with decoders."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing, contextmanager
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from syncheck.base.errors import InputError
@@ -25,10 +25,10 @@ from syncheck.serving.chat import ChatRequest, ServiceError, unsupported
 from syncheck.serving.checked import (
     NO_PASSAGES,
     Failing,
-    cited,
     is_checked,
     outcome_of,
     shown_text,
+    verifier_of,
     whole_answer,
     why_unchecked,
 )
@@ -40,65 +40,36 @@ from syncheck.verifier import Verifier
 if TYPE_CHECKING:
     from opentelemetry.trace import Span
 
-_ASKED = {
-    "max_tokens": "gen_ai.request.max_tokens",
-    "temperature": "gen_ai.request.temperature",
-    "top_p": "gen_ai.request.top_p",
-    "seed": "gen_ai.request.seed",
-    "n": "gen_ai.request.choice.count",
-}
+_ASKED = {name: f"gen_ai.request.{name}" for name in ("max_tokens", "temperature", "top_p", "seed")}
+_ASKED |= {"n": "gen_ai.request.choice.count"}
 _USAGE = {"prompt_tokens": "gen_ai.usage.input_tokens", "completion_tokens": "gen_ai.usage.output_tokens"}
-
-
-class AnswerSource(Protocol):
-    """Protocol of a source of checked answers: an upstream server, or your own model.
-
-    ``decoders`` are those that a request may choose from, the default first; empty for an upstream server, whose
-    ``address`` is known. What ``require_usable`` refuses takes no place in the queue. An answer that is not complete by
-    the deadline ends with its ServiceError.
-    """
-
-    @property
-    def monitor(self) -> Monitor | Verifier:
-        """What scores the sentences."""
-
-    decoders: tuple[str, ...]
-    failing: Failing
-    address: str | None
-
-    def require_usable(self, request: ChatRequest) -> None: ...  # noqa: D102
-    async def complete(  # noqa: D102
-        self, request: ChatRequest, deadline: Deadline
-    ) -> dict[str, Any]: ...
-    def stream(  # noqa: D102
-        self, request: ChatRequest, deadline: Deadline
-    ) -> AsyncGenerator[dict[str, Any]]: ...
-    async def models(self, authorization: str | None) -> dict[str, Any]: ...  # noqa: D102
-    async def close(self) -> None: ...  # noqa: D102
 
 
 @contextmanager
 def traced(
-    telemetry: Telemetry | None, source: AnswerSource, request: ChatRequest
+    telemetry: Telemetry | None, upstream: str | None, request: ChatRequest
 ) -> Iterator[Callable[[Mapping[str, Any]], None]]:
-    """Record an answer as a span, or without telemetry not; what is yielded takes the answer or its chunks."""
+    """Record an answer as a span, or without telemetry not; what is yielded takes the answer or its chunks.
+
+    ``upstream`` is the address of the server that writes it, if it is another one.
+    """
     if telemetry is None:
         yield lambda answer: None
         return
-    body, address = request.body, urlsplit(source.address or "")
-    model = body["model"] if isinstance(body.get("model"), str) else None
+    body, address = request.body, urlsplit(upstream or "")
+    model = body["model"] if isinstance(body.get("model"), str) else ""
     about: dict[str, Any] = {
         "gen_ai.operation.name": "chat",
-        "gen_ai.provider.name": "openai" if source.address else "syncheck",
+        "gen_ai.provider.name": "openai" if upstream else "syncheck",
         "gen_ai.request.stream": request.stream,
+        "gen_ai.request.model": model or None,
+        "server.address": address.hostname,
+        "server.port": address.port,
         "syncheck.passages": len(request.passages),
     }
-    asked = {_ASKED[name]: body[name] for name in _ASKED if is_number(body.get(name))}
-    about |= {"gen_ai.request.model": model} if model else {}
-    about |= {"server.address": address.hostname} if address.hostname else {}
-    about |= {"server.port": address.port} if address.port else {}
-    name = f"chat {model}" if model else "chat"
-    with telemetry.span(name, about | asked, calls=bool(source.address)) as span:
+    about |= {_ASKED[name]: body[name] for name in _ASKED if is_number(body.get(name))}
+    about = {name: value for name, value in about.items() if value is not None}
+    with telemetry.span(f"chat {model}".rstrip(), about, calls=bool(upstream)) as span:
         if telemetry.text:
             span.set_attribute("gen_ai.input.messages", _messages(body["messages"]))
         token, before = trace_headers.set(telemetry.headers()), used_seconds() or 0.0
@@ -108,7 +79,7 @@ def traced(
         finally:
             trace_headers.reset(token)
             used = used_seconds()  # by the check alone, unless the model is written here, too
-            answer.end(None if used is None or not source.address else used - before)
+            answer.end(None if used is None or not upstream else used - before)
 
 
 class _TracedAnswer:
@@ -144,15 +115,12 @@ class _TracedAnswer:
     def end(self, seconds: float | None) -> None:
         """Record the sums of the answer, as far as it came."""
         choices = [self._choices[index] for index in sorted(self._choices)]
-        self._telemetry.outcome(
-            self._span, [s for known in self._choices.values() for s in known["sentences"]], seconds
-        )
+        self._telemetry.outcome(self._span, [s for known in choices for s in known["sentences"]], seconds)
         for attribute, name in (("gen_ai.response.finish_reasons", "finish_reason"), ("syncheck.statuses", "status")):
             self._span.set_attribute(attribute, [known[name] for known in choices if name in known])
         if self._telemetry.text:
             said = [
-                {"role": "assistant", "content": known["text"], "finish_reason": known.get("finish_reason", "error")}
-                for known in choices
+                {"role": "assistant", "finish_reason": "error", **known, "content": known["text"]} for known in choices
             ]
             self._span.set_attribute("gen_ai.output.messages", _messages(said))
 
@@ -174,8 +142,10 @@ def _messages(messages: Sequence[Mapping[str, Any]]) -> str:
 
 
 _FILTERED = frozenset({"below_threshold", "nothing_passed", "backtracked", "abstained"})
-_LIMITS = frozenset({"length", "window", "budget", "max_sentences"})
+_CUT = frozenset({"length", "window", "budget", "max_sentences"})
 """Why an answer ended for lack of a sentence that passes, and at a limit."""
+LIMITS = ("max_tokens", "max_completion_tokens")
+"""Fields of requests that limit the length of an answer, of which the lower one counts."""
 NEUTRAL: Mapping[str, tuple[Any, ...]] = {
     "n": (1,),
     "logprobs": (False,),
@@ -187,10 +157,6 @@ NEUTRAL: Mapping[str, tuple[Any, ...]] = {
 """Fields of requests that no decoder supports, with the values that have no effect."""
 
 
-Begun = tuple[AsyncGenerator[Event], Callable[[EndEvent], dict[str, Any]]]
-"""The events of an answer, of which none has been asked for, and what counts its tokens at the end."""
-
-
 class DecoderSource(ABC):
     """Base of sources of answers that a decoder writes."""
 
@@ -198,8 +164,12 @@ class DecoderSource(ABC):
     monitor: Monitor | Verifier
 
     @abstractmethod
-    async def begin(self, request: ChatRequest, deadline: Deadline) -> Begun:
-        """Begin an answer; a request that cannot be answered raises ServiceError."""
+    async def begin(self, request: ChatRequest, deadline: Deadline) -> AsyncGenerator[Event]:
+        """Begin an answer, of whose events none is asked for yet; one that cannot be given raises ServiceError."""
+
+    @abstractmethod
+    def usage(self, event: EndEvent) -> dict[str, Any]:
+        """Count the tokens of an answer."""
 
     @abstractmethod
     def model_of(self, request: ChatRequest) -> str:
@@ -222,18 +192,13 @@ class DecoderSource(ABC):
         delta: dict[str, Any] = {"role": "assistant"}
         async with aclosing(writing.told(deadline)) as each:
             async for events in each:
-                shown = shown_text(events)
-                delta |= {"content": shown} if shown else {}
-                finish = writing.finish_reason
-                told = {"v": VERSION, "events": [to_dict(event) for event in events]} | (
-                    writing.outcome if finish else {}
-                )
-                if finish:
+                delta |= {"content": shown} if (shown := shown_text(events)) else {}
+                told = {"v": VERSION, "events": [to_dict(event) for event in events]}
+                if finish := writing.finish_reason:
+                    told |= writing.outcome
                     delta["syncheck"] = whole_answer(writing.writer.events, writing.outcome)[1]
-                yield {
-                    **opening,
-                    "choices": [{"index": 0, "delta": delta, "finish_reason": finish, "syncheck": told}],
-                }
+                choice = {"index": 0, "delta": delta, "finish_reason": finish, "syncheck": told}
+                yield {**opening, "choices": [choice]}
                 delta = {}
         if (request.body.get("stream_options") or {}).get("include_usage"):
             yield {**opening, "choices": [], "usage": writing.usage}
@@ -267,6 +232,7 @@ class _Writing:
 
     def __init__(self, source: DecoderSource, request: ChatRequest) -> None:
         self._source = source
+        self._cited = verifier_of(source.monitor).cited
         self._request = request
         self._reason: str | None = None
         self._why_empty: str | None = None
@@ -284,23 +250,21 @@ class _Writing:
             self.writer.notice(f"Not checked: {NO_PASSAGES}", kind="warning")
         told = 0
         try:
-            begun, usage = await self._source.begin(request, deadline)
-            async with aclosing(begun) as events:
+            async with aclosing(await self._source.begin(request, deadline)) as events:
                 while True:
                     async with deadline.waiting():
                         event = await anext(events, None)
                     if event is None:
                         break
                     if isinstance(event, EndEvent):
-                        event = replace(event, report=await in_thread(cited, self._source.monitor, event.report))
+                        event = replace(event, report=await in_thread(self._cited, event.report))
                         self._notice_stop(event)
                     self._write(event)
                     new, told = self.writer.events[told:], len(self.writer.events)
                     if request.passages:
-                        withheld = [] if self._withheld is None else [self._withheld]
-                        self._reason = why_unchecked([*new, *withheld], self._source.failing) or self._reason
+                        self._reason = why_unchecked([*new, self._withheld], self._source.failing) or self._reason
                     if isinstance(event, EndEvent):
-                        self._report, self.usage = event.report, usage(event)
+                        self._report, self.usage = event.report, self._source.usage(event)
                         self._why_empty = self._source.why_empty(event) if request.passages else None
                     if new:
                         yield new
@@ -335,7 +299,7 @@ class _Writing:
         if self._report is None:
             return None
         stop = self._report.stop
-        return "content_filter" if stop in _FILTERED else "length" if stop in _LIMITS else "stop"
+        return "content_filter" if stop in _FILTERED else "length" if stop in _CUT else "stop"
 
     @property
     def outcome(self) -> dict[str, Any]:

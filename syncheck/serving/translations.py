@@ -33,10 +33,8 @@ _ERRORS = {
 class Responses(Translation):
     """Writer of an answer as a response with its items; a request is translated, and no response is stored."""
 
-    unlike = frozenset(
-        {"input", "instructions", "max_output_tokens", "text", "reasoning", "tools", "tool_choice", "store"}
-        | {"include", "truncation"}
-    )
+    unlike = frozenset("input instructions max_output_tokens text reasoning tools tool_choice store".split())
+    unlike |= {"include", "truncation"}
 
     @classmethod
     def translated(cls, values: Mapping[str, Any]) -> dict[str, Any]:  # noqa: D102
@@ -50,9 +48,8 @@ class Responses(Translation):
             body["reasoning_effort"] = effort
         shape = _object_of(values, "text").get("format")
         if isinstance(shape, dict):
-            inner = {name: value for name, value in shape.items() if name != "type"}
-            kind = shape.get("type")
-            body["response_format"] = {"type": kind, **({"json_schema": inner} if kind == "json_schema" else {})}
+            kind, inner = shape.get("type"), {name: value for name, value in shape.items() if name != "type"}
+            body["response_format"] = {"type": kind} | ({"json_schema": inner} if kind == "json_schema" else {})
         if (choice := values.get("tool_choice")) is not None:
             body["tool_choice"] = _named(choice) if isinstance(choice, dict) else choice
         return body
@@ -83,13 +80,13 @@ class Responses(Translation):
         yield self._event(f"{_NAMES[item.kind]}.delta", **_place(item), delta=text, **told)
 
     def closed(self, item: Item) -> Iterator[Sent]:  # noqa: D102
-        place = _place(item)
-        if item.kind == "call":
-            yield self._event(f"{_NAMES[item.kind]}.done", **place, name=item.name, arguments=item.text)
-        else:
-            told: dict[str, Any] = {"logprobs": []} if item.kind == "text" else {}
-            yield self._event(f"{_NAMES[item.kind]}.done", **place, text=item.text, **told)
-            yield self._event("response.content_part.done", **place, part=_part(item))
+        told: dict[str, Any] = (
+            {"name": item.name, "arguments": item.text} if item.kind == "call" else {"text": item.text}
+        )
+        told |= {"logprobs": []} if item.kind == "text" else {}
+        yield self._event(f"{_NAMES[item.kind]}.done", **_place(item), **told)
+        if item.kind != "call":
+            yield self._event("response.content_part.done", **_place(item), part=_part(item))
         yield self._event("response.output_item.done", output_index=item.index, item=_written(item))
 
     def finish(self) -> Iterator[Sent]:  # noqa: D102
@@ -106,12 +103,10 @@ class Responses(Translation):
     def _response(self, status: str) -> dict[str, Any]:
         why = {"reason": _INCOMPLETE[self.reason]} if status == "incomplete" else None
         read, written = self.count("prompt_tokens"), self.count("completion_tokens")
+        cached = self.count("prompt_tokens_details", "cached_tokens")
         usage = {
             "input_tokens": read,
-            "input_tokens_details": {
-                "cached_tokens": self.count("prompt_tokens_details", "cached_tokens"),
-                "cache_write_tokens": 0,
-            },
+            "input_tokens_details": {"cached_tokens": cached, "cache_write_tokens": 0},
             "output_tokens": written,
             "output_tokens_details": {"reasoning_tokens": self.count("completion_tokens_details", "reasoning_tokens")},
             "total_tokens": read + written,

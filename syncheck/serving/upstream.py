@@ -20,11 +20,9 @@ from syncheck.serving.chat import ServiceError, read_json
 from syncheck.serving.limits import Deadline
 
 MOST_BODY = 16 * 2**20
-"""Largest body, and longest line of a stream, in bytes."""
+"""Largest body, and longest line of a stream, in bytes; then that of a stream, and what is read of a refusal."""
 MOST_STREAM = 16 * MOST_BODY
-"""Largest stream, in bytes."""
 MOST_REFUSAL = 2**16
-"""Number of bytes that are read of a refusal."""
 trace_headers: ContextVar[Mapping[str, str] | None] = ContextVar("syncheck_trace_headers", default=None)
 """Headers that continue a trace in the upstream server; None if nothing is recorded."""
 _CONNECT_SECONDS = 10.0
@@ -155,12 +153,9 @@ class Asked:
             kept = {"Retry-After": when} if _WHEN.fullmatch(when) else {}
             raise ServiceError(response.status_code, "upstream_refused", f"the upstream refused: {told}", headers=kept)
         if not response.is_success:
-            raise ServiceError(
-                502,
-                "upstream_invalid",
-                f"the upstream answered with the status {response.status_code}, and redirects are not followed; "
-                "--upstream must be the address that answers",
-            )
+            told = f"the upstream answered with the status {response.status_code}, and redirects are not followed; "
+            told += "--upstream must be the address that answers"
+            raise ServiceError(502, "upstream_invalid", told)
 
     async def _read(self, most: int) -> bytes:
         """Read the body, or a little more than ``most`` bytes of it."""
@@ -194,33 +189,23 @@ class Asked:
     def _checked(self, data: bytes) -> dict[str, Any]:
         """Parse an object that is no error, and remove the key from it."""
         data = self._without_key(data)
-        try:
-            values = read_json(data)
-        except ValueError:
-            values = None
+        values = _parsed(data)
         if not isinstance(values, dict):
             told = f"the upstream sent {len(data)} bytes that are no JSON object"  # and may be text of the model
             raise ServiceError(502, "upstream_invalid", told)
-        if error := values.get("error"):
-            said = error.get("message") if isinstance(error, dict) else error
-            told = one_line(said) if isinstance(said, str) else "it does not say which"
+        if values.get("error"):
+            told = _said(values) or "it does not say which"
             raise ServiceError(502, "upstream_error", f"the upstream's answer ended with an error: {told}")
         return values
 
     def _refusal(self, data: bytes) -> str:
         """Say in words why the upstream refused."""
         data = self._without_key(data)
-        try:
-            error = read_json(data)["error"]
-            said = error["message"] if isinstance(error, dict) else error
-            if isinstance(said, str):
-                return one_line(said)
-        except (ValueError, KeyError, TypeError, IndexError):
-            pass
-        told = one_line(data.decode(errors="replace"))
-        if self._response.status_code == 404:  # not an unknown model: a server reports that in OpenAI's format
-            told += "; --upstream must be the address before /chat/completions, such as http://localhost:8000/v1"
-        return told
+        if (said := _said(_parsed(data))) is not None:
+            return said
+        # Status 404 is not that of an unknown model: a server reports that in OpenAI's format.
+        where = "; --upstream must be the address before /chat/completions, such as http://localhost:8000/v1"
+        return one_line(data.decode(errors="replace")) + (where if self._response.status_code == 404 else "")
 
     def _without_key(self, data: bytes) -> bytes:
         """Remove the key from what the upstream sent, in case it quotes the request."""
@@ -280,14 +265,23 @@ async def _lines(source: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:
 
 def _events(data: list[bytes]) -> list[bytes]:
     """Divide lines of data into events."""
-    if len(data) < 2:
-        return data
     joined = b"\n".join(data)
+    return data if len(data) < 2 or _parsed(joined) is None else [joined]
+
+
+def _parsed(data: bytes) -> Any:
+    """Read JSON; None if it is none."""
     try:
-        read_json(joined)
+        return read_json(data)
     except ValueError:
-        return data
-    return [joined]
+        return None
+
+
+def _said(values: object) -> str | None:
+    """Read the words of an error in OpenAI's format, if an object has one."""
+    error = values.get("error") if isinstance(values, dict) else None
+    said = error.get("message") if isinstance(error, dict) else error
+    return one_line(said) if isinstance(said, str) else None
 
 
 def _too_long(part: str) -> ServiceError:
