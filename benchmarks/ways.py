@@ -74,7 +74,8 @@ def streamed(subject: Subject, job: Job, between: Between) -> Measured:
     """``monitor.stream``, for one row, with aligner and aggregator."""
     script = LogitsProcessorList([Script(job.answers, before=between)])
     (prompt,) = job.prompts
-    *_, end = subject.full.stream(prompt, do_sample=False, max_new_tokens=job.tokens, logits_processor=script)
+    options = {"do_sample": False, "max_new_tokens": job.tokens, "lookup": 0, "logits_processor": script}
+    *_, end = subject.full.stream(prompt, **options)
     assert isinstance(end, EndEvent)
     return _of_reports([end.report])
 
