@@ -31,7 +31,7 @@ _OPTIONS: Mapping[str, tuple[str, ...]] = {
     "sample": ("temperature", "top_p"),
     "cad": ("alpha", "plausibility"),
     "fod": (
-        *("backtrack_threshold", "prune_threshold", "max_sentences", "on_exhausted", "message", "propose"),
+        *("backtrack_threshold", "prune_threshold", "max_sentences", "on_exhausted", "message", "propose", "guards"),
         *(*_OF_SAMPLES, *_OF_BRANCHES),
     ),
     "fod-backtrack": ("backtrack_threshold", "max_sentences", "message"),
@@ -97,6 +97,11 @@ def _add_search(add: Options) -> None:
         "--propose sample|branch",
         "what fod does with a sentence below tau 1: search over sampled sentences (sample), or rewrite it from "
         "its least certain tokens and hide it if that fails (branch) (sample)",
+    )
+    group(
+        "--guards yes|no",
+        "for fod: reject candidates that claim nothing, are cut off, repeat, refuse or are beside the question, "
+        "whatever their score (no), with --propose branch (yes)",
     )
     group("--branches M", "with --propose branch: number of tokens at which another choice is tried (4)", type=count)
     group("--max-skips N", "with --propose branch: largest number of hidden sentences per answer (2)", type=int)
@@ -202,6 +207,7 @@ def decoder(monitor: syncheck.Monitor, name: str, options: dict[str, Any]) -> An
         return fod.BestOfNGenerator(*models, **{"reward": "mean"} | named)
     if name == "fod":
         config = fod.RepairConfig if named.pop("propose", None) == "branch" else fod.FODConfig
+        named |= {"guards": named["guards"] == "yes"} if "guards" in named else {}
         return fod.FODGenerator(*models, config=config(**named))
     if name == "flare":
         passages = read_passages(named.pop("passages"), option="--passages")

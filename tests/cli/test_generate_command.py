@@ -30,6 +30,7 @@ OPTIONS = {
     "on-exhausted": ("stop", ["fod"]),
     "message": ("No.", ["fod", "fod-backtrack", "abstain"]),
     "propose": ("sample", ["fod"]),
+    "guards": ("no", ["fod"]),
     "branches": ("4", ["fod"]),
     "max-skips": ("2", ["fod"]),
     "samples": ("6", ["rerank", "best-of-n"]),
@@ -107,6 +108,7 @@ def test_options_reach_the_search(files, monkeypatch):
     )
     search = ["--backtrack-threshold", "1", "--prune-threshold", "0", "--beam-size", "1", "--samples-per-step", "2"]
     limits = ["--share-samples", "--until", "all", "--max-sentences", "1", "--on-exhausted", "annotate"]
+    limits += ["--guards", "yes"]
     _, (answer,) = generate(files, "fod", *search, *limits, "--temperature", "0.5", "--top-p", "0.75")
     assert built[0].config == FODConfig(
         backtrack_threshold=1.0,
@@ -119,6 +121,7 @@ def test_options_reach_the_search(files, monkeypatch):
         until="all",
         max_sentences=1,
         on_exhausted="annotate",
+        guards=True,
     )
     assert len(answer["sentences"]) == 1
     assert answer["trace"]["thresholds"] == {"backtrack": 1.0, "prune": 0.0, "guarantee": None}
