@@ -166,7 +166,9 @@ def _templates() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    named = "after_end_words citation_verdicts citation_words contrast_lines decimal no_answer tint verdict why"
+    named = (
+        "after_end_words citation_verdicts citation_words contrast_lines decimal message_of no_answer tint verdict why"
+    )
     environment.filters |= {name: getattr(wording, name) for name in named.split()}
-    environment.filters["direction"] = reading_direction
+    environment.filters |= {"direction": reading_direction, "counted": counted}
     return environment

@@ -17,7 +17,7 @@ from syncheck.spans.words import cluster_borders
 from syncheck.text.markup import reasoning_length
 
 if TYPE_CHECKING:
-    from syncheck.results.report import Answer
+    from syncheck.results.report import Answer, Report
 
 VERDICTS: Mapping[Verdict, str] = {
     "supported": "the passages support it",
@@ -51,6 +51,9 @@ _NO_ANSWER: Mapping[str | None, str] = {
     "nothing_passed": "no answer: no continuation passed",
     "backtracked": "no answer: its first sentence did not pass",
 }
+
+_GIVES_MESSAGE = ("abstained", "handed_over", "quoted")
+"""Stop reasons of answers that end with a text which the model did not write."""
 
 _SUPPORTS = 0.5
 """Support from which a passage counts as supporting a sentence, in [0, 1]."""
@@ -205,6 +208,13 @@ def reasoning_words(length: int) -> str:
 def no_answer(stop: str | None) -> str:
     """Say that an answer has no sentence, given why it ended; None if it was given."""
     return _NO_ANSWER.get(stop, "empty answer")
+
+
+def message_of(report: Report) -> str:
+    """Find what a decoder gave after the sentences or in their place, such as a quotation; empty if there is nothing."""
+    if report.stop not in _GIVES_MESSAGE:
+        return ""
+    return report.response[report.sentences[-1].end if report.sentences else 0 :].strip()
 
 
 def citation_facts(counts: CitationCounts) -> tuple[str, ...]:

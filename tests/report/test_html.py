@@ -162,8 +162,19 @@ def test_empty_inputs_say_that_they_are_empty():
     page = Page(render_html([Case.of(empty)]))
     assert "(empty answer)" in page.text("p")
     assert "(no answer: abstained)" in Page(replace(empty, stop="abstained").to_html()).text("p")
+    assert "given instead" not in page.text("p")
     assert "passages" in page.text("p")
     assert "question" in Page(render_html([])).text("p")
+
+
+def test_a_text_that_the_model_did_not_write_is_shown_after_the_sentences_or_in_their_place():
+    answered = report("q", ("p",), [("It is:", 0.9, 0, None)])
+    said = f"{answered.response} Passage 1 says: “p & q”"
+    after = Page(replace(answered, response=said, stop="quoted").to_html()).text("p")
+    assert "given after itPassage 1 says: “p & q”" in after
+    empty = replace(answered, response="No more.", sentences=(), stop="abstained")
+    assert "given insteadNo more." in Page(empty.to_html()).text("p")
+    assert "given" not in Page(replace(answered, response=said, stop="length").to_html()).text("p")
 
 
 def test_evidence_that_is_not_a_quote_is_shown_but_not_marked():
