@@ -166,7 +166,7 @@ def _templates() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    named = (
+    named = "after_end_words citation_verdicts citation_words contrast_lines decimal message_of no_answer tint"
         "after_end_words citation_verdicts citation_words contrast_lines decimal message_of no_answer tint verdict why"
     )
     environment.filters |= {name: getattr(wording, name) for name in named.split()}

@@ -211,7 +211,7 @@ def no_answer(stop: str | None) -> str:
 
 
 def message_of(report: Report) -> str:
-    """Find what a decoder gave after the sentences or in their place, such as a quotation; empty if there is nothing."""
+    """Find what a decoder gave after the sentences or in their place, such as a quotation; "" if it gave nothing."""
     if report.stop not in _GIVES_MESSAGE:
         return ""
     return report.response[report.sentences[-1].end if report.sentences else 0 :].strip()
