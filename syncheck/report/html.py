@@ -167,8 +167,6 @@ def _templates() -> jinja2.Environment:
         lstrip_blocks=True,
     )
     named = "after_end_words citation_verdicts citation_words contrast_lines decimal message_of no_answer tint"
-        "after_end_words citation_verdicts citation_words contrast_lines decimal message_of no_answer tint verdict why"
-    )
-    environment.filters |= {name: getattr(wording, name) for name in named.split()}
+    environment.filters |= {name: getattr(wording, name) for name in [*named.split(), "verdict", "why"]}
     environment.filters |= {"direction": reading_direction, "counted": counted}
     return environment
