@@ -204,7 +204,7 @@ class SentenceScorer:
         """Write a claim's quantities as the closest passages do, in English."""
         if not claim.is_checkable or not self.query.has_context or foreign_language(claim.text, {"en"}):
             return claim.read
-        chunks = [self._context.chunks[n].text for n in self._context.index.best(claim.statement, BEST_CHUNKS)]
+        chunks = [self._context.chunks[n].read for n in self._context.index.best(claim.statement, BEST_CHUNKS)]
         return in_notation_of(self._parse(claim.read), [self._parse(chunk) for chunk in chunks])
 
     def features(self, claim: Claim, support: Support | None, earlier: EarlierSentences) -> SentenceFeatures:
@@ -350,7 +350,7 @@ class SentenceScorer:
             return ()
         stated, index = one.claim.statement, self._context.index
         best = index.best(stated, BEST_CHUNKS)
-        compared = self._compare(stated, with_answers([chunk.text for chunk in index.chunks], best))
+        compared = self._compare(stated, with_answers([chunk.read for chunk in index.chunks], best))
         nearest = index.chunks[best[compared.chunk]].passage if best else 0
         spoken = compared.that_speak(read_log_odds(one.support))
         return tuple(

@@ -130,7 +130,7 @@ class BundledAligner(OfNetwork):
         ranked = index.best(claim, MAX_CHUNKS)
         for chunk in ranked:
             if chunk not in ids_of:
-                ids_of[chunk] = self._ids(index.chunks[chunk].text)
+                ids_of[chunk] = self._ids(index.chunks[chunk].read)
         packed = list(self._pack({chunk: ids_of[chunk] for chunk in ranked}))
         claim_ids = self._ids(claim) or [UNKNOWN]
         for part, ids in enumerate(_parts(claim_ids, MAX_CLAIM_TOKENS, CLAIM_OVERLAP_TOKENS)):

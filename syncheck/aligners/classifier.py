@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -248,7 +249,11 @@ _Premise = tuple[Chunk, ...]
 
 
 def _read(premise: _Premise) -> str:
-    return " ".join(chunk.text for chunk in premise)
+    """Join chunks as one text, with the title of a passage before the first of its own."""
+    before = (None, *(chunk.passage for chunk in premise))
+    return " ".join(
+        chunk.text if chunk.passage == last else chunk.read for last, chunk in zip(before, premise, strict=False)
+    )
 
 
 class ClassifierAligner:
@@ -309,17 +314,21 @@ class ClassifierAligner:
         return weights_of(self._scorer)
 
     def _premises(self, chunks: Sequence[Chunk], budget: int) -> Iterator[_Premise]:
-        def fits(text: str) -> bool:
-            return self._scorer.length(text, "") <= budget
+        def fits(*premise: Chunk) -> bool:
+            return self._scorer.length(_read(premise), "") <= budget
+
+        def alone_fits(chunk: Chunk, text: str) -> bool:
+            return fits(replace(chunk, text=text))
 
         pending: _Premise = ()
         for chunk in chunks:
-            if pending and fits(_read((*pending, chunk))):
+            if pending and fits(*pending, chunk):
                 pending = (*pending, chunk)
                 continue
             if pending:
                 yield pending
-            *whole, pending = ((replace(chunk, text=text),) for text in split_to_fit(chunk.text, fits))
+            parts = split_to_fit(chunk.text, partial(alone_fits, chunk))
+            *whole, pending = ((replace(chunk, text=text),) for text in parts)
             yield from whole
         if pending:
             yield pending

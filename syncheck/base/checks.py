@@ -160,7 +160,8 @@ class Passage(str):
     text
         The text.
     id, title, url
-        Its names; None for those that it lacks.
+        Its names; None for those that it lacks. The text is checked as part of what the title names ("Pro plan"), up to
+        20 words, if that is not its first line.
 
     Attributes
     ----------

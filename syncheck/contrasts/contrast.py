@@ -13,7 +13,7 @@ from difflib import SequenceMatcher
 from functools import lru_cache
 from typing import NamedTuple
 
-from syncheck.base.checks import cited_names
+from syncheck.base.checks import Passage, cited_names, names_of
 from syncheck.base.files import asset_lines
 from syncheck.contrasts.parsing import ParsedText, parse
 from syncheck.contrasts.rules import ANSWERED, RULES, Difference
@@ -169,7 +169,9 @@ def deciding_words(sentence: str, evidence: Evidence, passages: Sequence[str], a
     if ours is None:
         return None
     spans = list(_spans(chunk, known=claim.stems))
-    alone, *without = (ask([text], [sentence])[0] for text in (evidence.text, *(_left_out(chunk, s) for s in spans)))
+    title = names_of(passages[evidence.passage]).title
+    texts = (evidence.text, *(_left_out(chunk, span) for span in spans))
+    alone, *without = (ask([Passage(text, title=title)], [sentence])[0] for text in texts)
     theirs = _largest_drop(alone, spans, without, LEAST_DROP_BESIDE) if _against(alone) >= CONTRADICTS else None
     said = "" if theirs is None else chunk.written(theirs[0], theirs[-1])
     return Contrast("reading", claim.written(ours[0], ours[-1]), said, evidence.passage)

@@ -69,7 +69,7 @@ class Asked:
         self._text = context.query.question.lower().strip()
         self._question = parse(context.query.question)
         self._index = context.index
-        self._stems = [parse(chunk.text).stems for chunk in context.chunks]
+        self._stems = [parse(chunk.read).stems for chunk in context.chunks]
         self._rarity = {stem: self._rarity_of(stem) for stem in self._question.content}
         self._held = [self._share(stems) for stems in self._stems]
 
@@ -118,8 +118,8 @@ class Asked:
         ]
         if not chunks:
             return None
-        best = max(chunks, key=lambda chunk: self.relevance(chunk.text))
-        return Evidence(best.passage, best.quoted_from(self._index.passages), self.relevance(best.text))
+        best = max(chunks, key=lambda chunk: self.relevance(chunk.read))
+        return Evidence(best.passage, best.quoted_from(self._index.passages), self.relevance(best.read))
 
     def relevance(self, sentence: str) -> float:
         """Compute P(gives some of what was asked), in [0, 1]."""

@@ -4,6 +4,7 @@ A chunk is a sentence of a passage (by untrained Punkt by default, and by the fu
 and Japanese), or a piece of one that is longer than ``MAX_CHUNK_WORDS`` words or ``MAX_CHUNK_CHARACTERS`` characters;
 consecutive pieces share ``OVERLAP_WORDS`` words, so that no phrase is cut in all of them. Rows of tables, records and
 the like are chunks in words of their own (:mod:`syncheck.reading.structure`), which are quoted as the passage has them.
+A chunk is read after the title of its passage, unless it has the title's words; a quotation is of the passage alone.
 Every word of the context is in some chunk.
 """
 
@@ -20,17 +21,19 @@ from itertools import pairwise
 
 import regex
 
+from syncheck.base.checks import names_of
 from syncheck.base.files import asset_words
 from syncheck.reading.structure import units
-from syncheck.reading.tables import Cut
+from syncheck.reading.tables import Cut, number_of_words
 from syncheck.results.types import Query
 from syncheck.text.sentences import SentenceCutter
 from syncheck.text.sentences.rules import Punkt
-from syncheck.text.words import NUMBER_WORDS, ContextLexicon, content_words, readable, stem, words
+from syncheck.text.words import NUMBER_WORDS, ContextLexicon, content_words, has_letter, readable, stem, words
 
 MAX_CHUNK_WORDS = 60
 MAX_CHUNK_CHARACTERS = 480
 OVERLAP_WORDS = 10
+MAX_TITLE_WORDS = 20
 
 COVERED_WEIGHT = 0.25
 """Weight of a claim word that a chosen chunk already has: the next chunk should contribute new words."""
@@ -45,6 +48,8 @@ _WORD = regex.compile(
     r"(?V1)[0-9A-Za-z]++(?=[\0-\x7f]|\Z)|"  # nothing else: quick, and true of most words
     rf"[[{_LETTER}]--[{_UNSPACED}]][[{_LETTER}{_MARK}]--[{_UNSPACED}]]*|[[{_LETTER}]&&[{_UNSPACED}]]{_MARK}*"
 )
+_ANSWER = re.compile(r"(?:Yes|No)\b")
+"""Beginning of an answer, which is read with the question before it."""
 _CJK_SENTENCE = re.compile(r"""[^。！？｡]+(?:[。！？｡][。！？｡"')\]}’”）］｝〉》」』】〕｣]*)?|[。！？｡]+""")
 """A sentence without white space after its full stop, with the closing quotes and brackets after it."""
 FUNCTION_WORDS = asset_words("english/words.txt")["function words"]
@@ -58,6 +63,13 @@ class Chunk:
     text: str
     place: tuple[int, int] | None = None
     """The characters of the passage, half-open, that it was read from; None for prose, which is read as it stands."""
+    title: str = ""
+    """The title of the passage, which is read before the text; "" if there is none, or the text has it."""
+
+    @property
+    def read(self) -> str:
+        """What is read: the text after the title, as a row of a table is read with its header."""
+        return f"{self.title}: {self.text}" if self.title else self.text
 
     def quoted_from(self, passages: Sequence[str]) -> str:
         """Quote it as its passage has it; a piece that stands in the passage is quoted alone."""
@@ -74,14 +86,34 @@ def split_passages(passages: Sequence[str], *, cut: Cut | None = None) -> list[C
     def sentences(line: str) -> list[str]:
         return [sentence for spaced in by_space(line) for sentence in _CJK_SENTENCE.findall(spaced)]
 
-    return [
-        Chunk(index, piece, None if unit.is_prose else (unit.start, unit.end))
-        for index, passage in enumerate(passages)
-        for unit in units(passage, sentences)
-        for sentence in (sentences(unit.text) if unit.is_prose else [unit.text])
-        for piece in _parts(sentence.strip())
-        if piece
-    ]
+    chunks: list[Chunk] = []
+    for index, passage in enumerate(passages):
+        title, before = title_of(passage), ""
+        for unit in units(passage, sentences):
+            for sentence in sentences(unit.text) if unit.is_prose else [unit.text]:
+                for piece in filter(None, _parts(sentence.strip())):
+                    is_answer = before.endswith("?") and _ANSWER.match(piece) is not None
+                    has_title = is_answer or bool(title and _occurs_in(title, piece))
+                    place = None if unit.is_prose else (unit.start, unit.end)
+                    chunks.append(Chunk(index, piece, place, "" if has_title else title))
+                    before = piece
+    return chunks
+
+
+def title_of(passage: str) -> str:
+    """Look up the title that a passage is read with; "" if there is none with a letter, or if it is the first line.
+
+    A title of more than ``MAX_TITLE_WORDS`` words is not read.
+    """
+    title = " ".join((names_of(passage).title or "").split()).rstrip(":")
+    if not has_letter(title) or number_of_words(title) > MAX_TITLE_WORDS:
+        return ""
+    first_line = passage.lstrip().partition("\n")[0]
+    return "" if words(title) == words(first_line) else title
+
+
+def _occurs_in(title: str, piece: str) -> bool:
+    return f" {' '.join(words(title))} " in f" {' '.join(words(piece))} "
 
 
 class EvidenceIndex:
@@ -95,7 +127,7 @@ class EvidenceIndex:
     ) -> None:
         self.passages = tuple(passages)
         self.chunks = split_passages(passages, cut=cut) if chunks is None else list(chunks)
-        self._words = [distinct_words(chunk.text) for chunk in self.chunks]
+        self._words = [distinct_words(chunk.read) for chunk in self.chunks]
         self._postings: dict[str, list[int]] = defaultdict(list)
         for index, of_chunk in enumerate(self._words):
             for word in of_chunk:
@@ -104,7 +136,10 @@ class EvidenceIndex:
     @cached_property
     def lexicon(self) -> ContextLexicon:
         """The words of the passages, read at first use."""
-        return ContextLexicon.from_passages(self.passages)
+        titles = map(title_of, self.passages)
+        return ContextLexicon.from_passages(
+            f"{title}: {passage}" if title else passage for title, passage in zip(titles, self.passages, strict=True)
+        )
 
     def best(self, claim: str, count: int) -> list[int]:
         """Find the indices of the chunks that together have most of the claim's words, by weight, the best first.
@@ -300,7 +335,7 @@ class Context:
     @cached_property
     def wordings(self) -> ContextChunks | None:
         """Stems, pieces and word pairs of the chunks; None without passages."""
-        return ContextChunks.from_texts([chunk.text for chunk in self.chunks]) if self.query.has_context else None
+        return ContextChunks.from_texts([chunk.read for chunk in self.chunks]) if self.query.has_context else None
 
     @cached_property
     def question_words(self) -> frozenset[str]:

@@ -342,7 +342,7 @@ class Contrast:
     sentence: str
     """The words of the sentence; ``""`` if only the passage has such words, for instance a negation."""
     evidence: str
-    """The words of the passage; ``""`` if only the sentence has such words."""
+    """The words of the passage or its title; ``""`` if only the sentence has such words."""
     passage: int
     """Index of the passage, from 0."""
 

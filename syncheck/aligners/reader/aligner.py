@@ -223,7 +223,7 @@ class _NetworkOnTexts:
     def verdicts(self, index: EvidenceIndex, claims: Sequence[str]) -> Tensor:
         """Compute the log-probabilities (claims, 3), float32 on the CPU."""
         if index not in self._known:
-            self._known[index] = PassageWindows([self._ids(chunk.text) for chunk in index.chunks])
+            self._known[index] = PassageWindows([self._ids(chunk.read) for chunk in index.chunks])
         windows = self._known[index]
         asked = [
             (*chosen_parts(windows, index, claim, seen=self._seen, joint=self._joint), self._ids(claim))
