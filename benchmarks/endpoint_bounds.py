@@ -1,11 +1,14 @@
 """Share of sentences whose score's bounds decide at a threshold, against the number of likeliest tokens a server tells.
 
-    python benchmarks/endpoint_bounds.py --train open.parquet
+    syncheck features --model tests/copying_model/language_model --aligner bundled --schema syncheck.v3 \
+        --data ragtruth-qa --output runs/endpoint.parquet
+    python benchmarks/endpoint_bounds.py --train runs/endpoint.parquet
 
-Aggregators are trained on the kit's model's own labelled sentences, measured as ``benchmarks/kit_signals.py`` says. It
-then answers some of their questions; its answers are measured exactly, and as a server that tells the k likeliest
-tokens would, in this process. A column for each threshold has the share of sentences whose bounds lie on one side of
-it; ``inside`` that of exact scores within the bounds.
+Aggregators are trained on labelled sentences that a Llama of 8.9 M parameters, kept with the
+tests, has measured. It then answers some of their
+questions itself; its answers are measured exactly, and as a server that tells the k likeliest tokens would, in this
+process. A column for each threshold has the share of sentences whose bounds lie on one side of it; ``inside`` that of
+exact scores within the bounds.
 """
 
 from __future__ import annotations
@@ -16,8 +19,9 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from workload import copying_monitor
 
-from syncheck import Monitor, MonitorConfig, load_kit
+from syncheck import Monitor, MonitorConfig
 from syncheck.aggregators import Aggregator
 from syncheck.aggregators.kinds import AggregatorKind
 from syncheck.endpoints import EndpointReplay, KnownTokens
@@ -58,8 +62,8 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--thresholds", type=float, nargs="+", default=THRESHOLDS, metavar="T", help="(%(default)s)")
     args = parser.parse_args(words)
     torch.set_num_threads(1)
-    kit = load_kit("generation")
-    bare = Monitor(kit.model, kit.tokenizer, config=MonitorConfig(schema=SCHEMA), aligner=kit.aligner)
+    copying = copying_monitor()
+    bare = Monitor(copying.model, copying.tokenizer, config=MonitorConfig(schema=SCHEMA), aligner=copying.aligner)
     training = labelled_set(read_parquet(args.train), "strict")
     columns = [training.measured.schema.names.index(name) for name in bare.schema.names]
     X = training.measured.values[training.used][:, columns]
@@ -71,11 +75,11 @@ def main(words: Sequence[str] | None = None) -> None:
     print("| --- |" + " --- |" * (len(args.thresholds) + 3))
     for kind in KINDS:
         monitor = Monitor(
-            kit.model,
-            kit.tokenizer,
+            copying.model,
+            copying.tokenizer,
             config=bare.config,
             aggregator=Aggregator.fit(X, training.y, schema=bare.schema, kind=kind),
-            aligner=kit.aligner,
+            aligner=copying.aligner,
         )
         exact = [s.score for p, r in zip(prompts, responses, strict=True) for s in monitor.score(p, r).sentences]
         for k in args.known:

@@ -46,7 +46,7 @@ Curve = tuple[NDArray[np.float64], NDArray[np.float64]]
 def main() -> None:
     """Measure both curves, print the fits, draw the picture."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", choices=("kit", *SHAPES), default="kit", help="or a random Llama")
+    parser.add_argument("--model", choices=("kit", "copying", *SHAPES), default="kit", help="or a random Llama")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--dtype", choices=("float32", "bfloat16"), default="float32", help="of a random model")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
