@@ -278,7 +278,6 @@ def test_features_are_real_numbers(change, found):
     for use in (
         lambda given: Aggregator.fit(given, y, schema=SCHEMA, kind="lr"),
         aggregator.score,
-        aggregator.predict_proba,
         lambda given: cross_validate(given, y, range(len(y)), aggregator="lr", folds=2, repeats=1),
     ):
         with pytest.raises(WrongTypeError, match=found):
