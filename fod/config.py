@@ -112,9 +112,10 @@ class DecoderConfig:
     :func:`fod.altered_names`. False in the search, since Algorithm 1 decides by scores alone; True in repair."""
     guards: bool = False
     """True also rejects sampled sentences and branches, whatever their score, that are cut off at the limit of tokens,
-    repeat the content of an earlier sentence, or, in place of a greedy sentence that claims something, claim nothing
-    or refuse to answer; a refusal passes if it is judged that the passages lack the answer. False in the search, since
-    Algorithm 1 decides by scores alone; True in repair, where an answer also ends with its last complete sentence."""
+    repeat the content of an earlier sentence, or, in place of a greedy sentence that claims something, claim nothing,
+    are beside the question (``least_relevance``) or refuse to answer; a refusal passes if it is judged that the
+    passages lack the answer. False in the search, since Algorithm 1 decides by scores alone; True in repair, where an
+    answer also ends with its last complete sentence."""
     least_relevance: float = 0.1
     """Relevance to the question, in [0, 1], that sentences need with ``guards`` in place of a greedy one that claims
     something; see :meth:`syncheck.Verifier.rated`. 0 turns this off."""
