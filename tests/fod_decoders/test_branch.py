@@ -53,15 +53,16 @@ def test_an_answer_of_which_nothing_passed_quotes_the_passages():
     assert (out.report.response, out.report.stop) == ("Passage 1 says: \u201cLyon is large.\u201d", "quoted")
 
 
-def test_an_announcement_without_what_it_announces_is_followed_by_a_quotation():
-    said = "Lyon is: It has these rivers:"
-    supports = {"Lyon is:": 0.9, "It has these rivers:": 0.9, said: 0.9}
+@pytest.mark.parametrize("said", ["Lyon is: It has these rivers:", "Where is Lyon?", "**These are its rivers:**"])
+def test_what_only_announces_or_asks_is_followed_by_a_quotation(said):
+    supports = dict.fromkeys(("Lyon is:", "It has these rivers:", said), 0.9)
     out = answer(decoder(said, supports, on_exhausted="quote"))
     assert out.report.response == f"{said} Passage 1 says: \u201cLyon is large.\u201d" and out.report.stop == "quoted"
     assert " ".join(s.text for s in out.report.sentences) == said
     assert answer(decoder(said, supports)).report.response == said
     whole = f"{said} Lyon is large."
-    assert answer(decoder(whole, {whole: 0.9}, on_exhausted="quote")).report.response == whole
+    known = supports | {whole: 0.9, "Lyon is large.": 0.9}
+    assert answer(decoder(whole, known, on_exhausted="quote")).report.response == whole
 
 
 class TestRunnerUps:
