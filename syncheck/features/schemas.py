@@ -250,7 +250,7 @@ FEATURES: tuple[Feature, ...] = (
     *_of_text(
         "contrast",
         ("closeness", "content stems, and half the words in order, that the closest chunk holds", "share, [0, 1.5]", 1),
-        ("contrasts", "words that contradict the closest chunk, by rules that the ledger lets speak", _CONTRASTS, -1),
+        ("contrasts", "words that contradict the closest chunk, by the rules that proved right", _CONTRASTS, -1),
     ),
 )
 """Every feature; NaN in any of them means not measured."""
