@@ -21,7 +21,7 @@ from syncheck.contrasts.contrast import contrast_with, with_answers
 from syncheck.contrasts.parsing import in_notation_of, parse
 from syncheck.contrasts.rules import Difference
 from syncheck.features.relevance import Asked
-from syncheck.features.schemas import TEXT_FEATURES, SentenceText, feature_schema, needs_signals
+from syncheck.features.schemas import TEXT_FEATURES, SentenceText, feature_schema, is_of_paper, needs_signals
 from syncheck.features.sentence import read_log_odds, sentence_features, text_features
 from syncheck.reading import Claim, Context, EarlierSentences
 from syncheck.reading.claim import says_not_stated
@@ -129,6 +129,7 @@ class SentenceScorer:
         self._unsupported_below, self._supported_from = config.verdict_thresholds
         self._schema = feature_schema(config.schema, config.layers or ())
         self._needs_signals = needs_signals(config.schema)
+        self._scores_every_sentence = is_of_paper(config.schema)
         self._aggregator = aggregator
         self._languages = None if aligner is None else languages_of(aligner)
         self._context = Context(query, languages=self._languages, abbreviations=config.segmenter.abbreviations)
@@ -299,7 +300,7 @@ class SentenceScorer:
         """Choose the status of a claim, and the reason why there is no score."""
         claim = one.claim
         broken = None if claim.signals is None else not_finite(claim.signals, has_context=self.query.has_context)
-        nothing = None if self._needs_signals else claim.without_claim
+        nothing = None if self._scores_every_sentence else claim.without_claim
         reasons: list[tuple[Status, str | None]] = [
             ("failed", broken),
             ("no_context", None if self.query.has_context else "the context is empty"),

@@ -293,6 +293,9 @@ def _ends(side: ParsedText, one: Quantity) -> tuple[int, int]:
 
 def _is_said_by(claim: Quantity, other: Quantity) -> bool:
     """Tell whether a quantity of the evidence says what one of a claim says, whatever both are said of."""
+    is_end = any(math.isclose(claim.low, end) for end in (other.low, other.high))
+    if other.bound == "range" and not claim.bound and is_end:
+        return False  # "opens at 8:00" beside "8:00 to 17:00" is said as it is
     if claim.kind == other.kind == "date":
         return claim.date == other.date
     if claim.kind == other.kind == "clock":

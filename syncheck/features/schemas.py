@@ -357,6 +357,11 @@ def needs_signals(version: str) -> bool:
     return not {feature.name for feature in FEATURES if not feature.of_model}.issuperset(_names_of(version))
 
 
+def is_of_paper(version: str) -> bool:
+    """Tell whether a schema version has the features of the paper alone, whose monitors score every sentence."""
+    return set(_PAPER).issuperset(_names_of(version)) and version != ALIGNER_ALONE
+
+
 def require_text_schema(version: str) -> None:
     """Refuse, with an InputError, a schema whose features need a language model's signals."""
     if needs_signals(version):

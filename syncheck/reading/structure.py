@@ -2,7 +2,7 @@
 
 A row of a table becomes a sentence about its first cell, ``cell (column) has column cell, column cell.``, and so does
 an object in a list of JSON; any other value of JSON or YAML becomes ``path: value``, an item of an inner list ``outer
-item: item``, and a question one text with its answer. Headings, lines ``Key: value`` and lines of code stay as they
+item: item``, a short item under headings ``heading, heading: item``, and a question one text with its answer. Headings, lines ``Key: value`` and lines of code stay as they
 are, uncut. Everything else is prose, which is left to the caller to cut. No word is left out, except the names of tags
 and their attributes.
 """
@@ -33,6 +33,8 @@ from syncheck.reading.tables import (
 
 KEY_VALUE_WORDS = 20
 """Largest number of words of the value in a line ``Key: value``; a longer one is prose."""
+HEADED_WORDS = 12
+"""Largest number of words of an item that is read with its headings, and of these together."""
 
 
 def units(passage: str, cut: Cut) -> Iterator[Unit]:
@@ -202,28 +204,56 @@ def _key_values(lines: Sequence[Line], number: int, cut: Cut) -> Part:
 _ITEM = re.compile(r"(?P<indent>[ \t]*)(?P<mark>[-*+\u2022\u25e6\u25aa]|\d{1,3}[.)]|[a-z][.)])[ \t]+(?P<item>\S.*)")
 
 
-def _inner_list(lines: Sequence[Line], number: int, cut: Cut) -> Part:
-    """Read the items of a list within a list, each with the short items that it is part of."""
-    items: list[tuple[Line, int, str]] = []
+def _list(lines: Sequence[Line], number: int, cut: Cut) -> Part:
+    """Read short items with the headings that they stand under, and items of an inner list with those above them."""
+    items: list[tuple[Line, int, re.Match[str]]] = []
     for n in range(number, len(lines)):
         item = _ITEM.fullmatch(lines[n].text)
         if item is None:
             break
-        items.append((lines[n], len(item["indent"].expandtabs(4)), item["item"].strip()))
+        items.append((lines[n], len(item["indent"].expandtabs(4)), item))
     stop = number + max(1, len(items))
-    if all(own <= before for (_, before, _), (_, own, _) in pairwise(items)):
+    heading = ", ".join(_headings_above(lines, number)) if items else ""
+    if not heading and all(own <= before for (_, before, _), (_, own, _) in pairwise(items)):
         return None, stop
     outer: list[tuple[int, str]] = []
     read: list[Unit] = []
-    for line, indent, text in items:
+    for line, indent, item in items:
+        text = item["item"].strip()
         while outer and outer[-1][0] >= indent:
             outer.pop()
         before = [name for _, name in outer if name]
-        sentences = cut(text if before else line.text.strip())
-        read += [line.as_unit(": ".join([*before, sentence])) for sentence in sentences]
-        name = text.rstrip(":").strip("*_ ").rstrip(":")
+        if heading and (before or (number_of_words(text) <= HEADED_WORDS and not item["mark"][0].isalnum())):
+            before.insert(0, heading)
+        if before:
+            read += [line.as_unit(": ".join([*before, sentence])) for sentence in cut(text)]
+        else:
+            read.append(Unit(line.text, line.start, line.end, is_prose=True))
+        name = _title(text)
         outer.append((indent, "" if number_of_words(name) > OUTER_WORDS or text[-1] in ".!?" else name))
     return read, stop
+
+
+def _title(text: str) -> str:
+    return text.rstrip(":").strip("#*_ ").rstrip(":")
+
+
+def _headings_above(lines: Sequence[Line], number: int) -> list[str]:
+    """Find what a list stands under, the outermost first: headings in Markdown, or a line that announces the list."""
+    above = (line.text.strip() for line in reversed(lines[:number]))
+    first = next((text for text in above if text and _ITEM.fullmatch(text) is None), "")
+    title = _title(first)
+    if not (marks := _HEADING.match(first)):
+        announces = first.endswith(":") and number_of_words(title) <= HEADED_WORDS
+        is_title = first[-1:].isalnum() or first.endswith(("**", ")"))
+        return [title] if title and (announces or (is_title and number_of_words(title) <= OUTER_WORDS)) else []
+    found, level = [title], marks.end()
+    for text in above:
+        marks = _HEADING.match(text)
+        if marks and marks.end() < level and number_of_words(" ".join([*found, text])) <= HEADED_WORDS:
+            found.insert(0, _title(text))
+            level = marks.end()
+    return found
 
 
 _MARKED = r"\s*(?:(?:Q|Question|FAQ)\s*\d*\s*[:.)]\s*|(?:[-*\u2022#>]+|\d+[.)])\s+|\*\*)"
@@ -300,7 +330,7 @@ _HEADING = re.compile(r"\s*#{1,6}\s")
 _Recogniser = Callable[[Sequence[Line], int, Cut], Part]
 _RECOGNISERS: tuple[_Recogniser, ...] = (
     *(_code, bar_table, aligned_table, comma_separated, _yaml),
-    *(_asked, _key_values, _inner_list, _heading),
+    *(_asked, _key_values, _list, _heading),
 )
 """In the order in which they are asked."""
 

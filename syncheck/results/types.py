@@ -56,11 +56,11 @@ Status = Literal[
 ]
 """Only ``scored`` has a score. ``no_aggregator``: the monitor has no aggregator, so only features were measured.
 ``no_context``: the context is empty. ``not_checkable``: the sentence has no letter or digit, or no token of its own, or
-it is a bare yes or no and the monitor reads text alone. ``not_a_claim``: such a monitor finds that it is only a heading
-("## Overview"), a question, a phrase of conversation ("I hope this helps!") or a reference to passages.
-``degenerate``: such a monitor finds that it repeats a word, or a sentence before it. ``unsupported_language``:
-the sentence or the context is in a language that the aligner does not read. ``failed``: the model or the aligner gave
-no usable result."""
+it is a bare yes or no. ``not_a_claim``: it is only a heading ("## Overview"), a question, a phrase of conversation ("I
+hope this helps!") or a reference to passages. ``degenerate``: it repeats a word, or a sentence before it.
+``unsupported_language``: the sentence or the context is in a language that the aligner does not read. ``failed``: the
+model or the aligner gave no usable result. A monitor with the paper's features alone scores bare answers, sentences
+without a claim and degenerate ones, as the paper does."""
 WITHOUT_CLAIM: frozenset[Status] = frozenset({"not_checkable", "not_a_claim"})
 """Statuses of sentences that cannot be wrong: thresholds let them pass, and count them as unchecked."""
 Effort = Literal["fast", "balanced", "thorough"]

@@ -21,6 +21,7 @@ TENS = {word: 10 * number for number, word in enumerate(_WORDS["tens"], 2)}
 ORDINALS = {word: number for number, word in enumerate(_WORDS["ordinals"], 1)}
 """Numbers of ordinals by their words."""
 MONTHS = tuple(_WORDS["months"])
+_WEEKDAYS = _WORDS["weekdays"]
 _ROMAN = re.compile(r"(?=[IVXLC])(?:XC|XL|L?X{0,3})(?:IX|IV|V?I{0,3})")
 _ROMAN_VALUES = {"I": 1, "V": 5, "X": 10, "L": 50, "C": 100}
 
@@ -235,6 +236,8 @@ _WRITTEN: Mapping[str, _Written] = {
     "day": lambda m: f"{ORDINALS[m[1].lower()]} ",
     "clock": _clock,
     "hour": lambda m: f"{counted(m[1])}:00",
+    "keyed": lambda m: f"{m[1]}: {m[3]} {m[2]}",
+    "weekday": lambda m: next(day for day in _WEEKDAYS if day.startswith(m[1][:3])),
     "quarters of an hour": lambda m: f"{45 if m[1] else 15} minutes",
     "half of": lambda m: _HALVES[m[1].lower()],
     "dozen": _dozen,

@@ -209,16 +209,27 @@ def test_of_what_a_claim_sees_the_best_and_what_fits_beside_it_is_read_with_it(l
 
 @pytest.mark.parametrize("letters", [150, 400])
 def test_a_sentence_that_is_longer_than_what_is_read_is_cut_and_the_log_says_so(recorded, letters, caplog):
-    recorded.align([letters * "a"], ["b"])
+    recorded.align([(letters - 1) * "a" + "."], ["b"])
     (((seen, joint, _),),) = recorded._model.texts
-    assert seen == joint == [BEGIN, *recorded._texts._ids(reader.SEEN_TOKENS * "a")]
+    assert seen == joint == [BEGIN, *recorded._texts._ids(reader.SEEN_TOKENS * "a")[:-1]]
     assert list(map(len, recorded._model.windows[0])) == [min(letters, WINDOW_TOKENS)]
     assert ("chunks that are too long: 1" in caplog.text) == (letters > WINDOW_TOKENS)
 
 
+@pytest.mark.parametrize("text", ["Opening hours", "- **Dark mode**", "Open: yes", "5 %", "(beta)", "Sat: closed"])
+def test_a_line_without_a_mark_at_its_end_is_read_as_a_sentence(recorded, text):
+    assert recorded._texts._ids(text) == recorded._texts._ids(f"{text}.")
+
+
+@pytest.mark.parametrize("text", ["Is it?", "It is.", "It is,", "Note:", "It is;", "Well…", 'He said: "Yes."'])
+def test_a_text_with_a_mark_at_its_end_is_read_as_it_is(recorded, text):
+    assert recorded._texts._ids(text) != recorded._texts._ids(f"{text}.")
+
+
 @pytest.mark.parametrize("length", [90, 900])
 def test_no_text_is_longer_than_what_is_read_at_once(recorded, length):
-    recorded.align([length * "a"], [claim for size in (10, 40, reader.CLAIM_TOKENS) for claim in 3 * [size * "b"]])
+    claims = [claim for size in (10, 40, reader.CLAIM_TOKENS) for claim in 3 * [(size - 1) * "b" + "."]]
+    recorded.align([(length - 1) * "a" + "."], claims)
     sizes = [[len(passages) + len(claim) + 2 for _, passages, claim in batch] for batch in recorded._model.texts]
     assert sum(map(len, sizes)) == 9
     assert max(map(sum, sizes)) <= reader.CPU_BATCH_TOKENS

@@ -31,6 +31,8 @@ def test_quantities_are_written_as_the_text_writes_them(sentence, text, read):
         ("Passage 2 says so.", "Two passages say so."),
         ("It is 25 miles long.", "It is 40 km long."),  # nearly the same only
         ("It starts at 2 pm.", "It starts at 2 am."),
+        ("It opens at 8:00 on Fridays.", "Mon-Thu: 8:00 to 17:00"),  # the end of a range is said as it is
+        ("It reaches 80 km/h.", "Its speed is between 80 and 90 km/h."),
     ],
 )
 def test_what_no_text_says_stays_as_it_is(sentence, text):

@@ -46,8 +46,24 @@ class TestStatus:
             ("scored", False, None),
         ]
 
-    def test_a_number_alone_can_be_checked(self, monitor, prompt):
-        assert monitor.score(prompt, "1.").sentences[0].status == "scored"
+    def test_a_monitor_with_signals_scores_nothing_that_claims_nothing(self, monitor, prompt):
+        said = [
+            "Did he play long? ",
+            "## Overview\n",
+            "Here is the answer: ",
+            "1. ",
+            "He grew up there. ",
+            "He grew up there. ",
+        ]
+        report = monitor.score(prompt, sentences=said)
+        assert [s.status for s in report.sentences] == [*["not_a_claim"] * 4, "scored", "degenerate"]
+        assert [s.score is None for s in report.sentences] == [True] * 4 + [False, True]
+        assert all(s.features["mean_prob"] > 0 for s in report.sentences)
+
+    @pytest.mark.parametrize("schema", ["paper.v1", "paper-no-lid.v1"])
+    def test_the_papers_features_score_every_sentence(self, golden, make_monitor, prompt, schema):
+        report = make_monitor(golden, schema=schema).score(prompt, sentences=["Did he play long? ", "1."])
+        assert [s.status for s in report.sentences] == ["scored", "scored"]
 
     def test_a_failing_aligner_costs_the_score_and_says_why(self, golden, make_monitor, prompt, caplog):
         monitor = make_monitor(golden, aligner=BrokenAligner())

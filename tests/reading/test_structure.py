@@ -51,6 +51,37 @@ LONG_ROW = f"Cake (Dish) has No. 2, Kind {'very ' * 30}sweet."
 LONG_ROWS = [f"Pie (Dish) has Made of {'eggs ' * 29}eggs.", f"Pie (Dish) has For {'us ' * 19}us."]
 
 
+NEWS = (
+    """## v2 (2025)
+### Added
+- Dark mode
+- Export to CSV
+
+### Removed
+- `--old` flag
+1. Run it.
+
+The price includes:
+
+* breakfast
+* a bike. It has a lock.
+
+**Room 5**
+- 12 seats
+- """
+    + 13 * "word "
+)
+
+
+def test_a_short_item_is_read_with_the_headings_that_it_stands_under():
+    assert read(NEWS) == [
+        *("## v2 (2025)", "### Added", "v2 (2025), Added: Dark mode", "v2 (2025), Added: Export to CSV"),
+        *("### Removed", "v2 (2025), Removed: `--old` flag", "1.", "Run it."),
+        *("The price includes:", "The price includes: breakfast", "The price includes: a bike."),
+        *("The price includes: It has a lock.", "**Room 5**", "Room 5: 12 seats", f"- {13 * 'word '}".strip()),
+    ]
+
+
 @pytest.mark.parametrize(
     ("passage", "chunks"),
     [

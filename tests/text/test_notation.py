@@ -9,7 +9,7 @@ from syncheck.text.notation import WrittenOut, counted, levelled, number_of, rom
 PIECES = (
     "the a half an hour and quarter past to two twenty five twenty-five hundred thousand dozen of May 3rd third 5 16 "
     "181 16,181 1.234 .5 ½ 2021-05-03 13/05/2021 Sept. pm 2.30 5pm $890M €1.2bn 12k 5 USD CHF °C ≥ µg m² kph per cent "
-    "Chapter IV Type II XIV o'clock – - ’ “ million"
+    "Mon Sat: Thu. on-call_days: Chapter IV Type II XIV o'clock – - ’ “ million"
 ).split()
 
 
@@ -81,6 +81,13 @@ def test_typographic_signs_keep_their_places():
         ("half a million, two and a half", "500,000, 2.5"),
         ("the twenty-first of nineteen eighty-four", "the 21st of nineteen eighty-four"),
         ("Chapter IV and type II, said I", "Chapter 4 and type 2, said I"),
+        ("Mon-Thu: 9 to 5, Sat & Sun: closed", "Monday-Thursday: 9 to 5, Saturday & Sunday: closed"),
+        ("Tue, Wed and Thu 10 am; on Sat.", "Tuesday, Wednesday and Thursday 10 am; on Saturday."),
+        ("Sun, sea; he sat. Sat on Sun Street", "Sun, sea; he sat. Sat on Sun Street"),
+        ("warranty_months: 24", "warranty: 24 months"),
+        ("battery hours: 11.", "battery: 11 hours."),
+        ("file_size_mb: 12.5", "file_size: 12.5 mb"),
+        ("opening hours: 9 to 5", "opening hours: 9 to 5"),
         ("Louis XIV may march on", "Louis XIV may march on"),
         ("between five and ten people, one or two", "between five and ten people, one or two"),
     ],

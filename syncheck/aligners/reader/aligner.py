@@ -186,8 +186,13 @@ class ReaderAligner(OfNetwork):
 
 
 def token_ids(tokenizer: Tokenizer, text: str) -> list[int]:
-    """Encode a text as the networks read it, without special tokens."""
-    return list(tokenizer.encode(written_out(text), add_special_tokens=False).ids)
+    """Encode a text as the networks read it, without special tokens.
+
+    A heading, an item or a line "Sat: closed" gets a full stop; without one, what follows is read as the same sentence.
+    """
+    written = written_out(text).rstrip()
+    is_open = written[-1:].isalnum() or written.endswith(_OPEN_ENDS)
+    return list(tokenizer.encode(f"{written}." if is_open else written, add_special_tokens=False).ids)
 
 
 class SecondNetwork:
@@ -285,6 +290,8 @@ logger = logging.getLogger(__name__)
 
 WINDOW_TOKENS = 255
 """Largest number of tokens of a window."""
+_OPEN_ENDS = tuple(")]}%°€£*_`|")
+"""Characters, beside letters and digits, at which a text ends without a mark."""
 RANKED_CHUNKS, CENTRES = 10, 3
 """Number of chunks that are ranked by the words they share with a claim, and number of the best whose neighbours come
 next."""

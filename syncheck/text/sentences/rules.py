@@ -125,15 +125,20 @@ def _contexts(text: str) -> Iterator[tuple[regex.Match[str], str]]:
         yield last, text[begin:stop] + last.group() + last.group("after")
 
 
-ENGLISH_ABBREVIATIONS = tuple(dict(asset_lines("english/words.txt"))["abbreviations"].split())
+_ENGLISH = dict(asset_lines("english/words.txt"))
+ENGLISH_ABBREVIATIONS = tuple(_ENGLISH["abbreviations"].split())
 """English abbreviations.
 
 Those with a ``#`` count only before a number: "No. 5", but "No. He left." Those with a ``~``, which often end a
 sentence, count only before a small letter: "At 5 p.m. he left", but "It is 5 p.m. He left."
 """
 
-_AFTER_UNIT = re.compile(rf"(?<=\d\s[a-z]\.)[{string.whitespace}]+(?=[^\W\d_])")
-"""White space after a number and a letter with a full stop, as in "4 g. Then"."""
+_OPENERS = "|".join(map(str.capitalize, _ENGLISH["openers"].split()))
+_AFTER_UNIT = regex.compile(
+    rf"(?:(?<=\d\s[a-z]\.|°\s?[CFK]\.)|(?<=\d\s?[A-Z]\.)(?=\s+(?:{_OPENERS})\s))[{string.whitespace}]+(?=\p{{Lu}})"
+)
+"""White space after a number and a small letter or a degree, as in "4 g. Then" and "4 °C. Then", or after another
+capital before a word that opens sentences: "60 W. It is"."""
 
 _AFTER_BRACKET = re.compile(r"[(\[](?!(?:yes|no|ok)\.)[a-z]{1,6}\.\Z", re.IGNORECASE)
 """A short word with a full stop that begins a bracket, as in "(dir. J. Doe)"."""
@@ -144,7 +149,8 @@ _LONGEST_IN_BRACKETS = 8
 class SentenceCutter:
     """Untrained Punkt with abbreviations, which :class:`syncheck.SegmenterConfig` has checked.
 
-    With abbreviations, a unit of one letter ("4 g.") ends a sentence before a capital; Punkt takes it for an initial.
+    With abbreviations, a unit of one letter ("4 g.", "4 °C.") ends a sentence before a capital, and another capital after
+    a number ("60 W.") before a word that opens sentences; Punkt takes them for initials.
     A short word with a full stop that begins a bracket ends none, and brackets that follow each other after an initial
     are of one sentence: "(Feat. L. D.) (Prod. by J. Doe)".
     """
@@ -182,14 +188,13 @@ class SentenceCutter:
         for start, stop in self._punkt.spans(text):
             if self._has_abbreviations:
                 for space in _AFTER_UNIT.finditer(text, start, stop):
-                    if text[space.end()].isupper():
-                        yield start, space.start()
-                        start = space.end()
+                    yield start, space.start()
+                    start = space.end()
             yield start, stop
 
     def _is_one(self, text: str, start: int, stop: int, letter: str) -> bool:
         """Tell whether a sentence goes on with this letter."""
-        if not self._has_abbreviations:
+        if not self._has_abbreviations or _AFTER_UNIT.match(text, stop):
             return False
         last = text[max(start, stop - _LONGEST_IN_BRACKETS) : stop]
         initial = _INITIAL.search(last)
