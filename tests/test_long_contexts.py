@@ -2,6 +2,7 @@
 
 import json
 
+import efforts
 import long_contexts
 import numpy as np
 import pytest
@@ -61,3 +62,24 @@ def test_the_command_prints_both_figures(monkeypatch, capsys, tmp_path):
     long_contexts.main(["--half", "open", "--aligner", "bundled"])
     shown = capsys.readouterr().out
     assert "generic-bundled" in shown and "known words" in shown and "balanced at 0.5" in shown
+
+
+class TestOtherAnswers:
+    SETS = efforts.answers(efforts.HERE / "other_answers.jsonl")
+
+    def test_half_of_the_sentences_of_each_kind_are_not_supported(self):
+        assert {kind: len(asked) for kind, asked in self.SETS.items()} == {
+            "new user": 14, "meeting": 14, "news": 14, "notice": 16,
+        }  # fmt: skip
+        for asked in self.SETS.values():
+            labels = [label for one in asked for label in one.labels]
+            assert np.mean(labels) == 0.5 and all(len(one.labels) == 8 for one in asked)
+
+    def test_each_sentence_has_a_score_and_the_odds_of_the_aligner(self):
+        scores, odds, milliseconds = efforts.figures(Verifier(BundledAligner.load()), self.SETS["notice"][:2])
+        assert scores.shape == odds.shape == (16,) and milliseconds > 0
+        assert ((scores >= 0) & (scores <= 1)).all() and (odds != 0).all()
+
+    def test_pairs_are_two_claims_each(self):
+        supported, other, *_ = efforts.pairs(efforts.HERE / "reasoning.jsonl", "open")
+        assert (supported.labels, other.labels) == ([1], [0]) and supported.passages == other.passages

@@ -2,9 +2,9 @@
 
 A row of a table becomes a sentence about its first cell, ``cell (column) has column cell, column cell.``, and so does
 an object in a list of JSON; any other value of JSON or YAML becomes ``path: value``, an item of an inner list ``outer
-item: item``, a short item under headings ``heading, heading: item``, and a question one text with its answer. Headings, lines ``Key: value`` and lines of code stay as they
-are, uncut. Everything else is prose, which is left to the caller to cut. No word is left out, except the names of tags
-and their attributes.
+item: item``, a short item under headings ``heading, heading: item``, and a question one text with its answer. Headings,
+lines ``Key: value`` and lines of code stay as they are, uncut. Everything else is prose, which is left to the caller to
+cut. No word is left out, except the names of tags and their attributes.
 """
 
 from __future__ import annotations
