@@ -124,7 +124,8 @@ def load_sets(args: argparse.Namespace) -> dict[str, list[Asked]]:
 def figures(verifier: Verifier, asked: Sequence[Asked]) -> tuple[Floats, Floats, float]:
     """Score sentences, (N,), with the reader's log-odds, (N,), and the milliseconds for each."""
     started = time.perf_counter()
-    reports = [verifier.check(question=a.question, passages=a.passages, sentences=a.sentences) for a in asked]
+    records = [{"question": a.question, "passages": a.passages, "sentences": a.sentences} for a in asked]
+    reports = list(verifier.check_many(records))
     seconds = time.perf_counter() - started
     found = [sentence for report in reports for sentence in report.sentences]
     scores = np.array([np.nan if s.score is None else s.score for s in found])

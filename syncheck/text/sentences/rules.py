@@ -150,8 +150,9 @@ class SentenceCutter:
     """Untrained Punkt with abbreviations, which :class:`syncheck.SegmenterConfig` has checked.
 
     With abbreviations, a unit of one letter ("4 g.", "4 °C.") ends a sentence before a capital, and another capital
-    after a number ("60 W.") before a word that opens sentences; Punkt takes them for initials. A short word with a full stop that begins a bracket ends none, and brackets that follow each other after an initial
-    are of one sentence: "(Feat. L. D.) (Prod. by J. Doe)".
+    after a number ("60 W.") before a word that opens sentences; Punkt takes them for initials. A short word with a full
+    stop that begins a bracket ends none, and brackets that follow each other after an initial are of one sentence:
+    "(Feat. L. D.) (Prod. by J. Doe)".
     """
 
     def __init__(self, abbreviations: Iterable[str]) -> None:
