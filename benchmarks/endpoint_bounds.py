@@ -1,14 +1,13 @@
 """Share of sentences whose score's bounds decide at a threshold, against the number of likeliest tokens a server tells.
 
-    syncheck features --model tests/copying_model/language_model --aligner bundled --schema syncheck.v3 \
-        --data ragtruth-qa --output runs/endpoint.parquet
-    python benchmarks/endpoint_bounds.py --train runs/endpoint.parquet
+    python benchmarks/kit_answers.py records --part open $DATA --output open.jsonl
+    syncheck features --schema syncheck.v6 --data open.jsonl --output open.parquet
+    python benchmarks/endpoint_bounds.py --train open.parquet
 
-Aggregators are trained on labelled sentences that a Llama of 8.9 M parameters, kept with the
-tests, has measured. It then answers some of their
-questions itself; its answers are measured exactly, and as a server that tells the k likeliest tokens would, in this
-process. A column for each threshold has the share of sentences whose bounds lie on one side of it; ``inside`` that of
-exact scores within the bounds.
+Aggregators are trained on labelled answers of the kit's model. It then answers some of the questions anew; its answers
+are measured exactly, and as a server that tells the k likeliest tokens would, in this process. A column for each
+threshold has the share of sentences whose bounds lie on one side of it; ``inside`` that of exact scores within the
+bounds.
 """
 
 from __future__ import annotations
@@ -19,9 +18,8 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from workload import copying_monitor
 
-from syncheck import Monitor, MonitorConfig
+from syncheck import Monitor, MonitorConfig, load_kit
 from syncheck.aggregators import Aggregator
 from syncheck.aggregators.kinds import AggregatorKind
 from syncheck.endpoints import EndpointReplay, KnownTokens
@@ -39,15 +37,23 @@ class LocalServer:
 
     name = "local"
 
-    def __init__(self, monitor: Monitor) -> None:
-        self._model = monitor.model
+    def __init__(self, monitor: Monitor, most: int) -> None:
+        self._model, self._most = monitor.model, most
+        self._known: dict[tuple[int, ...], KnownTokens] = {}
 
     def replay(self, prompt_ids: Sequence[int], token_ids: Sequence[int], *, top: int) -> KnownTokens:
         """Return the log-probabilities of the tokens and of the likeliest in each place."""
+        key = (*prompt_ids, -1, *token_ids)
+        if key not in self._known:
+            self._known[key] = self._read(prompt_ids, token_ids)
+        whole = self._known[key]
+        return KnownTokens(whole.log_prob, whole.top_ids[:, :top], whole.top[:, :top])
+
+    def _read(self, prompt_ids: Sequence[int], token_ids: Sequence[int]) -> KnownTokens:
         ids = torch.tensor([[*prompt_ids, *token_ids]])
         with torch.inference_mode():
             rows = self._model(input_ids=ids).logits[0, len(prompt_ids) - 1 : -1].double().log_softmax(-1)
-        best = rows.topk(top, dim=-1)
+        best = rows.topk(self._most, dim=-1)
         own = rows.gather(-1, torch.tensor(token_ids)[:, None])[:, 0]
         return KnownTokens(own.numpy(), best.indices.numpy(), best.values.numpy())
 
@@ -62,8 +68,9 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--thresholds", type=float, nargs="+", default=THRESHOLDS, metavar="T", help="(%(default)s)")
     args = parser.parse_args(words)
     torch.set_num_threads(1)
-    copying = copying_monitor()
-    bare = Monitor(copying.model, copying.tokenizer, config=MonitorConfig(schema=SCHEMA), aligner=copying.aligner)
+    kit = load_kit("generation")
+    bare = Monitor(kit.model, kit.tokenizer, config=MonitorConfig(schema=SCHEMA), aligner=kit.aligner)
+    server = LocalServer(bare, max(args.known))
     training = labelled_set(read_parquet(args.train), "strict")
     columns = [training.measured.schema.names.index(name) for name in bare.schema.names]
     X = training.measured.values[training.used][:, columns]
@@ -75,15 +82,15 @@ def main(words: Sequence[str] | None = None) -> None:
     print("| --- |" + " --- |" * (len(args.thresholds) + 3))
     for kind in KINDS:
         monitor = Monitor(
-            copying.model,
-            copying.tokenizer,
+            kit.model,
+            kit.tokenizer,
             config=bare.config,
             aggregator=Aggregator.fit(X, training.y, schema=bare.schema, kind=kind),
-            aligner=copying.aligner,
+            aligner=kit.aligner,
         )
         exact = [s.score for p, r in zip(prompts, responses, strict=True) for s in monitor.score(p, r).sentences]
         for k in args.known:
-            found = EndpointReplay(monitor, LocalServer(monitor), top=k, workers=1).certify(prompts, responses)
+            found = EndpointReplay(monitor, server, top=k, workers=1).certify(prompts, responses)
             sentences = [sentence for answer in found for sentence in answer]
             pairs = [(s, e) for s, e in zip(sentences, exact, strict=True) if e is not None]
             shares = [np.mean([s.reaches(t) is not None for s, _ in pairs]) for t in args.thresholds]
