@@ -14,6 +14,7 @@ from typing import Any, get_args
 
 from syncheck.base.errors import InputError, MissingExtraError, SyncheckError, describe_failure
 from syncheck.base.records import JsonDict, field, fields_found, parsed_record, record_lines
+from syncheck.results.report import lowest_of
 from syncheck.results.types import (
     Citation,
     CitationStatus,
@@ -59,18 +60,11 @@ Worker = Callable[[Sequence[Line]], list[JsonDict]]
 def corpus_lines(source: str) -> Iterator[Line]:
     """Read the records of a corpus one after the other.
 
-    Parameters
-    ----------
-    source
-        A JSON Lines or Parquet file, a folder of such files (read in the order of their names, without subfolders), or
-        ``-`` for standard input. A Parquet value that JSON cannot represent, such as a date, is read as text.
+    It is a JSON Lines or Parquet file, a folder of such files, read in the order of their names, without subfolders, or
+    ``-`` for standard input. A Parquet value that JSON cannot represent, such as a date, is read as text.
 
-    Raises
-    ------
-    InputError
-        If the source cannot be opened, or is a folder without such files or with one that is not regular.
-    MissingExtraError
-        If there is a Parquet file and pyarrow is not installed.
+    A source that cannot be opened, and a folder without such files or with one that is not regular, raise InputError;
+    without pyarrow, a Parquet file raises MissingExtraError.
     """
     for name in _files(source):
         if name.endswith(_PARQUET):
@@ -189,8 +183,7 @@ class ScoredAnswer:
     @property
     def lowest(self) -> SentenceScore | None:
         """The sentence with the lowest score, of equals the first; None if no sentence has a score."""
-        scored = [(s.score, s) for s in self.sentences if s.score is not None]
-        return min(scored, key=lambda pair: pair[0])[1] if scored else None
+        return lowest_of(self.sentences)
 
 
 def answer_of(row: JsonDict) -> ScoredAnswer:

@@ -102,28 +102,8 @@ _NOT_SENT = frozenset({"passages", "tokens", "spans"})
 class EventWriter:
     """Writes and numbers the events of one answer, and keeps them for readers who reconnect.
 
-    Parameters
-    ----------
-    passages
-        The passages of the prompt, in which evidence is located.
-    reveal
-        When text is appended; see :data:`syncheck.results.Reveal`.
-    passage_ids
-        The caller's names for the passages, one for each.
-
-    Attributes
-    ----------
-    events : list of ProtocolEvent
-        All events so far.
-    text : str
-        The answer as a reader of all events sees it.
-
-    Raises
-    ------
-    InputError
-        If ``reveal`` is unknown, or there are not as many names as passages.
-    WrongTypeError
-        If the names are not a list of strings.
+    Evidence is located in the ``passages`` of the prompt, under the caller's ``passage_ids``, one for each; names that
+    are no list of strings raise WrongTypeError, another number of them, or an unknown ``reveal``, InputError.
     """
 
     def __init__(
@@ -140,7 +120,9 @@ class EventWriter:
         self._passage_ids = passage_ids
         self._reveal = reveal
         self.events: list[ProtocolEvent] = []
+        """All events so far."""
         self.text = ""
+        """The answer as a reader of all events sees it."""
         self._told = 0  # characters that the producer has written, revealed or not
         self._starts: list[int] = []  # where each sentence begins, the white space before it included
 
@@ -173,21 +155,10 @@ class EventWriter:
             self._show(text[max(0, len(text) - (self._told - len(self.text))) :])
 
     def sentence(self, sentence: SentenceScore, *, lead: str = "", marked: bool = False) -> None:
-        """Add a verified sentence.
+        """Add a verified sentence, with the white space or reasoning before it, if that has not been shown.
 
-        Parameters
-        ----------
-        sentence
-            The sentence with its score.
-        lead
-            The white space or reasoning before it, needed if it has not been shown yet.
-        marked
-            True if it was kept although it did not pass.
-
-        Raises
-        ------
-        InputError
-            If text before it was never revealed.
+        ``marked`` is True if it was kept although it did not pass. If text before it was never revealed, InputError is
+        raised.
         """
         known = len(self.text) - (sentence.start - len(lead))  # characters of lead and sentence that are shown
         if known < 0:
@@ -195,21 +166,9 @@ class EventWriter:
         cited = sentence.evidence
         evidence = () if cited is None else (located(cited, self._passages, self._passage_ids),)
         self._starts.append(sentence.start - len(lead))
-        self._add(
-            Verified(
-                self._next_id,
-                sentence.start,
-                sentence.end,
-                sentence.score,
-                sentence.status,
-                sentence.verdict,
-                evidence,
-                sentence.reason,
-                marked,
-                sentence.remarks,
-                sentence.contrasts,
-            )
-        )
+        s = sentence
+        checked = (s.start, s.end, s.score, s.status, s.verdict, evidence, s.reason, marked, s.remarks, s.contrasts)
+        self._add(Verified, *checked)
         self._show((lead + sentence.text)[known:])
         self._told = max(self._told, sentence.end)
 
@@ -217,26 +176,23 @@ class EventWriter:
         """Take back the last sentences, with the white space before them."""
         start = self._starts[-sentences]
         del self._starts[-sentences:]
-        self._add(Retract(self._next_id, start, len(self.text), reason))
+        self._add(Retract, start, len(self.text), reason)
         self.text = self.text[:start]
         self._told = min(self._told, start)
 
     def notice(self, text: str, *, kind: Any = "message") -> None:
         """Add text that is not part of the answer; see :class:`syncheck.results.Notice`."""
-        self._add(Notice(self._next_id, text, kind))
+        self._add(Notice, text, kind)
 
     def end(self, report: Report | Mapping[str, Any]) -> None:
         """Add the rest of the answer, or take back appended text that is not part of it, and then its report.
 
-        Raises
-        ------
-        InputError
-            If the report's response does not begin with the text that was revealed.
+        A report whose response does not begin with the text that was revealed raises InputError.
         """
         values = report.to_dict() if isinstance(report, Report) else report
         response: str = values["response"]
         if self._reveal == "immediate" and self.text.startswith(response) and self.text != response:
-            self._add(Retract(self._next_id, len(response), len(self.text), "the answer ends before it"))
+            self._add(Retract, len(response), len(self.text), "the answer ends before it")
             self.text = response
         if not response.startswith(self.text):
             raise InputError(
@@ -244,19 +200,15 @@ class EventWriter:
                 f"{response[:40]!r}...; pass the whole stream, with the reveal= it was requested with"
             )
         self._show(response[len(self.text) :])
-        self._add(Final(self._next_id, {name: value for name, value in values.items() if name not in _NOT_SENT}))
-
-    @property
-    def _next_id(self) -> int:
-        return len(self.events) + 1
+        self._add(Final, {name: value for name, value in values.items() if name not in _NOT_SENT})
 
     def _show(self, text: str) -> None:
         if text:
-            self._add(Append(self._next_id, text))
+            self._add(Append, text)
             self.text += text
 
-    def _add(self, event: ProtocolEvent) -> None:
-        self.events.append(event)
+    def _add(self, kind: type[ProtocolEvent], *values: Any) -> None:
+        self.events.append(kind(len(self.events) + 1, *values))
 
 
 def protocol_events(
@@ -266,19 +218,9 @@ def protocol_events(
     reveal: Reveal = "verified",
     passage_ids: Sequence[str] | None = None,
 ) -> Iterator[ProtocolEvent]:
-    """Turn the events of a monitor or a decoder into those of the protocol.
+    """Turn the events of :meth:`syncheck.Monitor.stream`, or of a decoder's ``stream``, into those of the protocol.
 
-    Parameters
-    ----------
-    events
-        From :meth:`syncheck.Monitor.stream`, or from the ``stream`` of a decoder of :mod:`fod`, called with the same
-        ``reveal``.
-    passages, reveal, passage_ids
-        As in :class:`EventWriter`.
-
-    Yields
-    ------
-    ProtocolEvent
+    The stream must have been called with the same ``reveal``; the other parameters are as in :class:`EventWriter`.
     """
     writer = EventWriter(passages, reveal=reveal, passage_ids=passage_ids)
     for event in events:

@@ -22,82 +22,52 @@ verification follows, and the text may be retracted or replaced."""
 
 @dataclass(frozen=True, slots=True)
 class Append:
-    """The answer continues with this text.
-
-    Attributes
-    ----------
-    id : int
-        Number of the event in its stream, from 1; all events have it.
-    text : str
-    """
+    """The answer continues with this text."""
 
     id: int
+    """Number of the event in its stream, from 1; all events have it."""
     text: str
     type: ClassVar[str] = "append"
 
 
 @dataclass(frozen=True, slots=True)
 class LocatedEvidence:
-    """The part of a passage that supports a sentence best.
-
-    Attributes
-    ----------
-    passage : int
-        Index among the passages, from 0.
-    passage_id : str or None
-        The caller's name for the passage.
-    start, end : int or None
-        Characters of the passage, half-open; None if the evidence is not in it word for word.
-    text : str
-        The evidence.
-    support : float
-        Support of the sentence by the evidence, in [0, 1].
-    """
+    """The part of a passage that supports a sentence best."""
 
     passage: int
+    """Index among the passages, from 0."""
     start: int | None
     end: int | None
+    """Characters of the passage, half-open; None if the evidence is not in it word for word."""
     text: str
     support: float
+    """Support of the sentence by the evidence, in [0, 1]."""
     passage_id: str | None = None
+    """The caller's name for the passage."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """A sentence was checked; only the status ``scored`` has a score.
-
-    Attributes
-    ----------
-    id : int
-    start, end : int
-        Its characters in the answer, half-open; with ``reveal="verified"`` they follow this event.
-    score : float or None
-        P(faithful) in [0, 1].
-    status : Status
-    verdict : Verdict or None
-        The score in words; None without a score.
-    evidence : tuple of LocatedEvidence
-        Evidence for the sentence, best first.
-    reason : str or None
-        Why there is no score.
-    marked : bool
-        True if it was kept although it did not pass.
-    remarks : tuple of Remark
-    contrasts : tuple of Contrast
-        Disagreements with a passage, word by word.
-    """
+    """A sentence was checked; only the status ``scored`` has a score."""
 
     id: int
     start: int
     end: int
+    """Its characters in the answer, half-open; with ``reveal="verified"`` they follow this event."""
     score: float | None
+    """P(faithful) in [0, 1]."""
     status: Status
     verdict: Verdict | None = None
+    """The score in words; None without a score."""
     evidence: tuple[LocatedEvidence, ...] = ()
+    """Evidence for the sentence, best first."""
     reason: str | None = None
+    """Why there is no score."""
     marked: bool = False
+    """True if it was kept although it did not pass."""
     remarks: tuple[Remark, ...] = ()
     contrasts: tuple[Contrast, ...] = ()
+    """Disagreements with a passage, word by word."""
     type: ClassVar[str] = "verified"
 
 
@@ -149,39 +119,25 @@ class Final:
 ProtocolEvent = Append | Verified | Retract | Replace | Notice | Final
 _KINDS: Mapping[str, type[ProtocolEvent]] = {kind.type: kind for kind in get_args(ProtocolEvent)}
 _PARTS: Mapping[str, type[LocatedEvidence | Contrast]] = {"evidence": LocatedEvidence, "contrasts": Contrast}
+_LISTED = {*_PARTS, "remarks"}
+"""Fields that are tuples, and lists in JSON; parts are objects there."""
 
 
 @dataclass
 class FoldedAnswer:
-    """An answer as folded from the events so far.
-
-    Attributes
-    ----------
-    text : str
-        The answer so far.
-    last_id : int
-        Number of the last event, after which a stream that broke off is continued.
-    sentences : list of Verified
-        The sentences that were verified and not retracted.
-    notices : list of Notice
-    report : mapping or None
-        The report of the final event; None before it.
-    """
+    """An answer as folded from the events so far."""
 
     text: str = ""
     last_id: int = 0
+    """Number of the last event, after which a stream that broke off is continued."""
     sentences: list[Verified] = field(default_factory=list)
+    """The sentences that were verified and not retracted."""
     notices: list[Notice] = field(default_factory=list)
     report: Mapping[str, Any] | None = None
+    """The report of the final event; None before it."""
 
     def take(self, event: ProtocolEvent) -> None:
-        """Fold the next event; an event that was folded before changes nothing.
-
-        Raises
-        ------
-        InputError
-            If events before it are missing.
-        """
+        """Fold the next event; one that was folded before changes nothing, a gap before it raises InputError."""
         if event.id > self.last_id + 1:
             raise InputError(f"expected event {self.last_id + 1}, found {event.id}: ask for the stream after last_id")
         if event.id <= self.last_id:
@@ -205,13 +161,7 @@ class FoldedAnswer:
 
 
 def fold(events: Iterable[ProtocolEvent], answer: FoldedAnswer | None = None) -> FoldedAnswer:
-    """Fold events into a new answer, or into one that was begun before a stream broke off.
-
-    Raises
-    ------
-    InputError
-        If events are missing in between.
-    """
+    """Fold events into a new answer, or into one that was begun before a stream broke off; a gap raises InputError."""
     folded = FoldedAnswer() if answer is None else answer
     for event in events:
         folded.take(event)
@@ -221,20 +171,15 @@ def fold(events: Iterable[ProtocolEvent], answer: FoldedAnswer | None = None) ->
 def to_dict(event: ProtocolEvent) -> dict[str, Any]:
     """Convert an event to values that JSON can represent."""
     values = _values(event)
-    if isinstance(event, Verified):
-        values["evidence"] = [_values(cited) for cited in event.evidence]
-        values["remarks"] = list(event.remarks)
-        values["contrasts"] = [_values(contrast) for contrast in event.contrasts]
+    for name in _LISTED & values.keys():
+        values[name] = [_values(part) if name in _PARTS else part for part in values[name]]
     return {"v": VERSION, "type": event.type, **values}
 
 
 def from_dict(values: Mapping[str, Any]) -> ProtocolEvent:
     """Rebuild the event in a dictionary that :func:`to_dict` wrote; unknown fields are ignored.
 
-    Raises
-    ------
-    InputError
-        If the version or the type is unknown, or a field is missing.
+    An unknown version or type, and a missing field, raise InputError.
     """
     kind = _KINDS.get(values.get("type", ""))
     if values.get("v") != VERSION or kind is None:
@@ -244,10 +189,9 @@ def from_dict(values: Mapping[str, Any]) -> ProtocolEvent:
         )
     given = _known(kind, values)
     try:
-        for name in _PARTS.keys() & given.keys():
-            given[name] = tuple(_PARTS[name](**_known(_PARTS[name], part)) for part in given[name])
-        if "remarks" in given:
-            given["remarks"] = tuple(given["remarks"])
+        for name in _LISTED & given.keys():
+            part = _PARTS.get(name)
+            given[name] = tuple(one if part is None else part(**_known(part, one)) for one in given[name])
         return kind(**given)
     except TypeError as error:
         raise InputError(f"an event of type {kind.type!r} lacks a field: {error}; found {sorted(given)}") from error

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, Literal
@@ -88,12 +88,8 @@ class AnswerScale:
     """Turns the scores of an answer's sentences into the probability that the whole answer is faithful.
 
     At even odds, the odds against an answer are ``exp(-offset) * sum((1 - p) / p) ** slope`` over the scores p of its
-    sentences, also at even odds. They fall with each score and rise with each further sentence.
-
-    Raises
-    ------
-    InputError
-        If a value is not finite, the slope is not above 0, or the prior is not between 0 and 1.
+    sentences, also at even odds. They fall with each score and rise with each further sentence. A value that is not
+    finite or outside its range raises InputError.
     """
 
     offset: float
@@ -113,12 +109,8 @@ class AnswerScale:
     def probability(self, scores: Iterable[float], *, prior: float = ANSWER_PRIOR) -> float:
         """Compute P(the whole answer is faithful), in (0, 1), from one score in [0, 1] or more.
 
-        ``prior`` is the share of faithful answers that is expected, in (0, 1).
-
-        Raises
-        ------
-        InputError
-            If there is no score, or a score or the prior is outside its range.
+        ``prior`` is the share of faithful answers that is expected, in (0, 1). No score, and a score or a prior outside
+        its range, raise InputError.
         """
         given = list(scores)
         for value in given:
@@ -219,25 +211,11 @@ class Report:
         return math.fsum(scores) / len(scores) if scores else None
 
     def answer_score(self, *, prior: float = ANSWER_PRIOR, allow_unscored: bool = False) -> float | None:
-        """Compute P(the whole answer is faithful) from the scores and the number of its sentences.
+        """Compute P(the whole answer is faithful), in (0, 1), from the scores and the number of its sentences.
 
-        Parameters
-        ----------
-        prior
-            Share of faithful answers that is expected, in (0, 1).
-        allow_unscored
-            True leaves out sentences that could not be checked. Those that claim nothing are always left out.
-
-        Returns
-        -------
-        float or None
-            In (0, 1), see :class:`AnswerScale`. None without a scale, without a scored sentence, and if a sentence that
-            claims something has no score.
-
-        Raises
-        ------
-        InputError
-            If the prior is not between 0 and 1.
+        ``prior`` is the share of faithful answers that is expected, in (0, 1), or else InputError is raised. It is None
+        without a scale, see :class:`AnswerScale`, without a scored sentence, and if a sentence that claims something
+        has no score; ``allow_unscored`` leaves such sentences out, as those that claim nothing always are.
         """
         unchecked = any(s.score is None and s.status not in WITHOUT_CLAIM for s in self.sentences)
         scores = [s.score for s in self.sentences if s.score is not None]
@@ -268,19 +246,13 @@ class Report:
     @property
     def lowest(self) -> SentenceScore | None:
         """The sentence with the lowest score, of equals the first; None if no sentence has a score."""
-        scored = [(s.score, s) for s in self.sentences if s.score is not None]
-        return min(scored, key=lambda pair: pair[0])[1] if scored else None
+        return lowest_of(self.sentences)
 
     def with_spans(self, detector: SpanDetector, *, lang: str = "") -> Report:
         """Copy this report with span labels, which :meth:`to_html` and :meth:`to_dict` then show.
 
-        Parameters
-        ----------
-        detector
-            Labels the characters of the whole response, given the question and the passages; for example one from
-            :func:`syncheck.spans.load_span_regressor`.
-        lang
-            Code of the response's language, for detectors that use it.
+        ``detector``, for example from :func:`syncheck.spans.load_span_regressor`, labels the characters of the whole
+        response, given the question and the passages; ``lang`` is the code of its language, for those that use it.
         """
         return replace(self, spans=detector.detect(self.span_item(lang=lang)))
 
@@ -318,10 +290,7 @@ class Report:
     def to_df(self) -> pd.DataFrame:
         """Build a data frame with one row per sentence and one column per feature; NaN for missing values.
 
-        Raises
-        ------
-        MissingExtraError
-            If pandas is not installed.
+        Without pandas, MissingExtraError is raised.
         """
         with MissingExtraError.unless("pandas", "data"):
             import pandas as pd
@@ -332,13 +301,17 @@ class Report:
 
     def to_html(self, *, title: str = "Faithfulness report") -> str:
         """Build a complete HTML page that needs no other file; see :func:`syncheck.report.render_html`."""
-        return _renderer("page")([Case.of(self)], title=title)
+        return self._drawn("html:render_html", title=title)
 
     def _repr_html_(self) -> str:
-        return _renderer("fragment")([Case.of(self)])
+        return self._drawn("html:render_fragment")
 
     def __str__(self) -> str:
-        return _renderer("text")([Case.of(self)])
+        return self._drawn("terminal:render_text")
+
+    def _drawn(self, function: str, **options: Any) -> str:
+        """Draw this report alone; what draws it is above this room, and imported when it is first needed."""
+        return str(resolve_name(f"syncheck.report.{function}")([Case.of(self)], **options))
 
 
 @dataclass(frozen=True, slots=True)
@@ -394,17 +367,10 @@ class Case:
         return cls(report.prompt.question, report.prompt.passages, (Answer(label, report),))
 
 
-def _renderer(form: str) -> Callable[..., str]:
-    """Look up what draws reports in a form; it is imported when it is first asked for."""
-    draw: Callable[..., str] = resolve_name(_RENDERERS[form])
-    return draw
-
-
-_RENDERERS = {
-    "page": "syncheck.report.html:render_html",
-    "fragment": "syncheck.report.html:render_fragment",
-    "text": "syncheck.report.terminal:render_text",
-}
+def lowest_of(sentences: Iterable[SentenceScore]) -> SentenceScore | None:
+    """Find the sentence with the lowest score, of equals the first; None if no sentence has a score."""
+    scored = [(s.score, s) for s in sentences if s.score is not None]
+    return min(scored, key=lambda pair: pair[0])[1] if scored else None
 
 
 def sentence_dict(sentence: SentenceScore) -> JsonDict:
