@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -24,6 +24,11 @@ response was cut at the generator's limit."""
 QUESTIONS_ONLY: tuple[RagTruthTask, ...] = ("QA",)
 DATA2TXT_INSTRUCTION = (
     "Write an objective overview about the following local business based only on the provided structured data."
+)
+DATA2TXT_OPENING = f"Instruction:\n{DATA2TXT_INSTRUCTION.removesuffix('.')} in the JSON format."
+DATA2TXT_PROMPT = (
+    f"{DATA2TXT_OPENING} You should include details and cover the information mentioned in the customers' review. The "
+    "overview should be 100 - 200 words. Don't make up information.\nStructured data:\n{}\nOverview:"
 )
 SUMMARY_INSTRUCTION = "Summarize the following news:"
 """Instruction for a source without ``prompt``, where the allowed number of words is otherwise stated."""
@@ -54,30 +59,6 @@ class Selection:
     due_to_null: bool = True
     """True counts spans that are caused by a null in a business record."""
 
-    def wants(self, facts: Mapping[str, str | None]) -> bool:
-        """Tell whether a response with these facts is selected; an unknown fact (None) matches no criterion."""
-        return all(getattr(self, name) is None or facts[of] in self._asked(name) for name, of in _FIELDS.items())
-
-    def check_names(self, facts: Iterable[Mapping[str, str | None]], *, source: object) -> None:
-        """Refuse, with an InputError, names that no response, whose facts these are, has, alone or together."""
-        responses = list(facts)
-        there = {name: {response[of] for response in responses} for name, of in _FIELDS.items()}
-        asked = {name: self._asked(name) for name in _FIELDS}
-        missing = {
-            name: [value for value in values if value not in there[name]]
-            for name, values in asked.items()
-            if name != "quality"  # remarks are rare, and allowing one requires none
-        }
-        if not any(missing.values()):
-            if any(map(self.wants, responses)):
-                return
-            missing = asked
-        wanted = "; ".join(f"{name} {_listed(values)}" for name, values in missing.items() if values)
-        raise InputError(
-            f"{source} has no response of {wanted}. It has "
-            f"{'; '.join(f'{name} {_listed(values)}' for name, values in there.items())}"
-        )
-
     def counts(self, span: UnfaithfulSpan) -> bool:
         """Tell whether a span makes a sentence unfaithful."""
         return (self.implicit_true or not span.implicit_true) and (self.due_to_null or not span.due_to_null)
@@ -87,14 +68,28 @@ class Selection:
         return [self.counted(responses[index]) for index in self.kept(responses, source)]
 
     def kept(self, responses: Sequence[LabelledResponse], source: object) -> list[int]:
-        """List the indices of the selected responses."""
-        facts = [{of: getattr(response, of) for of in _FIELDS.values()} for response in responses]
-        self.check_names(facts, source=source)
-        return [index for index, response in enumerate(facts) if self.wants(response)]
+        """List the indices of the selected responses; an unknown fact (None) matches no criterion.
 
-    def _asked(self, name: str) -> list[str]:
-        asked = getattr(self, name)
-        return [asked] if isinstance(asked, str) else list(asked or ())
+        Names that no response has, alone or together, raise InputError.
+        """
+        given = {name: getattr(self, name) for name in _FIELDS}
+        asked = {name: [names] if isinstance(names, str) else list(names or ()) for name, names in given.items()}
+        there = {name: [getattr(response, of) for response in responses] for name, of in _FIELDS.items()}
+        missing = {
+            name: [value for value in values if value not in there[name]]
+            for name, values in asked.items()
+            if name != "quality"  # remarks are rare, and allowing one requires none
+        }
+        if not any(missing.values()):
+            criteria = [name for name, names in given.items() if names is not None]
+            if kept := [i for i in range(len(responses)) if all(there[name][i] in asked[name] for name in criteria)]:
+                return kept
+            missing = asked
+        wanted = "; ".join(f"{name} {_listed(values)}" for name, values in missing.items() if values)
+        raise InputError(
+            f"{source} has no response of {wanted}. It has "
+            f"{'; '.join(f'{name} {_listed(set(values))}' for name, values in there.items())}"
+        )
 
     def counted(self, response: LabelledResponse) -> LabelledResponse:
         """Keep only the spans of a response that count."""
@@ -107,36 +102,17 @@ def _listed(values: Collection[str | None]) -> str:
     return ", ".join(sorted("none" if value is None else repr(value) for value in values)) or "none"
 
 
-@dataclass(frozen=True, slots=True)
-class _Source:
-    """A source: the question over its passages, and both prompts."""
-
-    task: str
-    question: str
-    passages: tuple[str, ...]
-    with_context: str
-    without_context: str
-
-
 def load_ragtruth(
     folder: str | Path, selection: Selection | None = None, *, prompts: PromptSource = "monitor"
 ) -> list[LabelledResponse]:
     """Read RAGTruth (Niu et al., 2024): ``response.jsonl`` and ``source_info.jsonl`` as the corpus publishes them.
 
-    Parameters
-    ----------
-    folder
-        Folder with both files.
-    selection
-        The responses and spans that count. Tasks are ``QA`` (the default), ``Summary`` and ``Data2txt``; the split is
-        ``train`` or ``test``; remarks on the quality are ``good``, ``incorrect_refusal`` and ``truncated``. The paper's
-        counts of unfaithful sentences result from ``implicit_true=False``.
-    prompts
-        For ``QA``, ``monitor`` takes the monitor's template and ``task`` the prompts of the corpus, as the paper does.
-        The other two tasks are not questions and have their own prompts either way.
+    The ``selection`` has the responses and spans that count. Tasks are ``QA`` (the default), ``Summary`` and
+    ``Data2txt``; the split is ``train`` or ``test``; remarks on the quality are ``good``, ``incorrect_refusal`` and
+    ``truncated``. The paper's counts of unfaithful sentences result from ``implicit_true=False``. For ``QA``, the
+    ``prompts`` are those of the ``monitor``'s template or of the ``task``, as in the corpus and the paper; the other
+    two tasks are not questions and have their own prompts either way.
 
-    Notes
-    -----
     The group is the ``source_id``. Passages are those of ``QA``, the article of ``Summary``, and pieces of the record
     of ``Data2txt`` in JSON: one for the plain fields, one for each nested field, one for each review. Prompts are user
     turns: with the context the source's ``prompt``, or the corpus's wording if it has none; without it those of the
@@ -146,32 +122,21 @@ def load_ragtruth(
     InputError; the first record that cannot be used raises RecordError.
     """
     chosen = selection or Selection()
-    tasks = QUESTIONS_ONLY if chosen.tasks is None else chosen.tasks
-    chosen = replace(chosen, tasks=tasks)
+    chosen = replace(chosen, tasks=QUESTIONS_ONLY if chosen.tasks is None else chosen.tasks)
     _check_choices(chosen, prompts)
     folder = Path(folder)
-    sources: dict[str, _Source | None] = {}
-    task_types: dict[str, str] = {}
+    sources: dict[str, LabelledResponse] = {}
     for record in read_records(folder / "source_info.jsonl"):
-        source_id = record.get("source_id", str)
-        if source_id in sources:
-            raise record.error(f"another source has the id {source_id!r}", "source_id")
-        sources[source_id] = _source(record, tasks)
-        task_types[source_id] = record.get("task_type", str)
-    responses, all_facts = [], []
+        source = _source(record, prompts)
+        if sources.setdefault(source.group, source) is not source:
+            raise record.error(f"another source has the id {source.group!r}", "source_id")
+    read = []
     for record in read_records(folder / "response.jsonl"):
         source_id = record.get("source_id", str)
         if source_id not in sources:
             raise record.error(f"{source_id!r} is not in source_info.jsonl", "source_id")
-        source = sources[source_id]
-        facts = _facts(record, task_types[source_id], split_known=source is not None and chosen.split is not None)
-        all_facts.append(facts)
-        if source is None or not chosen.wants(facts):
-            continue
-        spans = read_spans(record, "labels", len(record.get("response", str)), counts=chosen.counts)
-        responses.append((record, _response(record, source, spans, source.task != "QA" or prompts == "task")))
-    chosen.check_names(all_facts, source=folder)
-    return found_in(folder, responses)
+        read.append((record, _response(record, sources[source_id], has_split=chosen.split is not None)))
+    return chosen.of_responses(found_in(folder, read), source=folder)
 
 
 def _check_choices(chosen: Selection, prompts: PromptSource) -> None:
@@ -187,29 +152,48 @@ def _check_choices(chosen: Selection, prompts: PromptSource) -> None:
     check_choice(prompts, "prompts", PromptSource)
 
 
-def _facts(record: Record, task: str, *, split_known: bool) -> dict[str, Any]:
-    """Read the facts of a response on which a selection is based."""
-    remark = record.optional("quality", str)
-    if remark is not None and remark not in get_args(Quality):
-        raise record.error(f"expected one of {get_args(Quality)}, found {remark!r}", "quality")
-    return {
-        "task": task,
-        "split": record.get("split", str) if split_known else record.optional("split", str),
-        "quality": remark,
-        "generator": record.get("model", str),
-    }
-
-
-def _source(record: Record, tasks: Collection[str]) -> _Source | None:
-    """Read a source; None if it is of another task."""
+def _source(record: Record, prompts: PromptSource) -> LabelledResponse:
+    """Read a source as a response to it that is still empty."""
     readers = {"QA": _questioned, "Summary": _summarised, "Data2txt": _described}
     task = record.get("task_type", str)
     if task not in readers:
         raise record.error(f"expected one of {tuple(readers)}, found {task!r}", "task_type")
-    return readers[task](record) if task in tasks else None
+    question, passages, with_context, without_context = readers[task](record)
+    own_prompts = task != "QA" or prompts == "task"
+    return LabelledResponse(
+        id="",
+        question=question,
+        passages=passages,
+        response="",
+        group=record.get("source_id", str),
+        generator="",
+        task=task,
+        prompt_with_context=with_context if own_prompts else None,
+        prompt_without_context=without_context if own_prompts else None,
+        user_turns=own_prompts,
+    )
 
 
-def _questioned(record: Record) -> _Source:
+def _response(record: Record, source: LabelledResponse, *, has_split: bool) -> LabelledResponse:
+    generator, response, remark = record.get("model", str), record.get("response", str), record.optional("quality", str)
+    if remark is not None and remark not in get_args(Quality):
+        raise record.error(f"expected one of {get_args(Quality)}, found {remark!r}", "quality")
+    return replace(
+        source,
+        id=record.optional("id", str) or f"{source.group}/{generator}",
+        response=response,
+        generator=generator,
+        spans=read_spans(record, "labels", len(response)),
+        quality=remark,
+        split=record.get("split", str) if has_split else record.optional("split", str),
+    )
+
+
+_Texts = tuple[str, tuple[str, ...], str, str]
+"""Question, passages, and the prompts with and without the context."""
+
+
+def _questioned(record: Record) -> _Texts:
     source = Record(record.get("source_info", dict), record.source, record.line, "source_info.")
     question, text = source.get("question", str), source.get("passages", str)
     before, *passages = _PASSAGE.split(text)
@@ -217,28 +201,30 @@ def _questioned(record: Record) -> _Source:
         raise source.error("expected 'passage 1:...', blank line, 'passage 2:...' and so on", "passages")
     stripped = tuple(passage.strip() for passage in passages)
     prompt = record.optional("prompt", str) or ragtruth_qa_prompt(question, stripped)
-    return _Source("QA", question, stripped, prompt, ragtruth_qa_prompt(question, ()))
+    return question, stripped, prompt, ragtruth_qa_prompt(question, ())
 
 
-def _summarised(record: Record) -> _Source:
+def _summarised(record: Record) -> _Texts:
     article = record.get("source_info", str)
     if not article.strip():
         raise record.error("expected an article, found nothing but white space", "source_info")
-    prompt = record.optional("prompt", str) or ragtruth_summary_prompt(SUMMARY_INSTRUCTION, article)
+    prompt = record.optional("prompt", str) or f"{SUMMARY_INSTRUCTION}\n{article}\noutput:"
     if article.split() != prompt.split()[-1 - len(article.split()) : -1]:
         raise record.error("expected the instruction in a line, the article of source_info, and 'output:'", "prompt")
     instruction = prompt.split("\n", 1)[0]
-    without = ragtruth_summary_prompt(instruction, first_sentence(article))
-    return _Source("Summary", instruction, (article,), prompt, without)
+    # The published code uses NLTK's English model, which has to be downloaded; untrained Punkt may end at "Dr.".
+    first = next(iter(Punkt().texts(article.strip())))
+    return instruction, (article,), prompt, f"{instruction}\n{first}\noutput:"
 
 
-def _described(record: Record) -> _Source:
+def _described(record: Record) -> _Texts:
     business = record.get("source_info", dict)
     if not business:
         raise record.error("expected a business record, found an object without fields", "source_info")
-    prompt = record.optional("prompt", str) or ragtruth_data2txt_prompt(business)
-    without = ragtruth_data2txt_prompt(business, reviews=False)
-    return _Source("Data2txt", DATA2TXT_INSTRUCTION, _pieces(business), prompt, without)
+    # The corpus calls the data JSON but writes them in Python's notation (single quotes, ``True``, ``None``).
+    prompt = record.optional("prompt", str) or DATA2TXT_PROMPT.format(business)
+    without = {key: value for key, value in business.items() if key != REVIEWS}
+    return DATA2TXT_INSTRUCTION, _pieces(business), prompt, f"{DATA2TXT_OPENING}\n{without}\noutput:"
 
 
 def _pieces(business: Mapping[str, Any]) -> tuple[str, ...]:
@@ -251,60 +237,3 @@ def _pieces(business: Mapping[str, Any]) -> tuple[str, ...]:
         elif key not in plain:
             parts.append({key: value})
     return tuple(json.dumps(part, ensure_ascii=False) for part in parts)
-
-
-def _response(
-    record: Record, source: _Source, spans: tuple[UnfaithfulSpan, ...], own_prompts: bool
-) -> LabelledResponse:
-    source_id, generator = record.get("source_id", str), record.get("model", str)
-    return LabelledResponse(
-        id=record.optional("id", str) or f"{source_id}/{generator}",
-        question=source.question,
-        passages=source.passages,
-        response=record.get("response", str),
-        group=source_id,
-        generator=generator,
-        spans=spans,
-        task=source.task,
-        quality=record.optional("quality", str),
-        split=record.optional("split", str),
-        prompt_with_context=source.with_context if own_prompts else None,
-        prompt_without_context=source.without_context if own_prompts else None,
-        user_turns=own_prompts,
-    )
-
-
-def ragtruth_summary_prompt(instruction: str, article: str) -> str:
-    """Write RAGTruth's prompt for a summary; its counterpart has only the :func:`first_sentence` of the article.
-
-    The instruction is one line, such as ``Summarize the following news within 60 words:``.
-    """
-    return f"{instruction}\n{article}\noutput:"
-
-
-def first_sentence(text: str) -> str:
-    """Find the first sentence of a text, by untrained Punkt; a blank text gives ``""``.
-
-    The published code uses NLTK's English model, which has to be downloaded; untrained Punkt, unlike that model, may
-    end the sentence at an abbreviation.
-    """
-    return next(iter(Punkt().texts(text.strip())), "")
-
-
-def ragtruth_data2txt_prompt(record: Mapping[str, Any], *, reviews: bool = True) -> str:
-    """Write RAGTruth's prompt for an overview of a business, or its counterpart without ``reviews``.
-
-    The counterpart, from the published code, is shorter and lacks the record's ``review_info``. The corpus calls the
-    data JSON but writes them in Python's notation (single quotes, ``True``, ``None``), and so does this function.
-    """
-    opening = (
-        "Instruction:\nWrite an objective overview about the following local business based only on the provided "
-        "structured data in the JSON format."
-    )
-    if not reviews:
-        return f"{opening}\n{ {k: v for k, v in record.items() if k != REVIEWS} }\noutput:"
-    return (
-        f"{opening} You should include details and cover the information mentioned in the customers' review. The "
-        "overview should be 100 - 200 words. Don't make up information.\n"
-        f"Structured data:\n{dict(record)}\nOverview:"
-    )

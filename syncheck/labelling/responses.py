@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -199,24 +199,15 @@ def found_in(path: Path, read: Iterable[tuple[Record, LabelledResponse]]) -> lis
     raise InputError(f"{path} has no labelled response")
 
 
-def read_spans(
-    record: Record, field: str, length: int, *, counts: Callable[[UnfaithfulSpan], bool] = lambda span: True
-) -> tuple[UnfaithfulSpan, ...]:
-    """Read the marked spans of a response of ``length`` characters; those that do not count are only checked."""
+def read_spans(record: Record, field: str, length: int) -> tuple[UnfaithfulSpan, ...]:
+    """Read the marked spans of a response of ``length`` characters."""
     spans = []
     for label in record.objects(field):
         start, end = label.get("start", int), label.get("end", int)
         if not 0 <= start < end <= length:
             raise label.error(f"characters {start} to {end} do not lie in a response of {length}")
-        span = UnfaithfulSpan(
-            start,
-            end,
-            implicit_true=label.optional("implicit_true", bool) or False,
-            due_to_null=label.optional("due_to_null", bool) or False,
-            label_type=label.optional("label_type", str),
-        )
-        if counts(span):
-            spans.append(span)
+        marks = [label.optional(name, bool) or False for name in ("implicit_true", "due_to_null")]
+        spans.append(UnfaithfulSpan(start, end, *marks, label.optional("label_type", str)))
     return tuple(spans)
 
 

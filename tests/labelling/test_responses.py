@@ -1,6 +1,7 @@
 """Which labelled responses count, of files of every kind."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -48,8 +49,10 @@ def test_responses_that_are_asked_for(options, left):
 
 @pytest.mark.parametrize("options", [{"tasks": ["QA"]}, {"split": "test"}, {"quality": ["good"]}])
 def test_what_a_response_does_not_say_is_not_what_is_asked_for(options):
-    unsaid = {"task": None, "split": None, "quality": None, "generator": "m"}
-    assert Selection(generators=["m"]).wants(unsaid) and not Selection(**options).wants(unsaid)
+    unsaid = LabelledResponse("a", "q?", ("p",), "Yes.", "g", "m", sentences=())
+    said = replace(unsaid, task="QA", split="test", quality="good")
+    assert Selection(generators=["m"]).kept([unsaid, said], "x") == [0, 1]
+    assert Selection(**options).kept([unsaid, said], "x") == [1]
 
 
 @pytest.mark.parametrize(
