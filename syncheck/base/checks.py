@@ -155,17 +155,8 @@ class PassageNames(NamedTuple):
 class Passage(str):
     """A passage with the names that an answer may cite it by: its text, accepted wherever a passage is.
 
-    Parameters
-    ----------
-    text
-        The text.
-    id, title, url
-        Its names; None for those that it lacks. The text is checked as part of what the title names ("Pro plan"), up to
-        20 words, if that is not its first line.
-
-    Attributes
-    ----------
-    names : PassageNames
+    The names, ``id``, ``title`` and ``url``, are in ``names``, None for those that it lacks. The text is checked as
+    part of what the title names ("Pro plan"), up to 20 words, if that is not its first line.
     """
 
     __slots__ = ("names",)

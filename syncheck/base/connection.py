@@ -28,26 +28,12 @@ MOST_REFUSAL_BYTES = 2**16
 
 
 class Connection:
-    """Connection to an inference server: its address, time-outs and retries.
+    """Connection to an inference server: its address, such as ``"http://localhost:8000/v1"``, time-outs and retries.
 
-    Parameters
-    ----------
-    base_url
-        Address to which paths are added, for instance ``"http://localhost:8000/v1"``.
-    api_key
-        Sent as a bearer token, without white space around it; None sends none.
-    timeout_s
-        Longest wait for a connection, and for each part of the answer, in seconds.
-    retries
-        How often a request is sent again after a time-out, a lost connection, or one of the transient statuses 408,
-        425, 429, 500, 502, 503 and 504. A replay has no side effects, so sending it twice does no harm.
-    backoff_s
-        Wait before the first retry, in seconds; it doubles before each further one.
-
-    Raises
-    ------
-    InputError
-        If the URL is not an HTTP address, the key is not one line of printable ASCII, or a number is negative.
+    ``api_key`` is sent as a bearer token. ``timeout_s`` is the longest wait for a connection and for each part of the
+    answer. A request is sent again ``retries`` times after a time-out, a lost connection, or one of the transient
+    statuses, which does no harm, since a replay has no side effects; before the first retry it waits ``backoff_s``,
+    which doubles before each further one. Another address, key or number raises InputError.
     """
 
     def __init__(

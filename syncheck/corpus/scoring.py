@@ -99,26 +99,11 @@ def prompt_for(monitor: ModelMonitor | Verifier, record: JsonDict) -> Query:
 class RecordScorer:
     """Scores the responses of records; a :data:`~syncheck.corpus.records.Worker`.
 
-    Parameters
-    ----------
-    monitor
-        The monitor that scores them.
-    given
-        True takes the sentences given in a record instead of segmenting its response.
-    signals
-        True measures the monitored model's signals even if no score needs them.
-    row
-        Function that returns the row of a record and its report.
-    batch_tokens
-        Largest number of tokens in a forward pass, padding included; a longer response is scored alone. None scores one
-        response at a time, so that values do not depend on other records.
-    citation
-        Pattern of citation marks, as in :meth:`syncheck.Verifier.check`.
-
-    Raises
-    ------
-    InputError
-        If ``batch_tokens`` is below 1, or a pattern is given for a monitor that reads signals.
+    With ``given``, the sentences in a record are taken instead of segmenting its response; ``signals`` measures those
+    of the monitored model even if no score needs them. ``row`` makes the row of a record and its report.
+    ``batch_tokens`` is the largest number of tokens in a forward pass, padding included; a longer response is scored
+    alone. None scores one response at a time, so that values do not depend on other records. ``citation`` is as in
+    :meth:`syncheck.Verifier.check`; with a monitor that reads signals, and with less than one token, InputError.
     """
 
     def __init__(

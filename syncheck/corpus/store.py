@@ -34,31 +34,16 @@ class Store:
 
     A part is written to a temporary file, flushed to the disk and renamed, so that a kill costs only unfinished parts.
     Its name has a checksum of it and of its run. Opening a store checks every part: one that is damaged, or repeats a
-    record of another, is put aside, and its records count as missing again. ``_run.json`` has the facts that determine
-    the rows.
+    record of another, is put aside, and its records count as missing again. ``_run.json`` has the ``facts`` that
+    determine the rows besides the records, by name.
 
-    Parameters
-    ----------
-    folder
-        Created if needed. ``pandas.read_parquet(folder)`` reads it: one row for each record with its ``key``, ``id``,
-        ``source`` and ``line``, its ``error`` or null, the ``lowest_score`` of its sentences or null, and ``row``, the
-        JSON that the command writes for it.
-    facts
-        Facts that determine the rows besides the records, by name.
-    shared
-        True if other processes write parts of their own at the same time. Otherwise, unfinished files that a killed
-        process left behind are removed.
+    The ``folder`` is made if needed. ``pandas.read_parquet(folder)`` reads it: one row for each record with its
+    ``key``, ``id``, ``source`` and ``line``, its ``error`` or null, the ``lowest_score`` of its sentences or null, and
+    ``row``, the JSON that the command writes for it. With ``shared``, other processes write parts of their own at the
+    same time; otherwise, unfinished files that a killed process left behind are removed.
 
-    Raises
-    ------
-    MismatchError
-        If the folder belongs to a run with other facts, or has parts without a note of them.
-    CheckpointError
-        If the note of the run is damaged.
-    InputError
-        If the folder cannot be created or written.
-    MissingExtraError
-        If pyarrow is not installed.
+    A folder of a run with other facts, or of parts without a note of them, raises MismatchError, a damaged note
+    CheckpointError, a folder that cannot be written InputError; without pyarrow, MissingExtraError is raised.
     """
 
     def __init__(self, folder: str | Path, facts: Mapping[str, str], *, shared: bool = False) -> None:
@@ -277,32 +262,12 @@ def answer_corpus(
 ) -> set[str]:
     """Answer the records of a corpus that a store lacks.
 
-    A part has the missing ones among ``part_size`` consecutive records of the corpus, so that a run that was killed
-    continues with the same parts. Equal records, ids included, are answered once.
+    A part has the missing ones among ``part_size`` consecutive records of the corpus, the most that a kill can cost, so
+    that a run that was killed continues with the same parts. Equal records, ids included, are answered once.
 
-    Parameters
-    ----------
-    lines
-        The whole corpus.
-    store
-        Store of the rows.
-    worker
-        Answers the records of a part.
-    part_size
-        Number of consecutive records per part, which is the most that a kill can cost.
-    wanted
-        Tells by its number whether a part is answered here; others are left to other processes.
-    total
-        Number of records in the corpus, for the progress bar.
-    show_progress
-        None shows a progress bar on a terminal, and a line a minute elsewhere.
-    on_part
-        Called with the table of each part once it is stored.
-
-    Returns
-    -------
-    set of str
-        Keys of the corpus's records; a store may have rows of other records too.
+    ``lines`` are the whole corpus, ``total`` their number for the progress bar. ``wanted`` tells by its number whether
+    a part is answered here; others are left to other processes. ``on_part`` is called with the table of each part once
+    it is stored. The result has the keys of the corpus's records; a store may have rows of other records too.
     """
     asked: set[str] = set()
     with progress(total=total, desc="records", unit=" records", shown=show_progress) as bar:
