@@ -194,7 +194,7 @@ def features(args: argparse.Namespace) -> int:
         args.output,
         batch_size=args.batch_size or BATCH_SIZES[args.device],
         part_size=args.part_size or PART_SIZE,
-        shard=training.Shard(number, count),
+        shard=args.shard,
     )
     if measured is None:
         sys.stderr.write(

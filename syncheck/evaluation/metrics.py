@@ -366,19 +366,13 @@ def reliability_bins(scores: ArrayLike, y: ArrayLike, *, bins: int = BINS) -> tu
     if not len(values) or bins < 1:
         raise InputError(f"bins and sentences must be 1 or more; found {bins} and {len(values)}")
     places = np.minimum((values * bins).astype(np.int64), bins - 1)
-    filled = []
-    for place in np.unique(places):
-        own = places == place
-        filled.append(
-            ReliabilityBin(
-                low=float(place / bins),
-                high=float((place + 1) / bins),
-                sentences=int(own.sum()),
-                mean_score=float(values[own].mean()),
-                faithful=float((labels[own] == 1).mean()),
-            )
+    filled = [(place, places == place) for place in np.unique(places).tolist()]
+    return tuple(
+        ReliabilityBin(
+            place / bins, (place + 1) / bins, int(own.sum()), float(values[own].mean()), float(labels[own].mean())
         )
-    return tuple(filled)
+        for place, own in filled
+    )
 
 
 def expected_calibration_error(scores: ArrayLike, y: ArrayLike, *, bins: int = BINS) -> float:

@@ -33,14 +33,22 @@ from syncheck.spans.words import SpanSchema, Word, span_feature_names, word_feat
 if TYPE_CHECKING:
     from syncheck.spans.refind import Measure
 
-SIGNAL_COLUMNS = tuple(
-    """
-    lm_log_prob_mean lm_log_prob_min lm_log_prob_without_mean lm_entropy_mean lm_entropy_max lm_kl_mean lm_kl_max
-    lm_csr_mean lm_csr_max lm_log_prob_response lm_kl_response lm_csr_response
-    """.split()
-)
-"""Columns of the schema ``signals.v1``, which never changes; in nats, except the ratio. ``response`` is the mean over
-all tokens."""
+_OF_TOKENS: Mapping[str, tuple[Callable[..., Any], str]] = {
+    "lm_log_prob_mean": (np.nanmean, "log_prob"),
+    "lm_log_prob_min": (np.nanmin, "log_prob"),
+    "lm_log_prob_without_mean": (np.nanmean, "log_prob_without_context"),
+    "lm_entropy_mean": (np.nanmean, "entropy"),
+    "lm_entropy_max": (np.nanmax, "entropy"),
+    "lm_kl_mean": (np.nanmean, "kl"),
+    "lm_kl_max": (np.nanmax, "kl"),
+    "lm_csr_mean": (np.nanmean, "csr"),
+    "lm_csr_max": (np.nanmax, "csr"),
+}
+"""Columns of a word's tokens: a statistic of a signal."""
+_OF_RESPONSE = {"lm_log_prob_response": "log_prob", "lm_kl_response": "kl", "lm_csr_response": "csr"}
+"""Columns of the whole response: means over all tokens."""
+SIGNAL_COLUMNS = (*_OF_TOKENS, *_OF_RESPONSE)
+"""Columns of the schema ``signals.v1``, which never changes; in nats, except the ratio."""
 
 _CSR_MOST = 100.0
 """Limit of the ratio, which is unbounded if the model is certain of a token without passages."""
@@ -73,25 +81,15 @@ def signal_features(words: Sequence[Word], signals: TokenSignals) -> Floats:
     Columns are in the order of :data:`SIGNAL_COLUMNS`. They are NaN if no token of a word has a value; without
     passages, this concerns all comparisons of with and without them.
     """
-    log_prob, without = signals.log_prob, signals.log_prob_without_context
-    ratio = context_sensitivity_ratio(torch.from_numpy(log_prob), torch.from_numpy(without)).numpy()
-    csr = np.abs(ratio).clip(0, _CSR_MOST)  # its floor turns the sign where the denominator is nearly 0
-    columns: tuple[tuple[Callable[..., Any], NDArray[np.float32]], ...] = (
-        (np.nanmean, log_prob),
-        (np.nanmin, log_prob),
-        (np.nanmean, without),
-        (np.nanmean, signals.entropy),
-        (np.nanmax, signals.entropy),
-        (np.nanmean, signals.kl),
-        (np.nanmax, signals.kl),
-        (np.nanmean, csr),
-        (np.nanmax, csr),
-    )
-    response = [_over(np.nanmean, values) for values in (log_prob, signals.kl, csr)]
+    known = {name: getattr(signals, name) for name in ("log_prob", "log_prob_without_context", "entropy", "kl")}
+    without = torch.from_numpy(signals.log_prob_without_context)
+    ratio = context_sensitivity_ratio(torch.from_numpy(signals.log_prob), without).numpy()
+    known["csr"] = np.abs(ratio).clip(0, _CSR_MOST)  # its floor turns the sign where the denominator is nearly 0
+    response = [_over(np.nanmean, known[name]) for name in _OF_RESPONSE.values()]
     rows = []
     for word in words:
         own = (signals.char_spans[:, 0] < word.end) & (signals.char_spans[:, 1] > word.start)  # (T,)
-        rows.append([*(_over(statistic, values[own]) for statistic, values in columns), *response])
+        rows.append([*(_over(statistic, known[name][own]) for statistic, name in _OF_TOKENS.values()), *response])
     return np.array(rows, dtype=np.float64).reshape(len(words), len(SIGNAL_COLUMNS))
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import torch
@@ -65,8 +65,7 @@ class TokenReplay:
         Without passages, ``log_prob_without_context`` and ``kl`` are NaN. If question and response do not fit the
         model's window, or no passage fits with them, PromptError is raised.
         """
-        left_out = self.left_out(item)
-        passages = self._read(item, left_out)
+        passages, left_out = self._divided(item)
         if left_out and not passages:
             raise PromptError(
                 f"none of the {len(left_out)} retrieved texts fits the model's window of "
@@ -84,26 +83,27 @@ class TokenReplay:
 
     def left_out(self, item: SpanItem) -> tuple[int, ...]:
         """Find the passages that are not read, by index from 0: those that do not fit with the earlier ones that do."""
+        return self._divided(item)[1]
+
+    def fits(self, item: SpanItem) -> bool:
+        """Tell whether the item can be measured, with at least one of its passages if it has any."""
+        passages, left_out = self._divided(item)
+        window = window_of(self._monitor.model)
+        return bool(passages or not left_out) and (window is None or self._tokens(item, passages) <= window)
+
+    def _divided(self, item: SpanItem) -> tuple[tuple[str, ...], tuple[int, ...]]:
+        """List the passages that are read, and the indices of the others."""
         window = window_of(self._monitor.model)
         if window is None or self._tokens(item, item.passages) <= window:
-            return ()
+            return item.passages, ()
         kept: tuple[str, ...] = ()
-        left_out = []
+        left_out: tuple[int, ...] = ()
         for i, text in enumerate(item.passages):
             if self._tokens(item, (*kept, text)) <= window:
                 kept += (text,)
             else:
-                left_out.append(i)
-        return tuple(left_out)
-
-    def fits(self, item: SpanItem) -> bool:
-        """Tell whether the item can be measured, with at least one of its passages if it has any."""
-        left_out, window = self.left_out(item), window_of(self._monitor.model)
-        passages = self._read(item, left_out)
-        return bool(passages or not left_out) and (window is None or self._tokens(item, passages) <= window)
-
-    def _read(self, item: SpanItem, left_out: Sequence[int]) -> tuple[str, ...]:
-        return tuple(text for i, text in enumerate(item.passages) if i not in left_out)
+                left_out += (i,)
+        return kept, left_out
 
     def _tokens(self, item: SpanItem, passages: tuple[str, ...]) -> int:
         tokenizer = self._monitor.tokenizer
@@ -250,14 +250,10 @@ def load_passages(path: str | Path) -> list[str]:
     return passages
 
 
-class SentenceEncoder(Protocol):
-    """Protocol of an encoder of texts as vectors of length 1, so that their product is the cosine.
+SentenceEncoder = Callable[[Sequence[str]], Floats]
+"""Function that embeds N texts as vectors (N, D) float64 of length 1, so that their product is the cosine.
 
-    A text with nothing to encode may have the vector 0.
-    """
-
-    def __call__(self, texts: Sequence[str]) -> Floats:
-        """Embed N texts as vectors (N, D) float64."""
+A text with nothing to encode may have the vector 0."""
 
 
 class LetterEncoder:
@@ -339,20 +335,16 @@ class ChunkRetriever:
 
         There are fewer if fewer share a word with the question.
         """
-        pieces = self._ranked(question)
+        words = list(_spelled(question))
+        if not words:
+            return ()
+        scores = np.asarray(self._index.get_scores(words))  # (N,)
+        order = np.argsort(-scores, kind="stable")[:CANDIDATES]
+        pieces = [self._pieces[i] for i in order if scores[i] > 0]  # the earlier of equals first
         if self._encoder is not None and pieces:
             vectors = self._encoder([question, *pieces])  # (1 + K, D)
             pieces = [pieces[i] for i in np.argsort(-(vectors[1:] @ vectors[0]), kind="stable")]
         return tuple(pieces[:KEPT])
-
-    def _ranked(self, question: str) -> list[str]:
-        """Rank the pieces that share a word with a question, best first, the earlier of equals first."""
-        words = _spelled(question)
-        if not words:
-            return []
-        scores = np.asarray(self._index.get_scores(list(words)))  # (N,)
-        order = np.argsort(-scores, kind="stable")[:CANDIDATES]
-        return [self._pieces[i] for i in order if scores[i] > 0]
 
 
 def _spelled(text: str) -> tuple[str, ...]:

@@ -8,7 +8,6 @@ from .calibrate import (
 )
 from .extract import measure as measure
 from .parquet import (
-    Shard as Shard,
     measure_to_parquet as measure_to_parquet,
     read_parquet as read_parquet,
     write_parquet as write_parquet,

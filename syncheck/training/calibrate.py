@@ -136,10 +136,8 @@ def calibrate_monitor(
     if thresholds == "chosen":
         config = replace(monitor.config, **thresholds_of(calibration.probability(raw_of_all), expected))
     else:
-        given = {name: getattr(monitor.config, name) for name in THRESHOLDS}
-        known = [name for name, value in given.items() if value is not None]
-        carried = _carried(aggregator, calibrated, tuple(given[name] for name in known))
-        moved: dict[str, Any] = dict(zip(known, carried, strict=True))
+        given = {name: value for name in THRESHOLDS if (value := getattr(monitor.config, name)) is not None}
+        moved: dict[str, Any] = dict(zip(given, _carried(aggregator, calibrated, tuple(given.values())), strict=True))
         config = replace(monitor.config, **moved)
     counts = len(np.unique(groups)), int((y == 1).sum()), int((y == 0).sum())
     if min(counts) < 2:

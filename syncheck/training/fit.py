@@ -31,12 +31,7 @@ from syncheck.model_monitor import ModelMonitor
 from syncheck.results.types import Floats
 from syncheck.training.measured import MeasuredSentences, check_measured_by
 from syncheck.training.provenance import UnloadedMonitor, model_of, question_digests
-from syncheck.training.sets import (
-    HELD_OUT_FOLDS,
-    LabelledSet,
-    check_enough,
-    thresholds_of,
-)
+from syncheck.training.sets import HELD_OUT_FOLDS, LabelledSet, check_enough, thresholds_of
 from syncheck.verifier import Verifier
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ import json
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from functools import partial
 from glob import escape
 from pathlib import Path
@@ -120,7 +120,12 @@ def read_parquet(path: str | Path) -> MeasuredSentences:
         return MeasuredSentences(
             schema=schema,
             values=values,
-            activations=_activations(table),
+            # Without a sentence, nothing tells how wide they are.
+            activations={
+                int(name.removeprefix(_ACTIVATION)): _states(table[name], name)
+                for name in table.column_names
+                if name.startswith(_ACTIVATION) and len(table)
+            },
             bounds=np.stack([table["start"].to_numpy(), table["end"].to_numpy()], axis=1),
             texts=tuple(table["text"].to_pylist()),
             owners=table["owner"].to_numpy(),
@@ -186,12 +191,6 @@ def _responses(table: pa.Table, facts: Mapping[str, Any]) -> tuple[LabelledRespo
     return tuple(response_from_json(texts[index]) for index in range(facts["responses"]))
 
 
-def _activations(table: pa.Table) -> dict[int, np.ndarray]:
-    # Without a sentence, nothing tells how wide they are.
-    names = [name for name in table.column_names if name.startswith(_ACTIVATION)] if len(table) else []
-    return {int(name.removeprefix(_ACTIVATION)): _states(table[name], name) for name in names}
-
-
 def _states(column: pa.ChunkedArray, name: str) -> np.ndarray:
     """Stack the lists of a column as rows (N, H)."""
     import pyarrow.compute as compute
@@ -203,25 +202,6 @@ def _states(column: pa.ChunkedArray, name: str) -> np.ndarray:
     return np.concatenate(
         [chunk.flatten().to_numpy().reshape(len(chunk), widths[0]).astype(np.float32) for chunk in column.chunks]
     )
-
-
-@dataclass(frozen=True, slots=True)
-class Shard:
-    """Share of one process in the parts of a corpus: it is the ``number``-th, from 1, of ``count`` processes.
-
-    Another number raises InputError.
-    """
-
-    number: int = 1
-    count: int = 1
-
-    def __post_init__(self) -> None:
-        if not 1 <= self.number <= self.count:
-            raise InputError(f"expected shard i of n with 1 <= i <= n; found {self.number} of {self.count}")
-
-    def has(self, part: int) -> bool:
-        """Tell whether a part, by its number from 0, belongs to this process."""
-        return part % self.count == self.number - 1
 
 
 def _measured_rows(monitor: ModelMonitor | Verifier, batch_size: int, lines: Sequence[Line]) -> list[dict[str, Any]]:
@@ -272,7 +252,7 @@ def measure_to_parquet(
     *,
     batch_size: int = 1,
     part_size: int = PART_SIZE,
-    shard: Shard = Shard(),  # noqa: B008 (frozen)
+    shard: tuple[int, int] = (1, 1),
     show_progress: bool | None = None,
 ) -> MeasuredSentences | None:
     """Measure labelled responses into a Parquet file, part by part; None if rows of other shards are missing.
@@ -282,18 +262,16 @@ def measure_to_parquet(
     without the kill. Once the rows of all records are there, they are joined in the order of the records and replace
     ``output``.
 
-    ``records`` are the whole corpus, for every shard, which measures every ``count``-th part. Processes share the
-    folder, or their folders are merged; the one that finds all rows joins them, and a single shard removes the folder
-    after verifying ``output``. ``batch_size`` is as in :func:`measure` and may change when a run continues.
+    ``records`` are the whole corpus, for every ``shard`` (i, n), i from 1, which measures every n-th part. Processes
+    share the folder, or their folders are merged; the one that finds all rows joins them, and a single shard removes
+    the folder after verifying ``output``. ``batch_size`` is as in :func:`measure` and may change when a run continues.
 
     Errors are those of :func:`measure`, and CheckpointError if the written file cannot be read again, where the parts
     are kept. If the folder has rows of another model, aligner or config, MismatchError is raised.
     """
     output, records = Path(output), labelled_responses(records)
-    if part_size < 1 or batch_size < 1:
-        raise InputError(f"part_size and batch_size must be at least 1; found {part_size} and {batch_size}")
-    if not output.parent.is_dir():
-        raise InputError(f"{output}: the folder does not exist; create it first")
+    _check_asked(output, batch_size, part_size, shard)
+    number, count = shard
     facts = _run_facts(monitor)
     contents = [response_to_json(replace(record, source=None, line=None)).encode() for record in records]
     lines = [
@@ -303,10 +281,10 @@ def measure_to_parquet(
     folder = output.with_name(f"{output.name}.parts")
     if not folder.exists() and (finished := _read(output, provenance)) is not None:
         return finished
-    own = [record for i, record in enumerate(records) if shard.has(i // part_size)]
+    own = [record for i, record in enumerate(records) if i // part_size % count == number - 1]
     if is_new := not folder.exists():
         check_sentences(monitor, own)  # what is refused must leave no folder
-    with _entered(folder, facts, shard) as store:
+    with _entered(folder, facts, shared=count > 1) as store:
         if not is_new:
             lacking = {record.id for i, record in enumerate(records) if store.key(lines[i]) not in store}
             check_sentences(monitor, [record for record in own if record.id in lacking])
@@ -315,11 +293,11 @@ def measure_to_parquet(
             store,
             partial(_measured_rows, monitor, batch_size),
             part_size=part_size,
-            wanted=shard.has,
+            wanted=lambda part: part % count == number - 1,
             total=len(records),
             show_progress=show_progress,
         )
-    store = Store(folder, facts, shared=shard.count > 1)  # with what other shards have written meanwhile
+    store = Store(folder, facts, shared=count > 1)  # with what other shards have written meanwhile
     keys = [store.key(line) for line in lines]
     if not all(key in store for key in keys):
         return None
@@ -328,7 +306,7 @@ def measure_to_parquet(
     whole = replace(joined(parts), provenance=provenance)
     if whole.texts:
         write_parquet(whole, output)
-    if shard.count == 1:
+    if count == 1:
         store.remove()
         for path in output.parent.glob(f"{escape(output.name)}{UNFINISHED}*"):  # left behind by killed processes
             path.unlink(missing_ok=True)
@@ -336,37 +314,40 @@ def measure_to_parquet(
     return whole
 
 
+def _check_asked(output: Path, batch_size: int, part_size: int, shard: tuple[int, int]) -> None:
+    if part_size < 1 or batch_size < 1:
+        raise InputError(f"part_size and batch_size must be at least 1; found {part_size} and {batch_size}")
+    if not 1 <= shard[0] <= shard[1]:
+        raise InputError(f"expected shard i of n with 1 <= i <= n; found {shard[0]} of {shard[1]}")
+    if not output.parent.is_dir():
+        raise InputError(f"{output}: the folder does not exist; create it first")
+
+
 @contextmanager
-def _entered(folder: Path, facts: Mapping[str, str], shard: Shard) -> Iterator[Store]:
+def _entered(folder: Path, facts: Mapping[str, str], *, shared: bool) -> Iterator[Store]:
     """Open a store; a new one that gets no row because of an error is removed, since it would refuse other options."""
-    is_new, is_shared = not folder.exists(), shard.count > 1
-    store = Store(folder, facts, shared=is_shared)
+    is_new = not folder.exists()
+    store = Store(folder, facts, shared=shared)
     try:
         yield store
     except BaseException:
-        if is_new and not store and not is_shared:
+        if is_new and not store and not shared:
             store.remove()
         raise
 
 
 def _run_facts(monitor: ModelMonitor | Verifier) -> dict[str, str]:
     """Collect the facts, besides the records, that determine the values, by name."""
-    config = asdict(monitor.config)
-    return {
-        "config": json.dumps({name: config[name] for name in ("schema", "layers", "segmenter")}),
-        "LID references": "none" if isinstance(monitor, Verifier) else _references(monitor),
-        **run_facts(monitor),
-    }
-
-
-def _references(monitor: ModelMonitor) -> str:
-    if monitor.lid_references is None:
-        return "none"
-    digest = hashlib.sha256()
-    for layer, states in sorted(monitor.lid_references.references.items()):
+    config, digest = asdict(monitor.config), hashlib.sha256()
+    references = None if isinstance(monitor, Verifier) else monitor.lid_references
+    for layer, states in () if references is None else sorted(references.references.items()):
         digest.update(f"{layer} {tuple(states.shape)}".encode())
         digest.update(states.float().cpu().numpy().tobytes())
-    return digest.hexdigest()
+    return {
+        "config": json.dumps({name: config[name] for name in ("schema", "layers", "segmenter")}),
+        "LID references": "none" if references is None else digest.hexdigest(),
+        **run_facts(monitor),
+    }
 
 
 def _read(path: Path, provenance: dict[str, str]) -> MeasuredSentences | None:

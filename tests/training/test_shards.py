@@ -15,7 +15,7 @@ from syncheck.base.errors import CheckpointError, InputError, MismatchError, Tex
 from syncheck.cli import main
 from syncheck.labelling import LabelledResponse, LabelledSentence
 from syncheck.testing import WordAligner
-from syncheck.training import Shard, measure, measure_to_parquet, read_parquet
+from syncheck.training import measure, measure_to_parquet, read_parquet
 
 FOUR_KINDS = [record(0), record(1, response="", spans=()), record(2), record(3, passages=("word " * 300,)), record(4)]
 """One has no sentence, one does not fit a window of 400 tokens."""
@@ -120,7 +120,7 @@ def test_a_part_that_was_cut_short_is_measured_again(monitor, tmp_path):
     given = records(4)
     whole, path = tmp_path / "whole.parquet", tmp_path / "x.parquet"
     measured_into(whole, monitor, given)
-    assert measured_into(path, monitor, given, shard=Shard(1, 2)) is None
+    assert measured_into(path, monitor, given, shard=(1, 2)) is None
     (part,) = (tmp_path / "x.parquet.parts").glob("part-*.parquet")
     part.write_bytes(part.read_bytes()[:-100])
     part.with_name("part-00001.parquet.unfinished-1").write_bytes(b"PAR1")
@@ -133,13 +133,13 @@ def test_a_damaged_part_is_measured_again(monitor, monkeypatch, tmp_path):
     given = records(4)
     whole, path = tmp_path / "whole.parquet", tmp_path / "x.parquet"
     measured_into(whole, monitor, given)
-    assert measured_into(path, monitor, given, shard=Shard(2, 2)) is None
+    assert measured_into(path, monitor, given, shard=(2, 2)) is None
     (part,) = (tmp_path / "x.parquet.parts").glob("part-*.parquet")
     before = part.read_bytes()
     place = before.index(b"Scott")  # in a text, behind the footer's back
     part.write_bytes(before[:place] + b"s" + before[place + 1 :])
     opened = count_replays(monkeypatch)
-    assert measured_into(path, monitor, given, shard=Shard(1, 2)) is None, "the other shard's part is not there"
+    assert measured_into(path, monitor, given, shard=(1, 2)) is None, "the other shard's part is not there"
     opened.clear()
     measured_into(path, monitor, given)
     assert sorted(q for batch in opened for q in batch) == sorted(r.question for r in given[2:])
@@ -200,7 +200,7 @@ def test_records_that_were_added_or_changed_are_measured_beside_the_others(monit
     whole, path = tmp_path / "whole.parquet", tmp_path / "x.parquet"
     other = [record(9), *records(3), replace(record(3), response=" Other.", spans=())]
     measured_into(whole, monitor, other)
-    assert measured_into(path, monitor, records(4), shard=Shard(1, 2)) is None
+    assert measured_into(path, monitor, records(4), shard=(1, 2)) is None
     opened = count_replays(monkeypatch)
     measure_to_parquet(monitor, other, path, part_size=3, show_progress=False)
     assert sorted(q for batch in opened for q in batch) == sorted(other[i].question for i in (0, 3, 4))
@@ -212,22 +212,22 @@ def test_shards_share_the_parts_and_the_last_joins_them(monitor, monkeypatch, tm
     whole, path = tmp_path / "whole.parquet", tmp_path / "x.parquet"
     measured_into(whole, monitor, given)
     opened = count_replays(monkeypatch)
-    assert measured_into(path, monitor, given, shard=Shard(2, 3)) is None
-    assert measured_into(path, monitor, given, shard=Shard(3, 3)) is None
+    assert measured_into(path, monitor, given, shard=(2, 3)) is None
+    assert measured_into(path, monitor, given, shard=(3, 3)) is None
     assert not path.exists()
-    assert measured_into(path, monitor, given, shard=Shard(1, 3)) is not None
+    assert measured_into(path, monitor, given, shard=(1, 3)) is not None
     assert equal(path, whole)
     assert sorted(q for batch in opened for q in batch) == sorted(r.question for r in given)
-    assert measured_into(path, monitor, given, shard=Shard(2, 3)) is not None, "any shard joins again"
+    assert measured_into(path, monitor, given, shard=(2, 3)) is not None, "any shard joins again"
     with pytest.raises(InputError, match="4"):
-        Shard(4, 3)
+        measured_into(path, monitor, given, shard=(4, 3))
 
 
 class TestWhatChangedIsRefused:
     @pytest.fixture
     def started(self, monitor, tmp_path):
         path = tmp_path / "x.parquet"
-        assert measured_into(path, monitor, records(4), shard=Shard(1, 2)) is None
+        assert measured_into(path, monitor, records(4), shard=(1, 2)) is None
         return path
 
     def test_weights(self, monitor, started):
@@ -256,11 +256,11 @@ class TestWhatChangedIsRefused:
 
         path = tmp_path / "y.parquet"
         first, second, silent = (make_monitor(llama, formula=None, aligner=Weighed(w)) for w in ("1f", "2e", None))
-        assert measured_into(path, first, records(4), shard=Shard(1, 2)) is None
+        assert measured_into(path, first, records(4), shard=(1, 2)) is None
         for other in (second, silent):
             with pytest.raises(MismatchError, match="sha256"):
-                measured_into(path, other, records(4), shard=Shard(2, 2))
-        assert measured_into(path, first, records(4), shard=Shard(2, 2)).provenance["aligner weights sha256"] == "1f"
+                measured_into(path, other, records(4), shard=(2, 2))
+        assert measured_into(path, first, records(4), shard=(2, 2)).provenance["aligner weights sha256"] == "1f"
 
     def test_a_folder_without_its_note(self, monitor, started):
         (started.with_name("x.parquet.parts") / "_run.json").unlink()
