@@ -183,21 +183,17 @@ def replaced(place: Path) -> Iterator[tuple[BufferedRandom, Path]]:
                 file.flush()
                 os.fsync(file.fileno())
             path.replace(place)
-            _sync_folder(place.parent)
+            folder = os.open(place.parent, os.O_RDONLY)
+            try:
+                os.fsync(folder)
+            finally:
+                os.close(folder)
         finally:
             path.unlink(missing_ok=True)
     except OSError as error:
         raise InputError(
             f"cannot write {str(place)!r}: {error.strerror or error}; mend that, or pass another path"
         ) from error
-
-
-def _sync_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def asset_text(name: str) -> str:

@@ -7,7 +7,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, TypeVar
+from types import NoneType
+from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from syncheck.base.errors import InputError, RecordError
 from syncheck.base.printable import shortened
@@ -30,12 +31,8 @@ T = TypeVar("T")
 SHOWN = 60
 """Number of characters of a text that a message shows."""
 _MISSING = object()
-_NAMES = {str: "a string", list: "a list", dict: "an object", int: "a whole number", bool: "true or false"}
-
-
-def absence(name: str, record: Collection[str]) -> str:
-    """Say whether the field ``name``, which has no value in a record, is missing or null."""
-    return f"field {name!r} is {'null' if name in record else 'missing'}"
+_NAMES: dict[type, str] = {str: "a string", list: "a list", dict: "an object", bool: "true or false"}
+_NAMES |= {int: "a whole number", float: "a number"}
 
 
 def fields_found(name: str, fields: Collection[str]) -> str:
@@ -76,19 +73,6 @@ def record_lines(lines: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
             yield number, text
 
 
-def field(record: JsonDict, name: str, kind: type | tuple[type, ...], *, default: Any = ...) -> Any:  # noqa: ANN401
-    """Read a field, or take the default if it is absent or null; another type, or no default, raises InputError."""
-    value = record.get(name)
-    if value is None:
-        if default is ...:
-            raise InputError(f"{absence(name, record)}; {fields_found(name, record)}; every record needs it")
-        return default
-    if not isinstance(value, kind) or isinstance(value, bool):
-        wanted = " or ".join(k.__name__ for k in (kind if isinstance(kind, tuple) else (kind,)))
-        raise InputError(f"field {name!r} must be {wanted}; found {type(value).__name__}")
-    return value
-
-
 def parsed_record(line: str | bytes, source: str, number: int) -> JsonDict:
     """Parse the object in a line of JSON Lines; anything else raises RecordError.
 
@@ -116,16 +100,18 @@ def parsed_record(line: str | bytes, source: str, number: int) -> JsonDict:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One JSON object of a file, or one nested in it; ``prefix`` is its path in the line."""
+    """A JSON object, perhaps of a file, or one nested in it; ``prefix`` is its path in the line."""
 
     values: Mapping[str, Any]
-    source: str
-    line: int
+    source: str = ""
+    line: int = 0
     prefix: str = ""
 
-    def error(self, message: str, field: str | None = None) -> RecordError:
+    def error(self, message: str, field: str | None = None) -> InputError:
         """Make an error that points at this record, or at one of its fields."""
         place = f"{self.prefix}{field}" if field else self.prefix.rstrip(".") or None
+        if not self.source:
+            return InputError(message if place is None else f"field {place!r}: {message}")
         return RecordError(message, source=self.source, line=self.line, field=place)
 
     def get(self, field: str, kind: type[T]) -> T:
@@ -133,14 +119,33 @@ class Record:
         value = self.values.get(field, _MISSING)
         if value is _MISSING:
             raise self.error(f"missing; expected {_NAMES[kind]}; {fields_found(field, self.values)}", field)
+        if kind is float and type(value) is int:
+            value = float(value)
         # JSON's true is an int to Python, but not a number to its author.
         if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
             raise self.error(f"expected {_NAMES[kind]}, found {_shown(value)}", field)
         return value
 
+    def choice(self, field: str, choices: Any) -> Any:  # noqa: ANN401 - a Literal is no type to mypy
+        """Read a field that must be one of the strings of a ``Literal``."""
+        if (value := self.get(field, str)) not in get_args(choices):
+            raise self.error(f"expected one of {', '.join(get_args(choices))}, found {_shown(value)}", field)
+        return value
+
     def optional(self, field: str, kind: type[T]) -> T | None:
         """Read a field that may be absent or null."""
         return None if self.values.get(field) is None else self.get(field, kind)
+
+    def of(self, kind: type[T]) -> T:
+        """Read the fields of a dataclass, each a string, a number or a choice, or None where that is allowed."""
+        values: dict[str, Any] = {}
+        for name, hint in get_type_hints(kind).items():
+            wanted, *others = get_args(hint) if NoneType in get_args(hint) else (hint,)
+            if others and self.values.get(name) is None:
+                values[name] = None
+            else:
+                values[name] = (self.choice if get_origin(wanted) is Literal else self.get)(name, wanted)
+        return kind(**values)
 
     def strings(self, field: str) -> tuple[str, ...]:
         """Read a field that must be a list of strings."""
@@ -165,10 +170,13 @@ class Record:
     def objects(self, field: str) -> Iterator[Record]:
         """Yield the members of a field that must be a list of objects."""
         for index, value in enumerate(self.get(field, list)):
-            place = f"{self.prefix}{field}[{index}]"
             if not isinstance(value, dict):
                 raise self.error(f"expected an object, found {_shown(value)}", f"{field}[{index}]")
-            yield Record(value, self.source, self.line, f"{place}.")
+            yield Record(value, self.source, self.line, f"{self.prefix}{field}[{index}].")
+
+    def nested(self, field: str) -> Record:
+        """Read a field that must be an object."""
+        return Record(self.get(field, dict), self.source, self.line, f"{self.prefix}{field}.")
 
 
 def read_records(path: Path) -> Iterator[Record]:

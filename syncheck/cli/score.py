@@ -12,7 +12,7 @@ from syncheck import corpus, spans
 from syncheck.aggregators.aggregator import ANSWER_SCALES, answer_scale_of
 from syncheck.base.errors import InputError
 from syncheck.base.printable import counted
-from syncheck.base.records import JsonDict, field
+from syncheck.base.records import JsonDict, Record
 from syncheck.citations import has_citations
 from syncheck.cli.monitors import Scorer, models_of, scoring_monitor
 from syncheck.cli.options import Options, add_files, add_model, open_share
@@ -173,7 +173,7 @@ def _scorer(args: argparse.Namespace, monitor: Scorer, cases: list[Case]) -> cor
         if opener is not None:
             from syncheck.cli.spans import unread
 
-            lang = field(record, "lang", str, default="")
+            lang = Record(record).optional("lang", str) or ""
             report = report.with_spans(opener, lang=lang)
             output |= (label_dict(report.spans) if report.spans else {}) | unread(report.span_item(lang=lang), replay)
         if args.html is not None:

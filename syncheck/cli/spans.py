@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from syncheck import aligners, spans
-from syncheck.base.errors import InputError, RecordError
+from syncheck.base.errors import InputError
 from syncheck.base.records import Record
 from syncheck.cli.monitors import models_of, read_passages
 from syncheck.cli.options import Options, share, write_json
@@ -87,7 +87,7 @@ def mark(args: argparse.Namespace) -> int:
     answers: list[SpanAnswer] = []
 
     def work(values: dict[str, Any]) -> dict[str, Any]:
-        item, retrieved = _read(values), {}
+        item, retrieved = spans.span_item(Record(values)), {}
         if retriever is not None and not item.passages:
             item = replace(item, passages=retriever.best(item.question))
             retrieved = {"retrieved_context": list(item.passages)}
@@ -138,13 +138,6 @@ def _files(source: str, target: str) -> list[tuple[str, str]]:
         raise InputError(f"{source} holds no *.jsonl file")
     Path(target).mkdir(parents=True, exist_ok=True)
     return [(str(file), str(Path(target) / file.name)) for file in files]
-
-
-def _read(values: dict[str, Any]) -> SpanItem:
-    try:
-        return spans.span_item(Record(values, "", 0))
-    except RecordError as error:  # the caller adds file and line
-        raise InputError(str(error).removeprefix(":0").lstrip(",: ")) from error
 
 
 def _refind(args: argparse.Namespace, measure: spans.Measure) -> spans.RefindDetector:

@@ -13,19 +13,9 @@ from pathlib import Path
 from typing import Any, get_args
 
 from syncheck.base.errors import InputError, MissingExtraError, SyncheckError, describe_failure
-from syncheck.base.records import JsonDict, field, fields_found, parsed_record, record_lines
+from syncheck.base.records import JsonDict, Record, T, fields_found, parsed_record, record_lines
 from syncheck.results.report import lowest_of
-from syncheck.results.types import (
-    Citation,
-    CitationStatus,
-    Contrast,
-    ContrastKind,
-    Evidence,
-    Remark,
-    SentenceScore,
-    Status,
-    Verdict,
-)
+from syncheck.results.types import Citation, Contrast, Evidence, Remark, SentenceScore, Status, Verdict
 
 Work = Callable[[JsonDict], JsonDict]
 """Function that returns the row of a record."""
@@ -193,73 +183,46 @@ def answer_of(row: JsonDict) -> ScoredAnswer:
             "expected a line that `syncheck score` wrote, with 'sentences'; "
             f"{fields_found('sentences', row)}; run `syncheck score` on it first"
         )
-    given = field(row, "sentences", list)
-    sentences = tuple(_sentence(one) for one in given)
-    identity = row.get("id")
+    record, identity = Record(row), row.get("id")
     return ScoredAnswer(
         "" if identity is None else str(identity),
-        field(row, "question", str, default=""),
-        sentences,
-        after_end=field(row, "after_end", str, default=""),
-        reasoning=field(row, "reasoning", int, default=0),
-        monitor=field(row, "monitor", str, default=None),
+        record.optional("question", str) or "",
+        tuple(map(_sentence, record.objects("sentences"))),
+        after_end=record.optional("after_end", str) or "",
+        reasoning=record.optional("reasoning", int) or 0,
+        monitor=record.optional("monitor", str),
     )
 
 
-def _sentence(given: object) -> SentenceScore:
-    if not isinstance(given, dict):
-        raise InputError(f"a sentence must be an object as `syncheck score` writes it; found {type(given).__name__}")
-    score, status, said = given.get("score"), field(given, "status", str), given.get("verdict")
-    if score is not None and not (isinstance(score, (int, float)) and 0 <= score <= 1):
-        raise InputError(f"field 'score' of a sentence must be a number from 0 to 1 or null; found {score!r}")
-    if status not in get_args(Status) or said not in (None, *get_args(Verdict)):
-        raise InputError(
-            f"a sentence must have a status and a verdict of `syncheck score`; found {status!r} and {said!r}"
-        )
+def _sentence(given: Record) -> SentenceScore:
+    score, status, said = given.optional("score", float), given.choice("status", Status), given.values.get("verdict")
+    if score is not None and not 0 <= score <= 1:
+        raise given.error(f"expected a number from 0 to 1 or null, found {score}", "score")
     if (score is None) != (said is None):
-        raise InputError(f"only a sentence with a score has a verdict; found {score!r} and {said!r}")
-    evidence = field(given, "evidence", dict, default=None)
+        raise given.error(f"only a sentence with a score has a verdict; found {score!r} and {said!r}", "verdict")
+    remarks = given.optional("remarks", list) or []
+    if unknown := [remark for remark in remarks if remark not in _REMARKS]:
+        raise given.error(f"expected some of {', '.join(_REMARKS)}, found {unknown[0]!r}", "remarks")
     return SentenceScore(
-        **_fields(given, text=str, start=int, end=int),
-        token_start=field(given, "token_start", int, default=None),
-        token_end=field(given, "token_end", int, default=None),
-        score=None if score is None else float(score),
+        text=given.get("text", str),
+        start=given.get("start", int),
+        end=given.get("end", int),
+        token_start=given.optional("token_start", int),
+        token_end=given.optional("token_end", int),
+        score=score,
         status=status,
         features={
             name: float(value) if isinstance(value, (int, float)) else None
-            for name, value in field(given, "features", dict, default={}).items()
+            for name, value in (given.optional("features", dict) or {}).items()
         },
-        reason=field(given, "reason", str, default=None),
-        evidence=None if evidence is None else Evidence(**_fields(evidence, passage=int, text=str, score=(int, float))),
-        verdict=said,
-        remarks=_remarks(field(given, "remarks", list, default=[])),
-        contrasts=tuple(_contrast(one) for one in field(given, "contrasts", list, default=[])),
-        citations=tuple(_citation(one) for one in field(given, "citations", list, default=[])),
+        reason=given.optional("reason", str),
+        evidence=None if given.values.get("evidence") is None else given.nested("evidence").of(Evidence),
+        verdict=None if said is None else given.choice("verdict", Verdict),
+        remarks=tuple(remark for remark in _REMARKS if remark in remarks),
+        contrasts=_parts(given, "contrasts", Contrast),
+        citations=_parts(given, "citations", Citation),
     )
 
 
-def _remarks(given: Sequence[object]) -> tuple[Remark, ...]:
-    if not all(isinstance(remark, str) and remark in _REMARKS for remark in given):
-        raise InputError(f"the remarks of a sentence must be some of {', '.join(_REMARKS)}; found {given!r}")
-    return tuple(remark for remark in _REMARKS if remark in given)
-
-
-def _contrast(given: object) -> Contrast:
-    if not isinstance(given, dict) or given.get("kind") not in get_args(ContrastKind):
-        raise InputError(f"a contrast must be an object with a kind as `syncheck score` writes it; found {given!r}")
-    return Contrast(**_fields(given, kind=str, sentence=str, evidence=str, passage=int))
-
-
-def _citation(given: object) -> Citation:
-    if not isinstance(given, dict) or given.get("status") not in get_args(CitationStatus):
-        raise InputError(f"a citation must be an object with a status as `syncheck score` writes it; found {given!r}")
-    return Citation(
-        **_fields(given, marker=str, start=int, end=int),
-        passage=field(given, "passage", int, default=None),
-        status=given["status"],
-        better=field(given, "better", int, default=None),
-    )
-
-
-def _fields(given: JsonDict, **kinds: Any) -> dict[str, Any]:
-    return {name: field(given, name, kind) for name, kind in kinds.items()}
+def _parts(given: Record, name: str, kind: type[T]) -> tuple[T, ...]:
+    return () if given.values.get(name) is None else tuple(one.of(kind) for one in given.objects(name))

@@ -9,10 +9,12 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from syncheck.base.checks import given_passages, passage_records
 from syncheck.base.errors import InputError, RecordError, SyncheckError, WrongTypeError
 from syncheck.base.printable import shortened
-from syncheck.base.records import SHOWN, Record, parsed_record, read_records
+from syncheck.base.records import SHOWN, Record, fields_found, parsed_record, read_records
 from syncheck.labelling.ragtruth import Selection, load_ragtruth
 from syncheck.labelling.responses import (
     NO_CLAIM,
@@ -213,6 +215,22 @@ def _response(record: Record, stem: str, carry_labels: bool) -> LabelledResponse
 
 
 def _unlabelled(record: Record, stem: str) -> LabelledResponse:
+    return LabelledResponse(
+        id=record.optional("id", str) or f"{stem}:{record.line}",
+        response=record.optional("response", str) or "",
+        group=record.optional("group", str) or "",
+        generator=record.optional("generator", str) or "unknown",
+        task=record.optional("task", str),
+        quality=record.optional("quality", str),
+        split=record.optional("split", str),
+        source=record.source,
+        line=record.line,
+        **what_was_asked(record),
+    )
+
+
+def what_was_asked(record: Record) -> dict[str, Any]:
+    """Read what a record says of the prompts, by field of a :class:`LabelledResponse`."""
     passages, system = _passages(record), record.optional("system", str)
     chat, without = (_chat(record, name) for name in ("messages", "messages_without_context"))
     question = record.get("question", str) if chat is None else _question_in(record, chat, passages, without)
@@ -225,29 +243,24 @@ def _unlabelled(record: Record, stem: str) -> LabelledResponse:
         raise record.error(
             f"found {given[1]!r} too; only one of them says what the prompts are, leave one out", given[0]
         )
-    return LabelledResponse(
-        id=record.optional("id", str) or f"{stem}:{record.line}",
-        question=question,
-        passages=passages,
-        response=record.optional("response", str) or "",
-        group=record.optional("group", str) or "",
-        generator=record.optional("generator", str) or "unknown",
-        task=record.optional("task", str),
-        quality=record.optional("quality", str),
-        split=record.optional("split", str),
-        prompt_with_context=prompts[0],
-        prompt_without_context=prompts[1],
-        messages=chat,
-        messages_without_context=without,
-        system=system,
-        source=record.source,
-        line=record.line,
-    )
+    return {
+        "question": question,
+        "passages": passages,
+        "prompt_with_context": prompts[0],
+        "prompt_without_context": prompts[1],
+        "messages": chat,
+        "messages_without_context": without,
+        "system": system,
+    }
 
 
 def _passages(record: Record) -> tuple[str, ...]:
     """Read the context, whose passages may be objects with a text and the names that they are cited by."""
     given = record.values.get("context")
+    if given is None:
+        expected = "expected a string or a list of strings, '' if it is known that there are no passages"
+        lacking = "null" if "context" in record.values else "missing"
+        raise record.error(f"{lacking}; {expected}; {fields_found('context', record.values)}", "context")
     entries = [given] if isinstance(given, dict) else given
     if not isinstance(entries, list) or not any(isinstance(entry, dict) for entry in entries):
         return record.texts("context")
@@ -260,7 +273,8 @@ def _passages(record: Record) -> tuple[str, ...]:
 def _chat(record: Record, name: str) -> tuple[Mapping[str, str], ...] | None:
     if record.values.get(name) is None:
         return None
-    return tuple({key: turn.get(key, str) for key in turn.values} for turn in record.objects(name))
+    turns = record.objects(name)
+    return tuple({**turn.values, "role": turn.get("role", str), "content": turn.get("content", str)} for turn in turns)
 
 
 def _question_in(
@@ -375,23 +389,20 @@ def with_groups(responses: Sequence[LabelledResponse]) -> list[LabelledResponse]
 
 def first_names(named: Iterable[tuple[str, Iterable[Hashable]]]) -> list[str]:
     """Map each name, which comes with its keys, to the first of the names that keys connect it to."""
-    above: dict[str, str] = {}
-    owners: dict[Hashable, str] = {}
-    ranks: dict[str, int] = {}
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
 
-    def first(name: str) -> str:
-        while above.setdefault(name, name) != name:
-            name = above[name]
-        return name
-
-    names = []
+    names, edges = [], []
+    nodes: dict[tuple[str, Hashable], int] = {}
     for name, keys in named:
         names.append(name)
-        ranks.setdefault(name, len(ranks))
-        for key in keys:
-            early, late = sorted((first(name), first(owners.setdefault(key, name))), key=ranks.__getitem__)
-            above[late] = early
-    return [first(name) for name in names]
+        own = nodes.setdefault(("name", name), len(nodes))
+        edges += [(own, nodes.setdefault(("key", key), len(nodes))) for key in keys]
+    if not edges:
+        return names
+    graph = coo_array((np.ones(len(edges)), tuple(np.transpose(edges))), shape=(len(nodes), len(nodes)))
+    parts, first = connected_components(graph, directed=False)[1].tolist(), dict[int, str]()
+    return [first.setdefault(parts[nodes["name", name]], name) for name in names]
 
 
 def _name(response: LabelledResponse) -> str:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from syncheck.base.checks import check_choice
 from syncheck.base.errors import InputError
@@ -155,9 +155,7 @@ def _check_choices(chosen: Selection, prompts: PromptSource) -> None:
 def _source(record: Record, prompts: PromptSource) -> LabelledResponse:
     """Read a source as a response to it that is still empty."""
     readers = {"QA": _questioned, "Summary": _summarised, "Data2txt": _described}
-    task = record.get("task_type", str)
-    if task not in readers:
-        raise record.error(f"expected one of {tuple(readers)}, found {task!r}", "task_type")
+    task = record.choice("task_type", RagTruthTask)
     question, passages, with_context, without_context = readers[task](record)
     own_prompts = task != "QA" or prompts == "task"
     return LabelledResponse(
@@ -175,16 +173,14 @@ def _source(record: Record, prompts: PromptSource) -> LabelledResponse:
 
 
 def _response(record: Record, source: LabelledResponse, *, has_split: bool) -> LabelledResponse:
-    generator, response, remark = record.get("model", str), record.get("response", str), record.optional("quality", str)
-    if remark is not None and remark not in get_args(Quality):
-        raise record.error(f"expected one of {get_args(Quality)}, found {remark!r}", "quality")
+    generator, response = record.get("model", str), record.get("response", str)
     return replace(
         source,
         id=record.optional("id", str) or f"{source.group}/{generator}",
         response=response,
         generator=generator,
         spans=read_spans(record, "labels", len(response)),
-        quality=remark,
+        quality=None if record.values.get("quality") is None else record.choice("quality", Quality),
         split=record.get("split", str) if has_split else record.optional("split", str),
     )
 
@@ -194,7 +190,7 @@ _Texts = tuple[str, tuple[str, ...], str, str]
 
 
 def _questioned(record: Record) -> _Texts:
-    source = Record(record.get("source_info", dict), record.source, record.line, "source_info.")
+    source = record.nested("source_info")
     question, text = source.get("question", str), source.get("passages", str)
     before, *passages = _PASSAGE.split(text)
     if before.strip() or not passages:

@@ -144,23 +144,18 @@ def response_to_json(response: LabelledResponse) -> str:
 def response_from_json(text: str) -> LabelledResponse:
     """Read the labelled response in a line that :func:`response_to_json` wrote."""
     entry = dict(json.loads(text))
-    spans, sentences = entry.pop("spans"), entry.pop("sentences")
-    chats = {name: tuple(entry[name]) for name in _LATER_FIELDS[:2] if name in entry}
-    return LabelledResponse(
-        **{**entry, **chats, "passages": given_passages(entry["passages"], "passages")},
-        spans=None if spans is None else _spans(spans),
-        sentences=None if sentences is None else tuple(map(_sentence, sentences)),
-    )
+    return LabelledResponse(**_with_tuples(entry, sentences=LabelledSentence))
 
 
-def _sentence(entry: dict[str, Any]) -> LabelledSentence:
-    readings = entry.get("readings")
-    spans = _spans(entry.get("spans", ()))
-    return LabelledSentence(**entry | {"spans": spans, "readings": None if readings is None else tuple(readings)})
-
-
-def _spans(entries: Iterable[Mapping[str, Any]]) -> tuple[UnfaithfulSpan, ...]:
-    return tuple(UnfaithfulSpan(**span) for span in entries)
+def _with_tuples(entry: dict[str, Any], **kinds: type) -> dict[str, Any]:
+    """Turn the lists in an object of JSON into tuples, with the passages, spans and sentences that they hold."""
+    read: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in entry.items()}
+    if "passages" in read:
+        read["passages"] = given_passages(read["passages"], "passages")
+    for name, kind in {"spans": UnfaithfulSpan, **kinds}.items():
+        if read.get(name) is not None:
+            read[name] = tuple(kind(**_with_tuples(one)) for one in read[name])
+    return read
 
 
 def query_of(record: LabelledResponse) -> Query:
@@ -206,8 +201,8 @@ def read_spans(record: Record, field: str, length: int) -> tuple[UnfaithfulSpan,
         start, end = label.get("start", int), label.get("end", int)
         if not 0 <= start < end <= length:
             raise label.error(f"characters {start} to {end} do not lie in a response of {length}")
-        marks = [label.optional(name, bool) or False for name in ("implicit_true", "due_to_null")]
-        spans.append(UnfaithfulSpan(start, end, *marks, label.optional("label_type", str)))
+        implicit, due_to_null = (label.optional(name, bool) or False for name in ("implicit_true", "due_to_null"))
+        spans.append(UnfaithfulSpan(start, end, implicit, due_to_null, label.optional("label_type", str)))
     return tuple(spans)
 
 

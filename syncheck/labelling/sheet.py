@@ -24,13 +24,12 @@ from syncheck.labelling.responses import (
     prompt_of,
     query_of,
 )
-from syncheck.replay import read_response, replay
 from syncheck.results.types import Evidence, SentenceScore
 from syncheck.text.sentences import is_checkable
 from syncheck.verifier import Verifier
 
 if TYPE_CHECKING:
-    from syncheck.monitor_base import MonitorParts
+    from syncheck.model_monitor import ModelMonitor
 
 LabelOrder = Literal["nearest", "random"]
 """``nearest``: sentences in order of the distance of their scores from the monitor's threshold, to gain the most from
@@ -62,7 +61,7 @@ class LabelSheet:
     @classmethod
     def of_responses(
         cls,
-        monitor: MonitorParts | Verifier,
+        monitor: ModelMonitor | Verifier,
         responses: Sequence[LabelledResponse],
         *,
         order: LabelOrder = "nearest",
@@ -158,7 +157,7 @@ def _labels(response: LabelledResponse) -> list[bool]:
 
 
 def _scored(
-    monitor: MonitorParts | Verifier, responses: Sequence[LabelledResponse], left_out: dict[str, str]
+    monitor: ModelMonitor | Verifier, responses: Sequence[LabelledResponse], left_out: dict[str, str]
 ) -> Iterator[tuple[LabelledResponse, Sequence[SentenceScore]]]:
     """Cut and score the responses; those that do not fit the model's window are left out."""
     for response in progress(responses, desc="responses", unit=" responses"):
@@ -167,8 +166,7 @@ def _scored(
                 sentences = monitor.answer(query_of(response), response.response).sentences
             else:
                 prompt = prompt_of(monitor, response)
-                (answer,) = replay(monitor, [prompt], [read_response(monitor, prompt, response.response)])
-                sentences = tuple(answer.sentences)
+                sentences = monitor.score(prompt, response.response, signals=True).sentences
         except PromptError as error:
             left_out[response.id] = str(error)
         else:

@@ -11,16 +11,7 @@ from syncheck.base.checks import check_texts
 from syncheck.base.errors import InputError
 from syncheck.base.printable import quoted, summary
 from syncheck.results import Report
-from syncheck.results.protocol import (
-    Append,
-    Final,
-    LocatedEvidence,
-    Notice,
-    ProtocolEvent,
-    Retract,
-    Reveal,
-    Verified,
-)
+from syncheck.results.protocol import Append, Final, LocatedEvidence, Notice, ProtocolEvent, Retract, Reveal, Verified
 from syncheck.results.types import Evidence, SentenceScore
 
 

@@ -213,9 +213,9 @@ class Report:
     def answer_score(self, *, prior: float = ANSWER_PRIOR, allow_unscored: bool = False) -> float | None:
         """Compute P(the whole answer is faithful), in (0, 1), from the scores and the number of its sentences.
 
-        ``prior`` is the share of faithful answers that is expected, in (0, 1), or else InputError is raised. It is None
-        without a scale, see :class:`AnswerScale`, without a scored sentence, and if a sentence that claims something
-        has no score; ``allow_unscored`` leaves such sentences out, as those that claim nothing always are.
+        The result is None without a scale (see :class:`AnswerScale`), without a scored sentence, and if a sentence that
+        claims something has no score, unless ``allow_unscored`` leaves such sentences out; those that claim nothing
+        never count. ``prior`` is the share of faithful answers that is expected; outside (0, 1) it raises InputError.
         """
         unchecked = any(s.score is None and s.status not in WITHOUT_CLAIM for s in self.sentences)
         scores = [s.score for s in self.sentences if s.score is not None]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -176,13 +175,13 @@ def _labels(record: Record, characters: int) -> SpanLabels:
 
 
 def _soft_span(entry: Record, characters: int) -> SoftSpan:
-    start, end = entry.get("start", int), entry.get("end", int)
-    prob = entry.values.get("prob")
-    if not isinstance(prob, (int, float)) or isinstance(prob, bool) or not (math.isfinite(prob) and 0 <= prob <= 1):
-        raise entry.error(f"expected a number in [0, 1], found {prob!r}", "prob")
-    if not 0 <= start <= end <= characters:
-        raise entry.error(f"expected a span within the {characters} characters of the response; found {start} to {end}")
-    return SoftSpan(start, end, float(prob))
+    span = entry.of(SoftSpan)
+    if not 0 <= span.prob <= 1:
+        raise entry.error(f"expected a number in [0, 1], found {span.prob!r}", "prob")
+    if not 0 <= span.start <= span.end <= characters:
+        place = f"{span.start} to {span.end}"
+        raise entry.error(f"expected a span within the {characters} characters of the response; found {place}")
+    return span
 
 
 def _hard_labels(record: Record, characters: int) -> tuple[tuple[int, int], ...]:
