@@ -74,8 +74,10 @@ class _Worker:
         """Send a line and return the answer; it has ``error`` if the process had to be stopped or ended by itself."""
         with self._lock:
             try:
-                process = self._started()
-                answer = _exchanged(process, request, MAX_SECONDS)
+                if self._process is None or self._process.poll() is not None:
+                    self.stop()
+                    self._process = _start()
+                answer = _exchanged(self._process, request, MAX_SECONDS)
             except BaseException:  # Ctrl-C, for example: this answer would be taken for that to the next chat
                 self.stop()
                 raise
@@ -90,12 +92,6 @@ class _Worker:
         if process is not None:
             process.kill()
             process.communicate()
-
-    def _started(self) -> subprocess.Popen[bytes]:
-        if self._process is None or self._process.poll() is not None:
-            self.stop()
-            self._process = _start()
-        return self._process
 
 
 def _start() -> subprocess.Popen[bytes]:

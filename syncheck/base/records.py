@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -120,7 +121,8 @@ class Record:
         if value is _MISSING:
             raise self.error(f"missing; expected {_NAMES[kind]}; {fields_found(field, self.values)}", field)
         if kind is float and type(value) is int:
-            value = float(value)
+            with suppress(OverflowError):  # more than a float can hold, which is refused below
+                value = float(value)
         # JSON's true is an int to Python, but not a number to its author.
         if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
             raise self.error(f"expected {_NAMES[kind]}, found {_shown(value)}", field)

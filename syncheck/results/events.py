@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
-from syncheck.base.checks import check_texts
+from syncheck.base.checks import check_choice, check_texts
 from syncheck.base.errors import InputError
 from syncheck.base.printable import quoted, summary
 from syncheck.results import Report
@@ -100,8 +100,7 @@ class EventWriter:
     def __init__(
         self, passages: Sequence[str] = (), *, reveal: Reveal = "verified", passage_ids: Sequence[str] | None = None
     ) -> None:
-        if reveal not in get_args(Reveal):
-            raise InputError(f"reveal must be one of {get_args(Reveal)}; found {reveal!r}")
+        check_choice(reveal, "reveal", Reveal)
         if passage_ids is not None:
             check_texts(passage_ids, "passage_ids")
             named, asked = len(passage_ids), len(passages)
