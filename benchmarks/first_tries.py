@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from syncheck import Verifier
 from syncheck.aligners import load_aligner
 from syncheck.base.errors import InputError, SyncheckError
-from syncheck.base.records import field, read_records
+from syncheck.base.records import Record, read_records
 from syncheck.evaluation.metrics import BootstrapSamples, bootstrap_interval, with_interval
 from syncheck.evaluation.tables import aligned
 
@@ -82,7 +82,7 @@ def load_pairs(path: Path, half: Half | Literal["both"] = "both") -> list[Pair]:
     """
     pairs = []
     for record in read_records(path):
-        pair = _pair(dict(record.values), f"{path}:{record.line}")
+        pair = _pair(record)
         if half in (pair.half, "both"):
             pairs.append(pair)
     if not pairs:
@@ -90,15 +90,13 @@ def load_pairs(path: Path, half: Half | Literal["both"] = "both") -> list[Pair]:
     return pairs
 
 
-def _pair(record: dict[str, object], place: str) -> Pair:
-    texts = {name: field(record, name, str) for name in Pair.__slots__ if name != "context"}
-    context = field(record, "context", list)
-    if not context or not all(isinstance(passage, str) for passage in context):
-        raise InputError(f"{place}: field 'context' must be a list of passages; found {context!r}")
-    for name, known in (("half", Half), ("relation", Relation)):
-        if texts[name] not in get_args(known):
-            raise InputError(f"{place}: field {name!r} must be one of {get_args(known)}; found {texts[name]!r}")
-    return Pair(**texts, context=tuple(context))
+def _pair(record: Record) -> Pair:
+    kinds = {"half": Half, "relation": Relation}
+    texts = {name: record.get(name, str) for name in Pair.__slots__ if name not in ("context", *kinds)}
+    context = record.strings("context")
+    if not context:
+        raise record.error("expected passages, found none", "context")
+    return Pair(**texts, **{name: record.choice(name, known) for name, known in kinds.items()}, context=context)
 
 
 def score_pairs(verifier: Verifier, pairs: Sequence[Pair]) -> Floats:
