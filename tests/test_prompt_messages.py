@@ -69,7 +69,7 @@ class TestRecords:
 
     def test_only_one_thing_replaces_the_template(self, monitor):
         own = {"question": "When?", "prompt_with_context": "One.", "prompt_without_context": "Two."}
-        with pytest.raises(InputError, match="'messages' and 'prompt_with_context'"):
+        with pytest.raises(InputError, match="'messages': found 'prompt_with_context' too"):
             prompt_for(monitor, self.RECORD | own)
         with pytest.raises(InputError, match="question"):
             prompt_for(monitor, {"context": PASSAGES})

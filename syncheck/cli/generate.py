@@ -17,7 +17,7 @@ from syncheck.cli import options as kinds
 from syncheck.cli.monitors import monitor_with_model, read_passages
 from syncheck.cli.options import DECODERS, OF_A_WRITER, Options, add_files, add_model, count, flag, share
 from syncheck.cli.record_runs import answer_records
-from syncheck.corpus.records import Work, answer_one_by_one
+from syncheck.corpus.records import Work
 from syncheck.report import render_html, render_sentence, wants_colour
 from syncheck.results import Answer, Case, Report
 from syncheck.results.types import SentenceScore
@@ -146,7 +146,7 @@ def generate(args: argparse.Namespace) -> int:
             f"--decoder {args.decoder} needs a trained monitor; pass --monitor DIR, or leave --model out"
         )
     work = (_plain if args.decoder in ("greedy", "sample") else _by_fod)(monitor, args, options)
-    return 2 if answer_records(args, monitor, work, answer_one_by_one(work)) else 0
+    return 2 if answer_records(args, monitor, work, lambda lines: [corpus.answer(line, work) for line in lines]) else 0
 
 
 def _chosen_options(args: argparse.Namespace) -> dict[str, Any]:

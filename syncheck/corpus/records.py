@@ -97,11 +97,6 @@ def answer(line: Line, work: Work) -> JsonDict:
     return row
 
 
-def answer_one_by_one(work: Work) -> Worker:
-    """Make a worker that answers one record after the other."""
-    return lambda lines: [answer(line, work) for line in lines]
-
-
 def _files(source: str) -> list[str]:
     if source == "-" or not Path(source).is_dir():
         return [source]

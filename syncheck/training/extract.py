@@ -89,18 +89,15 @@ def check_sentences(monitor: ModelMonitor | Verifier, records: Iterable[Labelled
 
 def bounds_of(monitor: ModelMonitor | Verifier, record: LabelledResponse) -> list[tuple[int, int]]:
     """Find the characters of the sentences into which a monitor cuts a response."""
-    verifier = _reader_of_text(monitor)
-    if verifier is not None:
-        return _bounds(verifier.cut(record.response))
-    assert isinstance(monitor, ModelMonitor)
-    return _bounds(monitor.read(prompt_of(monitor, record), record.response).spans)
+    instrument = _instrument(monitor)
+    if isinstance(instrument, Verifier):
+        return _bounds(instrument.cut(record.response))
+    return _bounds(instrument.read(prompt_of(instrument, record), record.response).spans)
 
 
-def _reader_of_text(monitor: ModelMonitor | Verifier) -> Verifier | None:
-    """Take what measures text alone; None if the model's signals are read."""
-    if isinstance(monitor, Verifier):
-        return monitor
-    return None if monitor.reads_signals else monitor.verifier
+def _instrument(monitor: ModelMonitor | Verifier) -> ModelMonitor | Verifier:
+    """Take what measures: a monitor's verifier, unless the model's signals are read."""
+    return monitor if isinstance(monitor, Verifier) or monitor.reads_signals else monitor.verifier
 
 
 def _bounds(spans: Iterable[SentenceSpan]) -> list[tuple[int, int]]:
@@ -111,16 +108,15 @@ def measure_records(
     monitor: ModelMonitor | Verifier, records: Sequence[LabelledResponse], *, batch_size: int, bar: tqdm
 ) -> MeasuredSentences:
     """Measure some records and advance a progress bar; as :func:`measure`, but they may have no sentence."""
-    verifier = _reader_of_text(monitor)
-    if verifier is not None:
-        return _read_as_text(monitor, verifier, records, bar=bar)
-    assert isinstance(monitor, ModelMonitor)
+    instrument = _instrument(monitor)
+    if isinstance(instrument, Verifier):
+        return _read_as_text(monitor, instrument, records, bar=bar)
     kept: list[tuple[LabelledResponse, RagPrompt, GivenResponse]] = []
     left_out: dict[str, str] = {}
     for record in records:
         try:
-            prompt = prompt_of(monitor, record)
-            kept.append((record, prompt, _read_response(monitor, prompt, record)))
+            prompt = prompt_of(instrument, record)
+            kept.append((record, prompt, _read_response(instrument, prompt, record)))
         except Exception as error:  # a chat template or a tokenizer may fail on one text in any way
             if isinstance(error, SyncheckError) and not isinstance(error, PromptError):
                 raise
@@ -132,7 +128,7 @@ def measure_records(
         left_out[kept[place][0].id] = reason
         bar.update()
 
-    for place, answer in monitor.replay_batch(
+    for place, answer in instrument.replay_batch(
         [prompt for _, prompt, _ in kept], [given for _, _, given in kept], batch_size=batch_size, on_failure=leave_out
     ):
         has_context = answer.scorer.query.has_context
