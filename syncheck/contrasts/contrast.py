@@ -85,7 +85,7 @@ def _rules_for(claim: ParsedText, chunk: ParsedText) -> Collection[str]:
     """Name the rules that apply: none to questions, and its own to a question with its answer."""
     if any(side.text.rstrip().endswith("?") for side in (claim, chunk)):
         return ()
-    return ("answers",) if ANSWERED.search(chunk.text) else RULES
+    return ("answers", "numbers") if ANSWERED.search(chunk.text) else RULES
 
 
 def _closeness(claim: ParsedText, chunk: ParsedText) -> float:
