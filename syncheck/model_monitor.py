@@ -220,7 +220,8 @@ class ModelMonitor(MonitorParts):
             return self.verifier.watched(prompt, **options)
         check_window(self.model, len(prompt.with_context_ids) + 1)
         reading = GrowingResponse(self.model, self.tokenizer, prompt, segmenter=self.config.segmenter)
-        answer = MeasuredText(self.given_session(prompt), reading, sources=self._sources(prompt))
+        session, scorer = self.given_session(prompt), self.scorer(prompt)
+        answer = MeasuredText(session, scorer, reading, sources=self._sources(prompt))
         return TextWatch(answer, prompt, has_scores=self.aggregator is not None, **options)
 
     def watch(

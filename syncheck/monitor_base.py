@@ -19,7 +19,6 @@ from syncheck.base.pretrained import fingerprint, require_tokenizer, same_weight
 from syncheck.base.printable import summary
 from syncheck.config import MonitorConfig
 from syncheck.decoding import ScoredSession, SearchSession
-from syncheck.decoding.scored import ScoredGiven
 from syncheck.decoding.session import GivenSession
 from syncheck.features.schemas import feature_schema, needs_lid, needs_signals
 from syncheck.prompts import build_prompt, prompt_from_messages
@@ -176,11 +175,9 @@ class MonitorParts:
         scorers = scorers_of(rows, self.scorer)
         return ScoredSession(SearchSession(self.model, self.tokenizer, rows, **self._measuring), scorers)
 
-    def given_session(self, prompts: RagPrompt | Sequence[RagPrompt]) -> ScoredGiven:
+    def given_session(self, prompts: RagPrompt | Sequence[RagPrompt]) -> GivenSession:
         """Make a session that reads given responses to these prompts; errors as in :meth:`session`."""
-        rows = self._fitting(prompts)
-        scorers = scorers_of(rows, self.scorer)
-        return ScoredGiven(GivenSession(self.model, self.tokenizer, rows, **self._measuring), scorers)
+        return GivenSession(self.model, self.tokenizer, self._fitting(prompts), **self._measuring)
 
     def scorer(self, prompt: RagPrompt) -> SentenceScorer:
         """Make the scorer for sentences of answers to one prompt."""

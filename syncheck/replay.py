@@ -15,11 +15,12 @@ from syncheck.base.checks import check_sequence, check_text, check_texts
 from syncheck.base.errors import InputError, SyncheckError, WrongTypeError, describe_failure
 from syncheck.decoding import ScoredAnswer, Transcript, end_tokens_of
 from syncheck.decoding.generation import after_end, check_response
-from syncheck.monitor_base import MonitorParts, require_prompt
+from syncheck.decoding.scored import GrowingResponse, scored_answers
+from syncheck.monitor_base import MonitorParts, require_prompt, scorers_of
 from syncheck.results import Report
 from syncheck.results.types import RagPrompt, SentenceSpan
 from syncheck.signals import check_window, encoding_of, switches_of
-from syncheck.text.sentences import Detokenizer, IncrementalSegmenter, TextTokens, ends_of, segment_given
+from syncheck.text.sentences import Detokenizer, IncrementalSegmenter, segment_given
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -68,7 +69,9 @@ def read_response(
         text = "".join(sentences) if sentences is not None else response
         check_text(text, "response")
         assert text is not None
-        read = _tokenized(monitor, prompt, text)
+        reading = GrowingResponse(model, monitor.tokenizer, prompt, segmenter=monitor.config.segmenter, text=text)
+        spans = reading.finish()  # sets the others
+        read = GivenResponse(reading.token_ids, spans, reading.transcript)
         if sentences is not None:
             sentences = _cut(sentences, len(read.transcript.text))
     check_window(model, len(prompt.with_context_ids) + max(len(read.token_ids), 1))
@@ -151,9 +154,9 @@ def verified(
 
 def replay(monitor: MonitorParts, prompts: Sequence[RagPrompt], given: Sequence[GivenResponse]) -> list[ScoredAnswer]:
     """Measure and score responses in one batch."""
-    with monitor.given_session(prompts) as watched:
-        watched.replay([g.token_ids for g in given], [g.spans for g in given], [g.transcript for g in given])
-    return watched.answers
+    with monitor.given_session(prompts) as session:
+        measured = session.replay([g.token_ids for g in given], [g.spans for g in given], [g.transcript for g in given])
+    return scored_answers(scorers_of(prompts, monitor.scorer), measured)
 
 
 def replay_batches(
@@ -226,29 +229,6 @@ def _batches_of_like_prompts(
         batch.append(i)
     if batch:
         yield batch
-
-
-def _tokenized(monitor: MonitorParts, prompt: RagPrompt, text: str) -> GivenResponse:
-    """Tokenise a text up to an end-of-text token that is written in it.
-
-    What follows it is kept as ``after_end`` of the transcript.
-    """
-    model, tokens = monitor.model, TextTokens(monitor.tokenizer, prompt.with_context_ids)
-    every, places = tokens(text, tokens.skipped(text))
-    token_ids, behind = _cut_at_end(every, end_tokens_of(model, monitor.tokenizer))
-    check_window(model, len(prompt.with_context_ids) + len(token_ids))
-    if len(token_ids) < len(every):
-        first, last = places[len(token_ids)]
-        text = text[:first] if first < last else text  # some tokenizers put the token after every text
-    segmenter = IncrementalSegmenter(monitor.config.segmenter)
-    spans, end = [], 0
-    for token_id, stop in zip(token_ids, ends_of(places[: len(token_ids)], start=0), strict=True):
-        spans += segmenter.push(tokens.as_read(token_id, text[end:stop]))
-        end = stop
-    if token_ids:
-        spans += segmenter.finish(text[end:])
-    transcript = Transcript(text, segmenter.char_spans, after_end(model, monitor.tokenizer, behind))
-    return GivenResponse(token_ids, spans, transcript)
 
 
 def _decoded(monitor: MonitorParts, prompt: RagPrompt, token_ids: list[int], behind: list[int]) -> GivenResponse:

@@ -8,12 +8,12 @@ from .generation import (
 )
 from .loop import (
     Adjust as Adjust,
+    PromptLookup as PromptLookup,
     Step as Step,
     StopReason as StopReason,
     decode as decode,
     take_step as take_step,
 )
 from .rows import Row as Row, Transcript as Transcript
-from .live import LiveSession as LiveSession, PromptLookup as PromptLookup
 from .search import SearchSession as SearchSession, require_rewindable as require_rewindable
 from .scored import ScoredAnswer as ScoredAnswer, ScoredSession as ScoredSession

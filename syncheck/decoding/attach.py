@@ -17,7 +17,7 @@ from transformers.generation import LogitsProcessor, LogitsProcessorList, Stoppi
 from syncheck.base.errors import InputError, NotReadyError, WrongTypeError
 from syncheck.base.printable import counted
 from syncheck.decoding import StopReason, end_tokens_of
-from syncheck.decoding.live import ObservedSession, OverheardStops
+from syncheck.decoding.observed import ObservedSession, OverheardStops
 from syncheck.decoding.rows import Scoped, Sequences
 from syncheck.decoding.scored import ScoredRounds
 from syncheck.results import Report

@@ -12,7 +12,6 @@ from torch import Tensor
 
 from syncheck.base.errors import InputError
 from syncheck.decoding.generation import GenerationSetup
-from syncheck.decoding.live import LiveSession, PromptLookup
 from syncheck.decoding.search import SearchSession
 
 logger = logging.getLogger(__name__)
@@ -38,7 +37,7 @@ class Step:
 
 
 def take_step(
-    session: LiveSession,
+    session: SearchSession,
     plan: GenerationSetup,
     choose: Callable[[Tensor], Tensor],
     *,
@@ -59,8 +58,8 @@ def take_step(
         count as text, and criteria get each row alone. None passes all rows at once, padded as ``generate`` does, feeds
         the streamer, and chooses for rows that are over as well, without effect.
     one_sentence
-        As in :meth:`SearchSession.push`; only such a session takes it. No limit ends a row that closes a sentence with
-        its token, since the token is not part of the sentence.
+        As in :meth:`SearchSession.push`. No limit ends a row that closes a sentence with its token, since the token is
+        not part of the sentence.
     adjust
         Returns the scores that the processors get, a new float32 tensor, from the raw logits (b, V) and the indices of
         their rows. It may exclude tokens: where processors exclude all the others, they are applied to the row's raw
@@ -86,10 +85,7 @@ def take_step(
     token_ids = torch.full((len(over),), plan.pad_token, device=scores.device)
     token_ids[taking] = choose(scores)
     token_ids = token_ids.masked_fill(torch.tensor(over, device=scores.device), plan.pad_token)
-    if isinstance(session, SearchSession):
-        texts = session.push(token_ids, end_tokens=plan.end_tokens, one_sentence=one_sentence)
-    else:
-        texts = session.push(token_ids, end_tokens=plan.end_tokens)
+    texts = session.push(token_ids, end_tokens=plan.end_tokens, one_sentence=one_sentence)
     if rows is None and plan.streamer is not None:
         plan.streamer.put(token_ids.cpu())
     fired = plan.criteria(session.sequences(), scores).tolist() if rows is None else None
@@ -108,7 +104,7 @@ def take_step(
 
 
 def decode(
-    session: LiveSession,
+    session: SearchSession,
     plan: GenerationSetup,
     *,
     generator: torch.Generator | None = None,
@@ -156,7 +152,7 @@ def decode(
 
 
 def _adjusted(
-    session: LiveSession,
+    session: SearchSession,
     plan: GenerationSetup,
     logits: Tensor,
     rows: Sequence[int] | None,
@@ -180,7 +176,7 @@ def _is_empty(scores: Tensor) -> Tensor:
     return scores.amax(-1).isneginf()
 
 
-def _processed(session: LiveSession, plan: GenerationSetup, scores: Tensor, rows: Sequence[int] | None) -> Tensor:
+def _processed(session: SearchSession, plan: GenerationSetup, scores: Tensor, rows: Sequence[int] | None) -> Tensor:
     """Compute the scores (b, V) of these rows after the processors."""
     if not plan.processors:
         return scores
@@ -195,7 +191,7 @@ def _processed(session: LiveSession, plan: GenerationSetup, scores: Tensor, rows
     return scores
 
 
-def _limit(session: LiveSession, plan: GenerationSetup, *, has_fired: bool) -> StopReason | None:
+def _limit(session: SearchSession, plan: GenerationSetup, *, has_fired: bool) -> StopReason | None:
     if has_fired:
         return "length" if session.sequences().shape[1] >= plan.config.max_length else "criteria"
     return "window" if session.room is not None and session.room <= 0 else None
@@ -211,3 +207,57 @@ def _warn(logits: Tensor, stops: Sequence[StopReason | None], warned: set[int]) 
                 "weights, or run the model in another type, bfloat16 or float32",
                 row,
             )
+
+
+MATCHED = 3
+"""Number of last tokens that are looked up: after fewer, other tokens follow so often that drafts cost a CPU time."""
+
+FIRST_DRAFT = 8
+"""Number of tokens that are drafted until one was found right or wrong."""
+
+
+class PromptLookup:
+    """Drafts the next tokens of one response from its prompt and from itself (Saxena, 2023, "Prompt Lookup Decoding").
+
+    The length of drafts adapts: it doubles with each token that was foreseen, and is halved, down to none, with each
+    that was not. What would have been drafted counts too, so that drafts begin again where the text copies again.
+
+    Parameters
+    ----------
+    prompt_ids
+        Token ids of the prompt, passages included.
+    longest
+        Largest number of tokens in a draft.
+
+    Examples
+    --------
+    >>> PromptLookup([7, 8, 9, 5, 6, 4], longest=2).draft([3, 7, 8, 9])
+    [5, 6]
+    """
+
+    def __init__(self, prompt_ids: Sequence[int], *, longest: int) -> None:
+        self._prompt = _as_text(prompt_ids)
+        self._longest = longest
+        self._length = min(FIRST_DRAFT, longest)
+        self._foreseen: tuple[int, int] | None = None  # length of the response, and the token expected after it
+
+    def draft(self, token_ids: Sequence[int]) -> list[int]:
+        """Find the tokens that followed the last three where these occurred last; none if they have not occurred."""
+        if self._foreseen is not None and self._foreseen[0] == len(token_ids) - 1:
+            is_right = self._foreseen[1] == token_ids[-1]
+            self._length = min(2 * self._length + 1, self._longest) if is_right else self._length // 2
+        text = self._prompt + _as_text(token_ids)
+        place = text.rfind(text[-MATCHED:], 0, len(text) - 1)
+        drafted = [ord(token) for token in text[place + MATCHED :][: self._longest]] if place >= 0 else []
+        self._foreseen = (len(token_ids), drafted[0]) if drafted else None
+        return drafted[: self._length]
+
+    def read_ahead(self, session: SearchSession, row: int, *, max_length: int) -> None:
+        """Draft for the only row that a session feeds; ``max_length`` limits its prompt and response, in tokens."""
+        left = max_length - session.sequences(row).shape[1]
+        session.draft(self.draft(session.rows[row].token_ids)[:left])
+
+
+def _as_text(token_ids: Sequence[int]) -> str:
+    """Convert tokens to a string with a character for each, which is searched faster than a list."""
+    return "".join(map(chr, token_ids))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from syncheck.base.printable import counted, quoted, summary
@@ -13,34 +14,26 @@ from syncheck.decoding.generation import GenerationSetup, after_end, check_respo
 from syncheck.decoding.loop import Step, decode
 from syncheck.decoding.rows import Scoped, Transcript
 from syncheck.decoding.search import SearchSession
-from syncheck.decoding.session import GivenSession, RoundSession, Session
-from syncheck.reading import Claim
+from syncheck.decoding.session import GivenSession, RoundSession
 from syncheck.results import Report
 from syncheck.results.types import RagPrompt, SentenceScore, SentenceSignals, SentenceSpan, TokenSignals
 from syncheck.scoring import SentenceScorer, first_below
 from syncheck.signals import check_window
 from syncheck.text.sentences import BoundaryFinder, IncrementalSegmenter, SegmenterConfig, TextTokens, ends_of
-from syncheck.watching.growing import WholeCharacters
+from syncheck.watching.growing import GrowingText, SentenceReader, WholeCharacters
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 
+@dataclass(eq=False, repr=False)
 class ScoredAnswer:
-    """One answer as scored so far.
+    """One answer as scored so far."""
 
-    Attributes
-    ----------
-    scorer : SentenceScorer
-    sentences : list of SentenceScore
-    signals : list of SentenceSignals
-        Signals of each sentence.
-    """
-
-    def __init__(self, scorer: SentenceScorer) -> None:
-        self.scorer = scorer
-        self.sentences: list[SentenceScore] = []
-        self.signals: list[SentenceSignals] = []
+    scorer: SentenceScorer
+    sentences: list[SentenceScore] = field(default_factory=list)
+    signals: list[SentenceSignals] = field(default_factory=list)
+    """Signals of each sentence."""
 
     def __repr__(self) -> str:
         return summary(self, f"{counted(len(self.sentences), 'sentence')} to {quoted(self.scorer.query.question)}")
@@ -81,43 +74,27 @@ def scored_answers(
 ) -> list[ScoredAnswer]:
     """Score measured answers; those of one scorer are scored together."""
     answers = [ScoredAnswer(scorer) for scorer in scorers]
-    _score(answers, dict(enumerate(measured)), since=None)
+    _score(answers, measured, since=None)
     return answers
 
 
-S = TypeVar("S", bound=Session)
 R = TypeVar("R", bound=RoundSession)
 
 
-class ScoredRows(Scoped, Generic[S]):
-    """A session whose sentences are scored, and a context manager; the base of those below.
+class ScoredRounds(Scoped, SentenceReader, Generic[R]):
+    """Rows that grow and are scored round by round; a context manager.
 
     There is one of ``scorers`` for each row. Rows with the same prompt should share one: their sentences are then
     scored together. ``stops`` say why each row is over, as far as the session knows.
     """
 
-    def __init__(self, decoding: S, scorers: Sequence[SentenceScorer]) -> None:
+    def __init__(self, decoding: R, scorers: Sequence[SentenceScorer]) -> None:
         self.decoding = decoding
+        self.scorer = scorers[0]  # of all rows if they have the same prompt
         self.answers = [ScoredAnswer(scorer) for scorer in scorers]
         self.stops: Sequence[str | None] = [None] * len(scorers)
         self._cut: set[int] = set()  # rows that a score has ended
-
-    @property
-    def scorer(self) -> SentenceScorer:
-        """Scorer of the first row; of all rows if they have the same prompt."""
-        return self.answers[0].scorer
-
-    def claim(self, text: str, earlier: Sequence[str] = ()) -> Claim:
-        """Read a sentence of an answer after those before it, as far as its text alone tells."""
-        return Claim(text, SentenceSpan(len(earlier), 0, len(text), 0, 0)).after(earlier)
-
-    def absent(self, text: str) -> float | None:
-        """Judge P(faithful) of what a sentence says that the passages lack; None if nothing judges it."""
-        return self.scorer.absent(text)
-
-    def relevance(self, text: str) -> float | None:
-        """Rate how likely a sentence answers what was asked, in [0, 1]; None without a question."""
-        return self.scorer.relevance(text)
+        self._due_since: float | None = None
 
     def reports(self, *, stops: Sequence[str | None] | None = None, seconds: float | None) -> list[Report]:
         """Build the report of each row as scored so far; ``stops`` replaces what the session knows of them."""
@@ -133,34 +110,6 @@ class ScoredRows(Scoped, Generic[S]):
 
     def _enter(self, scope: ExitStack) -> None:
         scope.enter_context(self.decoding)
-
-
-class ScoredGiven(ScoredRows[GivenSession]):
-    """Given responses that are scored; a context manager."""
-
-    def replay(
-        self,
-        token_ids: Sequence[Sequence[int]],
-        spans: Sequence[Sequence[SentenceSpan]],
-        transcripts: Sequence[Transcript],
-    ) -> None:
-        """Measure and score a given response for each row; see :meth:`GivenSession.replay`."""
-        measured: dict[int, list[SentenceSignals]] = {row: [] for row in range(len(token_ids))}
-        for row, sentences in self.decoding.replay(token_ids, spans, transcripts):
-            measured[row] += sentences
-        _score(self.answers, dict(measured), since=None)
-
-    def extend(
-        self, token_ids: Sequence[int], spans: Sequence[SentenceSpan], transcript: Transcript, *, since: float
-    ) -> list[SentenceScore]:
-        """Measure and score the next sentences of one given response; see :meth:`GivenSession.extend`."""
-        return _score(self.answers, {0: self.decoding.extend(token_ids, spans, transcript)}, since=since)[0]
-
-
-class ScoredRounds(ScoredRows[R]):
-    """Rows that grow and are scored round by round; a context manager."""
-
-    _due_since: float | None = None
 
     def cut_below(self, threshold: float | None) -> None:
         """End each row after its first sentence that falls below a score, also if the row has ended with it."""
@@ -186,7 +135,7 @@ class ScoredRounds(ScoredRows[R]):
         measured = self.decoding.measure()
         self.decoding.advance()
         self._due_since = None
-        return _score(self.answers, dict(enumerate(measured)), since=since)
+        return _score(self.answers, measured, since=since)
 
 
 class ScoredSession(ScoredRounds[SearchSession]):
@@ -224,7 +173,7 @@ class ScoredSession(ScoredRounds[SearchSession]):
 
 
 def _score(
-    answers: Sequence[ScoredAnswer], measured: dict[int, Sequence[SentenceSignals]], *, since: float | None
+    answers: Sequence[ScoredAnswer], measured: Sequence[Sequence[SentenceSignals]], *, since: float | None
 ) -> list[list[SentenceScore]]:
     """Score and keep the next sentences of each answer; answers of one scorer are scored together."""
     scored: list[list[SentenceScore]] = [[] for _ in answers]
@@ -255,8 +204,8 @@ class GrowingResponse:
 
     Only the tail of the text is tokenised, once for each sentence, so that the work grows with the text and not with
     its square. (A slow tokenizer, which does not report the positions of its tokens, gets the whole text each time.)
-    ``text`` lacks half a character at its end, ``token_ids`` are the tokens that are certain, and ``after_end`` is what
-    has come after an end-of-text token and is not read.
+    ``text``, which may be given whole, lacks half a character at its end, ``token_ids`` are the tokens that are
+    certain, and ``after_end`` is what has come after an end-of-text token and is not read.
     """
 
     def __init__(
@@ -266,6 +215,7 @@ class GrowingResponse:
         prompt: RagPrompt,
         *,
         segmenter: SegmenterConfig,
+        text: str = "",
     ) -> None:
         self._model = model
         self._tokenizer = tokenizer
@@ -279,7 +229,7 @@ class GrowingResponse:
         self._skipped: int | None = None  # characters before the first token; None until there is text
         self._places: list[tuple[int, int]] = []  # of each token, as the tokenizer reports them
         self._read = 0  # characters whose tokens are certain
-        self.text = ""
+        self.text = text
         self.token_ids: list[int] = []
         self.after_end = ""
         self.is_over = False
@@ -314,7 +264,6 @@ class GrowingResponse:
         self._pieces.finish()
         closed = [] if self.is_over else self._take(None)
         if not self.token_ids:
-            self.text = self.text if not self.is_over else ""
             return closed
         return closed + self._segmenter.finish(self.text[len(self._segmenter.text) :])
 
@@ -379,19 +328,18 @@ class GrowingResponse:
         check_response(model, prompt, count)
 
 
-class MeasuredText:
-    """A growing answer that a language model reads; see :class:`~syncheck.watching.growing.GrowingAnswer`.
+class MeasuredText(GrowingText):
+    """A growing answer that a language model reads; its ``session``, for the prompt, is closed with it."""
 
-    Its ``session``, for the prompt, is closed with it.
-    """
-
-    def __init__(self, session: ScoredGiven, reading: GrowingResponse, *, sources: Mapping[str, str]) -> None:
+    def __init__(
+        self, session: GivenSession, scorer: SentenceScorer, reading: GrowingResponse, *, sources: dict[str, str]
+    ) -> None:
         self._session = session
         self._reading = reading
-        self._answer = session.answers[0]
+        self._answer = ScoredAnswer(scorer)
         self._scope = ExitStack()
         self._waiting: list[SentenceSpan] = []
-        self._stop: int | None = None
+        self.sentences = self._answer.sentences
         self.sources = sources
 
     def __enter__(self) -> Self:
@@ -402,8 +350,7 @@ class MeasuredText:
         self._scope.close()
 
     @property
-    def text(self) -> str:
-        """The answer so far, without half a character at its end."""
+    def text(self) -> str:  # noqa: D102
         return self._reading.text
 
     @property
@@ -411,37 +358,27 @@ class MeasuredText:
         """True if an end-of-text token was found in the text."""
         return self._reading.is_over
 
-    @property
-    def sentences(self) -> list[SentenceScore]:
-        """Its scored sentences."""
-        return self._answer.sentences
+    def feed(self, piece: str) -> int:  # noqa: D102
+        self._waiting += self._reading.feed(piece)
+        return len(self._waiting)
 
-    def feed(self, piece: str) -> int:
-        """Add text and return the number of complete sentences without a score."""
-        return self._complete(self._reading.feed(piece))
-
-    def finish(self) -> int:
-        """End the text and return the number of complete sentences without a score."""
-        return self._complete(self._reading.finish())
+    def finish(self) -> int:  # noqa: D102
+        self._waiting += self._reading.finish()
+        return len(self._waiting)
 
     def score(self, *, since: float) -> None:
         """Measure and score the complete sentences."""
         spans, self._waiting = self._waiting, []
         first = self._answer.signals[-1].span.token_end if self._answer.signals else 0
         ids = self._reading.token_ids[first : spans[-1].token_end]
-        self._session.extend(ids, spans, self._reading.transcript, since=since)
+        measured = self._session.extend(ids, spans, self._reading.transcript)
+        _score([self._answer], [measured], since=since)
 
-    def cut(self, sentences: int) -> None:
-        """End the answer after this many of its sentences."""
+    def cut(self, sentences: int) -> None:  # noqa: D102
+        super().cut(sentences)
         self._answer.cut(sentences)
-        self._stop = self._answer.sentences[-1].end if self._answer.sentences else 0
 
-    def report(self, *, stop: str | None, seconds: float) -> Report:
-        """Build the report of the answer as scored so far."""
+    def report(self, *, stop: str | None, seconds: float) -> Report:  # noqa: D102
         read = self._reading.transcript
         cut = read if self._stop is None else Transcript(read.text[: self._stop], read.char_spans)
         return self._answer.report(cut, stop=stop, seconds=seconds)
-
-    def _complete(self, spans: Sequence[SentenceSpan]) -> int:
-        self._waiting += spans
-        return len(self._waiting)

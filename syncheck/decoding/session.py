@@ -37,7 +37,8 @@ class Columns:
 
     ``logits[j]`` (B, V) predicted ``ids[j]`` (B,), and so did ``contrast[j]`` without the context; each of the two has
     one entry more than its branch has read. ``next_logits`` is None if the first logits are still to come, ``contrast``
-    is None if there is no branch without the context, and ``heads`` are the beginnings of the rows.
+    is None if there is no branch without the context, and ``heads`` are the beginnings of the rows. ``draft`` is what
+    was read ahead of ``ids`` in ``drafted_row``; ``fed`` columns, the draft included, were read with the context.
     """
 
     def __init__(
@@ -48,14 +49,9 @@ class Columns:
         self.logits = [] if next_logits is None else [next_logits]
         self.contrast = [] if contrast is None else [contrast]
         self._states: list[list[Tensor]] = [[] for _ in range(layers)]  # per layer (B, H) for each column that was fed
-        self._fed = 0
-        self._draft: list[int] = []
-        self._drafted_row = 0
-
-    @property
-    def fed(self) -> int:
-        """Number of columns that the branch with the context has read, those of the draft included."""
-        return self._fed
+        self.fed = 0
+        self.draft: list[int] = []
+        self.drafted_row = 0
 
     @property
     def contrasted(self) -> int:
@@ -72,7 +68,7 @@ class Columns:
         self.logits += logits.unbind(1)
         for kept, new in zip(self._states, states, strict=True):
             kept += new.unbind(1)
-        self._fed += logits.shape[1]
+        self.fed += logits.shape[1]
 
     def was_contrasted(self, logits: Tensor, *, rows: Sequence[int] | None = None) -> None:
         """Add the logits (B, n, V) that follow the next columns without the context; ``rows`` as in :meth:`was_fed`."""
@@ -84,31 +80,22 @@ class Columns:
         """Cut the ids (B, n) before ``stop`` that the branch without the context has not read."""
         return torch.stack(self.ids[self.contrasted : stop], dim=1)
 
-    @property
-    def draft(self) -> list[int]:
-        """Tokens of one row that the branch with the context has read ahead of :attr:`ids`."""
-        return self._draft
-
-    def read_ahead(self, draft: list[int], *, row: int) -> None:
-        """Keep the draft of a row's next tokens, which are about to be fed along with the last column."""
-        self._draft, self._drafted_row = draft, row
-
     def add(self, token_ids: Tensor) -> None:
         """Append a column of ids (B,), which must not contradict the draft."""
         self.ids.append(token_ids)
-        del self._draft[:1]
+        del self.draft[:1]
 
     def contradicts(self, token_ids: Sequence[int]) -> bool:
         """Tell whether the next ids, one for each row, differ from what was drafted."""
-        return bool(self._draft) and token_ids[self._drafted_row] != self._draft[0]
+        return bool(self.draft) and token_ids[self.drafted_row] != self.draft[0]
 
     def forget_draft(self) -> None:
         """Drop what was read ahead."""
-        self._draft, self._fed = [], len(self.ids)
+        self.draft, self.fed = [], len(self.ids)
         for kept in (self.logits, self.contrast):
-            del kept[self._fed + 1 :]
+            del kept[self.fed + 1 :]
         for layer in self._states:
-            del layer[self._fed :]
+            del layer[self.fed :]
 
     def part(self, row: int, stop: int, *, start: int | None = None) -> Part:
         """Cut a row's values from column ``start`` (None: from its head) to ``stop``, without copying."""
@@ -139,7 +126,7 @@ class Columns:
         del self.ids[:count], self.logits[:count], self.contrast[:count]
         for layer in self._states:
             del layer[:count]
-        self._fed -= count
+        self.fed -= count
 
 
 def _spread(values: Tensor, rows: Sequence[int], count: int) -> Tensor:
@@ -262,12 +249,26 @@ class RoundSession(Session):
         """Tell whether there is a sentence to measure, and either every row has one or 64 tokens are waiting."""
         return any(row.closed for row in self.rows) and (self.complete() or len(self._columns.ids) >= HELD_TOKENS)
 
-    def measure(self) -> list[list[SentenceSignals]]:
+    def measure(self, rows: Sequence[int] | None = None) -> list[list[SentenceSignals]]:
         """Measure the sentences closed in this round and return them, one list per row.
 
-        Called once in a round. The branch without the context reads the sentences in one teacher-forced pass.
+        Called once in a round. The branch without the context reads the sentences in one teacher-forced pass. ``rows``
+        are measured, None for all, for a search that drops the others or knows their signals; their lists are empty.
         """
-        return self._measure_round(range(len(self.rows)))
+        if self._is_measured:
+            raise NotReadyError("this round is measured; call advance() or select() before measuring again")
+        if not any(row.closed for row in self.rows):
+            return [[] for _ in self.rows]
+        wanted = [i for i, row in enumerate(self.rows) if row.closed and (rows is None or i in rows)]
+        longest = max((self._closed_columns(index) for index in wanted), default=0)
+        if self._columns.fed < longest:
+            self._feed_pending()  # the last token's hidden state appears when it is fed
+        self._contrast_to(longest)
+        self._is_measured = True
+        return [
+            self._measure(i, row.closed, Transcript(row.text, row.char_spans), self._firsts[i]) if i in wanted else []
+            for i, row in enumerate(self.rows)
+        ]
 
     def advance(self) -> None:
         """Begin the next round after the measured sentences, keeping the tokens decoded since."""
@@ -296,22 +297,6 @@ class RoundSession(Session):
     def _is_over(self, row: Row) -> bool:
         """Tell whether a row takes no token."""
         return row.ended
-
-    def _measure_round(self, rows: Sequence[int]) -> list[list[SentenceSignals]]:
-        if self._is_measured:
-            raise NotReadyError("this round is measured; call advance() or select() before measuring again")
-        if not any(row.closed for row in self.rows):
-            return [[] for _ in self.rows]
-        wanted = [i for i, row in enumerate(self.rows) if row.closed and i in rows]
-        longest = max((self._closed_columns(index) for index in wanted), default=0)
-        if self._columns.fed < longest:
-            self._feed_pending()  # the last token's hidden state appears when it is fed
-        self._contrast_to(longest)
-        self._is_measured = True
-        return [
-            self._measure(i, row.closed, Transcript(row.text, row.char_spans), self._firsts[i]) if i in wanted else []
-            for i, row in enumerate(self.rows)
-        ]
 
     def _closed_columns(self, row: int) -> int:
         """Count the columns up to the end of the row's closed sentences."""
@@ -342,28 +327,27 @@ class GivenSession(Session):
         token_ids: Sequence[Sequence[int]],
         spans: Sequence[Sequence[SentenceSpan]],
         transcripts: Sequence[Transcript],
-    ) -> Iterator[tuple[int, list[SentenceSignals]]]:
-        """Measure a given response for each row by teacher forcing; yield a row with its next sentences, in order.
+    ) -> list[list[SentenceSignals]]:
+        """Measure a given response for each row by teacher forcing.
 
         The responses have no end-of-text tokens, and ``spans`` are their sentences, which partition the tokens.
         """
+        measured: list[list[SentenceSignals]] = [[] for _ in token_ids]
         longest = max(map(len, token_ids))
-        if not longest:
-            return
-        padded = [[*row, *[0] * (longest - len(row))] for row in token_ids]
         left = [deque(row) for row in spans]
         dropped = 0
-        for _ in self._fed(padded):
+        for _ in self._fed([[*row, *[0] * (longest - len(row))] for row in token_ids]):
             stop = dropped + len(self._columns.ids)
             for row, waiting in enumerate(left):
                 due = []
                 while waiting and waiting[0].token_end <= stop:
                     due.append(waiting.popleft())
                 if due:
-                    yield row, self._measure(row, due, transcripts[row], dropped)
+                    measured[row] += self._measure(row, due, transcripts[row], dropped)
             keep = min((waiting[0].token_start for waiting in left if waiting), default=stop)
             self._columns.drop(keep - dropped)
             dropped = keep
+        return measured
 
     def extend(
         self, token_ids: Sequence[int], spans: Sequence[SentenceSpan], transcript: Transcript

@@ -1,9 +1,9 @@
-"""Growing answers: what a watch reads and scores piece by piece."""
+"""Growing answers: what a watch reads and scores piece by piece, and candidates for the next piece."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Protocol, Self
+from collections.abc import Sequence
+from typing import Self
 
 from syncheck.base.checks import check_text
 from syncheck.reading import Claim
@@ -15,49 +15,25 @@ from syncheck.text.sentences import AnswerSegmenter, SegmenterConfig, TextSegmen
 NOT_MEASURED = "not measured"
 
 
-class GrowingAnswer(Protocol):
-    """An answer that is read and scored while its text arrives; a context manager."""
+class SentenceReader:
+    """Reads candidates for an answer, as guards of decoders need it; ``scorer`` is that of the answer's query."""
 
-    @property
-    def text(self) -> str:
-        """The answer so far, without half a character at its end."""
+    scorer: SentenceScorer
 
-    @property
-    def is_over(self) -> bool:
-        """True if it has ended, although more text may come: its end was marked in the text."""
+    def claim(self, text: str, earlier: Sequence[str] = ()) -> Claim:
+        """Read a sentence of an answer after those before it, as far as its text alone tells."""
+        return Claim(text, SentenceSpan(len(earlier), 0, len(text), 0, 0)).after(earlier)
 
-    @property
-    def sentences(self) -> Sequence[SentenceScore]:
-        """Its scored sentences."""
+    def absent(self, text: str) -> float | None:
+        """Judge P(faithful) of what a sentence says that the passages lack; None if nothing judges it."""
+        return self.scorer.absent(text)
 
-    @property
-    def sources(self) -> Mapping[str, str]:
-        """Source of each signal; see :attr:`syncheck.Report.sources`."""
-
-    def __enter__(self) -> Self: ...
-
-    def __exit__(self, *raised: object) -> None: ...
-
-    def feed(self, piece: str) -> int:
-        """Add text and return the number of complete sentences without a score.
-
-        Text that turns out to be reasoning takes back all :attr:`sentences`.
-        """
-
-    def finish(self) -> int:
-        """End the text and return the number of complete sentences without a score."""
-
-    def score(self, *, since: float) -> None:
-        """Score the complete sentences, and add them to :attr:`sentences`; ``since`` is when they were complete."""
-
-    def cut(self, sentences: int) -> None:
-        """End the answer after this many of its sentences."""
-
-    def report(self, *, stop: str | None, seconds: float) -> Report:
-        """Build the report of the answer as scored so far."""
+    def relevance(self, text: str) -> float | None:
+        """Rate how likely a sentence answers what was asked, in [0, 1]; None without a question."""
+        return self.scorer.relevance(text)
 
 
-class Continuations:
+class Continuations(SentenceReader):
     """Continuations of beginnings of one answer, read as text alone, and scored several in one batch.
 
     Made by :meth:`syncheck.Verifier.continuations`.
@@ -65,7 +41,7 @@ class Continuations:
 
     def __init__(self, scorer: SentenceScorer, config: SegmenterConfig) -> None:
         self.query = scorer.query
-        self._scorer = scorer
+        self.scorer = scorer
         self._config = config
 
     def segmenter(self, beginning: str) -> TextSegmenter:
@@ -87,23 +63,11 @@ class Continuations:
         claims = [
             [Claim(text[span.start : span.end], span) for span in own] for text, own in zip(texts, spans, strict=True)
         ]
-        return self._scorer.claims(claims, earlier=earlier, since=since)
-
-    def claim(self, text: str, earlier: Sequence[str] = ()) -> Claim:
-        """Read a sentence of an answer after those before it."""
-        return Claim(text, SentenceSpan(len(earlier), 0, len(text), 0, 0)).after(earlier)
-
-    def absent(self, text: str) -> float | None:
-        """Judge P(faithful) of what a sentence says that the passages lack; None if nothing judges it."""
-        return self._scorer.absent(text)
-
-    def relevance(self, text: str) -> float | None:
-        """Rate how likely a sentence answers what was asked, in [0, 1]; None without a question."""
-        return self._scorer.relevance(text)
+        return self.scorer.claims(claims, earlier=earlier, since=since)
 
     def report(self, text: str, sentences: Sequence[SentenceScore], *, stop: str | None) -> Report:
         """Build the report of an answer, without its time; ``stop`` is as in :class:`syncheck.Report`."""
-        return report_of(self._scorer, text, sentences, stop=stop, seconds=None)
+        return report_of(self.scorer, text, sentences, stop=stop, seconds=None)
 
 
 class WholeCharacters:
@@ -129,17 +93,18 @@ class WholeCharacters:
 
 
 class GrowingText:
-    """A growing answer that is read as text alone; see :class:`GrowingAnswer`.
+    """An answer that is scored while its text arrives, read as text alone; a context manager.
 
-    ``aligner`` is the name of the source of support, for :attr:`sources`.
+    ``sentences`` are those that are scored, and ``sources`` name the source of each signal, of support that of the
+    ``aligner``; see :attr:`syncheck.Report.sources`.
     """
+
+    _stop: int | None = None  # of the text that the report has
 
     def __init__(self, scorer: SentenceScorer, segmenter: AnswerSegmenter, *, aligner: str) -> None:
         self._scorer = scorer
         self._segmenter = segmenter
         self._pieces = WholeCharacters()
-        self._stop: int | None = None
-        self.is_over = False
         self.sentences: list[SentenceScore] = []
         signals = ("log_prob", "log_prob_without_context", "entropy", "kl", "lid")
         self.sources = {**dict.fromkeys(signals, NOT_MEASURED), "align_score": aligner}
@@ -155,8 +120,16 @@ class GrowingText:
         """The answer so far, without half a character at its end."""
         return self._segmenter.text
 
+    @property
+    def is_over(self) -> bool:
+        """True if the answer has ended, although more text may come: its end was marked in the text."""
+        return False
+
     def feed(self, piece: str) -> int:
-        """Add text and return the number of complete sentences without a score."""
+        """Add text and return the number of complete sentences without a score.
+
+        Text that turns out to be reasoning takes back all sentences.
+        """
         self._segmenter.push(self._pieces.add(piece))
         if self.sentences and self.sentences[0].start not in (span.start for span in self._segmenter.spans[:1]):
             self.sentences.clear()
@@ -169,7 +142,7 @@ class GrowingText:
         return len(self._segmenter.spans) - len(self.sentences)
 
     def score(self, *, since: float) -> None:
-        """Score the complete sentences."""
+        """Score the complete sentences; ``since`` is the value of ``time.perf_counter()`` when they were complete."""
         spans = self._segmenter.spans[len(self.sentences) :]
         claims = [Claim(self.text[span.start : span.end], span) for span in spans]
         self.sentences += self._scorer.claims([claims], earlier=[self.sentences], since=since)[0]

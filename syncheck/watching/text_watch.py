@@ -17,7 +17,7 @@ from syncheck.results.events import EventWriter, why_stopped
 from syncheck.results.protocol import ProtocolEvent, Reveal
 from syncheck.results.types import GeneratorToken, Query, SentenceScore
 from syncheck.scoring import check_stop_below, first_below
-from syncheck.watching.growing import GrowingAnswer
+from syncheck.watching.growing import GrowingText
 
 QUICK = 0.1
 """A sentence is quick if its source took less than this share of the time that scoring a sentence takes."""
@@ -114,7 +114,7 @@ class TextWatch:
 
     def __init__(
         self,
-        answer: GrowingAnswer,
+        answer: GrowingText,
         query: Query,
         *,
         has_scores: bool = True,

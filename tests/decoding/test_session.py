@@ -11,7 +11,7 @@ from doubles import LAYERS, PASSAGES, QUESTION
 from syncheck import SegmenterConfig
 from syncheck.base.errors import NotReadyError, PromptError
 from syncheck.decoding import SearchSession
-from syncheck.decoding.live import ObservedSession
+from syncheck.decoding.observed import ObservedSession
 from syncheck.prompts import build_prompt
 from syncheck.signals import token_statistics
 

@@ -10,7 +10,7 @@ from test_works_with import same_signals
 from transformers.generation import LogitsProcessor, LogitsProcessorList, StoppingCriteria, StoppingCriteriaList
 
 from syncheck.base.errors import InputError, WrongTypeError
-from syncheck.decoding.live import OverheardStops
+from syncheck.decoding.observed import OverheardStops
 
 TEXTS = (
     " He played in 1982. The farm was sold.",
