@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from numbers import Real
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import Literal, get_args
 
 import torch
 from torch import Tensor
@@ -16,61 +16,39 @@ from fod.config import (
     ABSTENTION,
     SEARCH,
     Threshold,
-    check_count,
     check_sampling,
-    check_share,
     check_strength,
     single_threshold,
 )
-from fod.drop_in import AnswerGenerator, GeneratorOutput, event_of, ids_of, sampling
+from fod.drop_in import AnswerGenerator, GeneratorOutput, event_of, ids_of, require_scores, sampling
 from fod.proposers import contrasted
 from fod.search import passes
 from syncheck import Event, Monitor, NoticeEvent, RagPrompt, Report, SentenceScore
+from syncheck.base.checks import check_count, check_share
 from syncheck.base.errors import InputError, NotReadyError, WrongTypeError
 from syncheck.decoding import GenerationSetup, ScoredAnswer, ScoredSession, Transcript, seeded_generator
 
-if TYPE_CHECKING:
-    from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-
+@dataclass(eq=False, repr=False)
 class AbstainGenerator(AnswerGenerator[GeneratorOutput]):
     """Gives an answer only if each of its sentences reaches the threshold (paper, section 4.3).
 
     Decoding stops at the first sentence that does not. ``report.stop`` is then ``"abstained"``, the report has the
-    message and no sentence, and ``dropped`` has the sentences that were written.
-
-    Parameters
-    ----------
-    model, tokenizer, monitor
-        A trained monitor, with its model and tokenizer.
-    threshold
-        In [0, 1]; None takes the monitor's tau_1, ``"calibrated"`` the score that ``syncheck calibrate --risk`` chose,
-        with the guarantee described at :class:`fod.Thresholds`. The paper uses 0.7.
-    message
-        Text that is given instead; an empty string gives an empty answer.
-
-    Raises
-    ------
-    NotReadyError
-        If the monitor has no aggregator, or no calibrated threshold where one is requested.
-    InputError
-        If the threshold is outside its range, or model and monitor do not belong together.
+    message and no sentence, and ``dropped`` has the sentences that were written. A monitor without an aggregator, or
+    without a calibrated threshold where one is requested, raises NotReadyError.
     """
 
-    def __init__(
-        self,
-        model: PreTrainedModel,
-        tokenizer: PreTrainedTokenizerBase,
-        monitor: Monitor,
-        *,
-        threshold: Threshold | None = None,
-        message: str = ABSTENTION,
-    ) -> None:
-        super().__init__(model, tokenizer, monitor)
-        if monitor.aggregator is None:
-            raise NotReadyError("the monitor has no aggregator, so no sentence has a score; train one with Monitor.fit")
-        self.thresholds = single_threshold(monitor, threshold=threshold)
-        self.message = message
+    _: KW_ONLY
+    threshold: Threshold | None = None
+    """In [0, 1]; None takes the monitor's tau_1, ``"calibrated"`` the score that ``syncheck calibrate --risk`` chose,
+    with the guarantee described at :class:`fod.Thresholds`. The paper uses 0.7."""
+    message: str = ABSTENTION
+    """Text that is given instead; an empty string gives an empty answer."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_scores(self.monitor)
+        self.thresholds = single_threshold(self.monitor, threshold=self.threshold)
 
     def _told(self, prompt: RagPrompt, plan: GenerationSetup, seed: int) -> Generator[Event, None, GeneratorOutput]:
         started = time.perf_counter()
@@ -108,39 +86,24 @@ class AbstainGenerator(AnswerGenerator[GeneratorOutput]):
         return watched.stops[0]
 
 
+@dataclass(eq=False, repr=False)
 class CADGenerator(AnswerGenerator[GeneratorOutput]):
     """Decodes from a contrast of the distributions with and without the context (Shi et al., 2024).
 
     The monitor scores the sentences and changes nothing. Signals and scores are those of the raw logits with the
     context, as everywhere. There is no threshold, so sentences are released whatever their scores.
-
-    Parameters
-    ----------
-    model, tokenizer, monitor
-        The monitor that scores the sentences, with its model and tokenizer.
-    alpha, plausibility
-        Strength of the contrast and plausibility constraint; see :func:`fod.contrast_scores`.
-
-    Raises
-    ------
-    InputError
-        If a parameter is outside its range, or model and monitor do not belong together.
     """
 
-    def __init__(
-        self,
-        model: PreTrainedModel,
-        tokenizer: PreTrainedTokenizerBase,
-        monitor: Monitor,
-        *,
-        alpha: float = 0.5,
-        plausibility: float = 0.0,
-    ) -> None:
-        super().__init__(model, tokenizer, monitor)
-        check_strength(alpha, "alpha")
-        check_share(plausibility, "plausibility")
-        self.alpha = alpha
-        self.plausibility = plausibility
+    _: KW_ONLY
+    alpha: float = 0.5
+    """Strength of the contrast, at least 0; see :func:`fod.contrast_scores`."""
+    plausibility: float = 0.0
+    """Plausibility constraint, in [0, 1]; see :func:`fod.contrast_scores`."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_strength(self.alpha, "alpha")
+        check_share(self.plausibility, "plausibility")
 
     def _told(self, prompt: RagPrompt, plan: GenerationSetup, seed: int) -> Generator[Event, None, GeneratorOutput]:
         started = time.perf_counter()
@@ -189,47 +152,29 @@ class BestOfNOutput(GeneratorOutput):
     chosen: int = field(default=None)  # type: ignore[assignment]
 
 
+@dataclass(eq=False, repr=False)
 class BestOfNGenerator(AnswerGenerator[BestOfNOutput]):
     """Samples N answers as one batch and returns the one with the highest reward.
 
-    Parameters
-    ----------
-    model, tokenizer, monitor
-        The monitor that scores the sentences, with its model and tokenizer.
-    reward
-        Function that returns the reward of an answer from its report (higher is better, None is the worst), or
-        ``"mean"`` or ``"lowest"`` for the mean or lowest score of its sentences.
-    samples
-        N: number of answers to choose from.
-    temperature, top_p
-        Parameters of the sampling; by default those of FOD's stage 2.
-
-    Raises
-    ------
-    InputError
-        If a parameter is outside its range, or model and monitor do not belong together.
-    NotReadyError
-        If a reward is requested by name and the monitor has no aggregator.
+    A reward that is requested by name raises NotReadyError if the monitor has no aggregator.
     """
 
-    def __init__(
-        self,
-        model: PreTrainedModel,
-        tokenizer: PreTrainedTokenizerBase,
-        monitor: Monitor,
-        *,
-        reward: Reward | RewardName,
-        samples: int = SEARCH.samples_per_step,
-        temperature: float = SEARCH.temperature,
-        top_p: float = SEARCH.top_p,
-    ) -> None:
-        super().__init__(model, tokenizer, monitor)
-        check_count(samples, "samples")
-        check_sampling(temperature=temperature, top_p=top_p)
-        self.reward: Reward = reward if callable(reward) else _reward_of(reward, monitor)
-        self.samples = samples
-        self.temperature = temperature
-        self.top_p = top_p
+    _: KW_ONLY
+    reward: Reward | RewardName
+    """Function that returns the reward of an answer from its report (higher is better, None is the worst), or
+    ``"mean"`` or ``"lowest"`` for the mean or lowest score of its sentences."""
+    samples: int = SEARCH.samples_per_step
+    """N: number of answers to choose from."""
+    temperature: float = SEARCH.temperature
+    """Temperature of the sampling, above 0; by default that of FOD's stage 2."""
+    top_p: float = SEARCH.top_p
+    """Nucleus of the sampling, in (0, 1]; by default that of FOD's stage 2."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_count(self.samples, "samples")
+        check_sampling(temperature=self.temperature, top_p=self.top_p)
+        self._reward: Reward = self.reward if callable(self.reward) else _reward_of(self.reward, self.monitor)
 
     def _told(self, prompt: RagPrompt, plan: GenerationSetup, seed: int) -> Generator[Event, None, BestOfNOutput]:
         started = time.perf_counter()
@@ -240,7 +185,7 @@ class BestOfNGenerator(AnswerGenerator[BestOfNOutput]):
                 pass
             rows = watched.decoding.rows
             reports = watched.reports(seconds=time.perf_counter() - started)
-        rewards = tuple(_checked(self.reward(report)) for report in reports)
+        rewards = tuple(_checked(self._reward(report)) for report in reports)
         worth = [-math.inf if reward is None else reward for reward in rewards]
         chosen = worth.index(max(worth))
         for sentence in reports[chosen].sentences:
@@ -284,50 +229,29 @@ def _reward_of(name: str, monitor: Monitor) -> Reward:
 RerankBy = Literal["syncheck", "likelihood", "aligner"]
 
 
+@dataclass(eq=False, repr=False)
 class RerankGenerator(BestOfNGenerator):
     """Samples whole answers and returns the most faithful one (paper, section 4.3 and appendix D.1).
 
-    Parameters
-    ----------
-    model, tokenizer, monitor
-        The monitor that scores the sentences, with its model and tokenizer.
-    by
-        Measure of faithfulness. ``syncheck``: mean score of the sentences; ``likelihood``: mean log-probability of the
-        tokens; ``aligner``: mean ``align_score`` of the sentences.
-    samples
-        Number of answers to choose from (paper: 6, note under Table 2).
-    temperature, top_p
-        Parameters of the sampling; by default those of FOD's stage 2.
-
-    Raises
-    ------
-    InputError
-        If a parameter is outside its range, or model and monitor do not belong together.
-    NotReadyError
-        If the monitor lacks the aggregator or the aligner to rerank by.
+    The paper has six samples (note under Table 2). A monitor that lacks the aggregator or the aligner to rerank by
+    raises NotReadyError.
     """
 
-    def __init__(
-        self,
-        model: PreTrainedModel,
-        tokenizer: PreTrainedTokenizerBase,
-        monitor: Monitor,
-        *,
-        by: RerankBy = "syncheck",
-        samples: int = SEARCH.samples_per_step,
-        temperature: float = SEARCH.temperature,
-        top_p: float = SEARCH.top_p,
-    ) -> None:
-        if by not in get_args(RerankBy):
-            raise InputError(f"by must be one of {', '.join(get_args(RerankBy))}; found {by!r}")
-        if by == "syncheck" and monitor.aggregator is None:
+    reward: Reward = field(init=False)
+    """The measure as a function."""
+    by: RerankBy = "syncheck"
+    """Measure of faithfulness. ``syncheck``: mean score of the sentences; ``likelihood``: mean log-probability of the
+    tokens; ``aligner``: mean ``align_score`` of the sentences."""
+
+    def __post_init__(self) -> None:
+        if self.by not in get_args(RerankBy):
+            raise InputError(f"by must be one of {', '.join(get_args(RerankBy))}; found {self.by!r}")
+        if self.by == "syncheck" and self.monitor.aggregator is None:
             raise NotReadyError("the monitor has no aggregator, so no sentence has a score; rerank by another signal")
-        if by == "aligner" and monitor.aligner is None:
+        if self.by == "aligner" and self.monitor.aligner is None:
             raise NotReadyError("the monitor has no aligner; pass one to it, or rerank by another signal")
-        super().__init__(
-            model, tokenizer, monitor, reward=_RANKINGS[by], samples=samples, temperature=temperature, top_p=top_p
-        )
-        self.by = by
+        self.reward = _RANKINGS[self.by]
+        super().__post_init__()
 
 
 def _likelihood(report: Report) -> float | None:

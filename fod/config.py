@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from numbers import Integral, Real
+from numbers import Real
 from typing import Literal
 
 from syncheck import Monitor, RagPrompt, Report, RiskControlledThreshold, SentenceScore, Verifier, closest_evidence
+from syncheck.base.checks import check_choice, check_count, check_share
 from syncheck.base.errors import InputError, NotReadyError, WrongTypeError
 
 ABSTENTION = "The passages do not let me say more."
@@ -45,30 +46,16 @@ most likely answers the question (:func:`syncheck.closest_evidence`). A callable
 from which the answer continues; a text that ends the answer and is not scored; or None, which stops."""
 
 
-def check_share(value: object, name: str) -> None:
-    """Refuse anything but a number (WrongTypeError) in [0, 1] (InputError)."""
-    if not 0.0 <= _number(value, name) <= 1.0:
-        raise InputError(f"{name} must be in [0, 1]; found {value}")
-
-
 def check_threshold(value: Threshold | None, name: str) -> None:
-    """Refuse anything but a number in [0, 1], ``"calibrated"`` or None; errors as in :func:`check_share`."""
+    """Refuse anything but a number in [0, 1], ``"calibrated"`` or None."""
     if isinstance(value, str) and value != "calibrated":
         raise InputError(f"{name} must be a number in [0, 1], 'calibrated' or None; found {value!r}")
     if value is not None and value != "calibrated":
         check_share(value, name)
 
 
-def check_count(value: object, name: str, *, least: int = 1) -> None:
-    """Refuse anything but a whole number of at least ``least``; errors as in :func:`check_share`."""
-    if not isinstance(value, Integral) or isinstance(value, bool):
-        raise WrongTypeError(f"{name} must be a whole number; found {value!r}")
-    if value < least:
-        raise InputError(f"{name} must be at least {least}; found {value}")
-
-
 def check_strength(value: object, name: str) -> None:
-    """Refuse anything but a finite number of at least 0; errors as in :func:`check_share`."""
+    """Refuse anything but a number (WrongTypeError) that is finite and at least 0 (InputError)."""
     if not 0 <= _number(value, name) < math.inf:
         raise InputError(f"{name} must be finite and at least 0; found {value}")
 
@@ -158,6 +145,9 @@ def _may_claim(sentence: SentenceScore) -> bool:
     return sentence.status != "not_a_claim" and not sentence.text.rstrip(" *_\n").endswith((":", "?"))
 
 
+Until = Literal["any", "all"]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FODConfig(DecoderConfig):
     """Parameters of Algorithm 1 (paper, section 3.3): the sentences after the first failing one are searched for."""
@@ -169,15 +159,14 @@ class FODConfig(DecoderConfig):
     share_samples: bool = False
     """True divides S among the beams of the round, instead of giving ceil(S / K) to each as in the paper: a round with
     one beam, such as the first, then samples S sentences."""
-    until: Literal["any", "all"] = "any"
+    until: Until = "any"
     """Stop when any kept beam has ended (the paper's choice), or when all have."""
 
     def __post_init__(self) -> None:
         DecoderConfig.__post_init__(self)  # super() fails in a dataclass with slots
         for name in ("beam_size", "samples_per_step"):
             check_count(getattr(self, name), name)
-        if self.until not in ("any", "all"):
-            raise InputError(f"until must be 'any' or 'all'; found {self.until!r}")
+        check_choice(self.until, "until", Until)
 
     def samples_per_beam(self, beams: int) -> int:
         """Count the samples for each beam of a round: ceil(S / K), or ceil(S / beams) if they are divided."""

@@ -16,7 +16,9 @@ from fod.proposers import SentenceProposer
 from fod.repair import repair, repair_trace_of
 from fod.search import Beam, Progress, Returning, SearchResult, best_of, trace_of, walk
 from syncheck import Event, Monitor, RagPrompt, Report, RetractEvent, SentenceEvent, SentenceScore
-from syncheck.decoding import GenerationSetup, check_reach
+from syncheck.base.checks import check_choice
+from syncheck.decoding import GenerationSetup, ScoredSession, check_reach
+from syncheck.results import Reveal as RevealName
 from syncheck.results import TraceNode
 from syncheck.results.types import Query, TokenSignals
 
@@ -35,12 +37,26 @@ def continued(prompt: RagPrompt, token_ids: Sequence[int], text: str) -> RagProm
 
 
 class Draft:
-    """Answer as written so far; its prompt has the passages of all parts, each once."""
+    """Answer as written so far, in parts; its prompt has the passages of all parts, each once.
 
-    def __init__(self, prompt: RagPrompt) -> None:
+    The limit on tokens, which ``plan`` has for the first prompt, applies to all parts together.
+    """
+
+    def __init__(self, monitor: Monitor, prompt: RagPrompt, plan: GenerationSetup) -> None:
         self.prompt = prompt
         self.token_ids: list[int] = []  # of the response, without an end-of-text token
+        self.response_ids: list[int] = []  # with the end-of-text token that ended it
+        self.sampled_tokens = 0  # whether discarded or not
+        self.room = plan.config.max_length - len(prompt.with_context_ids)
+        self._monitor = monitor
+        self._plan = plan
         self._parts: list[Report] = []
+
+    def next_session(self, prompt: RagPrompt) -> tuple[ScoredSession, GenerationSetup]:
+        """Make the session of the next part, after the text so far, under its own prompt, and the plan for it."""
+        limit = len(prompt.with_context_ids) + self.room
+        check_reach(self._monitor.model, [prompt], limit)
+        return self._monitor.session(continued(prompt, self.token_ids, self.text)), plan_within(self._plan, limit)
 
     @property
     def text(self) -> str:
@@ -104,11 +120,8 @@ class Draft:
         return list(dict.fromkeys(known)).index(prompt.passages[passage])
 
 
-class Writing:
-    """Answer that is being written: its parts so far, and the prompt of the next.
-
-    Limits on tokens and sentences apply to all parts together.
-    """
+class Writing(Draft):
+    """Answer that search or repair writes; the limit on sentences applies to all parts together too."""
 
     def __init__(
         self,
@@ -119,17 +132,12 @@ class Writing:
         thresholds: Thresholds,
         generator: torch.Generator,
     ) -> None:
-        self._monitor = monitor
+        super().__init__(monitor, prompt, plan)
         self._config = config
         self._thresholds = thresholds
-        self._plan = plan
-        self._room = plan.config.max_length - len(prompt.with_context_ids)
         self._generator = generator
-        self.prompt = prompt  # of the last part; set another for the next
-        self.draft = Draft(prompt)
+        self.current = prompt  # of the last part; set another for the next
         self.parts = 0  # searches so far
-        self.response_ids: list[int] = []  # with the end-of-text token that ended it
-        self.sampled_tokens = 0  # whether discarded or not
         self.dropped: list[SentenceScore] = []  # what stage 1 has taken back
         self.rejected: tuple[SentenceScore, ...] = ()  # what did not pass in the last round
         self.marked: list[int] = []  # indices of sentences that did not pass and were kept
@@ -138,13 +146,9 @@ class Writing:
     def next_part(self, reveal: Reveal) -> Generator[Event, None, SearchResult]:
         """Search for the next part under the current prompt, after the text written so far."""
         started = time.perf_counter()
-        draft, config = self.draft, self._config
-        prompt = continued(self.prompt, draft.token_ids, draft.text)
-        limit = len(self.prompt.with_context_ids) + self._room
-        check_reach(self._monitor.model, [self.prompt], limit)
-        left = replace(config, max_sentences=max(1, config.max_sentences - len(draft.sentences)))
-        with self._monitor.session(prompt) as watched:
-            plan = plan_within(self._plan, limit)
+        left = replace(self._config, max_sentences=max(1, self._config.max_sentences - len(self.sentences)))
+        session, plan = self.next_session(self.current)
+        with session as watched:
             propose: SentenceProposer | BranchProposer
             if isinstance(left, RepairConfig):
                 propose = BranchProposer(
@@ -165,30 +169,33 @@ class Writing:
     @property
     def is_full(self) -> bool:
         """True if a limit on tokens or sentences has been reached."""
-        written = self.draft
-        return len(written.token_ids) >= self._room or len(written.sentences) >= self._config.max_sentences
+        return len(self.token_ids) >= self.room or len(self.sentences) >= self._config.max_sentences
 
     def _take(self, result: SearchResult, part: Report, propose: SentenceProposer | BranchProposer) -> None:
-        draft, first = self.draft, len(self.draft.sentences)
-        self.dropped += (draft.placed(sentence, part.prompt) for sentence in result.dropped)
+        first = len(self.sentences)
+        self.dropped += (self.placed(sentence, part.prompt) for sentence in result.dropped)
         self.marked += (first + index for index in result.beam.marked)
         self.rejected = tuple(s for c in result.rounds[-1].candidates for s in c.sentences) if result.rounds else ()
-        self.response_ids = [*draft.token_ids, *propose.response_ids(result.beam)]
+        self.response_ids = [*self.token_ids, *propose.response_ids(result.beam)]
         self.sampled_tokens += propose.sampled_tokens
-        if isinstance(self._config, RepairConfig):
-            self.trace += repair_trace_of(result, self._thresholds)
-        else:
-            self.trace += trace_of(result, self._config, self._thresholds)
+        self.trace += drawn(result, self._config, self._thresholds)
         self.parts += 1
-        draft.add(part)
+        self.add(part)
 
     def _placed(self, events: Sequence[SentenceEvent | RetractEvent]) -> Iterator[Event]:
         """Move the sentences of this part to their positions in the answer."""
         for event in events:
             if isinstance(event, SentenceEvent):
-                yield self.draft.placed_event(event, self.prompt)
+                yield self.placed_event(event, self.current)
             else:
-                yield replace(event, sentences=tuple(self.draft.placed(s, self.prompt) for s in event.sentences))
+                yield replace(event, sentences=tuple(self.placed(s, self.current) for s in event.sentences))
+
+
+def drawn(result: SearchResult, config: FODConfig | RepairConfig, thresholds: Thresholds) -> tuple[TraceNode, ...]:
+    """Draw a search or a repair as a tree; see :func:`fod.trace_of` and :func:`fod.repair_trace_of`."""
+    if isinstance(config, RepairConfig):
+        return repair_trace_of(result, thresholds)
+    return trace_of(result, config, thresholds)
 
 
 Reveal = Callable[[Progress], list[SentenceEvent | RetractEvent]]
@@ -234,6 +241,12 @@ class ImmediateReveal:
             events += _events(beam, kept, len(beam.sentences))
             self._shown, self._reason = beam.sentences, progress.reason if beam is progress.tried else None
         return events
+
+
+def reveal_of(name: RevealName) -> Callable[[], Reveal]:
+    """Look up what makes the events for a reader; an unknown name raises InputError."""
+    check_choice(name, "reveal", RevealName)
+    return VerifiedReveal if name == "verified" else ImmediateReveal
 
 
 def _events(beam: Beam, start: int, stop: int) -> list[SentenceEvent]:

@@ -29,7 +29,7 @@ from transformers.utils import ModelOutput
 from fod.config import Thresholds
 from fod.search import Returning
 from syncheck import EndEvent, Event, Monitor, NoticeEvent, RagPrompt, Report, SentenceEvent, SentenceScore
-from syncheck.base.errors import InputError, WrongTypeError
+from syncheck.base.errors import InputError, NotReadyError, WrongTypeError
 from syncheck.decoding import GenerationSetup, Row, check_reach, generation_setup, prepare_generation
 
 if TYPE_CHECKING:
@@ -103,33 +103,28 @@ Told = Generator[Event, None, O]
 """Generator that yields the events for a reader and returns the output."""
 
 
+@dataclass(eq=False, repr=False)
 class AnswerGenerator(ABC, Generic[O]):
     """Base of the decoders: a drop-in for ``model.generate`` that answers a monitor's prompts.
 
-    Parameters
-    ----------
-    model, tokenizer
-        The monitor's model and tokenizer.
-    monitor
-        The monitor that scores the sentences.
-
-    Raises
-    ------
-    InputError
-        If model and monitor do not belong together.
-    WrongTypeError
-        If the monitor is no :class:`~syncheck.Monitor`.
+    A value outside its range, or a model that is not the monitor's, raises InputError; one of the wrong type, such as a
+    monitor that is no :class:`~syncheck.Monitor`, WrongTypeError.
     """
 
-    def __init__(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, monitor: Monitor) -> None:
-        if not isinstance(monitor, Monitor):
+    model: PreTrainedModel
+    """The monitor's model."""
+    tokenizer: PreTrainedTokenizerBase
+    """Its tokenizer."""
+    monitor: Monitor
+    """Scores the sentences."""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.monitor, Monitor):
             raise WrongTypeError(
-                f"monitor must be a Monitor, as load_kit('generation') returns; found {type(monitor).__name__}"
+                f"monitor must be a Monitor, as load_kit('generation') returns; found {type(self.monitor).__name__}"
             )
-        if model is not monitor.model:
+        if self.model is not self.monitor.model:
             raise InputError("model must be the one the monitor watches; pass monitor.model")
-        self.monitor = monitor
-        self.tokenizer = tokenizer
 
     @overload
     def generate(
@@ -344,6 +339,12 @@ def _heard(told: Told[O], streamer: BaseStreamer | None, prompt: RagPrompt) -> O
             streamer.put(torch.tensor(output.response_ids[put:]))
         streamer.end()
     return output
+
+
+def require_scores(monitor: Monitor) -> None:
+    """Refuse, with a NotReadyError, a monitor without an aggregator."""
+    if monitor.aggregator is None:
+        raise NotReadyError("the monitor has no aggregator, so no sentence has a score; train one with Monitor.fit")
 
 
 def prompts_of(prompts: RagPrompt | Sequence[RagPrompt]) -> list[RagPrompt]:

@@ -5,30 +5,24 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 
-from fod.config import check_count, check_share
-from fod.draft import Draft, continued
-from fod.drop_in import AnswerGenerator, GeneratorOutput, event_of, ids_of, plan_within
+from fod.draft import Draft
+from fod.drop_in import AnswerGenerator, GeneratorOutput, event_of, ids_of
 from syncheck import Event, Monitor, RagPrompt, SentenceScore
+from syncheck.base.checks import check_count, check_share
 from syncheck.base.errors import InputError, WrongTypeError
 from syncheck.decoding import (
     GenerationSetup,
     ScoredAnswer,
     ScoredSession,
     Transcript,
-    check_reach,
     seeded_generator,
 )
-from syncheck.results.types import SentenceSignals
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 
 class PassageIndex:
@@ -107,108 +101,98 @@ class FLAREOutput(GeneratorOutput):
     retrievals: tuple[Retrieval, ...] = field(default=None)  # type: ignore[arg-type]
 
 
+@dataclass(eq=False, repr=False)
 class FLAREGenerator(AnswerGenerator[FLAREOutput]):
     """Retrieves again whenever a sentence has a token with a probability below the threshold (Jiang et al., 2023).
 
     The sentence is removed, the passages that are found replace those of the prompt, and the sentence is written again
     after the text so far; the new one stays as it is. The monitor scores the sentences and changes nothing.
 
-    Parameters
-    ----------
-    model, tokenizer, monitor
-        The monitor that scores the sentences, with its model and tokenizer.
-    retriever
-        Function that takes a :class:`fod.FLAREQuery` and returns passages, best first; for a list of passages,
-        :class:`fod.PassageIndex`.
-    threshold
-        Smallest probability, in [0, 1], that a sentence's tokens may have; it depends on the model, so there is
-        no default.
-    build_prompt
-        Function of question and passages that builds the prompt with the new passages. None builds it as
-        ``monitor.prompt`` built the first one, with its system prompt, and refuses a prompt that was made in another
-        way, for example by ``prompt_from_texts``.
-
-    Raises
-    ------
-    InputError
-        If a parameter is outside its range, or model and monitor do not belong together. In ``generate`` also, before
-        decoding begins, if the prompt does not come from ``monitor.prompt`` and there is no ``build_prompt``.
+    A prompt that does not come from ``monitor.prompt`` needs ``build_prompt``; without it, ``generate`` raises
+    InputError before decoding begins.
     """
 
-    def __init__(
-        self,
-        model: PreTrainedModel,
-        tokenizer: PreTrainedTokenizerBase,
-        monitor: Monitor,
-        *,
-        retriever: Retriever,
-        threshold: float,
-        max_retrievals: int = 8,
-        build_prompt: PromptBuilder | None = None,
-    ) -> None:
-        super().__init__(model, tokenizer, monitor)
-        if not callable(retriever):
+    _: KW_ONLY
+    retriever: Retriever
+    """Function that takes a :class:`fod.FLAREQuery` and returns passages, best first; for a list of passages,
+    :class:`fod.PassageIndex`."""
+    threshold: float
+    """Smallest probability, in [0, 1], that a sentence's tokens may have; it depends on the model, so there is no
+    default."""
+    max_retrievals: int = 8
+    """Largest number of retrievals for an answer."""
+    build_prompt: PromptBuilder | None = None
+    """Function of question and passages that builds the prompt with the new passages. None builds it as
+    ``monitor.prompt`` built the first one, with its system prompt, and refuses a prompt that was made in another way,
+    for example by ``prompt_from_texts``."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not callable(self.retriever):
             raise WrongTypeError(
-                f"retriever must be a function of a FLAREQuery that returns passages; found {type(retriever).__name__}"
+                "retriever must be a function of a FLAREQuery that returns passages; found "
+                f"{type(self.retriever).__name__}"
             )
-        check_share(threshold, "threshold")
-        check_count(max_retrievals, "max_retrievals")
-        self.retriever = retriever
-        self.threshold = threshold
-        self.max_retrievals = max_retrievals
-        self.build_prompt = build_prompt
+        check_share(self.threshold, "threshold")
+        check_count(self.max_retrievals, "max_retrievals")
 
     def _told(self, prompt: RagPrompt, plan: GenerationSetup, seed: int) -> Generator[Event, None, FLAREOutput]:
         started = time.perf_counter()
         build = self.build_prompt or builder_of(self.monitor, prompt)
         generator = seeded_generator(self.monitor.model, seed)
-        room = plan.config.max_length - len(prompt.with_context_ids)
-        answer = _Answer(Draft(prompt))
+        draft, retrievals = Draft(self.monitor, prompt, plan), list[Retrieval]()
         current = prompt
         while True:
-            part = continued(current, answer.draft.token_ids, answer.draft.text)
-            limited = plan_within(plan, len(current.with_context_ids) + room)
-            check_reach(self.monitor.model, [current], limited.config.max_length)
-            with self.monitor.session(part) as watched:
-                retrieval = yield from self._part(watched, limited, generator, answer)
-            if retrieval is None:
+            session, limited = draft.next_session(current)
+            with session as watched:
+                ended = yield from self._part(watched, limited, generator, draft, retrievals)
+            if not isinstance(ended, Retrieval):
                 break
-            current = rebuilt(build, prompt.question, retrieval.passages)
-        report = answer.draft.report(stop=answer.stop, seconds=time.perf_counter() - started)
+            current = rebuilt(build, prompt.question, ended.passages)
         return FLAREOutput(
-            sequences=self._sequences(prompt, answer.response_ids),
-            report=report,
-            sampled_tokens=answer.sampled_tokens,
-            dropped=tuple(r.query.sentence for r in answer.retrievals),
-            retrievals=tuple(answer.retrievals),
+            sequences=self._sequences(prompt, draft.response_ids),
+            report=draft.report(stop=ended, seconds=time.perf_counter() - started),
+            sampled_tokens=draft.sampled_tokens,
+            dropped=tuple(r.query.sentence for r in retrievals),
+            retrievals=tuple(retrievals),
         )
 
     def _part(
-        self, watched: ScoredSession, plan: GenerationSetup, generator: torch.Generator, answer: _Answer
-    ) -> Generator[Event, None, Retrieval | None]:
-        """Write under one prompt until a retrieval finds passages for another, which is returned, or to the end."""
+        self,
+        watched: ScoredSession,
+        plan: GenerationSetup,
+        generator: torch.Generator,
+        draft: Draft,
+        retrievals: list[Retrieval],
+    ) -> Generator[Event, None, Retrieval | str | None]:
+        """Write under one prompt until a retrieval finds passages for another, or to the end; return which it was."""
         (row,), (judged,) = watched.decoding.rows, watched.answers
         seen = 0
         for _ in watched.decode(plan, generator=generator):
             while seen < len(judged.sentences):
-                retrieval = self._retrieval(watched, seen, answer)
+                retrieval = self._retrieval(watched, seen, draft, retrievals)
                 if retrieval is not None:
-                    answer.retrievals.append(retrieval)
-                    answer.take(watched, seen, stop=None)
+                    retrievals.append(retrieval)
+                    draft.sampled_tokens += len(row.token_ids)
+                    kept = ScoredAnswer(judged.scorer, judged.sentences[:seen], judged.signals[:seen])
+                    draft.add(kept.report(_cut(watched, seen), stop=None, seconds=None))
                     return retrieval
                 event = event_of(judged.sentences[seen], row)
-                yield answer.draft.placed_event(event, judged.scorer.prompt)
+                yield draft.placed_event(event, judged.scorer.prompt)
                 seen += 1
-        (stop,) = watched.stops
-        answer.take(watched, len(judged.sentences), stop=stop)
-        return None
+        draft.sampled_tokens += len(row.token_ids)
+        draft.response_ids = [*draft.token_ids, *ids_of(row)]
+        draft.add(watched.reports(seconds=None)[0])
+        return watched.stops[0]
 
-    def _retrieval(self, watched: ScoredSession, index: int, answer: _Answer) -> Retrieval | None:
+    def _retrieval(
+        self, watched: ScoredSession, index: int, draft: Draft, retrievals: Sequence[Retrieval]
+    ) -> Retrieval | None:
         """Retrieve passages if a sentence has a token that is too unlikely."""
         (judged,), (row,) = watched.answers, watched.decoding.rows
-        signals, is_rewritten = judged.signals[index], bool(answer.retrievals) and index == 0
+        signals, is_rewritten = judged.signals[index], bool(retrievals) and index == 0
         probabilities = [math.exp(value) for value in signals.log_prob.tolist()]
-        if is_rewritten or len(answer.retrievals) >= self.max_retrievals:
+        if is_rewritten or len(retrievals) >= self.max_retrievals:
             return None
         if all(probability >= self.threshold for probability in probabilities):  # NaN is not
             return None
@@ -217,8 +201,8 @@ class FLAREGenerator(AnswerGenerator[FLAREOutput]):
         tokens = tuple(zip(texts, probabilities, strict=True))
         query = FLAREQuery(
             question=judged.scorer.prompt.question,
-            written=answer.draft.text + _cut(watched, index).text,
-            sentence=answer.draft.placed(judged.sentences[index], judged.scorer.prompt),
+            written=draft.text + _cut(watched, index).text,
+            sentence=draft.placed(judged.sentences[index], judged.scorer.prompt),
             tokens=tokens,
             text="".join(text for text, probability in tokens if probability >= self.threshold).strip(),
         )
@@ -230,31 +214,6 @@ class FLAREGenerator(AnswerGenerator[FLAREOutput]):
                 f"{type(passages).__name__}"
             )
         return Retrieval(query, tuple(passages)) if any(passage.strip() for passage in passages) else None
-
-
-class _Answer:
-    """An answer that is being written under one prompt after another."""
-
-    def __init__(self, draft: Draft) -> None:
-        self.draft = draft
-        self.retrievals: list[Retrieval] = []
-        self.response_ids: list[int] = []
-        self.sampled_tokens = 0
-        self.stop: str | None = None
-
-    def take(self, watched: ScoredSession, sentences: int, *, stop: str | None) -> None:
-        """Keep the first sentences of a session, or all that it wrote if it has come to its end."""
-        (judged,), (row,) = watched.answers, watched.decoding.rows
-        self.sampled_tokens += len(row.token_ids)
-        self.response_ids = [*self.draft.token_ids, *ids_of(row)]
-        self.stop = stop
-        if stop is None:
-            kept = ScoredAnswer(judged.scorer)
-            signals: list[SentenceSignals] = judged.signals[:sentences]
-            kept.keep(signals, judged.sentences[:sentences])
-            self.draft.add(kept.report(_cut(watched, sentences), stop=None, seconds=None))
-        else:
-            self.draft.add(watched.reports(stops=[stop], seconds=None)[0])
 
 
 def _cut(watched: ScoredSession, sentences: int) -> Transcript:

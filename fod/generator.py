@@ -8,11 +8,11 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from fod.config import REPAIR, SEARCH, FODConfig, RepairConfig, RetryRequest, Threshold, decoder_thresholds
-from fod.draft import ImmediateReveal, Reveal, VerifiedReveal, Writing
-from fod.drop_in import AnswerGenerator, GeneratorOutput
+from fod.draft import Reveal, VerifiedReveal, Writing, reveal_of
+from fod.drop_in import AnswerGenerator, GeneratorOutput, require_scores
 from fod.search import SearchResult
 from syncheck import Event, Monitor, NoticeEvent, RagPrompt, Report
-from syncheck.base.errors import InputError, NotReadyError, WrongTypeError
+from syncheck.base.errors import InputError, WrongTypeError
 from syncheck.decoding import GenerationSetup, require_rewindable, seeded_generator
 from syncheck.results import TraceNode
 
@@ -105,8 +105,7 @@ class FODGenerator(AnswerGenerator[FODOutput]):
         super().__init__(model, tokenizer, monitor)
         if not isinstance(config, FODConfig | RepairConfig | None):
             raise WrongTypeError(f"config must be a FODConfig, a RepairConfig or None; found {type(config).__name__}")
-        if monitor.aggregator is None:
-            raise NotReadyError("the monitor has no aggregator, so no sentence has a score; train one with Monitor.fit")
+        require_scores(monitor)
         require_rewindable(model)
         named: dict[str, Any] = {
             "backtrack_threshold": backtrack_threshold,
@@ -144,9 +143,7 @@ class FODGenerator(AnswerGenerator[FODOutput]):
         InputError
             If ``reveal`` is unknown; also as in :meth:`generate`.
         """
-        if reveal not in ("verified", "immediate"):
-            raise InputError(f"reveal must be 'verified' or 'immediate'; found {reveal!r}")
-        make: Callable[[], Reveal] = VerifiedReveal if reveal == "verified" else ImmediateReveal
+        make = reveal_of(reveal)
         return self._streamed(prompt, kwargs, lambda one, plan: self._told(one, plan, seed, make))
 
     def _told(
@@ -157,12 +154,12 @@ class FODGenerator(AnswerGenerator[FODOutput]):
         writing = Writing(self.monitor, prompt, plan, self.config, self.thresholds, generator)
         while True:
             result = yield from writing.next_part(reveal())
-            report = writing.draft.report(stop=result.stop, seconds=time.perf_counter() - started)
+            report = writing.report(stop=result.stop, seconds=time.perf_counter() - started)
             is_stuck = result.stop == "nothing_passed" and result.beam.stop is None
             reply = self._reply(writing, report) if is_stuck else None
             if not isinstance(reply, RagPrompt):
                 break
-            writing.prompt = reply
+            writing.current = reply
         ids, message = writing.response_ids, None
         stop = "handed_over" if callable(self.config.on_exhausted) and reply else "abstained"
         if not reply and result.stop != "not_finite":
@@ -171,7 +168,7 @@ class FODGenerator(AnswerGenerator[FODOutput]):
             message = reply if not report.response else f" {reply.lstrip()}"
             report = replace(report, response=report.response + message, stop=stop)
             added = self.tokenizer(message, add_special_tokens=False)["input_ids"]
-            ids = [*writing.draft.token_ids, *added]  # without an end-of-text token before the message
+            ids = [*writing.token_ids, *added]  # without an end-of-text token before the message
             yield NoticeEvent(message, tuple(added))
         return FODOutput(
             sequences=self._sequences(prompt, ids),
@@ -192,7 +189,7 @@ class FODGenerator(AnswerGenerator[FODOutput]):
             return self.config.message
         if not callable(asked) or writing.is_full or writing.parts > self.config.max_retries:
             return None
-        reply = asked(RetryRequest(writing.prompt, report, writing.rejected, writing.parts - 1))
+        reply = asked(RetryRequest(writing.current, report, writing.rejected, writing.parts - 1))
         if reply is not None and not isinstance(reply, RagPrompt | str):
             raise WrongTypeError(
                 f"on_exhausted must return a RagPrompt, a string or None; found {type(reply).__name__}"

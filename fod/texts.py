@@ -11,11 +11,12 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, Literal
 
-from fod.config import FODConfig, RepairConfig, check_count
+from fod.config import FODConfig, RepairConfig
 from fod.continuation import LIKELIEST, Continuation, TextBranch, WrittenText, branches_of
 from fod.guards import Guards, altered_names, hidden_noun_pronoun
 from fod.search import Beam, Candidate, Handle, Wanted
 from syncheck import SentenceScore
+from syncheck.base.checks import check_count
 from syncheck.base.errors import InputError
 from syncheck.results import ContinuationRequest, Piece, TraceNode
 

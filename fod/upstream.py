@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol, get_args
 
 from fod.config import FODConfig, RepairConfig, Thresholds, decoder_thresholds
-from fod.draft import ImmediateReveal, VerifiedReveal
-from fod.repair import repair_steps, repair_trace_of
-from fod.search import Progress, SearchResult, Steps, Wanted, search_steps, trace_of
+from fod.draft import drawn, reveal_of
+from fod.repair import repair_steps
+from fod.search import Progress, SearchResult, Wanted, search_steps
 from fod.texts import Budget, Spent, TextProposer
 from syncheck import EndEvent, Event, NoticeEvent, Report, SentenceScore, Verifier
 from syncheck.base.errors import InputError, NotReadyError, WrongTypeError
@@ -139,10 +139,8 @@ class UpstreamFOD:
         SentenceEvent, RetractEvent, NoticeEvent, EndEvent
             One :class:`syncheck.EndEvent`, the last, with an :class:`fod.UpstreamOutput`.
         """
-        if reveal not in ("verified", "immediate"):
-            raise InputError(f"reveal must be 'verified' or 'immediate'; found {reveal!r}")
+        show = reveal_of(reveal)()
         started = time.perf_counter()
-        show = VerifiedReveal() if reveal == "verified" else ImmediateReveal()
         query = self.verifier.query(question=question, passages=passages)
         reader = await self._in_thread(self.verifier.continuations, query)
         propose = TextProposer(
@@ -156,7 +154,8 @@ class UpstreamFOD:
             in_thread=self._in_thread,
         )
         try:
-            steps, reply = self._steps(), None
+            config, limits, reply = self.config, self.thresholds, None
+            steps = search_steps(config, limits) if isinstance(config, FODConfig) else repair_steps(config, limits)
             while True:
                 try:
                     step = steps.send(reply)
@@ -181,7 +180,7 @@ class UpstreamFOD:
             report = replace(report, response=report.response + said, stop=stop)
             yield NoticeEvent(said, ())
         report = replace(report, seconds=time.perf_counter() - started)
-        trace = (*self._trace(result), *propose.unbranched)
+        trace = (*drawn(result, self.config, self.thresholds), *propose.unbranched)
         if propose.ended is not None:
             trace = (*trace, TraceNode(propose.unfinished, None, "taken_back", propose.ended))
         marked = result.beam.marked
@@ -218,16 +217,6 @@ class UpstreamFOD:
     def generate(self, **options: Any) -> UpstreamOutput:
         """Write a whole answer, as :meth:`stream` does; arguments as in :meth:`generate_async`."""
         return asyncio.run(self.generate_async(**options))
-
-    def _steps(self) -> Steps:
-        if isinstance(self.config, FODConfig):
-            return search_steps(self.config, self.thresholds)
-        return repair_steps(self.config, self.thresholds)
-
-    def _trace(self, result: SearchResult) -> tuple[TraceNode, ...]:
-        if isinstance(self.config, FODConfig):
-            return trace_of(result, self.config, self.thresholds)
-        return repair_trace_of(result, self.thresholds)
 
     def _message(self, result: SearchResult, report: Report) -> tuple[str | None, str]:
         """Choose the text that ends an answer after which nothing passed, or claims nothing."""
