@@ -11,9 +11,8 @@ import torch
 from torch import Tensor
 
 from fod.config import RepairConfig
-from fod.guards import hidden_noun_pronoun
 from fod.proposers import SessionProposer, Written, contrasted, likeliest
-from fod.search import Beam, Candidate, Handle
+from fod.search import Beam, Candidate
 from syncheck import Report, SentenceScore
 from syncheck.decoding import GenerationSetup, ScoredAnswer, ScoredSession, Transcript
 from syncheck.results import HiddenSpan
@@ -127,8 +126,8 @@ class BranchProposer(SessionProposer[RepairConfig]):
                 hidden.append(HiddenSpan(*_size(shown), written.transcript.text, written.token_ids))
             else:
                 shown.append(written)
-        answer = ScoredAnswer(self._watched.scorer)
-        answer.keep([signals for part in shown for signals in part.signals], beam.sentences)
+        signals = [sentence for part in shown for sentence in part.signals]
+        answer = ScoredAnswer(self._watched.scorer, list(beam.sentences), signals)
         parts = [part.transcript for part in shown]
         transcript = Transcript("".join(part.text for part in parts), [s for part in parts for s in part.char_spans])
         return replace(answer.report(transcript, stop=stop, seconds=seconds), hidden=tuple(hidden))
@@ -174,23 +173,12 @@ class BranchProposer(SessionProposer[RepairConfig]):
                 unfinished = (replace(sentences.pop(), truncated=True),)
             self._written[handle] = written[row]
             log_prob = sum(float(signals.log_prob.sum()) for signals in written[row].signals)
-            ids, text, stop = written[row].token_ids, written[row].transcript.text, self._stops[row]
-            altered = self._altered(text)
-            loose = None
-            if self._config.clear_pronouns:
-                replaced = None if self._greedy is None else self._greedy.text
-                loose = hidden_noun_pronoun(text, beam, self._shown, replaced=replaced, sources=self._sources)
-            cut = row in self._cuts
-            candidate = Candidate(
-                0, tuple(sentences), ids, stop, handle, text, log_prob, altered, loose, cut, unfinished
-            )
-            if guards is not None:
-                candidate = guards.judged(candidate, is_cut_off=bool(unfinished) and not sentences)
-            candidates.append(candidate)
+            ids, text = written[row].token_ids, written[row].transcript.text
+            made = Candidate(0, tuple(sentences), ids, self._stops[row], handle, text, log_prob)
+            candidate = replace(made, is_cut=row in self._cuts, unfinished=unfinished)
+            is_cut_off = bool(unfinished) and not sentences
+            candidates.append(self._checked(candidate, beam, guards, is_cut_off=is_cut_off))
         return candidates
-
-    def _shown(self, handle: Handle) -> str:
-        return self._written[handle].transcript.text
 
     def _placed(self, index: int, measured: Sequence[SentenceSignals], beam: Beam) -> Written:
         """Move a row's sentences to their positions in the answer, which leaves out hidden ones."""

@@ -86,14 +86,14 @@ class Continuation:
         self._branch = branch
         self.stop: CandidateStop | None = None
         if branch is not None:
-            self.add(Piece(branch.text, tokens=branch.tokens), len(branch.tokens))
+            self.add(Piece(branch.text, tokens=branch.tokens), 0)
 
     def add(self, piece: Piece, count: int) -> None:
-        """Add a piece, unless the text has ended; with it, the text has so many tokens."""
+        """Add a piece, unless the text has ended; with it, so many tokens have come after the branch."""
         if self.stop is None:
             self._tokens += piece.tokens
             self._closed += self._segmenter.push(piece.text)
-            self._count = count
+            self._count = count + (0 if self._branch is None else len(self._branch.tokens))
             if piece.stop is not None:
                 self.end(piece.stop)
 

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import math
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Generic, TypeVar
+from dataclasses import dataclass, replace
+from typing import Any, Generic, TypeVar
 
 import torch
 from torch import Tensor
 
-from fod.config import DecoderConfig, FODConfig
-from fod.guards import Guards, altered_names
+from fod.config import DecoderConfig, FODConfig, RepairConfig
+from fod.guards import Guards, altered_names, hidden_noun_pronoun
 from fod.search import Beam, Candidate, CandidateStop, Handle
 from syncheck import Report
 from syncheck.decoding import Adjust, GenerationSetup, PromptLookup, ScoredAnswer, ScoredSession, Transcript, take_step
-from syncheck.results.types import SentenceSignals
+from syncheck.results.types import Query, SentenceSignals
 
 _FIRST_LOOK = 256
 """Number of most likely tokens that are searched first for the nucleus, which is rarely wider."""
@@ -141,7 +142,37 @@ class Written:
         return Written(signals, Transcript(text, spans), self.token_ids[: len(spans)], self.end_token)
 
 
-class SessionProposer(Generic[C]):
+class Proposer(ABC, Generic[C]):
+    """Base of proposers, whoever writes the sentences; ``reader`` reads them for guards."""
+
+    def __init__(self, reader: Any, query: Query, config: C) -> None:  # noqa: ANN401 - a Reader of fod.guards
+        self._reader = reader
+        self._sources = (query.question, *query.passages)
+        self._config = config
+        self._round = 0
+        self._greedy: Candidate | None = None  # the last one, which others may replace
+
+    @abstractmethod
+    def _text_of(self, handle: Handle) -> str:
+        """Look up the text of a part of a beam."""
+
+    def _guards(self, beam: Beam) -> Guards:
+        """Read what comes before the candidates that replace the last greedy one."""
+        replaced = () if self._greedy is None else self._greedy.sentences
+        return Guards(self._reader, earlier=beam.sentences, replaced=replaced, config=self._config)
+
+    def _checked(self, candidate: Candidate, beam: Beam, guards: Guards | None, *, is_cut_off: bool) -> Candidate:
+        """Complete a candidate with its altered names and loose pronoun, and with what guards find."""
+        text, sources, config, loose = candidate.text, self._sources, self._config, None
+        altered = tuple(altered_names(text, sources)) if config.exact_names else ()
+        if isinstance(config, RepairConfig) and config.clear_pronouns:
+            replaced = None if self._greedy is None else self._greedy.text
+            loose = hidden_noun_pronoun(text, beam, self._text_of, replaced=replaced, sources=sources)
+        candidate = replace(candidate, altered=altered, loose=loose)
+        return candidate if guards is None else guards.judged(candidate, is_cut_off=is_cut_off)
+
+
+class SessionProposer(Proposer[C]):
     """Base of proposers that write with a monitored session; :class:`SentenceProposer` documents the parameters."""
 
     def __init__(
@@ -152,17 +183,14 @@ class SessionProposer(Generic[C]):
         *,
         generator: torch.Generator | None = None,
     ) -> None:
+        super().__init__(watched, watched.scorer.query, config)
         self._watched = watched
         self._decoding = watched.decoding
-        self._sources = (watched.scorer.prompt.question, *watched.scorer.prompt.passages)
         self._plan = plan
-        self._config = config
         self._generator = generator
         self._lookup = PromptLookup(watched.scorer.prompt.with_context_ids, longest=config.lookup)
-        self._round = 0
         self._stops: list[CandidateStop | None] = []
         self._written: dict[Handle, Written] = {}
-        self._greedy: Candidate | None = None  # the last one
         self.sampled_tokens = 0
 
     def response_ids(self, beam: Beam) -> list[int]:
@@ -195,19 +223,14 @@ class SessionProposer(Generic[C]):
         row = self._decoding.rows[index]
         return tuple(row.token_ids[row.start : row.start + row.measured_tokens])
 
-    def _guards(self, beam: Beam) -> Guards:
-        """Read what comes before the candidates that replace the last greedy one."""
-        replaced = () if self._greedy is None else self._greedy.sentences
-        return Guards(self._watched, earlier=beam.sentences, replaced=replaced, config=self._config)
+    def _text_of(self, handle: Handle) -> str:
+        return self._written[handle].transcript.text
 
     def _is_cut_off(self, index: int) -> bool:
         """Tell whether the limit on tokens, or the model's window, has ended a row within a sentence."""
         room, length = self._decoding.room, self._decoding.sequences(index).shape[1]
         is_full = length >= self._plan.config.max_length or (room is not None and room <= 0)
         return self._stops[index] == "length" and is_full and self._decoding.rows[index].breaks_off
-
-    def _altered(self, text: str) -> tuple[str, ...]:
-        return tuple(altered_names(text, self._sources)) if self._config.exact_names else ()
 
 
 class SentenceProposer(SessionProposer[FODConfig]):
@@ -251,11 +274,9 @@ class SentenceProposer(SessionProposer[FODConfig]):
             transcript, parent = self._transcript(row), row // each
             tokens, text = self._new_tokens(row), transcript.text[len(beams[parent].text) :]
             self._written[handle] = Written(measured[row], transcript, tokens, self._decoding.rows[row].end_token)
-            stop, altered = self._stops[row], self._altered(text)
-            candidate = Candidate(parent, tuple(sentences), tokens, stop, handle, text, altered=altered)
-            if guards is not None:
-                candidate = guards[parent].judged(candidate, is_cut_off=self._is_cut_off(row))
-            candidates.append(candidate)
+            candidate = Candidate(parent, tuple(sentences), tokens, self._stops[row], handle, text)
+            guard, is_cut_off = None if guards is None else guards[parent], self._is_cut_off(row)
+            candidates.append(self._checked(candidate, beams[parent], guard, is_cut_off=is_cut_off))
         if samples is None:
             self._greedy = candidates[0]
         return candidates
@@ -265,8 +286,7 @@ class SentenceProposer(SessionProposer[FODConfig]):
         written = [self._written[handle] for handle in beam.handles]
         signals = [sentence for part in written for sentence in part.signals]
         transcript = written[-1].transcript if written else Transcript("", ())
-        answer = ScoredAnswer(self._watched.scorer)
-        answer.keep(signals, beam.sentences)
+        answer = ScoredAnswer(self._watched.scorer, list(beam.sentences), signals)
         return answer.report(transcript, stop=stop, seconds=seconds)
 
     def _go_to(self, beams: Sequence[Beam], samples: int | None) -> None:

@@ -13,7 +13,8 @@ from typing import Any, Literal
 
 from fod.config import FODConfig, RepairConfig
 from fod.continuation import LIKELIEST, Continuation, TextBranch, WrittenText, branches_of
-from fod.guards import Guards, altered_names, hidden_noun_pronoun
+from fod.guards import Guards
+from fod.proposers import Proposer
 from fod.search import Beam, Candidate, Handle, Wanted
 from syncheck import SentenceScore
 from syncheck.base.checks import check_count
@@ -125,6 +126,18 @@ async def _read_usage(pieces: AsyncGenerator[object]) -> None:
                 pass
 
 
+async def _read(pieces: AsyncGenerator[tuple[Piece, int]], continuation: Continuation) -> None:
+    """Read pieces until the next sentence is whole, there is none, or a branch is given up."""
+    while not continuation.is_due and not continuation.is_too_long:
+        arrived = await anext(pieces, None)
+        if arrived is None:
+            continuation.end()
+        else:
+            continuation.add(*arrived)
+    if continuation.stop is not None:
+        await _read_usage(pieces)
+
+
 async def _together(asked: Sequence[Coroutine[Any, Any, list[WrittenText]]]) -> list[list[WrittenText]]:
     """Await all, and cancel them together."""
     tasks = [asyncio.create_task(one) for one in asked]
@@ -136,7 +149,7 @@ async def _together(asked: Sequence[Coroutine[Any, Any, list[WrittenText]]]) -> 
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-class TextProposer:
+class TextProposer(Proposer[FODConfig | RepairConfig]):
     """Proposes sentences that a server writes; what :class:`fod.search.Wanted` asks for.
 
     ``reader`` is a verifier's ``continuations`` of the question, ``ask`` gives the pieces of a request and is closed to
@@ -167,9 +180,8 @@ class TextProposer:
         takes_n: bool = True,
         in_thread: Callable[..., Awaitable[Any]],
     ) -> None:
-        self._reader = reader
+        super().__init__(reader, reader.query, config)
         self._ask = ask
-        self._config = config
         self._budget = budget
         self._seed = seed
         self._in_place = in_place
@@ -180,8 +192,6 @@ class TextProposer:
         self._texts: dict[Handle, str] = {}
         self._tokens: dict[Handle, int] = {}
         self._counts: list[_Count] = []  # of open requests
-        self._round = 0
-        self._greedy: Candidate | None = None  # the last one, which others may replace
         self._greedy_text: WrittenText | None = None
         self.spent = Spent()
         self.ended: str | None = None
@@ -269,14 +279,7 @@ class TextProposer:
             request = replace(request, likeliest=LIKELIEST if self._in_place == "branch" else 0)
             self._stream = self._pieces(request), Continuation(self._reader.segmenter(request.beginning))
         pieces, continuation = self._stream
-        while not continuation.is_due:
-            arrived = await anext(pieces, None)
-            if arrived is None:
-                continuation.end()
-            else:
-                continuation.add(*arrived)
-        if continuation.stop is not None:
-            await _read_usage(pieces)
+        await _read(pieces, continuation)
         return continuation.take()
 
     async def _samples(self, beam: Beam, each: int, wanted: Wanted) -> list[WrittenText]:
@@ -323,20 +326,12 @@ class TextProposer:
 
     async def _branch(self, beam: Beam, branch: TextBranch) -> list[WrittenText]:
         """Continue a branch with the likeliest tokens; nothing if it becomes too long."""
-        request, written = self._request(beam), len(branch.tokens)
-        beginning, tokens = request.beginning + branch.text, request.tokens + written
+        request = self._request(beam)
+        beginning, tokens = request.beginning + branch.text, request.tokens + len(branch.tokens)
         request = replace(request, beginning=beginning, samples=1, temperature=0.0, tokens=tokens, likeliest=1)
-        continuation = Continuation(self._reader.segmenter("".join(map(self._texts.__getitem__, beam.handles))), branch)
+        continuation = Continuation(self._reader.segmenter("".join(map(self._text_of, beam.handles))), branch)
         async with aclosing(self._pieces(request)) as pieces:
-            while not continuation.is_due and not continuation.is_too_long:
-                arrived = await anext(pieces, None)
-                if arrived is None:
-                    continuation.end()
-                else:
-                    piece, count = arrived
-                    continuation.add(piece, written + count)
-            if continuation.stop is not None:
-                await _read_usage(pieces)
+            await _read(pieces, continuation)
         return [] if continuation.is_too_long else [continuation.take()]
 
     def _request(self, beam: Beam, *, temperature: float | None = None) -> ContinuationRequest:
@@ -402,10 +397,6 @@ class TextProposer:
             unfinished, written = (replace(sentences.pop(), truncated=True),), written.without_last()
         self._texts[handle] = written.own
         self._tokens[handle] = written.count
-        sources, loose = (self._reader.query.question, *self._reader.query.passages), None
-        if isinstance(config, RepairConfig) and config.clear_pronouns:
-            replaced = None if self._greedy is None else self._greedy.text
-            loose = hidden_noun_pronoun(written.own, beam, self._texts.__getitem__, replaced=replaced, sources=sources)
         candidate = Candidate(
             parent,
             tuple(sentences),
@@ -415,13 +406,10 @@ class TextProposer:
             written.own,
             written.log_prob,
             is_cut=written.is_cut,
-            altered=tuple(altered_names(written.own, sources)) if config.exact_names else (),
-            loose=loose,
             unfinished=unfinished,
         )
         is_cut_off = written.is_cut_off and not (unfinished and sentences)
-        return candidate if guards is None else guards.judged(candidate, is_cut_off=is_cut_off)
+        return self._checked(candidate, beam, guards, is_cut_off=is_cut_off)
 
-    def _guards(self, beam: Beam) -> Guards:
-        replaced = () if self._greedy is None else self._greedy.sentences
-        return Guards(self._reader, earlier=beam.sentences, replaced=replaced, config=self._config)
+    def _text_of(self, handle: Handle) -> str:
+        return self._texts[handle]

@@ -283,7 +283,8 @@ class PaddedRows:
         """Append the rows of another batch to its own; all rows continue."""
         assert isinstance(self.cache, RewindableCache) and isinstance(other.cache, RewindableCache)
         lengths = [*self.lengths, *other.lengths]
-        self.cache.stack(other.cache)
+        for layer, added in zip(self.cache.layers, other.cache.layers, strict=True):
+            layer.stack(added)
         self.width = max(lengths)
         self._starts = [self.width - length for length in lengths]
         self._order = list(range(len(lengths)))
@@ -292,7 +293,7 @@ class PaddedRows:
     def rewind(self, tokens: int) -> None:
         """Take back the last tokens of every row; all rows continue."""
         if isinstance(self.cache, RewindableCache):
-            self.cache.rewind(tokens)
+            self.cache.crop(-tokens)
         self.width -= tokens
 
     def take_back(self, tokens: int) -> None:
@@ -310,14 +311,17 @@ class PaddedRows:
         for one, other in swaps:
             self._order[one], self._order[other] = self._order[other], self._order[one]
         self._fed = len(rows)
-        self.cache.narrow(self._fed, swaps)
+        for layer in self.cache.layers:
+            layer.narrow(self._fed, swaps)
 
     def select(self, rows: Sequence[int], dropped: Sequence[int]) -> None:
         """Continue with copies of some rows, each without its last columns."""
         starts = [self._starts[row] for row in rows]
         lengths = [self.width - start - drop for start, drop in zip(starts, dropped, strict=True)]
         if isinstance(self.cache, RewindableCache):
-            self.cache.gather([self._order.index(row) for row in rows], starts, lengths)
+            places = [self._order.index(row) for row in rows]
+            for layer in self.cache.layers:
+                layer.gather(places, starts, lengths)
             self.width = max(lengths)
         else:
             self.cache.reorder_cache(torch.tensor(list(rows)))

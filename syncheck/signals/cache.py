@@ -34,7 +34,7 @@ class GrowLayer(DynamicLayer):  # type: ignore[misc]
 
     def __init__(self, **kwargs: Any) -> None:  # noqa: ANN401 - the base class takes anything
         super().__init__(**kwargs)
-        self._buffers: tuple[Tensor, Tensor] | None = None
+        self._buffers: tuple[Tensor, ...] = ()  # of keys and values; empty until there are some
         self._used = 0
         self._rows: int | None = None  # that continue; None for all
 
@@ -54,8 +54,13 @@ class GrowLayer(DynamicLayer):  # type: ignore[misc]
         if not self.is_initialized:
             self.lazy_initialization(key_states, value_states)
         start, stop = self._used, self._used + key_states.shape[-2]
-        buffers = self._room_for(stop, key_states, value_states)
-        for buffer, states in zip(buffers, (key_states, value_states), strict=True):
+        before = self._buffers or (key_states, value_states)
+        if not self._buffers or before[0].shape[2] < stop:
+            capacity = max(_MIN_CAPACITY, stop + min(stop // 2, _MOST_SPARE))
+            self._buffers = tuple(old.new_empty((*old.shape[:2], capacity, old.shape[3])) for old in before)
+            for buffer, old in zip(self._buffers, before, strict=True):
+                buffer[:, :, :start] = old[:, :, :start]
+        for buffer, states in zip(self._buffers, (key_states, value_states), strict=True):
             buffer[: len(states), :, start:stop] = states
         self._show(stop)
         return self.keys, self.values
@@ -68,13 +73,10 @@ class GrowLayer(DynamicLayer):  # type: ignore[misc]
         """Take back ``-tokens_to_remove`` columns; transformers defines the sign. A positive number is a ValueError."""
         if tokens_to_remove > 0:
             raise ValueError(f"`tokens_to_remove` must be zero or negative, but is {tokens_to_remove}")
-        if self._buffers is not None:
-            self._show(self._used + tokens_to_remove)
+        self._show(self._used + tokens_to_remove)
 
     def gather(self, rows: Sequence[int], starts: Sequence[int], lengths: Sequence[int]) -> None:
         """Keep, as row i, ``lengths[i]`` columns of row ``rows[i]`` from ``starts[i]`` on, aligned to the right."""
-        if self._buffers is None:
-            return
         width = max(lengths)
         gathered = []
         for buffer in self._buffers:
@@ -83,15 +85,13 @@ class GrowLayer(DynamicLayer):  # type: ignore[misc]
                 new[i, :, : width - length] = 0  # masked, but what is masked must be finite
                 new[i, :, width - length : width] = buffer[row, :, start : start + length]
             gathered.append(new)
-        self._buffers = (gathered[0], gathered[1])
+        self._buffers = tuple(gathered)
         self._rows = None
         self._show(width)
 
     @torch.inference_mode()  # as the forward that made the buffers: they cannot be written to outside
     def narrow(self, rows: int, swaps: Sequence[tuple[int, int]]) -> None:
         """Let only the first rows continue, after swapping these pairs of rows; the others stay as they are."""
-        if self._buffers is None:
-            return
         for buffer in self._buffers:
             for one, other in swaps:
                 kept = buffer[one, :, : self._used].clone()
@@ -102,8 +102,6 @@ class GrowLayer(DynamicLayer):  # type: ignore[misc]
 
     def stack(self, other: GrowLayer) -> None:
         """Append the rows of another layer to its own; shorter rows are padded on the left."""
-        if self._buffers is None or other._buffers is None:
-            return
         width = max(self._used, other._used)
         stacked = []
         for own, added in zip(self._buffers, other._buffers, strict=True):
@@ -112,37 +110,22 @@ class GrowLayer(DynamicLayer):  # type: ignore[misc]
             new[: len(own), :, width - self._used : width] = own[:, :, : self._used]
             new[len(own) :, :, width - other._used : width] = added[:, :, : other._used]
             stacked.append(new)
-        self._buffers = (stacked[0], stacked[1])
+        self._buffers = tuple(stacked)
         self._show(width)
 
     @torch.inference_mode()
     def keep(self, first: int, columns: Tensor) -> None:
         """Keep the first columns of every row, then those of the later columns that ``columns`` (n,) selects."""
-        if self._buffers is None:
-            return
         if len(columns):
             for buffer in self._buffers:
                 kept = buffer.index_select(2, columns.to(buffer.device))
                 buffer[:, :, first : first + len(columns)] = kept
         self._show(first + len(columns))
 
-    def _room_for(self, columns: int, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
-        if self._buffers is None or self._buffers[0].shape[2] < columns:
-            capacity = max(_MIN_CAPACITY, columns + min(columns // 2, _MOST_SPARE))
-            grown = []
-            for index, states in enumerate((keys, values)):
-                rows = len(states) if self._buffers is None else len(self._buffers[index])
-                new = states.new_empty((rows, states.shape[1], capacity, states.shape[3]))
-                if self._buffers is not None:
-                    new[:, :, : self._used] = self._buffers[index][:, :, : self._used]
-                grown.append(new)
-            self._buffers = (grown[0], grown[1])
-        return self._buffers
-
     def _show(self, columns: int) -> None:
-        assert self._buffers is not None
-        self._used = columns
-        self.keys, self.values = (buffer[: self._rows, :, :columns] for buffer in self._buffers)
+        if self._buffers:
+            self._used = columns
+            self.keys, self.values = (buffer[: self._rows, :, :columns] for buffer in self._buffers)
 
 
 class RewindableCache(Cache):  # type: ignore[misc]
@@ -156,37 +139,12 @@ class RewindableCache(Cache):  # type: ignore[misc]
         """Size of keys and values in bytes."""
         return sum(layer.keys.nbytes + layer.values.nbytes for layer in self.layers if layer.is_initialized)
 
-    def rewind(self, columns: int) -> None:
-        """Take back the last ``columns`` columns of every row, in constant time."""
-        for layer in self.layers:
-            layer.crop(-columns)
-
-    def gather(self, rows: Sequence[int], starts: Sequence[int], lengths: Sequence[int]) -> None:
-        """Keep parts of rows, aligned to the right; see :meth:`GrowLayer.gather`."""
-        for layer in self.layers:
-            layer.gather(rows, starts, lengths)
-
-    def narrow(self, rows: int, swaps: Sequence[tuple[int, int]]) -> None:
-        """Let only the first rows continue; see :meth:`GrowLayer.narrow`."""
-        for layer in self.layers:
-            layer.narrow(rows, swaps)
-
     @torch.inference_mode()
     def append(self, other: RewindableCache) -> None:
         """Append the columns of another cache of the same model with the same number of rows."""
         for layer, added in zip(self.layers, other.layers, strict=True):
             if added.is_initialized:
                 layer.update(added.keys, added.values)
-
-    def stack(self, other: RewindableCache) -> None:
-        """Append the rows of another cache of the same model; see :meth:`GrowLayer.stack`."""
-        for layer, added in zip(self.layers, other.layers, strict=True):
-            layer.stack(added)
-
-    def keep(self, first: int, columns: Tensor) -> None:
-        """Keep some columns of every row; see :meth:`GrowLayer.keep`."""
-        for layer in self.layers:
-            layer.keep(first, columns)
 
 
 def new_cache(model: PreTrainedModel) -> Cache:

@@ -85,7 +85,8 @@ class Forest:
         kept = torch.cat([tree.seen for tree in self.trees]).any(0).nonzero()[:, 0]
         columns = kept.tolist()
         unmoved = next((i for i, column in enumerate(columns) if column != i), len(columns))
-        self.cache.keep(unmoved, kept[unmoved:])
+        for layer in self.cache.layers:
+            layer.keep(unmoved, kept[unmoved:])
         for tree in self.trees:
             tree.seen = tree.seen[:, kept]
 
