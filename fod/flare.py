@@ -20,7 +20,6 @@ from syncheck.decoding import (
     GenerationSetup,
     ScoredAnswer,
     ScoredSession,
-    Transcript,
     seeded_generator,
 )
 
@@ -175,7 +174,8 @@ class FLAREGenerator(AnswerGenerator[FLAREOutput]):
                     retrievals.append(retrieval)
                     draft.sampled_tokens += len(row.token_ids)
                     kept = ScoredAnswer(judged.scorer, judged.sentences[:seen], judged.signals[:seen])
-                    draft.add(kept.report(_cut(watched, seen), stop=None, seconds=None))
+                    tokens = judged.signals[seen].span.token_start
+                    draft.add(kept.report(row.transcript(tokens), stop=None, seconds=None))
                     return retrieval
                 event = event_of(judged.sentences[seen], row)
                 yield draft.placed_event(event, judged.scorer.prompt)
@@ -201,7 +201,7 @@ class FLAREGenerator(AnswerGenerator[FLAREOutput]):
         tokens = tuple(zip(texts, probabilities, strict=True))
         query = FLAREQuery(
             question=judged.scorer.prompt.question,
-            written=draft.text + _cut(watched, index).text,
+            written=draft.text + row.transcript(signals.span.token_start).text,
             sentence=draft.placed(judged.sentences[index], judged.scorer.prompt),
             tokens=tokens,
             text="".join(text for text, probability in tokens if probability >= self.threshold).strip(),
@@ -214,14 +214,6 @@ class FLAREGenerator(AnswerGenerator[FLAREOutput]):
                 f"{type(passages).__name__}"
             )
         return Retrieval(query, tuple(passages)) if any(passage.strip() for passage in passages) else None
-
-
-def _cut(watched: ScoredSession, sentences: int) -> Transcript:
-    """Cut out the text and tokens that the session wrote before one of its sentences."""
-    (judged,), (row,) = watched.answers, watched.decoding.rows
-    tokens = judged.sentences[sentences - 1].token_end if sentences else 0
-    spans = row.char_spans[:tokens]
-    return Transcript(row.text[: spans[-1][1]] if spans else "", spans)
 
 
 PromptBuilder = Callable[[str, Sequence[str]], RagPrompt]

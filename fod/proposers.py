@@ -263,7 +263,10 @@ class SentenceProposer(SessionProposer[FODConfig]):
             self._step(choose, one_sentence=samples is not None)
         since = time.perf_counter()
         measured = self._decoding.measure()
-        rows = self._without_repeats(each)
+        distinct = {
+            (row // each, self._new_tokens(row), self._stops[row]): row for row in reversed(range(len(measured)))
+        }
+        rows = sorted(distinct.values())
         scored = self._watched.scorer.answers(
             [measured[row] for row in rows], earlier=[beams[row // each].sentences for row in rows], since=since
         )
@@ -271,9 +274,10 @@ class SentenceProposer(SessionProposer[FODConfig]):
         candidates = []
         for row, sentences in zip(rows, scored, strict=True):
             handle = (self._round, row)
-            transcript, parent = self._transcript(row), row // each
+            state, parent = self._decoding.rows[row], row // each
+            transcript = state.transcript(state.start + state.measured_tokens)
             tokens, text = self._new_tokens(row), transcript.text[len(beams[parent].text) :]
-            self._written[handle] = Written(measured[row], transcript, tokens, self._decoding.rows[row].end_token)
+            self._written[handle] = Written(measured[row], transcript, tokens, state.end_token)
             candidate = Candidate(parent, tuple(sentences), tokens, self._stops[row], handle, text)
             guard, is_cut_off = None if guards is None else guards[parent], self._is_cut_off(row)
             candidates.append(self._checked(candidate, beams[parent], guard, is_cut_off=is_cut_off))
@@ -302,19 +306,3 @@ class SentenceProposer(SessionProposer[FODConfig]):
                 self._decoding.select([0 for _ in each], keep_sentences=False)
         self._round += 1
         self._stops = [None] * len(self._decoding.rows)
-
-    def _without_repeats(self, each: int) -> list[int]:
-        seen: set[tuple[int, tuple[int, ...], CandidateStop | None]] = set()
-        rows = []
-        for row in range(len(self._decoding.rows)):
-            key = (row // each, self._new_tokens(row), self._stops[row])
-            if key not in seen:
-                seen.add(key)
-                rows.append(row)
-        return rows
-
-    def _transcript(self, index: int) -> Transcript:
-        row = self._decoding.rows[index]
-        tokens = row.start + row.measured_tokens
-        spans = row.char_spans[:tokens]
-        return Transcript(row.text[: spans[-1][1]] if spans else "", spans)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 from transformers.cache_utils import DynamicCache, QuantizedCache, StaticCache
-from transformers.generation import LogitsProcessor, LogitsProcessorList, StoppingCriteria, StoppingCriteriaList
+from transformers.generation import LogitsProcessorList, StoppingCriteriaList
 
 from syncheck.base.errors import InputError, NotReadyError, WrongTypeError
 from syncheck.base.printable import counted
@@ -30,25 +30,6 @@ if TYPE_CHECKING:
 
 _NONE: Mapping[str, Any] = MappingProxyType({})
 """Keyword arguments of a hook that is removed while another thread runs the model; torch then passes none."""
-
-
-class _FollowIds(LogitsProcessor):  # type: ignore[misc]
-    def __init__(self, watch: BatchWatch) -> None:
-        self._watch = watch
-
-    def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
-        self._watch.check_sequence(input_ids)
-        return scores
-
-
-class _FallsBelow(StoppingCriteria):  # type: ignore[misc]
-    def __init__(self, watch: BatchWatch, threshold: float) -> None:
-        self._watch = watch
-        self._threshold = threshold
-
-    def __call__(self, input_ids: Tensor, scores: Any, **kwargs: Any) -> Tensor:  # noqa: ANN401 - as transformers has it
-        is_below = [first_below(sentences, self._threshold) is not None for sentences in self._watch.rows]
-        return torch.tensor(is_below, device=input_ids.device)
 
 
 class BatchWatch(Scoped):
@@ -90,7 +71,7 @@ class BatchWatch(Scoped):
         self._attached = False
         self._stop_below: float | None = None
         self._started = time.perf_counter()
-        self.processors = LogitsProcessorList([_FollowIds(self)])
+        self.processors = LogitsProcessorList([self._follow])
 
     @property
     def rows(self) -> tuple[tuple[SentenceScore, ...], ...]:
@@ -118,15 +99,21 @@ class BatchWatch(Scoped):
         """
         check_stop_below(threshold, has_scores=self._watched.answers[0].scorer.has_scores)
         self._stop_below = threshold
-        return StoppingCriteriaList([_FallsBelow(self, threshold)])
 
-    def check_sequence(self, input_ids: Tensor) -> None:
+        def falls_below(input_ids: Tensor, scores: Any, **kwargs: Any) -> Tensor:  # noqa: ANN401 - as transformers has it
+            is_below = [first_below(sentences, threshold) is not None for sentences in self.rows]
+            return torch.tensor(is_below, device=input_ids.device)
+
+        return StoppingCriteriaList([falls_below])
+
+    def _follow(self, input_ids: Tensor, scores: Tensor) -> Tensor:
         """Refuse, with an InputError, ids that were not fed to the model: of another prompt, or moved between rows."""
         if input_ids.tolist() != self._seen:
             raise InputError(
                 "the ids in the loop are not those that the watched model was fed; generate from prompt.inputs() of "
                 "the prompt that was attached, without beam search, and in the thread that entered the with block"
             )
+        return scores
 
     def end(self, row: int = 0, *, tokens: int) -> None:
         """Declare that a row of a loop written by hand is over; what the loop feeds to it afterwards is not text.

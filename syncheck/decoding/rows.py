@@ -93,6 +93,16 @@ class Sequences:
         return torch.cat([ids, spare], dim=1)
 
 
+@dataclass(frozen=True, slots=True)
+class Transcript:
+    """Text of a response, and the characters ``(start, stop)`` of each of its tokens, half-open."""
+
+    text: str
+    char_spans: Sequence[tuple[int, int]]
+    after_end: str = ""
+    """What was given after an end-of-text token: not part of the text, and not read."""
+
+
 class Row:
     """The text of one continuation: its tokens and where its sentences end.
 
@@ -138,6 +148,11 @@ class Row:
     def char_spans(self) -> list[tuple[int, int]]:
         """The characters ``(start, stop)`` of each token, half-open."""
         return self._segmenter.char_spans
+
+    def transcript(self, tokens: int | None = None) -> Transcript:
+        """Take the first tokens of the response, None for all, with their text."""
+        spans = self.char_spans[:tokens]
+        return Transcript(self.text if tokens is None else self.text[: spans[-1][1]] if spans else "", spans)
 
     @property
     def measured_tokens(self) -> int:
@@ -202,16 +217,6 @@ class Row:
         row = self.fork(keep_closed=True)
         row.start, row.sentences, row.closed = self.start, self.sentences, list(self.closed)
         return row
-
-
-@dataclass(frozen=True, slots=True)
-class Transcript:
-    """Text of a response, and the characters ``(start, stop)`` of each of its tokens, half-open."""
-
-    text: str
-    char_spans: Sequence[tuple[int, int]]
-    after_end: str = ""
-    """What was given after an end-of-text token: not part of the text, and not read."""
 
 
 @dataclass(frozen=True, slots=True)

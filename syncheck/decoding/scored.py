@@ -101,7 +101,7 @@ class ScoredRounds(Scoped, SentenceReader, Generic[R]):
         stops = self.stops if stops is None else stops
         return [
             answer.report(
-                Transcript(row.text, row.char_spans),
+                row.transcript(),
                 stop="below_threshold" if index in self._cut else stop,
                 seconds=seconds,
             )

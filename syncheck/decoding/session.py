@@ -266,7 +266,7 @@ class RoundSession(Session):
         self._contrast_to(longest)
         self._is_measured = True
         return [
-            self._measure(i, row.closed, Transcript(row.text, row.char_spans), self._firsts[i]) if i in wanted else []
+            self._measure(i, row.closed, row.transcript(), self._firsts[i]) if i in wanted else []
             for i, row in enumerate(self.rows)
         ]
 
