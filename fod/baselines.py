@@ -135,21 +135,14 @@ RewardName = Literal["mean", "lowest"]
 
 @dataclass(repr=False)
 class BestOfNOutput(GeneratorOutput):
-    """The result of ``generate(return_dict_in_generate=True)``; see :class:`fod.GeneratorOutput`.
-
-    Attributes
-    ----------
-    samples : tuple of Report
-        All answers that were sampled, in order.
-    rewards : tuple of float or None
-        Reward of each answer.
-    chosen : int
-        Index of the answer that was returned; the first of those with equal rewards.
-    """
+    """The result of ``generate(return_dict_in_generate=True)``; see :class:`fod.GeneratorOutput`."""
 
     samples: tuple[Report, ...] = field(default=None)  # type: ignore[arg-type]
+    """All answers that were sampled, in order."""
     rewards: tuple[float | None, ...] = field(default=None)  # type: ignore[arg-type]
+    """Reward of each answer."""
     chosen: int = field(default=None)  # type: ignore[assignment]
+    """Index of the answer that was returned; the first of those with equal rewards."""
 
 
 @dataclass(eq=False, repr=False)
@@ -201,13 +194,8 @@ class BestOfNGenerator(AnswerGenerator[BestOfNOutput]):
         )
 
 
-def mean_score(report: Report) -> float | None:
-    """Average the scores of an answer's sentences; None if no sentence has a score."""
-    return report.faithfulness
-
-
 _REWARDS: dict[str, Reward] = {
-    "mean": mean_score,
+    "mean": lambda report: report.faithfulness,
     "lowest": lambda report: None if report.lowest is None else report.lowest.score,
 }
 
@@ -264,4 +252,4 @@ def _support(report: Report) -> float | None:
     return sum(supports) / len(supports) if supports else None
 
 
-_RANKINGS: dict[RerankBy, Reward] = {"syncheck": mean_score, "likelihood": _likelihood, "aligner": _support}
+_RANKINGS: dict[RerankBy, Reward] = {"syncheck": _REWARDS["mean"], "likelihood": _likelihood, "aligner": _support}

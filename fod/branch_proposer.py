@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, TypeVar
 
 import torch
@@ -28,18 +28,6 @@ SHORTEST_CUT, LEAST_CUT = 6, 3
 """Least numbers of tokens that a sentence that is cut short keeps, and that are cut from it."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Look:
-    """Runner-up at a step: the likeliest token () other than the chosen one.
-
-    Its score (), and that of a full stop, are given minus the chosen one's.
-    """
-
-    runner_up: Tensor
-    behind: Tensor
-    stop_behind: Tensor
-
-
 class BranchProposer(SessionProposer[RepairConfig]):
     """Continues one answer sentence by sentence in a monitored session; see :class:`fod.ProposeBranches`.
 
@@ -60,7 +48,9 @@ class BranchProposer(SessionProposer[RepairConfig]):
         super().__init__(watched, plan, config, generator=generator)
         self._full_stop = full_stop
         self._is_forked = False
-        self._looks: list[_Look] = []  # of each token since the round began
+        # Of each token since the round began: the likeliest other one (), its score minus the token's (), and so for a
+        # full stop.
+        self._looks: list[tuple[Tensor, Tensor, Tensor]] = []
         self._cuts: set[int] = set()  # rows of branches that cut it short
 
     def greedy(self, beam: Beam) -> Candidate:
@@ -83,21 +73,19 @@ class BranchProposer(SessionProposer[RepairConfig]):
 
     def branches(self, beam: Beam) -> list[Candidate]:
         """Rewrite the last sentence from its first and its least certain tokens on, or cut it short."""
-        if self._stops[0] == "not_finite":
-            return []
         looks = self._looks[: self._decoding.rows[0].measured_tokens]
+        if self._stops[0] == "not_finite" or not looks:
+            return []
+        runner_ups, behind, stop_behind = zip(*looks, strict=True)
+        differences, of_stops = (list(map(float, values)) for values in (behind, stop_behind))
         chosen = branch_places(
-            [int(look.runner_up) for look in looks],
-            [float(look.behind) for look in looks],
-            [float(look.stop_behind) for look in looks],
-            self._config,
-            full_stop=self._full_stop,
+            list(map(int, runner_ups)), differences, of_stops, self._config, full_stop=self._full_stop
         )
         if not chosen:
             return []
         places, tokens = [place for place, _ in chosen], [token for _, token in chosen]
         self._cuts = {row for row, token in enumerate(tokens, 1) if token == self._full_stop}
-        replaced = torch.tensor(tokens, device=self._looks[0].runner_up.device)
+        replaced = torch.tensor(tokens, device=self._looks[0][0].device)
         self._decoding.fork([0] * (len(places) + 1), [None, *places])
         self._is_forked = True
         self._stops = [self._stops[0], *[None] * len(places)]
@@ -150,7 +138,7 @@ class BranchProposer(SessionProposer[RepairConfig]):
         others[:, [token for token in self._plan.end_tokens if token < scores.shape[-1]]] = -torch.inf
         second, runner_up = others.max(-1)
         stop = others.new_tensor(-torch.inf) if self._full_stop is None else others[0, self._full_stop]
-        self._looks.append(_Look(runner_up[0], (second - best)[0], stop - best[0]))
+        self._looks.append((runner_up[0], (second - best)[0], stop - best[0]))
         return chosen
 
     def _candidates(self, beam: Beam, rows: Sequence[int]) -> list[Candidate]:
@@ -226,19 +214,9 @@ def branch_places(
 ) -> list[tuple[int, T]]:
     """Choose the places at which a sentence is branched, each with the token that comes there.
 
-    Parameters
-    ----------
-    runner_ups, behind
-        The runner-up of each token, and its score minus the token's; -inf if there is none.
-    stop_behind
-        The score of a full stop minus the token's; -inf if it is implausible.
-    full_stop
-        The token of a full stop; None turns cuts off.
-
-    Returns
-    -------
-    list of (place, token)
-        The least certain places with their runner-ups, the first place, then those where the sentence is cut short.
+    ``behind`` is the score of each token's runner-up minus the token's, and ``stop_behind`` that of a full stop; -inf
+    if there is none, or it is implausible. Without a ``full_stop``, nothing is cut. The least certain places come
+    first, then the first place, then those where the sentence is cut short.
     """
     places = _greatest(behind)
     opening = [0] if 0 in places[config.branches :] else []

@@ -148,7 +148,7 @@ def branches_of(tokens: Sequence[WrittenToken], config: RepairConfig) -> list[Te
             for data, log_prob in token.likeliest
             if data != token.data and log_prob >= best + least and _is_text(data)
         }
-        if not _is_whole(tokens[:place]):
+        if _decoded(b"".join(token.data for token in tokens[:place])) is None:
             others = {}
         runner_up = max(others, key=others.__getitem__, default=b"")
         runner_ups.append(runner_up)
@@ -164,21 +164,17 @@ def branches_of(tokens: Sequence[WrittenToken], config: RepairConfig) -> list[Te
     ]
 
 
-def _is_whole(tokens: Sequence[WrittenToken]) -> bool:
-    """Tell whether tokens end with a whole character."""
+def _decoded(data: bytes) -> str | None:
+    """Decode whole characters; None for parts of one."""
     try:
-        b"".join(token.data for token in tokens).decode()
+        return data.decode()
     except UnicodeDecodeError:
-        return False
-    return True
+        return None
 
 
 def _is_text(data: bytes) -> bool:
-    try:
-        text = data.decode()
-    except UnicodeDecodeError:
-        return False
-    return bool(text) and "\ufffd" not in text and _SPECIAL.fullmatch(text.strip()) is None
+    text = _decoded(data)
+    return text is not None and text != "" and "\ufffd" not in text and _SPECIAL.fullmatch(text.strip()) is None
 
 
 def _spelled(tokens: Sequence[WrittenToken], before: str, text: str) -> tuple[WrittenToken, ...] | None:

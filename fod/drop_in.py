@@ -39,32 +39,22 @@ if TYPE_CHECKING:
 
 @dataclass(repr=False)
 class GeneratorOutput(ModelOutput):  # type: ignore[misc]
-    """The result of ``generate(return_dict_in_generate=True)``.
-
-    Attributes
-    ----------
-    sequences : Tensor of shape (1, prompt + response), int64
-        Token ids of prompt and response.
-    report : Report
-        The response with its scores; ``report.stop`` says why it ended.
-    sampled_tokens : int
-        Number of tokens decoded, including those that were discarded.
-    dropped : tuple of SentenceScore
-        Sentences that were written and taken back, with the positions where they began.
-    message : str or None
-        Text at the end of the response, in ``sequences`` as in ``report.response``, that the model did not write and
-        that belongs to no sentence.
-    thresholds : Thresholds or None
-        The scores that the report's sentences reach; None for a decoder without thresholds.
-    """
+    """The result of ``generate(return_dict_in_generate=True)``."""
 
     # ModelOutput allows one field without a default; all but the last two are always set.
     sequences: Tensor
+    """Token ids of prompt and response, (1, prompt + response) int64."""
     report: Report = field(default=None)  # type: ignore[assignment]
+    """The response with its scores; ``report.stop`` says why it ended."""
     sampled_tokens: int = field(default=None)  # type: ignore[assignment]
+    """Number of tokens decoded, including those that were discarded."""
     dropped: tuple[SentenceScore, ...] = field(default=None)  # type: ignore[arg-type]
+    """Sentences that were written and taken back, with the positions where they began."""
     message: str | None = None
+    """Text at the end of the response, in ``sequences`` as in ``report.response``, that the model did not write and
+    that belongs to no sentence."""
     thresholds: Thresholds | None = None
+    """The scores that the report's sentences reach; None for a decoder without thresholds."""
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.report!r}>"

@@ -90,14 +90,10 @@ class FLAREOutput(GeneratorOutput):
     """The result of ``generate(return_dict_in_generate=True)``; see :class:`fod.GeneratorOutput`.
 
     The report's passages are those of the prompt and of all retrievals, each once.
-
-    Attributes
-    ----------
-    retrievals : tuple of Retrieval
-        In order.
     """
 
     retrievals: tuple[Retrieval, ...] = field(default=None)  # type: ignore[arg-type]
+    """In order."""
 
 
 @dataclass(eq=False, repr=False)

@@ -22,22 +22,15 @@ if TYPE_CHECKING:
 
 @dataclass(repr=False)
 class FODOutput(GeneratorOutput):
-    """The result of ``generate(return_dict_in_generate=True)``; see :class:`fod.GeneratorOutput`.
-
-    Attributes
-    ----------
-    search : SearchResult
-        Course of the search: sentences that were taken back, and the samples of each round. If ``on_exhausted``
-        continued the answer, that of its last part.
-    marked : tuple of int
-        Indices of the report's sentences that were kept although they did not pass (``on_exhausted="annotate"``).
-    trace : tuple of TraceNode
-        The search as a tree, for :class:`syncheck.results.Answer`; see :func:`fod.trace_of`.
-    """
+    """The result of ``generate(return_dict_in_generate=True)``; see :class:`fod.GeneratorOutput`."""
 
     search: SearchResult = field(default=None)  # type: ignore[assignment]
+    """Course of the search: sentences that were taken back, and the samples of each round. If ``on_exhausted``
+    continued the answer, that of its last part."""
     marked: tuple[int, ...] = field(default=None)  # type: ignore[arg-type]
+    """Indices of the report's sentences that were kept although they did not pass (``on_exhausted="annotate"``)."""
     trace: tuple[TraceNode, ...] = field(default=None)  # type: ignore[arg-type]
+    """The search as a tree, for :class:`syncheck.results.Answer`; see :func:`fod.trace_of`."""
 
 
 class FODGenerator(AnswerGenerator[FODOutput]):
@@ -71,9 +64,8 @@ class FODGenerator(AnswerGenerator[FODOutput]):
     NotReadyError
         If the monitor has no aggregator, or no calibrated threshold where one is requested.
     InputError
-        If a parameter is outside its range, or not one of the config; if ``propose`` is unknown or contradicts the
-        config; if a threshold is below the guarantee that the other one requests, or
-        ``on_exhausted="annotate"`` would release sentences below it; or if model and monitor do not belong together.
+        If a parameter is outside its range, not one of the config, or contradicts another: ``propose`` the config, a
+        threshold or ``on_exhausted="annotate"`` the guarantee that the other threshold requests, the model the monitor.
     WrongTypeError
         If a parameter has the wrong type.
     UnsupportedModelError
@@ -107,13 +99,13 @@ class FODGenerator(AnswerGenerator[FODOutput]):
             raise WrongTypeError(f"config must be a FODConfig, a RepairConfig or None; found {type(config).__name__}")
         require_scores(monitor)
         require_rewindable(model)
-        named: dict[str, Any] = {
+        named = {
             "backtrack_threshold": backtrack_threshold,
             "prune_threshold": prune_threshold,
             "beam_size": beam_size,
             "samples_per_step": samples_per_step,
         }
-        given = {name: value for name, value in named.items() if value is not None}
+        given: dict[str, Any] = {name: value for name, value in named.items() if value is not None}
         self.config = replace(_config_of(config, propose, given), **given)
         self.thresholds = decoder_thresholds(monitor, self.config)
 
@@ -220,20 +212,8 @@ def _config_of(
 class BacktrackGenerator(FODGenerator):
     """Decodes greedily and ends before the first sentence below tau_1: FOD (BT) of the paper's Table 2.
 
-    Parameters
-    ----------
-    model, tokenizer, monitor
-        A trained monitor, with its model and tokenizer.
-    backtrack_threshold
-        tau_1 in [0, 1]; None takes the monitor's own, ``"calibrated"`` the one that ``syncheck calibrate --risk``
-        chose, with the guarantee described at :class:`fod.Thresholds`.
-    max_sentences, message
-        As in :class:`fod.FODConfig`.
-
-    Raises
-    ------
-    NotReadyError, InputError, WrongTypeError, UnsupportedModelError
-        As in :class:`fod.FODGenerator`.
+    ``backtrack_threshold``, tau_1, ``max_sentences`` and ``message`` are as in :class:`fod.FODConfig`, and the errors
+    as in :class:`fod.FODGenerator`.
     """
 
     def __init__(

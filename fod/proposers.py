@@ -236,21 +236,10 @@ class SessionProposer(Proposer[C]):
 class SentenceProposer(SessionProposer[FODConfig]):
     """Continues beams sentence by sentence in a monitored session; the ``propose`` of :func:`fod.search`.
 
-    Parameters
-    ----------
-    watched
-        An open session with one row, in which nothing has been decoded.
-    plan
-        The arguments of ``generate``, which greedy proposals follow.
-    config
-        Parameters of the sampling in stage 2.
-    generator
-        Source of randomness; None uses torch's global one.
-
-    Attributes
-    ----------
-    sampled_tokens : int
-        Number of tokens decoded so far, including those that were discarded.
+    ``watched`` is an open session with one row, in which nothing has been decoded. Greedy proposals follow ``plan``,
+    the arguments of ``generate``, and ``config`` has the parameters of the sampling in stage 2. ``generator`` is the
+    source of randomness; None uses torch's global one. ``sampled_tokens`` counts the tokens decoded so far, including
+    those that were discarded.
     """
 
     def __call__(self, beams: Sequence[Beam], *, samples: int | None, waiting: Sequence[Beam] = ()) -> list[Candidate]:

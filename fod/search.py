@@ -332,18 +332,10 @@ def search_steps(config: FODConfig, thresholds: Thresholds) -> Steps:
 
 
 def trace_of(result: SearchResult, config: FODConfig, thresholds: Thresholds) -> tuple[TraceNode, ...]:
-    """Draw a search as a tree.
+    """Draw a search as a tree of the continuations that were tried first.
 
-    Parameters
-    ----------
-    config, thresholds
-        Its parameters, which the reasons in the tree name.
-
-    Returns
-    -------
-    tuple of TraceNode
-        The continuations that were tried first. The greedy sentences are a chain, followed by the sentence that stage 1
-        took back and by the samples.
+    The greedy sentences are a chain, followed by the sentence that stage 1 took back and by the samples. The reasons in
+    the tree name values of ``config`` and ``thresholds``, which are those of the search.
     """
     behind: dict[Handles, list[tuple[Candidate, Round]]] = defaultdict(list)
     parents: tuple[Beam, ...] = (result.greedy,)

@@ -79,23 +79,13 @@ class BatchWatch(Scoped):
         return tuple(tuple(answer.sentences) for answer in self._watched.answers)
 
     def stop_below(self, threshold: float) -> StoppingCriteriaList:
-        """Make the stopping criterion that ends a row once one of its sentences scores below a threshold.
+        """Make the stopping criterion that ends a row once one of its sentences scores below a threshold in [0, 1].
 
-        Pass it to ``generate(stopping_criteria=...)``, or call it in a loop of your own: given the ids, it returns (B,)
-        bool, True for rows that are over. A sentence is scored once the next one has begun, so the ids continue for a
-        token or two; the report ends with the sentence, and its ``stop`` is ``below_threshold``.
-
-        Parameters
-        ----------
-        threshold
-            In [0, 1]; a sentence that makes a claim and has no score counts as below.
-
-        Raises
-        ------
-        InputError
-            If the threshold is outside [0, 1].
-        NotReadyError
-            If the monitor has no aggregator, so that no sentence has a score.
+        A sentence that makes a claim and has no score counts as below. Pass the criterion to
+        ``generate(stopping_criteria=...)``, or call it in a loop of your own: given the ids, it returns (B,) bool, True
+        for rows that are over. A sentence is scored once the next one has begun, so the ids continue for a token or
+        two; the report ends with the sentence, and its ``stop`` is ``below_threshold``. Another threshold raises
+        InputError, and a monitor without an aggregator, so that no sentence has a score, NotReadyError.
         """
         check_stop_below(threshold, has_scores=self._watched.answers[0].scorer.has_scores)
         self._stop_below = threshold
@@ -118,19 +108,8 @@ class BatchWatch(Scoped):
     def end(self, row: int = 0, *, tokens: int) -> None:
         """Declare that a row of a loop written by hand is over; what the loop feeds to it afterwards is not text.
 
-        Parameters
-        ----------
-        row
-            Number of the row, from 0.
-        tokens
-            Length of its response in tokens; no more may have been fed yet.
-
-        Raises
-        ------
-        InputError
-            If there is no such row, or more tokens of the response have been fed.
-        WrongTypeError
-            If ``row`` or ``tokens`` is no whole number.
+        ``row`` counts from 0, and ``tokens`` is the length of its response. If there is no such row, or more tokens of
+        the response were fed, InputError is raised; if either is no whole number, WrongTypeError.
         """
         for name, value in (("row", row), ("tokens", tokens)):
             if not isinstance(value, Integral):
@@ -147,16 +126,8 @@ class BatchWatch(Scoped):
     def reports(self, output_ids: Any) -> list[Report]:  # noqa: ANN401 - a tensor, a list or what generate returns
         """Finish and return the report of each row; call inside the ``with`` block or after it.
 
-        Parameters
-        ----------
-        output_ids
-            The final ids, prompt and padding included, as ``generate`` returns them (or its output object). Tokens
-            that the loop has not fed, such as the last one of ``generate``, are fed now.
-
-        Returns
-        -------
-        list of Report
-            One for each row.
+        ``output_ids`` are the final ids, prompt and padding included, as ``generate`` returns them, or its output
+        object. Tokens that the loop has not fed, such as the last one of ``generate``, are fed now.
 
         Raises
         ------

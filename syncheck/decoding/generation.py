@@ -85,11 +85,8 @@ def generation_setup(
 ) -> GenerationSetup:
     """Build a setup from the arguments with which ``generate`` calls a ``custom_generate`` callable.
 
-    Raises
-    ------
-    InputError
-        For ``num_beams`` above 1, a ``cache_implementation`` other than ``"dynamic"``, or requested outputs that are
-        not collected: attentions, hidden states, logits, scores.
+    ``num_beams`` above 1, a ``cache_implementation`` other than ``"dynamic"``, or requested outputs that are not
+    collected (attentions, hidden states, logits, scores) raise InputError.
     """
     beams = generation_config.num_beams
     if beams is not None and beams > 1:
@@ -189,15 +186,9 @@ def prepare_generation(
         given = kwargs.get("stopping_criteria") or ()
         kwargs["stopping_criteria"] = StoppingCriteriaList([*given, StopStringCriteria(tokenizer, stop_strings)])
 
-    def capture(
-        model: PreTrainedModel,
-        input_ids: Tensor,
-        logits_processor: LogitsProcessorList,
-        stopping_criteria: StoppingCriteriaList,
-        generation_config: GenerationConfig,
-        **_: Any,  # noqa: ANN401
-    ) -> GenerationSetup:
-        return generation_setup(generation_config, logits_processor, stopping_criteria, streamer)
+    def capture(model: PreTrainedModel, input_ids: Tensor, **given: Any) -> GenerationSetup:  # noqa: ANN401
+        chosen = given["generation_config"], given["logits_processor"], given["stopping_criteria"]
+        return generation_setup(*chosen, streamer)
 
     sequences = Sequences([prompt.with_context_ids for prompt in prompts], model.device)
     try:
@@ -245,12 +236,7 @@ _SEEDS = range(-(2**63), 2**64)
 def seeded_generator(model: PreTrainedModel, seed: int) -> torch.Generator:
     """Make a source of randomness on the model's device.
 
-    Raises
-    ------
-    InputError
-        If the seed has more than 64 bits.
-    WrongTypeError
-        If the seed is no whole number.
+    A seed with more than 64 bits raises InputError, and one that is no whole number WrongTypeError.
     """
     if not isinstance(seed, Integral) or isinstance(seed, bool):
         raise WrongTypeError(f"seed must be a whole number, such as 0; found {seed!r}")
@@ -260,20 +246,11 @@ def seeded_generator(model: PreTrainedModel, seed: int) -> torch.Generator:
 
 
 def check_reach(model: PreTrainedModel, prompts: Sequence[RagPrompt], max_length: int) -> None:
-    """Refuse responses that may grow past a length at which the model encodes every token again.
+    """Refuse, with a PromptError, responses that may grow past a length at which the model encodes every token again.
 
-    Models with LongRoPE (such as Phi-3) do so past ``original_max_position_embeddings``; signals measured before
-    that length are not valid after it.
-
-    Parameters
-    ----------
-    max_length
-        Limit, in tokens, of prompt and response together for the longest prompt.
-
-    Raises
-    ------
-    PromptError
-        If a response may grow past such a length, with or without the context.
+    Models with LongRoPE (such as Phi-3) do so past ``original_max_position_embeddings``; signals measured before that
+    length are not valid after it. ``max_length`` limits prompt and response together, in tokens, for the longest
+    prompt; both branches are checked.
     """
     room = max_length - max(len(prompt.with_context_ids) for prompt in prompts)
     for prompt in prompts:

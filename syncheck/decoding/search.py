@@ -77,44 +77,29 @@ class SearchSession(RoundSession):
         return self._window - self._own.width - (len(self._columns.ids) - self._columns.fed)
 
     def sequences(self, row: int | None = None) -> Tensor:
-        """View the ids so far, prompt included, which must not be written to.
+        """View the ids so far, prompt included, which must not be written to; int64.
 
-        Parameters
-        ----------
-        row
-            Index of a row, for its ids (1, n) without padding. None for the ids (B, n) of all rows: shorter rows begin
-            with repeats of their own first token, and rows that are over continue with whatever was pushed to them
-            since.
-
-        Returns
-        -------
-        Tensor of shape (B, n) or (1, n), int64
+        With the index of a ``row``, these are its ids (1, n) without padding. None gives those (B, n) of all rows:
+        shorter rows begin with repeats of their own first token, and rows that are over continue with what was pushed
+        to them since.
         """
         return self._sequences.padded() if row is None else self._sequences.of_row(row)
 
     def draft(self, token_ids: Sequence[int]) -> None:
         """Suggest tokens that may follow the last one, so that both are fed in one forward pass.
 
-        Those that are then pushed need no forward pass of their own. The others are taken back, and change nothing.
-
-        Parameters
-        ----------
-        token_ids
-            The next tokens of the row that is fed; those beyond the window are ignored. They have no effect once the
-            logits have been read, if several rows are fed, or if the model's state cannot be rewound.
+        Those that are then pushed need no forward pass of their own. The others are taken back, and change nothing;
+        those beyond the window are ignored. Drafts have no effect once the logits have been read, if several rows are
+        fed, or if the model's state cannot be rewound.
         """
         self._draft = list(token_ids)
 
     def push(self, token_ids: Tensor, *, end_tokens: Sequence[int] = (), one_sentence: bool = False) -> list[str]:
-        """Append one token to every row and return the text that each completed.
+        """Append one token to every row, as :meth:`RoundSession.push`, and return the text that each completed.
 
-        Parameters
-        ----------
-        token_ids, end_tokens
-            As in :meth:`RoundSession.push`.
-        one_sentence
-            True also drops tokens for rows that have closed a sentence in this round, for a search that takes one
-            sentence from each. Such rows leave the batch, which runs on without them, and return with :meth:`select`.
+        With ``one_sentence``, tokens are also dropped for rows that have closed a sentence in this round, for a search
+        that takes one sentence from each. Such rows leave the batch, which runs on without them, and return with
+        :meth:`select`.
         """
         if self._one_sentence and not one_sentence:
             raise NotReadyError("rows of this round have left the batch after a sentence; call select() first")
@@ -132,19 +117,10 @@ class SearchSession(RoundSession):
     def select(self, rows: Sequence[int], *, keep_sentences: bool = True) -> None:
         """Begin the next round with copies of some rows, after their measured sentences or where the round began.
 
-        No token is encoded again: caches are cropped and saved logits are reused.
-
-        Parameters
-        ----------
-        rows
-            Row to copy for each new row; a row may occur several times or not at all.
-        keep_sentences
-            True continues after the measured sentences, False where the round began.
-
-        Raises
-        ------
-        UnsupportedModelError
-            If tokens are to be taken back from a model whose state cannot be rewound.
+        ``rows`` has the row to copy for each new row; a row may occur several times or not at all. ``keep_sentences``
+        continues after the measured sentences; False, where the round began. No token is encoded again: caches are
+        cropped and saved logits are reused. Taking tokens back from a model whose state cannot be rewound raises
+        UnsupportedModelError.
         """
         kept = [self._closed_columns(r) if keep_sentences else self.rows[r].start - self._firsts[r] for r in rows]
         self._check_measured(keep_sentences and any(self.rows[r].closed for r in rows))
@@ -155,22 +131,10 @@ class SearchSession(RoundSession):
     def fork(self, rows: Sequence[int], tokens: Sequence[int | None]) -> None:
         """Begin a round with copies of some rows, each cut within its measured sentences or kept with them.
 
-        No token is encoded again, and open sentences are later measured from their first token on. A row that is kept
-        whole takes no tokens in the round: it waits to be selected.
-
-        Parameters
-        ----------
-        rows
-            Row to copy for each new row.
-        tokens
-            Number of the round's tokens that each new row keeps; None keeps its measured sentences whole.
-
-        Raises
-        ------
-        InputError
-            If more tokens are to be kept than a row has measured.
-        UnsupportedModelError
-            If tokens are to be taken back from a model whose state cannot be rewound.
+        ``rows`` are as in :meth:`select`, which has the errors too; ``tokens`` is the number of the round's tokens that
+        each new row keeps, or None for its measured sentences as they are. A row that is kept whole takes no tokens in
+        the round: it waits to be selected. No token is encoded again, and open sentences are later measured from their
+        first token on. To keep more tokens than a row has measured raises InputError.
         """
         if not self._is_measured:
             raise NotReadyError("only measured sentences can be cut; call measure() first")

@@ -70,12 +70,7 @@ class KnownTokens:
     def check(self, token_ids: Sequence[int], *, vocab_size: int, error: float, name: str) -> None:
         """Refuse, with an EndpointError, what no distribution over the vocabulary can have.
 
-        Parameters
-        ----------
-        error
-            Error, in nats, of each log-probability.
-        name
-            The server's, for the message.
+        ``error`` is that of each log-probability, in nats, and ``name`` the server's, for the message.
         """
         count = len(token_ids)
         if self.log_prob.shape != (count,) or self.top.shape != self.top_ids.shape or len(self.top) != count:
@@ -132,14 +127,9 @@ class ReplayServer(Protocol):
 class VllmServer:
     """A vLLM server, asked through ``/v1/completions`` with ``prompt_logprobs``.
 
-    The server does not use its prefix cache for such requests, so each one encodes its prompt again.
-
-    Parameters
-    ----------
-    connection
-        Connection whose ``base_url`` ends in ``/v1``.
-    model
-        The server's name for the model, as listed at ``/v1/models``.
+    The ``connection`` has a ``base_url`` that ends in ``/v1``, and ``model`` is the server's name for the model, as
+    listed at ``/v1/models``. The server does not use its prefix cache for such requests, so each one encodes its prompt
+    again.
 
     Examples
     --------
@@ -173,10 +163,7 @@ class VllmServer:
 class SglangServer:
     """An SGLang server, asked through ``/generate`` with ``logprob_start_len``, which lets it use its prefix cache.
 
-    Parameters
-    ----------
-    connection
-        Connection whose ``base_url`` has no path.
+    The ``connection`` has a ``base_url`` without a path.
 
     Examples
     --------

@@ -161,23 +161,11 @@ class LidReferences:
 
     @torch.no_grad()
     def lid_of_states(self, states: Mapping[int, Tensor]) -> Tensor:
-        """Compute the LID of N sentences at L layers, all together.
+        """Compute the LID of N sentences at L layers, all together: (N, L) float32, on the references' device.
 
-        Parameters
-        ----------
-        states
-            For each layer, activations (N, H) of any floating dtype, on any device.
-
-        Returns
-        -------
-        Tensor of shape (N, L), float32
-            On the references' device, without synchronising if the states are there too. Columns are in the order of
-            ``states``; NaN where LID is undefined or the layer has no references.
-
-        Raises
-        ------
-        InputError
-            If ``states`` is empty, or shapes do not agree.
+        ``states`` has the activations (N, H) of each layer, of any floating dtype, on any device; if they are on the
+        references' device, nothing is synchronised. Columns are in the order of ``states``; NaN where LID is undefined
+        or the layer has no references. Empty ``states``, or shapes that do not agree, raise InputError.
         """
         count = _count(states)
         columns = {layer: torch.full((count,), torch.nan, device=self._device) for layer in states}
@@ -194,26 +182,10 @@ class LidReferences:
     def lid_of(
         self, layer: int, queries: NDArray[np.float32], *, excluded: NDArray[np.bool_] | None = None
     ) -> NDArray[np.float64]:
-        """Compute the LID of N activations at one layer.
+        """Compute the LID of N activations (N, H) at one layer: (N,) float64, NaN where it is undefined.
 
-        Parameters
-        ----------
-        layer
-            A layer with references.
-        queries
-            Activations (N, H).
-        excluded
-            (N, T) bool: True leaves a reference out for a query, for example itself. None excludes none.
-
-        Returns
-        -------
-        ndarray of shape (N,), float64
-            NaN where LID is undefined.
-
-        Raises
-        ------
-        InputError
-            If the layer has no references, or shapes do not agree.
+        ``excluded``, (N, T) bool, leaves references out for a query, for example itself; None excludes none. A layer
+        without references, or shapes that do not agree, raise InputError.
         """
         if layer not in self.references:
             raise InputError(f"layer must be one of {self.layers}, which have references; found {layer}")

@@ -40,20 +40,9 @@ class TokenStatistics:
 def token_statistics(logits: Tensor, logits_without: Tensor | None, token_ids: Tensor) -> TokenStatistics:
     """Compute the tokenwise signals of the paper (section 3.2) from raw logits.
 
-    Parameters
-    ----------
-    logits
-        (T, V), any floating dtype: row t predicts token t with the context, before temperature, top-p or any processor;
-        ``-inf`` excludes an entry.
-    logits_without
-        (T, V) without the context, or None if there is none.
-    token_ids
-        (T,) int64, the tokens that followed.
-
-    Raises
-    ------
-    InputError
-        If shapes do not agree, or a token id is outside the columns.
+    ``logits`` (T, V), of any floating dtype, predict the tokens ``token_ids``, (T,) int64, with the context, before
+    temperature, top-p or any processor, and ``logits_without`` the same without it, or None; ``-inf`` excludes an
+    entry. Shapes that do not agree, and token ids outside the columns, raise InputError.
 
     Notes
     -----
@@ -160,17 +149,15 @@ def entropy_bounds(
     Bounds
         (T,) in nats; NaN where a whole row is NaN.
 
-    Raises
-    ------
-    InputError
-        If a row has more than V entries, a log-probability is above 0, or the probabilities add up to more than 1.
-
     Notes
     -----
     Let H_k be the sum of -p ln p over the k known entries, and t the mass of the others. The entropy lies between
     H_k - t ln t (all of t on one entry) and H_k - t ln t + t ln(V - k) (t spread evenly). If no other entry exceeds
     c < t, t is divided among several: the lower bound then has as many entries of c as fit into t, and one with the
     remainder.
+
+    More than V entries in a row, log-probabilities above 0, and probabilities that add up to more than 1 raise
+    InputError.
     """
     rows = _rows(log_probs, error)
     known = (~np.isnan(rows)).sum(-1)
@@ -198,22 +185,10 @@ def entropy_bounds(
 def kl_bounds(log_p: ArrayLike, log_q: ArrayLike, *, error: float = 1e-9) -> Bounds:
     """Bound KL(p || q) from below by the entries that are known in both; nothing bounds it from above.
 
-    Parameters
-    ----------
-    log_p, log_q : array-like of shape (T, K)
-        Log-probabilities, in nats, of the same entries of p and q; NaN in either leaves an entry to the tail.
-    error
-        Error, in nats, of each log-probability and of the exact value that the bounds are to contain.
-
-    Returns
-    -------
-    Bounds
-        (T,) in nats: from the KL of the distributions in which all other entries are merged into one, up to inf.
-
-    Raises
-    ------
-    InputError
-        If the shapes differ, a log-probability is above 0, or the probabilities add up to more than 1.
+    ``log_p`` and ``log_q``, (T, K), are log-probabilities of the same entries, in nats; NaN in either leaves an entry
+    to the tail. ``error`` is as in :func:`entropy_bounds`. The bounds (T,), in nats, go from the KL of the
+    distributions in which all other entries are merged into one, up to inf. Shapes that differ, log-probabilities above
+    0, and probabilities that add up to more than 1 raise InputError.
     """
     p, q = _rows(log_p, error), _rows(log_q, error)
     if p.shape != q.shape:
