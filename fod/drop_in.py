@@ -214,7 +214,11 @@ class AnswerGenerator(ABC, Generic[O]):
             raise InputError("pass prompt=..., and call generate of the model the monitor watches")
         plan = _for_one_answer(generation_setup(generation_config, logits_processor, stopping_criteria, None))
         given = prompts_of(prompt)
-        check_ids(input_ids, model_kwargs.get("attention_mask"), given)
+        asked = model_kwargs.get("attention_mask")
+        kept = torch.ones_like(input_ids) if asked is None else asked
+        ids = [row[mask.bool()].tolist() for row, mask in zip(input_ids, kept, strict=True)]
+        if ids != [list(one.with_context_ids) for one in given]:
+            raise InputError("input_ids are not those of the prompt; pass **prompt.inputs()")
         check_reach(model, given, plan.config.max_length)
         outputs = self._outputs(given, plan, seed, None)
         if generation_config.return_dict_in_generate:
@@ -348,14 +352,6 @@ def prompts_of(prompts: RagPrompt | Sequence[RagPrompt]) -> list[RagPrompt]:
         if not prompt.has_context:
             raise InputError("the prompt has no context to be faithful to; pass passages that are not empty")
     return given
-
-
-def check_ids(input_ids: Tensor, attention_mask: Tensor | None, prompts: Sequence[RagPrompt]) -> None:
-    """Refuse, with an InputError, ids that are not those of the prompts, padding aside."""
-    mask = torch.ones_like(input_ids) if attention_mask is None else attention_mask
-    given = [ids[kept.bool()].tolist() for ids, kept in zip(input_ids, mask, strict=True)]
-    if given != [list(prompt.with_context_ids) for prompt in prompts]:
-        raise InputError("input_ids are not those of the prompt; pass **prompt.inputs()")
 
 
 def _for_one_answer(plan: GenerationSetup) -> GenerationSetup:

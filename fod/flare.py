@@ -27,15 +27,7 @@ from syncheck.decoding import (
 class PassageIndex:
     """Finds passages by shared words (TF-IDF); a retriever for :class:`fod.FLAREGenerator`.
 
-    Parameters
-    ----------
-    count
-        Largest number of passages that are returned.
-
-    Raises
-    ------
-    InputError
-        If there is no passage with a word in it, or ``count`` is below 1.
+    At most ``count`` passages are returned. A ``count`` below 1, and passages without any word raise InputError.
     """
 
     def __init__(self, passages: Sequence[str], *, count: int = 3) -> None:

@@ -7,6 +7,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 import torch
@@ -117,10 +118,8 @@ def contrasted(
     return scores.masked_fill_(alone.isneginf(), -math.inf)
 
 
-def likeliest(scores: Tensor) -> Tensor:
-    """Find the likeliest token (B,) of each row."""
-    return scores.argmax(-1)
-
+likeliest = partial(torch.argmax, dim=-1)
+"""Finds the likeliest token (B,) of each row of scores (B, V)."""
 
 C = TypeVar("C", bound=DecoderConfig)
 

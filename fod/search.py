@@ -320,7 +320,10 @@ def search_steps(config: FODConfig, thresholds: Thresholds) -> Steps:
         if candidates is None:
             return SearchResult(best_of(beams), "budget", True, dropped, tuple(rounds), greedy)
         passed = [c for c in candidates if may_stay(c, tau_2)]
-        pool = [*ended, *(_extended(open_beams, c, tau_2) for c in passed or (candidates if annotate else ()))]
+        pool = list(ended)
+        for c in passed or (candidates if annotate else ()):
+            failing = [s for s in c.sentences if c.fault or not passes(s, tau_2)]
+            pool.append(open_beams[c.parent].extended(c, failing=failing))
         is_over = not passed and not annotate
         kept = beams if is_over else tuple(sorted(pool, key=lambda b: -b.faithfulness)[: config.beam_size])
         rounds.append(Round(tuple(candidates), tuple(passed), kept))
@@ -397,11 +400,6 @@ def _greedy(
         if beam.stop is not None:
             return beam, (), beam.stop
     return beam, (), "max_sentences"
-
-
-def _extended(beams: Sequence[Beam], candidate: Candidate, tau_2: float) -> Beam:
-    failing = [s for s in candidate.sentences if candidate.fault or not passes(s, tau_2)]
-    return beams[candidate.parent].extended(candidate, failing=failing)
 
 
 def _finished(beams: Sequence[Beam], config: FODConfig) -> StopReason | None:

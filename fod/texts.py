@@ -156,16 +156,9 @@ class TextProposer(Proposer[FODConfig | RepairConfig]):
     cancel it, and ``in_thread`` runs the scoring. ``in_place`` is what is asked for in place of a failing sentence.
     Unless the server ``takes_n``, each sample is a request.
 
-    Attributes
-    ----------
-    spent : Spent
-        What the server has spent so far.
-    ended : str or None
-        Why the budget has ended; then nothing more is proposed.
-    unfinished : str
-        Text of the stream that was not proposed when the budget ended.
-    unbranched : list of TraceNode
-        Failing sentences that could not be branched, with the reason.
+    ``spent`` is what the server has spent so far. ``ended`` says why the budget has ended, or is None; then nothing
+    more is proposed, and ``unfinished`` is the text of the stream that was not proposed. ``unbranched`` are failing
+    sentences that could not be branched, with the reason.
     """
 
     def __init__(

@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Iterable, Iterator
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Literal, Protocol, get_args
 
 from fod.config import FODConfig, RepairConfig, Thresholds, decoder_thresholds
@@ -56,6 +56,7 @@ class UpstreamOutput:
     """What the server has spent."""
 
 
+@dataclass(eq=False, repr=False)
 class UpstreamFOD:
     """Decodes with a server so that every released sentence reaches a score; reads text alone.
 
@@ -63,31 +64,8 @@ class UpstreamFOD:
     continuations of the verified sentences are asked for, scored in one batch, pruned, ranked and continued as
     :func:`fod.search` does; or another ``repair`` takes its place, as :func:`fod.repair` does it.
 
-    Parameters
-    ----------
-    verifier
-        Scores the sentences.
-    continue_from
-        The server; see :class:`fod.ContinueFrom`.
-    repair
-        What follows a failing sentence; see :data:`fod.RepairPolicy`.
-    config
-        A :class:`fod.FODConfig` for ``search``, a :class:`fod.RepairConfig` for the others, of which ``max_skips``
-        limits the sentences that are left out; None takes the defaults. Of the parameters about tokens, ``alpha`` and
-        ``lookup`` have no effect, and the others only with ``branch``.
-    budget
-        What the server may spend on one answer.
-    in_thread
-        Runs the scoring beside the event loop, as :func:`asyncio.to_thread` does.
-
-    Raises
-    ------
-    InputError
-        If config and ``repair`` do not belong together, or ``on_exhausted`` is a callable.
-    NotReadyError
-        If the verifier has no aggregator, or no calibrated threshold where one is requested.
-    WrongTypeError
-        If ``verifier`` is no :class:`syncheck.Verifier`.
+    A config that does not belong to ``repair``, or with a callable ``on_exhausted``, raises InputError; a verifier
+    without an aggregator, or without a calibrated threshold where one is requested, NotReadyError.
 
     Examples
     --------
@@ -98,27 +76,30 @@ class UpstreamFOD:
     'It is in France.'
     """
 
-    def __init__(
-        self,
-        verifier: Verifier,
-        continue_from: ContinueFrom,
-        *,
-        repair: RepairPolicy = "search",
-        config: FODConfig | RepairConfig | None = None,
-        budget: Budget | None = None,
-        in_thread: Callable[..., Awaitable[Any]] = asyncio.to_thread,
-    ) -> None:
-        if not isinstance(verifier, Verifier):
-            raise WrongTypeError(f"verifier must be a Verifier, as Verifier() makes; found {type(verifier).__name__}")
-        if verifier.aggregator is None:
+    verifier: Verifier
+    """Scores the sentences."""
+    continue_from: ContinueFrom
+    """The server."""
+    _: KW_ONLY
+    repair: RepairPolicy = "search"
+    """What follows a failing sentence."""
+    config: FODConfig | RepairConfig | None = None
+    """A :class:`fod.FODConfig` for ``search``, a :class:`fod.RepairConfig` for the others, of which ``max_skips``
+    limits the sentences that are left out; None takes the defaults. Of the parameters about tokens, ``alpha`` and
+    ``lookup`` have no effect, and the others only with ``branch``."""
+    budget: Budget | None = None
+    """What the server may spend on one answer; None is without limit."""
+    in_thread: Callable[..., Awaitable[Any]] = asyncio.to_thread
+    """Runs the scoring beside the event loop."""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.verifier, Verifier):
+            found = type(self.verifier).__name__
+            raise WrongTypeError(f"verifier must be a Verifier, as Verifier() makes; found {found}")
+        if self.verifier.aggregator is None:
             raise NotReadyError("the verifier has no aggregator, so no sentence has a score; train one first")
-        self.verifier = verifier
-        self.repair = repair
-        self.config = _config_of(config, repair)
-        self.thresholds = decoder_thresholds(verifier, self.config)
-        self.budget = budget or Budget()
-        self._continue_from = continue_from
-        self._in_thread = in_thread
+        self.config = self._config = _config_of(self.config, self.repair)
+        self.thresholds = decoder_thresholds(self.verifier, self._config)
 
     async def stream_async(
         self, *, passages: Any, question: str = "", seed: int = 0, reveal: Reveal = "verified"
@@ -142,19 +123,19 @@ class UpstreamFOD:
         show = reveal_of(reveal)()
         started = time.perf_counter()
         query = self.verifier.query(question=question, passages=passages)
-        reader = await self._in_thread(self.verifier.continuations, query)
+        reader = await self.in_thread(self.verifier.continuations, query)
         propose = TextProposer(
             reader,
             self._pieces,
-            self.config,
-            self.budget,
+            self._config,
+            self.budget or Budget(),
             seed=seed,
             in_place=self.repair if self.repair in ("reask", "branch") else None,
-            takes_n=getattr(self._continue_from, "takes_n", True),
-            in_thread=self._in_thread,
+            takes_n=getattr(self.continue_from, "takes_n", True),
+            in_thread=self.in_thread,
         )
         try:
-            config, limits, reply = self.config, self.thresholds, None
+            config, limits, reply = self._config, self.thresholds, None
             steps = search_steps(config, limits) if isinstance(config, FODConfig) else repair_steps(config, limits)
             while True:
                 try:
@@ -180,7 +161,7 @@ class UpstreamFOD:
             report = replace(report, response=report.response + said, stop=stop)
             yield NoticeEvent(said, ())
         report = replace(report, seconds=time.perf_counter() - started)
-        trace = (*drawn(result, self.config, self.thresholds), *propose.unbranched)
+        trace = (*drawn(result, self._config, self.thresholds), *propose.unbranched)
         if propose.ended is not None:
             trace = (*trace, TraceNode(propose.unfinished, None, "taken_back", propose.ended))
         marked = result.beam.marked
@@ -221,14 +202,14 @@ class UpstreamFOD:
     def _message(self, result: SearchResult, report: Report) -> tuple[str | None, str]:
         """Choose the text that ends an answer after which nothing passed, or claims nothing."""
         is_stuck = result.stop == "nothing_passed" and result.beam.stop is None
-        message, stop = ("", "") if result.stop == "budget" else self.config.completion(report)
-        if not message and is_stuck and self.config.on_exhausted == "abstain":
-            message, stop = self.config.message, "abstained"
+        message, stop = ("", "") if result.stop == "budget" else self._config.completion(report)
+        if not message and is_stuck and self._config.on_exhausted == "abstain":
+            message, stop = self._config.message, "abstained"
         return message or None, stop
 
     async def _pieces(self, request: ContinuationRequest) -> AsyncGenerator[Piece]:
         """Ask the server; close what it gives with this iterator."""
-        source = self._continue_from(request)
+        source = self.continue_from(request)
         try:
             if isinstance(source, AsyncIterable):
                 async for piece in source:

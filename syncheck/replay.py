@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, takewhile
 from typing import TYPE_CHECKING
@@ -62,7 +62,7 @@ def read_response(
     if sentences is not None:
         check_texts(sentences, "sentences")
     if response_token_ids is not None:
-        token_ids, behind = _cut_at_end(_checked(model, response_token_ids), end_tokens_of(model, monitor.tokenizer))
+        token_ids, behind = _cut_at_end(monitor, response_token_ids)
         check_window(model, len(prompt.with_context_ids) + len(token_ids))  # decoding a long text takes long
         read = _decoded(monitor, prompt, token_ids, behind)
     else:
@@ -142,9 +142,7 @@ def verified(
         return monitor.verifier.answer(prompt, response, sentences=sentences)
     if response is not None:
         raise InputError("pass either response or response_token_ids; found both")
-    ids, behind = _cut_at_end(
-        _checked(monitor.model, response_token_ids), end_tokens_of(monitor.model, monitor.tokenizer)
-    )
+    ids, behind = _cut_at_end(monitor, response_token_ids)
     text = _decoded(monitor, prompt, ids, behind).transcript.text
     if sentences is not None and "".join(sentences) != text:
         raise InputError("sentences and response_token_ids must be of the same text; pass one of them")
@@ -249,17 +247,14 @@ def _cut(sentences: Sequence[str], length: int) -> list[str]:
     return [s[: length - start] if start <= length < start + len(s) else s for s, start in pairs]
 
 
-def _checked(model: PreTrainedModel, token_ids: Sequence[int]) -> list[int]:
+def _cut_at_end(monitor: MonitorParts, token_ids: Sequence[int]) -> tuple[list[int], list[int]]:
+    """Check token ids and split them at the first end-of-text token: those before it, and those after it."""
     check_sequence(token_ids, "response_token_ids", of="integers")
     if not all(isinstance(i, int | np.integer) for i in token_ids):
         raise WrongTypeError("response_token_ids must be a list of integers")
-    size = model.get_input_embeddings().num_embeddings
+    size = monitor.model.get_input_embeddings().num_embeddings
     if outside := [int(i) for i in token_ids if not 0 <= i < size]:
         raise InputError(f"response_token_ids must be in 0..{size - 1}, the vocabulary; found {outside[:5]}")
-    return [int(i) for i in token_ids]
-
-
-def _cut_at_end(token_ids: Sequence[int], end_tokens: Collection[int]) -> tuple[list[int], list[int]]:
-    """Split token ids at the first end-of-text token: those before it, and those after it."""
-    before = list(takewhile(lambda token: token not in end_tokens, token_ids))
-    return before, list(token_ids[len(before) + 1 :])
+    ids, ends = [int(i) for i in token_ids], end_tokens_of(monitor.model, monitor.tokenizer)
+    before = list(takewhile(lambda token: token not in ends, ids))
+    return before, ids[len(before) + 1 :]

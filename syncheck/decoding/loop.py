@@ -219,15 +219,9 @@ FIRST_DRAFT = 8
 class PromptLookup:
     """Drafts the next tokens of one response from its prompt and from itself (Saxena, 2023, "Prompt Lookup Decoding").
 
-    The length of drafts adapts: it doubles with each token that was foreseen, and is halved, down to none, with each
-    that was not. What would have been drafted counts too, so that drafts begin again where the text copies again.
-
-    Parameters
-    ----------
-    prompt_ids
-        Token ids of the prompt, passages included.
-    longest
-        Largest number of tokens in a draft.
+    The length of drafts adapts, up to ``longest``: it doubles with each token that was foreseen, and is halved, down to
+    none, with each that was not. What would have been drafted counts too, so that drafts begin again where the text
+    copies again.
 
     Examples
     --------

@@ -250,67 +250,48 @@ def measure_tokens(
     ``layers`` are the decoder blocks of ``tokens.states``; without references, LID is not measured.
     """
     start = spans[0].token_start
-    if not tokens:
-        ids, table = np.empty(0, np.int64), np.empty((4, 0), np.float32)
-        return [_sentence(span, transcript, ids, table, {}, {}, start) for span in spans]
-    token_ids = torch.stack(tokens.ids)
-    contrast = torch.stack(tokens.contrast) if with_contrast else None
-    statistics = token_statistics(torch.stack(tokens.logits), contrast, token_ids)
-    values = torch.stack(
-        [statistics.log_prob, statistics.log_prob_without_context, statistics.entropy, statistics.kl]
-    )  # (4, n)
     owning = [i for i, span in enumerate(spans) if span.token_end > span.token_start]
-    last = [last_text_token(spans[i], transcript.char_spans) - start for i in owning]
-    # each (N, H)
-    states = {layer: torch.stack(block)[last] for layer, block in zip(layers, tokens.states, strict=True)}
-    referenced = [layer for layer in layers if lid_references is not None and layer in lid_references.layers]
-    lids = (
-        [lid_references.lid_of_states({layer: states[layer] for layer in referenced})]
-        if lid_references and referenced
-        else []
-    )  # (N, L)
-    table, kept, measured = _transferred(values, list(states.values()), lids)
-    ids = np.asarray(token_ids.tolist(), np.int64)
+    ids, table = np.empty(0, np.int64), np.empty((4, 0), np.float32)
+    activations: dict[int, NDArray[np.float32]] = {}  # each (N, H)
+    lids: list[NDArray[np.float32]] = []  # at most one, (N, L), of the known layers
+    known: dict[int, Tensor] = {}
+    if tokens:
+        token_ids = torch.stack(tokens.ids)
+        contrast = torch.stack(tokens.contrast) if with_contrast else None
+        measured = token_statistics(torch.stack(tokens.logits), contrast, token_ids)
+        values = torch.stack(
+            [measured.log_prob, measured.log_prob_without_context, measured.entropy, measured.kl]
+        )  # (4, n)
+        last = [last_text_token(spans[i], transcript.char_spans) - start for i in owning]
+        states = {layer: torch.stack(block)[last] for layer, block in zip(layers, tokens.states, strict=True)}
+        if lid_references is not None:
+            known = {layer: block for layer, block in states.items() if layer in lid_references.layers}
+        found = [lid_references.lid_of_states(known)] if lid_references and known else []
+        table, *kept = _transferred([values, *states.values(), *found])
+        activations, lids = dict(zip(states, kept, strict=False)), kept[len(states) :]
+        ids = np.asarray(token_ids.tolist(), np.int64)
     sentences = []
     for i, span in enumerate(spans):
-        activations, lid = {}, {}
-        if i in owning:
-            row = owning.index(i)
-            activations = {layer: block[row] for layer, block in zip(layers, kept, strict=True)}
-            lid = dict(zip(referenced, measured[0][row].tolist(), strict=True)) if measured else {}
-        sentences.append(_sentence(span, transcript, ids, table, activations, lid, start))
+        columns = slice(span.token_start - start, span.token_end - start)
+        row = owning.index(i) if i in owning else None
+        sentences.append(
+            SentenceSignals(
+                text=transcript.text[span.start : span.end],
+                span=span,
+                token_ids=ids[columns],
+                log_prob=table[0, columns],
+                log_prob_without_context=table[1, columns],
+                entropy=table[2, columns],
+                kl=table[3, columns],
+                activations={} if row is None else {layer: block[row] for layer, block in activations.items()},
+                lid={} if row is None or not lids else dict(zip(known, lids[0][row].tolist(), strict=True)),
+            )
+        )
     return sentences
 
 
-def _transferred(
-    values: Tensor, states: Sequence[Tensor], lids: Sequence[Tensor]
-) -> tuple[NDArray[np.float32], list[NDArray[np.float32]], list[NDArray[np.float32]]]:
-    """Copy all values that are kept to the CPU at once."""
-    tensors = [values, *states, *lids]
-    flat = torch.cat([tensor.to(values.device, torch.float32).flatten() for tensor in tensors]).cpu().numpy()
+def _transferred(tensors: Sequence[Tensor]) -> list[NDArray[np.float32]]:
+    """Copy all values that are kept to the CPU at once, to the first tensor's device before."""
+    flat = torch.cat([tensor.to(tensors[0].device, torch.float32).flatten() for tensor in tensors]).cpu().numpy()
     ends = np.cumsum([tensor.numel() for tensor in tensors])
-    parts = [part.reshape(tuple(t.shape)) for part, t in zip(np.split(flat, ends[:-1]), tensors, strict=True)]
-    return parts[0], parts[1 : 1 + len(states)], parts[1 + len(states) :]
-
-
-def _sentence(
-    span: SentenceSpan,
-    transcript: Transcript,
-    ids: NDArray[np.int64],
-    table: NDArray[np.float32],
-    activations: dict[int, NDArray[np.float32]],
-    lid: dict[int, float],
-    start: int,
-) -> SentenceSignals:
-    columns = slice(span.token_start - start, span.token_end - start)
-    return SentenceSignals(
-        text=transcript.text[span.start : span.end],
-        span=span,
-        token_ids=ids[columns],
-        log_prob=table[0, columns],
-        log_prob_without_context=table[1, columns],
-        entropy=table[2, columns],
-        kl=table[3, columns],
-        activations=activations,
-        lid=lid,
-    )
+    return [part.reshape(tuple(t.shape)) for part, t in zip(np.split(flat, ends[:-1]), tensors, strict=True)]

@@ -338,8 +338,7 @@ def window_of(model: PreTrainedModel) -> int | None:
 
 def check_window(model: PreTrainedModel, tokens: int) -> None:
     """Refuse, with a PromptError, more tokens than the model's window has."""
-    window = window_of(model)
-    _require_room(window, tokens)
+    _require_room(window_of(model), tokens)
 
 
 def _require_room(window: int | None, tokens: int) -> None:

@@ -70,7 +70,9 @@ class Forest:
         if len(parts) > 1 or not parts[0][0].is_alone:
             owner = torch.cat([index + most * place for place, index in enumerate(rows)])
             among = (owner[:, None] == owner) & (order[:, None] >= order)
-            mask = self._of_attention(torch.cat([seen, among], dim=1)[None, None])
+            mask = torch.cat([seen, among], dim=1)[None, None]
+            if self._adds:
+                mask = torch.zeros_like(mask, dtype=self._dtype).masked_fill_(~mask, torch.finfo(self._dtype).min)
         width, count = seen.shape[1], len(seen)
         for tree in self.trees:
             tree.seen = pad(tree.seen, (0, count))
@@ -89,12 +91,6 @@ class Forest:
             layer.keep(unmoved, kept[unmoved:])
         for tree in self.trees:
             tree.seen = tree.seen[:, kept]
-
-    def _of_attention(self, seen: Tensor) -> Tensor:
-        """Convert the mask to what the model's attention takes: True where it sees, or values added to the scores."""
-        if not self._adds:
-            return seen
-        return torch.zeros_like(seen, dtype=self._dtype).masked_fill_(~seen, torch.finfo(self._dtype).min)
 
 
 class TokenTree:

@@ -119,7 +119,7 @@ class TestSearch:
         config = FODConfig(beam_size=2, samples_per_step=4)
         fod = decoder(Server({"": WRONG}, samples), config=config)
         answer(fod)
-        requests = fod._continue_from.requests
+        requests = fod.continue_from.requests
         assert [r.beginning for r in requests] == ["", after, one, two] and len({r.seed for r in requests}) == 4
 
     def test_nothing_passed(self):
