@@ -9,7 +9,6 @@ from dataclasses import KW_ONLY, dataclass, field
 from numbers import Real
 from typing import Literal, get_args
 
-import torch
 from torch import Tensor
 
 from fod.config import (
@@ -26,7 +25,7 @@ from fod.search import passes
 from syncheck import Event, Monitor, NoticeEvent, RagPrompt, Report, SentenceScore
 from syncheck.base.checks import check_count, check_share
 from syncheck.base.errors import InputError, NotReadyError, WrongTypeError
-from syncheck.decoding import GenerationSetup, ScoredAnswer, ScoredSession, Transcript, seeded_generator
+from syncheck.decoding import GenerationSetup, ScoredAnswer, Transcript, seeded_generator
 
 
 @dataclass(eq=False, repr=False)
@@ -54,7 +53,12 @@ class AbstainGenerator(AnswerGenerator[GeneratorOutput]):
         started = time.perf_counter()
         generator = seeded_generator(self.monitor.model, seed)
         with self.monitor.session(prompt) as watched:
-            stop = self._written(watched, plan, generator)
+            for (sentences,) in watched.decode(plan, generator=generator):
+                if not all(passes(sentence, self.thresholds.backtrack) for sentence in sentences):
+                    stop: str | None = "abstained"
+                    break
+            else:
+                stop = watched.stops[0]
             seconds = time.perf_counter() - started
             row, (answer,) = watched.decoding.rows[0], watched.answers
             dropped: tuple[SentenceScore, ...] = ()
@@ -77,13 +81,6 @@ class AbstainGenerator(AnswerGenerator[GeneratorOutput]):
             message=(self.message or None) if stop == "abstained" else None,
             thresholds=self.thresholds,
         )
-
-    def _written(self, watched: ScoredSession, plan: GenerationSetup, generator: torch.Generator) -> str | None:
-        """Write the answer up to the first sentence that does not pass; return why it ended."""
-        for (sentences,) in watched.decode(plan, generator=generator):
-            if not all(passes(sentence, self.thresholds.backtrack) for sentence in sentences):
-                return "abstained"
-        return watched.stops[0]
 
 
 @dataclass(eq=False, repr=False)

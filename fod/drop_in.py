@@ -228,12 +228,7 @@ class AnswerGenerator(ABC, Generic[O]):
     def stream(self, prompt: RagPrompt, *, seed: int = 0, **kwargs: Any) -> Iterator[Event]:
         """Generate an answer and yield its sentences, each when it can no longer be taken back.
 
-        Closing the stream ends the generation and releases all its resources.
-
-        Parameters
-        ----------
-        prompt, seed, **kwargs
-            As in :meth:`generate`.
+        Arguments are as in :meth:`generate`. Closing the stream ends the generation and releases all its resources.
 
         Yields
         ------

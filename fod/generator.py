@@ -112,16 +112,17 @@ class FODGenerator(AnswerGenerator[FODOutput]):
     def stream(
         self, prompt: RagPrompt, *, seed: int = 0, reveal: Literal["verified", "immediate"] = "verified", **kwargs: Any
     ) -> Iterator[Event]:
-        """Generate an answer and yield its sentences, as :meth:`AnswerGenerator.stream`.
+        """Generate an answer and yield its sentences; arguments as in :meth:`generate`.
 
-        Parameters
-        ----------
-        prompt, seed, **kwargs
-            As in :meth:`generate`, which has the errors too.
-        reveal
-            ``verified``: a sentence comes when it can no longer be taken back: in stage 1 after it is scored, in stage
-            2 when all beams share it. ``immediate``: the best answer so far is shown after every step, and a
-            :class:`syncheck.RetractEvent` takes back sentences that are no longer part of it.
+        With ``reveal="verified"``, a sentence comes when it can no longer be taken back: in stage 1 after it is scored,
+        in stage 2 when all beams share it. With ``"immediate"``, the best answer so far is shown after every step, and
+        a :class:`syncheck.RetractEvent` takes back sentences that are no longer part of it. Closing the stream ends the
+        generation and releases all its resources.
+
+        Yields
+        ------
+        SentenceEvent, RetractEvent, NoticeEvent, EndEvent
+            One :class:`syncheck.EndEvent`, the last, with the ``output``.
         """
         make = reveal_of(reveal)
         return self._streamed(prompt, kwargs, lambda one, plan: self._told(one, plan, seed, make))

@@ -35,25 +35,12 @@ def repair(
 ) -> Generator[Progress, None, SearchResult]:
     """Decode greedily; repair a sentence below tau_1 by branching, or hide it and continue after it.
 
-    Parameters
-    ----------
-    propose
-        Source of sentences.
-    config
-        Limits, and the action when nothing passes: with ``on_exhausted="annotate"`` the greedy sentence is kept and
-        marked.
-    thresholds
-        The scores in [0, 1] that greedy sentences (``backtrack``) and branches (``prune``) of the answer must reach.
+    ``propose`` is the source of sentences. ``config`` has limits, and the action when nothing passes: with
+    ``on_exhausted="annotate"`` the greedy sentence is kept and marked. ``thresholds`` are the scores in [0, 1] that
+    greedy sentences (``backtrack``) and branches (``prune``) of the answer must reach.
 
-    Yields
-    ------
-    Progress
-        After each sentence, and before a sentence is replaced, hidden or marked.
-
-    Returns
-    -------
-    SearchResult
-        With a round for each sentence: the greedy one, then its branches.
+    Yields a :class:`fod.Progress` after each sentence, and before one is replaced, hidden or marked; returns a
+    :class:`fod.SearchResult` with a round for each sentence: the greedy one, then its branches.
 
     Notes
     -----

@@ -222,23 +222,11 @@ class Propose(Protocol):
     """Protocol: proposes continuations of beams, of one sentence each."""
 
     def __call__(self, beams: Sequence[Beam], *, samples: int | None, waiting: Sequence[Beam] = ()) -> list[Candidate]:
-        """Propose continuations.
+        """Propose continuations of each beam, each once, and the greedy one if ``samples`` is None.
 
-        Parameters
-        ----------
-        beams
-            Beams to continue: those of the last call extended by its candidates or, for backtracking, the beams of the
-            last call themselves.
-        samples
-            Number of samples for each beam; None asks for the greedy continuation.
-        waiting
-            Beams that have ended and may still be the answer. Candidates that belong neither to them nor to ``beams``
-            can be forgotten.
-
-        Returns
-        -------
-        list of Candidate
-            Without duplicates for the same beam.
+        ``beams`` are those of the last call extended by its candidates or, for backtracking, the beams of the last call
+        themselves. ``waiting`` are beams that have ended and may still be the answer: candidates that belong neither to
+        them nor to ``beams`` can be forgotten.
         """
         ...
 
@@ -246,16 +234,8 @@ class Propose(Protocol):
 def search(propose: Propose, config: FODConfig, thresholds: Thresholds) -> SearchResult:
     """Decode greedily until a sentence falls below tau_1, then search over sentences.
 
-    Parameters
-    ----------
-    config
-        Numbers of beams and samples, limits, and the action when nothing passes; its thresholds are not read.
-    thresholds
-        tau_1 and tau_2.
-
-    Returns
-    -------
-    SearchResult
+    ``config`` has the numbers of beams and samples, limits, and the action when nothing passes; its thresholds are not
+    read, but those of ``thresholds``: tau_1 and tau_2.
 
     Notes
     -----

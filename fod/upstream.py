@@ -106,14 +106,8 @@ class UpstreamFOD:
     ) -> AsyncGenerator[Event]:
         """Yield the sentences of an answer; closing the stream cancels the work of the server.
 
-        Parameters
-        ----------
-        passages, question
-            As in :meth:`syncheck.Verifier.check`.
-        seed
-            Seed of the samples.
-        reveal
-            As in :meth:`fod.FODGenerator.stream`.
+        ``passages`` and ``question`` are as in :meth:`syncheck.Verifier.check`, and ``reveal`` as in
+        :meth:`fod.FODGenerator.stream`.
 
         Yields
         ------

@@ -70,18 +70,15 @@ class Sequences:
         """View the ids (B, n) of all rows."""
         return self._buffer[:, : self._width]
 
-    def mask(self) -> Tensor:
-        """Build the attention mask (B, n) int64: 0 where a row is padded, 1 elsewhere."""
-        return self._mask(self._width)
+    def mask(self, columns: int | None = None) -> Tensor:
+        """Build the attention mask (B, n) int64 of the first columns, None for all: 0 for padding, 1 elsewhere."""
+        pads = torch.tensor(self._pads, device=self._buffer.device)
+        return (torch.arange(columns or self._width, device=pads.device) >= pads[:, None]).long()
 
     def mask_and_positions(self, columns: int) -> tuple[Tensor | None, Tensor]:
         """Build the mask of a forward pass over this many columns, None if nothing is padded, and the positions."""
-        mask = self._mask(columns)
+        mask = self.mask(columns)
         return mask if any(self._pads) else None, (mask.cumsum(-1) - 1).clamp_min(0)
-
-    def _mask(self, columns: int) -> Tensor:
-        pads = torch.tensor(self._pads, device=self._buffer.device)
-        return (torch.arange(columns, device=pads.device) >= pads[:, None]).long()
 
     def of_row(self, row: int) -> Tensor:
         """View the ids (1, n) of one row without its padding."""
@@ -106,19 +103,9 @@ class Transcript:
 class Row:
     """The text of one continuation: its tokens and where its sentences end.
 
-    Attributes
-    ----------
-    prompt : RagPrompt
-    token_ids : list of int
-        Tokens of the response so far, without an end-of-text token.
-    ended : bool
-        True once the continuation is over.
-    end_token : int or None
-        The end-of-text token that ended it, if one did.
-    start, sentences : int
-        Number of tokens and of sentences in the response when the round began.
-    closed : list of SentenceSpan
-        Sentences closed in this round.
+    ``token_ids`` are those of the response so far, without the end-of-text token ``end_token`` that ended it, if one
+    did; ``ended`` is True once the continuation is over. ``start`` and ``sentences`` are the numbers of tokens and of
+    sentences in the response when the round began, and ``closed`` are the sentences that were closed in this round.
     """
 
     def __init__(

@@ -290,18 +290,16 @@ class GrowingResponse:
         if not count:
             self._read = read if certain is None or self.is_over else start
             return []
-        self._check_room(count)
-        return self._add(every[:count], places[:count], read)
-
-    def _add(self, ids: list[int], places: list[tuple[int, int]], read: int) -> list[SentenceSpan]:
-        """Add certain tokens, which end at ``read``, and return the sentences that they close."""
+        model, prompt, known = self._model, self._prompt, len(self.token_ids) + count
+        check_window(model, len(prompt.with_context_ids) + known)
+        check_response(model, prompt, known)
         spans: list[SentenceSpan] = []
         end = len(self._segmenter.text)
-        for token, stop in zip(ids, ends_of(places, start=end), strict=True):
+        for token, stop in zip(every[:count], ends_of(places[:count], start=end), strict=True):
             spans += self._segmenter.push(self._tokens.as_read(token, self.text[end:stop]))
             end = stop
-        self.token_ids += ids
-        self._places += places
+        self.token_ids += every[:count]
+        self._places += places[:count]
         self._read = read
         return spans
 
@@ -321,11 +319,6 @@ class GrowingResponse:
             return ids[len(known) :], places[len(known) :]
         first = next((i for i, (start, _) in enumerate(places) if start >= self._read), len(ids))
         return ids[first:], places[first:]
-
-    def _check_room(self, more: int) -> None:
-        model, prompt, count = self._model, self._prompt, len(self.token_ids) + more
-        check_window(model, len(prompt.with_context_ids) + count)
-        check_response(model, prompt, count)
 
 
 class MeasuredText(GrowingText):

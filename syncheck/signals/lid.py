@@ -98,22 +98,13 @@ class LidReferences:
     Parameters
     ----------
     references
-        For each layer, a decoder block counted from 0, a float array (T, H).
+        For each layer, a decoder block counted from 0, a float array (T, H). An array that is not two-dimensional and
+        finite in float32 raises InputError. The attribute of this name has tensors (T, H) float32.
     variant
         ``"mle"`` is the estimate of Levina and Bickel over all T references; ``"official"`` is that of the paper's
         published code, with which its published aggregators were trained.
     device
         Where the references are kept, as float32. On the model's device, no activations are transferred in the loop.
-
-    Attributes
-    ----------
-    references : dict of int to Tensor of shape (T, H), float32
-    variant : str
-
-    Raises
-    ------
-    InputError
-        If an array is not two-dimensional and finite in float32, or the variant is unknown.
 
     Notes
     -----

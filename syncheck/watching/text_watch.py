@@ -67,7 +67,8 @@ _NOT_ENTERED = "enter the watch first: with verifier.watch_text(...) as watch"
 class TextWatch:
     """Scores the sentences of an answer while its text arrives; a context manager.
 
-    Made by :meth:`syncheck.Verifier.watch_text` and :meth:`syncheck.Monitor.watch_text`.
+    Made by :meth:`syncheck.Verifier.watch_text` and :meth:`syncheck.Monitor.watch_text`. An option outside its range
+    raises InputError, and ``stop_below`` NotReadyError if no sentence has a score.
 
     Parameters
     ----------
@@ -103,13 +104,6 @@ class TextWatch:
         The sentence before which ``stop_below`` ended the answer.
     report : Report or None
         The report of the answer, once it is closed; its ``sources`` name the source of each signal.
-
-    Raises
-    ------
-    InputError
-        If an option is outside its range.
-    NotReadyError
-        If ``stop_below`` is given and no sentence has a score.
     """
 
     def __init__(
