@@ -36,15 +36,11 @@ class BatchWatch(Scoped):
     """Scores sentences while another loop generates; made by ``Monitor.attach`` with a list of prompts, one per row.
 
     As :class:`Watch`, but sentences are scored once every row has one, or after 64 tokens. Rows are padded on the left
-    and keep their places; beam search, which moves text between rows, is refused.
+    and keep their places; beam search, which moves text between rows, is refused. ``processors``, a LogitsProcessorList
+    for ``generate(logits_processor=...)``, change no score, but check the ids.
 
     A row is over when a stopping criterion of ``generate`` says so, whatever fills it afterwards. In a loop written by
     hand, it is over at an end-of-text token of the model or its tokenizer, or where :meth:`end` says.
-
-    Attributes
-    ----------
-    processors : LogitsProcessorList
-        For ``generate(logits_processor=...)``: changes no score, but checks the ids.
     """
 
     def __init__(

@@ -38,11 +38,6 @@ class ScoredAnswer:
     def __repr__(self) -> str:
         return summary(self, f"{counted(len(self.sentences), 'sentence')} to {quoted(self.scorer.query.question)}")
 
-    def keep(self, signals: Sequence[SentenceSignals], sentences: Sequence[SentenceScore]) -> None:
-        """Add sentences with their signals and scores."""
-        self.signals += signals
-        self.sentences += sentences
-
     def cut(self, sentences: int) -> None:
         """End the answer after this many of its sentences."""
         del self.sentences[sentences:], self.signals[sentences:]
@@ -183,7 +178,8 @@ def _score(
         sentences_of_rows = scorer.answers([measured[row] for row in rows], earlier=earlier, since=since)
         for row, sentences in zip(rows, sentences_of_rows, strict=True):
             scored[row] = sentences
-            answers[row].keep(measured[row], sentences)
+            answers[row].signals += measured[row]
+            answers[row].sentences += sentences
     return scored
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
@@ -109,12 +109,8 @@ class EndpointReplay:
     def replay(self, prompts: Sequence[RagPrompt], responses: Sequence[str | GivenResponse]) -> list[ScoredAnswer]:
         """Measure and score many given responses; entropy, KL and LID, which a server does not report, are NaN.
 
-        Parameters
-        ----------
-        prompts
-            From ``monitor.prompt``.
-        responses
-            One for each prompt: strings, or results of :meth:`Monitor.read`.
+        ``prompts`` come from ``monitor.prompt``, and there is a response for each: a string, or a result of
+        :meth:`Monitor.read`.
 
         Raises
         ------
@@ -148,20 +144,12 @@ class EndpointReplay:
     def certify(
         self, prompts: Sequence[RagPrompt], responses: Sequence[str | GivenResponse]
     ) -> list[list[CertifiedScore]]:
-        """Bound the scores of many given responses.
+        """Bound the scores of the sentences of many given responses; arguments as in :meth:`replay`.
 
-        Parameters
-        ----------
-        prompts, responses
-            As in :meth:`replay`.
-
-        Returns
-        -------
-        list of list of CertifiedScore
-            The sentences of each response. The bounds contain the score that the monitor would give if it measured
-            every signal exactly, for every distribution that has the reported log-probabilities. They are wider where
-            the server reports fewer likeliest tokens than it was asked for, since others may then be likelier. Nothing
-            is known of LID, so bounds are narrower with a schema without it.
+        The bounds contain the score that the monitor would give if it measured every signal exactly, for every
+        distribution that has the reported log-probabilities. They are wider where the server reports fewer likeliest
+        tokens than it was asked for, since others may then be likelier. Nothing is known of LID, so bounds are narrower
+        with a schema without it.
 
         Raises
         ------
@@ -185,7 +173,11 @@ class EndpointReplay:
             for answer, highs in zip(answers, high, strict=True)
         ]
         rows = [features for answer in certified for sentence, features in answer if sentence.status == "no_aggregator"]
-        bounds = iter(self._score_bounds(rows))
+        bounds: Iterator[tuple[float, float]] = iter(())
+        if rows:
+            stacked = Bounds(np.stack([row.low for row in rows]), np.stack([row.high for row in rows]))
+            scores = score_bounds(self.monitor.aggregator, stacked)
+            bounds = zip(scores.low.tolist(), scores.high.tolist(), strict=True)
 
         def bounded(sentence: SentenceScore, features: Bounds) -> CertifiedScore:
             status: Status = "scored" if sentence.status == "no_aggregator" else sentence.status
@@ -249,14 +241,6 @@ class EndpointReplay:
                 if name.startswith(LID.format(k="")) and self.monitor.lid_references is not None:
                     lower[place], upper[place] = -np.inf, np.inf
         return Bounds(np.minimum(lower, upper), np.maximum(lower, upper))
-
-    def _score_bounds(self, rows: Sequence[Bounds]) -> list[tuple[float, float]]:
-        if not rows:
-            return []
-        assert self.monitor.aggregator is not None
-        stacked = Bounds(np.stack([row.low for row in rows]), np.stack([row.high for row in rows]))
-        bounds = score_bounds(self.monitor.aggregator, stacked)
-        return list(zip(bounds.low.tolist(), bounds.high.tolist(), strict=True))
 
 
 def _chosen(known: KnownTokens | None, count: int) -> Floats:
