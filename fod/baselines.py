@@ -11,14 +11,7 @@ from typing import Literal, get_args
 
 from torch import Tensor
 
-from fod.config import (
-    ABSTENTION,
-    SEARCH,
-    Threshold,
-    check_sampling,
-    check_strength,
-    single_threshold,
-)
+from fod.config import ABSTENTION, SEARCH, Threshold, check_sampling, check_strength, single_threshold
 from fod.drop_in import AnswerGenerator, GeneratorOutput, event_of, ids_of, require_scores, sampling
 from fod.proposers import contrasted
 from fod.search import passes

@@ -12,12 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
-from transformers.generation import (
-    GenerationConfig,
-    LogitsProcessorList,
-    StoppingCriteriaList,
-    StopStringCriteria,
-)
+from transformers.generation import GenerationConfig, LogitsProcessorList, StoppingCriteriaList, StopStringCriteria
 
 from syncheck.base.errors import InputError, WrongTypeError
 from syncheck.decoding.rows import Sequences
