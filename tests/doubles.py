@@ -23,7 +23,7 @@ PASSAGES = (
 QUESTION = "Who is Angus Scott?"
 ANSWER = (
     " Angus Scott is a rugby player. He grew up on a farm in 1982. The Brumbies signed him as a prop! He did "
-    "play long! No one knows it."
+    "play long. No one knows it."
 )
 """Five sentences; as a response its first token begins with a space."""
 

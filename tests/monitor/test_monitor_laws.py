@@ -51,7 +51,7 @@ class TestLiveAttachedReplay:
             "Angus Scott is a rugby player.",
             "He grew up on a farm in 1982.",
             "The Brumbies signed him as a prop!",
-            "He did play long!",
+            "He did play long.",
             "No one knows it.",
         ]
         assert {s.status for s in replayed.sentences} == {"scored"}
