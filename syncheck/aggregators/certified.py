@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 from numpy.typing import NDArray
 
 from syncheck.aggregators.aggregator import Aggregator
 from syncheck.aggregators.models import Column, Ensemble, Network, StoredModel, log_odds_below
-from syncheck.aggregators.trees import NO_CHILD, Forest, Trees
+from syncheck.aggregators.trees import NO_CHILD, NODES, Arrays, Forest
 from syncheck.base.errors import InputError
 from syncheck.results.types import Bounds, Floats
 
@@ -65,7 +67,7 @@ def _log_odds(model: Network | Forest | Ensemble, low: Floats, high: Floats) -> 
         lower, upper = (np.mean(ends, axis=0) for ends in zip(*members, strict=True))
         return lower, upper
     if isinstance(model, Forest):
-        return _forest(Trees.from_booster(model.booster), low, high)
+        return _forest(model.arrays(), low, high)
     return _network(model, low, high)
 
 
@@ -100,48 +102,34 @@ def _layer(weight: Floats, bias: Floats, low: Floats, high: Floats) -> Ends:
     return np.where(np.isneginf(lower), lower, lower - slack), np.where(np.isposinf(upper), upper, upper + slack)
 
 
-def _forest(trees: Trees, low: Floats, high: Floats) -> Ends:
+def _forest(trees: Arrays, low: Floats, high: Floats) -> Ends:
     """Sum the lowest and the highest leaf of each tree within reach; comparisons are in float32, as in XGBoost."""
     from scipy.special import logit
 
-    low_single, high_single = low.astype(np.float32), high.astype(np.float32)
-    missing = np.isnan(low)
-    unknown = np.isneginf(low)
-    ends = np.zeros((2, len(low)))
-    reach = np.zeros(len(low))
-    start = 0
-    for size in trees.sizes.tolist():
-        nodes = slice(start, start + size)
-        least, most = _leaves(trees, nodes, low_single, high_single, missing, unknown)
+    singles = low.astype(np.float32), high.astype(np.float32)
+    ends, reach, stops = np.zeros((2, len(low))), np.zeros(len(low)), np.cumsum(trees["sizes"]).tolist()
+    for start, stop in pairwise([0, *stops]):
+        least, most = _leaves({name: trees[name][start:stop] for name in NODES}, *singles)
         ends += least, most
         reach += np.maximum(np.abs(least), np.abs(most))
-        start += size
-    base = float(logit(np.float64(trees.base[0])))
-    slack = np.finfo(np.float32).eps * (len(trees.sizes) + 2) * (reach + abs(base))
+    base = float(logit(np.float64(trees["base"][0])))
+    slack = np.finfo(np.float32).eps * (len(stops) + 2) * (reach + abs(base))
     return ends[0] + base - slack, ends[1] + base + slack
 
 
-def _leaves(
-    trees: Trees,
-    nodes: slice,
-    low: NDArray[np.float32],
-    high: NDArray[np.float32],
-    missing: NDArray[np.bool_],
-    unknown: NDArray[np.bool_],
-) -> Ends:
+def _leaves(tree: Arrays, low: NDArray[np.float32], high: NDArray[np.float32]) -> Ends:
     """Find the lowest and the highest leaf of one tree that each row can reach, from the leaves up to the root."""
-    left, right, feature = trees.left[nodes], trees.right[nodes], trees.feature[nodes]
-    value, missing_left = trees.value[nodes].astype(np.float64), trees.missing_left[nodes]
+    left, right, value, missing_left = tree["left"], tree["right"], tree["value"], tree["missing_left"]
     ends: dict[int, Ends] = {}
     for node in reversed(range(len(left))):  # children come after their parent
         if left[node] == NO_CHILD:
-            leaf = np.full(len(low), value[node])
+            leaf = np.full(len(low), value[node], np.float64)
             ends[node] = leaf, leaf
             continue
-        column, split = feature[node], np.float32(value[node])
-        absent = missing[:, column]
-        goes_left = np.where(absent, missing_left[node] == 1, low[:, column] < split) | unknown[:, column]
-        goes_right = np.where(absent, missing_left[node] == 0, high[:, column] >= split) | unknown[:, column]
+        lowest, highest = low[:, tree["feature"][node]], high[:, tree["feature"][node]]
+        absent, unknown = np.isnan(lowest), np.isneginf(lowest)
+        goes_left = np.where(absent, missing_left[node] == 1, lowest < value[node]) | unknown
+        goes_right = np.where(absent, missing_left[node] == 0, highest >= value[node]) | unknown
         both, children = goes_left & goes_right, zip(ends.pop(int(left[node])), ends.pop(int(right[node])), strict=True)
         least, most = (
             np.where(both, best(*sides), np.where(goes_left, *sides))

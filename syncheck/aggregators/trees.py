@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Self
 
@@ -18,9 +18,10 @@ from numpy.typing import NDArray
 
 from syncheck.base.errors import CheckpointError
 from syncheck.base.files import parse_arrays
+from syncheck.results.types import Floats
 
 MAX_TREES = 10_000
-MAX_NODES = 500_000
+MAXNODES = 500_000
 """Largest number of nodes in all trees together; ours have at most 15,000."""
 
 MAX_DEPTH = 32
@@ -38,16 +39,25 @@ COVER_TOLERANCE = 1e-3
 
 NO_CHILD = -1
 
-_DTYPES = {
-    **dict.fromkeys(("sizes", "left", "right", "feature", "features"), np.dtype(np.int32)),
-    **dict.fromkeys(("value", "cover", "base"), np.dtype(np.float32)),
-    "missing_left": np.dtype(np.uint8),
+DTYPES = {
+    "sizes": np.dtype(np.int32),  # (T,): number of nodes of each tree
+    "left": np.dtype(np.int32),  # (N,): position of a node's left child in its tree; -1 at a leaf
+    "right": np.dtype(np.int32),  # (N,), as left
+    "feature": np.dtype(np.int32),  # (N,): feature on which a node splits
+    "value": np.dtype(np.float32),  # (N,): values below it go left; at a leaf, its contribution to the log-odds
+    "missing_left": np.dtype(np.uint8),  # (N,): 1 if NaN goes left
+    "cover": np.dtype(np.float32),  # (N,): sum of hessians of the training rows there, its weight in tree SHAP
+    "base": np.dtype(np.float32),  # (1,): P(faithful) before any tree, in (0, 1)
+    "features": np.dtype(np.int32),  # (1,): F
 }
-_NODES = ("left", "right", "feature", "value", "missing_left", "cover")
+"""Arrays of T trees over F features with N nodes in all, and their types.
+
+The nodes of a tree follow one another, the root first and children after their parent. The sum of the reached leaves
+and the base is the log-odds."""
+NODES = ("left", "right", "feature", "value", "missing_left", "cover")
 _NO_PARENT = 2147483647  # how XGBoost writes it
 
-Ints = NDArray[np.int32]
-Singles = NDArray[np.float32]
+Arrays = Mapping[str, NDArray[Any]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,15 +71,15 @@ class Forest:
         """Number of features F."""
         return int(self.booster.num_features())
 
-    def probability(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+    def probability(self, X: Floats) -> Floats:
         """Compute P(faithful), (N,) float64, of (N, F) features; NaN means not measured."""
         return np.asarray(self.booster.inplace_predict(X), dtype=np.float64)
 
-    def log_odds(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
+    def log_odds(self, X: Floats) -> Floats:
         """Compute ln(p / (1 - p)), (N,) float64, in nats, of the P(faithful) that :meth:`probability` returns."""
         return np.asarray(self.booster.inplace_predict(X, predict_type="margin"), dtype=np.float64)
 
-    def contributions(self, x: NDArray[np.float64], medians: NDArray[np.float64]) -> NDArray[np.float64]:
+    def contributions(self, x: Floats, medians: Floats) -> Floats:
         """Attribute the log-odds of one row (F,) to its features, (F,) float64, by XGBoost's tree SHAP.
 
         With the booster's base, contributions add up to the log-odds; the medians are not used.
@@ -79,147 +89,105 @@ class Forest:
         values = self.booster.predict(DMatrix(x[None], nthread=1), pred_contribs=True, validate_features=False)
         return np.asarray(values[0, :-1], dtype=np.float64)
 
-    def to_bytes(self) -> bytes:
-        """Serialize the arrays of :class:`Trees` in the safetensors format."""
-        return Trees.from_booster(self.booster).to_bytes()
-
-    @classmethod
-    def from_bytes(cls, data: bytes) -> Self:
-        """Read trees, which are validated before XGBoost sees them; raise CheckpointError if they are invalid."""
-        return cls(Trees.from_bytes(data).to_booster())
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Trees:
-    """T trees over F features, with N nodes in all; the sum of the reached leaves and the base is the log-odds.
-
-    The nodes of a tree follow one another, the root first and children after their parent.
-    """
-
-    sizes: Ints
-    """(T,) int32: number of nodes of each tree."""
-    left: Ints
-    right: Ints
-    """(N,) int32, as ``left``: positions of a node's children in its tree; -1 for both at a leaf."""
-    feature: Ints
-    """(N,) int32: feature on which a node splits."""
-    value: Singles
-    """(N,) float32: values below it go left; at a leaf, its contribution to the log-odds."""
-    missing_left: NDArray[np.uint8]
-    """(N,) uint8: 1 if NaN goes left."""
-    cover: Singles
-    """(N,) float32: sum of hessians of the training rows that reached the node, which is its weight in tree SHAP."""
-    base: Singles
-    """(1,) float32: P(faithful) before any tree, in (0, 1)."""
-    features: Ints
-    """(1,) int32: F."""
-
-    @classmethod
-    def from_booster(cls, booster: Any) -> Self:  # noqa: ANN401 (XGBoost has no types)
-        """Take the arrays out of an ``xgboost.Booster`` with logistic output."""
-        learner = json.loads(bytes(booster.save_raw("json")))["learner"]
+    def arrays(self) -> Arrays:
+        """Take the trees out of the booster, as :data:`DTYPES` describes them."""
+        learner = json.loads(bytes(self.booster.save_raw("json")))["learner"]
         trees = learner["gradient_booster"]["model"]["trees"]
         orders = [_breadth_first(tree) for tree in trees]
+        places = [{NO_CHILD: NO_CHILD, **{node: place for place, node in enumerate(order)}} for order in orders]
 
-        def joined(name: str, dtype: type) -> NDArray[Any]:
-            return np.concatenate([np.array(t[name], dtype)[o] for t, o in zip(trees, orders, strict=True)])
+        def joined(name: str) -> list[float]:
+            return [tree[name][node] for tree, order in zip(trees, orders, strict=True) for node in order]
 
-        def children(name: str) -> Ints:
-            renumbered = []
-            for tree, order in zip(trees, orders, strict=True):
-                places = {NO_CHILD: NO_CHILD, **{node: place for place, node in enumerate(order)}}
-                renumbered.append(np.array([places[tree[name][node]] for node in order], np.int32))
-            return np.concatenate(renumbered)
+        def children(name: str) -> list[int]:
+            each = zip(trees, orders, places, strict=True)
+            return [place[tree[name][node]] for tree, order, place in each for node in order]
 
-        base = learner["learner_model_param"]["base_score"].strip("[]")
-        return cls(
-            sizes=np.array([len(order) for order in orders], np.int32),
-            left=children("left_children"),
-            right=children("right_children"),
-            feature=joined("split_indices", np.int32),
-            value=joined("split_conditions", np.float32),
-            missing_left=joined("default_left", np.uint8),
-            cover=joined("sum_hessian", np.float32),
-            base=np.array([base], np.float32),
-            features=np.array([booster.num_features()], np.int32),
-        )
-
-    def to_booster(self) -> Any:  # noqa: ANN401 (XGBoost has no types)
-        """Rebuild an ``xgboost.Booster``, for one thread, with the same predictions and attributions."""
-        from xgboost import Booster
-
-        booster = Booster({"nthread": 1})
-        booster.load_model(bytearray(json.dumps(self._document()).encode()))
-        return booster
+        values: dict[str, Any] = {
+            "sizes": [len(order) for order in orders],
+            "left": children("left_children"),
+            "right": children("right_children"),
+            "feature": joined("split_indices"),
+            "value": joined("split_conditions"),
+            "missing_left": joined("default_left"),
+            "cover": joined("sum_hessian"),
+            "base": [learner["learner_model_param"]["base_score"].strip("[]")],
+            "features": [self.features],
+        }
+        return {name: np.array(values[name], dtype) for name, dtype in DTYPES.items()}
 
     def to_bytes(self) -> bytes:
         """Serialize the arrays in the safetensors format."""
-        return bytes(safetensors.numpy.save(asdict(self)))
+        return bytes(safetensors.numpy.save(dict(self.arrays())))
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
-        """Read arrays; raise CheckpointError unless they are trees of bounded size, finite and without cycles."""
+        """Read arrays; raise CheckpointError unless they are trees of bounded size, finite and without cycles.
+
+        The booster is for one thread, and has the same predictions and attributions as the one that was saved.
+        """
         arrays = parse_arrays(data, what="trees, never XGBoost's own file, which ends the program where it is damaged,")
         if fault := _length_fault(arrays) or _value_fault(arrays) or _links_fault(arrays):
             raise CheckpointError(
                 f"the arrays do not form decision trees: {fault}; copy the file again or train it again"
             )
-        return cls(**arrays)
+        from xgboost import Booster
 
-    def _document(self) -> dict[str, Any]:
-        width = str(self.features[0])
-        starts = np.concatenate([[0], np.cumsum(self.sizes)])
-        trees = [self._tree(number, slice(*ends), width) for number, ends in enumerate(pairwise(starts.tolist()))]
-        count = len(trees)
-        parameters = {"num_feature": width, "num_class": "0", "num_target": "1", "boost_from_average": "1"}
-        model = {
-            "gbtree_model_param": {"num_trees": str(count), "num_parallel_tree": "1"},
-            "iteration_indptr": list(range(count + 1)),
-            "tree_info": [0] * count,
-            "trees": trees,
-        }
-        return {
-            "version": [3, 0, 0],
-            "learner": {
-                "attributes": {},
-                "feature_names": [],
-                "feature_types": [],
-                "gradient_booster": {"name": "gbtree", "model": model},
-                "learner_model_param": {**parameters, "base_score": str(self.base[0])},
-                "objective": {"name": "binary:logistic", "reg_loss_param": {"scale_pos_weight": "1"}},
-            },
-        }
-
-    def _tree(self, number: int, nodes: slice, width: str) -> dict[str, Any]:
-        left, right = self.left[nodes], self.right[nodes]
-        inner = np.flatnonzero(left != NO_CHILD)
-        parents = np.full(len(left), _NO_PARENT)
-        parents[left[inner]] = parents[right[inner]] = inner
-        value = _numbers(self.value[nodes])
-        zeros = [0] * len(left)
-        return {
-            "id": number,
-            "tree_param": {
-                "num_nodes": str(len(left)),
-                "num_deleted": "0",
-                "num_feature": width,
-                "size_leaf_vector": "1",
-            },
-            "left_children": left.tolist(),
-            "right_children": right.tolist(),
-            "parents": parents.tolist(),
-            "split_indices": self.feature[nodes].tolist(),
-            "split_conditions": value,
-            "split_type": zeros,
-            "default_left": self.missing_left[nodes].tolist(),
-            "sum_hessian": _numbers(self.cover[nodes]),
-            "base_weights": value,
-            "loss_changes": [0.0] * len(left),
-            **{f"categories{suffix}": [] for suffix in ("", "_nodes", "_segments", "_sizes")},
-        }
+        booster = Booster({"nthread": 1})
+        booster.load_model(bytearray(json.dumps(_document(arrays)).encode()))
+        return cls(booster)
 
 
-def _numbers(singles: Singles) -> list[float]:
+def _document(arrays: Arrays) -> dict[str, Any]:
+    """Write trees as XGBoost's JSON has them."""
+    width, count = str(arrays["features"][0]), len(arrays["sizes"])
+    ends = np.concatenate([[0], np.cumsum(arrays["sizes"])]).tolist()
+    nodes = [{name: arrays[name][start:stop] for name in NODES} for start, stop in pairwise(ends)]
+    parameters = {"num_feature": width, "num_class": "0", "num_target": "1", "boost_from_average": "1"}
+    model = {
+        "gbtree_model_param": {"num_trees": str(count), "num_parallel_tree": "1"},
+        "iteration_indptr": list(range(count + 1)),
+        "tree_info": [0] * count,
+        "trees": [_tree(number, of_tree, width) for number, of_tree in enumerate(nodes)],
+    }
+    return {
+        "version": [3, 0, 0],
+        "learner": {
+            "attributes": {},
+            "feature_names": [],
+            "feature_types": [],
+            "gradient_booster": {"name": "gbtree", "model": model},
+            "learner_model_param": {**parameters, "base_score": str(arrays["base"][0])},
+            "objective": {"name": "binary:logistic", "reg_loss_param": {"scale_pos_weight": "1"}},
+        },
+    }
+
+
+def _tree(number: int, nodes: Arrays, width: str) -> dict[str, Any]:
+    left, right, value = nodes["left"], nodes["right"], _numbers(nodes["value"])
+    count = len(left)
+    inner = np.flatnonzero(left != NO_CHILD)
+    parents = np.full(count, _NO_PARENT)
+    parents[left[inner]] = parents[right[inner]] = inner
+    sizes = {"num_nodes": str(count), "num_deleted": "0", "num_feature": width, "size_leaf_vector": "1"}
+    return {
+        "id": number,
+        "tree_param": sizes,
+        "left_children": left.tolist(),
+        "right_children": right.tolist(),
+        "parents": parents.tolist(),
+        "split_indices": nodes["feature"].tolist(),
+        "split_conditions": value,
+        "split_type": [0] * count,
+        "default_left": nodes["missing_left"].tolist(),
+        "sum_hessian": _numbers(nodes["cover"]),
+        "base_weights": value,
+        "loss_changes": [0.0] * count,
+        **{f"categories{suffix}": [] for suffix in ("", "_nodes", "_segments", "_sizes")},
+    }
+
+
+def _numbers(singles: NDArray[np.float32]) -> list[float]:
     """Convert float32 to the float64 values whose JSON has the fewest digits that identify each."""
     return [float(str(value)) for value in singles]
 
@@ -234,22 +202,22 @@ def _breadth_first(tree: Mapping[str, Any]) -> list[int]:
     return order
 
 
-def _length_fault(arrays: Mapping[str, NDArray[Any]]) -> str | None:
-    if set(arrays) != set(_DTYPES):
+def _length_fault(arrays: Arrays) -> str | None:
+    if set(arrays) != set(DTYPES):
         return f"found {sorted(arrays)}"
-    if wrong := [name for name, array in arrays.items() if array.dtype != _DTYPES[name] or array.ndim != 1]:
+    if wrong := [name for name, array in arrays.items() if array.dtype != DTYPES[name] or array.ndim != 1]:
         return f"{wrong} have another type or shape"
     sizes, count = arrays["sizes"], len(arrays["left"])
-    if not 1 <= len(sizes) <= MAX_TREES or not 1 <= count <= MAX_NODES:
-        return f"{len(sizes)} trees of {count} nodes, where 1 to {MAX_TREES} of 1 to {MAX_NODES} are read"
+    if not 1 <= len(sizes) <= MAX_TREES or not 1 <= count <= MAXNODES:
+        return f"{len(sizes)} trees of {count} nodes, where 1 to {MAX_TREES} of 1 to {MAXNODES} are read"
     if sizes.min() < 1 or sizes.sum(dtype=np.int64) != count:
         return f"the sizes of the trees do not add up to {count} nodes"
-    if any(len(arrays[name]) != count for name in _NODES) or len(arrays["base"]) != 1 or len(arrays["features"]) != 1:
+    if any(len(arrays[name]) != count for name in NODES) or len(arrays["base"]) != 1 or len(arrays["features"]) != 1:
         return "the arrays are not of one length"
     return None
 
 
-def _value_fault(arrays: Mapping[str, NDArray[Any]]) -> str | None:
+def _value_fault(arrays: Arrays) -> str | None:
     if not 1 <= (width := int(arrays["features"][0])) <= MAX_FEATURES:
         return f"{width} features, where 1 to {MAX_FEATURES} are read"
     if not ((arrays["feature"] >= 0) & (arrays["feature"] < width)).all():
@@ -263,7 +231,7 @@ def _value_fault(arrays: Mapping[str, NDArray[Any]]) -> str | None:
     return None
 
 
-def _links_fault(trees: Mapping[str, NDArray[Any]]) -> str | None:
+def _links_fault(trees: Arrays) -> str | None:
     sizes = trees["sizes"].astype(np.int64)
     starts = np.repeat(np.cumsum(sizes) - sizes, sizes)  # (N,) root of each node's tree
     left, right = trees["left"].astype(np.int64), trees["right"].astype(np.int64)
