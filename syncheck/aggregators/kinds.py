@@ -1,7 +1,7 @@
 """Kinds of aggregator, and how each is trained. scikit-learn and XGBoost are imported where they are used.
 
-A new kind is a :class:`~syncheck.aggregators.models.StoredModel` and an entry in :data:`KINDS`; those that are trained
-are named in :data:`AggregatorKind`.
+A new kind is a class of :data:`~syncheck.aggregators.models.StoredModel` and an entry in :data:`KINDS`; those that are
+trained are named in :data:`AggregatorKind`.
 """
 
 from __future__ import annotations
@@ -116,10 +116,8 @@ def fit_model(
     if np.isinf(X).any():
         raise InputError("a feature is infinite; use NaN for what was not measured")
     check_both_labels(y, "training needs sentences")
-    if not isinstance(kind, str):
-        return _own_network(kind, X, y, names)
-    if kind == "monotone":
-        return _fit_monotone(X, y, names)
+    if not isinstance(kind, str) or kind == "monotone":
+        return _monotone_network(_directed(names) if isinstance(kind, str) else kind, X, y, names)
     if kind == "ensemble":
         return Ensemble({member: _fit_classifier(member, X, y, seed) for member in MEMBERS})
     return _fit_classifier(kind, X, y, seed)
@@ -140,30 +138,26 @@ def _fit_classifier(kind: ClassifierKind, X: Floats, y: NDArray[np.int64], seed:
         return Network.from_pipeline(estimator.fit(X, y))
 
 
-def _fit_monotone(X: Floats, y: NDArray[np.int64], names: Sequence[str]) -> Network:
-    """Train with the directions of :data:`FEATURES`; for a feature without one, the means of the classes decide."""
+def _directed(names: Sequence[str], **options: Any) -> MonotoneLogisticRegression:  # noqa: ANN401
+    """Make a monotone regression with the directions of :data:`FEATURES`; the classes decide for features without."""
     from syncheck.aggregators.monotone import MonotoneLogisticRegression
 
     known = [feature_of(name) for name in names]
-    estimator = MonotoneLogisticRegression(
-        directions=[0 if feature is None else feature.direction for feature in known] if names else None,
-        prior_weights=[prior_weight(name) for name in names] if names else PRIOR_WEIGHT,
-    )
-    return _own_network(estimator, X, y, names)
+    directions = [0 if feature is None else feature.direction for feature in known] if names else None
+    weights = [prior_weight(name) for name in names] if names else PRIOR_WEIGHT
+    return MonotoneLogisticRegression(**{"directions": directions, "prior_weights": weights, **options})
 
 
-def shrunk_towards(prior: Network, own: Sequence[str], names: Sequence[str]) -> Any:  # noqa: ANN401
+def shrunk_towards(prior: Network, own: Sequence[str], names: Sequence[str]) -> MonotoneLogisticRegression:
     """Make a monotone regression of the features ``names`` that is pulled towards a linear model of those in ``own``.
 
     Features that the model does not have are pulled towards 0. The fewer the labels, the stronger the pull.
     """
-    from syncheck.aggregators.monotone import MonotoneLogisticRegression
-
-    known = [feature_of(name) for name in names]
     coef = dict(zip(own, prior.weights[0][:, 0] / prior.scale, strict=True))
     fill = dict(zip(own, prior.fill, strict=True))
-    return MonotoneLogisticRegression(
-        directions=[0 if feature is None else feature.direction for feature in known],
+    return _directed(
+        names,
+        prior_weights=PRIOR_WEIGHT,
         prior_coef=[coef.get(name, 0.0) for name in names],
         strength=PULL_ROWS,
         fades=True,
@@ -174,20 +168,18 @@ def shrunk_towards(prior: Network, own: Sequence[str], names: Sequence[str]) -> 
 
 def check_kind(kind: object, *, others: Sequence[str] = ()) -> None:
     """Refuse, with an InputError, what is neither the name of a kind, or of ``others``, nor a monotone regression."""
+    from syncheck.aggregators.monotone import MonotoneLogisticRegression
+
     known = (*others, *get_args(AggregatorKind))
-    if kind not in known if isinstance(kind, str) else not _is_regression(kind):
+    if kind not in known if isinstance(kind, str) else not isinstance(kind, MonotoneLogisticRegression):
         raise InputError(
             f"aggregator must be one of {', '.join(map(repr, known))}, or a MonotoneLogisticRegression; found {kind!r}"
         )
 
 
-def _is_regression(kind: object) -> bool:
-    from syncheck.aggregators.monotone import MonotoneLogisticRegression
-
-    return isinstance(kind, MonotoneLogisticRegression)
-
-
-def _own_network(estimator: Any, X: Floats, y: NDArray[np.int64], names: Sequence[str]) -> Network:
+def _monotone_network(
+    estimator: MonotoneLogisticRegression, X: Floats, y: NDArray[np.int64], names: Sequence[str]
+) -> Network:
     """Train a clone of a :class:`MonotoneLogisticRegression` and store it as the kind ``monotone`` is stored."""
     from sklearn.base import clone
 

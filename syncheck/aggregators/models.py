@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, Literal, Protocol, Self
+from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
 import safetensors.numpy
@@ -30,27 +30,6 @@ MAX_VALUE = 1e15
 SMALLEST_SCALE = 1e-30
 MAX_FEATURES = 100_000
 """Largest number of columns in the file of a signal."""
-
-
-class StoredModel(Protocol):
-    """The part of an aggregator that computes scores and is saved."""
-
-    @property
-    def features(self) -> int:
-        """Number of features F."""
-
-    def probability(self, X: Floats) -> Floats:
-        """Compute P(faithful), (N,) float64, of (N, F) features; NaN means not measured."""
-
-    def contributions(self, x: Floats, medians: Floats) -> Floats:
-        """Attribute the log-odds of one row (F,) to its features, given the training medians (F,)."""
-
-    def to_bytes(self) -> bytes:
-        """Serialize arrays in the safetensors format."""
-
-    @classmethod
-    def from_bytes(cls, data: bytes) -> Self:
-        """Read what :meth:`to_bytes` wrote; raise CheckpointError if it is anything else."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -173,25 +152,17 @@ def _network_fault(arrays: Mapping[str, NDArray[Any]], depth: int) -> str | None
     layers = {f"layers.{index}.{part}" for index in range(depth) for part in ("weight", "bias")}
     if not 1 <= depth <= MAX_DEPTH or set(arrays) - {"ceilings"} != {"fill", "flagged", "mean", "scale", *layers}:
         return f"found {sorted(arrays)}"
-    floats = {name: array for name, array in arrays.items() if name != "flagged"}
-    if arrays["flagged"].dtype != np.int64 or any(array.dtype != np.float64 for array in floats.values()):
+    if any(array.dtype != (np.int64 if name == "flagged" else np.float64) for name, array in arrays.items()):
         return "an array has another type"
-    if any(not (np.abs(array) <= MAX_VALUE).all() for array in floats.values()):
+    if any(not (np.abs(array) <= MAX_VALUE).all() for name, array in arrays.items() if name != "flagged"):
         return f"a number is not finite or beyond {MAX_VALUE:g}"
-    return _shape_fault(arrays, depth)
-
-
-def _shape_fault(arrays: Mapping[str, NDArray[Any]], depth: int) -> str | None:
-    count, flagged = arrays["fill"].size, arrays["flagged"]
-    inputs = count + flagged.size
-    widths = [inputs, *(arrays[f"layers.{index}.bias"].size for index in range(depth))]
-    shapes: dict[str, tuple[int, ...]] = {"fill": (count,), "flagged": (flagged.size,)}
-    shapes |= {"mean": (inputs,), "scale": (inputs,)}
-    if "ceilings" in arrays:
-        shapes["ceilings"] = (count,)
+    count, flagged, ceilings = arrays["fill"].size, arrays["flagged"], arrays.get("ceilings", np.ones(1))
+    widths = [count + flagged.size, *(arrays[f"layers.{index}.bias"].size for index in range(depth))]
+    shapes: dict[str, tuple[int, ...]] = {"fill": (count,), "flagged": (flagged.size,), "ceilings": (count,)}
+    shapes |= dict.fromkeys(("mean", "scale"), (widths[0],))
     for index, (rows, columns) in enumerate(pairwise(widths)):
         shapes |= {f"layers.{index}.weight": (rows, columns), f"layers.{index}.bias": (columns,)}
-    if wrong := [name for name, shape in shapes.items() if arrays[name].shape != shape]:
+    if wrong := [name for name, shape in shapes.items() if name in arrays and arrays[name].shape != shape]:
         return f"the shapes of {wrong} do not fit the others"
     if widths[-1] != 1 or not count:
         return f"it has {count} features and {widths[-1]} outputs"
@@ -199,9 +170,7 @@ def _shape_fault(arrays: Mapping[str, NDArray[Any]], depth: int) -> str | None:
         return f"a flag is for none of the {count} features, or two are for one"
     if (arrays["scale"] < SMALLEST_SCALE).any():
         return f"a scale is below {SMALLEST_SCALE:g}"
-    if "ceilings" in arrays and not ((arrays["ceilings"] > 0) & (arrays["ceilings"] <= 1)).all():
-        return "a ceiling is not above 0 and at most 1"
-    return None
+    return None if ((ceilings > 0) & (ceilings <= 1)).all() else "a ceiling is not above 0 and at most 1"
 
 
 def log_odds_below(log_odds: Floats, ceilings: Floats) -> Floats:
@@ -307,6 +276,10 @@ class Column:
         if not (isinstance(fields, list) and len(fields) == 2 and 0 <= fields[0] < fields[1] <= MAX_FEATURES):
             raise CheckpointError(f"a signal's file must name one of its columns; found {fields or sorted(arrays)}")
         return cls(*fields)
+
+
+StoredModel: TypeAlias = Network | Forest | Ensemble | Column
+"""The part of an aggregator that computes scores and is saved."""
 
 
 def occlusion(log_odds: Callable[[Floats], Floats], x: Floats, medians: Floats) -> Floats:

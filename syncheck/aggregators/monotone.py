@@ -17,6 +17,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from syncheck.results.types import Floats
 
+MAX_ITERATIONS = 200
+"""Largest number of iterations of L-BFGS-B."""
+
 
 class MonotoneLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Classifier of two classes in which each feature changes P(second class) in one direction.
@@ -40,8 +43,6 @@ class MonotoneLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignor
         training, so that a feature that was not measured has no effect.
     balanced : bool, default True
         True gives both classes the same weight in the loss, so that probabilities assume equal shares.
-    max_iter : int, default 200
-        Largest number of iterations of L-BFGS-B.
 
     Attributes
     ----------
@@ -74,7 +75,6 @@ class MonotoneLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignor
         fades: bool = False,
         fill: float | ArrayLike | None = None,
         balanced: bool = True,
-        max_iter: int = 200,
     ) -> None:
         self.directions = directions
         self.prior_weights = prior_weights
@@ -83,7 +83,6 @@ class MonotoneLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignor
         self.fades = fades
         self.fill = fill
         self.balanced = balanced
-        self.max_iter = max_iter
 
     def __sklearn_tags__(self) -> Any:
         """Declare that there are only two classes, and that NaN is allowed."""
@@ -101,7 +100,13 @@ class MonotoneLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignor
         rows, y = validate_data(self, X, y, dtype=np.float64, ensure_all_finite="allow-nan")
         check_classification_targets(y)
         self.classes_, second = np.unique(y, return_inverse=True)
-        _check_classes(self.classes_)
+        if len(self.classes_) > 2:
+            raise ValueError(
+                "Only binary classification is supported. The type of the target is multiclass: expected two classes, "
+                f"found {len(self.classes_)}"
+            )
+        if len(self.classes_) < 2:
+            raise ValueError(f"training needs rows of two classes; found only one class: {self.classes_.tolist()}")
         self._check_pull()
         row_weights = _row_weights(second, sample_weight, rows, balanced=self.balanced)
         self.fill_ = self._fill_values(rows, row_weights)
@@ -112,13 +117,15 @@ class MonotoneLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignor
         self.scale_ = np.where(constant, 1.0, deviation)
         standardised: Floats = np.where(constant, 0.0, (filled - self.mean_) / self.scale_)
         self.directions_ = self._directions((row_weights * (second - 0.5)) @ standardised)
-        self.weights_, intercept, self.n_iter_ = _minimise(
+        prior = np.broadcast_to(np.asarray(self.prior_weights, np.float64), self.scale_.shape)
+        if self.prior_coef is not None:
+            prior = np.maximum(np.asarray(self.prior_coef, dtype=np.float64) * self.scale_ * self.directions_, 0.0)
+        self.weights_, intercept = _minimise(
             standardised * self.directions_,
             np.where(second == 1, 1.0, -1.0),
             row_weights,
-            self._prior(),
+            prior,
             self.strength / (len(rows) if self.fades else 1),
-            self.max_iter,
         )
         self.coef_ = np.where(constant, 0.0, self.weights_ * self.directions_ / self.scale_)[None]
         self.intercept_ = np.array([intercept - self.coef_[0] @ self.mean_])
@@ -162,19 +169,12 @@ class MonotoneLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignor
 
     def _directions(self, differences: Floats) -> Floats:
         signs = np.where(differences < 0, -1.0, 1.0)
-        if self.directions is None:
-            return signs
-        directions = np.asarray(self.directions, dtype=np.float64)
+        directions = np.asarray(np.zeros(len(signs)) if self.directions is None else self.directions, dtype=np.float64)
         if directions.shape != (self.n_features_in_,) or not np.isin(directions, (-1.0, 0.0, 1.0)).all():
             raise ValueError(
                 f"directions must be +1, -1 or 0 for each of {self.n_features_in_} features; found {self.directions!r}"
             )
         return np.where(directions == 0, signs, directions)
-
-    def _prior(self) -> Floats:
-        if self.prior_coef is not None:
-            return np.maximum(np.asarray(self.prior_coef, dtype=np.float64) * self.scale_ * self.directions_, 0.0)
-        return np.broadcast_to(np.asarray(self.prior_weights, np.float64), (self.n_features_in_,)).copy()
 
     def _check_pull(self) -> None:
         for name in ("prior_coef", "fill"):
@@ -193,16 +193,6 @@ class MonotoneLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignor
             raise ValueError(f"strength must be >= 0; found {self.strength!r}")
 
 
-def _check_classes(classes: NDArray[Any]) -> None:
-    if len(classes) > 2:
-        raise ValueError(
-            "Only binary classification is supported. The type of the target is multiclass: expected two classes, "
-            f"found {len(classes)}"
-        )
-    if len(classes) < 2:
-        raise ValueError(f"training needs rows of two classes; found only one class: {classes.tolist()}")
-
-
 def _row_weights(second: NDArray[np.intp], given: ArrayLike | None, X: Floats, *, balanced: bool) -> Floats:
     """Compute the weights of the rows, (N,), summing to 1."""
     from sklearn.utils.validation import _check_sample_weight
@@ -214,9 +204,7 @@ def _row_weights(second: NDArray[np.intp], given: ArrayLike | None, X: Floats, *
     return weights / (2.0 * sums[second]) if balanced else weights / weights.sum()
 
 
-def _minimise(
-    rows: Floats, signs: Floats, row_weights: Floats, prior: Floats, strength: float, max_iter: int
-) -> tuple[Floats, float, int]:
+def _minimise(rows: Floats, signs: Floats, row_weights: Floats, prior: Floats, strength: float) -> tuple[Floats, float]:
     from scipy.optimize import minimize
 
     def loss(parameters: Floats) -> tuple[float, Floats]:
@@ -227,13 +215,12 @@ def _minimise(
         value = row_weights @ np.logaddexp(0.0, -margins) + strength / 2 * (pull @ pull)
         return float(value), np.append(slopes @ rows + strength * pull, slopes.sum())
 
-    bounds = [(0.0, None)] * len(prior) + [(None, None)]
     minimum = minimize(
         loss,
         np.append(prior, 0.0),
         jac=True,
         method="L-BFGS-B",
-        bounds=bounds,
-        options={"maxiter": max_iter, "ftol": 1e-14, "gtol": 1e-9},
+        bounds=[(0.0, None)] * len(prior) + [(None, None)],
+        options={"maxiter": MAX_ITERATIONS, "ftol": 1e-14, "gtol": 1e-9},
     )
-    return minimum.x[:-1], float(minimum.x[-1]), int(minimum.nit)
+    return minimum.x[:-1], float(minimum.x[-1])
