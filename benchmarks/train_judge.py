@@ -29,7 +29,7 @@ from sklearn.linear_model import LogisticRegression
 from tokenizers import Tokenizer
 from torch import Tensor
 
-from syncheck.aligners.eight_bits import EncodedPair
+from syncheck.aligners.bundled import EncodedPair
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "examples" / "starter_kit"))
 from evaluate_aligner import measure, pack, support_scores  # noqa: E402 - the training scripts are not a package

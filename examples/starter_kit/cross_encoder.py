@@ -14,7 +14,7 @@ from tokenizers import Tokenizer
 from torch import Tensor, nn
 from transformers import BertConfig, BertModel
 
-from syncheck.aligners.eight_bits import (
+from syncheck.aligners.bundled import (
     CLAIM,
     EVIDENCE,
     FORMAT,

@@ -37,7 +37,7 @@ from wikipedia_articles import Substitution, load_articles
 from wikipedia_pairs import WikipediaPairs
 
 from syncheck.aligners import BundledAligner
-from syncheck.aligners.eight_bits import Int8CrossEncoder, read_packed
+from syncheck.aligners.bundled import Int8CrossEncoder, read_packed
 from syncheck.evaluation import expected_calibration_error
 from syncheck.reading.evidence import FUNCTION_WORDS, distinct_words
 from syncheck.text.words import ContextLexicon, lexical_shares, novel_pairs

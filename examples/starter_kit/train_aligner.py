@@ -32,7 +32,7 @@ from tqdm import tqdm
 from wikipedia_articles import Substitution, load_articles
 from wikipedia_pairs import WikipediaPairs
 
-from syncheck.aligners.eight_bits import EncodedPair, EncoderSizes, encode_pair
+from syncheck.aligners.bundled import EncodedPair, EncoderSizes, encode_pair
 from syncheck.reading.evidence import EvidenceIndex
 
 TRAINING_SOURCES = ("defacto", "bump", "summedits", "frank")

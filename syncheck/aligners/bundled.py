@@ -1,42 +1,55 @@
-"""The bundled aligner: small, fast on a CPU, and modest (see its model card)."""
+"""The bundled aligner: small, fast on a CPU, and modest (see its model card).
+
+A small BERT reads evidence and claim together. Token types tell it which tokens of one occur in the other, alone or
+after the same neighbour. Matrices stay the integers that they are stored as, with a scale for each row; the input of a
+matrix product is rounded to integers too, with a scale for each token, so that the product is exact. Pairs are
+concatenated without padding, and each attends only to itself. The logit of a pair is therefore the same, to the last
+bit, alone and in any batch.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 import torch
+from torch import Tensor, nn
 
-from syncheck.aligners.eight_bits import UNKNOWN, EncodedPair, Int8CrossEncoder, batches, encode_pair, read_packed
+from syncheck.aligners.eight_bits import Int8Linear, batches, damaged, read_folder
 from syncheck.aligners.protocol import OfNetwork, check_asked
+from syncheck.aligners.reader.layers import ReaderLayer, layer_norm
+from syncheck.base.errors import CheckpointError
+from syncheck.base.files import read_object
 from syncheck.reading.evidence import EvidenceIndex
 from syncheck.results.types import Evidence, Support
 from syncheck.text.words import novel_pairs
 
 if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
+
     from tokenizers import Tokenizer
+
+FORMAT = "syncheck.cross-encoder.v1"
+CALIBRATION = ("scale", "coverage", "novel_pairs", "shift")
+INT8, STEP = ".int8", ".step"
+"""Suffixes of the names of a matrix's integers and of its row scales; vectors are stored as they are."""
+
+EVIDENCE, EVIDENCE_IN_CLAIM, CLAIM, CLAIM_IN_EVIDENCE, CLAIM_AFTER_SAME = range(5)
+"""Token types; special tokens count as evidence that does not match."""
+TOKEN_TYPES = 5
+PAD, UNKNOWN, CLS, SEP = 0, 100, 101, 102  # of BERT's vocabulary
 
 MAX_CHUNKS = 4
 MAX_EVIDENCE_TOKENS = 144
 MAX_CLAIM_TOKENS = 96
 """Largest sizes, in tokens, of the pairs that the network was trained on."""
-CLAIM_OVERLAP_TOKENS = 16
+OVERLAP_TOKENS = 16
 BATCH_TOKENS, CPU_BATCH_TOKENS = 4096, 768
 """Number of tokens scored at once; more would not fit the cache of a processor."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Window:
-    """One input of the network: indices of the claim and of its part, best chunk, and encoded pair."""
-
-    claim: int
-    part: int
-    chunk: int
-    pair: EncodedPair
 
 
 class BundledAligner(OfNetwork):
@@ -105,37 +118,33 @@ class BundledAligner(OfNetwork):
             self._coverage * index.coverage(c) + self._novel_pairs * novel_pairs(c, index.lexicon) + self._shift
             for c in claims
         ]
-        ids_of = self._known.setdefault(index, {})  # claims share their evidence
-        windows = [w for number, claim in enumerate(claims) for w in self._windows(index, ids_of, number, claim)]
-        best: list[dict[int, tuple[float, int]]] = [{} for _ in claims]
+        windows = [(number, *window) for number, claim in enumerate(claims) for window in self._windows(index, claim)]
+        pairs = [pair for _, _, _, pair in windows]
         room = CPU_BATCH_TOKENS if self._device.type == "cpu" else BATCH_TOKENS
-        pairs = [window.pair for window in windows]
         cuts = batches([len(pair) for pair in pairs], room)  # no score depends on the rest of its batch
         logits = [logit for cut in cuts for logit in self._model(pairs[cut]).tolist()]
-        for window, logit in zip(windows, logits, strict=True):
-            parts = best[window.claim]
-            if window.part not in parts or logit > parts[window.part][0]:
-                parts[window.part] = (logit, window.chunk)
-        return [self._support(index, parts, offset) for parts, offset in zip(best, offsets, strict=True)]
+        best: list[dict[int, tuple[float, int]]] = [{} for _ in claims]  # logit and chunk of each part
+        for (number, part, chunk, _), logit in zip(windows, logits, strict=True):
+            if part not in best[number] or logit > best[number][part][0]:
+                best[number][part] = (logit, chunk)
+        return [self._support(index, *min(parts.values()), offset) for parts, offset in zip(best, offsets, strict=True)]
 
-    def _support(self, index: EvidenceIndex, parts: dict[int, tuple[float, int]], offset: float) -> Support:
-        logit, chunk = min(parts.values())
+    def _support(self, index: EvidenceIndex, logit: float, chunk: int, offset: float) -> Support:
         score = torch.sigmoid(self._scale * torch.tensor(logit) + torch.tensor(offset)).item()
         evidence = Evidence(index.chunks[chunk].passage, index.quoted(chunk), score)
         return Support(score, evidence, log_odds=logit)
 
-    def _windows(
-        self, index: EvidenceIndex, ids_of: dict[int, list[int]], number: int, claim: str
-    ) -> Iterator[_Window]:
+    def _windows(self, index: EvidenceIndex, claim: str) -> Iterator[tuple[int, int, EncodedPair]]:
+        """Yield the inputs of the network: the number of a part of the claim, the window's best chunk, and both."""
+        known = self._known.setdefault(index, {})  # claims share their evidence
         ranked = index.best(claim, MAX_CHUNKS)
         for chunk in ranked:
-            if chunk not in ids_of:
-                ids_of[chunk] = self._ids(index.chunks[chunk].read)
-        packed = list(self._pack({chunk: ids_of[chunk] for chunk in ranked}))
-        claim_ids = self._ids(claim) or [UNKNOWN]
-        for part, ids in enumerate(_parts(claim_ids, MAX_CLAIM_TOKENS, CLAIM_OVERLAP_TOKENS)):
+            if chunk not in known:
+                known[chunk] = self._ids(index.chunks[chunk].read)
+        packed = list(self._pack({chunk: known[chunk] for chunk in ranked}))
+        for part, ids in enumerate(_parts(self._ids(claim) or [UNKNOWN], MAX_CLAIM_TOKENS)):
             for first, evidence in packed:
-                yield _Window(number, part, first, encode_pair(evidence, ids))
+                yield part, first, encode_pair(evidence, ids)
 
     def _pack(self, ranked: dict[int, list[int]]) -> Iterator[tuple[int, list[int]]]:
         """Fill windows with chunks, the best first; yield the best chunk of each window and its ids in text order."""
@@ -144,7 +153,7 @@ class BundledAligner(OfNetwork):
             first, ids = next(iter(waiting.items()))
             if len(ids) > MAX_EVIDENCE_TOKENS:
                 del waiting[first]
-                for part in _parts(ids, MAX_EVIDENCE_TOKENS, CLAIM_OVERLAP_TOKENS):
+                for part in _parts(ids, MAX_EVIDENCE_TOKENS):
                     yield first, part
                 continue
             room = MAX_EVIDENCE_TOKENS
@@ -160,11 +169,204 @@ class BundledAligner(OfNetwork):
         return list(self._tokenizer.encode(text, add_special_tokens=False).ids)
 
 
-def _parts(ids: list[int], size: int, overlap: int) -> Iterator[list[int]]:
-    """Cut ids into parts of at most ``size`` that share ``overlap`` with their neighbours."""
-    start = 0
-    while True:
+def _parts(ids: list[int], size: int) -> Iterator[list[int]]:
+    """Cut ids into parts of at most ``size``; neighbours share :data:`OVERLAP_TOKENS`."""
+    step = size - OVERLAP_TOKENS
+    for start in range(0, max(1, len(ids) - OVERLAP_TOKENS), step):
         yield ids[start : start + size]
-        if start + size >= len(ids):
-            return
-        start += size - overlap
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedPair:
+    """Evidence and claim as token ids and token types, each of length T."""
+
+    ids: list[int]
+    types: list[int]
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+POSITIONS, NORM_EPS = 512, 1e-12
+"""BERT's number of positions, and what its layer norms add to the variance."""
+
+
+@dataclass(frozen=True, slots=True)
+class EncoderSizes:
+    """Sizes of the encoder, as BERT's config names them, each at least 1."""
+
+    vocab_size: int
+    hidden_size: int
+    num_hidden_layers: int
+    num_attention_heads: int
+    intermediate_size: int
+
+    def __post_init__(self) -> None:
+        """Check the values."""
+        sizes = {field.name: getattr(self, field.name) for field in fields(self)}
+        if wrong := {name: size for name, size in sizes.items() if type(size) is not int or size < 1}:
+            raise ValueError(f"encoder: expected whole numbers from 1; found {wrong}")
+        if self.hidden_size % self.num_attention_heads:
+            raise ValueError(
+                f"{self.num_attention_heads} attention heads do not divide a hidden size of {self.hidden_size}"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class PackedAligner:
+    """Contents of the folder of an aligner.
+
+    ``arrays`` has each matrix (N, K) as ``<name>.int8`` and ``<name>.step``, the latter (N, 1) float32; vectors are
+    float32. The ``tokenizer`` neither truncates nor pads.
+    """
+
+    sizes: EncoderSizes
+    arrays: Mapping[str, Tensor]
+    tokenizer: Tokenizer
+    calibration: Mapping[str, float]
+
+
+class Int8CrossEncoder(nn.Module):
+    """BERT over pairs (evidence, claim), then mean and maximum over the claim's tokens, then one logit."""
+
+    def __init__(self, sizes: EncoderSizes, arrays: Mapping[str, Tensor]) -> None:
+        super().__init__()
+        kinds = ("word", "position", "token_type")
+        self.words, self.positions, self.types = (
+            _Int8Embedding(arrays, f"bert.embeddings.{kind}_embeddings.weight") for kind in kinds
+        )
+        self.embedded = _norm(arrays, "bert.embeddings")
+        self.layers = nn.ModuleList(
+            _layer(arrays, f"bert.encoder.layer.{i}.", sizes.num_attention_heads)
+            for i in range(sizes.num_hidden_layers)
+        )
+        self.head = _linear(arrays, "head")
+
+    @torch.inference_mode()
+    def forward(self, pairs: Sequence[EncodedPair]) -> Tensor:
+        """Compute the logits of "supported" for B pairs, before calibration, (B,) float32."""
+        with torch.autocast(self.words.weight.device.type, enabled=False):  # a caller's choice for its own model
+            return self._logits(pairs)
+
+    def _logits(self, pairs: Sequence[EncodedPair]) -> Tensor:
+        device = self.words.weight.device
+        lengths = [len(pair) for pair in pairs]
+        ids = torch.tensor([token for pair in pairs for token in pair.ids], device=device)
+        types = torch.tensor([kind for pair in pairs for kind in pair.types], device=device)
+        positions = torch.cat([torch.arange(length, device=device) for length in lengths])
+        hidden = self.embedded(self.words(ids) + self.types(types) + self.positions(positions))  # (sum of T, H)
+        *before, last = self.layers
+        for layer in before:
+            hidden = layer(hidden, lengths)
+        claims = [next(place for place, kind in enumerate(pair.types) if kind >= CLAIM) for pair in pairs]
+        hidden = last(hidden, lengths, first=claims)  # the head reads no other tokens
+        by_pair = torch.split(hidden, [length - claim for length, claim in zip(lengths, claims, strict=True)])
+        pooled = [torch.cat([own[:-1].mean(0), own[:-1].amax(0)]) for own in by_pair]  # without the last separator
+        logits: Tensor = self.head(torch.stack(pooled))[:, 0]
+        return logits
+
+
+class _Int8Embedding(nn.Module):
+    weight: Tensor
+    step: Tensor
+
+    def __init__(self, arrays: Mapping[str, Tensor], name: str) -> None:
+        super().__init__()
+        self.register_buffer("weight", arrays[name + INT8])
+        self.register_buffer("step", arrays[name + STEP])
+
+    def forward(self, ids: Tensor) -> Tensor:
+        return self.weight.index_select(0, ids) * self.step.index_select(0, ids)
+
+
+def _layer(arrays: Mapping[str, Tensor], prefix: str, heads: int) -> ReaderLayer:
+    attention, output = f"{prefix}attention.", f"{prefix}output"
+    inputs = (f"{attention}self.{name}" for name in ("query", "key", "value"))
+    inner, outer = _linear(arrays, f"{prefix}intermediate.dense"), _linear(arrays, f"{output}.dense")
+    return ReaderLayer(
+        range(heads),
+        _linear(arrays, *inputs),
+        _linear(arrays, f"{attention}output.dense"),
+        nn.Sequential(inner, nn.GELU(), outer),
+        (_norm(arrays, f"{attention}output"), _norm(arrays, output)),
+    )
+
+
+def _linear(arrays: Mapping[str, Tensor], *names: str) -> Int8Linear:
+    """Build one linear map, or join several of the same input into one."""
+    kinds = (f"weight{INT8}", f"weight{STEP}", "bias")
+    return Int8Linear(*(torch.cat([arrays[f"{name}.{kind}"] for name in names]) for kind in kinds))
+
+
+def _norm(arrays: Mapping[str, Tensor], name: str) -> nn.LayerNorm:
+    return layer_norm(*(arrays[f"{name}.LayerNorm.{part}"] for part in ("weight", "bias")), eps=NORM_EPS)
+
+
+def encode_pair(evidence: Sequence[int], claim: Sequence[int]) -> EncodedPair:
+    """Join token ids of evidence and claim, both without special tokens, and add the token types."""
+    in_evidence, in_claim = set(evidence), set(claim)
+    neighbours = set(zip(evidence, evidence[1:], strict=False))
+    types = [EVIDENCE, *(EVIDENCE_IN_CLAIM if t in in_claim else EVIDENCE for t in evidence), EVIDENCE]
+    previous = -1
+    for token in claim:
+        if (previous, token) in neighbours:
+            types.append(CLAIM_AFTER_SAME)
+        else:
+            types.append(CLAIM_IN_EVIDENCE if token in in_evidence else CLAIM)
+        previous = token
+    return EncodedPair([CLS, *evidence, SEP, *claim, SEP], [*types, EVIDENCE])
+
+
+def read_packed(folder: Traversable) -> PackedAligner:
+    """Read a folder; raise CheckpointError if it is incomplete, damaged, inconsistent or of another format."""
+    config, arrays, tokenizer = read_folder(folder, "config.json", "model.safetensors", FORMAT)
+    try:
+        sizes = EncoderSizes(**config["encoder"])
+        expected = _shapes(sizes)
+        calibration = {name: float(value) for name, value in config["calibration"].items()}
+        if unknown := calibration.keys() - set(CALIBRATION):
+            raise ValueError(f"calibration: expected {', '.join(CALIBRATION)}, found {', '.join(sorted(unknown))}")
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise damaged(folder, FORMAT, error) from error
+    _check_shapes(arrays, expected)
+    return PackedAligner(sizes, arrays, tokenizer, calibration)
+
+
+def is_packed(folder: Path) -> bool:
+    """Tell whether a folder is of this format."""
+    try:
+        return read_object(folder / "config.json").get("format") == FORMAT
+    except CheckpointError:
+        return False
+
+
+def _shapes(sizes: EncoderSizes) -> dict[str, tuple[int, ...]]:
+    """List the shape of each array before packing, by its name in a BERT with a linear head."""
+    width, inner = sizes.hidden_size, sizes.intermediate_size
+    rows = {"word": sizes.vocab_size, "position": POSITIONS, "token_type": TOKEN_TYPES}
+    shapes: dict[str, tuple[int, ...]] = {f"bert.embeddings.{n}_embeddings.weight": (r, width) for n, r in rows.items()}
+    norms = ["bert.embeddings"]
+    maps = {"head": (1, 2 * width)}
+    for layer in (f"bert.encoder.layer.{i}" for i in range(sizes.num_hidden_layers)):
+        maps |= {f"{layer}.attention.self.{name}": (width, width) for name in ("query", "key", "value")}
+        maps |= {f"{layer}.attention.output.dense": (width, width)}
+        maps |= {f"{layer}.intermediate.dense": (inner, width), f"{layer}.output.dense": (width, inner)}
+        norms += [f"{layer}.attention.output", f"{layer}.output"]
+    for name, shape in maps.items():
+        shapes |= {f"{name}.weight": shape, f"{name}.bias": shape[:1]}
+    return shapes | {f"{name}.LayerNorm.{part}": (width,) for name in norms for part in ("weight", "bias")}
+
+
+def _check_shapes(arrays: Mapping[str, Tensor], expected: Mapping[str, tuple[int, ...]]) -> None:
+    matrices = {name: shape for name, shape in expected.items() if len(shape) == 2}
+    vectors = {name: shape for name, shape in expected.items() if name not in matrices}
+    steps = {name + STEP: (shape[0], 1) for name, shape in matrices.items()}
+    wanted = vectors | steps | {name + INT8: shape for name, shape in matrices.items()}
+    shapes = {name: tuple(array.shape) for name, array in arrays.items()}
+    wrong = sorted(name for name in wanted.keys() | shapes.keys() if wanted.get(name) != shapes.get(name))
+    if wrong:
+        name = wrong[0]
+        raise CheckpointError(
+            f"the aligner's weights do not fit its config.json: expected {name!r} of shape {wanted.get(name)}, found "
+            f"{shapes.get(name)} (None: no such array); copy the folder again"
+        )

@@ -1,20 +1,11 @@
-"""Network of the bundled aligner in eight-bit integers, and the folder that it is stored in.
-
-A small BERT reads evidence and claim together. Token types tell it which tokens of one occur in the other, alone or
-after the same neighbour. Matrices stay the integers that they are stored as, with a scale for each row; the input of a
-matrix product is rounded to integers too, with a scale for each token, so that the product is exact. Pairs are
-concatenated without padding, and each attends only to itself. The logit of a pair is therefore the same, to the last
-bit, alone and in any batch.
-"""
+"""Linear maps in eight-bit integers, whose products are exact, batches of tokens, and folders of packed networks."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache, cached_property
 from importlib.resources.abc import Traversable
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -22,20 +13,8 @@ from safetensors import SafetensorError
 from safetensors.torch import load
 from tokenizers import Tokenizer
 from torch import Tensor, nn
-from torch.nn.functional import gelu, scaled_dot_product_attention
 
 from syncheck.base.errors import CheckpointError
-from syncheck.base.files import read_object
-
-FORMAT = "syncheck.cross-encoder.v1"
-CALIBRATION = ("scale", "coverage", "novel_pairs", "shift")
-INT8, STEP = ".int8", ".step"
-"""Suffixes of the names of a matrix's integers and of its row scales; vectors are stored as they are."""
-
-EVIDENCE, EVIDENCE_IN_CLAIM, CLAIM, CLAIM_IN_EVIDENCE, CLAIM_AFTER_SAME = range(5)
-"""Token types; special tokens count as evidence that does not match."""
-TOKEN_TYPES = 5
-PAD, UNKNOWN, CLS, SEP = 0, 100, 101, 102  # of BERT's vocabulary
 
 MIDDLE = 128
 """What stands for zero in the unsigned integers that oneDNN multiplies."""
@@ -43,56 +22,6 @@ FEW_ROWS, FEW_STEP, MANY_STEP = 256, 16, 64
 """Numbers of rows are multiples of the first step up to a limit, and of the other step above it."""
 _LARGEST = 127
 _SMALLEST_SCALE = 1e-12
-
-
-@dataclass(frozen=True, slots=True)
-class EncodedPair:
-    """Evidence and claim as token ids and token types, each of length T."""
-
-    ids: list[int]
-    types: list[int]
-
-    def __len__(self) -> int:
-        return len(self.ids)
-
-
-POSITIONS, NORM_EPS = 512, 1e-12
-"""BERT's number of positions, and what its layer norms add to the variance."""
-
-
-@dataclass(frozen=True, slots=True)
-class EncoderSizes:
-    """Sizes of the encoder, as BERT's config names them, each at least 1."""
-
-    vocab_size: int
-    hidden_size: int
-    num_hidden_layers: int
-    num_attention_heads: int
-    intermediate_size: int
-
-    def __post_init__(self) -> None:
-        """Check the values."""
-        sizes = {field.name: getattr(self, field.name) for field in fields(self)}
-        if wrong := {name: size for name, size in sizes.items() if type(size) is not int or size < 1}:
-            raise ValueError(f"encoder: expected whole numbers from 1; found {wrong}")
-        if self.hidden_size % self.num_attention_heads:
-            raise ValueError(
-                f"{self.num_attention_heads} attention heads do not divide a hidden size of {self.hidden_size}"
-            )
-
-
-@dataclass(frozen=True, slots=True)
-class PackedAligner:
-    """Contents of the folder of an aligner.
-
-    ``arrays`` has each matrix (N, K) as ``<name>.int8`` and ``<name>.step``, the latter (N, 1) float32; vectors are
-    float32. The ``tokenizer`` neither truncates nor pads.
-    """
-
-    sizes: EncoderSizes
-    arrays: Mapping[str, Tensor]
-    tokenizer: Tokenizer
-    calibration: Mapping[str, float]
 
 
 class Int8Linear(nn.Module):
@@ -208,110 +137,6 @@ def _packs_halves() -> bool:
     return torch.backends.quantized.engine in ("fbgemm", "x86")
 
 
-class _Layer(nn.Module):
-    def __init__(self, arrays: Mapping[str, Tensor], prefix: str, heads: int) -> None:
-        super().__init__()
-        attention = f"{prefix}attention."
-        parts = [f"{attention}self.{name}" for name in ("query", "key", "value")]
-        self.heads = heads
-        self.query_key_value = _linear(arrays, *parts)
-        self.attended = _linear(arrays, f"{attention}output.dense")
-        self.after_attention = _norm(arrays, f"{attention}output.LayerNorm")
-        self.inner = _linear(arrays, f"{prefix}intermediate.dense")
-        self.outer = _linear(arrays, f"{prefix}output.dense")
-        self.after_inner = _norm(arrays, f"{prefix}output.LayerNorm")
-
-    def forward(self, hidden: Tensor, lengths: Sequence[int], wanted: Sequence[Tensor] | None = None) -> Tensor:
-        """Map (sum of T, H) to the same shape, or to (sum of n, H) for the n ``wanted`` tokens of each pair."""
-        tokens, width = hidden.shape
-        heads = self.query_key_value(hidden).view(1, tokens, 3, self.heads, width // self.heads).permute(2, 0, 3, 1, 4)
-        pairs = torch.split(heads, list(lengths), dim=3)
-        of_pair = [None] * len(pairs) if wanted is None else wanted
-        mixed = [_attention(pair, n) for pair, n in zip(pairs, of_pair, strict=True)]
-        if wanted is not None:
-            parts = zip(torch.split(hidden, list(lengths)), wanted, strict=True)
-            hidden = _joined([part[n] for part, n in parts])
-        hidden = self.after_attention(self.attended(_joined(mixed)).add_(hidden))
-        return self.after_inner(self.outer(gelu(self.inner(hidden))).add_(hidden))  # type: ignore[no-any-return]
-
-
-class Int8CrossEncoder(nn.Module):
-    """BERT over pairs (evidence, claim), then mean and maximum over the claim's tokens, then one logit."""
-
-    def __init__(self, sizes: EncoderSizes, arrays: Mapping[str, Tensor]) -> None:
-        super().__init__()
-        embeddings = "bert.embeddings."
-        self.words = _Int8Embedding(arrays, f"{embeddings}word_embeddings.weight")
-        self.positions = _Int8Embedding(arrays, f"{embeddings}position_embeddings.weight")
-        self.types = _Int8Embedding(arrays, f"{embeddings}token_type_embeddings.weight")
-        self.embedded = _norm(arrays, f"{embeddings}LayerNorm")
-        self.layers = nn.ModuleList(
-            _Layer(arrays, f"bert.encoder.layer.{i}.", sizes.num_attention_heads)
-            for i in range(sizes.num_hidden_layers)
-        )
-        self.head = _linear(arrays, "head")
-
-    @torch.inference_mode()
-    def forward(self, pairs: Sequence[EncodedPair]) -> Tensor:
-        """Compute the logits of "supported" for B pairs, before calibration, (B,) float32."""
-        with torch.autocast(self.words.weight.device.type, enabled=False):  # a caller's choice for its own model
-            return self._logits(pairs)
-
-    def _logits(self, pairs: Sequence[EncodedPair]) -> Tensor:
-        device = self.words.weight.device
-        lengths = [len(pair) for pair in pairs]
-        ids = torch.tensor([token for pair in pairs for token in pair.ids], device=device)
-        types = torch.tensor([kind for pair in pairs for kind in pair.types], device=device)
-        positions = torch.cat([torch.arange(length, device=device) for length in lengths])
-        hidden = self.embedded(self.words(ids) + self.types(types) + self.positions(positions))  # (sum of T, H)
-        claims = [(kinds >= CLAIM).nonzero()[:, 0] for kinds in torch.split(types, lengths)]
-        *before, last = self.layers
-        for layer in before:
-            hidden = layer(hidden, lengths)
-        hidden = last(hidden, lengths, claims)  # the head reads no other tokens
-        by_pair = torch.split(hidden, [len(claim) for claim in claims])
-        logits: Tensor = self.head(torch.stack([torch.cat([c.mean(0), c.amax(0)]) for c in by_pair]))[:, 0]
-        return logits
-
-
-class _Int8Embedding(nn.Module):
-    weight: Tensor
-    step: Tensor
-
-    def __init__(self, arrays: Mapping[str, Tensor], name: str) -> None:
-        super().__init__()
-        self.register_buffer("weight", arrays[name + INT8])
-        self.register_buffer("step", arrays[name + STEP])
-
-    def forward(self, ids: Tensor) -> Tensor:
-        return self.weight.index_select(0, ids) * self.step.index_select(0, ids)
-
-
-def _linear(arrays: Mapping[str, Tensor], *names: str) -> Int8Linear:
-    """Build one linear map, or join several of the same input into one."""
-    kinds = (f"weight{INT8}", f"weight{STEP}", "bias")
-    return Int8Linear(*(torch.cat([arrays[f"{name}.{kind}"] for name in names]) for kind in kinds))
-
-
-def _norm(arrays: Mapping[str, Tensor], name: str) -> nn.LayerNorm:
-    weight = arrays[f"{name}.weight"]
-    norm = nn.LayerNorm(len(weight), eps=NORM_EPS)
-    norm.load_state_dict({"weight": weight, "bias": arrays[f"{name}.bias"]})
-    return norm.requires_grad_(False)
-
-
-def _attention(heads: Tensor, wanted: Tensor | None) -> Tensor:
-    """Let the wanted tokens of a pair, or all, attend to all tokens: (3, 1, heads, T, d) to (n or T, heads * d)."""
-    query, key, value = heads.unbind()
-    mixed = scaled_dot_product_attention(query if wanted is None else query[:, :, wanted], key, value)
-    return mixed[0].transpose(0, 1).flatten(1)
-
-
-def _joined(parts: Sequence[Tensor]) -> Tensor:
-    """Concatenate the rows of all parts; those of a single part are not copied."""
-    return parts[0] if len(parts) == 1 else torch.cat(list(parts))
-
-
 def batches(sizes: Sequence[int], room: int) -> Iterator[slice]:
     """Cut items of these sizes into batches of at most ``room`` tokens, or of one item."""
     begin = filled = 0
@@ -322,44 +147,6 @@ def batches(sizes: Sequence[int], room: int) -> Iterator[slice]:
         filled += size
     if sizes:
         yield slice(begin, len(sizes))
-
-
-def encode_pair(evidence: Sequence[int], claim: Sequence[int]) -> EncodedPair:
-    """Join token ids of evidence and claim, both without special tokens, and add the token types."""
-    in_evidence, in_claim = set(evidence), set(claim)
-    neighbours = set(zip(evidence, evidence[1:], strict=False))
-    types = [EVIDENCE, *(EVIDENCE_IN_CLAIM if t in in_claim else EVIDENCE for t in evidence), EVIDENCE]
-    previous = -1
-    for token in claim:
-        if (previous, token) in neighbours:
-            types.append(CLAIM_AFTER_SAME)
-        else:
-            types.append(CLAIM_IN_EVIDENCE if token in in_evidence else CLAIM)
-        previous = token
-    return EncodedPair([CLS, *evidence, SEP, *claim, SEP], [*types, EVIDENCE])
-
-
-def read_packed(folder: Traversable) -> PackedAligner:
-    """Read a folder; raise CheckpointError if it is incomplete, damaged, inconsistent or of another format."""
-    config, arrays, tokenizer = read_folder(folder, "config.json", "model.safetensors", FORMAT)
-    try:
-        sizes = EncoderSizes(**config["encoder"])
-        expected = _shapes(sizes)
-        calibration = {name: float(value) for name, value in config["calibration"].items()}
-        if unknown := calibration.keys() - set(CALIBRATION):
-            raise ValueError(f"calibration: expected {', '.join(CALIBRATION)}, found {', '.join(sorted(unknown))}")
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise damaged(folder, FORMAT, error) from error
-    _check_shapes(arrays, expected)
-    return PackedAligner(sizes, arrays, tokenizer, calibration)
-
-
-def is_packed(folder: Path) -> bool:
-    """Tell whether a folder is of this format."""
-    try:
-        return read_object(folder / "config.json").get("format") == FORMAT
-    except CheckpointError:
-        return False
 
 
 def _tokenizer(text: str) -> Tokenizer:
@@ -404,35 +191,3 @@ def damaged(folder: Traversable, expected: str, error: Exception) -> CheckpointE
         f"expected an aligner's folder of format {expected!r}, found {str(folder)!r}, which is damaged "
         f"({type(error).__name__}: {error}); copy the folder again"
     )
-
-
-def _shapes(sizes: EncoderSizes) -> dict[str, tuple[int, ...]]:
-    """List the shape of each array before packing, by its name in a BERT with a linear head."""
-    width, inner = sizes.hidden_size, sizes.intermediate_size
-    rows = {"word": sizes.vocab_size, "position": POSITIONS, "token_type": TOKEN_TYPES}
-    shapes: dict[str, tuple[int, ...]] = {f"bert.embeddings.{n}_embeddings.weight": (r, width) for n, r in rows.items()}
-    norms = ["bert.embeddings"]
-    maps = {"head": (1, 2 * width)}
-    for layer in (f"bert.encoder.layer.{i}" for i in range(sizes.num_hidden_layers)):
-        maps |= {f"{layer}.attention.self.{name}": (width, width) for name in ("query", "key", "value")}
-        maps |= {f"{layer}.attention.output.dense": (width, width)}
-        maps |= {f"{layer}.intermediate.dense": (inner, width), f"{layer}.output.dense": (width, inner)}
-        norms += [f"{layer}.attention.output", f"{layer}.output"]
-    for name, shape in maps.items():
-        shapes |= {f"{name}.weight": shape, f"{name}.bias": shape[:1]}
-    return shapes | {f"{name}.LayerNorm.{part}": (width,) for name in norms for part in ("weight", "bias")}
-
-
-def _check_shapes(arrays: Mapping[str, Tensor], expected: Mapping[str, tuple[int, ...]]) -> None:
-    matrices = {name: shape for name, shape in expected.items() if len(shape) == 2}
-    vectors = {name: shape for name, shape in expected.items() if name not in matrices}
-    steps = {name + STEP: (shape[0], 1) for name, shape in matrices.items()}
-    wanted = vectors | steps | {name + INT8: shape for name, shape in matrices.items()}
-    shapes = {name: tuple(array.shape) for name, array in arrays.items()}
-    wrong = sorted(name for name in wanted.keys() | shapes.keys() if wanted.get(name) != shapes.get(name))
-    if wrong:
-        name = wrong[0]
-        raise CheckpointError(
-            f"the aligner's weights do not fit its config.json: expected {name!r} of shape {wanted.get(name)}, found "
-            f"{shapes.get(name)} (None: no such array); copy the folder again"
-        )

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from syncheck import aligners
-from syncheck.aligners.eight_bits import is_packed
+from syncheck.aligners.bundled import is_packed
 from syncheck.aligners.reader.network import INSTALL, can_read
 from syncheck.base.errors import CheckpointError, InputError, describe_failure
 from syncheck.base.pretrained import cached_file, require_few_layers, require_plain_folder

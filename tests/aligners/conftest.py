@@ -29,7 +29,7 @@ from syncheck.aligners import (
     CriticAligner,
     ReaderAligner,
 )
-from syncheck.aligners.eight_bits import EncoderSizes
+from syncheck.aligners.bundled import EncoderSizes
 from syncheck.aligners.reader.layers import NORM_EPS, EncoderLayer
 from syncheck.aligners.reader.network import ReaderNetwork
 

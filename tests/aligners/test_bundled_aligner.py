@@ -20,18 +20,20 @@ from safetensors.torch import load_file, save_file
 
 from syncheck.aligners import BundledAligner, load_aligner
 from syncheck.aligners import eight_bits as int8_encoder
-from syncheck.aligners.bundled import CPU_BATCH_TOKENS, MAX_CLAIM_TOKENS, MAX_EVIDENCE_TOKENS
-from syncheck.aligners.eight_bits import (
+from syncheck.aligners.bundled import (
     CLAIM,
     CLAIM_AFTER_SAME,
     CLAIM_IN_EVIDENCE,
+    CPU_BATCH_TOKENS,
     EVIDENCE,
     EVIDENCE_IN_CLAIM,
+    MAX_CLAIM_TOKENS,
+    MAX_EVIDENCE_TOKENS,
     Int8CrossEncoder,
-    Int8Linear,
     encode_pair,
     read_packed,
 )
+from syncheck.aligners.eight_bits import Int8Linear
 from syncheck.base.errors import CheckpointError
 from syncheck.base.pretrained import weights_sha256
 from syncheck.reading import EvidenceIndex

@@ -97,7 +97,7 @@ class EncoderLayer:
 
 
 class ReaderLayer(nn.Module):
-    """A layer of MPNet over the tokens of several texts, one text after the other.
+    """A layer of MPNet or BERT over the tokens of several texts, one text after the other.
 
     ``heads`` are the numbers of its attention heads, by which they look up their distance biases. ``query_key_value``
     maps hidden states (M, H) to (M, 3 * A), ``attended`` what the heads gathered, (M, A), to (M, H), and
@@ -180,7 +180,7 @@ class ReaderLayer(nn.Module):
         self,
         hidden: Tensor,
         lengths: Sequence[int],
-        biases: Tensor,
+        biases: Tensor | None = None,
         *,
         first: Sequence[int] | None = None,
         before: Sequence[Tensor] | None = None,
@@ -188,7 +188,7 @@ class ReaderLayer(nn.Module):
     ) -> Tensor:
         """Map (sum of T, H) to the same shape, or only the tokens of each text from its ``first`` on.
 
-        ``biases``, (1, heads, M, M), are added to the products of queries and keys, by their positions in a text.
+        ``biases``, (1, heads, M, M), are added to the products of queries and keys, by positions in a text.
         ``before`` has keys and values, (E, 2 * A), of tokens before each text, which it attends to.
         ``mapped`` are the queries, keys and values of the hidden states, (sum of T, 3 * A), if they are known.
         """
@@ -207,7 +207,7 @@ class ReaderLayer(nn.Module):
                 self._by_head(query),
                 self._by_head(key),
                 self._by_head(value),
-                attn_mask=biases[:, :, end - len(query) : end, :end],
+                attn_mask=None if biases is None else biases[:, :, end - len(query) : end, :end],
             )
             mixed.append(attended[0].transpose(0, 1).flatten(1))
         if first is not None:
@@ -225,10 +225,10 @@ def _joined(maps: Sequence[Map]) -> Map:
     return Map(torch.cat([each.weight for each in maps]), torch.cat([each.bias for each in maps]))
 
 
-def layer_norm(weight: Tensor, bias: Tensor) -> nn.LayerNorm:
-    """Build a layer norm of MPNet."""
+def layer_norm(weight: Tensor, bias: Tensor, *, eps: float = NORM_EPS) -> nn.LayerNorm:
+    """Build a layer norm of MPNet, or of another network that adds something else to the variance."""
     with torch.device("meta"):
-        norm = nn.LayerNorm(len(weight), eps=NORM_EPS)
+        norm = nn.LayerNorm(len(weight), eps=eps)
     norm.load_state_dict({"weight": weight, "bias": bias}, assign=True)
     return norm.requires_grad_(False)
 
