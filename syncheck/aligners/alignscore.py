@@ -21,7 +21,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save
 from torch import Tensor, nn
 
-from syncheck.aligners.protocol import OfNetwork, check_asked
+from syncheck.aligners.protocol import OfNetwork, check_asked, scored_by_length
 from syncheck.base.checks import check_choice
 from syncheck.base.errors import CheckpointError, MismatchError
 from syncheck.base.files import DAMAGED, read_object, require_regular
@@ -45,7 +45,6 @@ SPECIAL_TOKENS = 4
 MAX_CLAIM_TOKENS = 192
 """Length of a sentence in tokens up to which ``overflow="split"`` does not cut it."""
 ROOM_STEP = 32
-BATCH = 16
 PASSAGE_JOINT = "\n"
 
 _logger = logging.getLogger(__name__)
@@ -183,12 +182,7 @@ class AlignScoreAligner(OfNetwork):
                 lost + SPECIAL_TOKENS * len(pairs),
                 self._window,
             )
-        order = sorted(range(len(pairs)), key=lambda i: len(pairs[i]))
-        scores = torch.empty(len(pairs))
-        for start in range(0, len(pairs), BATCH):
-            rows = order[start : start + BATCH]
-            scores[rows] = self._forward([pairs[row] for row in rows])
-        return scores
+        return torch.tensor(scored_by_length(pairs, self._forward, length=len))
 
     def _pair(self, chunk: list[int], sentence: list[int]) -> list[int]:
         """Join ids as RoBERTa does; beyond the window, cut the chunk and, if it must be, the sentence."""
@@ -198,13 +192,13 @@ class AlignScoreAligner(OfNetwork):
         bos, eos = self._tokenizer.bos_token_id, self._tokenizer.eos_token_id
         return [bos, *chunk[: room - len(sentence)], eos, eos, *sentence, eos]
 
-    def _forward(self, rows: Sequence[list[int]]) -> torch.Tensor:
-        """Compute P(supported), (B,) float32 on the CPU."""
-        padded = self._tokenizer.pad({"input_ids": list(rows)}, return_tensors="pt").to(self._device)
+    def _forward(self, rows: list[list[int]]) -> list[float]:
+        """Compute P(supported) of pairs of ids."""
+        padded = self._tokenizer.pad({"input_ids": rows}, return_tensors="pt").to(self._device)
         with torch.inference_mode():
             aligned, entailed = self._model(padded["input_ids"], padded["attention_mask"])
         chosen: torch.Tensor = entailed if self._mode.startswith("nli") else aligned
-        return chosen.float().cpu()
+        return list(chosen.float().tolist())
 
 
 def _support(chunks: Sequence[Chunk], scores: torch.Tensor) -> Support:

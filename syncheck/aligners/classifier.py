@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
-from functools import partial
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol
 
 import torch
+from torch import Tensor
 from transformers import (
     AutoConfig,
     AutoModelForSeq2SeqLM,
@@ -19,7 +18,7 @@ from transformers import (
     PreTrainedTokenizerBase,
 )
 
-from syncheck.aligners.protocol import OfNetwork, check_asked, weights_of
+from syncheck.aligners.protocol import OfNetwork, check_asked, scored_by_length, weights_of
 from syncheck.base.errors import CheckpointError, InputError
 from syncheck.base.pretrained import load_model, load_pretrained, load_tokenizer
 from syncheck.reading.evidence import Chunk, EvidenceIndex, split_passages, split_to_fit
@@ -32,58 +31,81 @@ MINICHECK_SUPPORTED = 1
 """Class of MiniCheck's encoders that means "supported" (published inference); their configs may not name it."""
 MINICHECK_FAMILIES = ("t5", "mt5", "umt5", "longt5")
 """Encoder-decoders with relative positions, which may have been trained as MiniCheck's."""
+JOINED = "{premise}{end}{claim}"
+"""A pair with the tokenizer's end-of-sequence token in its middle, as MiniCheck was trained."""
 MINICHECK_WINDOW = 2048  # published inference; T5's relative positions have no limit
 UNSTATED_WINDOW = 512
 """Window, in tokens, of a classifier without a limit in its network (such as XLNet) or its tokenizer."""
 
 
-class PairScorer(Protocol):
-    """Protocol of a scorer of pairs that fit its ``window``, in tokens."""
+@dataclass(frozen=True, slots=True)
+class PairScorer(OfNetwork):
+    """Scorer of pairs (premise, claim) that fit its ``window``, in tokens, by a network in evaluation mode."""
 
+    _model: PreTrainedModel
+    _tokenizer: PreTrainedTokenizerBase
     window: int
+    _read: Callable[[BatchEncoding], Tensor]
+    """Computes P(supported) of encoded pairs."""
+    _form: str | None = None
+    """Wording of a pair as one text; None encodes it as the tokenizer encodes pairs."""
+
+    def encode(self, pairs: Sequence[tuple[str, str]]) -> BatchEncoding:
+        """Tokenize each pair to ids, of any length, special tokens included."""
+        if self._form is None:
+            premises, claims = zip(*pairs, strict=True)
+            return self._tokenizer(list(premises), list(claims), verbose=False)
+        end = self._tokenizer.eos_token
+        texts = [self._form.format(premise=premise, end=end, claim=claim) for premise, claim in pairs]
+        return self._tokenizer(texts, verbose=False)
 
     def length(self, premise: str, claim: str) -> int:
         """Count the tokens of the pair, special tokens included."""
+        return len(self.encode([(premise, claim)])["input_ids"][0])
 
     def score(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
         """Compute P(claim supported by premise) of each (premise, claim), in one batch."""
+        with torch.inference_mode():
+            return list(self._read(self.encode(pairs)).tolist())
 
 
-def load_scorer(path: Path | str, *, entailment: int | None = None, device: str | torch.device = "cpu") -> PairScorer:
+def load_scorer(
+    path: Path | str, *, entailment: int | None = None, minicheck: bool = False, device: str | torch.device = "cpu"
+) -> PairScorer:
     """Load a checkpoint: a T5 that writes text as MiniCheck does, anything else as a sequence classifier.
 
     ``entailment`` is the index of the class that means "supported"; None finds it by its name in the config. InputError
-    if it cannot be found, or does not apply.
+    if it cannot be found, or does not apply. With ``minicheck``, a classifier is one of MiniCheck's encoders (Tang et
+    al., 2024), RoBERTa and DeBERTa: two-class classifiers that were trained on document and claim as one text, joined
+    by the tokenizer's end-of-sequence token. Another checkpoint raises CheckpointError.
     """
     if _writes_text(path):
         if entailment is not None:
             raise InputError(f"{str(path)!r} generates text and has no classes; leave out entailment={entailment}")
         return _encoder_decoder(path, device)
-    model = _classifier(path)
+    model, tokenizer = _classifier(path).to(device), load_tokenizer(path)
     classes = sorted(model.config.id2label)
-    if entailment is None:
-        entailment = _entailment_label(model.config.id2label)
-    elif entailment not in classes:
-        raise InputError(f"expected entailment to be one of the classes {classes} of {str(path)!r}; found {entailment}")
-    return SequenceClassificationScorer(model.to(device), load_tokenizer(path), entailment=entailment)
-
-
-def load_minicheck(path: Path | str, *, device: str | torch.device = "cpu") -> PairScorer:
-    """Load a MiniCheck checkpoint (Tang et al., 2024): the encoder-decoder or one of the encoders.
-
-    The encoders, RoBERTa and DeBERTa, are two-class classifiers that were trained on document and claim as one text,
-    joined by the tokenizer's end-of-sequence token. Another checkpoint raises CheckpointError.
-    """
-    if _writes_text(path):
-        return _encoder_decoder(path, device)
-    model, tokenizer = _classifier(path), load_tokenizer(path)
-    if model.config.num_labels != 2 or tokenizer.eos_token is None:
+    if minicheck and (model.config.num_labels != 2 or tokenizer.eos_token is None):
         raise CheckpointError(
             f"expected a MiniCheck checkpoint, with two classes and an end-of-sequence token; found "
             f"{model.config.num_labels} classes and {tokenizer.eos_token!r} in {str(path)!r}. Load other classifiers "
             "by their folder or name alone"
         )
-    return SequenceClassificationScorer(model.to(device), tokenizer, entailment=MINICHECK_SUPPORTED, joined=True)
+    if entailment is not None and entailment not in classes:
+        raise InputError(f"expected entailment to be one of the classes {classes} of {str(path)!r}; found {entailment}")
+    if entailment is None:
+        entailment = MINICHECK_SUPPORTED if minicheck else _entailment_label(model.config.id2label)
+
+    def read(encoded: BatchEncoding) -> Tensor:
+        logits = model(**_padded(encoded, model, tokenizer)).logits.float()  # (B, classes)
+        return logits[:, 0].sigmoid() if logits.shape[1] == 1 else logits.softmax(-1)[:, entailment]  # type: ignore[no-any-return]
+
+    return PairScorer(model, tokenizer, _window(model, tokenizer), read, JOINED if minicheck else None)
+
+
+def _padded(encoded: BatchEncoding, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> BatchEncoding:
+    # Padded apart: padding=True would be a setting of the tokenizer, which other threads share.
+    return tokenizer.pad(encoded, return_tensors="pt").to(model.device)
 
 
 def _writes_text(path: Path | str) -> bool:
@@ -107,8 +129,23 @@ def _writes_text(path: Path | str) -> bool:
 
 
 def _encoder_decoder(path: Path | str, device: str | torch.device) -> PairScorer:
+    """Load MiniCheck's encoder-decoder (Tang et al., 2024), whose first output token is "1" (supported) or "0"."""
     model = load_pretrained(AutoModelForSeq2SeqLM, path, what="an encoder-decoder", dtype=torch.float32)
-    return MiniCheckScorer(model.eval().to(device), load_tokenizer(path))
+    model, tokenizer = model.eval().to(device), load_tokenizer(path)
+    answers = [tokenizer(digit, add_special_tokens=False)["input_ids"][0] for digit in "01"]
+    if len(set(answers)) < 2:
+        raise CheckpointError(
+            f"expected '0' and '1' to be two tokens; found the id {answers[0]} for both. Pass the tokenizer "
+            "that the checkpoint was trained with"
+        )
+
+    def read(encoded: BatchEncoding) -> Tensor:
+        inputs = _padded(encoded, model, tokenizer)
+        start = torch.full((len(inputs["input_ids"]), 1), model.config.decoder_start_token_id, device=model.device)
+        output = model(input_ids=inputs["input_ids"], attention_mask=inputs["attention_mask"], decoder_input_ids=start)
+        return output.logits[:, 0, answers].float().softmax(-1)[:, 1]  # type: ignore[no-any-return]  # (B,)
+
+    return PairScorer(model, tokenizer, MINICHECK_WINDOW, read, f"predict: {JOINED}")  # published inference
 
 
 def _classifier(path: Path | str) -> PreTrainedModel:
@@ -127,89 +164,6 @@ def _classifier(path: Path | str) -> PreTrainedModel:
             "that was trained to judge pairs, such as an NLI model"
         )
     return model.eval()
-
-
-class _TextScorer(OfNetwork):
-    """Scorer by a network that reads each pair as one text."""
-
-    def __init__(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
-        self._model = model
-        self._tokenizer = tokenizer
-
-    def length(self, premise: str, claim: str) -> int:
-        """Count the tokens of the pair, special tokens included."""
-        return len(self.encode([(premise, claim)])["input_ids"][0])
-
-    def encode(self, pairs: Sequence[tuple[str, str]]) -> BatchEncoding:
-        """Tokenize each pair to ids, of any length, special tokens included."""
-        return self._tokenizer([self._text(*pair) for pair in pairs], verbose=False)
-
-    def _padded(self, pairs: Sequence[tuple[str, str]]) -> BatchEncoding:
-        # Padded apart: padding=True would be a setting of the tokenizer, which other threads share.
-        return self._tokenizer.pad(self.encode(pairs), return_tensors="pt").to(self._model.device)
-
-    def _text(self, premise: str, claim: str) -> str:
-        return f"{premise}{self._tokenizer.eos_token}{claim}"
-
-
-class SequenceClassificationScorer(_TextScorer):
-    """Classifier of pairs (premise, claim), such as an NLI model, in evaluation mode.
-
-    With one output, the score is its sigmoid, otherwise the softmax at the class ``entailment``. ``joined`` encodes a
-    pair as one text with the end-of-sequence token in its middle, as MiniCheck's encoders were trained:
-    ``<s>premise</s>claim</s>``; otherwise it is encoded as the tokenizer encodes pairs.
-    """
-
-    def __init__(
-        self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, *, entailment: int, joined: bool = False
-    ) -> None:
-        super().__init__(model, tokenizer)
-        self._entailment = entailment
-        self._joined = joined
-        self.window = _window(model, tokenizer)
-
-    def encode(self, pairs: Sequence[tuple[str, str]]) -> BatchEncoding:
-        """Tokenize each pair to ids, of any length, special tokens included."""
-        if self._joined:
-            return super().encode(pairs)
-        premises, claims = zip(*pairs, strict=True)
-        return self._tokenizer(list(premises), list(claims), verbose=False)
-
-    def score(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
-        """Compute P(supported) of each pair."""
-        with torch.inference_mode():
-            logits = self._model(**self._padded(pairs)).logits.float()  # (B, classes)
-        supported = logits[:, 0].sigmoid() if logits.shape[1] == 1 else logits.softmax(-1)[:, self._entailment]
-        return list(supported.tolist())
-
-
-class MiniCheckScorer(_TextScorer):
-    """MiniCheck's encoder-decoder (Tang et al., 2024), whose first output token is "1" (supported) or "0"."""
-
-    window = MINICHECK_WINDOW
-
-    def __init__(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> None:
-        super().__init__(model, tokenizer)
-        self._answers = [tokenizer(digit, add_special_tokens=False)["input_ids"][0] for digit in "01"]
-        if len(set(self._answers)) < 2:
-            raise CheckpointError(
-                f"expected '0' and '1' to be two tokens; found the id {self._answers[0]} for both. Pass the tokenizer "
-                "that the checkpoint was trained with"
-            )
-
-    def score(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
-        """Compute P(supported) of each pair."""
-        inputs = self._padded(pairs)
-        start = torch.full((len(pairs), 1), self._model.config.decoder_start_token_id, device=self._model.device)
-        with torch.inference_mode():
-            output = self._model(
-                input_ids=inputs["input_ids"], attention_mask=inputs["attention_mask"], decoder_input_ids=start
-            )
-        logits = output.logits[:, 0, self._answers].float()  # (B, 2): "0", "1"
-        return list(logits.softmax(-1)[:, 1].tolist())
-
-    def _text(self, premise: str, claim: str) -> str:
-        return f"predict: {super()._text(premise, claim)}"  # published inference
 
 
 def _window(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> int:
@@ -242,9 +196,6 @@ def _entailment_label(labels: dict[int, str]) -> int:
 CLAIM_SHARE = 0.5
 """Largest share of the window that a claim may take; a longer one is cut into parts."""
 BUDGET_STEP = 32
-BATCH = 16
-
-
 _Premise = tuple[Chunk, ...]
 
 
@@ -283,8 +234,8 @@ class ClassifierAligner:
 
     @classmethod
     def load_minicheck(cls, path: Path | str, *, device: str | torch.device = "cpu") -> ClassifierAligner:
-        """Load a MiniCheck checkpoint; see :func:`~syncheck.aligners.classifier.load_minicheck`."""
-        return cls(load_minicheck(path, device=device), name=f"minicheck:{path}")
+        """Load a MiniCheck checkpoint; see :func:`~syncheck.aligners.classifier.load_scorer`."""
+        return cls(load_scorer(path, minicheck=True, device=device), name=f"minicheck:{path}")
 
     def align(self, passages: Sequence[str], claims: Sequence[str]) -> list[Support]:
         """Score each claim; see :class:`~syncheck.aligners.protocol.Aligner`. Without a context, all scores are 0."""
@@ -302,7 +253,8 @@ class ClassifierAligner:
                 if budget not in packed:
                     packed[budget] = list(self._premises(chunks, budget))
                 rows += [(i, part, premise) for premise in packed[budget]]
-        scores = self._score([(_read(premise), part) for _, part, premise in rows])
+        pairs = [(_read(premise), part) for _, part, premise in rows]
+        scores = scored_by_length(pairs, self._scorer.score, length=lambda pair: len(pair[0]) + len(pair[1]))
         best: list[dict[str, tuple[float, _Premise]]] = [{} for _ in claims]
         for (i, part, premise), score in zip(rows, scores, strict=True):
             if part not in best[i] or score > best[i][part][0]:
@@ -317,8 +269,9 @@ class ClassifierAligner:
         def fits(*premise: Chunk) -> bool:
             return self._scorer.length(_read(premise), "") <= budget
 
-        def alone_fits(chunk: Chunk, text: str) -> bool:
-            return fits(replace(chunk, text=text))
+        def cut(chunk: Chunk) -> Iterator[_Premise]:
+            parts = split_to_fit(chunk.text, lambda text: fits(replace(chunk, text=text)))
+            return ((replace(chunk, text=text),) for text in parts)
 
         pending: _Premise = ()
         for chunk in chunks:
@@ -327,21 +280,10 @@ class ClassifierAligner:
                 continue
             if pending:
                 yield pending
-            parts = split_to_fit(chunk.text, partial(alone_fits, chunk))
-            *whole, pending = ((replace(chunk, text=text),) for text in parts)
+            *whole, pending = cut(chunk)
             yield from whole
         if pending:
             yield pending
-
-    def _score(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
-        """Score pairs in batches of similar length; the order of ``pairs`` is kept."""
-        order = sorted(range(len(pairs)), key=lambda i: sum(map(len, pairs[i])))
-        scores = [0.0] * len(pairs)
-        for start in range(0, len(order), BATCH):
-            rows = order[start : start + BATCH]
-            for row, score in zip(rows, self._scorer.score([pairs[row] for row in rows]), strict=True):
-                scores[row] = score
-        return scores
 
 
 def _support(passages: Sequence[str], parts: Mapping[str, tuple[float, _Premise]]) -> Support:
@@ -353,10 +295,8 @@ def _support(passages: Sequence[str], parts: Mapping[str, tuple[float, _Premise]
 
 
 SUPPORT_TOKENS = ("[Fully supported]", "[Partially supported]", "[No support / Contradictory]")
-PROMPT = (
-    "### Instruction:\n{instruction}\n\n### Response:\n[Retrieval]<paragraph>{premise}</paragraph>[Relevant]{claim}"
-)
-"""Prefix of the paper's appendix C in Self-RAG's format (Asai et al., 2024)."""
+PROMPT = "### Instruction:\n", "\n\n### Response:\n[Retrieval]<paragraph>{premise}</paragraph>[Relevant]{claim}"
+"""Prefix of the paper's appendix C in Self-RAG's format (Asai et al., 2024), around the instruction."""
 INSTRUCTION_SHARE = 0.25
 """Largest share of the window that the instruction may take; passages and claim share the rest."""
 
@@ -377,7 +317,7 @@ class CriticAligner(ClassifierAligner):
         self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, *, name: str = "critic", instruction: str = ""
     ) -> None:
         self._network = model, tokenizer
-        scorer = _CriticScorer(model, tokenizer, instruction)
+        scorer = _critic(model, tokenizer, instruction)
         taken, most = scorer.length("", ""), int(scorer.window * INSTRUCTION_SHARE)
         if taken > most:
             raise InputError(
@@ -398,25 +338,21 @@ class CriticAligner(ClassifierAligner):
         return CriticAligner(*self._network, name=self.name, instruction=question)
 
 
-class _CriticScorer(_TextScorer):
-    def __init__(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, instruction: str) -> None:
-        vocabulary = tokenizer.get_vocab()
-        if missing := [token for token in SUPPORT_TOKENS if token not in vocabulary]:
-            raise CheckpointError(
-                f"expected a Self-RAG checkpoint, whose vocabulary has {', '.join(SUPPORT_TOKENS)}; "
-                f"found none of {', '.join(missing)}"
-            )
-        super().__init__(model, tokenizer)
-        self._instruction = instruction
-        self._support = [vocabulary[token] for token in SUPPORT_TOKENS]
-        self.window = min(int(model.config.get_text_config().max_position_embeddings), int(tokenizer.model_max_length))
+def _critic(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, instruction: str) -> PairScorer:
+    """Make the scorer of a Self-RAG checkpoint; it passes each pair on its own, so that no row is padded."""
+    vocabulary = tokenizer.get_vocab()
+    if missing := [token for token in SUPPORT_TOKENS if token not in vocabulary]:
+        raise CheckpointError(
+            f"expected a Self-RAG checkpoint, whose vocabulary has {', '.join(SUPPORT_TOKENS)}; "
+            f"found none of {', '.join(missing)}"
+        )
+    support = [vocabulary[token] for token in SUPPORT_TOKENS]
+    window = min(int(model.config.get_text_config().max_position_embeddings), int(tokenizer.model_max_length))
 
-    def score(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
-        """Compute the share of [Fully supported] for each pair, with a forward pass each, so that no row is padded."""
-        prompts = [torch.tensor([ids], device=self._model.device) for ids in self.encode(pairs)["input_ids"]]
-        with torch.inference_mode():
-            logits = [self._model(input_ids=ids, logits_to_keep=1).logits[0, -1].float() for ids in prompts]  # (V,)
-        return [float(row[self._support].softmax(-1)[0]) for row in logits]
+    def read(encoded: BatchEncoding) -> Tensor:
+        prompts = [torch.tensor([ids], device=model.device) for ids in encoded["input_ids"]]
+        logits = [model(input_ids=ids, logits_to_keep=1).logits[0, -1].float() for ids in prompts]  # (V,)
+        return torch.stack([row[support].softmax(-1)[0] for row in logits])
 
-    def _text(self, premise: str, claim: str) -> str:
-        return PROMPT.format(instruction=self._instruction, premise=premise, claim=claim)
+    form = instruction.replace("{", "{{").replace("}", "}}").join(PROMPT)
+    return PairScorer(model, tokenizer, window, read, form)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from math import isfinite
 from numbers import Integral, Real
-from typing import Any, Protocol, Self, runtime_checkable
+from typing import Any, Protocol, Self, TypeVar, runtime_checkable
 
 from syncheck.base.checks import check_texts
 from syncheck.base.errors import InputError, WrongTypeError
@@ -17,6 +17,10 @@ from syncheck.reading.evidence import EvidenceIndex
 from syncheck.results.types import Effort, Evidence, Support
 
 logger = logging.getLogger(__name__)
+
+BATCH = 16
+"""Number of pairs that are scored at once."""
+_Item = TypeVar("_Item")
 
 
 class Aligner(Protocol):
@@ -115,6 +119,18 @@ def check_asked(passages: Sequence[str], claims: Sequence[str]) -> None:
     check_texts(claims, "claims")
     if any(not claim.strip() for claim in claims):
         raise InputError("a claim is blank; leave out claims without text")
+
+
+def scored_by_length(
+    items: Sequence[_Item], score: Callable[[list[_Item]], list[float]], *, length: Callable[[_Item], int]
+) -> list[float]:
+    """Score items in batches of similar length; the results are in the order of the items."""
+    order = sorted(range(len(items)), key=lambda place: length(items[place]))
+    scores: dict[int, float] = {}
+    for start in range(0, len(order), BATCH):
+        places = order[start : start + BATCH]
+        scores |= zip(places, score([items[place] for place in places]), strict=True)
+    return [scores[place] for place in range(len(items))]
 
 
 def options_of(aligner: Aligner) -> dict[str, str | int]:

@@ -21,7 +21,7 @@ from transformers import (
 )
 
 from syncheck.aligners import ClassifierAligner, load_aligner
-from syncheck.aligners.classifier import load_minicheck, load_scorer
+from syncheck.aligners.classifier import load_scorer
 from syncheck.base.errors import CheckpointError, InputError
 from syncheck.results.types import Evidence
 
@@ -216,7 +216,7 @@ def test_minicheck_encoder_reads_document_and_claim_as_one_text(minicheck_robert
     plain = tokenizer("The cat sat.", add_special_tokens=False)["input_ids"]
     claim = tokenizer("A cat.", add_special_tokens=False)["input_ids"]
     expected = [0, *plain, 2, *claim, 2]  # <s> document </s> claim </s>, one end of sequence between them
-    scorer = load_minicheck(minicheck_roberta)
+    scorer = load_scorer(minicheck_roberta, minicheck=True)
     assert scorer.encode([("The cat sat.", "A cat.")])["input_ids"] == [expected]
     assert scorer.length("The cat sat.", "A cat.") == len(expected)
     with torch.inference_mode():
