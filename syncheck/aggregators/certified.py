@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from syncheck.aggregators.aggregator import Aggregator
-from syncheck.aggregators.models import Column, Ensemble, Network, StoredModel, log_odds_below
+from syncheck.aggregators.models import Column, Ensemble, Network, log_odds_below
 from syncheck.aggregators.trees import NO_CHILD, NODES, Arrays, Forest
 from syncheck.base.errors import InputError
 from syncheck.results.types import Bounds, Floats
@@ -38,7 +38,18 @@ def score_bounds(aggregator: Aggregator, features: Bounds) -> Bounds:
         raise InputError(f"bounds of features must be (N, {len(names)}); found the shape {low.shape}")
     if (np.isinf(low) | np.isinf(high)).any() and not np.array_equal(np.isneginf(low), np.isposinf(high)):
         raise InputError("a bound is infinite on one side; give a finite bound, or -inf and inf for an unknown value")
-    ends = _probability(aggregator.model, low, high)
+    model = aggregator.model
+    if isinstance(model, Column):
+        unknown = np.isneginf(low)
+        low_of, high_of = np.where(unknown, 0.0, low), np.where(unknown, 1.0, high)
+        model.probability((low_of + high_of) / 2)  # refuses what was not measured
+        ends = (np.clip(low_of[:, model.index], 0.0, 1.0), np.clip(high_of[:, model.index], 0.0, 1.0))
+    else:
+        from scipy.special import expit
+
+        single = 0.0 if isinstance(model, Network) else _SINGLE
+        lowest, highest = _log_odds(model, low, high)
+        ends = np.maximum(expit(lowest) - single, 0.0), np.minimum(expit(highest) + single, 1.0)
     if aggregator.calibration is not None:
         ends = (aggregator.calibration.probability(ends[0]), aggregator.calibration.probability(ends[1]))
     lower, upper = (aggregator.at_prior(end) for end in ends)
@@ -48,17 +59,6 @@ def score_bounds(aggregator: Aggregator, features: Bounds) -> Bounds:
         lower, upper = lower.copy(), upper.copy()
         lower[exact] = upper[exact] = aggregator.score(low[exact])
     return Bounds(lower, np.maximum(lower, upper))
-
-
-def _probability(model: StoredModel, low: Floats, high: Floats) -> Ends:
-    if isinstance(model, Column):
-        return _column(model, low, high)
-    assert isinstance(model, Network | Forest | Ensemble)
-    from scipy.special import expit
-
-    single = 0.0 if isinstance(model, Network) else _SINGLE
-    lower, upper = _log_odds(model, low, high)
-    return np.maximum(expit(lower) - single, 0.0), np.minimum(expit(upper) + single, 1.0)
 
 
 def _log_odds(model: Network | Forest | Ensemble, low: Floats, high: Floats) -> Ends:
@@ -72,25 +72,19 @@ def _log_odds(model: Network | Forest | Ensemble, low: Floats, high: Floats) -> 
 
 
 def _network(model: Network, low: Floats, high: Floats) -> Ends:
-    lower, upper = _inputs(model, low, high)
+    """Impute, flag and scale, then apply the layers; an unknown value may be missing, so its flag may be 0 or 1."""
+    missing, unknown = np.isnan(low), np.isneginf(low)
+    lower, upper = (
+        (np.concatenate([np.where(missing, model.fill, end), flag[:, model.flagged]], axis=1) - model.mean)
+        / model.scale
+        for end, flag in ((low, missing), (high, missing | unknown))
+    )
     last = len(model.weights) - 1
     for place, (weight, bias) in enumerate(zip(model.weights, model.biases, strict=True)):
         lower, upper = _layer(weight, bias, lower, upper)
         if place < last:
             lower, upper = np.maximum(lower, 0.0), np.maximum(upper, 0.0)
     return log_odds_below(lower[:, 0], model.ceiling(high)), log_odds_below(upper[:, 0], model.ceiling(low))
-
-
-def _inputs(model: Network, low: Floats, high: Floats) -> Ends:
-    """Impute, flag and scale: (N, F) to (N, F + I). An unknown value may be missing, so its flag may be 0 or 1."""
-    missing, unknown = np.isnan(low), np.isneginf(low)
-    flags = (missing[:, model.flagged], (missing | unknown)[:, model.flagged])
-    ends = (
-        np.concatenate([np.where(missing, model.fill, values), flag], axis=1)
-        for values, flag in zip((low, high), flags, strict=True)
-    )
-    lower, upper = ((columns - model.mean) / model.scale for columns in ends)
-    return lower, upper
 
 
 def _layer(weight: Floats, bias: Floats, low: Floats, high: Floats) -> Ends:
@@ -137,11 +131,3 @@ def _leaves(tree: Arrays, low: NDArray[np.float32], high: NDArray[np.float32]) -
         )
         ends[node] = least, most
     return ends[0]
-
-
-def _column(model: Column, low: Floats, high: Floats) -> Ends:
-    lower, upper = low[:, model.index].copy(), high[:, model.index].copy()
-    unknown = np.isneginf(lower)
-    lower[unknown], upper[unknown] = 0.0, 1.0
-    model.probability(np.broadcast_to(((lower + upper) / 2)[:, None], low.shape))  # refuses what was not measured
-    return np.clip(lower, 0.0, 1.0), np.clip(upper, 0.0, 1.0)

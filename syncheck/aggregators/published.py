@@ -10,7 +10,7 @@ import pickle
 import reprlib
 from itertools import pairwise
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 
@@ -72,8 +72,8 @@ def read(path: Path, schema: FeatureSchema | None) -> tuple[Network, FeatureSche
         require_regular(path)
     try:
         with path.open("rb") as file:
-            state = _classifier_state(file)
-        weights, biases = _layers(state)
+            classifier = _InertUnpickler(file).load()
+        weights, biases = _layers(classifier)
     except FileNotFoundError as error:
         raise CheckpointError(f"{path} does not exist; pass one of the authors' .pkl files") from error
     except OSError as error:
@@ -85,7 +85,11 @@ def read(path: Path, schema: FeatureSchema | None) -> tuple[Network, FeatureSche
             f"{path} is not one of the published MLP aggregators ({type(error).__name__}: {error}); "
             "train one with Aggregator.fit instead"
         ) from error
-    own = _published_schema(path, len(weights[0]))
+    inputs = len(weights[0])
+    columns = {10: _ORDER, 7: tuple(column for column in _ORDER if column[0] not in _LID)}.get(inputs)
+    if columns is None:
+        raise CheckpointError(f"{path} has {inputs} inputs; the published aggregators have 10, or 7 without LID")
+    own = FeatureSchema(f"published-{inputs}.v1", *zip(*columns, strict=True))
     schema = own if schema is None else schema
     if sorted(schema.names) != sorted(own.names):
         raise MismatchError(
@@ -93,12 +97,11 @@ def read(path: Path, schema: FeatureSchema | None) -> tuple[Network, FeatureSche
             f"{', '.join(schema.names)}; pass a schema of the same features, with or without LID"
         )
     weights[0] = weights[0][[own.names.index(name) for name in schema.names]]
-    width = len(weights[0])
     network = Network(
-        fill=np.zeros(width),
+        fill=np.zeros(inputs),
         flagged=np.zeros(0, dtype=np.int64),
-        mean=np.zeros(width),
-        scale=np.ones(width),
+        mean=np.zeros(inputs),
+        scale=np.ones(inputs),
         # Their class 1 is unfaithful: 1 - logistic(z) = logistic(-z).
         weights=(*weights[:-1], -weights[-1]),
         biases=(*biases[:-1], -biases[-1]),
@@ -106,23 +109,16 @@ def read(path: Path, schema: FeatureSchema | None) -> tuple[Network, FeatureSche
     return network, schema
 
 
-def _classifier_state(file: IO[bytes]) -> dict[str, Any]:
-    classifier = _InertUnpickler(file).load()
+def _layers(classifier: object) -> tuple[list[Floats], list[Floats]]:
     if type(classifier).__name__ != "MLPClassifier":
         raise ValueError(f"it holds a {type(classifier).__name__}")
-    state: dict[str, Any] = classifier.state
+    state: dict[str, Any] = classifier.state  # type: ignore[attr-defined]
     for field, expected in (("activation", "relu"), ("out_activation_", "logistic")):
-        value = state[field]
-        if value != expected:
+        if (value := state[field]) != expected:
             # A few bytes of pickle may hold a tuple that is too large to write out.
             shown = reprlib.repr(value) if isinstance(value, str) else f"a {type(value).__name__}"
             raise ValueError(f"{field} is {shown}, expected {expected!r}")
-    return state
-
-
-def _layers(state: dict[str, Any]) -> tuple[list[Floats], list[Floats]]:
-    weights = [_array(layer) for layer in state["coefs_"]]
-    biases = [_array(layer) for layer in state["intercepts_"]]
+    weights, biases = ([_array(layer) for layer in state[name]] for name in ("coefs_", "intercepts_"))
     widths = [len(weights[0]), *(len(bias) for bias in biases)]
     if widths[-1] != 1 or [weight.shape for weight in weights] != list(pairwise(widths)):
         raise ValueError("its layers do not fit each other")
@@ -140,11 +136,3 @@ def _array(pickled: _Inert) -> Floats:
         raise ValueError("its weights are not little-endian float64")
     flat = np.frombuffer(data, dtype="<f8").astype(np.float64)
     return np.ascontiguousarray(flat.reshape(shape, order="F" if column_major else "C"))
-
-
-def _published_schema(path: Path, inputs: int) -> FeatureSchema:
-    rows = {10: _ORDER, 7: tuple(row for row in _ORDER if row[0] not in _LID)}.get(inputs)
-    if rows is None:
-        raise CheckpointError(f"{path} has {inputs} inputs; the published aggregators have 10, or 7 without LID")
-    names, units, directions = zip(*rows, strict=True)
-    return FeatureSchema(f"published-{inputs}.v1", names, units, directions)

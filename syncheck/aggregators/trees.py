@@ -39,7 +39,7 @@ COVER_TOLERANCE = 1e-3
 
 NO_CHILD = -1
 
-DTYPES = {
+DTYPES: Mapping[str, np.dtype[Any]] = {
     "sizes": np.dtype(np.int32),  # (T,): number of nodes of each tree
     "left": np.dtype(np.int32),  # (N,): position of a node's left child in its tree; -1 at a leaf
     "right": np.dtype(np.int32),  # (N,), as left
