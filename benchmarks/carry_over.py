@@ -165,7 +165,7 @@ def measured(pairs: Sequence[SupportPair], log_odds: Floats, *, reads: bool) -> 
         found = text_features(
             pair.claim, logit=logit, read=read, chunks=chunks, best=best, lexicon=lexicon, rarity=rarity
         )
-        rows.append(list(found.values.values()))
+        rows.append(list(found.values()))
     return np.array(rows)
 
 

@@ -24,10 +24,11 @@ from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import GroupKFold
 
 from syncheck.evaluation.metrics import with_interval
-from syncheck.features.relevance import WEIGHTS, Asked, Counts
+from syncheck.features.relevance import WEIGHTS, Asked
 from syncheck.reading.evidence import Context
 from syncheck.results.types import Query
 
+COUNTS = [name for name in WEIGHTS if name]
 DRAWS = 2000
 ANSWERS, ABOUT = 1.5, 0.75
 """Mean rating from which a sentence gives something of what was asked, and from which it is about that."""
@@ -50,7 +51,7 @@ def main() -> None:
         for each in (candidate for step in entry["rounds"] for candidate in step):
             if each["relevance"] and "N" not in each["labels"]:
                 counts = asked.counts(each["text"])
-                row = [getattr(counts, name) for name in Counts.__slots__]
+                row = [counts[name] for name in COUNTS]
                 read[*place, each["text"]] = row, float(np.mean(each["relevance"]))
     is_first = np.array([strengths[name, question] > 1 for name, question, _ in read])
     every = np.array([name for name, *_ in read])
@@ -61,12 +62,10 @@ def main() -> None:
     scores = np.zeros(len(rows))
     for train, test in GroupKFold(10).split(rows, answers, groups):
         scores[test] = LogisticRegression().fit(rows[train], answers[train]).decision_function(rows[test])
-    _compare(groups, ratings, {**dict(zip(Counts.__slots__, rows.T, strict=True)), "all": scores})
+    _compare(groups, ratings, {**dict(zip(COUNTS, rows.T, strict=True)), "all": scores})
     fitted = LogisticRegression().fit(rows, answers)
-    print(
-        {name: round(float(w), 2) for name, w in zip(Counts.__slots__, fitted.coef_[0], strict=True)}, fitted.intercept_
-    )
-    packaged = all_rows[~is_first] @ [WEIGHTS[name] for name in Counts.__slots__]
+    print({name: round(float(w), 2) for name, w in zip(COUNTS, fitted.coef_[0], strict=True)}, fitted.intercept_)
+    packaged = all_rows[~is_first] @ [WEIGHTS[name] for name in COUNTS]
     print(f"\n{len(packaged)} sentences of second questions, with the weights in the package")
     _compare(every[~is_first], all_ratings[~is_first], {"all": packaged})
 

@@ -233,7 +233,7 @@ class SentenceScorer:
             lexicon=context.lexicon,
             rarity=packaged_rarity(),
             compare=self._compare,
-        ).values
+        )
 
     def _foreign(self, claim: Claim) -> str | None:
         """Explain why the aligner does not read the language of the claim or the context; None if it does."""

@@ -84,7 +84,7 @@ def expected_features(sentence, logit):
         lexicon=ContextLexicon.from_passages(PASSAGES),
         rarity=packaged_rarity(),
     )
-    return pytest.approx(found.values, rel=1e-12, nan_ok=True)
+    return pytest.approx(found, rel=1e-12, nan_ok=True)
 
 
 def measured_features(sentence):

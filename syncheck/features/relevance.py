@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from syncheck.base.errors import InputError
 from syncheck.contrasts.parsing import ParsedText, parse
@@ -20,14 +20,14 @@ from syncheck.results.types import WITHOUT_CLAIM, Evidence, Query
 
 WEIGHTS: Mapping[str, float] = {
     "": -2.09,
-    "asked": 2.96,
-    "place": 0.41,
-    "kind": 0.18,
-    "yes": 2.99,
-    "of_itself": -0.87,
-    "new": 0.14,
+    "asked": 2.96,  # share of the question's content words that it has, rarer ones counting more
+    "place": 0.41,  # the same of its chunk and the neighbours of that, relative to the chunk with the largest share
+    "kind": 0.18,  # 1 if it has what is asked for (a new number, time or name), -1 if not, 0 if no such thing is asked
+    "yes": 2.99,  # 1 if it begins like an answer to a question that wants yes or no, else 0
+    "of_itself": -0.87,  # 1 if it speaks of the passages or of answers, else 0
+    "new": 0.14,  # number of its content words that the question lacks, at most MOST_NEW
 }
-"""Log-odds for each count, and with "" where all are 0, as ``benchmarks/relevance.py`` fitted them."""
+"""Log-odds for each count of a sentence, and with "" where all are 0, as ``benchmarks/relevance.py`` fitted them."""
 BESIDE = 0.5
 """Weight of the chunks next to one."""
 LEAST_QUOTED = 3
@@ -43,25 +43,6 @@ _YES = re.compile(r"(?:yes|no|you (?:can|may|must|cannot|can't)|it (?:is|does))\
 _OF_ITSELF = re.compile(r"\b(?:passages?|answer|question)\b")
 
 
-@dataclass(frozen=True, slots=True)
-class Counts:
-    """What is known of a sentence as an answer to a question."""
-
-    asked: float
-    """Share of the question's content words that it has, rarer ones counting more."""
-    place: float
-    """The same of the chunk that it comes from and its neighbours, relative to the chunk with the largest share."""
-    kind: float
-    """1 if it has what is asked for (a new number, a time, a name), -1 if it lacks it, 0 if the question asks for no
-    such thing."""
-    yes: float
-    """1 if it begins like an answer to a question that wants yes or no, else 0."""
-    of_itself: float
-    """1 if it speaks of the passages or of answers, else 0."""
-    new: float
-    """Number of its content words that the question lacks, at most :data:`MOST_NEW`."""
-
-
 class Asked:
     """A question beside its passages, which rates sentences."""
 
@@ -70,27 +51,28 @@ class Asked:
         self._question = parse(context.query.question)
         self._index = context.index
         self._stems = [parse(chunk.read).stems for chunk in context.chunks]
-        self._rarity = {stem: self._rarity_of(stem) for stem in self._question.content}
+        number = len(self._stems) + 1
+        self._rarity = {
+            stem: math.log(number / (sum(stem in stems for stems in self._stems) + 0.5))
+            for stem in self._question.content
+        }
         self._held = [self._share(stems) for stems in self._stems]
-
-    def _rarity_of(self, stem: str) -> float:
-        return math.log((len(self._stems) + 1) / (sum(stem in stems for stems in self._stems) + 0.5))
 
     def _share(self, stems: frozenset[str]) -> float:
         total = sum(self._rarity.values())
         return sum(rarity for stem, rarity in self._rarity.items() if stem in stems) / total if total else 0.0
 
-    def counts(self, sentence: str) -> Counts:
-        """Count what a sentence has of what was asked."""
-        read = parse(sentence)
-        return Counts(
-            asked=self._share(read.stems),
-            place=self._place(sentence),
-            kind=self._kind(read, sentence.lower()),
-            yes=float(bool(_YES_OR_NO.match(self._text) and _YES.match(sentence.lower().strip()))),
-            of_itself=float(bool(_OF_ITSELF.search(sentence.lower()))),
-            new=float(min(MOST_NEW, len(read.content - self._question.content))),
-        )
+    def counts(self, sentence: str) -> dict[str, float]:
+        """Count what a sentence has of what was asked; :data:`WEIGHTS` says what the counts are."""
+        read, text = parse(sentence), sentence.lower()
+        return {
+            "asked": self._share(read.stems),
+            "place": self._place(sentence),
+            "kind": self._kind(read),
+            "yes": float(bool(_YES_OR_NO.match(self._text) and _YES.match(text.strip()))),
+            "of_itself": float(bool(_OF_ITSELF.search(text))),
+            "new": float(min(MOST_NEW, len(read.content - self._question.content))),
+        }
 
     def _place(self, sentence: str) -> float:
         best = self._index.best(sentence, 1)
@@ -100,7 +82,7 @@ class Asked:
         beside = [self._held[n] for n in (best[0] - 1, best[0] + 1) if 0 <= n < len(self._held)]
         return (self._held[best[0]] + BESIDE * max(beside, default=0.0)) / most
 
-    def _kind(self, read: ParsedText, text: str) -> float:
+    def _kind(self, read: ParsedText) -> float:
         known = {quantity.number for quantity in self._question.quantities}
         is_new = any(quantity.number not in known for quantity in read.quantities)
         if _AMOUNT.search(self._text) or _TIME.search(self._text):
@@ -111,20 +93,17 @@ class Asked:
 
     def evidence(self) -> Evidence | None:
         """Find the chunk with the highest relevance among those that have a word of the question."""
-        chunks = [
-            chunk
-            for chunk, held in zip(self._index.chunks, self._held, strict=True)
-            if held and number_of_words(chunk.text) >= LEAST_QUOTED
-        ]
-        if not chunks:
-            return None
-        best = max(chunks, key=lambda chunk: self.relevance(chunk.read))
-        return Evidence(best.passage, best.quoted_from(self._index.passages), self.relevance(best.read))
+        passages, best = self._index.passages, None
+        for chunk, held in zip(self._index.chunks, self._held, strict=True):
+            if held and number_of_words(chunk.text) >= LEAST_QUOTED:
+                relevance = self.relevance(chunk.read)
+                if best is None or relevance > best.score:
+                    best = Evidence(chunk.passage, chunk.quoted_from(passages), relevance)
+        return best
 
     def relevance(self, sentence: str) -> float:
         """Compute P(gives some of what was asked), in [0, 1]."""
-        counts = self.counts(sentence)
-        log_odds = WEIGHTS[""] + sum(WEIGHTS[name] * getattr(counts, name) for name in Counts.__slots__)
+        log_odds = WEIGHTS[""] + sum(WEIGHTS[name] * count for name, count in self.counts(sentence).items())
         return 1 / (1 + math.exp(-log_odds))
 
 
@@ -160,5 +139,4 @@ def closest_evidence(question: str, passages: Sequence[str]) -> Evidence | None:
         Its passage, its text as it stands there, and as ``score`` its relevance in [0, 1]; of equal ones the first.
         None if no part of three words or more has a content word of the question.
     """
-    asked = Asked(Context(Query(question, tuple(passages))))
-    return asked.evidence()
+    return Asked(Context(Query(question, tuple(passages)))).evidence()

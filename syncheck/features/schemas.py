@@ -8,7 +8,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import cached_property
 from math import log, nan
-from typing import Final, TypeAlias, TypeVar
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,13 +40,11 @@ class SentenceTokens:
     @classmethod
     def of(cls, signals: SentenceSignals) -> SentenceTokens:
         """Read the signals of a sentence."""
-        log_prob = _limited(signals.log_prob)
-        gain = log_prob - _limited(signals.log_prob_without_context)
-        return cls(np.exp(log_prob), log_prob, gain, _limited(signals.kl), signals.entropy)
-
-
-def _limited(nats: FloatArray) -> NDArray[np.float64]:
-    return np.clip(nats.astype(np.float64), -LIMIT_NATS, LIMIT_NATS)
+        log_prob, without_context, kl = (
+            np.clip(nats.astype(np.float64), -LIMIT_NATS, LIMIT_NATS)
+            for nats in (signals.log_prob, signals.log_prob_without_context, signals.kl)
+        )
+        return cls(np.exp(log_prob), log_prob, log_prob - without_context, kl, signals.entropy)
 
 
 @dataclass(frozen=True)
@@ -70,10 +68,6 @@ class SentenceText:
         return LexicalShares() if self.lexicon is None else lexical_shares(self.text, self.lexicon)
 
 
-SignalFormula = Callable[[SentenceTokens], float]
-TextFormula = Callable[[SentenceText], float]
-
-
 @dataclass(frozen=True, slots=True)
 class Feature:
     """Description of one feature; it has no formula if ``syncheck.features`` computes a whole family at once."""
@@ -90,8 +84,8 @@ class Feature:
     """Computation needed in addition to the model's own forward pass."""
     of_model: bool
     """True if it needs the language model's signals."""
-    from_signals: SignalFormula | None = None
-    from_text: TextFormula | None = None
+    formula: Callable[[Any], float] | None = None
+    """Reads :class:`SentenceTokens` if it needs signals, or else :class:`SentenceText`."""
 
 
 _SHARE = "share, [0, 1]"
@@ -104,16 +98,8 @@ _CONTRASTS = "contrasts, >= 0"
 _FLAG = "0 or 1"
 
 
-_Formula = TypeVar("_Formula")
-_Row: TypeAlias = tuple[str, str, str, int] | tuple[str, str, str, int, _Formula]
-
-
-def _of_model(group: str, *rows: _Row[SignalFormula], cost: str = "none") -> tuple[Feature, ...]:
-    return tuple(Feature(row[0], group, *row[1:4], cost, True, *row[4:]) for row in rows)
-
-
-def _of_text(group: str, *rows: _Row[TextFormula], cost: str = "none") -> tuple[Feature, ...]:
-    return tuple(Feature(row[0], group, *row[1:4], cost, False, None, *row[4:]) for row in rows)
+def _group(group: str, *rows: tuple[Any, ...], cost: str = "none", of_model: bool = False) -> tuple[Feature, ...]:
+    return tuple(Feature(row[0], group, *row[1:4], cost, of_model, *row[4:]) for row in rows)
 
 
 def _large(kl: NDArray[np.float64]) -> float:
@@ -128,24 +114,27 @@ _NEGATION = re.compile(r"\b(?:no|not|none|neither|cannot|unable|without|however)
 _LIST_ITEM = re.compile(r"\s*(?:\d+[.)](?!\d)|[-*\u2022])")
 
 FEATURES: tuple[Feature, ...] = (
-    *_of_model(
+    *_group(
         "likelihood",
         ("min_prob", "probability of the least likely token", _PROBABILITY, 1, lambda of: of.prob.min()),
         ("mean_prob", "mean probability of the tokens", _PROBABILITY, 1, lambda of: of.prob.mean()),
         ("mean_log_prob", "mean log-probability of the tokens", _LOG_PROB, 1, lambda of: of.log_prob.mean()),
         ("min_log_prob", "log-probability of the least likely token", _LOG_PROB, 1, lambda of: of.log_prob.min()),
+        of_model=True,
     ),
-    *_of_model(
+    *_group(
         "entropy",
         ("max_entropy", "largest entropy at a token", _ENTROPY, -1, lambda of: of.entropy.max()),
         ("mean_entropy", "mean entropy at the tokens", _ENTROPY, -1, lambda of: of.entropy.mean(dtype=np.float64)),
+        of_model=True,
     ),
-    *_of_model(
+    *_group(
         "LID",
         (LID, "local intrinsic dimension of block k's output among references", "dimension, >= 0", -1),
         cost="distances to the references",
+        of_model=True,
     ),
-    *_of_model(
+    *_group(
         "context influence",
         ("mean_contrastive_kl", "mean KL(with || without context)", _KL, 0, lambda of: of.kl.mean()),
         ("large_kl_pos", "tokens with a KL above 3 nats", "tokens, >= 0", 0, lambda of: _large(of.kl)),
@@ -153,8 +142,9 @@ FEATURES: tuple[Feature, ...] = (
         ("mean_log_prob_gain", "mean of log p with minus without context", _GAIN, 1, lambda of: of.gain.mean()),
         ("min_log_prob_gain", "least of log p with minus without context", _GAIN, 1, lambda of: of.gain.min()),
         cost="one pass over the sentence without the context",
+        of_model=True,
     ),
-    *_of_text(
+    *_group(
         "aligner",
         (
             "align_score",
@@ -166,7 +156,7 @@ FEATURES: tuple[Feature, ...] = (
         ("align_logit", "log-odds of support by the context, before calibration", "nats", 1),
         cost="the aligner",
     ),
-    *_of_text(
+    *_group(
         "lexical",
         ("content_overlap", "content words that the context holds", _SHARE, 1),
         ("bigram_overlap", "word pairs that the context holds", _SHARE, 1),
@@ -177,7 +167,7 @@ FEATURES: tuple[Feature, ...] = (
         ("copied_run", "longest run of words that stands in a passage", _SHARE, 1),
         ("novel_words", "ln(1 + stems that the context lacks)", "ln words, >= 0", -1),
     ),
-    *_of_text(
+    *_group(
         "question and length",
         (
             "question_overlap",
@@ -194,7 +184,7 @@ FEATURES: tuple[Feature, ...] = (
             lambda of: nan if of.token_count is None else log(of.token_count),
         ),
     ),
-    *_of_text(
+    *_group(
         "earlier sentences",
         ("sentence_index", "ln(1 + the answer's earlier sentences with a letter)", "ln sentences, >= 0", -1),
         ("earlier_support_mean", "mean support of these earlier sentences", _PROBABILITY, 1),
@@ -206,7 +196,7 @@ FEATURES: tuple[Feature, ...] = (
         ("inherited_pair_overlap", "previous_pair_overlap, of one without a letter", _SHARE, 1),
         ("inherited_copied_run", "previous_copied_run, of one without a letter", _SHARE, 1),
     ),
-    *_of_text(
+    *_group(
         "phrasing",
         (
             "source_mention",
@@ -231,7 +221,7 @@ FEATURES: tuple[Feature, ...] = (
             lambda of: bool(_LIST_ITEM.match(of.text)),
         ),
     ),
-    *_of_text(
+    *_group(
         "groundedness",
         ("rarity_nearby", "rarity of its stems that a chunk with its neighbours holds", _SHARE, 1),
         ("rarity_best", "rarity of its stems that the best chunk holds", _SHARE, 1),
@@ -247,7 +237,7 @@ FEATURES: tuple[Feature, ...] = (
         ("missing_numbers", "numbers, also spelled out, that the context lacks", "numbers, >= 0", -1),
         ("missing_names", "names that the context lacks", "names, >= 0", -1),
     ),
-    *_of_text(
+    *_group(
         "contrast",
         ("closeness", "content stems, and half the words in order, that the closest chunk holds", "share, [0, 1.5]", 1),
         ("contrasts", "words that contradict the closest chunk, by the rules that proved right", _CONTRASTS, -1),
@@ -349,7 +339,7 @@ def signal_features(signals: SentenceSignals) -> dict[str, float]:
     Each feature of entropy or KL is non-decreasing in every token's value, which bounds rely on.
     """
     tokens = SentenceTokens.of(signals)
-    return {feature.name: feature.from_signals(tokens) for feature in FEATURES if feature.from_signals is not None}
+    return {feature.name: feature.formula(tokens) for feature in FEATURES if feature.of_model and feature.formula}
 
 
 def needs_signals(version: str) -> bool:

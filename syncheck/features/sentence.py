@@ -9,8 +9,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, fields
+from dataclasses import asdict, fields
 from math import isnan, log1p, nan
 from statistics import fmean
 from typing import TypeVar
@@ -66,9 +65,16 @@ def groundedness(sentence: str, chunks: ContextChunks, best: Sequence[int], *, r
     names = {word for name in _NAME.findall(sentence) for word in words(name)}
     times = Counter(number for known in content for number in chunks.held_in.get(known, ()))
     novel = sum(known not in chunks.held_in for known in content)
+    total, best_stems = sum(weights.values()), first[0] if first else frozenset[str]()
+    held_near = [0.0] * (len(chunks.texts) + 2)  # of each chunk with its neighbours; the last one is that of chunk -1
+    for known, weight in weights.items():
+        for number in chunks.near(known):
+            held_near[number] += weight
     return {
-        "rarity_nearby": _nearby(weights, chunks),
-        "rarity_best": _mass(weights, first[0] if first else frozenset()),
+        "rarity_nearby": max(held_near) / total if total else nan,
+        "rarity_best": sum(weight for known, weight in weights.items() if known in best_stems) / total
+        if total
+        else nan,
         "pieces_1": _covered(own, held[:1]),
         "pieces_2": _covered(own, held[:2]),
         "pieces_4": _covered(own, held[:BEST_CHUNKS]),
@@ -87,22 +93,7 @@ def _covered(items: frozenset[_Item], known: Sequence[frozenset[_Item]]) -> floa
     return (len(items) - len(items.difference(*known))) / len(items) if items else nan
 
 
-def _nearby(weights: Mapping[str, float], chunks: ContextChunks) -> float:
-    """Compute the largest share of the weights that a chunk has together with its neighbours."""
-    held = [0.0] * (len(chunks.texts) + 2)  # the last one is that of chunk -1
-    for known, weight in weights.items():
-        for number in chunks.near(known):
-            held[number] += weight
-    total = sum(weights.values())
-    return max(held) / total if total else nan
-
-
-def _mass(weights: Mapping[str, float], known: AbstractSet[str]) -> float:
-    total = sum(weights.values())
-    return sum(weight for item, weight in weights.items() if item in known) / total if total else nan
-
-
-_OF_SIGNALS = frozenset(feature.name for feature in FEATURES if feature.from_signals is not None)
+_OF_SIGNALS = frozenset(feature.name for feature in FEATURES if feature.of_model and feature.formula)
 _SHARES = frozenset(field.name for field in fields(LexicalShares))
 
 
@@ -130,12 +121,12 @@ def sentence_features(
         values |= {LID.format(k=k): value for k, value in signals.lid.items()}
         values |= {} if wanted.isdisjoint(_OF_SIGNALS) else signal_features(signals)
     if not wanted.isdisjoint(_SHARES):
-        values |= _by_name(text.shares) | dict(text_values or {})
+        values |= asdict(text.shares) | dict(text_values or {})
     if not wanted.isdisjoint(FEATURE_GROUPS["earlier sentences"]):
         values |= _earlier_features(text)
     for feature in FEATURES:
-        if feature.from_text is not None and feature.name in wanted:
-            values[feature.name] = feature.from_text(text)
+        if feature.formula is not None and not feature.of_model and feature.name in wanted:
+            values[feature.name] = feature.formula(text)
     if unknown := [name for name in schema.names if name not in values]:
         raise InputError(
             f"schema {schema.version!r} has unknown features: {', '.join(map(repr, unknown))}; "
@@ -148,11 +139,8 @@ def _earlier_features(of: SentenceText) -> dict[str, float]:
     """Compute features of earlier sentences: errors come in runs, and a sentence without a letter has no others."""
     supports = [support for support in of.earlier.supports if not isnan(support)]
     shares = LexicalShares() if of.lexicon is None else lexical_shares(of.earlier.last, of.lexicon)
-    previous = {
-        "support": of.earlier.supports[-1] if of.earlier.supports else nan,
-        "pair_overlap": shares.pair_overlap,
-        "copied_run": shares.copied_run,
-    }
+    support = of.earlier.supports[-1] if of.earlier.supports else nan
+    previous = {"support": support, "pair_overlap": shares.pair_overlap, "copied_run": shares.copied_run}
     inherits = not has_letter(of.text)
     return {
         "sentence_index": log1p(len(of.earlier.supports)),
@@ -161,14 +149,6 @@ def _earlier_features(of: SentenceText) -> dict[str, float]:
         **{f"previous_{name}": value for name, value in previous.items()},
         **{f"inherited_{name}": value if inherits else nan for name, value in previous.items()},
     }
-
-
-@dataclass(frozen=True, slots=True)
-class TextFeatures:
-    """Features of one sentence by name, in the order of ``TEXT_FEATURES``, and its contrasts for a report."""
-
-    values: dict[str, float]
-    contrasted: Contrasted
 
 
 def read_log_odds(support: Support | None) -> float | None:
@@ -186,8 +166,8 @@ def text_features(
     lexicon: ContextLexicon,
     rarity: Rarity,
     compare: Callable[[str, tuple[str, ...]], Contrasted] = contrast_with,
-) -> TextFeatures:
-    """Compute the features of one sentence that need no language model.
+) -> dict[str, float]:
+    """Compute the features of one sentence that need no language model, by name, in the order of ``TEXT_FEATURES``.
 
     ``logit`` is the log-odds of support, None if not measured; ``read`` is the same of an aligner that reads
     (:func:`read_log_odds`), by which the ledger says which contrasts count. ``best`` has the indices of at most four
@@ -196,14 +176,10 @@ def text_features(
     """
     stated = statement(sentence)
     contrasted = compare(stated, with_answers(chunks.texts, best))
-    values = _by_name(lexical_shares(stated, lexicon))
+    values = asdict(lexical_shares(stated, lexicon))
     values |= groundedness(stated, chunks, best, rarity=rarity)
     values["contrasts"] = 0.0 if says_not_stated(sentence) else float(len(contrasted.that_speak(read)))
     values["align_logit"] = nan if logit is None else logit
     values["closeness"] = contrasted.closeness
     values["novel_pairs"] = novel_pairs(stated, lexicon)
-    return TextFeatures({name: values[name] for name in TEXT_FEATURES}, contrasted)
-
-
-def _by_name(values: LexicalShares) -> dict[str, float]:
-    return {field.name: getattr(values, field.name) for field in fields(values)}
+    return {name: values[name] for name in TEXT_FEATURES}

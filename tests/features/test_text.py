@@ -27,12 +27,12 @@ def of(sentence, logit=1.5, read=None):
 
 def test_columns_are_those_of_the_schema_and_each_has_a_direction():
     schema = feature_schema("syncheck.v5", layers=())
-    assert tuple(of("The bridge opened in 1976.").values) == schema.names == TEXT_FEATURES
+    assert tuple(of("The bridge opened in 1976.")) == schema.names == TEXT_FEATURES
     assert set(schema.directions) == {1, -1}
 
 
 def test_a_contradiction_moves_each_column_in_its_direction_or_not_at_all():
-    right, wrong = of("The bridge opened in 1967.").values, of("The bridge opened in 1976.").values
+    right, wrong = of("The bridge opened in 1967."), of("The bridge opened in 1976.")
     schema = feature_schema("syncheck.v5", layers=())
     directed = zip(schema.names, schema.directions, strict=True)
     moved = [direction * (right[name] - wrong[name]) for name, direction in directed if not isnan(right[name])]
@@ -42,11 +42,11 @@ def test_a_contradiction_moves_each_column_in_its_direction_or_not_at_all():
 
 @pytest.mark.parametrize(("log_odds", "counted"), [(None, 1), (-1.1, 1), (0.0, 0), (3.0, 0)])
 def test_beside_an_aligner_that_reads_a_contrast_counts_where_its_rule_was_right(log_odds, counted):
-    assert of("The bridge has not two lanes.", read=log_odds).values["contrasts"] == counted
+    assert of("The bridge has not two lanes.", read=log_odds)["contrasts"] == counted
 
 
 def test_another_number_counts_whatever_the_reader_thinks():
-    assert of("The bridge opened in 1976.", read=5.0).values["contrasts"] == 1
+    assert of("The bridge opened in 1976.", read=5.0)["contrasts"] == 1
 
 
 def test_only_an_aligner_that_tells_contradicted_from_not_stated_reads():
@@ -57,7 +57,7 @@ def test_only_an_aligner_that_tells_contradicted_from_not_stated_reads():
 
 
 def test_a_logit_that_was_not_asked_for_is_not_measured():
-    assert isnan(of("It has two lanes.", logit=None).values["align_logit"])
+    assert isnan(of("It has two lanes.", logit=None)["align_logit"])
 
 
 def test_what_names_the_source_changes_nothing():
