@@ -134,9 +134,10 @@ def tokens_of(text: str) -> Iterator[Token]:
         if stop and not (stop.group() == "." and _is_abbreviated(last, written)):
             clause, start = clause + 1, True
         word, root, content = _word_of(written)
-        if written == "May" and _is_month("" if start else last, following):
-            word, root, content = MAY, MAY, True
         after = "" if following is None else following.group().lower()
+        beside_number = after[:1].isdigit() or (not start and last[:1].isdigit())
+        if written == "May" and (beside_number or (not start and last.lower() in CLASSES["before_months"])):
+            word, root, content = MAY, MAY, True
         numeral = _roman(written, last)
         if numeral:
             word, root, content = numeral, numeral, True
@@ -189,12 +190,6 @@ def _roman(written: str, before: str) -> str:
     return "" if value is None else str(value)
 
 
-def _is_month(before: str, following: re.Match[str] | None) -> bool:
-    """Tell whether a "May" stands beside a number or after a word that dates have."""
-    beside = (before, "" if following is None else following.group())
-    return before.lower() in CLASSES["before_months"] or any(word[:1].isdigit() for word in beside)
-
-
 @lru_cache(1 << 14)
 def _word_of(written: str) -> tuple[str, str, bool]:
     """Find the normalised form of a word as written, its stem, and whether it is a content word."""
@@ -203,13 +198,9 @@ def _word_of(written: str) -> tuple[str, str, bool]:
     if lower in UNITS:
         known = lower
     word = known or next(iter(words(written)), written)
-    root = word if word[0].isdigit() else _stemmed(IRREGULAR.get(word, word))
-    return word, root, bool(content_words(word)) and word not in CLASSES["negators"]
-
-
-def _stemmed(word: str) -> str:
     stemmer = snowballstemmer.stemmer("english")  # made anew, since a stemmer is for one thread
-    return str(stemmer.stemWord(word))
+    root = word if word[0].isdigit() else str(stemmer.stemWord(IRREGULAR.get(word, word)))
+    return word, root, bool(content_words(word)) and word not in CLASSES["negators"]
 
 
 def _figures(written: str) -> str:

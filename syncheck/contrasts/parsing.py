@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -86,11 +86,7 @@ class ParsedText:
     @cached_property
     def name_spans(self) -> tuple[range, ...]:
         """Indices of the tokens of each name, of one or more words."""
-        spans: list[range] = []
-        for place, token in enumerate(self.tokens):
-            if token.name and not (spans and place in spans[-1]):
-                spans.append(self.name_at(place))
-        return tuple(spans)
+        return tuple(dict.fromkeys(self.name_at(place) for place, token in enumerate(self.tokens) if token.name))
 
     @cached_property
     def parts(self) -> tuple[tuple[int, ...], ...]:
@@ -125,6 +121,10 @@ class ParsedText:
     def denied(self, place: int) -> bool:
         """Tell whether any word of a token's part denies."""
         return any(self.part_of[n] == self.part_of[place] for n in self.negators)
+
+    def stems_at(self, places: Iterable[int]) -> frozenset[str]:
+        """Collect the stems of the tokens at some places."""
+        return frozenset(self.tokens[place].stem for place in places)
 
     def held_by(self, other: ParsedText, without: AbstractSet[str] = frozenset()) -> float:
         """Compute the share of the content stems, except some, that another text has; 0 if there are none."""
@@ -243,15 +243,14 @@ def facts_of(side: ParsedText, values: Sequence[range], quantities: Sequence[Qua
             head = sorted(place for place in owned[n] if place < value[0])[fewest:]
             owned[n] -= set(head)
             for m in mates:
-                shared[m] |= {side.tokens[place].stem for place in head}
+                shared[m] |= side.stems_at(head)
     facts = []
     for n, value in enumerate(values):
-        stems = {side.tokens[place].stem for place in owned[n]}
-        common = (stems & counted) if len(values) > 1 else set()
-        others = {side.tokens[place].stem for m, places in enumerate(owned) if m != n for place in places}
-        relation = frozenset(shared[n] | common | (counted & others))
+        stems = side.stems_at(owned[n])
+        others = side.stems_at(place for m, places in enumerate(owned) if m != n for place in places)
+        relation = shared[n] | (counted & (others | stems if len(values) > 1 else others))
         of = quantities[n] if quantities else None
-        facts.append(Fact(value[0], value[-1], frozenset(stems - relation), relation, side.denied(value[0]), of))
+        facts.append(Fact(value[0], value[-1], stems - relation, frozenset(relation), side.denied(value[0]), of))
     return facts
 
 

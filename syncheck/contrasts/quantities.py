@@ -91,7 +91,14 @@ class Quantity:
 
 def quantities_in(text: str, tokens: Sequence[Token]) -> Iterator[Quantity]:
     """Yield the quantities in order; one without unit takes that of the next, as in "5 and 7 grams"."""
-    read = list(_summed(text, tokens, _read(text, tokens)))
+    read: list[Quantity] = []
+    for one in _read(text, tokens):
+        if read and _is_part(text, tokens, read[-1], one):  # "2 hours 30 minutes", "2 dollars and 50 cents"
+            total = read[-1].low + one.low
+            whole = replace(read[-1], last=one.last, stop=one.stop, low=total, high=total, loosely=read[-1].low)
+            read[-1] = replace(whole, number=total / size_of(whole))
+        else:
+            read.append(one)
     place = 0
     while place < len(read):
         one, place = read[place], place + 1
@@ -104,22 +111,6 @@ def quantities_in(text: str, tokens: Sequence[Token]) -> Iterator[Quantity]:
             if joined == "range" and one.kind == after.kind and one.high <= after.low:
                 one = replace(after, first=one.first, low=one.low, bound="range")
                 place += 1
-        yield one
-
-
-def _summed(text: str, tokens: Sequence[Token], read: Iterator[Quantity]) -> Iterator[Quantity]:
-    """Add up "2 hours 30 minutes" and "2 dollars and 50 cents"."""
-    one = next(read, None)
-    for after in read:
-        if one is not None and _is_part(text, tokens, one, after):
-            total = one.low + after.low
-            one = replace(one, last=after.last, stop=after.stop, low=total, high=total, loosely=one.low)
-            one = replace(one, number=total / size_of(one))
-            continue
-        if one is not None:
-            yield one
-        one = after
-    if one is not None:
         yield one
 
 
@@ -154,7 +145,10 @@ def _read(text: str, tokens: Sequence[Token]) -> Iterator[Quantity]:
         is_month = token.word in _MONTHS and token.text[0].isupper()
         if token.word == "twice":
             yield Quantity(place, place, place + 1, 2.0, 2.0, 2.0, "count", counted=frozenset({"time"}))
-        other = _noon(tokens, place) or _share(text, tokens, place) or _ordinal(text, tokens, place)
+        if token.word in NOON:
+            minutes = float(HALF_DAY * (token.word == "noon"))
+            yield Quantity(place, place, place + 1, minutes, minutes, minutes, "clock")
+        other = _share(text, tokens, place) or _ordinal(text, tokens, place)
         if other is not None:
             yield other
             place = other.last
@@ -219,14 +213,6 @@ def _clock(tokens: Sequence[Token], place: int) -> Quantity | None:
     minutes = number % HALF_DAY + HALF_DAY * (half in ("pm", "noon")) if half else number
     unit = "" if half or minutes >= HALF_DAY + 60 else EITHER
     return Quantity(place, place + bool(half), place + 1, number, minutes, minutes, "clock", unit=unit)
-
-
-def _noon(tokens: Sequence[Token], place: int) -> Quantity | None:
-    """Read "noon" and "midnight"."""
-    if tokens[place].word not in NOON:
-        return None
-    minutes = float(HALF_DAY * (tokens[place].word == "noon"))
-    return Quantity(place, place, place + 1, minutes, minutes, minutes, "clock")
 
 
 def _share(text: str, tokens: Sequence[Token], place: int) -> Quantity | None:

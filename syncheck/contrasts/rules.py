@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from itertools import combinations, pairwise, permutations
@@ -57,19 +56,19 @@ def numbers(claim: ParsedText, chunk: ParsedText, sides: Sequence[ParsedText]) -
     if not claim.quantities or not chunk.quantities or _repeated(claim, chunk) < REPEATED:
         return
     for fact, one, same, rivals in _compared(claim, chunk):
-        own = {claim.tokens[place].stem for place in fact.span}
+        own = claim.stems_at(fact.span)
+        others = [side for side in sides if side is not chunk and claim.held_by(side, own) >= ELSEWHERE]
+        is_elsewhere = any(agree(one, quantity) for side in others for quantity in side.quantities)
         near = [rival for rival in rivals if _are_rivals(claim, fact, chunk, rival)]
-        if not near or same or _is_elsewhere(claim, one, own, chunk, sides) or _is_computed(claim, one, chunk):
-            continue
-        yield _differ(claim, fact, chunk, max(near, key=lambda rival: rival.about(fact.stems)))
+        if near and not same and not is_elsewhere and not _is_computed(claim, one, chunk):
+            yield _differ(claim, fact, chunk, max(near, key=lambda rival: rival.about(fact.stems)))
 
 
 def crossed_numbers(claim: ParsedText, chunk: ParsedText, sides: Sequence[ParsedText]) -> Iterator[Difference]:
     """Find quantities that a chunk, but no row of a table, states of another thing than the sentence does."""
     for fact, _, same, rivals in _compared(claim, chunk) if _row_in(chunk) is None else ():
         rival = max(rivals, key=lambda rival: rival.about(fact.stems), default=None)
-        own = {claim.tokens[place].stem for place in fact.span}
-        if rival is None or not same or claim.held_by(chunk, own) < HELD:
+        if rival is None or not same or claim.held_by(chunk, claim.stems_at(fact.span)) < HELD:
             continue
         nearest = max(same, key=lambda other: other.about(fact.stems))
         is_told = rival.quantity is not None and any(agree(other, rival.quantity) for other in claim.quantities)
@@ -136,13 +135,6 @@ def _beside(side: ParsedText, fact: Fact) -> frozenset[tuple[int, str]]:
     return frozenset((step, side.tokens[n].stem if 0 <= n < len(side.tokens) else "") for step, n in around)
 
 
-def _is_elsewhere(
-    claim: ParsedText, one: Quantity, own: AbstractSet[str], chunk: ParsedText, sides: Sequence[ParsedText]
-) -> bool:
-    others = (side for side in sides if side is not chunk and claim.held_by(side, own) >= ELSEWHERE)
-    return any(agree(one, quantity) for side in others for quantity in side.quantities)
-
-
 def _is_computed(claim: ParsedText, one: Quantity, chunk: ParsedText) -> bool:
     """Tell whether a number may follow from others: by a fraction or product, or in other words by a sum."""
     stated = [q for q in (*chunk.quantities, *claim.quantities) if q is not one and q.kind not in ("ordinal", "code")]
@@ -159,18 +151,17 @@ def _is_computed(claim: ParsedText, one: Quantity, chunk: ParsedText) -> bool:
         made += [value * share for value in others for share in (1 / 2, 1 / 3, 2 / 3, 1 / 4, 3 / 4, 2)]
     if any(q.kind == "share" for q in stated):
         made += [a * b / 100 for a, b in pairs]
-    if not claim.content - {claim.tokens[place].stem for place in range(one.first, one.last + 1)} <= chunk.stems:
+    if not claim.content - claim.stems_at(range(one.first, one.last + 1)) <= chunk.stems:
+        if one.kind == "year" and not CLASSES["later"].isdisjoint(chunk.words):
+            return True
         made += [m for a, b in pairs for m in (a + b, abs(a - b), a * b)]
-        is_later = not CLASSES["later"].isdisjoint(chunk.words) and one.kind == "year"
-        return is_later or any(isclose(one.number, m, rel_tol=1e-3) for m in made)
     return any(isclose(one.number, m, rel_tol=1e-3) for m in made)
 
 
 def _differ(claim: ParsedText, fact: Fact, chunk: ParsedText, rival: Fact) -> Difference:
     """Name the words that differ: bounds or units of equal numbers, or else numbers."""
     ours, theirs = fact.quantity, rival.quantity
-    if ours is None or theirs is None:
-        raise TypeError("expected facts with quantities; found one without")
+    assert ours is not None and theirs is not None
     both = _number_of(claim, ours), _number_of(chunk, theirs)
     bounds, units = ((of(claim, ours), of(chunk, theirs)) for of in (_bound_of, _unit_of))
     if ours.number == theirs.number and all(bounds) and bounds[0] != bounds[1]:
@@ -186,7 +177,7 @@ def _differ(claim: ParsedText, fact: Fact, chunk: ParsedText, rival: Fact) -> Di
 
 
 def _bound_of(side: ParsedText, one: Quantity) -> str:
-    """Quote the words of a bound before a number, such as "at least"."""
+    """Quote the words of a bound before or after a number, such as "at least"."""
     places = side.bounded(one)
     if places[0] < one.first:
         return side.written(places[0], one.first - 1)
@@ -216,7 +207,12 @@ def opposites(claim: ParsedText, chunk: ParsedText, sides: Sequence[ParsedText])
             if others & claim.words or others.isdisjoint(chunk.words):
                 continue
             rival = _opposite(claim, place, chunk, others)
-            if rival is not None and not (kind == "quantifier" and _is_relative(claim, place, chunk, rival)):
+            if rival is None:
+                continue
+            # "almost all", and "may not" beside "must not", do not exclude each other
+            before = {side.tokens[n - 1].word for side, n in ((claim, place), (chunk, rival.first)) if n}
+            is_relative = rival.denied or not before.isdisjoint(("not", *CLASSES["about"]))
+            if kind != "quantifier" or not is_relative:
                 yield Difference(kind, claim.written(place, place), chunk.written(rival.first, rival.last))
                 break
 
@@ -248,12 +244,6 @@ def _opposite(claim: ParsedText, place: int, chunk: ParsedText, others: frozense
     return rival if rival.about(fact.stems) >= 1 else None
 
 
-def _is_relative(claim: ParsedText, place: int, chunk: ParsedText, rival: Fact) -> bool:
-    """Detect "almost all", and "may not" beside "must not", which do not exclude each other."""
-    before = {side.tokens[n - 1].word for side, n in ((claim, place), (chunk, rival.first)) if n}
-    return rival.denied or not before.isdisjoint(("not", *CLASSES["about"]))
-
-
 def _clouds(claim: ParsedText, chunk: ParsedText) -> bool:
     """Tell whether one side has a condition, an exception or the like that the other lacks."""
     return bool((claim.words ^ chunk.words) & CLASSES["clouding"])
@@ -266,7 +256,7 @@ def negations(claim: ParsedText, chunk: ParsedText, sides: Sequence[ParsedText])
         return
     denier, other, place = (claim, chunk, ours[0]) if ours else (chunk, claim, theirs[0])
     head = next((token for token in denier.tokens[place + 1 : place + REACH + 1] if token.content), None)
-    said = {denier.tokens[n].stem for n in denier.parts[denier.part_of[place]] if denier.tokens[n].content}
+    said = denier.stems_at(n for n in denier.parts[denier.part_of[place]] if denier.tokens[n].content)
     is_told = min(claim.held_by(chunk), len(said & other.content) / max(1, len(said))) >= NEARLY_HELD
     if head is None or head.stem not in other.stems or len(denier.places[head.stem]) > 1 or not is_told:
         return
@@ -296,7 +286,8 @@ def exchanged(claim: ParsedText, chunk: ParsedText, sides: Sequence[ParsedText])
     if len(claim.negators) != len(chunk.negators):
         return
     for place, token in enumerate(claim.tokens):
-        if not token.content or token.name or not _may_join(token.word):
+        may_join = token.word in IRREGULAR or token.word.endswith(("ed", "s", "er", "ing"))  # a verb, a comparative
+        if not token.content or token.name or not may_join or token.word in CLASSES["symmetric"]:
             continue
         ours = _sides_of(claim, place)
         others = [(other, _sides_of(chunk, other)) for other in chunk.places.get(token.stem, ())]
@@ -311,11 +302,6 @@ def exchanged(claim: ParsedText, chunk: ParsedText, sides: Sequence[ParsedText])
 _Sides = tuple[frozenset[str], frozenset[str]]
 
 
-def _may_join(word: str) -> bool:
-    """Tell whether a word looks like a verb or a comparative with two sides."""
-    return word not in CLASSES["symmetric"] and (word in IRREGULAR or word.endswith(("ed", "s", "er", "ing")))
-
-
 def _overlap(ours: _Sides, theirs: _Sides) -> bool:
     """Tell whether what distinguishes the two sides is on the same sides of both."""
     left, right = ours[0] - ours[1], ours[1] - ours[0]
@@ -325,10 +311,7 @@ def _overlap(ours: _Sides, theirs: _Sides) -> bool:
 
 def _sides_of(side: ParsedText, place: int) -> _Sides:
     """Collect the stems of who acts and of what is acted on, beside a verb; none for a passive that names no agent."""
-    before, after = (
-        frozenset(side.tokens[n].stem for n in (*_run(side, place, step), *_names(side, place, step)))
-        for step in (-1, 1)
-    )
+    before, after = (side.stems_at(_actors(side, place, step)) for step in (-1, 1))
     by = any(a.word == "by" and not b.number for a, b in pairwise(side.tokens[place + 1 : place + 4]))
     is_passive = not CLASSES["be"].isdisjoint(token.word for token in side.tokens[max(0, place - 2) : place])
     if is_passive and not by and side.tokens[place].word.endswith("ed"):
@@ -336,12 +319,8 @@ def _sides_of(side: ParsedText, place: int) -> _Sides:
     return (after, before) if by else (before, after)
 
 
-def _names(side: ParsedText, place: int, step: int) -> Sequence[int]:
-    return [n for n in side.parts[side.part_of[place]] if side.tokens[n].name and (n - place) * step > 0]
-
-
-def _run(side: ParsedText, place: int, step: int) -> Sequence[int]:
-    """Find the places of the content words that stand together on one side of a verb, in its part."""
+def _actors(side: ParsedText, place: int, step: int) -> list[int]:
+    """Find the places of the content words together on one side of a verb in its part, and of the names there."""
     places: list[int] = []
     for n in range(place + step, place + step * (2 * REACH), step):
         if side.part_of.get(n) != side.part_of[place]:
@@ -350,12 +329,13 @@ def _run(side: ParsedText, place: int, step: int) -> Sequence[int]:
             places.append(n)
         elif places or abs(n - place) >= REACH:
             break
-    return places
+    part = side.parts[side.part_of[place]]
+    return [*places, *(n for n in part if side.tokens[n].name and (n - place) * step > 0)]
 
 
 def _around(side: ParsedText, place: int) -> str:
     """Quote the text from who acts to what is acted on."""
-    places = [n for step in (-1, 1) for n in (*_run(side, place, step), *_names(side, place, step))]
+    places = [*_actors(side, place, -1), *_actors(side, place, 1)]
     return side.written(min(places), max(places))
 
 
@@ -365,7 +345,9 @@ def other_rows(claim: ParsedText, chunk: ParsedText, sides: Sequence[ParsedText]
         return
     rows = [(side, row) for side in sides if (row := _row_in(side)) is not None]
     for (side, row), (other_side, other) in permutations(rows, 2):
-        if chunk not in (side, other_side) or not _is_about(claim, row, other):
+        named, unnamed = row.subject - other.subject, other.subject - row.subject
+        is_named = len(named & claim.stems) >= NAMED * max(1, len(named)) and claim.stems.isdisjoint(unnamed)
+        if chunk not in (side, other_side) or not is_named:
             continue
         for column, ours, theirs in _in_one_column(side, row, other_side, other):
             right, wrong = _content(side, ours) - other_side.stems, _content(other_side, theirs) - side.stems
@@ -395,12 +377,6 @@ def _row_in(side: ParsedText) -> _Row | None:
     cells = [[n for n, t in enumerate(side.tokens) if start <= t.start and t.end <= end] for start, end in spans]
     stems = frozenset(t.stem for t in side.tokens if t.end <= len(subject) and t.content and not t.number)
     return _Row(stems, tuple(filter(None, cells)))
-
-
-def _is_about(claim: ParsedText, row: _Row, other: _Row) -> bool:
-    """Tell whether a sentence names most of what one row alone is about, and nothing of what the other is about."""
-    named, unnamed = row.subject - other.subject, other.subject - row.subject
-    return len(named & claim.stems) >= NAMED * max(1, len(named)) and claim.stems.isdisjoint(unnamed)
 
 
 def _in_one_column(
