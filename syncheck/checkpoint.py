@@ -15,7 +15,7 @@ from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
 from types import NoneType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from syncheck.aggregators import Aggregator
 from syncheck.aggregators.aggregator import CONFIG as AGGREGATOR
@@ -97,9 +97,12 @@ class Stored:
             raise MismatchError(
                 f"{self.directory} was trained with aligner {name!r}; found {given.name!r}. Pass the same one"
             )
-        aligner = given
-        if aligner is None:
-            aligner = load_aligner(name, **_known(self.directory, options), device=device)
+        if given is None and (unknown := sorted(set(options) - set(ALIGNER_OPTIONS))):
+            raise CheckpointError(
+                f"{self.directory / CONFIG} has aligner options {unknown}; load_aligner takes "
+                f"{', '.join(ALIGNER_OPTIONS)}. Load the aligner yourself and pass aligner="
+            )
+        aligner = load_aligner(name, **options, device=device) if given is None else given
         own = {} if aligner is None else options_of(aligner)
         if own != options:
             raise MismatchError(
@@ -130,8 +133,7 @@ def best_generic() -> str:
 
 def generic_aligner(device: str | torch.device = "cpu") -> Aligner | None:
     """Load the aligner of the best form of ``generic`` on this machine, with the warning of :func:`best_generic`."""
-    name = next(aligner for aligner, form in _FORMS.items() if form == best_generic())
-    return load_aligner(name, device=device)
+    return load_aligner("reader" if best_generic() == GENERIC_READER else "bundled", device=device)
 
 
 @cache
@@ -176,13 +178,6 @@ def generic_parts(
     return name, stored.config, aggregator, aligner or load_aligner(stored.values["aligner"], device=device)
 
 
-class Savable(Protocol):
-    """Something that a file of a checkpoint holds, such as LID references."""
-
-    def save(self, path: Path) -> None:
-        """Write it to a file."""
-
-
 def write(
     directory: str | Path,
     *,
@@ -191,12 +186,12 @@ def write(
     aligner: Aligner | None,
     trained_on: Iterable[str],
     model: dict[str, Any] | None = None,
-    lid_references: Savable | None = None,
+    lid_references: Any = None,
 ) -> None:
     """Write a verifier or a monitor to a folder, which is made if needed.
 
     The digests come last, so that a half-written folder never passes for a whole one. ``model`` is the fingerprint of
-    the model whose signals the aggregator needs; None for text alone.
+    the model whose signals the aggregator needs; None for text alone. ``lid_references`` have a method ``save``.
     """
     directory = Path(directory)
     directory.mkdir(parents=True, exist_ok=True)
@@ -223,16 +218,15 @@ def write(
 def read(directory: Path) -> Stored:
     """Read and check ``config.json`` of a folder that :func:`write` wrote, and the digests of its files."""
     values = _read_config(directory)
-    return Stored(directory, *_decided(directory, values), values)
-
-
-def _known(directory: Path, options: dict[str, Any]) -> dict[str, Any]:
-    if unknown := sorted(set(options) - set(ALIGNER_OPTIONS)):
-        raise CheckpointError(
-            f"{directory / CONFIG} has aligner options {unknown}; load_aligner takes {', '.join(ALIGNER_OPTIONS)}. "
-            "Load the aligner yourself and pass aligner="
-        )
-    return options
+    fields = {name: values[name] for name in MonitorConfig.__dataclass_fields__}
+    try:
+        # JSON has lists for tuples.
+        cut: dict[str, Any] = {n: tuple(v) if isinstance(v, list) else v for n, v in fields["segmenter"].items()}
+        config = MonitorConfig(**{**fields, "layers": tuple(fields["layers"]), "segmenter": SegmenterConfig(**cut)})
+        check_choice(config.template, "template", Template)
+        return Stored(directory, config, feature_schema(config.schema, config.layers or ()), values)
+    except (TypeError, ValueError) as error:
+        raise CheckpointError(f"{directory / CONFIG} holds a value that cannot be used: {error}") from error
 
 
 def _read_config(directory: Path) -> dict[str, Any]:
@@ -240,10 +234,8 @@ def _read_config(directory: Path) -> dict[str, Any]:
     path = directory / CONFIG
     if not path.exists():
         raise CheckpointError(f"{directory} holds no {CONFIG}; pass a folder written by save_pretrained")
-    config: dict[str, Any] = {
-        **dict.fromkeys(VERDICT_THRESHOLDS),
-        **read_object(path),
-    }  # folders of earlier versions do not have these
+    # Folders of earlier versions lack the thresholds of verdicts.
+    config: dict[str, Any] = {**dict.fromkeys(VERDICT_THRESHOLDS), **read_object(path)}
     if config.get("format") != FORMAT:
         raise CheckpointError(
             f"{path} has format {config.get('format')!r}; this version reads {FORMAT}. Upgrade syncheck, or train and "
@@ -260,25 +252,10 @@ def _read_config(directory: Path) -> dict[str, Any]:
 
 def _parts(config: dict[str, Any]) -> list[str]:
     """Name the files that belong to a monitor."""
-    aggregator = []
     if config["aggregator"] is not None:
         check_stored_kind(config["aggregator"])
-        aggregator = [AGGREGATOR, WEIGHTS]
+    aggregator = () if config["aggregator"] is None else (AGGREGATOR, WEIGHTS)
     return [CONFIG, *aggregator, *([REFERENCES] if config["lid_references"] else [])]
-
-
-def _decided(directory: Path, config: dict[str, Any]) -> tuple[MonitorConfig, FeatureSchema]:
-    fields = {name: config[name] for name in MonitorConfig.__dataclass_fields__}
-    try:
-        fields["layers"] = tuple(fields["layers"])
-        # JSON has lists for tuples.
-        cut: dict[str, Any] = {n: tuple(v) if isinstance(v, list) else v for n, v in fields["segmenter"].items()}
-        fields["segmenter"] = SegmenterConfig(**cut)
-        decided = MonitorConfig(**fields)
-        check_choice(decided.template, "template", Template)
-        return decided, feature_schema(decided.schema, decided.layers or ())
-    except (TypeError, ValueError) as error:
-        raise CheckpointError(f"{directory / CONFIG} holds a value that cannot be used: {error}") from error
 
 
 _REPOSITORY = re.compile(r"\w[\w.-]*/\w[\w.-]*")

@@ -18,7 +18,7 @@ from transformers import (
     PreTrainedTokenizerBase,
 )
 
-from syncheck.aligners.protocol import OfNetwork, check_asked, scored_by_length, weights_of
+from syncheck.aligners.protocol import OfNetwork, check_asked, scored_by_length
 from syncheck.base.errors import CheckpointError, InputError
 from syncheck.base.pretrained import load_model, load_pretrained, load_tokenizer
 from syncheck.reading.evidence import Chunk, EvidenceIndex, split_passages, split_to_fit
@@ -207,7 +207,7 @@ def _read(premise: _Premise) -> str:
     )
 
 
-class ClassifierAligner:
+class ClassifierAligner(OfNetwork):
     """Scores claims with an NLI, fact-checking or MiniCheck checkpoint; its ``scorer`` takes pairs that fit its window.
 
     The sentences of the context are packed, in order, into premises that fit the window together with the claim; all
@@ -222,7 +222,7 @@ class ClassifierAligner:
     ) -> None:
         self.name = name
         self.options = dict(options or {})
-        self._scorer = scorer
+        self._model: PairScorer = scorer
 
     @classmethod
     def load(
@@ -243,31 +243,27 @@ class ClassifierAligner:
         chunks = split_passages(passages)
         if not chunks:
             return [Support(0.0, None) for _ in claims]
-        rows, most = [], int(self._scorer.window * CLAIM_SHARE)
+        rows, most = [], int(self._model.window * CLAIM_SHARE)
         packed: dict[int, list[_Premise]] = {}
         for i, claim in enumerate(claims):
-            for part in split_to_fit(claim, lambda part: self._scorer.length("", part) <= most):
+            for part in split_to_fit(claim, lambda part: self._model.length("", part) <= most):
                 # In steps, so that claims of about one length share their premises.
-                taken = -(-self._scorer.length("", part) // BUDGET_STEP) * BUDGET_STEP
-                budget = self._scorer.window - min(taken, most)
+                taken = -(-self._model.length("", part) // BUDGET_STEP) * BUDGET_STEP
+                budget = self._model.window - min(taken, most)
                 if budget not in packed:
                     packed[budget] = list(self._premises(chunks, budget))
                 rows += [(i, part, premise) for premise in packed[budget]]
         pairs = [(_read(premise), part) for _, part, premise in rows]
-        scores = scored_by_length(pairs, self._scorer.score, length=lambda pair: len(pair[0]) + len(pair[1]))
+        scores = scored_by_length(pairs, self._model.score, length=lambda pair: len(pair[0]) + len(pair[1]))
         best: list[dict[str, tuple[float, _Premise]]] = [{} for _ in claims]
         for (i, part, premise), score in zip(rows, scores, strict=True):
             if part not in best[i] or score > best[i][part][0]:
                 best[i][part] = (score, premise)
         return [_support(passages, parts) for parts in best]
 
-    def weights_sha256(self) -> str | None:
-        """Compute a digest that identifies the weights; see :class:`~syncheck.aligners.protocol.KnowsWeights`."""
-        return weights_of(self._scorer)
-
     def _premises(self, chunks: Sequence[Chunk], budget: int) -> Iterator[_Premise]:
         def fits(*premise: Chunk) -> bool:
-            return self._scorer.length(_read(premise), "") <= budget
+            return self._model.length(_read(premise), "") <= budget
 
         def cut(chunk: Chunk) -> Iterator[_Premise]:
             parts = split_to_fit(chunk.text, lambda text: fits(replace(chunk, text=text)))

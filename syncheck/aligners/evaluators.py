@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
 
-from syncheck.aligners.protocol import OfNetwork, check_asked, weights_of
+from syncheck.aligners.protocol import OfNetwork, check_asked
 from syncheck.base.chats import write_chat
 from syncheck.base.connection import TIMEOUT_S, Connection
 from syncheck.base.errors import EndpointError, InputError, TextGeneratorError
@@ -146,7 +146,7 @@ class EndpointTextGenerator:
         return content
 
 
-class SpanAligner:
+class SpanAligner(OfNetwork):
     """Scores a claim 0 if a language model marks a span of it as unsupported, and 1 if it marks none (SpanExtract).
 
     ``evaluator`` is a :class:`LocalTextGenerator`, an :class:`EndpointTextGenerator`, or another
@@ -161,12 +161,12 @@ class SpanAligner:
 
     def __init__(self, evaluator: TextGenerator, *, question: str = "") -> None:
         self.name = f"spans:{evaluator.name}"
-        self._evaluator = evaluator
+        self._model: TextGenerator = evaluator
         self._question = question
 
     def about(self, question: str) -> SpanAligner:
         """Bind the question that the claims answer."""
-        return SpanAligner(self._evaluator, question=question)
+        return SpanAligner(self._model, question=question)
 
     def align(self, passages: Sequence[str], claims: Sequence[str]) -> list[Support]:
         """Score each claim; see :class:`~syncheck.aligners.protocol.Aligner`. Without a context, all scores are 0.
@@ -179,19 +179,15 @@ class SpanAligner:
         context = "\n\n".join(passages)
         return [Support(0.0 if self._marked(context, claim) else 1.0, None) for claim in claims]
 
-    def weights_sha256(self) -> str | None:
-        """Compute a digest that identifies the weights; see :class:`~syncheck.aligners.protocol.KnowsWeights`."""
-        return weights_of(self._evaluator)
-
     def _marked(self, context: str, claim: str) -> list[str]:
-        answer = self._evaluator(
+        answer = self._model(
             asset_text("prompts/spans.txt").format(passages=context, question=self._question, answer=claim.strip())
         )
         spans = hallucinated_spans(answer)
         marked = [span for span in spans if _plain(span) and _plain(span) in _plain(claim)]
         if spans and not marked:
             raise TextGeneratorError(
-                f"{self._evaluator.name!r} marked {spans!r}, none of which is in the sentence {claim!r}; expected its "
+                f"{self._model.name!r} marked {spans!r}, none of which is in the sentence {claim!r}; expected its "
                 "exact words"
             )
         return marked

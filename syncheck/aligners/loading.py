@@ -92,6 +92,7 @@ class _Published:
 _WEIGHTS = ("model.safetensors", "pytorch_model.bin")
 _TOKENIZERS = ("tokenizer.json", "spiece.model", "spm.model", "vocab.json", "vocab.txt")
 _HHEM = "vectara/hallucination_evaluation_model"
+_NLI = "MoritzLaurer/DeBERTa-v3"
 _STRONGER = (
     _Published("minicheck", "lytang/MiniCheck-Flan-T5-Large", "lytang/MiniCheck-Flan-T5-Large"),
     _Published("minicheck", "minicheck:lytang/MiniCheck-RoBERTa-Large", "lytang/MiniCheck-RoBERTa-Large"),
@@ -99,13 +100,8 @@ _STRONGER = (
     _Published("alignscore", "yzha/AlignScore/AlignScore-large.ckpt", "yzha/AlignScore", needs="roberta-large"),
     _Published("hhem", "hhem", _HHEM, revision="hhem-1.0-open"),  # later ones bring their own code
     _Published("alignscore", "yzha/AlignScore/AlignScore-base.ckpt", "yzha/AlignScore", needs="roberta-base"),
-    *(
-        _Published("nli", name, name)
-        for name in (
-            "MoritzLaurer/DeBERTa-v3-large-mnli-fever-anli-ling-wanli",
-            "MoritzLaurer/DeBERTa-v3-base-mnli-fever-anli",
-        )
-    ),
+    _Published("nli", f"{_NLI}-large-mnli-fever-anli-ling-wanli", f"{_NLI}-large-mnli-fever-anli-ling-wanli"),
+    _Published("nli", f"{_NLI}-base-mnli-fever-anli", f"{_NLI}-base-mnli-fever-anli"),
 )
 """The best first; the order of those measured in arXiv 2505.04847, table 1."""
 _PLAIN: Mapping[str, Callable[..., Aligner | None]] = {
@@ -184,12 +180,8 @@ def _loader(name: str | Path) -> tuple[tuple[str, ...], Callable[..., Aligner | 
         return (), _PLAIN[str(name)]
     if name in _ALIASES:
         return (), partial(_load_cached, str(name))
-    if path and prefix == "minicheck":
-        return (), partial(aligners.ClassifierAligner.load_minicheck, path)
-    if path and prefix == "critic":
-        return (), partial(aligners.CriticAligner.load, path)
-    if path and prefix == "spans":
-        return (), partial(_load_spans, path)
+    if path and prefix in _PREFIXES:
+        return (), partial(_PREFIXES[prefix], path)
     if Path(name).suffix == ".ckpt":
         return ("backbone", "mode", "overflow"), partial(aligners.AlignScoreAligner.load, name)
     if (Path(name) / "alignscore.json").is_file():
@@ -211,6 +203,14 @@ def _load_spans(path: str, device: str | torch.device) -> Aligner:
             "aligner=SpanAligner(EndpointTextGenerator(base_url, model, ...))"
         )
     return aligners.SpanAligner(aligners.LocalTextGenerator.load(path, device=device))
+
+
+_PREFIXES: Mapping[str, Callable[..., Aligner]] = {
+    "minicheck": lambda path, device: aligners.ClassifierAligner.load_minicheck(path, device=device),
+    "critic": lambda path, device: aligners.CriticAligner.load(path, device=device),
+    "spans": _load_spans,
+}
+"""Loaders of the aligners that a word before a colon determines."""
 
 
 def _load_cached(alias: str, device: str | torch.device) -> Aligner:

@@ -155,13 +155,13 @@ class KnowsWeights(Protocol):
 
 
 class OfNetwork:
-    """Base of an aligner, or a part of one, with the weights of ``_model``; see :class:`KnowsWeights`."""
+    """Base of an aligner, or a part of one, with the weights of ``_model``, a network or a part that may know them."""
 
     _model: Any
 
     def weights_sha256(self) -> str | None:
-        """Compute a digest that identifies the weights."""
-        return weights_sha256(self._model)
+        """Compute a digest that identifies the weights; see :class:`KnowsWeights`."""
+        return weights_sha256(self._model) if hasattr(self._model, "state_dict") else weights_of(self._model)
 
 
 def weights_of(part: object) -> str | None:
@@ -238,27 +238,26 @@ def _checked(result: object, passages: int) -> Support | Unaligned:
     """Convert a result to plain numbers, or say why it is invalid."""
     if not isinstance(result, Support):
         return Unaligned(f"expected a Support; found {_shown(result)}")
-    if not _is_share(result.score):
-        return Unaligned(f"expected a score in [0, 1]; found {_shown(result.score)}")
-    if result.log_odds is not None and not (isinstance(result.log_odds, Real) and isfinite(result.log_odds)):
-        return Unaligned(f"expected finite log-odds or None; found {_shown(result.log_odds)}")
-    if result.contradicted is not None and not _is_share(result.contradicted):
-        return Unaligned(f"expected P(contradicted) in [0, 1] or None; found {_shown(result.contradicted)}")
-    log_odds, contradicted = (
-        None if value is None else float(value) for value in (result.log_odds, result.contradicted)
-    )
-    quote = result.evidence
+    score, odds, against, quote = result.score, result.log_odds, result.contradicted, result.evidence
+    is_quote = quote is None or (isinstance(quote, Evidence) and isinstance(quote.text, str))
+    for is_valid, expected, value in (
+        (_is_share(score), "a score in [0, 1]", score),
+        (odds is None or (isinstance(odds, Real) and isfinite(odds)), "finite log-odds or None", odds),
+        (against is None or _is_share(against), "P(contradicted) in [0, 1] or None", against),
+        (is_quote, "Evidence or None", quote),
+    ):
+        if not is_valid:
+            return Unaligned(f"expected {expected}; found {_shown(value)}")
+    log_odds, contradicted = (None if value is None else float(value) for value in (odds, against))
     if quote is None:
-        return Support(float(result.score), None, log_odds, contradicted)
-    if not isinstance(quote, Evidence) or not isinstance(quote.text, str):
-        return Unaligned(f"expected Evidence or None; found {_shown(quote)}")
+        return Support(float(score), None, log_odds, contradicted)
     if not isinstance(quote.passage, Integral) or not 0 <= quote.passage < passages or not _is_share(quote.score):
         return Unaligned(
             f"expected evidence in one of {passages} passages with a score in [0, 1]; found passage "
             f"{_shown(quote.passage)}, score {_shown(quote.score)}"
         )
     evidence = Evidence(int(quote.passage), quote.text, float(quote.score))
-    return Support(float(result.score), evidence, log_odds, contradicted)
+    return Support(float(score), evidence, log_odds, contradicted)
 
 
 def _is_share(score: object) -> bool:

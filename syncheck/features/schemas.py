@@ -99,7 +99,10 @@ _FLAG = "0 or 1"
 
 
 def _group(group: str, *rows: tuple[Any, ...], cost: str = "none", of_model: bool = False) -> tuple[Feature, ...]:
-    return tuple(Feature(row[0], group, *row[1:4], cost, of_model, *row[4:]) for row in rows)
+    return tuple(
+        Feature(name, group, meaning, unit, direction, cost, of_model, *formula[:1])
+        for name, meaning, unit, direction, *formula in rows
+    )
 
 
 def _large(kl: NDArray[np.float64]) -> float:
