@@ -34,7 +34,7 @@ from sources_left_out import OVERLAPS, left_out_matrix, left_out_scores, single_
 from tqdm import tqdm
 
 from syncheck.aggregators import Aggregator
-from syncheck.aggregators.kinds import prior_weight
+from syncheck.aggregators.kinds import PRIOR_WEIGHT, PRIOR_WEIGHTS
 from syncheck.aggregators.monotone import MonotoneLogisticRegression
 from syncheck.aligners import Aligner, IndexedAligner, load_aligner, weights_of
 from syncheck.contrasts.parsing import in_notation_of, parse
@@ -185,11 +185,13 @@ def systems_of(X: Floats, packaged: Floats, y: NDArray[np.int64], sources: Seque
         own = X[:, [names.index(name) for name in chosen]]
         found[system] = left_out_scores(own, y, sources, names=chosen)
     unfitted = MonotoneLogisticRegression(
-        directions=schema.directions, prior_weights=[prior_weight(name) for name in names], strength=1e6
+        directions=schema.directions,
+        prior_weights=[PRIOR_WEIGHTS.get(name, PRIOR_WEIGHT) for name in names],
+        strength=1e6,
     )
     found["weights not fitted"] = left_out_scores(X, y, sources, aggregator=unfitted)
     for weight in HEAVIER:
-        weights = [weight if name == "align_logit" else prior_weight(name) for name in names]
+        weights = [weight if name == "align_logit" else PRIOR_WEIGHTS.get(name, PRIOR_WEIGHT) for name in names]
         heavier = MonotoneLogisticRegression(directions=schema.directions, prior_weights=weights)
         system = f"and contrasts, the aligner's prior weight {weight:g}"
         found[system] = left_out_scores(X, y, sources, names=names, aggregator=heavier)

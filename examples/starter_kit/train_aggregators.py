@@ -30,7 +30,7 @@ from support_records import QUESTION
 
 from syncheck import ENGLISH_ABBREVIATIONS, MonitorConfig, SegmenterConfig, Verifier, load_aligner
 from syncheck.aggregators import Aggregator
-from syncheck.aggregators.kinds import AggregatorKind, prior_weight
+from syncheck.aggregators.kinds import PRIOR_WEIGHT, PRIOR_WEIGHTS, AggregatorKind
 from syncheck.aggregators.monotone import MonotoneLogisticRegression
 from syncheck.config import GENERIC_BUNDLED, GENERIC_READER, VERDICT_THRESHOLDS
 from syncheck.contrasts.contrast import packaged_ledger, speaks
@@ -109,7 +109,9 @@ def measured_responses(verifier: Verifier, args: argparse.Namespace) -> Measured
 
 def reader_aggregator(schema: FeatureSchema) -> MonotoneLogisticRegression:
     """Return the kind ``monotone`` with a larger weight for the reader to be pulled towards."""
-    weights = [READER_WEIGHT if name == "align_logit" else prior_weight(name) for name in schema.names]
+    weights = [
+        READER_WEIGHT if name == "align_logit" else PRIOR_WEIGHTS.get(name, PRIOR_WEIGHT) for name in schema.names
+    ]
     return MonotoneLogisticRegression(directions=schema.directions, prior_weights=weights)
 
 

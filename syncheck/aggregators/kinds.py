@@ -38,8 +38,11 @@ KINDS: Mapping[KindName, type[StoredModel]] = {
 }
 """Model of each kind."""
 
-PRIOR_WEIGHT, ALIGNER_WEIGHT, CONTRAST_WEIGHT = 0.15, 0.55, 0.1
-"""Weights towards which those of ``monotone`` are pulled, in nats per standard deviation.
+CONTRASTS = "contrasts"
+"""Name of the feature that has a ceiling in ``monotone``."""
+PRIOR_WEIGHT = 0.15
+PRIOR_WEIGHTS = {"align_logit": 0.55, CONTRASTS: 0.1}
+"""Weights towards which those of ``monotone`` are pulled, in nats per standard deviation: of most features, and others.
 
 Chosen by leaving out one source of labelled sentences at a time."""
 PULL_ROWS = 30.0
@@ -144,7 +147,7 @@ def _directed(names: Sequence[str], **options: Any) -> MonotoneLogisticRegressio
 
     known = [feature_of(name) for name in names]
     directions = [0 if feature is None else feature.direction for feature in known] if names else None
-    weights = [prior_weight(name) for name in names] if names else PRIOR_WEIGHT
+    weights = [PRIOR_WEIGHTS.get(name, PRIOR_WEIGHT) for name in names] if names else PRIOR_WEIGHT
     return MonotoneLogisticRegression(**{"directions": directions, "prior_weights": weights, **options})
 
 
@@ -186,7 +189,7 @@ def _monotone_network(
     fitted = clone(estimator).fit(X, y)
     # The ceiling is that of even odds; probabilities hold at the share of the labels, unless the classes are balanced.
     odds = CONTRAST_CEILING / (1 - CONTRAST_CEILING) * (1.0 if fitted.balanced else y.mean() / (1 - y.mean()))
-    ceilings = [odds / (1 + odds) if _is_contrast(name) else 1.0 for name in names]
+    ceilings = [odds / (1 + odds) if name == CONTRASTS else 1.0 for name in names]
     return Network(
         fill=fitted.fill_,
         flagged=np.empty(0, np.int64),
@@ -194,16 +197,5 @@ def _monotone_network(
         scale=fitted.scale_,
         weights=((fitted.coef_[0] * fitted.scale_)[:, None],),
         biases=(fitted.intercept_ + fitted.coef_ @ fitted.mean_,),
-        ceilings=np.array(ceilings if any(map(_is_contrast, names)) else [], np.float64),
+        ceilings=np.array(ceilings if CONTRASTS in names else [], np.float64),
     )
-
-
-def prior_weight(name: str) -> float:
-    """Look up the weight towards which a feature's weight is pulled in ``monotone``."""
-    if name == "align_logit":
-        return ALIGNER_WEIGHT
-    return CONTRAST_WEIGHT if _is_contrast(name) else PRIOR_WEIGHT
-
-
-def _is_contrast(name: str) -> bool:
-    return name == "contrasts"

@@ -17,6 +17,7 @@ import numpy as np
 from syncheck.aggregators.models import Network
 from syncheck.base.errors import CheckpointError, MismatchError
 from syncheck.base.files import DAMAGED, require_regular
+from syncheck.features.schemas import feature_of
 from syncheck.results.types import FeatureSchema, Floats
 
 _TYPES = {
@@ -33,16 +34,10 @@ ALLOWED = frozenset((module, name) for module, names in _TYPES.items() for name 
 
 _LID = ("lid_layer_15", "lid_layer_16", "lid_layer_17")
 _ORDER = (
-    ("max_entropy", "nats, >= 0", -1),
-    ("mean_entropy", "nats, >= 0", -1),
-    *((name, "dimension, > 0", -1) for name in _LID),
-    ("min_prob", "probability", 1),
-    ("mean_prob", "probability", 1),
-    ("mean_contrastive_kl", "nats, >= 0", 0),
-    ("large_kl_pos", "tokens", 0),
-    ("align_score", "probability", 1),
+    *("max_entropy", "mean_entropy", *_LID, "min_prob", "mean_prob"),
+    *("mean_contrastive_kl", "large_kl_pos", "align_score"),
 )
-"""Name, unit and direction of each feature, in the column order of the published code; the files have no names."""
+"""Features in the column order of the published code; the files have no names."""
 
 
 class _Inert:
@@ -86,10 +81,12 @@ def read(path: Path, schema: FeatureSchema | None) -> tuple[Network, FeatureSche
             "train one with Aggregator.fit instead"
         ) from error
     inputs = len(weights[0])
-    columns = {10: _ORDER, 7: tuple(column for column in _ORDER if column[0] not in _LID)}.get(inputs)
-    if columns is None:
+    names = {10: _ORDER, 7: tuple(name for name in _ORDER if name not in _LID)}.get(inputs)
+    if names is None:
         raise CheckpointError(f"{path} has {inputs} inputs; the published aggregators have 10, or 7 without LID")
-    own = FeatureSchema(f"published-{inputs}.v1", *zip(*columns, strict=True))
+    features = [feature for name in names if (feature := feature_of(name))]
+    units, directions = zip(*((feature.unit, feature.direction) for feature in features), strict=True)
+    own = FeatureSchema(f"published-{inputs}.v1", names, units, directions)
     schema = own if schema is None else schema
     if sorted(schema.names) != sorted(own.names):
         raise MismatchError(

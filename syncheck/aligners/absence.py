@@ -184,14 +184,26 @@ def look_for(
     The result is None for an aligner that does not distinguish contradicted from not stated, for a passage that says
     itself that something is not stated, and for claims that the aligner failed to judge.
     """
-    tried = [_tried(absence, support, index, question) for absence, support in said]
+    tried: list[list[str] | None] = []
+    for absence, support in said:
+        nearest, best = index.best(absence.text, 1), index.best(f"{absence.text} {question}", SEARCHED_CHUNKS)
+        says_so = support.score > SAID_ABOVE and any(says_not_stated(index.chunks[chunk].text) for chunk in nearest)
+        is_open = support.contradicted is not None and not says_so
+        tried.append(probes(absence, [index.chunks[chunk].text for chunk in best]) if is_open else None)
     every = [probe for wanted in tried for probe in wanted or ()]
     judged = iter(ask(index.passages, every) if every else ())
     presences: list[Presence | None] = []
     for (absence, _), wanted in zip(said, tried, strict=True):
         supports = [support for support in (next(judged) for _ in wanted or ()) if isinstance(support, Support)]
-        is_judged = wanted is not None and len(supports) == len(wanted)
-        presences.append(_presence(absence, supports) if is_judged else None)
+        if wanted is None or len(supports) < len(wanted):
+            presences.append(None)
+            continue
+        is_yes_or_no = absence.wanted == "truth"  # that it is not so tells it too
+        likely = [min(1.0, s.score + (s.contradicted or 0) * is_yes_or_no) for s in supports]
+        told = max(likely, default=0.0)
+        evidence = supports[likely.index(told)].evidence if told > 0.5 else None
+        told = min(told, LIKELY_TYPED) if absence.wanted == "manner" else told
+        presences.append(Presence(absence, told, evidence))
     return presences
 
 
@@ -199,20 +211,3 @@ def logit(share: float) -> float:
     """Compute the log-odds of a probability, which is kept away from 0 and 1."""
     share = min(max(share, SMALLEST_SUPPORT), 1 - SMALLEST_SUPPORT)
     return log(share) - log1p(-share)
-
-
-def _tried(absence: Absence, support: Support, index: EvidenceIndex, question: str) -> list[str] | None:
-    nearest = index.best(absence.text, 1)
-    says_so = support.score > SAID_ABOVE and any(says_not_stated(index.chunks[chunk].text) for chunk in nearest)
-    if support.contradicted is None or says_so:
-        return None
-    best = index.best(f"{absence.text} {question}", SEARCHED_CHUNKS)
-    return probes(absence, [index.chunks[chunk].text for chunk in best])
-
-
-def _presence(absence: Absence, supports: Sequence[Support]) -> Presence:
-    is_yes_or_no = absence.wanted == "truth"  # that it is not so tells it too
-    likely = [min(1.0, s.score + (s.contradicted or 0) * is_yes_or_no) for s in supports]
-    told = max(likely, default=0.0)
-    evidence = supports[likely.index(told)].evidence if told > 0.5 else None
-    return Presence(absence, min(told, LIKELY_TYPED) if absence.wanted == "manner" else told, evidence)

@@ -64,7 +64,9 @@ class LocalTextGenerator(OfNetwork):
 
     def __call__(self, prompt: str) -> str:
         """Answer a prompt; raise InputError if prompt and answer do not fit the model's window."""
-        ids = self._ids(prompt)
+        has_chat = self._tokenizer.chat_template is not None
+        text = write_chat(self._tokenizer, [{"role": "user", "content": prompt}]) if has_chat else prompt
+        ids = list(self._tokenizer(text, add_special_tokens=not has_chat, verbose=False)["input_ids"])
         window: int = self._model.config.get_text_config().max_position_embeddings
         if len(ids) + self._max_new_tokens > window:
             raise InputError(
@@ -84,11 +86,6 @@ class LocalTextGenerator(OfNetwork):
         with torch.inference_mode():
             output = self._model.generate(inputs, attention_mask=torch.ones_like(inputs), generation_config=greedy)
         return str(self._tokenizer.decode(output[0, len(ids) :], skip_special_tokens=True))
-
-    def _ids(self, prompt: str) -> list[int]:
-        has_chat = self._tokenizer.chat_template is not None
-        text = write_chat(self._tokenizer, [{"role": "user", "content": prompt}]) if has_chat else prompt
-        return list(self._tokenizer(text, add_special_tokens=not has_chat, verbose=False)["input_ids"])
 
 
 class EndpointTextGenerator:

@@ -345,7 +345,7 @@ def other_rows(claim: ParsedText, chunk: ParsedText, sides: Sequence[ParsedText]
         return
     rows = [(side, row) for side in sides if (row := _row_in(side)) is not None]
     for (side, row), (other_side, other) in permutations(rows, 2):
-        named, unnamed = row.subject - other.subject, other.subject - row.subject
+        named, unnamed = row[0] - other[0], other[0] - row[0]
         is_named = len(named & claim.stems) >= NAMED * max(1, len(named)) and claim.stems.isdisjoint(unnamed)
         if chunk not in (side, other_side) or not is_named:
             continue
@@ -361,12 +361,8 @@ def other_rows(claim: ParsedText, chunk: ParsedText, sides: Sequence[ParsedText]
                 yield Difference("row", other_side.written(theirs[0], theirs[-1]), side.written(ours[0], ours[-1]))
 
 
-@dataclass(frozen=True, slots=True)
-class _Row:
-    """A row of a table: the stems of what it is about, and the places of the tokens of each cell with its column."""
-
-    subject: frozenset[str]
-    cells: tuple[Sequence[int], ...]
+_Row = tuple[frozenset[str], Sequence[Sequence[int]]]
+"""A row of a table: the stems of what it is about, and the places of the tokens of each cell with its column."""
 
 
 def _row_in(side: ParsedText) -> _Row | None:
@@ -376,16 +372,16 @@ def _row_in(side: ParsedText) -> _Row | None:
     subject, spans = found
     cells = [[n for n, t in enumerate(side.tokens) if start <= t.start and t.end <= end] for start, end in spans]
     stems = frozenset(t.stem for t in side.tokens if t.end <= len(subject) and t.content and not t.number)
-    return _Row(stems, tuple(filter(None, cells)))
+    return stems, tuple(filter(None, cells))
 
 
 def _in_one_column(
     side: ParsedText, row: _Row, other_side: ParsedText, other: _Row
 ) -> Iterator[tuple[frozenset[str], Sequence[int], Sequence[int]]]:
     """Yield the stems of a column's name, with which cells begin, and the places of the values of two rows in it."""
-    for ours in row.cells:
+    for ours in row[1]:
         words = [side.tokens[place].word for place in ours]
-        for theirs in other.cells:
+        for theirs in other[1]:
             others = [other_side.tokens[place].word for place in theirs]
             shared = next((n for n, (a, b) in enumerate(zip(words, others, strict=False)) if a != b), 0)
             if shared:
