@@ -119,7 +119,14 @@ def fit_calibration(scores: ArrayLike, y: ArrayLike, *, method: CalibrationMetho
 
     if (area := roc_auc_score(labels, raw)) <= 0.5:
         raise _no_rise(f"their AUROC is {area:.3f}")
-    return _isotonic(raw, labels) if method == "isotonic" else _platt(raw, labels)
+    if method == "platt":
+        return _platt(raw, labels)
+    from sklearn.isotonic import IsotonicRegression
+
+    fitted = IsotonicRegression(y_min=0.0, y_max=1.0, out_of_bounds="clip").fit(raw, labels)
+    knots = np.unique([0.0, *fitted.X_thresholds_.round(KNOT_DECIMALS), 1.0])
+    probabilities = (1 - RAW_SHARE) * fitted.predict(knots) + RAW_SHARE * knots
+    return IsotonicCalibration(tuple(knots.tolist()), tuple(probabilities.tolist()))
 
 
 def calibration_from_dict(stored: Mapping[str, Any]) -> Calibration:
@@ -129,15 +136,6 @@ def calibration_from_dict(stored: Mapping[str, Any]) -> Calibration:
     if stored["method"] == "platt":
         return PlattCalibration(float(stored["slope"]), float(stored["intercept"]))
     raise InputError(f"method must be one of {', '.join(get_args(CalibrationMethod))}; found {stored['method']!r}")
-
-
-def _isotonic(raw: Floats, labels: NDArray[np.int64]) -> IsotonicCalibration:
-    from sklearn.isotonic import IsotonicRegression
-
-    fitted = IsotonicRegression(y_min=0.0, y_max=1.0, out_of_bounds="clip").fit(raw, labels)
-    knots = np.unique([0.0, *fitted.X_thresholds_.round(KNOT_DECIMALS), 1.0])
-    probabilities = (1 - RAW_SHARE) * fitted.predict(knots) + RAW_SHARE * knots
-    return IsotonicCalibration(tuple(knots.tolist()), tuple(probabilities.tolist()))
 
 
 def _smoothed(labels: NDArray[np.int64]) -> Floats:

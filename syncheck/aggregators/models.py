@@ -7,7 +7,7 @@ one and does not depend on scikit-learn's version. Boosted trees are in :mod:`sy
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Literal, Self, TypeAlias
@@ -110,7 +110,10 @@ class Network:
         layers: the log-odds minus those with the feature at its median (occlusion).
         """
         if len(self.weights) > 1:
-            return occlusion(self.log_odds, x, medians)
+            at_median = np.tile(x, (len(x) + 1, 1))
+            np.fill_diagonal(at_median, medians)
+            values = self.log_odds(at_median)
+            return np.asarray(values[-1] - values[:-1], dtype=np.float64)
         terms: Floats = self._inputs(x[None])[0] * self.weights[0][:, 0]  # (F + I,)
         contributions: Floats = terms[: self.features].copy()
         contributions[self.flagged] += terms[self.features :]
@@ -280,14 +283,6 @@ class Column:
 
 StoredModel: TypeAlias = Network | Forest | Ensemble | Column
 """The part of an aggregator that computes scores and is saved."""
-
-
-def occlusion(log_odds: Callable[[Floats], Floats], x: Floats, medians: Floats) -> Floats:
-    """Subtract from the log-odds of one row (F,) those with each feature in turn at its median, (F,) float64."""
-    at_median = np.tile(x, (len(x) + 1, 1))
-    np.fill_diagonal(at_median, medians)
-    values = log_odds(at_median)
-    return np.asarray(values[-1] - values[:-1], dtype=np.float64)
 
 
 def _expit(log_odds: Floats) -> Floats:

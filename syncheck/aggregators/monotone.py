@@ -116,7 +116,13 @@ class MonotoneLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignor
         constant = deviation <= 10 * np.finfo(np.float64).eps * np.maximum(np.abs(self.mean_), 1.0)
         self.scale_ = np.where(constant, 1.0, deviation)
         standardised: Floats = np.where(constant, 0.0, (filled - self.mean_) / self.scale_)
-        self.directions_ = self._directions((row_weights * (second - 0.5)) @ standardised)
+        directions = np.asarray(np.zeros(rows.shape[1]) if self.directions is None else self.directions, np.float64)
+        if directions.shape != self.scale_.shape or not np.isin(directions, (-1.0, 0.0, 1.0)).all():
+            raise ValueError(
+                f"directions must be +1, -1 or 0 for each of {rows.shape[1]} features; found {self.directions!r}"
+            )
+        differences: Floats = (row_weights * (second - 0.5)) @ standardised
+        self.directions_ = np.where(directions == 0, np.where(differences < 0, -1.0, 1.0), directions)
         prior = np.broadcast_to(np.asarray(self.prior_weights, np.float64), self.scale_.shape)
         if self.prior_coef is not None:
             prior = np.maximum(np.asarray(self.prior_coef, dtype=np.float64) * self.scale_ * self.directions_, 0.0)
@@ -166,15 +172,6 @@ class MonotoneLogisticRegression(ClassifierMixin, BaseEstimator):  # type: ignor
         np.divide(row_weights @ np.where(measured, X, 0.0), counted, out=means, where=counted > 0)
         given = np.broadcast_to(np.asarray(np.nan if self.fill is None else self.fill, np.float64), means.shape)
         return np.where(np.isnan(given), means, given)
-
-    def _directions(self, differences: Floats) -> Floats:
-        signs = np.where(differences < 0, -1.0, 1.0)
-        directions = np.asarray(np.zeros(len(signs)) if self.directions is None else self.directions, dtype=np.float64)
-        if directions.shape != (self.n_features_in_,) or not np.isin(directions, (-1.0, 0.0, 1.0)).all():
-            raise ValueError(
-                f"directions must be +1, -1 or 0 for each of {self.n_features_in_} features; found {self.directions!r}"
-            )
-        return np.where(directions == 0, signs, directions)
 
     def _check_pull(self) -> None:
         for name in ("prior_coef", "fill"):

@@ -90,7 +90,7 @@ class AlignScoreAligner(OfNetwork):
             self.options["backbone"] = backbone
         self._model = model.to(device)
         self._tokenizer = tokenizer
-        self._mode = mode
+        self._reads_three, self._cuts = mode.startswith("nli"), mode.endswith("_sp")
         self._overflow = overflow
         self._device = torch.device(device)
         self._window = min(WINDOW, tokenizer.model_max_length)
@@ -115,7 +115,7 @@ class AlignScoreAligner(OfNetwork):
         """Score each claim; see :class:`~syncheck.aligners.protocol.Aligner`. Without a context, all scores are 0."""
         check_asked(passages, claims)
         chunks = list(self._chunks(passages))
-        groups = [self._sentences(claim) for claim in claims]
+        groups = [self._punkt.texts(claim) if self._cuts else [claim] for claim in claims]
         if not chunks or not claims:
             return [Support(0.0, None) for _ in claims]
         asked = self._split(chunks, groups) if self._overflow == "split" else [(chunks, group) for group in groups]
@@ -129,16 +129,13 @@ class AlignScoreAligner(OfNetwork):
         if not spans:
             return
         stops = list(accumulate(len(passage) + len(PASSAGE_JOINT) for passage in passages))
-        if not self._mode.endswith("_sp"):
+        if not self._cuts:
             yield Chunk(bisect_right(stops, spans[0][0]), text)
             return
         count = max(len(spans) // (len(text.split()) // CHUNK_WORDS + 1), 1)
         for first in range(0, len(spans), count):
             group = spans[first : first + count]
             yield Chunk(bisect_right(stops, group[0][0]), " ".join(text[a:b] for a, b in group))
-
-    def _sentences(self, claim: str) -> list[str]:
-        return self._punkt.texts(claim) if self._mode.endswith("_sp") else [claim]
 
     def _split(self, chunks: Sequence[Chunk], groups: Sequence[list[str]]) -> list[tuple[list[Chunk], list[str]]]:
         """Cut the sentences of each claim, and the chunks paired with them, if their pairs exceed the window.
@@ -197,8 +194,7 @@ class AlignScoreAligner(OfNetwork):
         padded = self._tokenizer.pad({"input_ids": rows}, return_tensors="pt").to(self._device)
         with torch.inference_mode():
             aligned, entailed = self._model(padded["input_ids"], padded["attention_mask"])
-        chosen: torch.Tensor = entailed if self._mode.startswith("nli") else aligned
-        return list(chosen.float().tolist())
+        return list((entailed if self._reads_three else aligned).float().tolist())
 
 
 def _support(chunks: Sequence[Chunk], scores: torch.Tensor) -> Support:
@@ -259,7 +255,13 @@ def load_alignscore(
     state: dict[str, Tensor] = checkpoint["state_dict"]
     if backbone is not None:
         return _build(state, backbone)
-    named = _named_backbone(path, checkpoint)
+    parameters = checkpoint.get("hyper_parameters")
+    named = parameters.get("model") if isinstance(parameters, dict) else None  # such as roberta-base
+    if not isinstance(named, str) or not named:
+        raise CheckpointError(
+            f"{path.name!r} holds weights but does not name the model it was trained from; pass backbone= "
+            "(--aligner-backbone), a folder with the config and tokenizer of the RoBERTa, or its name"
+        )
     beside = path.parent / Path(named).name
     try:
         return _build(state, beside if beside.is_dir() else named, local_files_only=True)
@@ -337,18 +339,6 @@ def _read_lightning(path: Path) -> dict[str, Any]:
             "pass the .ckpt file that the authors of AlignScore published"
         )
     return checkpoint
-
-
-def _named_backbone(path: Path, checkpoint: dict[str, Any]) -> str:
-    """Name the model that the hyper-parameters ask for, such as ``roberta-base``."""
-    parameters = checkpoint.get("hyper_parameters")
-    named = parameters.get("model") if isinstance(parameters, dict) else None
-    if not isinstance(named, str) or not named:
-        raise CheckpointError(
-            f"{path.name!r} holds weights but does not name the model it was trained from; pass backbone= "
-            "(--aligner-backbone), a folder with the config and tokenizer of the RoBERTa, or its name"
-        )
-    return named
 
 
 def _build(

@@ -328,7 +328,17 @@ def read_packed(folder: Traversable) -> PackedAligner:
             raise ValueError(f"calibration: expected {', '.join(CALIBRATION)}, found {', '.join(sorted(unknown))}")
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise damaged(folder, FORMAT, error) from error
-    _check_shapes(arrays, expected)
+    matrices = {name: shape for name, shape in expected.items() if len(shape) == 2}
+    wanted = {name: shape for name, shape in expected.items() if name not in matrices}
+    wanted |= {name + INT8: shape for name, shape in matrices.items()}
+    wanted |= {name + STEP: (shape[0], 1) for name, shape in matrices.items()}
+    shapes = {name: tuple(array.shape) for name, array in arrays.items()}
+    if wrong := sorted(name for name in wanted.keys() | shapes.keys() if wanted.get(name) != shapes.get(name)):
+        name = wrong[0]
+        raise CheckpointError(
+            f"the aligner's weights do not fit its config.json: expected {name!r} of shape {wanted.get(name)}, found "
+            f"{shapes.get(name)} (None: no such array); copy the folder again"
+        )
     return PackedAligner(sizes, arrays, tokenizer, calibration)
 
 
@@ -355,18 +365,3 @@ def _shapes(sizes: EncoderSizes) -> dict[str, tuple[int, ...]]:
     for name, shape in maps.items():
         shapes |= {f"{name}.weight": shape, f"{name}.bias": shape[:1]}
     return shapes | {f"{name}.LayerNorm.{part}": (width,) for name in norms for part in ("weight", "bias")}
-
-
-def _check_shapes(arrays: Mapping[str, Tensor], expected: Mapping[str, tuple[int, ...]]) -> None:
-    matrices = {name: shape for name, shape in expected.items() if len(shape) == 2}
-    vectors = {name: shape for name, shape in expected.items() if name not in matrices}
-    steps = {name + STEP: (shape[0], 1) for name, shape in matrices.items()}
-    wanted = vectors | steps | {name + INT8: shape for name, shape in matrices.items()}
-    shapes = {name: tuple(array.shape) for name, array in arrays.items()}
-    wrong = sorted(name for name in wanted.keys() | shapes.keys() if wanted.get(name) != shapes.get(name))
-    if wrong:
-        name = wrong[0]
-        raise CheckpointError(
-            f"the aligner's weights do not fit its config.json: expected {name!r} of shape {wanted.get(name)}, found "
-            f"{shapes.get(name)} (None: no such array); copy the folder again"
-        )

@@ -222,7 +222,15 @@ def _load_cached(alias: str, device: str | torch.device) -> Aligner:
     for known in asked:
         if (folder := known.folder()) is not None:
             logger.info("aligner %r is %s, from the cache", alias, known.name)
-            return _of_folder(known, folder, device)
+            aligner: Aligner  # from the folder, which asks the hub for nothing, under the name that a saved monitor has
+            if known.needs is not None:
+                aligner = aligners.AlignScoreAligner.load(folder / known.name.rpartition("/")[2], device=device)
+            elif known.alias == "minicheck":
+                aligner = aligners.ClassifierAligner.load_minicheck(folder, device=device)
+            else:
+                aligner = aligners.ClassifierAligner.load(folder, device=device)
+            aligner.name = known.name
+            return aligner
     if alias == AUTO and can_read():
         logger.info("aligner 'auto' is reader; the cache has none of %s", ", ".join(k.name for k in asked))
         return aligners.ReaderAligner.load(device=device)
@@ -240,16 +248,3 @@ def _load_cached(alias: str, device: str | torch.device) -> Aligner:
         f"the Hugging Face cache has no complete checkpoint for {alias!r} ({', '.join(k.name for k in asked)}); "
         f"download one with `hf download {' '.join(wanted)}`{more}, or pass 'auto', 'reader' or 'bundled'"
     )
-
-
-def _of_folder(known: _Published, folder: Path, device: str | torch.device) -> Aligner:
-    """Load from the folder, which asks the hub for nothing, under the name that a saved monitor will ask for."""
-    aligner: Aligner
-    if known.needs is not None:
-        aligner = aligners.AlignScoreAligner.load(folder / known.name.rpartition("/")[2], device=device)
-    elif known.alias == "minicheck":
-        aligner = aligners.ClassifierAligner.load_minicheck(folder, device=device)
-    else:
-        aligner = aligners.ClassifierAligner.load(folder, device=device)
-    aligner.name = known.name
-    return aligner

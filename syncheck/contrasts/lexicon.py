@@ -138,9 +138,10 @@ def tokens_of(text: str) -> Iterator[Token]:
         beside_number = after[:1].isdigit() or (not start and last[:1].isdigit())
         if written == "May" and (beside_number or (not start and last.lower() in CLASSES["before_months"])):
             word, root, content = MAY, MAY, True
-        numeral = _roman(written, last)
-        if numeral:
-            word, root, content = numeral, numeral, True
+        # A Roman numeral after a name, as in "Louis XIV" and "World War I", is written in figures.
+        is_numeral = last.istitle() and (len(written) > 1 or last == "War" or written in "VX")
+        if is_numeral and (value := roman_value(written)) is not None:
+            word, root, content = str(value), str(value), True
         if written.lower() == "one" and after not in UNITS and after not in SCALES:
             word = "one"
         begins_name = start and following is not None and following.group()[0].isupper()
@@ -181,13 +182,6 @@ def _is_like_a_name(written: str, word: str) -> bool:
         and len(written) >= LONG - 1
         and (word in packaged_names() or not packaged_rarity().counts.get(stem(word)))
     )
-
-
-def _roman(written: str, before: str) -> str:
-    """Write the Roman numeral after a name in figures, as in "Louis XIV" and "World War I"; "" for anything else."""
-    is_numeral = before.istitle() and (len(written) > 1 or before == "War" or written in "VX")
-    value = roman_value(written) if is_numeral else None
-    return "" if value is None else str(value)
 
 
 @lru_cache(1 << 14)
