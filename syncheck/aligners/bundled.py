@@ -231,16 +231,17 @@ class Int8CrossEncoder(nn.Module):
 
     def __init__(self, sizes: EncoderSizes, arrays: Mapping[str, Tensor]) -> None:
         super().__init__()
-        kinds = ("word", "position", "token_type")
+        left, width = _Arrays(arrays), sizes.hidden_size
         self.words, self.positions, self.types = (
-            _Int8Embedding(arrays, f"bert.embeddings.{kind}_embeddings.weight") for kind in kinds
+            left.embedding(f"bert.embeddings.{kind}_embeddings.weight", rows, width)
+            for kind, rows in (("word", sizes.vocab_size), ("position", POSITIONS), ("token_type", TOKEN_TYPES))
         )
-        self.embedded = _norm(arrays, "bert.embeddings")
+        self.embedded = left.norm("bert.embeddings", width)
         self.layers = nn.ModuleList(
-            _layer(arrays, f"bert.encoder.layer.{i}.", sizes.num_attention_heads)
-            for i in range(sizes.num_hidden_layers)
+            left.layer(f"bert.encoder.layer.{i}.", sizes) for i in range(sizes.num_hidden_layers)
         )
-        self.head = _linear(arrays, "head")
+        self.head = left.linear((1, 2 * width), "head")
+        left.check_taken()
 
     @torch.inference_mode()
     def forward(self, pairs: Sequence[EncodedPair]) -> Tensor:
@@ -270,36 +271,61 @@ class _Int8Embedding(nn.Module):
     weight: Tensor
     step: Tensor
 
-    def __init__(self, arrays: Mapping[str, Tensor], name: str) -> None:
+    def __init__(self, weight: Tensor, step: Tensor) -> None:
         super().__init__()
-        self.register_buffer("weight", arrays[name + INT8])
-        self.register_buffer("step", arrays[name + STEP])
+        self.register_buffer("weight", weight)
+        self.register_buffer("step", step)
 
     def forward(self, ids: Tensor) -> Tensor:
         return self.weight.index_select(0, ids) * self.step.index_select(0, ids)
 
 
-def _layer(arrays: Mapping[str, Tensor], prefix: str, heads: int) -> ReaderLayer:
-    attention, output = f"{prefix}attention.", f"{prefix}output"
-    inputs = (f"{attention}self.{name}" for name in ("query", "key", "value"))
-    inner, outer = _linear(arrays, f"{prefix}intermediate.dense"), _linear(arrays, f"{output}.dense")
-    return ReaderLayer(
-        range(heads),
-        _linear(arrays, *inputs),
-        _linear(arrays, f"{attention}output.dense"),
-        nn.Sequential(inner, nn.GELU(), outer),
-        (_norm(arrays, f"{attention}output"), _norm(arrays, output)),
+class _Arrays:
+    """Makes parts of a network of stored arrays, each of which must have the shape that the sizes ask for."""
+
+    def __init__(self, arrays: Mapping[str, Tensor]) -> None:
+        self._left = dict(arrays)
+
+    def _take(self, name: str, *shape: int) -> Tensor:
+        array = self._left.pop(name, None)
+        if array is None or array.shape != shape:
+            raise _unfit(name, shape, array)
+        return array
+
+    def check_taken(self) -> None:
+        for name, array in sorted(self._left.items()):
+            raise _unfit(name, None, array)
+
+    def embedding(self, name: str, rows: int, width: int) -> _Int8Embedding:
+        return _Int8Embedding(self._take(name + INT8, rows, width), self._take(name + STEP, rows, 1))
+
+    def norm(self, name: str, width: int) -> nn.LayerNorm:
+        return layer_norm(*(self._take(f"{name}.LayerNorm.{part}", width) for part in ("weight", "bias")), eps=NORM_EPS)
+
+    def linear(self, shape: tuple[int, int], *names: str) -> Int8Linear:
+        """Build one linear map, or join several of the same input into one."""
+        kinds = {f"weight{INT8}": shape, f"weight{STEP}": (shape[0], 1), "bias": shape[:1]}
+        return Int8Linear(*(torch.cat([self._take(f"{n}.{kind}", *of) for n in names]) for kind, of in kinds.items()))
+
+    def layer(self, prefix: str, sizes: EncoderSizes) -> ReaderLayer:
+        width, between = sizes.hidden_size, sizes.intermediate_size
+        attention, output = f"{prefix}attention.", f"{prefix}output"
+        inner = self.linear((between, width), f"{prefix}intermediate.dense")
+        return ReaderLayer(
+            range(sizes.num_attention_heads),
+            self.linear((width, width), *(f"{attention}self.{name}" for name in ("query", "key", "value"))),
+            self.linear((width, width), f"{attention}output.dense"),
+            nn.Sequential(inner, nn.GELU(), self.linear((width, between), f"{output}.dense")),
+            (self.norm(f"{attention}output", width), self.norm(output, width)),
+        )
+
+
+def _unfit(name: str, expected: tuple[int, ...] | None, array: Tensor | None) -> CheckpointError:
+    shape = None if array is None else tuple(array.shape)
+    return CheckpointError(
+        f"the aligner's weights do not fit its config.json: expected {name!r} of shape {expected}, found {shape} "
+        "(None: no such array); copy the folder again"
     )
-
-
-def _linear(arrays: Mapping[str, Tensor], *names: str) -> Int8Linear:
-    """Build one linear map, or join several of the same input into one."""
-    kinds = (f"weight{INT8}", f"weight{STEP}", "bias")
-    return Int8Linear(*(torch.cat([arrays[f"{name}.{kind}"] for name in names]) for kind in kinds))
-
-
-def _norm(arrays: Mapping[str, Tensor], name: str) -> nn.LayerNorm:
-    return layer_norm(*(arrays[f"{name}.LayerNorm.{part}"] for part in ("weight", "bias")), eps=NORM_EPS)
 
 
 def encode_pair(evidence: Sequence[int], claim: Sequence[int]) -> EncodedPair:
@@ -318,27 +344,15 @@ def encode_pair(evidence: Sequence[int], claim: Sequence[int]) -> EncodedPair:
 
 
 def read_packed(folder: Traversable) -> PackedAligner:
-    """Read a folder; raise CheckpointError if it is incomplete, damaged, inconsistent or of another format."""
+    """Read a folder; raise CheckpointError if it is incomplete, damaged or of another format."""
     config, arrays, tokenizer = read_folder(folder, "config.json", "model.safetensors", FORMAT)
     try:
         sizes = EncoderSizes(**config["encoder"])
-        expected = _shapes(sizes)
         calibration = {name: float(value) for name, value in config["calibration"].items()}
         if unknown := calibration.keys() - set(CALIBRATION):
             raise ValueError(f"calibration: expected {', '.join(CALIBRATION)}, found {', '.join(sorted(unknown))}")
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise damaged(folder, FORMAT, error) from error
-    matrices = {name: shape for name, shape in expected.items() if len(shape) == 2}
-    wanted = {name: shape for name, shape in expected.items() if name not in matrices}
-    wanted |= {name + INT8: shape for name, shape in matrices.items()}
-    wanted |= {name + STEP: (shape[0], 1) for name, shape in matrices.items()}
-    shapes = {name: tuple(array.shape) for name, array in arrays.items()}
-    if wrong := sorted(name for name in wanted.keys() | shapes.keys() if wanted.get(name) != shapes.get(name)):
-        name = wrong[0]
-        raise CheckpointError(
-            f"the aligner's weights do not fit its config.json: expected {name!r} of shape {wanted.get(name)}, found "
-            f"{shapes.get(name)} (None: no such array); copy the folder again"
-        )
     return PackedAligner(sizes, arrays, tokenizer, calibration)
 
 
@@ -348,20 +362,3 @@ def is_packed(folder: Path) -> bool:
         return read_object(folder / "config.json").get("format") == FORMAT
     except CheckpointError:
         return False
-
-
-def _shapes(sizes: EncoderSizes) -> dict[str, tuple[int, ...]]:
-    """List the shape of each array before packing, by its name in a BERT with a linear head."""
-    width, inner = sizes.hidden_size, sizes.intermediate_size
-    rows = {"word": sizes.vocab_size, "position": POSITIONS, "token_type": TOKEN_TYPES}
-    shapes: dict[str, tuple[int, ...]] = {f"bert.embeddings.{n}_embeddings.weight": (r, width) for n, r in rows.items()}
-    norms = ["bert.embeddings"]
-    maps = {"head": (1, 2 * width)}
-    for layer in (f"bert.encoder.layer.{i}" for i in range(sizes.num_hidden_layers)):
-        maps |= {f"{layer}.attention.self.{name}": (width, width) for name in ("query", "key", "value")}
-        maps |= {f"{layer}.attention.output.dense": (width, width)}
-        maps |= {f"{layer}.intermediate.dense": (inner, width), f"{layer}.output.dense": (width, inner)}
-        norms += [f"{layer}.attention.output", f"{layer}.output"]
-    for name, shape in maps.items():
-        shapes |= {f"{name}.weight": shape, f"{name}.bias": shape[:1]}
-    return shapes | {f"{name}.LayerNorm.{part}": (width,) for name in norms for part in ("weight", "bias")}
