@@ -37,15 +37,6 @@ class SentenceTokens:
     kl: NDArray[np.float64]
     entropy: FloatArray
 
-    @classmethod
-    def of(cls, signals: SentenceSignals) -> SentenceTokens:
-        """Read the signals of a sentence."""
-        log_prob, without_context, kl = (
-            np.clip(nats.astype(np.float64), -LIMIT_NATS, LIMIT_NATS)
-            for nats in (signals.log_prob, signals.log_prob_without_context, signals.kl)
-        )
-        return cls(np.exp(log_prob), log_prob, log_prob - without_context, kl, signals.entropy)
-
 
 @dataclass(frozen=True)
 class SentenceText:
@@ -341,7 +332,11 @@ def signal_features(signals: SentenceSignals) -> dict[str, float]:
 
     Each feature of entropy or KL is non-decreasing in every token's value, which bounds rely on.
     """
-    tokens = SentenceTokens.of(signals)
+    log_prob, without_context, kl = (
+        np.clip(nats.astype(np.float64), -LIMIT_NATS, LIMIT_NATS)
+        for nats in (signals.log_prob, signals.log_prob_without_context, signals.kl)
+    )
+    tokens = SentenceTokens(np.exp(log_prob), log_prob, log_prob - without_context, kl, signals.entropy)
     return {feature.name: feature.formula(tokens) for feature in FEATURES if feature.of_model and feature.formula}
 
 
