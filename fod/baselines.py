@@ -16,9 +16,8 @@ from fod.drop_in import AnswerGenerator, GeneratorOutput, event_of, ids_of, requ
 from fod.proposers import contrasted
 from fod.search import passes
 from syncheck import Event, Monitor, NoticeEvent, RagPrompt, Report, SentenceScore
-from syncheck.base.checks import check_count, check_share
 from syncheck.base.errors import InputError, NotReadyError, WrongTypeError
-from syncheck.decoding import GenerationSetup, ScoredAnswer, Transcript, seeded_generator
+from syncheck.decoding import GenerationSetup, ScoredAnswer, Transcript, check_count, check_share, seeded_generator
 
 
 @dataclass(eq=False, repr=False)

@@ -9,8 +9,8 @@ from numbers import Real
 from typing import Literal
 
 from syncheck import Monitor, RagPrompt, Report, RiskControlledThreshold, SentenceScore, Verifier, closest_evidence
-from syncheck.base.checks import check_choice, check_count, check_share
 from syncheck.base.errors import InputError, NotReadyError, WrongTypeError
+from syncheck.decoding import check_choice, check_count, check_share
 
 ABSTENTION = "The passages do not let me say more."
 """Text of an answer in which no sentence passed, and end of one that abstains from more."""

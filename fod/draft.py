@@ -16,8 +16,7 @@ from fod.proposers import SentenceProposer
 from fod.repair import repair, repair_trace_of
 from fod.search import Beam, Progress, Returning, SearchResult, best_of, trace_of, walk
 from syncheck import Event, Monitor, RagPrompt, Report, RetractEvent, SentenceEvent, SentenceScore
-from syncheck.base.checks import check_choice
-from syncheck.decoding import GenerationSetup, ScoredSession, check_reach
+from syncheck.decoding import GenerationSetup, ScoredSession, check_choice, check_reach
 from syncheck.results import Reveal as RevealName
 from syncheck.results import TraceNode
 from syncheck.results.types import Query, TokenSignals

@@ -14,9 +14,8 @@ import torch
 from fod.draft import Draft
 from fod.drop_in import AnswerGenerator, GeneratorOutput, event_of, ids_of
 from syncheck import Event, Monitor, RagPrompt, SentenceScore
-from syncheck.base.checks import check_count, check_share
 from syncheck.base.errors import InputError, WrongTypeError
-from syncheck.decoding import GenerationSetup, ScoredAnswer, ScoredSession, seeded_generator
+from syncheck.decoding import GenerationSetup, ScoredAnswer, ScoredSession, check_count, check_share, seeded_generator
 
 
 class PassageIndex:

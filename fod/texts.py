@@ -17,8 +17,8 @@ from fod.guards import Guards
 from fod.proposers import Proposer
 from fod.search import Beam, Candidate, Handle, Wanted
 from syncheck import SentenceScore
-from syncheck.base.checks import check_count
 from syncheck.base.errors import InputError
+from syncheck.decoding import check_count
 from syncheck.results import ContinuationRequest, Piece, TraceNode
 
 _USAGE_SECONDS = 2.0

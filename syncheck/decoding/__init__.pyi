@@ -1,6 +1,9 @@
 from .generation import (
     GenerationSetup as GenerationSetup,
+    check_choice as check_choice,
+    check_count as check_count,
     check_reach as check_reach,
+    check_share as check_share,
     end_tokens_of as end_tokens_of,
     generation_setup as generation_setup,
     prepare_generation as prepare_generation,

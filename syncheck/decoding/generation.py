@@ -14,6 +14,9 @@ import torch
 from torch import Tensor
 from transformers.generation import GenerationConfig, LogitsProcessorList, StoppingCriteriaList, StopStringCriteria
 
+from syncheck.base.checks import check_choice as check_choice
+from syncheck.base.checks import check_count as check_count
+from syncheck.base.checks import check_share as check_share
 from syncheck.base.errors import InputError, WrongTypeError
 from syncheck.decoding.rows import Sequences
 from syncheck.results.types import RagPrompt
