@@ -156,7 +156,8 @@ class BestOfNGenerator(AnswerGenerator[BestOfNOutput]):
         super().__post_init__()
         check_count(self.samples, "samples")
         check_sampling(temperature=self.temperature, top_p=self.top_p)
-        self._reward: Reward = self.reward if callable(self.reward) else _reward_of(self.reward, self.monitor)
+        if not callable(self.reward):
+            self.reward = _reward_of(self.reward, self.monitor)
 
     def _told(self, prompt: RagPrompt, plan: GenerationSetup, seed: int) -> Generator[Event, None, BestOfNOutput]:
         started = time.perf_counter()
@@ -167,7 +168,8 @@ class BestOfNGenerator(AnswerGenerator[BestOfNOutput]):
                 pass
             rows = watched.decoding.rows
             reports = watched.reports(seconds=time.perf_counter() - started)
-        rewards = tuple(_checked(self._reward(report)) for report in reports)
+        assert callable(self.reward)
+        rewards = tuple(_checked(self.reward(report)) for report in reports)
         worth = [-math.inf if reward is None else reward for reward in rewards]
         chosen = worth.index(max(worth))
         for sentence in reports[chosen].sentences:
@@ -214,6 +216,7 @@ class RerankGenerator(BestOfNGenerator):
     raises NotReadyError.
     """
 
+    _: KW_ONLY
     reward: Reward = field(init=False)
     """The measure as a function."""
     by: RerankBy = "syncheck"

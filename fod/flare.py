@@ -21,7 +21,7 @@ from syncheck.decoding import GenerationSetup, ScoredAnswer, ScoredSession, chec
 class PassageIndex:
     """Finds passages by shared words (TF-IDF); a retriever for :class:`fod.FLAREGenerator`.
 
-    At most ``count`` passages are returned. A ``count`` below 1, and passages without any word raise InputError.
+    At most ``count`` passages are returned. A ``count`` below 1, or passages without any word, raise InputError.
     """
 
     def __init__(self, passages: Sequence[str], *, count: int = 3) -> None:

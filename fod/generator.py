@@ -117,7 +117,8 @@ class FODGenerator(AnswerGenerator[FODOutput]):
         With ``reveal="verified"``, a sentence comes when it can no longer be taken back: in stage 1 after it is scored,
         in stage 2 when all beams share it. With ``"immediate"``, the best answer so far is shown after every step, and
         a :class:`syncheck.RetractEvent` takes back sentences that are no longer part of it. Closing the stream ends the
-        generation and releases all its resources.
+        generation and releases all its resources. Errors are those of :meth:`generate`, and InputError for any other
+        ``reveal``.
 
         Yields
         ------
@@ -201,7 +202,7 @@ def _config_of(
 class BacktrackGenerator(FODGenerator):
     """Decodes greedily and ends before the first sentence below tau_1: FOD (BT) of the paper's Table 2.
 
-    ``backtrack_threshold``, tau_1, ``max_sentences`` and ``message`` are as in :class:`fod.FODConfig`, and the errors
+    ``backtrack_threshold`` (tau_1), ``max_sentences`` and ``message`` are as in :class:`fod.FODConfig`, and the errors
     as in :class:`fod.FODGenerator`.
     """
 

@@ -222,7 +222,7 @@ class Propose(Protocol):
     """Protocol: proposes continuations of beams, of one sentence each."""
 
     def __call__(self, beams: Sequence[Beam], *, samples: int | None, waiting: Sequence[Beam] = ()) -> list[Candidate]:
-        """Propose continuations of each beam, each once, and the greedy one if ``samples`` is None.
+        """Propose ``samples`` continuations of each beam, without duplicates, or its greedy one alone if None.
 
         ``beams`` are those of the last call extended by its candidates or, for backtracking, the beams of the last call
         themselves. ``waiting`` are beams that have ended and may still be the answer: candidates that belong neither to
@@ -305,7 +305,7 @@ def search_steps(config: FODConfig, thresholds: Thresholds) -> Steps:
             failing = [s for s in c.sentences if c.fault or not passes(s, tau_2)]
             pool.append(open_beams[c.parent].extended(c, failing=failing))
         is_over = not passed and not annotate
-        kept = beams if is_over else tuple(sorted(pool, key=lambda b: -b.faithfulness)[: config.beam_size])
+        kept = beams if is_over else tuple(sorted(pool, key=lambda b: -_worth(b, tau_2))[: config.beam_size])
         rounds.append(Round(tuple(candidates), tuple(passed), kept))
         beams = kept
         yield Progress(beams)
@@ -348,6 +348,13 @@ def passes(sentence: SentenceScore, threshold: float) -> bool:
     if sentence.status in WITHOUT_CLAIM:
         return True
     return sentence.score is not None and sentence.score >= threshold
+
+
+def _worth(beam: Beam, tau_2: float) -> float:
+    """Compute the mean score of a beam; a sentence that claims nothing counts as tau_2, the least that may stay."""
+    worth = [tau_2 if s.status in WITHOUT_CLAIM else s.score for s in beam.sentences]
+    known = [score for score in worth if score is not None]
+    return sum(known) / len(known) if known else -1.0
 
 
 def may_stay(candidate: Candidate, threshold: float) -> bool:

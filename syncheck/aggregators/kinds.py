@@ -42,7 +42,8 @@ CONTRASTS = "contrasts"
 """Name of the feature that has a ceiling in ``monotone``."""
 PRIOR_WEIGHT = 0.15
 PRIOR_WEIGHTS = {"align_logit": 0.55, CONTRASTS: 0.1}
-"""Weights towards which those of ``monotone`` are pulled, in nats per standard deviation: of most features, and others.
+"""Weights towards which those of ``monotone`` are pulled, in nats per standard deviation: that of most features, and
+those of the others.
 
 Chosen by leaving out one source of labelled sentences at a time."""
 PULL_ROWS = 30.0

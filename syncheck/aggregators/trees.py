@@ -21,7 +21,7 @@ from syncheck.base.files import parse_arrays
 from syncheck.results.types import Floats
 
 MAX_TREES = 10_000
-MAXNODES = 500_000
+MAX_NODES = 500_000
 """Largest number of nodes in all trees together; ours have at most 15,000."""
 
 MAX_DEPTH = 32
@@ -208,8 +208,8 @@ def _length_fault(arrays: Arrays) -> str | None:
     if wrong := [name for name, array in arrays.items() if array.dtype != DTYPES[name] or array.ndim != 1]:
         return f"{wrong} have another type or shape"
     sizes, count = arrays["sizes"], len(arrays["left"])
-    if not 1 <= len(sizes) <= MAX_TREES or not 1 <= count <= MAXNODES:
-        return f"{len(sizes)} trees of {count} nodes, where 1 to {MAX_TREES} of 1 to {MAXNODES} are read"
+    if not 1 <= len(sizes) <= MAX_TREES or not 1 <= count <= MAX_NODES:
+        return f"{len(sizes)} trees of {count} nodes, where 1 to {MAX_TREES} of 1 to {MAX_NODES} are read"
     if sizes.min() < 1 or sizes.sum(dtype=np.int64) != count:
         return f"the sizes of the trees do not add up to {count} nodes"
     if any(len(arrays[name]) != count for name in NODES) or len(arrays["base"]) != 1 or len(arrays["features"]) != 1:

@@ -60,7 +60,8 @@ def prompt_for(monitor: ModelMonitor | Verifier, record: JsonDict) -> Query:
     of the wrong type or exclude each other raise InputError.
     """
     if isinstance(monitor, Verifier):
-        asked = what_was_asked(Record({name: value for name, value in record.items() if name != "system"}))
+        unread = {"system"} if record.get("question") is None else {"system", "messages", "messages_without_context"}
+        asked = what_was_asked(Record({name: value for name, value in record.items() if name not in unread}))
         return monitor.query(question=asked["question"], passages=asked["passages"])
     unlabelled = LabelledResponse(id="", response="", group="", generator="", **what_was_asked(Record(record)))
     return prompt_of(monitor, unlabelled)

@@ -80,8 +80,8 @@ class BatchWatch(Scoped):
         A sentence that makes a claim and has no score counts as below. Pass the criterion to
         ``generate(stopping_criteria=...)``, or call it in a loop of your own: given the ids, it returns (B,) bool, True
         for rows that are over. A sentence is scored once the next one has begun, so the ids continue for a token or
-        two; the report ends with the sentence, and its ``stop`` is ``below_threshold``. Another threshold raises
-        InputError, and a monitor without an aggregator, so that no sentence has a score, NotReadyError.
+        two; the report ends with the sentence, and its ``stop`` is ``below_threshold``. A threshold outside
+        [0, 1] raises InputError, and a monitor without an aggregator NotReadyError, since no sentence then has a score.
         """
         check_stop_below(threshold, has_scores=self._watched.answers[0].scorer.has_scores)
         self._stop_below = threshold

@@ -278,7 +278,7 @@ def measure_tokens(
 
 
 def _transferred(tensors: Sequence[Tensor]) -> list[NDArray[np.float32]]:
-    """Copy all values that are kept to the CPU at once, to the first tensor's device before."""
+    """Copy all values that are kept to the CPU at once, by way of the first tensor's device."""
     flat = torch.cat([tensor.to(tensors[0].device, torch.float32).flatten() for tensor in tensors]).cpu().numpy()
     ends = np.cumsum([tensor.numel() for tensor in tensors])
     return [part.reshape(tuple(t.shape)) for part, t in zip(np.split(flat, ends[:-1]), tensors, strict=True)]

@@ -131,10 +131,11 @@ class SearchSession(RoundSession):
     def fork(self, rows: Sequence[int], tokens: Sequence[int | None]) -> None:
         """Begin a round with copies of some rows, each cut within its measured sentences or kept with them.
 
-        ``rows`` are as in :meth:`select`, which has the errors too; ``tokens`` is the number of the round's tokens that
+        ``rows`` are as in :meth:`select`; ``tokens`` is the number of the round's tokens that
         each new row keeps, or None for its measured sentences as they are. A row that is kept whole takes no tokens in
         the round: it waits to be selected. No token is encoded again, and open sentences are later measured from their
-        first token on. To keep more tokens than a row has measured raises InputError.
+        first token on. Errors are as in :meth:`select`; keeping more tokens than a row has measured raises
+        InputError.
         """
         if not self._is_measured:
             raise NotReadyError("only measured sentences can be cut; call measure() first")

@@ -253,7 +253,8 @@ class RoundSession(Session):
         """Measure the sentences closed in this round and return them, one list per row.
 
         Called once in a round. The branch without the context reads the sentences in one teacher-forced pass. ``rows``
-        are measured, None for all, for a search that drops the others or knows their signals; their lists are empty.
+        are the indices of the rows to measure, None for all; a search that drops the others, or knows their signals,
+        leaves them out, and their lists are empty.
         """
         if self._is_measured:
             raise NotReadyError("this round is measured; call advance() or select() before measuring again")

@@ -273,8 +273,14 @@ def _passages(record: Record) -> tuple[str, ...]:
 def _chat(record: Record, name: str) -> tuple[Mapping[str, str], ...] | None:
     if record.values.get(name) is None:
         return None
-    turns = record.objects(name)
-    return tuple({**turn.values, "role": turn.get("role", str), "content": turn.get("content", str)} for turn in turns)
+    turns = list(record.objects(name))
+    for turn in turns:
+        if not isinstance(content := turn.values.get("content"), str):
+            found = type(content).__name__
+            raise turn.error(
+                f"expected a string; found {found}; join the texts of a list of parts, and give '' for none", "content"
+            )
+    return tuple({**turn.values, "role": turn.get("role", str)} for turn in turns)
 
 
 def _question_in(

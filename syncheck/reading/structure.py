@@ -35,6 +35,8 @@ KEY_VALUE_WORDS = 20
 """Largest number of words of the value in a line ``Key: value``; a longer one is prose."""
 HEADED_WORDS = 12
 """Largest number of words of an item that is read with its headings, and of these together."""
+ITEMS_ABOVE, LINES_ABOVE = 40, 400
+"""Numbers of lines above an item among which its heading is looked for, and above a heading the outer ones."""
 
 
 def units(passage: str, cut: Cut) -> Iterator[Unit]:
@@ -234,26 +236,55 @@ def _list(lines: Sequence[Line], number: int, cut: Cut) -> Part:
     return read, stop
 
 
+_MARKS_OF_TITLE = re.compile(r"#{1,6}\s+|\s+#+$")
+
+
 def _title(text: str) -> str:
-    return text.rstrip(":").strip("#*_ ").rstrip(":")
+    return _MARKS_OF_TITLE.sub("", text).rstrip(":").strip("*_ ").rstrip(":")
 
 
 def _headings_above(lines: Sequence[Line], number: int) -> list[str]:
-    """Find what a list stands under, the outermost first: headings in Markdown, or a line that announces the list."""
-    above = (line.text.strip() for line in reversed(lines[:number]))
-    first = next((text for text in above if text and _ITEM.fullmatch(text) is None), "")
+    """Find what a list stands under, the outermost first.
+
+    These are headings in Markdown, a line that announces the list ("The price includes:"), or a title with no line
+    directly above it.
+    """
+    places = (n for n in range(number - 1, max(number - ITEMS_ABOVE, 0) - 1, -1) if lines[n].text.strip())
+    place = next((n for n in places if _ITEM.fullmatch(lines[n].text) is None), None)
+    if place is None:
+        return []
+    first = lines[place].text.rstrip()
     title = _title(first)
-    if not (marks := _HEADING.match(first)):
-        announces = first.endswith(":") and number_of_words(title) <= HEADED_WORDS
-        is_title = first[-1:].isalnum() or first.endswith(("**", ")"))
-        return [title] if title and (announces or (is_title and number_of_words(title) <= OUTER_WORDS)) else []
-    found, level = [title], marks.end()
-    for text in above:
-        marks = _HEADING.match(text)
-        if marks and marks.end() < level and number_of_words(" ".join([*found, text])) <= HEADED_WORDS:
-            found.insert(0, _title(text))
-            level = marks.end()
+    if not title or number_of_words(title) > HEADED_WORDS:
+        return []
+    if not _HEADING.match(first):
+        stands_alone = (place == 0 or not lines[place - 1].text.strip()) and not first[0].isspace()
+        is_title = number_of_words(title) <= OUTER_WORDS and (first[-1].isalnum() or first.endswith(("**", ")")))
+        is_title = is_title and stands_alone and _KEY_VALUE.fullmatch(first) is None
+        return [title] if first.endswith(":") or is_title else []
+    return [*_outer_headings(lines, place, title), title]
+
+
+def _outer_headings(lines: Sequence[Line], place: int, title: str) -> list[str]:
+    """Find the headings above one in Markdown, outside fenced code, as long as all together are short."""
+    found: list[str] = []
+    level, is_code = _level(lines[place].text), False
+    for n in range(place - 1, max(place - LINES_ABOVE, 0) - 1, -1):
+        text = lines[n].text.strip()
+        if level == 1:
+            break
+        is_code ^= FENCE.fullmatch(text) is not None
+        if is_code or not _HEADING.match(text) or _level(text) >= level:
+            continue
+        if number_of_words(" ".join([*found, title, text])) > HEADED_WORDS:
+            break
+        found.insert(0, _title(text))
+        level = _level(text)
     return found
+
+
+def _level(heading: str) -> int:
+    return len(heading.strip()) - len(heading.strip().lstrip("#"))
 
 
 _MARKED = r"\s*(?:(?:Q|Question|FAQ)\s*\d*\s*[:.)]\s*|(?:[-*\u2022#>]+|\d+[.)])\s+|\*\*)"

@@ -102,7 +102,7 @@ class LidReferences:
         finite in float32 raises InputError. The attribute of this name has tensors (T, H) float32.
     variant
         ``"mle"`` is the estimate of Levina and Bickel over all T references; ``"official"`` is that of the paper's
-        published code, with which its published aggregators were trained.
+        published code, with which its published aggregators were trained. Any other raises InputError.
     device
         Where the references are kept, as float32. On the model's device, no activations are transferred in the loop.
 

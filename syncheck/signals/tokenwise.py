@@ -149,15 +149,17 @@ def entropy_bounds(
     Bounds
         (T,) in nats; NaN where a whole row is NaN.
 
+    Raises
+    ------
+    InputError
+        If a row has more than V entries, a log-probability is above 0, or probabilities add up to more than 1.
+
     Notes
     -----
     Let H_k be the sum of -p ln p over the k known entries, and t the mass of the others. The entropy lies between
     H_k - t ln t (all of t on one entry) and H_k - t ln t + t ln(V - k) (t spread evenly). If no other entry exceeds
     c < t, t is divided among several: the lower bound then has as many entries of c as fit into t, and one with the
     remainder.
-
-    More than V entries in a row, log-probabilities above 0, and probabilities that add up to more than 1 raise
-    InputError.
     """
     rows = _rows(log_probs, error)
     known = (~np.isnan(rows)).sum(-1)

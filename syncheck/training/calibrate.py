@@ -15,6 +15,7 @@ from syncheck.base.checks import check_choice, scores_with_labels
 from syncheck.base.errors import InputError, InsufficientDataError
 from syncheck.config import VERDICT_THRESHOLDS
 from syncheck.evaluation.metrics import cross_fitted_calibration, expected_calibration_error
+from syncheck.features.schemas import is_of_paper
 from syncheck.labelling.responses import Rule
 from syncheck.model_monitor import ModelMonitor
 from syncheck.results.types import Floats
@@ -103,7 +104,8 @@ def calibrate_monitor(
     check_measured_by(measured, monitor)
     measured = against_references(measured, monitor)
     check_choice(thresholds, "thresholds", Thresholding)
-    scored = np.flatnonzero(measured.checkable & ~measured.no_claim)
+    counted = measured.checkable if is_of_paper(measured.schema.version) else measured.claims
+    scored = np.flatnonzero(counted & ~measured.no_claim)
     labelled = measured.labelled[scored]
     used = scored[labelled]
     if (risk is not None or good_share is not None) and not labelled.all():

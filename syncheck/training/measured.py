@@ -24,7 +24,8 @@ from syncheck.labelling.responses import (
     label_sentences,
     needs_label,
 )
-from syncheck.results.types import FeatureSchema
+from syncheck.reading import Claim
+from syncheck.results.types import FeatureSchema, SentenceSpan
 from syncheck.signals import LidReferences
 from syncheck.text.sentences import is_checkable
 from syncheck.text.sentences.boundaries import SegmenterConfig
@@ -89,8 +90,23 @@ class MeasuredSentences:
 
     @property
     def checkable(self) -> NDArray[np.bool_]:
-        """True for sentences with a letter or digit and a context, which get a score, (N,)."""
+        """True for sentences with a letter or digit and a context, (N,)."""
         return np.array([is_checkable(text) for text in self.texts], dtype=np.bool_) & self.with_context
+
+    @property
+    def claims(self) -> NDArray[np.bool_]:
+        """True for checkable sentences that claim something, as far as their text tells, (N,).
+
+        The others get a score by the paper's features alone.
+        """
+        earlier: dict[int, list[str]] = {}
+        claimless = []
+        for text, owner in zip(self.texts, self.owners.tolist(), strict=True):
+            before = earlier.setdefault(owner, [])
+            claim = Claim(text, SentenceSpan(0, 0, len(text), 0, 0)).after(before)
+            claimless.append(claim.without_claim is not None)
+            before.append(text)
+        return self.checkable & ~np.array(claimless, dtype=np.bool_)
 
     @property
     def labelled(self) -> NDArray[np.bool_]:

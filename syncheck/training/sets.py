@@ -41,7 +41,7 @@ class LabelledSet:
 
     @classmethod
     def scored(cls, measured: MeasuredSentences, *, rule: Rule) -> LabelledSet:
-        """Select the labelled sentences that get a score, with their labels by a rule."""
+        """Select the labelled sentences that can be checked, with their labels by a rule."""
         return cls(measured, measured.labels(rule=rule), np.flatnonzero(measured.checkable & measured.labelled))
 
     @property

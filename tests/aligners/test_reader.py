@@ -221,7 +221,9 @@ def test_a_line_without_a_mark_at_its_end_is_read_as_a_sentence(recorded, text):
     assert recorded._texts._ids(text) == recorded._texts._ids(f"{text}.")
 
 
-@pytest.mark.parametrize("text", ["Is it?", "It is.", "It is,", "Note:", "It is;", "Well…", 'He said: "Yes."'])
+@pytest.mark.parametrize(
+    "text", ["Is it?", "It is.", "It is,", "Note:", "It is;", "Well…", 'He said: "Yes."', "(See it.)", "**Closed.**"]
+)
 def test_a_text_with_a_mark_at_its_end_is_read_as_it_is(recorded, text):
     assert recorded._texts._ids(text) != recorded._texts._ids(f"{text}.")
 

@@ -106,7 +106,7 @@ class TestRerank:
         out = run(RerankGenerator(*models(monitor), by=by, samples=5), prompt, seed=3)
         assert len(out.samples) == 5 and out.report is out.samples[out.chosen]
         worth = {
-            "syncheck": lambda r: np.mean([s.score for s in r.sentences]),
+            "syncheck": lambda r: np.mean([s.score for s in r.sentences if s.score is not None]),
             "likelihood": lambda r: r.tokens.log_prob.mean(),
             "aligner": lambda r: np.mean([s.features["align_score"] for s in r.sentences]),
         }[by]

@@ -55,6 +55,12 @@ def run(greedy, samples=None, **options):
     return search(propose, *config(**options)), propose
 
 
+def test_a_sentence_that_claims_nothing_does_not_outrank_one_that_passes():
+    samples = {"a": [("?", None), ("c", 0.7), ("d", 0.65)], "ac": [("e", 0.9, "end_of_text")]}
+    result, _ = run([("a", 0.9), ("b", 0.1)], samples, beam_size=1)
+    assert text(result.beam) == "ace"
+
+
 class TestStage1:
     def test_greedy_sentences_that_reach_the_threshold_are_the_answer(self):
         result, propose = run([("a", 0.9), ("b", 0.8), ("c", 0.7, "end_of_text")])

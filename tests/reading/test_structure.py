@@ -73,6 +73,22 @@ The price includes:
 )
 
 
+@pytest.mark.parametrize(
+    ("passage", "last"),
+    [
+        ("- Breakfast from seven to\n  ten in the lounge\n- Parking is free", "- Parking is free"),
+        ("Check-out: 11 am\n\n- Pets allowed", "- Pets allowed"),
+        ("# Guide\n```\n# install\n```\n## Notes\n- a word", "Guide, Notes: a word"),
+        ("#\tGuide\n- a word", "Guide: a word"),
+        ("## C# #\n- LINQ", "C#: LINQ"),
+        ("# " + 13 * "word " + "\n- short", "- short"),
+        ("- first\n\n" + 50 * "- one more\n\n" + "- last", "- last"),
+    ],
+)
+def test_what_is_no_heading_of_an_item_is_not_read_with_it(passage, last):
+    assert read(passage)[-1] == last
+
+
 def test_a_short_item_is_read_with_the_headings_that_it_stands_under():
     assert read(NEWS) == [
         *("## v2 (2025)", "### Added", "v2 (2025), Added: Dark mode", "v2 (2025), Added: Export to CSV"),
@@ -241,6 +257,8 @@ def test_no_word_is_lost_and_every_place_is_in_its_passage(parts):
         "a | b\nc | d | e\n",
         "x, y\n",
         "- a\n",
+        "- a\n\n",
+        "# b\n- a\n\n",
         "<b>",
         "<!-- ",
         "a\tb\n",

@@ -185,13 +185,19 @@ class ReaderAligner(OfNetwork):
         return len(token_ids(self._tokenizer, claim)) <= CLAIM_TOKENS
 
 
+_MARKS = frozenset(".!?\u2026:;,\u3002\uff01\uff1f")
+_CLOSERS = ")]}*_`|\"'\u2019\u201d\xbb"
+
+
 def token_ids(tokenizer: Tokenizer, text: str) -> list[int]:
     """Encode a text as the networks read it, without special tokens.
 
-    A heading, an item or a line "Sat: closed" gets a full stop; without one, what follows is read as the same sentence.
+    A heading, an item or a line like "Sat: closed" gets a full stop; without one, it is read with what follows as one
+    sentence.
     """
     written = written_out(text).rstrip()
-    is_open = written[-1:].isalnum() or written.endswith(_OPEN_ENDS)
+    words = written.rstrip(_CLOSERS)
+    is_open = bool(words) and words[-1] not in _MARKS
     return list(tokenizer.encode(f"{written}." if is_open else written, add_special_tokens=False).ids)
 
 
@@ -290,8 +296,6 @@ logger = logging.getLogger(__name__)
 
 WINDOW_TOKENS = 255
 """Largest number of tokens of a window."""
-_OPEN_ENDS = tuple(")]}%°€£*_`|")
-"""Characters, beside letters and digits, at which a text ends without a mark."""
 RANKED_CHUNKS, CENTRES = 10, 3
 """Number of chunks that are ranked by the words they share with a claim, and number of the best whose neighbours come
 next."""
