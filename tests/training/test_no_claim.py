@@ -41,6 +41,17 @@ def test_they_are_left_out_of_training_and_calibration(verifier):
     assert len(found.y) == 80 and found.monitor.aggregator.base_rate == pytest.approx(0.5, abs=0.02)
 
 
+def test_calibration_leaves_out_what_gets_no_score_whatever_its_label(verifier):
+    trained = fit_measured(verifier, measure(verifier, records(), show_progress=False), aggregator="lr")
+    asked = [
+        record | {"sentences": [*record["sentences"][:2], "Was that it?"], "labels": [1, 0, 1]}
+        for record in records(40, start=50)
+    ]
+    others = measure(verifier, asked, show_progress=False)
+    assert others.claims.tolist() == [True, True, False] * 40 and others.checkable.all()
+    assert len(calibrate_monitor(trained, others, method="platt").y) == 80
+
+
 def test_where_labels_are_carried_over_they_say_nothing_about_the_sentence_they_are_joined_with(verifier):
     joined = verifier.replaced(config=MonitorConfig(schema="aligner.v1", segmenter=SegmenterConfig(sentences=3)))
     for labels, expected in (((1, 1, "no claim"), 1), (("no claim",) * 3, -1), ((1, None, "no claim"), -1)):
