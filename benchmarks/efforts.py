@@ -138,9 +138,9 @@ def main(words: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     for name in ("tables", "ragtruth", "attribution", "support"):
         parser.add_argument(f"--{name}", type=Path, metavar="DIR", help="see above")
-    parser.add_argument("--only", metavar="TEXT", help="only sets with this in their name")
+    parser.add_argument("--only", nargs="+", metavar="TEXT", help="only sets with one of these in their names")
     args = parser.parse_args(words)
-    sets = {name: asked for name, asked in load_sets(args).items() if args.only is None or args.only in name}
+    sets = {name: asked for name, asked in load_sets(args).items() if any(only in name for only in args.only or [""])}
     verifiers = {effort: Verifier(load_aligner("reader"), effort=effort) for effort in EFFORTS}
     known = describe_machine("cpu", torch.get_num_threads(), "wall-clock")
     print(", ".join(known[name] for name in ("date", "chip", "threads", "versions")), end="\n\n")
@@ -155,6 +155,7 @@ def main(words: Sequence[str] | None = None) -> None:
             if name.startswith(NATURAL):
                 cells[0] = even = ""
             rows.append([name, str(len(good)), effort, cells[0], even, cells[1], f"{taken:.0f}"])
+            tqdm.write("; ".join(rows[-1]))
     print("\n".join(aligned(rows)))
 
 

@@ -49,7 +49,7 @@ def test_calibration_leaves_out_what_gets_no_score_whatever_its_label(verifier):
     ]
     others = measure(verifier, asked, show_progress=False)
     assert others.claims.tolist() == [True, True, False] * 40 and others.checkable.all()
-    assert len(calibrate_monitor(trained, others, method="platt").y) == 80
+    assert len(calibrate_monitor(trained, others, method="platt", risk=None).y) == 80
 
 
 def test_where_labels_are_carried_over_they_say_nothing_about_the_sentence_they_are_joined_with(verifier):
