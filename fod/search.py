@@ -240,7 +240,7 @@ def search(propose: Propose, config: FODConfig, thresholds: Thresholds) -> Searc
     Notes
     -----
     Pruning by tau_2 comes before the cut to K beams, and a round in which nothing passes returns the beams of the round
-    before. Beams are ranked by the mean score of all their sentences; of equals, the one proposed earlier wins. A
+    before. Beams are ranked by the mean of their sentences, as below; of equals, the one proposed earlier wins. A
     candidate of several sentences passes if each of them does.
 
     Where the paper (section 3.3, Algorithm 1) and its published code (``decoding/decode.py``) differ:
@@ -261,9 +261,10 @@ def search(propose: Propose, config: FODConfig, thresholds: Thresholds) -> Searc
                    a sentence can take several   before in the round is skipped       tokens and end, are dropped but
                    of the K places                                                    for the first
     beam's mean    over all its sentences: each  over all: what cannot be measured    over the sentences that have a
-                   has a score                   counts as 0 and is scored all the    score; those that claim nothing,
-                                                 same                                 or are kept unscored (annotate),
-                                                                                      are skipped; -1 if none has one
+                   has a score                   counts as 0 and is scored all the    score, and those that claim
+                                                 same                                 nothing, as tau_2; unscored ones
+                                                                                      (annotate) are skipped; -1 if
+                                                                                      there is none
     =============  ============================  ===================================  ===============================
 
     A sample that ends the text at once has no sentence: it adds nothing that could be unfaithful, so it passes and
