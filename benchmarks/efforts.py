@@ -139,9 +139,10 @@ def main(words: Sequence[str] | None = None) -> None:
     for name in ("tables", "ragtruth", "attribution", "support"):
         parser.add_argument(f"--{name}", type=Path, metavar="DIR", help="see above")
     parser.add_argument("--only", nargs="+", metavar="TEXT", help="only sets with one of these in their names")
+    parser.add_argument("--efforts", nargs="+", choices=EFFORTS, default=EFFORTS, help="(all)")
     args = parser.parse_args(words)
     sets = {name: asked for name, asked in load_sets(args).items() if any(only in name for only in args.only or [""])}
-    verifiers = {effort: Verifier(load_aligner("reader"), effort=effort) for effort in EFFORTS}
+    verifiers = {effort: Verifier(load_aligner("reader"), effort=effort) for effort in args.efforts}
     known = describe_machine("cpu", torch.get_num_threads(), "wall-clock")
     print(", ".join(known[name] for name in ("date", "chip", "threads", "versions")), end="\n\n")
     rows = [["set", "sentences", "effort", "generic-reader", "balanced at 0.5", "the reader alone", "ms a sentence"]]
