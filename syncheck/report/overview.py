@@ -35,7 +35,7 @@ from syncheck.report.labels import (
     verdict,
     why,
 )
-from syncheck.results.types import SentenceScore, Status, Verdict
+from syncheck.results.types import WITHOUT_CLAIM, SentenceScore, Status, Verdict
 
 MOST_ANSWERS = 10_000
 """Largest number of answers that a page lists, the worst first; all answers are counted."""
@@ -258,7 +258,7 @@ class _Data:
         ]
 
     def _signals(self, sentence: SentenceScore, most: int) -> list[list[object]]:
-        if sentence.verdict == "supported":
+        if sentence.verdict == "supported" or sentence.status in WITHOUT_CLAIM:
             return []
         worst = []
         for name, share in self._worst(sentence)[:most]:

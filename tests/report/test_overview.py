@@ -101,6 +101,14 @@ def test_the_script_is_given_the_worst_first_with_what_it_filters_by():
     assert data["tables"]["words"][why] == "No passage supports it; nearest is passage 2:"
 
 
+def test_beside_a_sentence_that_claims_nothing_stands_no_signal():
+    others = [sentence(0.2 + n / 100, features={"align_score": 0.2 + n / 100}) for n in range(9)]
+    heading = sentence(None, status="not_a_claim", features={"align_score": 0.0}, reason="a heading")
+    _, _, data = drawn(row("a", heading, *others))
+    ((*_, first),) = [one for one in data["data"][0][SENTENCES] if one[1] is None]
+    assert first == []
+
+
 def test_signals_that_are_worse_than_in_most_sentences_stand_beside_it():
     _, _, data = drawn(*(row(str(i), sentence(i / 10)) for i in range(10)))
     place, value, percent = data["data"][0][SENTENCES][0][-1][0]
