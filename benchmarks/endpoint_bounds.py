@@ -1,7 +1,8 @@
 """Share of sentences whose score's bounds decide at a threshold, against the number of likeliest tokens a server tells.
 
     python benchmarks/kit_answers.py records --part open $DATA --output open.jsonl
-    syncheck features --schema syncheck.v6 --data open.jsonl --output open.parquet
+    syncheck features --schema syncheck.v6 --line-breaks lists --abbreviations english --data open.jsonl \
+        --output open.parquet
     python benchmarks/endpoint_bounds.py --train open.parquet
 
 Aggregators are trained on labelled answers of the kit's model. It then answers some of the questions anew; its answers
