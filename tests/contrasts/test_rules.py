@@ -433,6 +433,13 @@ def test_a_question_is_read_with_its_answer():
     assert with_answers(chunks, [0, 2]) == ("Is parking free? No.", "Is it covered?")
 
 
+def test_a_number_in_the_answer_of_a_question_is_compared():
+    chunk = "Is parking free? No, it costs 4 euros a day."
+    (found,) = contrast_with("Parking costs 6 euros a day.", [chunk]).differences
+    assert (found.rule, found.sentence, found.evidence) == ("numbers", "6", "4")
+    assert contrast_with("Parking costs 4 euros a day.", [chunk]).differences == ()
+
+
 def test_the_chunk_that_agrees_best_is_the_one_compared():
     found = contrast_with("Loans last three weeks.", LIBRARY)
     assert (found.chunk, found.differences) == (2, ())
