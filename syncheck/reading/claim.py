@@ -15,8 +15,9 @@ from math import nan
 
 from syncheck.base.files import asset_patterns, asset_words
 from syncheck.reading.evidence import Context
+from syncheck.reading.lists import FENCE
 from syncheck.reading.records import Leaf, json_leaves
-from syncheck.reading.structure import FENCE, worded
+from syncheck.reading.structure import worded
 from syncheck.reading.tables import cells_of, is_rule, row_as_texts
 from syncheck.results.types import Remark, SentenceSignals, SentenceSpan, Status
 from syncheck.text.markup import Mark, without_marks

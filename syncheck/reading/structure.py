@@ -15,12 +15,11 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import pairwise
 
+from syncheck.reading.lists import FENCE, HEADING, KEY_VALUE, read_list
 from syncheck.reading.records import Leaf, json_leaves, yaml_leaves
 from syncheck.reading.tables import (
     LONG_WORDS,
-    OUTER_WORDS,
     Cut,
     Line,
     Part,
@@ -33,10 +32,6 @@ from syncheck.reading.tables import (
 
 KEY_VALUE_WORDS = 20
 """Largest number of words of the value in a line ``Key: value``; a longer one is prose."""
-HEADED_WORDS = 12
-"""Largest number of words of an item that is read with its headings, and of these together."""
-ITEMS_ABOVE, LINES_ABOVE = 40, 400
-"""Numbers of lines above an item among which its heading is looked for, and above a heading the outer ones."""
 
 
 def units(passage: str, cut: Cut) -> Iterator[Unit]:
@@ -148,7 +143,6 @@ def worded(leaves: Iterable[Leaf], cut: Cut) -> Iterator[Unit]:
             yield Unit(f"{leaf.path}: {part}" if leaf.path else part, leaf.start, leaf.end)
 
 
-FENCE = re.compile(r"\s*(`{3,}|~{3,})[ \t]*([\w+#.-]*)[ \t]*")
 _DATA = frozenset("json jsonl yaml yml csv tsv".split())
 
 
@@ -179,15 +173,10 @@ def _yaml(lines: Sequence[Line], number: int, cut: Cut) -> Part:
     return None if leaves is None else list(worded(leaves, cut)), number + max(1, count)
 
 
-_KEY_VALUE = re.compile(
-    r"(?:[-*\u2022]\s+)?(?:\*\*|__)?(?P<key>[^\W_][^:.?!|]{0,40}?)(?:\*\*|__)?:(?:\*\*|__)?\s+(?P<value>\S.*)"
-)
-
-
 def _key_values(lines: Sequence[Line], number: int, cut: Cut) -> Part:
     """Read at least two lines ``Key: value`` with different keys; speakers, who come again, are not keys."""
     stop, keys = number, set()
-    while stop < len(lines) and (pair := _KEY_VALUE.fullmatch(lines[stop].text.strip())) is not None:
+    while stop < len(lines) and (pair := KEY_VALUE.fullmatch(lines[stop].text.strip())) is not None:
         if (
             number_of_words(pair["key"]) > 5
             or number_of_words(pair["value"]) > KEY_VALUE_WORDS
@@ -201,90 +190,6 @@ def _key_values(lines: Sequence[Line], number: int, cut: Cut) -> Part:
     if stop - number < 2:
         return None, number + 1
     return [line.as_unit(line.text.strip()) for line in lines[number:stop]], stop
-
-
-_ITEM = re.compile(r"(?P<indent>[ \t]*)(?P<mark>[-*+\u2022\u25e6\u25aa]|\d{1,3}[.)]|[a-z][.)])[ \t]+(?P<item>\S.*)")
-
-
-def _list(lines: Sequence[Line], number: int, cut: Cut) -> Part:
-    """Read short items with the headings that they stand under, and items of an inner list with those above them."""
-    items: list[tuple[Line, int, re.Match[str]]] = []
-    for n in range(number, len(lines)):
-        item = _ITEM.fullmatch(lines[n].text)
-        if item is None:
-            break
-        items.append((lines[n], len(item["indent"].expandtabs(4)), item))
-    stop = number + max(1, len(items))
-    heading = ", ".join(_headings_above(lines, number)) if items else ""
-    if not heading and all(own <= before for (_, before, _), (_, own, _) in pairwise(items)):
-        return None, stop
-    outer: list[tuple[int, str]] = []
-    read: list[Unit] = []
-    for line, indent, item in items:
-        text = item["item"].strip()
-        while outer and outer[-1][0] >= indent:
-            outer.pop()
-        before = [name for _, name in outer if name]
-        if heading and (before or (number_of_words(text) <= HEADED_WORDS and not item["mark"][0].isalnum())):
-            before.insert(0, heading)
-        if before:
-            read += [line.as_unit(": ".join([*before, sentence])) for sentence in cut(text)]
-        else:
-            read.append(Unit(line.text, line.start, line.end, is_prose=True))
-        name = _title(text)
-        outer.append((indent, "" if number_of_words(name) > OUTER_WORDS or text[-1] in ".!?" else name))
-    return read, stop
-
-
-_MARKS_OF_TITLE = re.compile(r"#{1,6}\s+|\s+#+$")
-
-
-def _title(text: str) -> str:
-    return _MARKS_OF_TITLE.sub("", text).rstrip(":").strip("*_ ").rstrip(":")
-
-
-def _headings_above(lines: Sequence[Line], number: int) -> list[str]:
-    """Find what a list stands under, the outermost first.
-
-    These are headings in Markdown, a line that announces the list ("The price includes:"), or a title with no line
-    directly above it.
-    """
-    places = (n for n in range(number - 1, max(number - ITEMS_ABOVE, 0) - 1, -1) if lines[n].text.strip())
-    place = next((n for n in places if _ITEM.fullmatch(lines[n].text) is None), None)
-    if place is None:
-        return []
-    first = lines[place].text.rstrip()
-    title = _title(first)
-    if not title or number_of_words(title) > HEADED_WORDS:
-        return []
-    if not _HEADING.match(first):
-        stands_alone = (place == 0 or not lines[place - 1].text.strip()) and not first[0].isspace()
-        is_title = number_of_words(title) <= OUTER_WORDS and (first[-1].isalnum() or first.endswith(("**", ")")))
-        is_title = is_title and stands_alone and _KEY_VALUE.fullmatch(first) is None
-        return [title] if first.endswith(":") or is_title else []
-    return [*_outer_headings(lines, place, title), title]
-
-
-def _outer_headings(lines: Sequence[Line], place: int, title: str) -> list[str]:
-    """Find the headings above one in Markdown, outside fenced code, as long as all together are short."""
-    found: list[str] = []
-    level, is_code = _level(lines[place].text), False
-    for n in range(place - 1, max(place - LINES_ABOVE, 0) - 1, -1):
-        text = lines[n].text.strip()
-        if level == 1:
-            break
-        is_code ^= FENCE.fullmatch(text) is not None
-        if is_code or not _HEADING.match(text) or _level(text) >= level:
-            continue
-        if number_of_words(" ".join([*found, title, text])) > HEADED_WORDS:
-            break
-        found.insert(0, _title(text))
-        level = _level(text)
-    return found
-
-
-def _level(heading: str) -> int:
-    return len(heading.strip()) - len(heading.strip().lstrip("#"))
 
 
 _MARKED = r"\s*(?:(?:Q|Question|FAQ)\s*\d*\s*[:.)]\s*|(?:[-*\u2022#>]+|\d+[.)])\s+|\*\*)"
@@ -354,14 +259,13 @@ def _with_answers(line: Line, sentences: Sequence[str], asks: Sequence[bool]) ->
 
 def _heading(lines: Sequence[Line], number: int, cut: Cut) -> Part:
     line = lines[number]
-    return [line.as_unit(line.text.strip())] if _HEADING.match(line.text) else None, number + 1
+    return [line.as_unit(line.text.strip())] if HEADING.match(line.text) else None, number + 1
 
 
-_HEADING = re.compile(r"\s*#{1,6}\s")
 _Recogniser = Callable[[Sequence[Line], int, Cut], Part]
 _RECOGNISERS: tuple[_Recogniser, ...] = (
     *(_code, bar_table, aligned_table, comma_separated, _yaml),
-    *(_asked, _key_values, _list, _heading),
+    *(_asked, _key_values, read_list, _heading),
 )
 """In the order in which they are asked."""
 

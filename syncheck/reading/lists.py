@@ -1,0 +1,102 @@
+"""Lists: short items with the headings that they stand under, and items of inner lists with those above them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from itertools import pairwise
+
+from syncheck.reading.tables import OUTER_WORDS, Cut, Line, Part, Unit, number_of_words
+
+HEADED_WORDS = 12
+"""Largest number of words of an item that is read with its headings, and of these together."""
+ITEMS_ABOVE, LINES_ABOVE = 40, 400
+"""Numbers of lines above an item among which its heading is looked for, and above a heading the outer ones."""
+
+FENCE = re.compile(r"\s*(`{3,}|~{3,})[ \t]*([\w+#.-]*)[ \t]*")
+HEADING = re.compile(r"\s*#{1,6}\s")
+KEY_VALUE = re.compile(
+    r"(?:[-*\u2022]\s+)?(?:\*\*|__)?(?P<key>[^\W_][^:.?!|]{0,40}?)(?:\*\*|__)?:(?:\*\*|__)?\s+(?P<value>\S.*)"
+)
+_ITEM = re.compile(r"(?P<indent>[ \t]*)(?P<mark>[-*+\u2022\u25e6\u25aa]|\d{1,3}[.)]|[a-z][.)])[ \t]+(?P<item>\S.*)")
+
+
+def read_list(lines: Sequence[Line], number: int, cut: Cut) -> Part:
+    """Read short items with the headings that they stand under, and items of an inner list with those above them."""
+    items: list[tuple[Line, int, re.Match[str]]] = []
+    for n in range(number, len(lines)):
+        item = _ITEM.fullmatch(lines[n].text)
+        if item is None:
+            break
+        items.append((lines[n], len(item["indent"].expandtabs(4)), item))
+    stop = number + max(1, len(items))
+    heading = ", ".join(_headings_above(lines, number)) if items else ""
+    if not heading and all(own <= before for (_, before, _), (_, own, _) in pairwise(items)):
+        return None, stop
+    outer: list[tuple[int, str]] = []
+    read: list[Unit] = []
+    for line, indent, item in items:
+        text = item["item"].strip()
+        while outer and outer[-1][0] >= indent:
+            outer.pop()
+        before = [name for _, name in outer if name]
+        if heading and (before or (number_of_words(text) <= HEADED_WORDS and not item["mark"][0].isalnum())):
+            before.insert(0, heading)
+        if before:
+            read += [line.as_unit(": ".join([*before, sentence])) for sentence in cut(text)]
+        else:
+            read.append(Unit(line.text, line.start, line.end, is_prose=True))
+        name = _title(text)
+        outer.append((indent, "" if number_of_words(name) > OUTER_WORDS or text[-1] in ".!?" else name))
+    return read, stop
+
+
+_MARKS_OF_TITLE = re.compile(r"#{1,6}\s+|\s+#+$")
+
+
+def _title(text: str) -> str:
+    return _MARKS_OF_TITLE.sub("", text).rstrip(":").strip("*_ ").rstrip(":")
+
+
+def _headings_above(lines: Sequence[Line], number: int) -> list[str]:
+    """Find what a list stands under, the outermost first.
+
+    These are headings in Markdown, a line that announces the list ("The price includes:"), or a title with no line
+    directly above it.
+    """
+    places = (n for n in range(number - 1, max(number - ITEMS_ABOVE, 0) - 1, -1) if lines[n].text.strip())
+    place = next((n for n in places if _ITEM.fullmatch(lines[n].text) is None), None)
+    if place is None:
+        return []
+    first = lines[place].text.rstrip()
+    title = _title(first)
+    if not title or number_of_words(title) > HEADED_WORDS:
+        return []
+    if not HEADING.match(first):
+        stands_alone = (place == 0 or not lines[place - 1].text.strip()) and not first[0].isspace()
+        is_title = number_of_words(title) <= OUTER_WORDS and (first[-1].isalnum() or first.endswith(("**", ")")))
+        is_title = is_title and stands_alone and KEY_VALUE.fullmatch(first) is None
+        return [title] if first.endswith(":") or is_title else []
+    return [*_outer_headings(lines, place, title), title]
+
+
+def _outer_headings(lines: Sequence[Line], place: int, title: str) -> list[str]:
+    """Find the headings above one in Markdown, outside fenced code, as long as all together are short."""
+    found: list[str] = []
+    level, is_code = _level(lines[place].text), False
+    for n in range(place - 1, max(place - LINES_ABOVE, 0) - 1, -1):
+        text = lines[n].text.strip()
+        if level == 1:
+            break
+        is_code ^= FENCE.fullmatch(text) is not None
+        if is_code or not HEADING.match(text) or _level(text) >= level:
+            continue
+        if number_of_words(" ".join([*found, title, text])) > HEADED_WORDS:
+            break
+        found.insert(0, _title(text))
+        level = _level(text)
+    return found
+
+
+def _level(heading: str) -> int:
+    return len(heading.strip()) - len(heading.strip().lstrip("#"))
