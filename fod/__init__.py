@@ -9,9 +9,9 @@ from fod.draft import ImmediateReveal, VerifiedReveal
 from fod.drop_in import AnswerGenerator, GeneratorOutput
 from fod.flare import FLAREGenerator, FLAREOutput, FLAREQuery, PassageIndex, Retrieval
 from fod.generator import BacktrackGenerator, FODGenerator, FODOutput
-from fod.guards import altered_names, loose_pronoun
+from fod.guards import altered_names, is_near_repeat, loose_pronoun
 from fod.proposers import SentenceProposer, contrast_scores, nucleus, sample_nucleus
-from fod.repair import ProposeBranches, is_near_repeat, repair, repair_trace_of
+from fod.repair import ProposeBranches, repair, repair_trace_of
 from fod.search import Beam, Candidate, Progress, Propose, Round, SearchResult, search, trace_of, walk
 from fod.texts import Budget, Spent
 from fod.upstream import ContinueFrom, RepairPolicy, UpstreamFOD, UpstreamOutput

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from difflib import SequenceMatcher
 from functools import lru_cache
 from itertools import pairwise, takewhile
 from os.path import commonprefix
@@ -238,3 +239,13 @@ def _edits(one: str, other: str) -> int:
         for place, wanted in enumerate(other, 1):
             before, row[place] = row[place], min(row[place] + 1, row[place - 1] + 1, before + (letter != wanted))
     return row[-1]
+
+
+NEARLY = 0.9
+"""Share of words that match in order from which one sentence counts as a repeat of another."""
+
+
+def is_near_repeat(text: str, other: str) -> bool:
+    """Tell whether at least 90 % of the words of two sentences match in order, whatever their case."""
+    one, two = (re.findall(r"\w+", sentence.lower()) for sentence in (text, other))
+    return SequenceMatcher(None, one, two, autojunk=False).ratio() >= NEARLY

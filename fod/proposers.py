@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from fod.config import DecoderConfig, FODConfig, RepairConfig
-from fod.guards import Guards, altered_names, hidden_noun_pronoun
+from fod.guards import Guards, altered_names, hidden_noun_pronoun, is_near_repeat
 from fod.search import Beam, Candidate, CandidateStop, Handle
 from syncheck import Report
 from syncheck.decoding import Adjust, GenerationSetup, PromptLookup, ScoredAnswer, ScoredSession, Transcript, take_step
@@ -167,8 +167,10 @@ class Proposer(ABC, Generic[C]):
         if isinstance(config, RepairConfig) and config.clear_pronouns:
             replaced = None if self._greedy is None else self._greedy.text
             loose = hidden_noun_pronoun(text, beam, self._text_of, replaced=replaced, sources=sources)
-        candidate = replace(candidate, altered=altered, loose=loose)
-        return candidate if guards is None else guards.judged(candidate, is_cut_off=is_cut_off)
+        echo = isinstance(config, RepairConfig) and config.guards and is_near_repeat(text, sources[0])
+        flaw = "it repeats the question" if echo else ""
+        candidate = replace(candidate, altered=altered, loose=loose, flaw=flaw)
+        return candidate if flaw or guards is None else guards.judged(candidate, is_cut_off=is_cut_off)
 
 
 class SessionProposer(Proposer[C]):

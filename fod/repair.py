@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Generator, Sequence
-from difflib import SequenceMatcher
 from typing import Protocol
 
 from fod.config import RepairConfig, Thresholds
-from fod.guards import CUT_OFF
+from fod.guards import CUT_OFF, is_near_repeat
 from fod.search import Beam, Candidate, Progress, Round, SearchResult, Steps, Wanted, may_stay, passes, proposed
 from syncheck import SentenceScore
 from syncheck.results import TraceNode
-
-NEARLY = 0.9
-"""Share of words that match in order from which one sentence counts as a repeat of another."""
 
 
 class ProposeBranches(Protocol):
@@ -170,12 +165,6 @@ def _shortfall(candidate: Candidate, name: str, threshold: float) -> str:
 def _is_guessed(written: Candidate, config: RepairConfig) -> bool:
     """Tell whether the model was so uncertain throughout a sentence that its runner-up tokens would help no more."""
     return math.exp(written.log_prob / max(len(written.token_ids), 1)) < config.repair_from
-
-
-def is_near_repeat(text: str, other: str) -> bool:
-    """Tell whether at least 90 % of the words of two sentences match in order, whatever their case."""
-    one, two = (re.findall(r"\w+", sentence.lower()) for sentence in (text, other))
-    return SequenceMatcher(None, one, two, autojunk=False).ratio() >= NEARLY
 
 
 def _repeats(candidate: Candidate, beam: Beam) -> bool:

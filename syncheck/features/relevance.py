@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from syncheck.base.errors import InputError
 from syncheck.contrasts.parsing import ParsedText, parse
+from syncheck.reading.claim import is_label, is_question
 from syncheck.reading.evidence import Context
 from syncheck.reading.tables import number_of_words
 from syncheck.results.report import Report
@@ -92,10 +93,11 @@ class Asked:
         return 0.0
 
     def evidence(self) -> Evidence | None:
-        """Find the chunk with the highest relevance among those that have a word of the question."""
+        """Find the most relevant chunk that has a word of the question and states something."""
         passages, best = self._index.passages, None
         for chunk, held in zip(self._index.chunks, self._held, strict=True):
-            if held and number_of_words(chunk.text) >= LEAST_QUOTED:
+            is_short = number_of_words(chunk.text) < LEAST_QUOTED
+            if held and not (is_short or is_label(chunk.text) or is_question(chunk.text)):
                 relevance = self.relevance(chunk.read)
                 if best is None or relevance > best.score:
                     best = Evidence(chunk.passage, chunk.quoted_from(passages), relevance)

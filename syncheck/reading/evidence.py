@@ -26,6 +26,7 @@ from syncheck.base.files import asset_words
 from syncheck.reading.structure import units
 from syncheck.reading.tables import Cut, number_of_words
 from syncheck.results.types import Query
+from syncheck.text.notation import written_out
 from syncheck.text.sentences import SentenceCutter
 from syncheck.text.sentences.rules import Punkt
 from syncheck.text.words import NUMBER_WORDS, ContextLexicon, content_words, has_letter, readable, stem, words
@@ -202,11 +203,11 @@ class EvidenceIndex:
 
 
 def distinct_words(text: str) -> list[str]:
-    """List the distinct words of a text in order, in lower case and without a plural or possessive s.
+    """List the distinct words of a text, written out, in order, in lower case and without a plural or possessive s.
 
     Each letter of a script without spaces is a word, as in :mod:`syncheck.text.words`.
     """
-    read = (word.lower() for word in _WORD.findall(unicodedata.normalize("NFC", text)))
+    read = (word.lower() for word in _WORD.findall(unicodedata.normalize("NFC", written_out(text))))
     return list(dict.fromkeys(_singular(word) for word in read if word != "s"))
 
 

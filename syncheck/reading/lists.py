@@ -30,7 +30,7 @@ def read_list(lines: Sequence[Line], number: int, cut: Cut) -> Part:
             break
         items.append((lines[n], len(item["indent"].expandtabs(4)), item))
     stop = number + max(1, len(items))
-    heading = ", ".join(_headings_above(lines, number)) if items else ""
+    heading = heading_above(lines, number) if items else ""
     if not heading and all(own <= before for (_, before, _), (_, own, _) in pairwise(items)):
         return None, stop
     outer: list[tuple[int, str]] = []
@@ -58,8 +58,8 @@ def _title(text: str) -> str:
     return _MARKS_OF_TITLE.sub("", text).rstrip(":").strip("*_ ").rstrip(":")
 
 
-def _headings_above(lines: Sequence[Line], number: int) -> list[str]:
-    """Find what a list stands under, the outermost first.
+def heading_above(lines: Sequence[Line], number: int) -> str:
+    """Find what a list stands under, the outermost first, with commas; "" for nothing.
 
     These are headings in Markdown, a line that announces the list ("The price includes:"), or a title with no line
     directly above it.
@@ -67,17 +67,17 @@ def _headings_above(lines: Sequence[Line], number: int) -> list[str]:
     places = (n for n in range(number - 1, max(number - ITEMS_ABOVE, 0) - 1, -1) if lines[n].text.strip())
     place = next((n for n in places if _ITEM.fullmatch(lines[n].text) is None), None)
     if place is None:
-        return []
+        return ""
     first = lines[place].text.rstrip()
     title = _title(first)
     if not title or number_of_words(title) > HEADED_WORDS:
-        return []
+        return ""
     if not HEADING.match(first):
         stands_alone = (place == 0 or not lines[place - 1].text.strip()) and not first[0].isspace()
         is_title = number_of_words(title) <= OUTER_WORDS and (first[-1].isalnum() or first.endswith(("**", ")")))
         is_title = is_title and stands_alone and KEY_VALUE.fullmatch(first) is None
-        return [title] if first.endswith(":") or is_title else []
-    return [*_outer_headings(lines, place, title), title]
+        return title if first.endswith(":") or is_title else ""
+    return ", ".join([*_outer_headings(lines, place, title), title])
 
 
 def _outer_headings(lines: Sequence[Line], place: int, title: str) -> list[str]:

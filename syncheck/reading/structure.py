@@ -2,9 +2,9 @@
 
 A row of a table becomes a sentence about its first cell, ``cell (column) has column cell, column cell.``, and so does
 an object in a list of JSON; any other value of JSON or YAML becomes ``path: value``, an item of an inner list ``outer
-item: item``, a short item under headings ``heading, heading: item``, and a question one text with its answer. Headings,
-lines ``Key: value`` and lines of code stay as they are, uncut. Everything else is prose, which is left to the caller to
-cut. No word is left out, except the names of tags and their attributes.
+item: item``, a short item or ``Key: value`` under headings ``heading, heading: item``, and a question one text with
+its answer. Headings, other lines ``Key: value`` and lines of code stay as they are, uncut. Everything else is prose,
+which is left to the caller to cut. No word is left out, except the names of tags and their attributes.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from syncheck.reading.lists import FENCE, HEADING, KEY_VALUE, read_list
+from syncheck.reading.lists import FENCE, HEADED_WORDS, HEADING, KEY_VALUE, heading_above, read_list
 from syncheck.reading.records import Leaf, json_leaves, yaml_leaves
 from syncheck.reading.tables import (
     LONG_WORDS,
@@ -189,7 +189,13 @@ def _key_values(lines: Sequence[Line], number: int, cut: Cut) -> Part:
         stop += 1
     if stop - number < 2:
         return None, number + 1
-    return [line.as_unit(line.text.strip()) for line in lines[number:stop]], stop
+    heading = heading_above(lines, number)
+
+    def read(line: Line) -> Unit:
+        text = line.text.strip()
+        return line.as_unit(f"{heading}: {text}" if heading and number_of_words(text) <= HEADED_WORDS else text)
+
+    return list(map(read, lines[number:stop])), stop
 
 
 _MARKED = r"\s*(?:(?:Q|Question|FAQ)\s*\d*\s*[:.)]\s*|(?:[-*\u2022#>]+|\d+[.)])\s+|\*\*)"

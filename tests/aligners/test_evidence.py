@@ -165,6 +165,12 @@ def test_distinct_words_of_any_script(text, words):
     assert distinct_words(text) == words
 
 
+def test_words_are_found_in_other_notations():
+    index = EvidenceIndex(["Opening hours\nFri: closed\nSat: 8:00 to 18:00\n\nThe hall seats 16 181 people.", "Key."])
+    assert index.quoted(*index.best("The shop opens on Saturdays.", 1)) == "Sat: 8:00 to 18:00"
+    assert index.quoted(*index.best("16,181 fit in.", 1)) == "The hall seats 16 181 people."
+
+
 def test_split_to_fit_cuts_at_the_space_nearest_to_the_middle():
     assert split_to_fit("aa bb cc dd", lambda part: len(part) <= 5) == ["aa bb", "cc dd"]
 

@@ -66,6 +66,16 @@ def test_a_report_without_a_question_is_refused(verifier):
         verifier.rated(verifier.check(passages=SHOES, answer="Zips are covered for one year."))
 
 
+def test_the_closest_evidence_is_a_line_of_its_heading_and_no_heading():
+    hours = (
+        "## Hours of the clubhouse\nMon: closed\nSat: 8:00 to 18:00\n\n## Hours of the workshop\nMon: 7:30\nSat: closed"
+    )
+    assert closest_evidence("When is the clubhouse open on Saturday?", [hours]).text == "Sat: 8:00 to 18:00"
+    assert (
+        closest_evidence("What are the hours of the clubhouse?", ["Is it open?", "## Hours of the clubhouse"]) is None
+    )
+
+
 def test_the_closest_evidence_answers_the_question():
     evidence = closest_evidence("How long do I have to return shoes?", SHOES)
     assert (evidence.passage, evidence.text) == (0, "You may return unworn shoes within 30 days of delivery.")

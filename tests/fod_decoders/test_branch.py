@@ -53,7 +53,9 @@ def test_an_answer_of_which_nothing_passed_quotes_the_passages():
     assert (out.report.response, out.report.stop) == ("Passage 1 says: \u201cLyon is large.\u201d", "quoted")
 
 
-@pytest.mark.parametrize("said", ["Lyon is: It has these rivers:", "Where is Lyon?", "**These are its rivers:**"])
+@pytest.mark.parametrize(
+    "said", ["Lyon is: It has these rivers:", "Which rivers are there?", "**These are its rivers:**"]
+)
 def test_what_only_announces_or_asks_is_followed_by_a_quotation(said):
     supports = dict.fromkeys(("Lyon is:", "It has these rivers:", said), 0.9)
     out = answer(decoder(said, supports, on_exhausted="quote"))
@@ -63,6 +65,13 @@ def test_what_only_announces_or_asks_is_followed_by_a_quotation(said):
     whole = f"{said} Lyon is large."
     known = supports | {whole: 0.9, "Lyon is large.": 0.9}
     assert answer(decoder(whole, known, on_exhausted="quote")).report.response == whole
+
+
+def test_what_repeats_the_question_is_hidden():
+    said = f"{QUESTION} Lyon is large."
+    out = answer(decoder(said, {said: 0.9, QUESTION: 0.9, "Lyon is large.": 0.9}))
+    assert out.report.response.strip() == "Lyon is large."
+    assert [node.reason for node in out.trace][0].startswith("hidden: it repeats the question")
 
 
 class TestRunnerUps:

@@ -98,6 +98,20 @@ def test_a_short_item_is_read_with_the_headings_that_it_stands_under():
     ]
 
 
+def test_a_short_key_with_its_value_is_read_with_the_headings_that_it_stands_under():
+    room = f"## Rooms\n### Elm\nSeats: 12\nProjector: yes\nRules: {12 * 'word '}\n\nContact\nName: Ann Bo\nPhone: 5512"
+    assert read(room) == [
+        *(
+            "## Rooms",
+            "### Elm",
+            "Rooms, Elm: Seats: 12",
+            "Rooms, Elm: Projector: yes",
+            f"Rules: {12 * 'word '}".strip(),
+        ),
+        *("Contact", "Contact: Name: Ann Bo", "Contact: Phone: 5512"),
+    ]
+
+
 @pytest.mark.parametrize(
     ("passage", "chunks"),
     [
