@@ -3,9 +3,12 @@
     python benchmarks/kit_answers.py answer --wikipedia articles.jsonl.xz --ragtruth ragtruth-qa --output answers.jsonl
     python benchmarks/kit_answers.py records --part open --wikipedia articles.jsonl.xz --ragtruth ragtruth-qa \
         --output open.jsonl
+    python benchmarks/kit_answers.py penalties --wikipedia articles.jsonl.xz --ragtruth ragtruth-qa
 
 ``benchmarks/kit_answers`` holds questions, ids of tokens and labels. Passages that were written for it are there too;
-those of Wikipedia and RAGTruth are rebuilt from the files of these sources and left out without them.
+those of Wikipedia and RAGTruth are rebuilt from the files of these sources and left out without them. ``penalties``
+answers the questions of ``settings``, which have no labels, greedily with several repetition penalties, and prints how
+often the answers go round in loops and how far they keep to the words of the passages.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 import torch
 from tqdm import tqdm
 from transformers import DynamicCache, PreTrainedModel, PreTrainedTokenizerBase
@@ -26,6 +30,7 @@ from transformers import DynamicCache, PreTrainedModel, PreTrainedTokenizerBase
 from syncheck.kit import kit_language_model
 from syncheck.labelling import load_ragtruth
 from syncheck.prompts import build_prompt
+from syncheck.text.words import ContextLexicon, content_words, share, words
 
 FOLDER = Path(__file__).parent / "kit_answers"
 Part = Literal["settings", "demo", "open", "tuning", "spare", "blind"]
@@ -33,6 +38,9 @@ Part = Literal["settings", "demo", "open", "tuning", "spare", "blind"]
 ``open``: to train and choose on. ``tuning``: to choose the thresholds of decoders on. ``spare``: labelled, unused.
 ``blind``: a third, to report on."""
 MAX_NEW_TOKENS = 72
+PENALTIES = (1.0, 1.05, 1.1, 1.2, 1.3)
+LOOPED = 1 / 3
+"""Share of repeated word quadruples from which an answer goes round in a loop."""
 TEMPERATURE, TOP_P, LIKELIEST = 0.6, 0.9, 200
 """Of sampled answers; tokens are drawn from the likeliest 200 at most."""
 
@@ -193,21 +201,56 @@ def answers(
         }
 
 
+def repeated(text: str) -> float:
+    """Compute the share of word quadruples that occurred before in the text, in [0, 1]."""
+    read = words(text)
+    quadruples = list(zip(*(read[n:] for n in range(4)), strict=False))
+    return 1 - len(set(quadruples)) / len(quadruples) if quadruples else 0.0
+
+
+def compare_penalties(
+    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, sets: Sequence[QuestionSet]
+) -> Iterator[str]:
+    """Answer greedily with each penalty; yield a row of what the answers are like."""
+    own = [one for one in sets if one.part == "settings"]
+    yield "penalty  answers  in loops  quadruples repeated  words of the passages  tokens  ended"
+    for penalty in PENALTIES:
+        model.generation_config.repetition_penalty = penalty
+        rows = []
+        for asked in tqdm(own, desc=f"penalty {penalty}", unit=" sets"):
+            lexicon = ContextLexicon.from_passages(asked.passages)
+            for answer in answers(model, tokenizer, asked):
+                if answer["way"] == "greedy":
+                    text = tokenizer.decode(answer["ids"])
+                    held = share(content_words(text), lexicon.words)
+                    rows.append((repeated(text) >= LOOPED, repeated(text), held, len(answer["ids"]), answer["ended"]))
+        loops, again, held, tokens, ended = np.nanmean(np.array(rows, dtype=float), axis=0)
+        yield (
+            f"{penalty:<7}  {len(rows):<7}  {round(loops * len(rows)):<8}  {again:<19.3f}  {held:<21.3f}  "
+            f"{tokens:<6.1f}  {ended:.2f}"
+        )
+
+
 def main() -> None:
-    """Make answers, or write labelled records."""
+    """Make answers, write labelled records, or compare penalties."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("answer", "records"))
+    parser.add_argument("what", choices=("answer", "records", "penalties"))
     parser.add_argument("--part", choices=("open", "blind"), default="open")
     parser.add_argument("--wikipedia", type=Path, help="articles as JSON Lines, .xz")
     parser.add_argument("--ragtruth", type=Path, help="folder of RAGTruth")
-    parser.add_argument("--output", type=Path, required=True)
+    parser.add_argument("--output", type=Path, help="file to write; not of penalties")
     args = parser.parse_args()
+    if args.output is None and args.what != "penalties":
+        parser.error("--output is missing")
     sets = load_questions(args.wikipedia, args.ragtruth)
     model, tokenizer = kit_language_model()
     if args.what == "records":
         lines = [json.dumps(r, ensure_ascii=False) for r in labelled_records(args.part, tokenizer, sets)]
         args.output.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
         print(f"{len(lines)} answers")
+        return
+    if args.what == "penalties":
+        print(*compare_penalties(model, tokenizer, sets), sep="\n")
         return
     model = model.to(torch.bfloat16)
     done = {entry["set"] for entry in _lines(args.output)} if args.output.exists() else set()

@@ -48,10 +48,10 @@ def peak_mb(call: Callable[[], object], *, device: str) -> float:
     try:
         ctypes.CDLL(None).malloc_trim(0)
         CLEAR.write_text(RESET_PEAK)
-        start, files = _resident_bytes("VmRSS"), _resident_bytes("RssFile")
+        start, files = resident_bytes("VmRSS"), resident_bytes("RssFile")
         call()
         # Pages of libraries that are loaded meanwhile are not memory of the call.
-        return (_resident_bytes("VmHWM") - start - (_resident_bytes("RssFile") - files)) / 1e6
+        return (resident_bytes("VmHWM") - start - (resident_bytes("RssFile") - files)) / 1e6
     finally:
         _set_heap(KEEP_MUCH)
 
@@ -62,7 +62,7 @@ def _set_heap(options: Mapping[int, int]) -> None:
             raise OSError(f"mallopt({option}, {value}) was refused; peak memory cannot be measured here")
 
 
-def _resident_bytes(name: str) -> int:
+def resident_bytes(name: str) -> int:
     found = re.search(rf"^{name}:\s+(\d+) kB$", STATUS.read_text(), re.MULTILINE)
     if found is None:
         raise OSError(f"{STATUS} has no line of the form '{name}:  1234 kB'")

@@ -2,8 +2,8 @@
 
     python benchmarks/watching.py
 
-The answer is text of the bundled passages, scored with two monitors: ``generic-bundled`` reads text alone, that
-of a Llama of 8.9 M parameters, kept with the tests, lets the model read it too. It is fed piece by piece (with a fixed
+The answer is text of the bundled passages, scored with two monitors of the kit's model: ``generic-bundled`` reads text
+alone, ``generation`` lets the model read it too. It is fed piece by piece (with a fixed
 number of sentences scored together, and with the default), as a list of pieces, and as an asynchronous stream
 whose pieces are all there. Each way takes turns with one score; prints the seconds of each round and the median ratio.
 """
@@ -20,13 +20,12 @@ from typing import Literal, TypeVar, get_args
 
 import torch
 from machine import describe_machine
-from workload import copying_model, copying_monitor
 
-from syncheck import Monitor, RagPrompt, load_aligner
-from syncheck.kit import demo_questions
+from syncheck import Monitor, RagPrompt, load_aligner, load_kit
+from syncheck.kit import demo_questions, kit_language_model
 from syncheck.results import Verified
 
-TEXT_ALONE, WITH_SIGNALS = "generic-bundled", "with signals"
+TEXT_ALONE, WITH_SIGNALS = "generic-bundled", "generation"
 Result = TypeVar("Result")
 Way = Literal["pieces", "list", "asynchronous stream"]
 
@@ -74,7 +73,8 @@ def seconds(run: Callable[[], Result]) -> tuple[float, Result]:
 def compare(name: str, text: str, pieces: Sequence[str], rounds: int, way: int | Way) -> None:
     """Let one monitor score and watch in turns, and print; a number is that of sentences scored together."""
     first = demo_questions()[0]
-    monitor = copying_monitor() if name == WITH_SIGNALS else Monitor(*copying_model(), aligner=load_aligner("bundled"))
+    text_alone = name == TEXT_ALONE
+    monitor = Monitor(*kit_language_model(), aligner=load_aligner("bundled")) if text_alone else load_kit("generation")
     prompt = monitor.prompt(question=first.question, context=first.passages)
     ratios, name = [], f"{name}, " + (f"{way} at once" if isinstance(way, int) else way)
 

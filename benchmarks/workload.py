@@ -26,8 +26,7 @@ from syncheck.kit import KIT_MODEL, demo_questions, load_kit
 from syncheck.signals import LidReferences
 
 sys.path.append(str(Path(__file__).parents[1] / "tests"))
-from copying import copying_model as copying_model  # noqa: E402 - the tests are not a package
-from copying import copying_monitor as copying_monitor  # noqa: E402
+from copying import copying_monitor as copying_monitor  # noqa: E402 - the tests are not a package
 
 SubjectName = Literal["kit", "copying", "random"]
 """The kit's model; a Llama of 8.9 M parameters that the tests keep; a random one."""
