@@ -63,6 +63,7 @@ def _set_heap(options: Mapping[int, int]) -> None:
 
 
 def resident_bytes(name: str) -> int:
+    """Read a number of bytes of this process from its status, such as VmRSS or VmHWM."""
     found = re.search(rf"^{name}:\s+(\d+) kB$", STATUS.read_text(), re.MULTILINE)
     if found is None:
         raise OSError(f"{STATUS} has no line of the form '{name}:  1234 kB'")
