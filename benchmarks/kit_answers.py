@@ -37,6 +37,7 @@ Part = Literal["settings", "demo", "open", "tuning", "spare", "blind"]
 """``settings``: the questions on which prompt and repetition penalty were chosen. ``demo``: those of the demo.
 ``open``: to train and choose on. ``tuning``: to choose the thresholds of decoders on. ``spare``: labelled, unused.
 ``blind``: a third, to report on."""
+Way = Literal["greedy", "sampled"]
 MAX_NEW_TOKENS = 72
 PENALTIES = (1.0, 1.05, 1.1, 1.2, 1.3)
 LOOPED = 1 / 3
@@ -142,9 +143,12 @@ def _label(first: str, second: str) -> int | str | None:
 
 @torch.inference_mode()
 def answers(
-    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, asked: QuestionSet
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    asked: QuestionSet,
+    ways: Sequence[Way] = ("greedy", "sampled"),
 ) -> Iterator[Mapping[str, Any]]:
-    """Answer each question greedily and by sampling, all in one batch that shares the passages' keys and values."""
+    """Answer each question in these ways, all in one batch that shares the passages' keys and values."""
     prompts = [
         list(build_prompt(tokenizer, question=question, context=asked.passages).with_context_ids)
         for question in asked.questions
@@ -154,7 +158,7 @@ def answers(
     )
     cache = DynamicCache()
     model(input_ids=torch.tensor([prompts[0][:shared]]), past_key_values=cache, logits_to_keep=1)
-    rows = [ids for ids in prompts for _ in ("greedy", "sampled")]
+    rows = [ids for ids in prompts for _ in ways]
     cache.batch_repeat_interleave(len(rows))
     rest = [ids[shared:] for ids in rows]
     longest, end = max(map(len, rest)), model.generation_config.eos_token_id
@@ -166,6 +170,7 @@ def answers(
         seen[row, ids] = True
     penalty = model.generation_config.repetition_penalty
     generator = torch.Generator().manual_seed(int.from_bytes(asked.name.encode(), "little") % 2**31)
+    is_greedy = torch.tensor([way == "greedy" for _ in prompts for way in ways])
     written: list[list[int]] = [[] for _ in rows]
     ended = [False] * len(rows)
     for _ in range(MAX_NEW_TOKENS):
@@ -180,7 +185,7 @@ def answers(
         likely, order = (logits / TEMPERATURE).softmax(-1).topk(LIKELIEST)
         likely = torch.where(likely.cumsum(-1) - likely < TOP_P, likely, 0.0)
         drawn = order.gather(-1, torch.multinomial(likely, 1, generator=generator))[:, 0]
-        chosen = torch.where(torch.arange(len(rows)) % 2 == 0, logits.argmax(-1), drawn)
+        chosen = torch.where(is_greedy, logits.argmax(-1), drawn)
         for row, token in enumerate(chosen.tolist()):
             ended[row] |= token == end
             if not ended[row]:
@@ -194,8 +199,8 @@ def answers(
     for row, ids in enumerate(written):
         yield {
             "set": asked.name,
-            "question": row // 2,
-            "way": "sampled" if row % 2 else "greedy",
+            "question": row // len(ways),
+            "way": ways[row % len(ways)],
             "ids": ids,
             "ended": ended[row],
         }
@@ -219,11 +224,10 @@ def compare_penalties(
         rows = []
         for asked in tqdm(own, desc=f"penalty {penalty}", unit=" sets"):
             lexicon = ContextLexicon.from_passages(asked.passages)
-            for answer in answers(model, tokenizer, asked):
-                if answer["way"] == "greedy":
-                    text = tokenizer.decode(answer["ids"])
-                    held = share(content_words(text), lexicon.words)
-                    rows.append((repeated(text) >= LOOPED, repeated(text), held, len(answer["ids"]), answer["ended"]))
+            for answer in answers(model, tokenizer, asked, ["greedy"]):
+                text = tokenizer.decode(answer["ids"])
+                held = share(content_words(text), lexicon.words)
+                rows.append((repeated(text) >= LOOPED, repeated(text), held, len(answer["ids"]), answer["ended"]))
         loops, again, held, tokens, ended = np.nanmean(np.array(rows, dtype=float), axis=0)
         yield (
             f"{penalty:<7}  {len(rows):<7}  {round(loops * len(rows)):<8}  {again:<19.3f}  {held:<21.3f}  "
