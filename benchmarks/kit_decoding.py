@@ -32,6 +32,7 @@ from numpy.typing import NDArray
 from tqdm import tqdm
 
 import fod
+from fod.guards import is_beside
 from syncheck import Monitor, RagPrompt, Report, load_kit
 from syncheck.evaluation.metrics import with_interval
 
@@ -39,7 +40,9 @@ GREEDY, CAD, BEST, RERANKED, SEARCH, BRANCHES = "greedy", "cad", "best of 6", "r
 DECODERS = (GREEDY, CAD, BEST, RERANKED, SEARCH, BRANCHES)
 CHOSEN = FOLDER / "chosen.json"
 """What ``choose`` has chosen."""
-ALL_BRANCHES = fod.RepairConfig(backtrack_threshold=1.0, prune_threshold=1.0, repair_from=0.0, max_skips=1)
+ALL_BRANCHES = fod.RepairConfig(
+    backtrack_threshold=1.0, prune_threshold=1.0, repair_from=0.0, opening_relevance=0.0, max_skips=1
+)
 """Nothing passes: two greedy sentences, each with its branches."""
 ALPHAS = (0.25, 0.5, 1.0)
 """Strengths of the contrast to choose from."""
@@ -51,7 +54,8 @@ OPTIONS: Mapping[str, Sequence[Any]] = {
     "cuts": (0, 1, 2),
     "exact_names": (True, False),
     "clear_pronouns": (True, False),
-    "least_relevance": (0.0, 0.1, 0.15, 0.2, 0.25, 0.3),
+    "least_relevance": (0.0, 0.1, 0.2),
+    "opening_relevance": (0.0, 0.1, 0.2, 0.3),
 }
 """Other settings of repair to choose from."""
 THRESHOLDS = ("backtrack_threshold", "prune_threshold")
@@ -160,6 +164,7 @@ def _candidate(each: Any) -> Mapping[str, Any]:  # noqa: ANN401 - a candidate of
         "keeps_subject": each.keeps_subject,
         "is_cut": each.is_cut,
         "rated": None if each.relevance is None else round(each.relevance, 3),
+        "judged": each.relevance is not None and is_beside(each.text, 0.0, 1.0),
         "fault": each.fault,
     }
 
@@ -204,28 +209,36 @@ def value(candidate: Mapping[str, Any]) -> NDArray[np.float64]:
     return np.array([[label == "F", label == "U", (label == "F") * relevance / 2] for label, relevance in read]).mean(0)
 
 
-def outcomes(steps: Sequence[Round], config: fod.RepairConfig) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+def outcomes(
+    answers: Sequence[Sequence[Round]], config: fod.RepairConfig
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     """Decide on each greedy sentence and its branches as :func:`fod.repair` does, with all thresholds of the grid.
 
-    Returns the sums of :func:`value` (R, G, G, 3) and the tokens decoded (R, G), for each of ``REPAIRED_FROM``, tau_1
-    and tau_2.
+    Returns the sums of :func:`value` (R, G, G, 3) and the tokens decoded (R, G, G), for each of ``REPAIRED_FROM``,
+    tau_1 and tau_2.
     """
-    size = len(GRID)
-    sums, decoded = np.zeros((len(REPAIRED_FROM), size, size, 3)), np.zeros((len(REPAIRED_FROM), size), int)
-    for step in steps:
-        written, branches = step[0], tried(step, config)
-        stays = np.array([not is_at_fault(written, config) and passes(written, one) for one in GRID])
-        is_sure = mean_probability(written) >= np.array(REPAIRED_FROM)
-        repaired = is_sure[:, None] & ~stays
-        fit = [c for c in branches if not is_at_fault(c, config) and (c["rated"] or 1.0) >= config.least_relevance]
-        released = [next((value(c) for c in fit if passes(c, other)), np.zeros(3)) for other in GRID]
-        sums += stays[None, :, None, None] * value(written) + repaired[:, :, None, None] * np.array(released)
-        decoded += written["tokens"] + repaired * sum(each["tokens"] for each in branches)
+    shape = (len(REPAIRED_FROM), len(GRID), len(GRID))
+    sums, decoded = np.zeros((*shape, 3)), np.zeros(shape, int)
+    for rounds in answers:
+        is_begun = np.zeros(shape, bool)
+        for written, *branches in rounds:
+            own = tried([written, *branches], config)
+            is_beside = written["judged"] and written["rated"] < config.opening_relevance
+            hidden = ~is_begun & is_beside
+            passing = np.array([not is_at_fault(written, config) and passes(written, one) for one in GRID])
+            stays = passing[None, :, None] & ~hidden
+            is_sure = mean_probability(written) >= np.array(REPAIRED_FROM)
+            repaired = is_sure[:, None, None] & ~stays & ~hidden
+            fit = [c for c in own if not is_at_fault(c, config) and (c["rated"] or 1.0) >= config.least_relevance]
+            released = np.array([next((value(c) for c in fit if passes(c, one)), np.zeros(3)) for one in GRID])
+            sums += stays[..., None] * value(written) + repaired[..., None] * released
+            decoded += written["tokens"] + repaired * sum(each["tokens"] for each in own)
+            is_begun |= stays & bool(value(written)[:2].any()) | repaired & released[:, :2].any(1)
     return sums, decoded
 
 
 def best(
-    steps: Sequence[Round], options: Iterable[fod.RepairConfig], greedy: NDArray[np.float64]
+    answers: Sequence[Sequence[Round]], options: Iterable[fod.RepairConfig], greedy: NDArray[np.float64]
 ) -> tuple[fod.RepairConfig, NDArray[np.float64], int]:
     """Choose the thresholds and ``repair_from``, and one of the options; with its sums and tokens.
 
@@ -235,13 +248,13 @@ def best(
     """
     found: list[tuple[float, int, fod.RepairConfig, tuple[int, int, int], NDArray[np.float64]]] = []
     for option in options:
-        sums, decoded = outcomes(steps, option)
+        sums, decoded = outcomes(answers, option)
         for place in product(range(len(REPAIRED_FROM)), range(len(GRID)), range(len(GRID))):
-            least, one, other = place
+            _, one, other = place
             faithful, others, answered = sums[place]
             if other >= one and answered >= KEPT * greedy[2]:
                 share = faithful / (faithful + others)
-                found.append((share, int(decoded[least, one]), option, place, sums[place]))
+                found.append((share, int(decoded[place]), option, place, sums[place]))
     most = max(share for share, *_ in found)
     near = [each for each in found if each[0] >= most - NEARLY]
     _, tokens, option, place, sums_of = min(near, key=lambda each: (each[1], -each[0], -each[2].least_relevance))
@@ -259,16 +272,16 @@ def choose(path: Path, folder: Path | None) -> None:
     for entry in map(json.loads, path.read_text(encoding="utf-8").splitlines()):
         steps.setdefault(entry["alpha"], {})[entry["set"], entry["question"]] = entry["rounds"]
     shared = set.intersection(*map(set, steps.values()))
-    of_alpha = {alpha: [step for key in own if key in shared for step in own[key]] for alpha, own in steps.items()}
-    greedy = np.sum([value(step[0]) for step in of_alpha[min(of_alpha)]], axis=0)
+    of_alpha = {alpha: [own[key] for key in own if key in shared] for alpha, own in steps.items()}
+    greedy = np.sum([value(step[0]) for rounds in of_alpha[min(of_alpha)] for step in rounds], axis=0)
     tops = {alpha: best(own, [fod.RepairConfig(alpha=alpha)], greedy) for alpha, own in of_alpha.items()}
     for alpha, (config, sums, count) in tops.items():
         print(f"alpha {alpha}: {sums} with {count} tokens, {config.backtrack_threshold}, {config.prune_threshold}")
     most = max(sums[0] / sums[:2].sum() for _, sums, _ in tops.values())
     near = {alpha: count for alpha, (_, sums, count) in tops.items() if sums[0] / sums[:2].sum() >= most - NEARLY}
     alpha = min(near, key=lambda one: near[one])
-    every = [step for rounds in steps[alpha].values() for step in rounds]
-    greedy = np.sum([value(step[0]) for step in every], axis=0)
+    every = list(steps[alpha].values())
+    greedy = np.sum([value(step[0]) for rounds in every for step in rounds], axis=0)
     options = [
         fod.RepairConfig(alpha=alpha, **dict(zip(OPTIONS, values, strict=True)))
         for values in product(*OPTIONS.values())
@@ -277,7 +290,7 @@ def choose(path: Path, folder: Path | None) -> None:
     chosen = {name: getattr(config, name) for name in ("alpha", *THRESHOLDS, "repair_from", *OPTIONS)}
     facts = {
         "questions": len(steps[alpha]),
-        "sentences": len(every),
+        "sentences": sum(map(len, every)),
         "faithful, not, and how much they answer": [round(float(each), 1) for each in sums],
         "of greedy sentences": [round(float(each), 1) for each in greedy],
         "tokens decoded": count,

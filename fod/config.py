@@ -133,14 +133,14 @@ class DecoderConfig:
 
     def completion(self, report: Report) -> tuple[str, str]:
         """Choose the text that follows an answer that claims nothing, and why it then stops; "" for any other."""
-        if self.on_exhausted == "quote" and not any(map(_may_claim, report.sentences)):
+        if self.on_exhausted == "quote" and not any(map(may_claim, report.sentences)):
             evidence = closest_evidence(report.prompt.question, report.prompt.passages)
             if evidence is not None:
                 return QUOTATION.format(number=evidence.passage + 1, text=evidence.text), "quoted"
         return ("" if report.response.strip() else self.message), "abstained"
 
 
-def _may_claim(sentence: SentenceScore) -> bool:
+def may_claim(sentence: SentenceScore) -> bool:
     """Tell whether a sentence is more than a phrase, a heading, a question, or the announcement of what follows."""
     return sentence.status != "not_a_claim" and not sentence.text.rstrip(" *_\n").endswith((":", "?"))
 
@@ -194,14 +194,19 @@ class RepairConfig(DecoderConfig):
     processors of ``generate`` exclude all the others."""
     branches: int = 4
     """Number of tokens of a sentence that are replaced, each in a copy of it, besides the first."""
-    cuts: int = 1
+    cuts: int = 2
     """Number of further tokens at which the sentence is cut short, where a full stop is plausible."""
-    repair_from: float = 0.45
+    repair_from: float = 0.5
     """Geometric mean, in [0, 1], of the probabilities of a greedy sentence's tokens below which no branches are tried:
     the model guesses there, and the sentence is hidden at once. 0 always tries them."""
     max_skips: int = 2
     """Number of sentences of an answer that may be hidden: the model continues after them, but they are left out of
     the answer."""
+    opening_relevance: float = 0.3
+    """Relevance to the question, in [0, 1], that greedy sentences need with ``guards`` as long as the answer claims
+    nothing; others are hidden at once, since a model that copies beside the question goes on beside it. Sentences
+    that open with a pronoun, or of up to four words and a full stop, pass, and all do if no part of the passages has a
+    relevance of 0.5. 0 turns this off."""
     clear_pronouns: bool = True
     """True also rejects sentences that open with a pronoun whose noun is hidden; see :func:`fod.loose_pronoun`."""
 
@@ -211,8 +216,8 @@ class RepairConfig(DecoderConfig):
         for name in ("cuts", "max_skips"):
             check_count(getattr(self, name), name, least=0)
         check_strength(self.alpha, "alpha")
-        check_share(self.plausibility, "plausibility")
-        check_share(self.repair_from, "repair_from")
+        for name in ("plausibility", "repair_from", "opening_relevance"):
+            check_share(getattr(self, name), name)
 
 
 SEARCH, REPAIR = FODConfig(), RepairConfig()

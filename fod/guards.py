@@ -16,6 +16,7 @@ from fod.search import Beam, Candidate, Handle
 from syncheck import SentenceScore
 
 CUT_OFF = "cut off at the limit of tokens"
+BESIDE = "it is beside the question"
 
 _PASSED_OVER = frozenset("a an the according after as at before by during for from in of on since to with".split())
 """Words before a subject: articles, and prepositions with which a sentence opens."""
@@ -71,10 +72,10 @@ class Guards:
     def judged(self, candidate: Candidate, *, is_cut_off: bool) -> Candidate:
         """Complete a candidate with its flaw and what else is known of it; ``is_cut_off`` is a flaw of its own."""
         sentences = candidate.sentences
-        absent, relevance = self.absent(sentences), self._relevance(sentences)
+        absent, relevance = self.absent(sentences), self.relevance(sentences)
         flaw = CUT_OFF if is_cut_off else self.flaw(sentences, absent=absent)
         if not flaw and self._replaces_claim and relevance is not None and relevance < self._least_relevance:
-            flaw = "it is beside the question"
+            flaw = BESIDE
         keeps_subject = self.keeps_subject(sentences)
         return replace(candidate, flaw=flaw, absent=absent, relevance=relevance, keeps_subject=keeps_subject)
 
@@ -104,7 +105,7 @@ class Guards:
         judged = (self._reader.absent(s.text) for s in sentences if self._is_refusal(s))
         return min((value for value in judged if value is not None), default=None)
 
-    def _relevance(self, sentences: Sequence[SentenceScore]) -> float | None:
+    def relevance(self, sentences: Sequence[SentenceScore]) -> float | None:
         """Rate the most relevant of some sentences; None if nothing rates them, and for a refusal."""
         if any(map(self._is_refusal, sentences)):
             return None
@@ -249,3 +250,25 @@ def is_near_repeat(text: str, other: str) -> bool:
     """Tell whether at least 90 % of the words of two sentences match in order, whatever their case."""
     one, two = (re.findall(r"\w+", sentence.lower()) for sentence in (text, other))
     return SequenceMatcher(None, one, two, autojunk=False).ratio() >= NEARLY
+
+
+def is_echo(text: str, question: str) -> bool:
+    """Tell whether a sentence only repeats the question: nearly its words, from the first one on or as a question."""
+    first, asked = (re.search(r"\w+", part.casefold()) for part in (text, question))
+    opens_alike = first is not None and asked is not None and first[0] == asked[0]
+    return (opens_alike or text.rstrip().endswith("?")) and is_near_repeat(text, question)
+
+
+TERSE = 4
+"""Number of words up to which an answer need not name what it answers."""
+
+
+def is_beside(text: str, relevance: float | None, least: float) -> bool:
+    """Tell whether an answer opens beside the question.
+
+    A sentence with a pronoun in place of its subject, or of up to four words, is not judged by its ``relevance``.
+    """
+    text = text.strip()
+    is_terse = len(text.split()) <= TERSE and text.endswith((".", "!"))
+    is_judged = bool(text) and not is_terse and not _PRONOUN.match(text)
+    return is_judged and relevance is not None and relevance < least

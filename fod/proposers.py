@@ -7,21 +7,23 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Generic, TypeVar
 
 import torch
 from torch import Tensor
 
-from fod.config import DecoderConfig, FODConfig, RepairConfig
-from fod.guards import Guards, altered_names, hidden_noun_pronoun, is_near_repeat
+from fod.config import DecoderConfig, FODConfig, RepairConfig, may_claim
+from fod.guards import BESIDE, Guards, altered_names, hidden_noun_pronoun, is_beside, is_echo
 from fod.search import Beam, Candidate, CandidateStop, Handle
-from syncheck import Report
+from syncheck import Report, closest_evidence
 from syncheck.decoding import Adjust, GenerationSetup, PromptLookup, ScoredAnswer, ScoredSession, Transcript, take_step
 from syncheck.results.types import Query, SentenceSignals
 
 _FIRST_LOOK = 256
 """Number of most likely tokens that are searched first for the nucleus, which is rarely wider."""
+LIKELY = 0.5
+"""Relevance from which a part of the passages is likely to answer the question."""
 
 
 def nucleus(scores: Tensor, *, temperature: float, top_p: float) -> tuple[Tensor, Tensor]:
@@ -167,10 +169,22 @@ class Proposer(ABC, Generic[C]):
         if isinstance(config, RepairConfig) and config.clear_pronouns:
             replaced = None if self._greedy is None else self._greedy.text
             loose = hidden_noun_pronoun(text, beam, self._text_of, replaced=replaced, sources=sources)
-        echo = isinstance(config, RepairConfig) and config.guards and is_near_repeat(text, sources[0])
-        flaw = "it repeats the question" if echo else ""
-        candidate = replace(candidate, altered=altered, loose=loose, flaw=flaw)
-        return candidate if flaw or guards is None else guards.judged(candidate, is_cut_off=is_cut_off)
+        candidate = replace(candidate, altered=altered, loose=loose)
+        if isinstance(config, RepairConfig) and config.guards:
+            if is_echo(text, sources[0]):
+                return replace(candidate, flaw="it repeats the question")
+            if guards is None and self._has_answer and not any(map(may_claim, beam.sentences)):
+                relevance = self._guards(beam).relevance(candidate.sentences)
+                flaw = BESIDE if is_beside(text, relevance, config.opening_relevance) else ""
+                return replace(candidate, flaw=flaw, relevance=relevance)
+        return candidate if guards is None else guards.judged(candidate, is_cut_off=is_cut_off)
+
+    @cached_property
+    def _has_answer(self) -> bool:
+        """Tell whether some part of the passages is likely to answer the question."""
+        question, *passages = self._sources
+        evidence = closest_evidence(question, passages)
+        return evidence is not None and evidence.score >= LIKELY
 
 
 class SessionProposer(Proposer[C]):

@@ -7,7 +7,7 @@ from collections.abc import Generator, Sequence
 from typing import Protocol
 
 from fod.config import RepairConfig, Thresholds
-from fod.guards import CUT_OFF, is_near_repeat
+from fod.guards import BESIDE, CUT_OFF, is_near_repeat
 from fod.search import Beam, Candidate, Progress, Round, SearchResult, Steps, Wanted, may_stay, passes, proposed
 from syncheck import SentenceScore
 from syncheck.results import TraceNode
@@ -46,9 +46,10 @@ def repair(
     nearly repeat a sentence of the answer. Of those that pass, the ones that keep the subject of the greedy sentence
     come first, since the same fact mended is worth more than another fact; then whole ones, before those that cut the
     sentence short (``config.cuts``); then those with the higher probability given the context. If none passes, the
-    greedy sentence is hidden: the model continues after it, and the answer leaves it out. So is one whose tokens are
-    less likely than ``config.repair_from``, without a try. After ``config.max_skips`` hidden sentences, or if the text
-    has ended with the failing one, the answer ends. A sentence that the limit on tokens cuts off is left out.
+    greedy sentence is hidden: the model continues after it, and the answer leaves it out. So is, without a try, one
+    whose tokens are less likely than ``config.repair_from``, or that opens the answer beside the question
+    (``config.opening_relevance``). After ``config.max_skips`` hidden sentences, or if the text has ended with the
+    failing one, the answer ends. A sentence that the limit on tokens cuts off is left out.
     """
 
     def proposal(wanted: Wanted) -> list[Candidate]:
@@ -78,7 +79,7 @@ def repair_steps(config: RepairConfig, thresholds: Thresholds) -> Steps:
             is_low = not all(passes(s, tau_1) for s in written.sentences)
             yield Progress((beam,), beam.extended(written), "below the threshold" if is_low else written.fault)
             branches: Sequence[Candidate] | None = ()
-            if not _is_guessed(written, config):
+            if not _is_hopeless(written, config):
                 branches = yield Wanted((beam,), in_place=True)
             if branches is None:
                 rounds.append(Round((written,), (), (beam,)))
@@ -162,9 +163,9 @@ def _shortfall(candidate: Candidate, name: str, threshold: float) -> str:
     return "it nearly repeats a sentence of the answer"
 
 
-def _is_guessed(written: Candidate, config: RepairConfig) -> bool:
-    """Tell whether the model was so uncertain throughout a sentence that its runner-up tokens would help no more."""
-    return math.exp(written.log_prob / max(len(written.token_ids), 1)) < config.repair_from
+def _is_hopeless(written: Candidate, config: RepairConfig) -> bool:
+    """Tell whether other tokens would help no more: the sentence is beside the question, or uncertain throughout."""
+    return written.flaw == BESIDE or math.exp(written.log_prob / max(len(written.token_ids), 1)) < config.repair_from
 
 
 def _repeats(candidate: Candidate, beam: Beam) -> bool:

@@ -10,14 +10,16 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import takewhile
 
 from syncheck.base.errors import InputError
 from syncheck.contrasts.parsing import ParsedText, parse
 from syncheck.reading.claim import is_label, is_question
-from syncheck.reading.evidence import Context
-from syncheck.reading.tables import number_of_words
+from syncheck.reading.evidence import Chunk, Context
+from syncheck.reading.tables import LONG_WORDS, number_of_words
 from syncheck.results.report import Report
 from syncheck.results.types import WITHOUT_CLAIM, Evidence, Query
+from syncheck.text.sentences.rules import ENGLISH_ABBREVIATIONS
 
 WEIGHTS: Mapping[str, float] = {
     "": -2.09,
@@ -36,6 +38,9 @@ LEAST_QUOTED = 3
 MOST_NEW = 8
 """Number of new words from which more do not count."""
 
+_MEMBER = re.compile(r"\"[^\"]*\"\s*:")
+_LISTED = re.compile(r"^[-*+\u2022\u25e6\u25aa]\s+")
+_OBJECT = re.compile(r"\{[^{}]*\}")
 _AMOUNT = re.compile(r"\bhow (?:many|much|long|old|far|often|big|large|tall|high|deep|heavy)\b|\b(?:price|cost|fee)\b")
 _TIME = re.compile(r"\bwhen\b|\bwhat (?:time|date|year|day)\b")
 _PERSON = re.compile(r"\bwho(?:m|se)?\b")
@@ -100,13 +105,34 @@ class Asked:
             if held and not (is_short or is_label(chunk.text) or is_question(chunk.text)):
                 relevance = self.relevance(chunk.read)
                 if best is None or relevance > best.score:
-                    best = Evidence(chunk.passage, chunk.quoted_from(passages), relevance)
+                    best = Evidence(chunk.passage, _quoted(chunk, passages), relevance)
         return best
 
     def relevance(self, sentence: str) -> float:
         """Compute P(gives some of what was asked), in [0, 1]."""
         log_odds = WEIGHTS[""] + sum(WEIGHTS[name] * count for name, count in self.counts(sentence).items())
         return 1 / (1 + math.exp(-log_odds))
+
+
+def _quoted(chunk: Chunk, passages: Sequence[str]) -> str:
+    """Quote a chunk with what it stands under: a row with its header, an item with its headings.
+
+    A value of JSON is quoted as its whole object, if that is short.
+    """
+    passage, quote = passages[chunk.passage], chunk.quoted_from(passages)
+    if chunk.place is None:
+        return quote
+    start, end = chunk.place
+    if _MEMBER.match(passage, start, end):
+        around = next((m[0] for m in _OBJECT.finditer(passage) if m.start() < start and end < m.end()), "")
+        return around if 0 < number_of_words(around) <= LONG_WORDS else quote
+    if quote.startswith("|"):
+        above = takewhile(lambda line: line.lstrip().startswith("|"), reversed(passage[:start].splitlines()))
+        header = next(reversed(list(above)), "").strip()
+        return f"{header}\n{quote}" if header else quote
+    item = _LISTED.sub("", quote)
+    heading = chunk.text.removesuffix(item).rstrip(": ") if chunk.text.endswith(item) else ""
+    return f"{heading} \u2026 {item}" if heading else quote
 
 
 def rated(report: Report) -> Report:
@@ -138,7 +164,8 @@ def closest_evidence(question: str, passages: Sequence[str]) -> Evidence | None:
     Returns
     -------
     Evidence or None
-        Its passage, its text as it stands there, and as ``score`` its relevance in [0, 1]; of equal ones the first.
-        None if no part of three words or more has a content word of the question.
+        Its passage, its text as it stands there, and as ``score`` its relevance in [0, 1]; of equal ones the first. A
+        row comes with the header of its table, an item after its headings and an ellipsis, and a value of JSON as its
+        object, if that has at most 40 words. None if no part of three words or more has a content word of the question.
     """
-    return Asked(Context(Query(question, tuple(passages)))).evidence()
+    return Asked(Context(Query(question, tuple(passages)), abbreviations=ENGLISH_ABBREVIATIONS)).evidence()

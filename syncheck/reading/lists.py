@@ -62,7 +62,7 @@ def heading_above(lines: Sequence[Line], number: int) -> str:
     """Find what a list stands under, the outermost first, with commas; "" for nothing.
 
     These are headings in Markdown, a line that announces the list ("The price includes:"), or a title with no line
-    directly above it.
+    directly above it but such a heading.
     """
     places = (n for n in range(number - 1, max(number - ITEMS_ABOVE, 0) - 1, -1) if lines[n].text.strip())
     place = next((n for n in places if _ITEM.fullmatch(lines[n].text) is None), None)
@@ -73,10 +73,14 @@ def heading_above(lines: Sequence[Line], number: int) -> str:
     if not title or number_of_words(title) > HEADED_WORDS:
         return ""
     if not HEADING.match(first):
-        stands_alone = (place == 0 or not lines[place - 1].text.strip()) and not first[0].isspace()
+        above = lines[place - 1].text if place else ""
+        stands_alone = (not above.strip() or HEADING.match(above) is not None) and not first[0].isspace()
         is_title = number_of_words(title) <= OUTER_WORDS and (first[-1].isalnum() or first.endswith(("**", ")")))
         is_title = is_title and stands_alone and KEY_VALUE.fullmatch(first) is None
-        return title if first.endswith(":") or is_title else ""
+        if not first.endswith(":") and not is_title:
+            return ""
+        outer = heading_above(lines, place) if above and is_title else ""
+        return f"{outer}, {title}" if outer and number_of_words(f"{outer} {title}") <= HEADED_WORDS else title
     return ", ".join([*_outer_headings(lines, place, title), title])
 
 

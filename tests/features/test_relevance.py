@@ -1,5 +1,7 @@
 """Relevance: whether a sentence answers the question, beside its score."""
 
+import json
+
 import pytest
 
 from syncheck import closest_evidence, load_kit
@@ -70,7 +72,8 @@ def test_the_closest_evidence_is_a_line_of_its_heading_and_no_heading():
     hours = (
         "## Hours of the clubhouse\nMon: closed\nSat: 8:00 to 18:00\n\n## Hours of the workshop\nMon: 7:30\nSat: closed"
     )
-    assert closest_evidence("When is the clubhouse open on Saturday?", [hours]).text == "Sat: 8:00 to 18:00"
+    quoted = closest_evidence("When is the clubhouse open on Saturday?", [hours]).text
+    assert quoted == "Hours of the clubhouse \u2026 Sat: 8:00 to 18:00"
     assert (
         closest_evidence("What are the hours of the clubhouse?", ["Is it open?", "## Hours of the clubhouse"]) is None
     )
@@ -82,9 +85,13 @@ def test_the_closest_evidence_answers_the_question():
     assert 0.5 < evidence.score < 1
 
 
-def test_a_row_is_quoted_as_it_stands():
+def test_a_row_is_quoted_with_its_header_and_a_value_with_its_object():
     table = "| Plan | Storage |\n|---|---|\n| Basic | 10 GB |\n| Plus | 50 GB |"
-    assert closest_evidence("How much storage does Plus have?", [table]).text == "| Plus | 50 GB |"
+    assert closest_evidence("How much storage does Plus have?", [table]).text == "| Plan | Storage |\n| Plus | 50 GB |"
+    record = '{"item": "tile cutter", "back_on": "2026-12-03"}'
+    assert closest_evidence("When will the tile cutter be back?", [f"Tools: {record}"]).text == record
+    stock = {"item": "tile cutter", "notes": 40 * "wet "}
+    assert closest_evidence("Where is the tile cutter?", [json.dumps(stock)]).text == '"item": "tile cutter"'
 
 
 @pytest.mark.parametrize("passages", [[], ["Zips are covered for one year."]])
