@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import hmac
-import json
 import logging
 import os
 import re
-import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
 from functools import partial
+from importlib.resources import files
 from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakSet
 
@@ -22,6 +21,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.routing import Route
 
+from syncheck.base.errors import describe_failure
 from syncheck.base.printable import shortened
 from syncheck.kit import demo_questions
 from syncheck.results import Report
@@ -29,18 +29,7 @@ from syncheck.serving.chat import ChatRequest, ServiceError, read_chat, read_giv
 from syncheck.serving.dialects import ChatCompletions
 from syncheck.serving.given_answers import Guardrail, ScoreBatches
 from syncheck.serving.limits import Deadline, Metrics, Queue, ServerConfig, Turns, in_thread
-from syncheck.serving.replies import (
-    PAGE,
-    KeptAnswer,
-    KeptAnswers,
-    Reply,
-    events_of,
-    failure_of,
-    headers_of,
-    json_response,
-    while_there,
-    working,
-)
+from syncheck.serving.replies import KeptAnswer, KeptAnswers, Reply, headers_of, json_response
 from syncheck.serving.sources import traced
 from syncheck.serving.translations import Messages, Responses
 from syncheck.telemetry import recorded
@@ -71,11 +60,28 @@ _MOST_DIGITS = 18
 _KEPT_FOR_EACH = 8  # resumable answers for each that may run or wait
 _THREADS = 4  # or one for each core if that is more; one more reads requests
 _SMALL = 2**14  # bytes of a request that is read without a thread
+_PAGE_HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+    "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+}
+_PAGE = {
+    path: Response(files("syncheck.serving").joinpath(name).read_bytes(), media_type=kind, headers=_PAGE_HEADERS)
+    for path, name, kind in (
+        ("/", "page.html", "text/html"),
+        ("/page.css", "page.css", "text/css"),
+        ("/page.js", "page.js", "text/javascript"),
+        ("/client.js", "client.js", "text/javascript"),
+    )
+}
 
 
 def end_in(app: Starlette, seconds: float) -> None:
-    """Let the open answers of an application be completed in so many seconds, before its server stops."""
-    app.state.service.end_in(seconds)
+    """Let the open answers of an application be completed in so many seconds; then they end with an error."""
+    app.state.service.is_ending = True
+    for deadline in app.state.service.deadlines:
+        deadline.end_in(seconds, partial(ServiceError, 503, "shutting_down", "the server is shutting down; try again"))
 
 
 def create_app(source: AnswerSource, config: ServerConfig | None = None) -> Starlette:
@@ -100,7 +106,7 @@ def create_app(source: AnswerSource, config: ServerConfig | None = None) -> Star
         Route("/healthz", service.health),
         Route("/readyz", service.ready),
         Route("/page.json", service.page),
-        *(Route(path, file, methods=["GET"]) for path, file in PAGE.items()),
+        *(Route(path, file, methods=["GET"]) for path, file in _PAGE.items()),
         Route("/metrics", service.metrics),
     ]
     handlers: Mapping[Any, Any] = {ServiceError: _on_service_error, HTTPException: _on_http_error}
@@ -121,7 +127,7 @@ class _Service:
         least = _AT_LEAST if config.stop_below is None else config.stop_below
         self.guardrail = Guardrail(self.scored, least, source.failing, config.passages_from, config.max_context)
         self.is_ending = False
-        self._deadlines: WeakSet[Deadline] = WeakSet()
+        self.deadlines: WeakSet[Deadline] = WeakSet()
         self.kept = KeptAnswers(config.resume_seconds, _KEPT_FOR_EACH * most)
 
     async def chat(self, request: Request) -> ASGIApp:
@@ -164,7 +170,7 @@ class _Service:
             report = await self.scored(*given)
             return await in_thread(lambda: json_response(report.to_dict()))
 
-        return working(answer())
+        return partial(_work, answer())
 
     async def guard(self, request: Request) -> ASGIApp:
         self._admit(request)
@@ -173,7 +179,7 @@ class _Service:
         async def answer() -> Response:
             return json_response(await self.guardrail.apply(values))
 
-        return working(answer())
+        return partial(_work, answer())
 
     async def scored(self, question: str, context: Sequence[str], response: str) -> Report:
         """Score a given response, in rounds with those of all clients that wait."""
@@ -213,14 +219,8 @@ class _Service:
     def deadline(self) -> Deadline:
         """Set the deadline of a request that begins now."""
         deadline = Deadline(self.config.timeout)
-        self._deadlines.add(deadline)
+        self.deadlines.add(deadline)
         return deadline
-
-    def end_in(self, seconds: float) -> None:
-        """Let open answers be completed in so many seconds; those that are not then end with an error."""
-        self.is_ending = True
-        for deadline in self._deadlines:
-            deadline.end_in(seconds, ServiceError(503, "shutting_down", "the server is shutting down; try again"))
 
     async def _chunks(self, chat: ChatRequest, deadline: Deadline) -> AsyncGenerator[Mapping[str, Any]]:
         async with self.queue.place(deadline):
@@ -228,24 +228,21 @@ class _Service:
                 async with aclosing(self.source.stream(chat, deadline)) as chunks:
                     async for chunk in chunks:
                         record(chunk)
-                        self.measured.observe(events_of(chunk))
+                        self.measured.observe(_events_of(chunk))
                         yield chunk
 
     async def _answer(
         self, chat: ChatRequest, writer: ChatCompletions, scope: Scope, receive: Receive, send: Send
     ) -> None:
         """Answer a request; the work is cancelled when the client disconnects."""
-        started = time.perf_counter()
-        try:
-            status = await while_there(receive, self._reply(chat, writer, send))
+        with self.measured.seconds.time():
+            status = await _while_there(receive, self._reply(chat, writer, send))
             self.measured.requests.labels("client_left" if status is None else str(status)).inc()
-        finally:
-            self.measured.seconds.observe(time.perf_counter() - started)
 
     async def _reply(self, chat: ChatRequest, writer: ChatCompletions, send: Send) -> int:
         """Send the answer, or the error; return the status."""
         deadline = self.deadline()
-        reply = Reply(send, deadline, dialect=writer)
+        reply = Reply(send, deadline, type(writer))
         try:
             if chat.stream:
                 async with aclosing(self._chunks(chat, deadline)) as chunks:
@@ -263,43 +260,41 @@ class _Service:
                     await reply.whole(200, writer.whole(answer), headers_of(answer))
             return 200
         except Exception as error:
-            return await reply.error(failure_of(error))
+            return await reply.error(_failure_of(error))
 
     async def _write(self, chat: ChatRequest, kept: KeptAnswer) -> None:
         """Write an answer for readers who may disconnect and come back."""
-        started, failed = time.perf_counter(), None
-        try:
-            async with aclosing(self._chunks(chat, self.deadline())) as chunks:
-                async for chunk in chunks:
-                    kept.add(chunk)
-        except asyncio.CancelledError:
-            failed = ServiceError(410, "given_up", "nobody read the answer, so that it was given up")
-            raise
-        except Exception as error:
-            failed = failure_of(error)
-        finally:
-            kept.end(failed)
-            self.measured.requests.labels("200" if failed is None else str(failed.status)).inc()
-            self.measured.seconds.observe(time.perf_counter() - started)
+        failed = None
+        with self.measured.seconds.time():
+            try:
+                async with aclosing(self._chunks(chat, self.deadline())) as chunks:
+                    async for chunk in chunks:
+                        kept.add(chunk)
+            except asyncio.CancelledError:
+                failed = ServiceError(410, "given_up", "nobody read the answer, so that it was given up")
+                raise
+            except Exception as error:
+                failed = _failure_of(error)
+            finally:
+                kept.end(failed)
+                self.measured.requests.labels("200" if failed is None else str(failed.status)).inc()
 
     async def _follow(self, kept: KeptAnswer, after: int | None, scope: Scope, receive: Receive, send: Send) -> None:
         """Send an answer that is written whether it is read or not: its chunks, or its events ``after`` one."""
         with self.kept.reading(kept):
-            await while_there(receive, self._read_out(kept, after, send))
+            await _while_there(receive, self._read_out(kept, after, send))
 
     async def _read_out(self, kept: KeptAnswer, after: int | None, send: Send) -> None:
-        reply = Reply(send, self.deadline(), {"X-Syncheck-Answer": kept.token})
+        reply = Reply(send, self.deadline(), ChatCompletions, {"X-Syncheck-Answer": kept.token})
         try:
             last = after or 0
             async for chunk in kept.chunks():
-                new = [event for event in events_of(chunk) if event["id"] > last]
+                new = [event for event in _events_of(chunk) if event["id"] > last]
                 last = max((event["id"] for event in new), default=last)
-                if after is None:
-                    await reply.data(json.dumps(chunk), event_id=last)
-                for event in () if after is None else new:
-                    await reply.data(json.dumps(event), event_id=event["id"])
+                for number, each in [(last, chunk)] if after is None else [(event["id"], event) for event in new]:
+                    await reply.send([(None, each)], event_id=number)
             if after is None:
-                await reply.data("[DONE]")
+                await reply.send([(None, "[DONE]")])
             await reply.end()
         except ServiceError as error:
             await reply.error(error)
@@ -353,6 +348,45 @@ class _Service:
         except TimeoutError as error:
             raise ServiceError(408, "timeout", "the request did not arrive in time") from error
         return body
+
+
+async def _while_there(receive: Receive, answering: Coroutine[Any, Any, _T]) -> _T | None:
+    """Answer a client, and cancel the work if it disconnects, which gives None."""
+
+    async def until_gone() -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+
+    work, gone = asyncio.create_task(answering), asyncio.create_task(until_gone())
+    try:
+        await asyncio.wait({work, gone}, return_when=asyncio.FIRST_COMPLETED)
+        return work.result() if work.done() else None
+    finally:
+        work.cancel()
+        gone.cancel()
+        await asyncio.gather(work, gone, return_exceptions=True)
+
+
+async def _work(answer: Coroutine[Any, Any, Response], scope: Scope, receive: Receive, send: Send) -> None:
+    """Send a response that takes work, which is cancelled when the client disconnects."""
+    if (response := await _while_there(receive, answer)) is not None:
+        await response(scope, receive, send)
+
+
+def _events_of(chunk: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """Yield the events of the protocol in a chunk of an answer with one choice."""
+    for choice in chunk.get("choices") or ():
+        yield from choice.get("syncheck", {}).get("events", ())
+
+
+def _failure_of(error: Exception) -> ServiceError:
+    """Log a failure, and put it in the words that the client gets."""
+    if isinstance(error, ServiceError):
+        if error.status >= 500:
+            logger.warning("%s: %s", error.code, error)
+        return error
+    logger.error("a request failed", exc_info=error)
+    return ServiceError(500, "internal_error", describe_failure(error))
 
 
 def _key_of(request: Request) -> str | None:

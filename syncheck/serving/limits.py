@@ -64,10 +64,7 @@ HEADER_SECONDS = 10.0
 
 
 class PromptConnection(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
-    """Connection that is closed if the headers of a request are not complete in time.
-
-    Uvicorn waits for headers without a limit; its keep-alive time ends with the first byte of the next request.
-    """
+    """Connection that is closed if the headers of a request are not complete in time; Uvicorn sets no such limit."""
 
     _timer: asyncio.TimerHandle | None = None
 
@@ -88,12 +85,7 @@ class PromptConnection(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
         if self.cycle is not None and not self.cycle.response_complete:
             self._end_watch()
         elif self._timer is None:
-            self._timer = self.loop.call_later(HEADER_SECONDS, self._give_up)
-
-    def _give_up(self) -> None:
-        self._timer = None
-        if self.cycle is None or self.cycle.response_complete:
-            self.transport.close()
+            self._timer = self.loop.call_later(HEADER_SECONDS, self.transport.close)
 
     def _end_watch(self) -> None:
         if self._timer is not None:
@@ -109,10 +101,10 @@ _SLICE_CHARACTERS, _SENTENCE_CHARACTERS = 2**22, 2**14
 
 
 class Turns:
-    """Threads that requests use in turn.
+    """Threads that requests use in turn: the slice that has waited longest comes first.
 
-    The slice that has waited longest comes first, but the time for which a request has used the threads is deducted
-    from its wait: a small request passes a large one, and neither waits for ever.
+    The time for which a request has used the threads is deducted from its wait: a small request passes a large one, and
+    neither waits for ever.
     """
 
     def __init__(self, threads: int) -> None:
@@ -168,8 +160,7 @@ _share: contextvars.ContextVar[_Share | None] = contextvars.ContextVar("syncheck
 
 def used_seconds() -> float | None:
     """Tell how long the current request has used the threads; None outside of one."""
-    share = _share.get()
-    return None if share is None else share.used
+    return None if (share := _share.get()) is None else share.used
 
 
 async def in_thread(function: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
@@ -194,10 +185,7 @@ async def in_thread(function: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwa
 
 
 def slices(text: str, passages: int) -> Iterator[str]:
-    """Yield a text in slices that take a fraction of a second to check against this many characters of passages.
-
-    The more there is to read for each sentence, the shorter a slice; the whole text may be sentences of two characters.
-    """
+    """Yield a text in slices that take a fraction of a second to check against this many characters of passages."""
     size = max(16, _SLICE_CHARACTERS // (_SENTENCE_CHARACTERS + passages))
     for start in range(0, len(text), size):
         yield text[start : start + size]
@@ -210,9 +198,9 @@ class Deadline:
         self._at = asyncio.get_running_loop().time() + seconds
         self._waits: set[asyncio.Timeout] = set()
         told = f"no complete answer after {seconds:g} seconds (--timeout {seconds:g})"
-        self._error = ServiceError(504, "timeout", told)
+        self._error: Callable[[], ServiceError] = partial(ServiceError, 504, "timeout", told)
 
-    def end_in(self, seconds: float, error: ServiceError) -> None:
+    def end_in(self, seconds: float, error: Callable[[], ServiceError]) -> None:
         """Move it to so many seconds from now, unless it is earlier, with this error; waits end by then, too."""
         at = asyncio.get_running_loop().time() + seconds
         if at < self._at:
@@ -226,7 +214,7 @@ class Deadline:
         now = asyncio.get_running_loop().time()
         end = max(self._at, now + at_least)
         if end <= now:
-            raise self._raised()
+            raise self._error()
         limit = asyncio.timeout_at(end)
         try:
             async with limit:
@@ -238,10 +226,7 @@ class Deadline:
         except TimeoutError as error:
             if not limit.expired():
                 raise
-            raise self._raised() from error
-
-    def _raised(self) -> ServiceError:
-        return ServiceError(self._error.status, self._error.code, str(self._error))
+            raise self._error() from error
 
 
 class Queue:
@@ -255,7 +240,7 @@ class Queue:
 
     @property
     def is_full(self) -> bool:
-        """True if no more request may wait."""
+        """True if no further request may wait."""
         return self._free.locked() and self._waiting >= self._most
 
     @asynccontextmanager
@@ -264,18 +249,16 @@ class Queue:
         if self.is_full:
             raise too_many()
         self._waiting += 1
-        self._measured.waiting.inc()
         try:
-            async with deadline.waiting():
-                await self._free.acquire()
+            with self._measured.waiting.track_inprogress():
+                async with deadline.waiting():
+                    await self._free.acquire()
         finally:
             self._waiting -= 1
-            self._measured.waiting.dec()
-        self._measured.running.inc()
         try:
-            yield
+            with self._measured.running.track_inprogress():
+                yield
         finally:
-            self._measured.running.dec()
             self._free.release()
 
 
@@ -303,10 +286,10 @@ class Metrics:
     def observe(self, told: Iterable[Mapping[str, Any]]) -> None:
         """Count sentences, or the events of a stream."""
         for values in told:
-            if values.get("type") in ("retract", "replace"):
+            kind = values.get("type", "verified")
+            if kind in ("retract", "replace"):
                 self.retractions.inc()
-            if values.get("type", "verified") != "verified":
-                continue
-            self.sentences.labels(values["status"], values["verdict"] or "none").inc()
-            if values["score"] is not None:
-                self.scores.observe(values["score"])
+            elif kind == "verified":
+                self.sentences.labels(values["status"], values["verdict"] or "none").inc()
+                if values["score"] is not None:
+                    self.scores.observe(values["score"])

@@ -1,4 +1,4 @@
-"""Replies to a client: JSON, events, files, work that ends when it leaves, and answers that are kept for its return."""
+"""Replies to a client: JSON, events, and answers that are kept for its return."""
 
 from __future__ import annotations
 
@@ -6,53 +6,23 @@ import asyncio
 import json
 import logging
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from importlib.resources import files
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from starlette.responses import Response
 
-from syncheck.base.errors import describe_failure
 from syncheck.serving.chat import ServiceError
 from syncheck.serving.dialects import ChatCompletions, Sent
 from syncheck.serving.limits import Deadline
 
 if TYPE_CHECKING:
-    from starlette.types import ASGIApp, Receive, Scope, Send
+    from starlette.types import Send
 
 logger = logging.getLogger(__name__)
 
-_T = TypeVar("_T")
-
 _FAREWELL_SECONDS = 1.0
 _WORST_FIRST = ("unverified", "stopped", "checked", "verified", "no_text")
-_PAGE_HEADERS = {
-    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
-    "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
-}
-PAGE = {
-    path: Response(files("syncheck.serving").joinpath(name).read_bytes(), media_type=kind, headers=_PAGE_HEADERS)
-    for path, name, kind in (
-        ("/", "page.html", "text/html"),
-        ("/page.css", "page.css", "text/css"),
-        ("/page.js", "page.js", "text/javascript"),
-        ("/client.js", "client.js", "text/javascript"),
-    )
-}
-"""Files of the page to try the server, by path."""
-
-
-def working(answer: Coroutine[Any, Any, Response]) -> ASGIApp:
-    """Make a response that takes work, which is cancelled when the client disconnects."""
-
-    async def send_answer(scope: Scope, receive: Receive, send: Send) -> None:
-        if (response := await while_there(receive, answer)) is not None:
-            await response(scope, receive, send)
-
-    return send_answer
 
 
 class Reply:
@@ -62,17 +32,12 @@ class Reply:
     """
 
     def __init__(
-        self,
-        send: Send,
-        deadline: Deadline,
-        headers: Mapping[str, str] | None = None,
-        *,
-        dialect: ChatCompletions | None = None,
+        self, send: Send, deadline: Deadline, dialect: type[ChatCompletions], headers: Mapping[str, str] | None = None
     ) -> None:
         self._send = send
         self._deadline = deadline
+        self._dialect = dialect
         self._headers = headers or {}
-        self._dialect = dialect or ChatCompletions({})
         self._begun = False
 
     async def whole(self, status: int, values: Mapping[str, Any], headers: Mapping[str, str]) -> None:
@@ -81,17 +46,14 @@ class Reply:
         await self._begin(status, "application/json", {**headers, "Content-Length": str(len(body))})
         await self._part({"body": body})
 
-    async def send(self, events: Iterable[Sent]) -> None:
-        """Send events, each with its name."""
+    async def send(self, events: Iterable[Sent], *, event_id: int | None = None) -> None:
+        """Send server-sent events, each with its name; ``event_id`` is that of all of them."""
         for name, data in events:
-            await self.data(data if isinstance(data, str) else json.dumps(data, allow_nan=False), name=name)
-
-    async def data(self, data: str, *, event_id: int | None = None, name: str | None = None) -> None:
-        """Send one server-sent event."""
-        named = "" if event_id is None else f"id: {event_id}\n"
-        named += "" if name is None else f"event: {name}\n"
-        await self._open()
-        await self._part({"body": f"{named}data: {data}\n\n".encode(), "more_body": True})
+            named = "" if event_id is None else f"id: {event_id}\n"
+            named += "" if name is None else f"event: {name}\n"
+            told = data if isinstance(data, str) else json.dumps(data, allow_nan=False)
+            await self._open()
+            await self._part({"body": f"{named}data: {told}\n\n".encode(), "more_body": True})
 
     async def end(self) -> None:
         """End the stream of events."""
@@ -137,33 +99,6 @@ def headers_of(answer: Mapping[str, Any]) -> dict[str, str]:
     told = [choice["syncheck"] for choice in answer["choices"]]
     worst = min((own["status"] for own in told), key=_WORST_FIRST.index)
     return {"X-Syncheck-Status": worst, "X-Syncheck-Unscored": str(sum(own["unscored"] for own in told))}
-
-
-def failure_of(error: Exception) -> ServiceError:
-    """Log a failure, and put it in the words that the client gets."""
-    if isinstance(error, ServiceError):
-        if error.status >= 500:
-            logger.warning("%s: %s", error.code, error)
-        return error
-    logger.error("a request failed", exc_info=error)
-    return ServiceError(500, "internal_error", describe_failure(error))
-
-
-async def while_there(receive: Receive, answering: Coroutine[Any, Any, _T]) -> _T | None:
-    """Answer a client, and cancel the work if it disconnects, which gives None."""
-
-    async def until_gone() -> None:
-        while (await receive())["type"] != "http.disconnect":
-            pass
-
-    work, gone = asyncio.create_task(answering), asyncio.create_task(until_gone())
-    try:
-        await asyncio.wait({work, gone}, return_when=asyncio.FIRST_COMPLETED)
-        return work.result() if work.done() else None
-    finally:
-        work.cancel()
-        gone.cancel()
-        await asyncio.gather(work, gone, return_exceptions=True)
 
 
 _MOST_CHARACTERS = 2**26  # of kept answers, as JSON, beyond which no more begin
@@ -284,9 +219,3 @@ class KeptAnswers:
         for answer in answers:
             self.give_up(answer)
         await asyncio.gather(*(answer.task for answer in answers), return_exceptions=True)
-
-
-def events_of(chunk: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Yield the events of the protocol in a chunk of an answer with one choice."""
-    for choice in chunk.get("choices") or ():
-        yield from choice.get("syncheck", {}).get("events", ())
