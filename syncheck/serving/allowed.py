@@ -237,11 +237,10 @@ class Logprobs:
             content.append(self._ready.popleft()[1])
         return {"content": content} if content else None
 
-    def close(self) -> None:
-        """End the answer: tokens that still wait for text do not pass."""
+    def close(self) -> Withheld:
+        """End the answer, and name what was withheld; tokens that still wait for text do not pass."""
         self._withhold([*self._waiting, *self._ready])
-        self._waiting.clear()
-        self._ready.clear()
+        return self.withheld
 
     def _entries(self, logprobs: object) -> Iterator[tuple[bytes, dict[str, Any]]]:
         if not logprobs:

@@ -48,17 +48,17 @@ class ChatCompletions:
 
 @dataclass
 class Item:
-    """A part of an answer: text that is checked, or reasoning or a call of a tool, which are not."""
+    """A part of an answer: text that is checked, or reasoning or a call of a tool, which are not.
+
+    ``name`` is that of the tool, ``text`` its text or arguments so far, and ``told`` are the events of added text.
+    """
 
     kind: Literal["text", "reasoning", "call"]
     index: int
     id: str
     name: str = ""
-    """Name of the tool."""
     text: str = ""
-    """Its text so far; the arguments of a call."""
     told: list[Mapping[str, Any]] = field(default_factory=list)
-    """Events of the protocol of the text that is added."""
 
 
 class Translation(ChatCompletions, ABC):

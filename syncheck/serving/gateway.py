@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import aclosing
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -56,11 +56,9 @@ class Choice:
     async def whole(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Check a choice of a whole answer, and convert it to the form in which it is passed on."""
         passed, message, has_content = await self._take(values, "message")
-        logprobs = values.get("logprobs")
-        if self.logprobs is not None:
-            logprobs = self.logprobs.due(fold(self.checked.events).text)
         if "logprobs" in values:
-            passed["logprobs"] = logprobs
+            due = self.logprobs and self.logprobs.due(fold(self.checked.events).text)
+            passed["logprobs"] = values["logprobs"] if self.logprobs is None else due
         shown, told = self._outcome(passed)
         return {**passed, "message": {**message, "content": shown if has_content else None}, "syncheck": told}
 
@@ -165,14 +163,13 @@ class Choice:
 
     def _outcome(self, passed: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         """Collect the text of the answer and its outcome, once it is over, and say why it ended."""
-        text, own = whole_answer(self.checked.events, asdict(self.checked.outcome))
+        text, own = whole_answer(self.checked.events, self.checked.outcome)
         is_done = passed.get("finish_reason") in ("stop", "tool_calls", "function_call")
         is_empty = not text and not self._has_calls
         if self.stopped or (is_done and (self._lacks_answer or (is_empty and self._lacks_any))):
             passed["finish_reason"] = "content_filter"
         if self.logprobs is not None:
-            self.logprobs.close()
-            self._unchecked |= self.logprobs.withheld
+            self._unchecked |= self.logprobs.close()
         if not text and self._has_calls:
             own["reason"] = own["reason"] or "the answer calls tools, which is not checked"
         return text, own | ({"unchecked": sorted(self._unchecked)} if self._unchecked else {})
@@ -225,20 +222,25 @@ class Gateway:
 
     async def models(self, authorization: str | None) -> dict[str, Any]:
         """Ask for the upstream server's list of models."""
-        async with self.upstream.asked("GET", "/models", None, authorization) as asked:
+        async with self.upstream.asked("/models", authorization) as asked:
             return await asked.object()
 
     async def complete(self, request: ChatRequest, deadline: Deadline) -> dict[str, Any]:
         """Fetch a whole answer, in which each choice has its outcome as ``syncheck``."""
         self.require_usable(request)
         async with deadline.waiting():
-            async with self.upstream.asked("POST", "/chat/completions", request.body, request.authorization) as asked:
+            async with self.upstream.asked("/chat/completions", request.authorization, request.body) as asked:
                 answer = await asked.object()
             allowed, choices = self.allowed(request), choices_of(answer)
             if not choices:
                 raise invalid("it has no choices")
             passed, unchecked = allowed.answer({**answer, "choices": []})
-            passed["choices"] = [await self._checked_choice(request, allowed, values) for values in choices]
+            for values in choices:
+                index, choice = index_of(values, request.body.get("n") or 1), self.choice(request, allowed)
+                try:
+                    passed["choices"].append({**await choice.whole(values), "index": index})
+                finally:
+                    choice.checked.leave()
             if len({choice["index"] for choice in passed["choices"]}) < len(choices):
                 raise invalid("two choices have the same index")
         return passed | _own(unchecked)
@@ -260,7 +262,8 @@ class Gateway:
                 yield chunk
             raise
         finally:
-            stream.leave()
+            for choice in stream.choices.values():
+                choice.checked.leave()
 
     def choice(self, request: ChatRequest, allowed: Allowed) -> Choice:
         """Begin a choice of an answer."""
@@ -281,13 +284,6 @@ class Gateway:
         if self.failing == "closed" and not request.passages and not request.awaits_passages:
             raise ServiceError(400, "no_passages", NO_PASSAGES)
 
-    async def _checked_choice(self, request: ChatRequest, allowed: Allowed, values: dict[str, Any]) -> dict[str, Any]:
-        index, choice = index_of(values, request.body.get("n") or 1), self.choice(request, allowed)
-        try:
-            return {**await choice.whole(values), "index": index}
-        finally:
-            choice.checked.leave()
-
 
 class _Stream:
     """The chunks of one answer of the upstream server, with text held back until it is checked."""
@@ -296,7 +292,7 @@ class _Stream:
         self._deadline = deadline
         self._allowed = gateway.allowed(request)
         self._begin = partial(gateway.choice, request, self._allowed)
-        self._choices: dict[int, Choice] = {}
+        self.choices: dict[int, Choice] = {}
         self._wanted = request.body.get("n") or 1
         self._last: dict[str, Any] | None = None
         self._same: dict[str, Any] = {}
@@ -332,19 +328,14 @@ class _Stream:
         """Yield what comes before the error of an answer that broke off; see :meth:`Choice.broken`."""
         if self._last is None:
             return
-        for index, choice in self._choices.items():
+        for index, choice in self.choices.items():
             if not choice.finished and (last := await choice.broken(index, why)) is not None:
                 yield self._with([last])
         if self._owes_usage:
             yield self._with([], usage=self._usage)
 
-    def leave(self) -> None:
-        """Release the resources of the checks."""
-        for choice in self._choices.values():
-            choice.checked.leave()
-
     def _all(self, holds: Callable[[Choice], bool]) -> bool:
-        return len(self._choices) >= self._wanted and all(holds(choice) for choice in self._choices.values())
+        return len(self.choices) >= self._wanted and all(map(holds, self.choices.values()))
 
     async def _of(self, values: dict[str, Any]) -> AsyncIterator[dict[str, Any]]:
         choices = choices_of(values)
@@ -359,7 +350,7 @@ class _Stream:
         self._owes_usage = self._owes_usage and not (usage and not choices)
         for each in choices:
             index = index_of(each, self._wanted)
-            choice = self._choices.get(index) or self._choices.setdefault(index, self._begin())
+            choice = self.choices.get(index) or self.choices.setdefault(index, self._begin())
             if not choice.finished:
                 async with self._deadline.waiting(at_least=_GRACE_SECONDS):
                     v = await choice.next(each)

@@ -20,7 +20,7 @@ from syncheck.results import Report
 from syncheck.results.types import Query, RagPrompt, SentenceScore, SentenceSpan
 from syncheck.scoring import SentenceScorer, falls_below, report_of
 from syncheck.serving.chat import ChatRequest, PassagesFrom, ServiceError, read_chat, refusing, unsupported
-from syncheck.serving.checked import NO_PASSAGES, Failing, is_checked
+from syncheck.serving.checked import NO_PASSAGES, Failing, is_checked, verifier_of
 from syncheck.serving.limits import Metrics, in_thread, too_many
 from syncheck.text.markup import answer_start
 from syncheck.text.sentences import AnswerSegmenter
@@ -39,13 +39,13 @@ class _Job:
 
     response: str
     spans: Sequence[SentenceSpan]
-    scorer: SentenceScorer | None
-    """Scores its sentences by their text; None if a language model reads the response."""
-    read: tuple[RagPrompt, GivenResponse] | None
-    """What the model reads, if it does."""
-    report: asyncio.Future[Report]
     weight: float
     """Work of a sentence; about 1 with short passages."""
+    scorer: SentenceScorer | None = None
+    """Scores its sentences by their text; None if a language model reads the response."""
+    read: tuple[RagPrompt, GivenResponse] | None = None
+    """What the model reads, if it does."""
+    report: asyncio.Future[Report] = field(default_factory=asyncio.Future)
     sentences: list[SentenceScore] = field(default_factory=list)
     """Its sentences as scored so far."""
     after: float = field(default_factory=time.monotonic)
@@ -105,25 +105,22 @@ class ScoreBatches:
 
     async def _read(self, question: str, context: Sequence[str], response: str) -> _Job:
         weight = 1 + sum(map(len, context)) / _CHARACTERS_OF_SENTENCE
-        report: asyncio.Future[Report] = asyncio.get_running_loop().create_future()
-        monitor = self._monitor
-        if not isinstance(monitor, Verifier):
-            if monitor.reads_signals:
-                prompt = await in_thread(monitor.prompt, question=question, context=context)
-                response = response[await in_thread(answer_start, response) :]  # the model reads the answer alone
-                given = await in_thread(monitor.read, prompt, response)
-                return _Job(response, given.spans, None, (prompt, given), report, weight)
-            monitor = monitor.verifier
-        query = monitor.query(question=question, passages=context)
-        segmenter = AnswerSegmenter(monitor.config.segmenter)
+        monitor, verifier = self._monitor, verifier_of(self._monitor)
+        if not isinstance(monitor, Verifier) and monitor.reads_signals:
+            prompt = await in_thread(monitor.prompt, question=question, context=context)
+            response = response[await in_thread(answer_start, response) :]  # the model reads the answer alone
+            given = await in_thread(monitor.read, prompt, response)
+            return _Job(response, given.spans, weight, read=(prompt, given))
+        query = verifier.query(question=question, passages=context)
+        segmenter = AnswerSegmenter(verifier.config.segmenter)
         for start in range(0, len(response), _READ_AT_ONCE):
             await in_thread(segmenter.push, response[start : start + _READ_AT_ONCE])
         await in_thread(segmenter.finish)
         scorer = self._scorer_of(query)
         if scorer is None:
-            made = await in_thread(monitor.scorer, query)
+            made = await in_thread(verifier.scorer, query)
             scorer = self._scorer_of(query) or made
-        return _Job(response, segmenter.spans, scorer, None, report, weight)
+        return _Job(response, segmenter.spans, weight, scorer)
 
     def _scorer_of(self, query: Query) -> SentenceScorer | None:
         """Find the scorer of a job with the same query, so that their sentences are scored together."""
@@ -135,14 +132,11 @@ class ScoreBatches:
             while self._jobs:
                 jobs = self._round()
                 self._measured.waiting.dec(sum(not job.has_begun for job in jobs))
-                self._measured.running.inc()
                 started = time.monotonic()
                 for job in jobs:
                     job.has_begun = True
-                try:
+                with self._measured.running.track_inprogress():
                     reports = await in_thread(_advanced, self._monitor, jobs)
-                finally:
-                    self._measured.running.dec()
                 seconds = time.monotonic() - started
                 for job, report in zip(jobs, reports, strict=True):
                     job.seconds += seconds / len(jobs)
@@ -252,7 +246,9 @@ class Guardrail:
             return {"action": "NONE"}
         request = request or self._requests.get(str(call))
         if request is None or not request.passages:
-            return self._blocked(NO_PASSAGES) if self.failing == "closed" else {"action": "NONE"}
+            return (
+                {"action": "BLOCKED", "blocked_reason": NO_PASSAGES} if self.failing == "closed" else {"action": "NONE"}
+            )
         with refusing():
             at_least = options.get("at_least", self.at_least)
             check_share(at_least, "at_least")
@@ -266,7 +262,8 @@ class Guardrail:
         if not reasons:
             return {"action": "NONE"}
         more = [f"and {len(reasons) - _NAMED} more"] * (len(reasons) > _NAMED)
-        return self._blocked("not faithful to the passages: " + "; ".join([*reasons[:_NAMED], *more]))
+        told = "not faithful to the passages: " + "; ".join([*reasons[:_NAMED], *more])
+        return {"action": "BLOCKED", "blocked_reason": told}
 
     def _reasons(self, report: Report, at_least: float) -> list[str]:
         """Quote what does not pass, each part with the reason."""
@@ -301,9 +298,6 @@ class Guardrail:
         self._characters += _length(request)
         while self._characters > _MOST_CHARACTERS and len(kept) > 1:
             self._characters -= _length(kept.popitem(last=False)[1])
-
-    def _blocked(self, reason: str) -> dict[str, Any]:
-        return {"action": "BLOCKED", "blocked_reason": reason}
 
 
 def _length(request: ChatRequest) -> int:

@@ -83,10 +83,6 @@ class OwnModel(DecoderSource):
         read, written = len(event.report.prompt.with_context_ids), len(event.report.written_token_ids)
         return {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written}
 
-    def model_of(self, request: ChatRequest) -> str:
-        """Name the one model."""
-        return self.name
-
     @refusing()
     def _begun(self, request: ChatRequest) -> Iterator[Event]:
         decoder, options = self._asked(request)

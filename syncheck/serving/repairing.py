@@ -13,7 +13,7 @@ from syncheck.results import ContinuationRequest, Piece, WrittenToken
 from syncheck.results.events import EndEvent, Event
 from syncheck.serving.allowed import divided_content, invalid, is_counts
 from syncheck.serving.chat import ChatRequest, ServiceError, refusing, text_of, unsupported
-from syncheck.serving.checked import NO_PASSAGES, Failing
+from syncheck.serving.checked import NO_PASSAGES
 from syncheck.serving.gateway import Gateway
 from syncheck.serving.limits import Deadline, in_thread
 from syncheck.serving.sources import LIMITS, NEUTRAL, DecoderSource, require_neutral, whole_number
@@ -76,8 +76,7 @@ class ServerContinuations:
         path, body = await self._asked(request)
         is_open = self.opens_reasoning and not request.beginning
         readers = [Reasoning(is_open=is_open) for _ in range(wanted)]
-        begun: set[int] = set()
-        finished: set[int] = set()
+        ended: dict[int, bool] = {}  # by the indices of the samples that have begun
         is_told = not request.likeliest
         deadline = self.deadline or Deadline(math.inf)
         async with aclosing(self.upstream.streamed(path, body, self.authorization, deadline)) as chunks:
@@ -86,12 +85,11 @@ class ServerContinuations:
                 choices = choices_of(values)
                 for choice in choices:
                     index = index_of(choice, wanted)
-                    begun.add(index)
-                    if index in finished:
+                    if ended.get(index):
                         continue
                     stop = _stop_of(choice)
-                    text = _answer_of(readers[index], self._text(choice), is_last=stop is not None)
-                    finished |= set() if stop is None else {index}
+                    ended[index] = stop is not None
+                    text = _answer_of(readers[index], self._text(choice), is_last=ended[index])
                     tokens = _tokens(choice.get("logprobs")) if request.likeliest else ()
                     is_told |= any(token.likeliest for token in tokens)
                     if text and not is_told:
@@ -99,17 +97,24 @@ class ServerContinuations:
                     yield Piece(text, index, stop, usage, tokens)
                 if not choices and usage:
                     yield Piece(sample=None, usage=usage)
-        if 0 < len(begun) < wanted:
-            raise invalid(f"it has {len(begun)} of {wanted} samples; a server that takes no n needs --continue prefill")
-        if len(finished) < wanted:
+        if 0 < len(ended) < wanted:
+            raise invalid(f"it has {len(ended)} of {wanted} samples; a server that takes no n needs --continue prefill")
+        if sum(ended.values()) < wanted:
             raise incomplete("it ended before its last chunk")
 
     async def _asked(self, request: ContinuationRequest) -> tuple[str, dict[str, Any]]:
         """Write the path and the body of a request."""
         body = self._limited(request)
         messages = _instructed(body["messages"], request.instruction)
-        if self.by == "completions":
-            return "/completions", await self._completion(body, messages, request.beginning)
+        if self.write_prompt is not None:
+            turns = [{"role": str(message.get("role")), "content": text_of(message)} for message in messages]
+            with refusing():
+                prompt = await in_thread(self.write_prompt, turns)
+            if (limit := body.pop("max_completion_tokens", None)) is not None:
+                body["max_tokens"] = min(limit, body.get("max_tokens") or limit)
+            del body["messages"]
+            # The template has written the special tokens.
+            return "/completions", {**body, "prompt": prompt + request.beginning, "add_special_tokens": False}
         if request.beginning:
             messages = [*messages, {"role": "assistant", "content": request.beginning}]
             if self.by == "chat":
@@ -123,9 +128,7 @@ class ServerContinuations:
             body["stream_options"]["continuous_usage_stats"] = True  # a stream that is left reports nothing at its end
         if body.get("temperature") is None:
             body["temperature"] = 0
-        for name in ("temperature", "top_p"):
-            if (value := getattr(request, name)) is not None:
-                body[name] = value
+        body |= {name: value for name in ("temperature", "top_p") if (value := getattr(request, name)) is not None}
         if request.likeliest:
             told = {"logprobs": request.likeliest}
             body |= told if self.by == "completions" else {"logprobs": True, "top_logprobs": request.likeliest}
@@ -138,24 +141,9 @@ class ServerContinuations:
                 body[name] -= request.tokens
         return body
 
-    async def _completion(
-        self, body: dict[str, Any], messages: Sequence[Mapping[str, Any]], beginning: str
-    ) -> dict[str, Any]:
-        assert self.write_prompt is not None
-        turns = [{"role": str(message.get("role")), "content": text_of(message)} for message in messages]
-        with refusing():
-            prompt = await in_thread(self.write_prompt, turns)
-        if (limit := body.pop("max_completion_tokens", None)) is not None:
-            body["max_tokens"] = min(limit, body.get("max_tokens") or limit)
-        del body["messages"]
-        return {**body, "prompt": prompt + beginning, "add_special_tokens": False}  # the template has written them
-
     def _text(self, choice: Mapping[str, Any]) -> str:
-        if self.by == "completions":
-            content = choice.get("text")
-        else:
-            delta = choice.get("delta")
-            content = delta.get("content") if isinstance(delta, Mapping) else None
+        delta = {"content": choice.get("text")} if self.by == "completions" else choice.get("delta")
+        content = delta.get("content") if isinstance(delta, Mapping) else None
         if isinstance(content, list):
             content = divided_content(content)[0]
         if not isinstance(content, str | None):
@@ -238,36 +226,19 @@ class RepairingGateway(DecoderSource):
     by: ContinueBy = "chat"
     write_prompt: WritePrompt | None = None
     decoders: ClassVar[tuple[str, ...]] = ("fod",)
+    name: None = field(default=None, init=False)
 
-    @property
-    def failing(self) -> Failing:  # type: ignore[override]
-        """What becomes of text that cannot be checked, as the gateway has it."""
-        return self.gateway.failing
+    def __post_init__(self) -> None:
+        self.failing, self.address = self.gateway.failing, self.gateway.address
+        self.close, self.models = self.gateway.close, self.gateway.models
 
-    @property
-    def address(self) -> str | None:
-        """Address of the upstream server."""
-        return self.gateway.address
+    async def complete(self, request: ChatRequest, deadline: Deadline) -> dict[str, Any]:  # noqa: D102
+        if request.passages:
+            return await super().complete(request, deadline)
+        return await self.gateway.complete(request, deadline)
 
-    async def close(self) -> None:
-        """Close the connections to the upstream server."""
-        await self.gateway.close()
-
-    async def models(self, authorization: str | None) -> dict[str, Any]:
-        """Ask for the upstream server's list of models."""
-        return await self.gateway.models(authorization)
-
-    async def complete(self, request: ChatRequest, deadline: Deadline) -> dict[str, Any]:
-        """Write a whole answer, with its outcome as ``syncheck``."""
-        if not request.passages:
-            return await self.gateway.complete(request, deadline)
-        return await super().complete(request, deadline)
-
-    def stream(self, request: ChatRequest, deadline: Deadline) -> AsyncGenerator[dict[str, Any]]:
-        """Yield an answer in chunks, with their events as ``syncheck``."""
-        if not request.passages:
-            return self.gateway.stream(request, deadline)
-        return super().stream(request, deadline)
+    def stream(self, request: ChatRequest, deadline: Deadline) -> AsyncGenerator[dict[str, Any]]:  # noqa: D102
+        return super().stream(request, deadline) if request.passages else self.gateway.stream(request, deadline)
 
     @refusing()
     def require_usable(self, request: ChatRequest) -> None:
@@ -318,7 +289,3 @@ class RepairingGateway(DecoderSource):
             "prompt_tokens_details": {"cached_tokens": spent.cached_tokens},
             "syncheck": {name: getattr(spent, name) for name in _SPENT},
         }
-
-    def model_of(self, request: ChatRequest) -> str:
-        """Name the model that was asked for."""
-        return str(request.body.get("model", ""))

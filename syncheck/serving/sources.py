@@ -8,7 +8,7 @@ import uuid
 from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing, contextmanager
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -162,6 +162,8 @@ class DecoderSource(ABC):
 
     failing: Failing
     monitor: Monitor | Verifier
+    name: str | None
+    """Name of the model; None if each request names it."""
 
     @abstractmethod
     async def begin(self, request: ChatRequest, deadline: Deadline) -> AsyncGenerator[Event]:
@@ -170,10 +172,6 @@ class DecoderSource(ABC):
     @abstractmethod
     def usage(self, event: EndEvent) -> dict[str, Any]:
         """Count the tokens of an answer."""
-
-    @abstractmethod
-    def model_of(self, request: ChatRequest) -> str:
-        """Name the model that answers."""
 
     async def complete(self, request: ChatRequest, deadline: Deadline) -> dict[str, Any]:
         """Write a whole answer, with its outcome as ``syncheck``."""
@@ -203,28 +201,29 @@ class DecoderSource(ABC):
         if (request.body.get("stream_options") or {}).get("include_usage"):
             yield {**opening, "choices": [], "usage": writing.usage}
 
-    def why_empty(self, event: EndEvent) -> str | None:
-        """Say why a decoder kept no sentence; None if it kept one, or wrote none.
-
-        Failing closed, ServiceError is raised if the sentences that it tried last could not be checked.
-        """
-        output = event.output
-        if output is None or event.report.sentences or not output.dropped:
-            return None
-        search = getattr(output, "search", None)
-        rounds = () if search is None else search.rounds
-        tried = [s for c in rounds[-1].candidates for s in c.sentences] if rounds else output.dropped[-1:]
-        if tried and not any(map(is_checked, tried)):
-            why = f"no sentence could be checked: {tried[0].reason or tried[0].status}"
-            if self.failing == "closed":
-                raise ServiceError(502, "verification_failed", why)
-            return why
-        best = max((s.score for s in tried if s.score is not None), default=None)
-        return "no sentence passed" if best is None else f"no sentence passed; the best of the last scored {best:.2f}"
-
     def _opening(self, kind: str, request: ChatRequest) -> dict[str, Any]:
-        name = f"chatcmpl-{uuid.uuid4().hex}"
-        return {"id": name, "object": kind, "created": int(time.time()), "model": self.model_of(request)}
+        key, model = f"chatcmpl-{uuid.uuid4().hex}", self.name or str(request.body.get("model", ""))
+        return {"id": key, "object": kind, "created": int(time.time()), "model": model}
+
+
+def _why_empty(event: EndEvent, failing: Failing) -> str | None:
+    """Say why a decoder kept no sentence; None if it kept one, or wrote none.
+
+    Failing closed, ServiceError is raised if the sentences that it tried last could not be checked.
+    """
+    output = event.output
+    if output is None or event.report.sentences or not output.dropped:
+        return None
+    search = getattr(output, "search", None)
+    rounds = () if search is None else search.rounds
+    tried = [s for c in rounds[-1].candidates for s in c.sentences] if rounds else output.dropped[-1:]
+    if tried and not any(map(is_checked, tried)):
+        why = f"no sentence could be checked: {tried[0].reason or tried[0].status}"
+        if failing == "closed":
+            raise ServiceError(502, "verification_failed", why)
+        return why
+    best = max((s.score for s in tried if s.score is not None), default=None)
+    return "no sentence passed" if best is None else f"no sentence passed; the best of the last scored {best:.2f}"
 
 
 class _Writing:
@@ -265,7 +264,7 @@ class _Writing:
                         self._reason = why_unchecked([*new, self._withheld], self._source.failing) or self._reason
                     if isinstance(event, EndEvent):
                         self._report, self.usage = event.report, self._source.usage(event)
-                        self._why_empty = self._source.why_empty(event) if request.passages else None
+                        self._why_empty = _why_empty(event, self._source.failing) if request.passages else None
                     if new:
                         yield new
         except InputError as error:  # the prompt is too long, which shows when the first event is requested
@@ -308,8 +307,7 @@ class _Writing:
         reason = self._reason or (self._why_empty if self.writer.text else None)
         stopped = stop == "below_threshold"
         checked = outcome_of(self.writer.events, stop_below=self._request.stop_below, stopped=stopped, reason=reason)
-        why = checked.reason or self._why_empty or self._why_ended
-        return asdict(checked) | {"reason": why, "stop": stop}
+        return checked | {"reason": checked["reason"] or self._why_empty or self._why_ended, "stop": stop}
 
 
 def require_neutral(body: Mapping[str, Any], neutral: Mapping[str, tuple[Any, ...]]) -> None:

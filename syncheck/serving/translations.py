@@ -14,11 +14,7 @@ from syncheck.serving.dialects import Item, Sent, Translation, blocks_of, requir
 _STATEFUL = ("previous_response_id", "conversation", "background", "prompt")
 _INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"}
 _STOPS = {"length": "max_tokens", "content_filter": "refusal", "tool_calls": "tool_use"}
-_NAMES = {
-    "text": "response.output_text",
-    "reasoning": "response.reasoning_text",
-    "call": "response.function_call_arguments",
-}
+_NAMES = {"text": "output_text", "reasoning": "reasoning_text", "call": "function_call_arguments"}
 _ERRORS = {
     400: "invalid_request_error",
     401: "authentication_error",
@@ -33,8 +29,9 @@ _ERRORS = {
 class Responses(Translation):
     """Writer of an answer as a response with its items; a request is translated, and no response is stored."""
 
-    unlike = frozenset("input instructions max_output_tokens text reasoning tools tool_choice store".split())
-    unlike |= {"include", "truncation"}
+    unlike = frozenset(
+        "input instructions max_output_tokens text reasoning tools tool_choice store include truncation".split()
+    )
 
     @classmethod
     def translated(cls, values: Mapping[str, Any]) -> dict[str, Any]:  # noqa: D102
@@ -77,14 +74,12 @@ class Responses(Translation):
 
     def added(self, item: Item, text: str) -> Iterator[Sent]:  # noqa: D102
         told = {"logprobs": [], "syncheck": {"v": 1, "events": item.told}} if item.kind == "text" else {}
-        yield self._event(f"{_NAMES[item.kind]}.delta", **_place(item), delta=text, **told)
+        yield self._event(f"response.{_NAMES[item.kind]}.delta", **_place(item), delta=text, **told)
 
     def closed(self, item: Item) -> Iterator[Sent]:  # noqa: D102
-        told: dict[str, Any] = (
-            {"name": item.name, "arguments": item.text} if item.kind == "call" else {"text": item.text}
-        )
-        told |= {"logprobs": []} if item.kind == "text" else {}
-        yield self._event(f"{_NAMES[item.kind]}.done", **_place(item), **told)
+        told = {"name": item.name, "arguments": item.text} if item.kind == "call" else {"text": item.text}
+        more: dict[str, Any] = {"logprobs": []} if item.kind == "text" else {}
+        yield self._event(f"response.{_NAMES[item.kind]}.done", **_place(item), **told, **more)
         if item.kind != "call":
             yield self._event("response.content_part.done", **_place(item), part=_part(item))
         yield self._event("response.output_item.done", output_index=item.index, item=_written(item))
@@ -101,7 +96,6 @@ class Responses(Translation):
         return kind, {"type": kind, "sequence_number": self._number - 1, **values}
 
     def _response(self, status: str) -> dict[str, Any]:
-        why = {"reason": _INCOMPLETE[self.reason]} if status == "incomplete" else None
         read, written = self.count("prompt_tokens"), self.count("completion_tokens")
         cached = self.count("prompt_tokens_details", "cached_tokens")
         usage = {
@@ -117,7 +111,7 @@ class Responses(Translation):
             "created_at": self._created,
             "status": status,
             "error": None,
-            "incomplete_details": why,
+            "incomplete_details": {"reason": _INCOMPLETE[self.reason]} if status == "incomplete" else None,
             "instructions": None,
             "metadata": self.body.get("metadata") or {},
             "model": self.model,
@@ -137,8 +131,8 @@ def _place(item: Item) -> dict[str, Any]:
 
 
 def _part(item: Item) -> dict[str, Any]:
-    kind = "output_text" if item.kind == "text" else "reasoning_text"
-    return {"type": kind, "text": item.text, **({"annotations": [], "logprobs": []} if item.kind == "text" else {})}
+    more: dict[str, Any] = {"annotations": [], "logprobs": []} if item.kind == "text" else {}
+    return {"type": _NAMES[item.kind], "text": item.text, **more}
 
 
 def _written(item: Item, *, is_open: bool = False) -> dict[str, Any]:
@@ -224,8 +218,7 @@ class Messages(Translation):
         yield _event("message_start", message=message)
 
     def opened(self, item: Item) -> Iterator[Sent]:  # noqa: D102
-        empty = Item(item.kind, item.index, item.id, item.name)
-        yield _event("content_block_start", index=item.index, content_block=_block(empty))
+        yield _event("content_block_start", index=item.index, content_block=_block(item))
 
     def added(self, item: Item, text: str) -> Iterator[Sent]:  # noqa: D102
         kinds = {

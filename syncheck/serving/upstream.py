@@ -133,11 +133,12 @@ class Answer:
         """Raise ServiceError for a refusal, a redirect, and compressed data, which can expand a thousandfold."""
         response = self._response
         if (packed := response.headers.get("content-encoding", "identity")) != "identity":
-            told = f"the upstream's answer is packed as {one_line(packed, 40)}, although it was asked not to pack it"
-            raise _invalid(told)
+            packed = f"packed as {one_line(packed, 40)}, although it was asked not to pack it"
+            raise _invalid(f"the upstream's answer is {packed}")
         if response.is_error:
             data = _without(self._secrets, (await self._read(MOST_REFUSAL))[:MOST_REFUSAL])
-            if (told := _said(_parsed(data))) is None:
+            told = _said(_parsed(data))
+            if told is None:
                 told = one_line(data.decode(errors="replace"))
                 if response.status_code == 404:  # not of an unknown model: a server reports that in OpenAI's format
                     told += (
@@ -147,8 +148,8 @@ class Answer:
             kept = {"Retry-After": when} if _WHEN.fullmatch(when) else {}
             raise ServiceError(response.status_code, "upstream_refused", f"the upstream refused: {told}", headers=kept)
         if not response.is_success:
-            told = f"the upstream answered with the status {response.status_code}, and redirects are not followed; "
-            raise _invalid(told + "--upstream must be the address that answers")
+            why = f"the upstream answered with the status {response.status_code}, and redirects are not followed; "
+            raise _invalid(why + "--upstream must be the address that answers")
 
     async def _read(self, most: int) -> bytes:
         """Read the body, or a little more than ``most`` bytes of it."""
