@@ -95,7 +95,7 @@ class Allowed:
     """
 
     def __init__(self, body: Mapping[str, Any], *, is_open: bool, has_reasoning: bool) -> None:
-        self._is_open = is_open
+        self.is_open = is_open
         self.has_reasoning = has_reasoning
         self._tools = frozenset(_tools(body))
 
@@ -134,9 +134,9 @@ class Allowed:
         for name, take in (("tool_calls", self._calls), ("function_call", self._function)):
             if passed.get(name):
                 withheld.add(name)
-                if not self._is_open and (taken := take(passed[name])) is not None:
+                if not self.is_open and (taken := take(passed[name])) is not None:
                     passed[name] = taken
-                elif not self._is_open:
+                elif not self.is_open:
                     del passed[name]
         return passed, text, withheld
 
@@ -146,29 +146,23 @@ class Allowed:
             is_known = name in fields and fields[name](value)
             is_empty = value is None or isinstance(value, bool) or value in ("", [], {})
             is_named = _FIELD.fullmatch(name) is not None
-            if is_known or (is_empty and is_named):
+            passes = is_known or (is_empty and is_named)
+            if passes or self.is_open:
                 passed[name] = value
-                continue
-            withheld.add(name if is_named else "other")
-            if self._is_open:
-                passed[name] = value
+            if not passes:
+                withheld.add(name if is_named else "other")
         return passed, withheld
 
     def _calls(self, values: object) -> list[dict[str, Any]] | None:
         """Keep calls of the request's tools; None if they are in another form, or of other tools."""
-        if not isinstance(values, list):
+        if not isinstance(values, list) or not all(isinstance(value, dict) for value in values):
             return None
-        calls = []
-        for value in values:
-            if not isinstance(value, dict):
+        calls = [self._passed(value, _CALL)[0] for value in values]
+        for call in calls:
+            called = {name: self._function(call[name]) for name in _CALLED if call.get(name) is not None}
+            if None in called.values():
                 return None
-            call, _ = self._passed(value, _CALL)
-            for name in _CALLED:
-                if call.get(name) is not None:
-                    call[name] = self._function(call[name])
-                    if call[name] is None:
-                        return None
-            calls.append(call)
+            call |= called
         return calls
 
     def _function(self, values: object) -> dict[str, Any] | None:
@@ -243,11 +237,10 @@ class Logprobs:
         return self.withheld
 
     def _entries(self, logprobs: object) -> Iterator[tuple[bytes, dict[str, Any]]]:
-        if not logprobs:
-            return
-        content = logprobs.get("content") if isinstance(logprobs, dict) else None
-        if not isinstance(logprobs, dict) or any(value for name, value in logprobs.items() if name != "content"):
+        told = logprobs if isinstance(logprobs, dict) else {"": logprobs}
+        if any(value for name, value in told.items() if name != "content"):
             self.withheld.add("logprobs")
+        content = told.get("content")
         for entry in content if isinstance(content, list) else ():
             written = _written(entry)
             if written is None:

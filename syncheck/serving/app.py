@@ -322,18 +322,6 @@ class _Service:
 
     async def _read(self, request: Request, read: Callable[[Any], _T]) -> _T:
         """Read the body of a request, in a thread unless it is small."""
-        body = await self._body(request)
-
-        def parsed() -> _T:
-            try:
-                values = read_json(bytes(body))
-            except ValueError as error:
-                raise ServiceError(400, "invalid_json", f"the request is not JSON: {error}") from error
-            return read(values)
-
-        return parsed() if len(body) < _SMALL else await in_thread(parsed)
-
-    async def _body(self, request: Request) -> bytearray:
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind != "application/json":
             raise ServiceError(415, "wrong_content_type", f"expected application/json; found {kind!r}")
@@ -347,7 +335,15 @@ class _Service:
                         raise ServiceError(413, "too_large", told, headers={"Connection": "close"})
         except TimeoutError as error:
             raise ServiceError(408, "timeout", "the request did not arrive in time") from error
-        return body
+
+        def parsed() -> _T:
+            try:
+                values = read_json(bytes(body))
+            except ValueError as error:
+                raise ServiceError(400, "invalid_json", f"the request is not JSON: {error}") from error
+            return read(values)
+
+        return parsed() if len(body) < _SMALL else await in_thread(parsed)
 
 
 async def _while_there(receive: Receive, answering: Coroutine[Any, Any, _T]) -> _T | None:

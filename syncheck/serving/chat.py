@@ -127,9 +127,8 @@ def read_chat(
         raise InputError(f"syncheck.stop_after must be true or false; found {options['stop_after']!r}")
     stream, resumable = values.get("stream") or False, options["resumable"]
     if not isinstance(resumable, bool) or (resumable and (not stream or values.get("n") not in (None, 1))):
-        raise InputError(
-            f"syncheck.resumable must be true or false, and is for streams of one choice; found {resumable!r}"
-        )
+        wanted = "must be true or false, and is for streams of one choice"
+        raise InputError(f"syncheck.resumable {wanted}; found {resumable!r}")
     by_tools = options.pop("passages_from") == "tools"
     passages, names, question = _passages(values, messages, by_tools, most)
     _require_size(question, passages, most)
@@ -147,11 +146,7 @@ def read_chat(
 
 @refusing()
 def read_given(values: object, *, most: float = math.inf) -> tuple[str, tuple[str, ...], str]:
-    """Read the body of a request to score a given answer: question, passages and response.
-
-    ``context`` has the forms that it has in a chat, and ``most`` is as there. A request that cannot be used raises
-    ServiceError.
-    """
+    """Read the body of a request to score a given answer: question, passages and response; as :func:`read_chat`."""
     if not isinstance(values, dict) or not values.keys() >= {"question", "context", "response"}:
         shown = sorted(values) if isinstance(values, dict) else type(values).__name__
         raise InputError(f"expected an object with question, context and response; found {shown}")
@@ -165,10 +160,8 @@ def read_given(values: object, *, most: float = math.inf) -> tuple[str, tuple[st
 def _require_size(question: str, passages: Sequence[str], most: float) -> None:
     size = len(question) + sum(map(len, passages)) + EACH * len(passages)
     if size > most:
-        told = (
-            f"question and passages have {size} characters, of which {most:g} are allowed (each passage counts {EACH}"
-        )
-        told += " more); send the passages that the answer rests on"
+        told = f"question and passages have {size} characters, of which {most:g} are allowed (each passage counts "
+        told += f"{EACH} more); send the passages that the answer rests on"
         raise ServiceError(413, "context_too_large", told)
 
 
@@ -227,9 +220,8 @@ def _passages(
 
 def _listed(given: object, field: str) -> tuple[tuple[str, ...], tuple[str, ...] | None]:
     if not isinstance(given, str | dict | list):
-        raise InputError(
-            f"{field} must be a string, an object with text, or a list of these; found {type(given).__name__}"
-        )
+        wanted = "a string, an object with text, or a list of these"
+        raise InputError(f"{field} must be {wanted}; found {type(given).__name__}")
     entries = given if isinstance(given, list) else [given]
     texts, names = [], []
     for index, entry in enumerate(entries):
@@ -243,16 +235,14 @@ def _listed(given: object, field: str) -> tuple[tuple[str, ...], tuple[str, ...]
             if isinstance(text, str):
                 text = Passage(text, id=own.get("id", own.get("doc_id")), title=own.get("title"), url=own.get("url"))
         if not isinstance(text, str):
-            raise InputError(
-                f"{place} must be a string, or an object with its text as one of {', '.join(_TEXTS)}; found "
-                f"{type(entry).__name__}{f' with {sorted(entry)}' if isinstance(entry, dict) else ''}"
-            )
+            found = f"{type(entry).__name__}{f' with {sorted(entry)}' if isinstance(entry, dict) else ''}"
+            wanted = f"a string, or an object with its text as one of {', '.join(_TEXTS)}"
+            raise InputError(f"{place} must be {wanted}; found {found}")
         check_text(text, place)
         if text.strip():
             texts.append(text)
             names.append(name)
-    has_names = any(isinstance(entry, dict) for entry in entries)
-    return tuple(texts), tuple(names) if has_names else None
+    return tuple(texts), tuple(names) if any(isinstance(entry, dict) for entry in entries) else None
 
 
 def text_of(message: Mapping[str, Any]) -> str:
@@ -298,9 +288,8 @@ def read_json(data: bytes) -> Any:  # noqa: ANN401 - whatever it holds
     What is no JSON in UTF-8, has NaN or a number beyond the range of a float, or is nested deeper than ``MOST_DEPTH``
     raises ValueError.
     """
-    text = data.decode("utf-8-sig")
     try:
-        values = json.loads(text, parse_constant=_finite, parse_float=_finite)
+        values = json.loads(data.decode("utf-8-sig"), parse_constant=_finite, parse_float=_finite)
         is_deep = data.count(b"[") + data.count(b"{") > MOST_DEPTH and _is_deep(values, MOST_DEPTH)
     except RecursionError:
         is_deep = True

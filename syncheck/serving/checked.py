@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from syncheck.base.errors import InputError, describe_failure
 from syncheck.monitor import Monitor
-from syncheck.reading.records import Leaf, json_leaves
+from syncheck.reading.records import json_leaves
 from syncheck.results.protocol import VERSION, Append, Final, Notice, ProtocolEvent, Retract, Verified, fold, to_dict
 from syncheck.results.report import sentence_dict
 from syncheck.results.types import WITHOUT_CLAIM, SentenceScore
@@ -36,7 +36,7 @@ NOTHING_CLAIMED = "no sentence of the answer claims anything, so nothing was che
 class CheckedText:
     """Checks the text of one answer piece by piece, between :meth:`open` and :meth:`leave`.
 
-    ``events`` are all so far; ``is_over`` is True if no more text is accepted.
+    ``events`` and ``received`` are all events and text so far; ``is_over`` is True if no more text is accepted.
     """
 
     def __init__(self, monitor: Monitor | Verifier, request: ChatRequest, *, failing: Failing) -> None:
@@ -50,7 +50,7 @@ class CheckedText:
 
     def _begin(self) -> None:
         self._watch: TextWatch | None = None
-        self._received = ""
+        self.received = ""
         self._shown = 0
         self._reason: str | None = None
         self._given_up = False
@@ -67,7 +67,7 @@ class CheckedText:
 
     async def feed(self, text: str) -> None:
         """Add text, which is checked slice by slice, so that other requests have their turns."""
-        self._received += text
+        self.received += text
         for piece in slices(text, sum(map(len, self._request.passages))):
             if self.is_over:
                 break
@@ -97,7 +97,7 @@ class CheckedText:
 
     def break_off(self, why: str, text: str = "") -> None:
         """End an answer that is not complete, after its last text: with a notice, and without a final event."""
-        self._received += text
+        self.received += text
         self.is_over = self._given_up = True
         self._reason = why if self._reason is None else f"{self._reason}; {why}"
         self._notice(f"Incomplete: {why}")
@@ -173,7 +173,7 @@ class CheckedText:
 
     def _pass_on(self) -> None:
         """Show the text that was not checked."""
-        if text := self._received[self._shown :]:
+        if text := self.received[self._shown :]:
             self._add(Append(0, text))
 
     def _finish(self) -> None:
@@ -181,7 +181,7 @@ class CheckedText:
         known = len(fold(self.events).sentences)
         report: dict[str, Any] = {
             "question": self._request.question,
-            "response": self._received,
+            "response": self.received,
             "faithfulness": self.outcome["faithfulness"],
             **dict.fromkeys(("answer_score", "citation_precision", "citation_recall", "stop", "seconds")),
             "monitor": self._monitor.name,
@@ -263,22 +263,18 @@ def shown_text(events: Sequence[ProtocolEvent]) -> str:
 def whole_answer(events: Sequence[ProtocolEvent], outcome: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     """Collect the text of an answer, and its outcome with that of each sentence, with its citations and JSON paths."""
     answer = fold(events)
-    sentences, leaves = [], _json_leaves(answer.text)
+    begun = _JSON.match(answer.text)
+    leaves, stop = json_leaves(answer.text, begun.end()) if begun is not None else (None, 0)
+    is_json = not answer.text[stop:].strip("`\n ")  # and nothing else, in a block of code or not
+    sentences = []
     reported = [] if answer.report is None else answer.report["sentences"]
     citations = {sentence["start"]: sentence["citations"] for sentence in reported}
     for sentence in answer.sentences:
         told = {"text": answer.text[sentence.start : sentence.end], **to_dict(sentence)}
         told["citations"] = citations.get(sentence.start, [])
-        if leaves:
+        if leaves and is_json:
             own = (leaf.path for leaf in leaves if leaf.start < sentence.end and leaf.end > sentence.start)
             told["paths"] = list(dict.fromkeys(own))
         sentences.append({name: value for name, value in told.items() if name not in ("v", "type", "id")})
     notices = [notice.text for notice in answer.notices]
     return answer.text, {"v": VERSION, **outcome, "sentences": sentences, "notices": notices}
-
-
-def _json_leaves(text: str) -> list[Leaf]:
-    """List the values of an answer that is JSON and nothing else, in a block of code or not."""
-    begun = _JSON.match(text)
-    leaves, stop = json_leaves(text, begun.end()) if begun is not None else (None, 0)
-    return leaves if leaves and not text[stop:].strip("`\n ") else []

@@ -28,26 +28,22 @@ _ANSWERS = frozenset({"refusal", "tool_calls", "function_call"})
 
 @dataclass(eq=False)
 class Choice:
-    """One of the answers to a request.
+    """One of the answers to a request: ``checked`` checks its text, and ``allowed`` says what passes beside it.
 
-    ``checked`` checks its text. Failing closed (``is_closed``), what is not checked is withheld as ``allowed`` says;
     ``logprobs`` are those that wait for the text that their tokens write, None if none do.
     """
 
     checked: CheckedText
     allowed: Allowed
     reasoning: Reasoning
-    is_closed: bool
     logprobs: Logprobs | None
     finished: bool = False
-    stopped: bool = False
     _unfed: str = ""
     """Text that arrived while the passages were read."""
     _sent: int = 0
     """Number of events that were sent."""
     _calls: list[dict[str, Any]] = field(default_factory=list)
     _is_open: bool = False
-    _has_text: bool = False
     _has_calls: bool = False
     _lacks_answer: bool = False
     _lacks_any: bool = False
@@ -75,7 +71,7 @@ class Choice:
         Failing open, that is the text that was held back, marked as unchecked.
         """
         delta: dict[str, Any] = {}
-        if not self.is_closed:
+        if self.allowed.is_open:
             self.finished = True
             text, _ = await self._divide("", delta, is_last=True)
             await in_thread(self.checked.break_off, why, self._unfed + text)
@@ -89,7 +85,7 @@ class Choice:
         if "finish_reason" in passed:
             passed["finish_reason"] = passed["finish_reason"] or None
         message, content, beside = self.allowed.message(values.get(part))
-        if self.is_closed:
+        if not self.allowed.is_open:
             self._lacks_any |= bool(beside - REASONINGS)
             self._lacks_answer |= any(name in beside and not message.get(name) for name in _ANSWERS)
         is_last = part == "message" or passed.get("finish_reason") is not None
@@ -105,12 +101,10 @@ class Choice:
             await in_thread(self.checked.open)
         text, self._unfed = self._unfed, ""
         if text:
-            self._has_text = True
             await self.checked.feed(text)
         if is_last and not self.checked.is_over:
             await in_thread(self.checked.close)
-        self.stopped = self.checked.is_stopped
-        self.finished = is_last or self.stopped
+        self.finished = is_last or self.checked.is_stopped
         self._hold_calls(message)
         return passed, message, content is not None
 
@@ -124,8 +118,7 @@ class Choice:
             thought += part
             if kind == "not_text":
                 text = ""
-                if self._has_text:
-                    self._has_text = False
+                if self.checked.received:
                     await in_thread(self.checked.restart, "it was reasoning, and no part of the answer")
         if thought:
             self._unchecked.add(REASONING)
@@ -138,7 +131,7 @@ class Choice:
         held = {name: message.pop(name) for name in ("tool_calls", "function_call") if message.get(name)}
         if held:
             self._calls.append(held)
-        if self.stopped or (self.is_closed and self._has_text and not self.finished):
+        if self.checked.is_stopped or (self.checked.received and not (self.allowed.is_open or self.finished)):
             return
         calls, self._calls = self._calls, []
         self._has_calls = self._has_calls or bool(calls)
@@ -166,7 +159,7 @@ class Choice:
         text, own = whole_answer(self.checked.events, self.checked.outcome)
         is_done = passed.get("finish_reason") in ("stop", "tool_calls", "function_call")
         is_empty = not text and not self._has_calls
-        if self.stopped or (is_done and (self._lacks_answer or (is_empty and self._lacks_any))):
+        if self.checked.is_stopped or (is_done and (self._lacks_answer or (is_empty and self._lacks_any))):
             passed["finish_reason"] = "content_filter"
         if self.logprobs is not None:
             self._unchecked |= self.logprobs.close()
@@ -268,10 +261,9 @@ class Gateway:
     def choice(self, request: ChatRequest, allowed: Allowed) -> Choice:
         """Begin a choice of an answer."""
         checked = CheckedText(self.monitor, request, failing=self.failing)
-        is_closed = self.failing == "closed"
-        is_open = self.opens_reasoning or is_opened(request.body["messages"][-1])
-        holds_logprobs = is_closed or request.stop_below is not None or not allowed.has_reasoning
-        return Choice(checked, allowed, Reasoning(is_open=is_open), is_closed, Logprobs() if holds_logprobs else None)
+        reasoning = Reasoning(is_open=self.opens_reasoning or is_opened(request.body["messages"][-1]))
+        holds_logprobs = not allowed.is_open or request.stop_below is not None or not allowed.has_reasoning
+        return Choice(checked, allowed, reasoning, Logprobs() if holds_logprobs else None)
 
     def allowed(self, request: ChatRequest) -> Allowed:
         """Say what may pass beside the text that is checked."""
@@ -311,7 +303,7 @@ class _Stream:
             async for values in source:
                 async for chunk in self._of(values):
                     yield chunk
-                if self._all(lambda choice: choice.stopped):
+                if self._all(lambda choice: choice.checked.is_stopped):
                     now = asyncio.get_running_loop().time()
                     ended = ended or now
                     if not self._owes_usage or now - ended > _USAGE_SECONDS:

@@ -124,7 +124,7 @@ class Answer:
         """Yield the JSON objects of a stream of events up to ``[DONE]``; none is awaited after the deadline."""
         if "text/event-stream" not in self._response.headers.get("content-type", ""):
             raise _invalid("the upstream did not answer with an event stream")
-        async for data in server_sent_data(self._pieces(deadline)):
+        async for data in _data_of(self._pieces(deadline)):
             if data == b"[DONE]":
                 return
             yield self._checked(data)
@@ -194,12 +194,11 @@ class Answer:
         return values
 
 
-async def server_sent_data(source: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:
+async def _data_of(source: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:
     """Yield the data of the server-sent events that have some, wherever the bytes are divided.
 
-    Comments and other fields are passed over, and an unfinished last line does not count. Lines of data that are JSON
-    together are one event; others are one each, for servers that leave out the blank line between events. A line or an
-    event of more than ``MOST_BODY`` bytes raises ServiceError.
+    Lines of data that are JSON together are one event; others are one each, for servers that leave out the blank line
+    between events.
     """
     data: list[bytes] = []
     held = 0
@@ -218,7 +217,7 @@ async def server_sent_data(source: AsyncIterator[bytes]) -> AsyncGenerator[bytes
 
 
 async def _lines(source: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:
-    """Yield complete lines without their ends (a line feed, a carriage return or both), and an empty one at the end."""
+    """Yield complete lines, which end in a line feed, a carriage return or both, and at the end an empty one."""
     rest: list[bytes] = []
     held, is_returned = 0, False
     async for piece in source:
