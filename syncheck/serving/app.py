@@ -29,8 +29,7 @@ from syncheck.serving.chat import ChatRequest, ServiceError, read_chat, read_giv
 from syncheck.serving.dialects import ChatCompletions
 from syncheck.serving.given_answers import Guardrail, ScoreBatches
 from syncheck.serving.limits import Deadline, Metrics, Queue, ServerConfig, Turns, in_thread
-from syncheck.serving.replies import KeptAnswer, KeptAnswers, Reply, headers_of, json_response
-from syncheck.serving.sources import traced
+from syncheck.serving.replies import KeptAnswer, KeptAnswers, Reply, headers_of, json_response, traced
 from syncheck.serving.translations import Messages, Responses
 from syncheck.telemetry import recorded
 
@@ -39,8 +38,8 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
     from syncheck.serving.gateway import Gateway
-    from syncheck.serving.own_model import OwnModel
     from syncheck.serving.repairing import RepairingGateway
+    from syncheck.serving.sources import OwnModel
 
     AnswerSource = Gateway | RepairingGateway | OwnModel
 

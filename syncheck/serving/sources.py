@@ -1,27 +1,24 @@
-"""Sources of checked answers: the span that records an answer, and the base of those with decoders."""
+"""Sources of checked answers that a decoder writes: their base, and the server of your own model."""
 
 from __future__ import annotations
 
-import json
 import time
 import uuid
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
-from contextlib import aclosing, contextmanager
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
+from collections.abc import AsyncGenerator, Iterator, Mapping
+from contextlib import aclosing
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import Any, ClassVar, Protocol
 
 from syncheck.base.errors import InputError
 from syncheck.base.printable import shortened
 from syncheck.monitor import Monitor
 from syncheck.results import Report
 from syncheck.results.events import EndEvent, Event, EventWriter, SentenceEvent, why_stopped
-from syncheck.results.protocol import VERSION, ProtocolEvent, to_dict
-from syncheck.results.types import SentenceScore
+from syncheck.results.protocol import VERSION, ProtocolEvent, Reveal, to_dict
+from syncheck.results.types import RagPrompt, SentenceScore
 from syncheck.scoring import falls_below
-from syncheck.serving.allowed import is_number
-from syncheck.serving.chat import ChatRequest, ServiceError, unsupported
+from syncheck.serving.chat import ChatRequest, ServiceError, refusing, text_of, unsupported
 from syncheck.serving.checked import (
     NO_PASSAGES,
     Failing,
@@ -32,114 +29,8 @@ from syncheck.serving.checked import (
     whole_answer,
     why_unchecked,
 )
-from syncheck.serving.limits import Deadline, in_thread, used_seconds
-from syncheck.serving.upstream import trace_headers
-from syncheck.telemetry import Telemetry
+from syncheck.serving.limits import Deadline, in_thread
 from syncheck.verifier import Verifier
-
-if TYPE_CHECKING:
-    from opentelemetry.trace import Span
-
-_ASKED = {name: f"gen_ai.request.{name}" for name in ("max_tokens", "temperature", "top_p", "seed")}
-_ASKED |= {"n": "gen_ai.request.choice.count"}
-_USAGE = {"prompt_tokens": "gen_ai.usage.input_tokens", "completion_tokens": "gen_ai.usage.output_tokens"}
-
-
-@contextmanager
-def traced(
-    telemetry: Telemetry | None, upstream: str | None, request: ChatRequest
-) -> Iterator[Callable[[Mapping[str, Any]], None]]:
-    """Record an answer as a span, or without telemetry not; what is yielded takes the answer or its chunks.
-
-    ``upstream`` is the address of the server that writes it, if it is another one.
-    """
-    if telemetry is None:
-        yield lambda answer: None
-        return
-    body, address = request.body, urlsplit(upstream or "")
-    model = body["model"] if isinstance(body.get("model"), str) else ""
-    about: dict[str, Any] = {
-        "gen_ai.operation.name": "chat",
-        "gen_ai.provider.name": "openai" if upstream else "syncheck",
-        "gen_ai.request.stream": request.stream,
-        "gen_ai.request.model": model or None,
-        "server.address": address.hostname,
-        "server.port": address.port,
-        "syncheck.passages": len(request.passages),
-    }
-    about |= {_ASKED[name]: body[name] for name in _ASKED if is_number(body.get(name))}
-    about = {name: value for name, value in about.items() if value is not None}
-    with telemetry.span(f"chat {model}".rstrip(), about, calls=bool(upstream)) as span:
-        if telemetry.text:
-            span.set_attribute("gen_ai.input.messages", _messages(body["messages"]))
-        token, before = trace_headers.set(telemetry.headers()), used_seconds() or 0.0
-        answer = _TracedAnswer(telemetry, span)
-        try:
-            yield answer.take
-        finally:
-            trace_headers.reset(token)
-            used = used_seconds()  # by the check alone, unless the model is written here, too
-            answer.end(None if used is None or not upstream else used - before)
-
-
-class _TracedAnswer:
-    """The span of an answer, with what is known of each choice."""
-
-    def __init__(self, telemetry: Telemetry, span: Span) -> None:
-        self._telemetry = telemetry
-        self._span = span
-        self._choices: dict[int, dict[str, Any]] = {}
-
-    def take(self, answer: Mapping[str, Any]) -> None:
-        """Record what a whole answer or a chunk says."""
-        usage = answer.get("usage") or {}
-        told = {_USAGE[name]: usage[name] for name in _USAGE if isinstance(usage.get(name), int)}
-        for name in ("id", "model"):
-            if isinstance(answer.get(name), str):
-                told[f"gen_ai.response.{name}"] = answer[name]
-        self._span.set_attributes(told)
-        for choice in answer["choices"]:
-            known = self._choices.setdefault(choice["index"], {"text": "", "sentences": []})
-            said, own = choice.get("message") or choice.get("delta") or {}, choice["syncheck"]
-            known["text"] += said.get("content") or ""
-            results = own.get("sentences") or [e for e in own.get("events", ()) if e["type"] == "verified"]
-            for sentence in results:
-                self._telemetry.result(self._span, sentence)
-            known["sentences"] = [*known["sentences"], *results]
-            if choice.get("finish_reason"):
-                known["finish_reason"] = choice["finish_reason"]
-            if "status" in own:
-                known["status"] = own["status"]
-                known["sentences"] = (said.get("syncheck") or own)["sentences"]  # without those that were taken back
-
-    def end(self, seconds: float | None) -> None:
-        """Record the sums of the answer, as far as it came."""
-        choices = [self._choices[index] for index in sorted(self._choices)]
-        self._telemetry.outcome(self._span, [s for known in choices for s in known["sentences"]], seconds)
-        for attribute, name in (("gen_ai.response.finish_reasons", "finish_reason"), ("syncheck.statuses", "status")):
-            self._span.set_attribute(attribute, [known[name] for known in choices if name in known])
-        if self._telemetry.text:
-            said = [
-                {"role": "assistant", "finish_reason": "error", **known, "content": known["text"]} for known in choices
-            ]
-            self._span.set_attribute("gen_ai.output.messages", _messages(said))
-
-
-def _messages(messages: Sequence[Mapping[str, Any]]) -> str:
-    """Write messages as JSON in the form of the conventions; parts that are no text keep their type alone."""
-    written = []
-    for message in messages:
-        content = message.get("content") or ""
-        blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
-        parts = [
-            {"type": "text", "content": block["text"]} if "text" in block else {"type": str(block.get("type"))}
-            for block in blocks
-            if isinstance(block, dict)
-        ]
-        rest = {name: message[name] for name in ("role", "finish_reason") if name in message}
-        written.append({**rest, "parts": parts})
-    return json.dumps(written)
-
 
 _FILTERED = frozenset({"below_threshold", "nothing_passed", "backtracked", "abstained"})
 _CUT = frozenset({"length", "window", "budget", "max_sentences"})
@@ -259,7 +150,7 @@ class _Writing:
                         event = replace(event, report=await in_thread(self._cited, event.report))
                         self._notice_stop(event)
                     self._write(event)
-                    new, told = self.writer.events[told:], len(self.writer.events)
+                    new, told = self.writer.since(told), len(self.writer.events)
                     if request.passages:
                         self._reason = why_unchecked([*new, self._withheld], self._source.failing) or self._reason
                     if isinstance(event, EndEvent):
@@ -326,3 +217,139 @@ def whole_number(body: Mapping[str, Any], name: str, default: int, *, least: int
         shown = shortened(repr(value), 40)
         raise InputError(f"{name} must be a whole number from {least} to 2^63 - 1; found {shown}")
     return value
+
+
+_NEUTRAL: Mapping[str, tuple[Any, ...]] = {
+    **NEUTRAL,
+    "stop": ([], ""),
+    "frequency_penalty": (0,),
+    "presence_penalty": (0,),
+    "logit_bias": ({},),
+    "top_k": (-1, 0),
+    "min_p": (0,),
+    "repetition_penalty": (1,),
+}
+"""Fields of requests to OpenAI or vLLM that are not supported, with the values that have no effect and are accepted."""
+_LEAST_TEMPERATURE, _MOST_TEMPERATURE = 0.01, 100.0  # between them, logits that are divided by it still differ
+
+
+class Decoder(Protocol):
+    """Protocol of a decoder that writes an answer as events; ``options`` are those of a request that are accepted."""
+
+    def __call__(  # noqa: D102
+        self, prompt: RagPrompt, *, reveal: Reveal, seed: int, max_new_tokens: int, **options: Any
+    ) -> Iterator[Event]: ...
+
+
+@dataclass(eq=False)
+class OwnModel(DecoderSource):
+    """Source of answers by the monitored model, whose monitor has an aggregator.
+
+    Of the ``decoders``, by the name that a request gives, only ``sample`` takes ``temperature`` and ``top_p``. Requests
+    that name none get the ``default``, or, with a ``temperature`` above 0, are sampled. ``max_new_tokens`` is the
+    length of answers for requests that give none, and the limit for all.
+    """
+
+    monitor: Monitor
+    decoders: Mapping[str, Decoder]
+    _: KW_ONLY
+    default: str
+    name: str
+    failing: Failing = "closed"
+    max_new_tokens: int = 512
+    address: ClassVar[str | None] = None
+
+    def __post_init__(self) -> None:
+        self.decoders = dict(sorted(self.decoders.items(), key=lambda decoder: decoder[0] != self.default))
+
+    async def close(self) -> None:
+        """Do nothing; the model stays with its owner."""
+
+    async def models(self, authorization: str | None) -> dict[str, Any]:
+        """List the one model."""
+        return {"object": "list", "data": [{"id": self.name, "object": "model", "owned_by": "syncheck"}]}
+
+    def require_usable(self, request: ChatRequest) -> None:
+        """Refuse, with a ServiceError, a request that can be refused without the model."""
+        if self.failing == "closed" and not request.passages:
+            raise ServiceError(400, "no_passages", NO_PASSAGES)
+        self._asked(request)
+
+    async def begin(self, request: ChatRequest, deadline: Deadline) -> AsyncGenerator[Event]:
+        """Build the prompt of a request, and the events, for which the model runs in threads."""
+        return _in_threads(await in_thread(self._begun, request))
+
+    def usage(self, event: EndEvent) -> dict[str, Any]:
+        """Count the tokens of prompt and answer."""
+        assert isinstance(event.report.prompt, RagPrompt)
+        read, written = len(event.report.prompt.with_context_ids), len(event.report.written_token_ids)
+        return {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written}
+
+    @refusing()
+    def _begun(self, request: ChatRequest) -> Iterator[Event]:
+        decoder, options = self._asked(request)
+        return self.decoders[decoder](self._prompt(request), reveal=request.reveal, **options)
+
+    @refusing()
+    def _asked(self, request: ChatRequest) -> tuple[str, dict[str, Any]]:
+        """Choose decoder and options of a request; refuse options that would be ignored."""
+        body = request.body
+        require_neutral(body, _NEUTRAL)
+        sampling = _sampling(body)
+        is_random = sampling.get("temperature", 0) > 0
+        decoder = request.decoder or ("sample" if is_random and self.default == "greedy" else self.default)
+        if decoder not in self.decoders:
+            told = f"decoder must be one of {tuple(self.decoders)}; found {decoder!r}"
+            raise ServiceError(400, "unknown_decoder", told)
+        if is_random and decoder != "sample":
+            raise unsupported(f"decoder {decoder!r} takes no temperature; leave it out, or send 0")
+        if sampling.get("top_p", 1) != 1 and decoder not in ("greedy", "sample"):
+            raise unsupported(f"decoder {decoder!r} takes no top_p; leave it out, or send 1")
+        options: dict[str, Any] = {"seed": whole_number(body, "seed", 0)}
+        lengths = [whole_number(body, name, self.max_new_tokens, least=1) for name in LIMITS]
+        options["max_new_tokens"] = min(self.max_new_tokens, *lengths)
+        if decoder == "sample":
+            options |= {"temperature": 1.0, "top_p": 1.0} | sampling
+        if request.stop_below is not None:
+            if decoder not in ("greedy", "sample"):
+                raise unsupported(f"decoder {decoder!r} has its own thresholds, no stop_below")
+            options["stop_below"] = request.stop_below
+        return decoder, options
+
+    def _prompt(self, request: ChatRequest) -> RagPrompt:
+        """Write the prompt: by the monitor's template, or, for a chat with history, by that of the tokenizer."""
+        messages, passages = request.body["messages"], list(request.passages)
+        system = [text_of(m) for m in messages if m.get("role") in ("system", "developer")]
+        if sum(m.get("role") in ("user", "assistant") for m in messages) == 1:
+            told = "\n".join(filter(None, system)) or None
+            return self.monitor.prompt(question=request.question, context=passages, system=told)
+        if not getattr(self.monitor.tokenizer, "chat_template", None):
+            raise unsupported(
+                "the model served here has no chat template, so that it takes no earlier turns; send one message of "
+                "the user, with all that the question needs from earlier turns, and system messages if there are any"
+            )
+        turns = [{"role": str(m.get("role")), "content": text_of(m)} for m in messages]
+        return self.monitor.prompt(messages=turns, context=passages, question=request.question)
+
+
+async def _in_threads(events: Iterator[Event]) -> AsyncGenerator[Event]:
+    """Take each event in a thread."""
+    try:
+        while (event := await in_thread(next, events, None)) is not None:
+            yield event
+    finally:
+        if (close := getattr(events, "close", None)) is not None:
+            await in_thread(close)
+
+
+def _sampling(body: Mapping[str, Any]) -> dict[str, float]:
+    """Read temperature and top_p, as far as a request has them."""
+    options = {name: body[name] for name in ("temperature", "top_p") if body.get(name) is not None}
+    if any(type(value) not in (int, float) for value in options.values()):
+        raise InputError("temperature and top_p must be numbers")
+    temperature, top_p = options.get("temperature", 0), options.get("top_p", 1)
+    if temperature != 0 and not _LEAST_TEMPERATURE <= temperature <= _MOST_TEMPERATURE:
+        raise InputError(f"temperature must be 0, or from {_LEAST_TEMPERATURE:g} to {_MOST_TEMPERATURE:g}")
+    if not 0 < top_p <= 1:
+        raise InputError("top_p must be above 0, and at most 1")
+    return options
