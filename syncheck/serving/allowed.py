@@ -88,10 +88,9 @@ _FUNCTION: Fields = {"name": _is_name, **dict.fromkeys(("arguments", "input"), l
 
 
 class Allowed:
-    """The fields of answers to one request that may pass.
+    """The fields of answers to one request that may pass, such as calls of the tools in its ``body``.
 
-    Calls of the tools in its ``body`` may pass. What is not checked is named; it passes if ``is_open``, and is withheld
-    otherwise, except for reasoning, which passes if ``has_reasoning``.
+    What is not checked is named, and passes if ``is_open``; reasoning passes if ``has_reasoning``.
     """
 
     def __init__(self, body: Mapping[str, Any], *, is_open: bool, has_reasoning: bool) -> None:
@@ -173,11 +172,7 @@ class Allowed:
 
 
 class Logprobs:
-    """Log-probabilities of the tokens of one choice, which pass with the text that these tokens write.
-
-    A token passes only where the text has it: those of text that is withheld do not, nor do alternatives to a token,
-    which nobody has checked.
-    """
+    """Log-probabilities of the tokens of one choice; a token passes, without alternatives, where the text has it."""
 
     def __init__(self) -> None:
         self.withheld: Withheld = set()

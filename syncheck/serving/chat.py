@@ -106,10 +106,9 @@ def read_chat(
     """Read the body of a request; ``reveal``, ``stop_below``, ``stop_after`` and ``passages_from`` are the defaults.
 
     ``most`` is the largest size of question and passages, in characters, each passage counting :data:`EACH` more.
-    The passages are those in the field ``context`` or, without it, in ``documents``, none if it is null; without
-    either, those in the messages: the contents of tool messages, ``<context>``, ``<document>``, ``<passage>`` or
-    ``<source>`` elements, and paragraphs that begin with ``Passage 1:``; see :data:`PassagesFrom`. The question is the
-    last message of the user that has text, without passages. A request that cannot be used raises ServiceError.
+    The passages are those in the field ``context`` or ``documents``, or without either those in the messages, see
+    :data:`PassagesFrom`; the question is the last message of the user that has text, without passages. A request that
+    cannot be used raises ServiceError.
     """
     if not isinstance(values, dict):
         raise InputError(f"expected a JSON object; found {type(values).__name__}")
@@ -283,11 +282,7 @@ MOST_DEPTH = 64
 
 
 def read_json(data: bytes) -> Any:  # noqa: ANN401 - whatever it holds
-    """Read JSON that can be written again.
-
-    What is no JSON in UTF-8, has NaN or a number beyond the range of a float, or is nested deeper than ``MOST_DEPTH``
-    raises ValueError.
-    """
+    """Read JSON in UTF-8; ValueError for any other, numbers that are not finite, and more levels than ``MOST_DEPTH``."""
     try:
         values = json.loads(data.decode("utf-8-sig"), parse_constant=_finite, parse_float=_finite)
         is_deep = data.count(b"[") + data.count(b"{") > MOST_DEPTH and _is_deep(values, MOST_DEPTH)

@@ -34,10 +34,7 @@ NOTHING_CLAIMED = "no sentence of the answer claims anything, so nothing was che
 
 
 class CheckedText:
-    """Checks the text of one answer piece by piece, between :meth:`open` and :meth:`leave`.
-
-    ``events`` and ``received`` are all events and text so far; ``is_over`` is True if no more text is accepted.
-    """
+    """Checks the text of one answer, between :meth:`open` and :meth:`leave`; none is accepted once it ``is_over``."""
 
     def __init__(self, monitor: Monitor | Verifier, request: ChatRequest, *, failing: Failing) -> None:
         self._monitor = monitor
@@ -228,10 +225,7 @@ def why_unchecked(events: Sequence[ProtocolEvent | SentenceScore | None], failin
 def outcome_of(
     events: Sequence[ProtocolEvent], *, stop_below: float | None, stopped: bool, reason: str | None
 ) -> dict[str, Any]:
-    """Sum up the check of an answer in the fields of ``syncheck`` that :doc:`serving` describes.
-
-    ``reason`` says why it is unverified, if it is.
-    """
+    """Sum up the check of an answer, as :doc:`serving` describes; ``reason`` says why it is unverified, if it is."""
     answer = fold(events)
     scores = [sentence.score for sentence in answer.sentences if sentence.score is not None]
     repeats = any(sentence.status == "degenerate" for sentence in answer.sentences)

@@ -48,10 +48,7 @@ class ChatCompletions:
 
 @dataclass
 class Item:
-    """A part of an answer: text that is checked, or reasoning or a call of a tool, which are not.
-
-    ``name`` is that of the tool, ``text`` its text or arguments so far, and ``told`` are the events of added text.
-    """
+    """A part of an answer: text, with the events that are ``told`` of what was added, reasoning, or a call of a tool."""
 
     kind: Literal["text", "reasoning", "call"]
     index: int
@@ -62,10 +59,9 @@ class Item:
 
 
 class Translation(ChatCompletions, ABC):
-    """Base of the other dialects: it divides the first choice of an answer into items, one after the other.
+    """Base of the other dialects: it divides the first choice of an answer into items, the calls of tools at the end.
 
-    Calls of tools come at the end. A subclass translates the fields of a request, except for the ``unlike`` ones, and
-    writes the events of each item, and the whole answer.
+    A subclass translates the ``unlike`` fields of a request, and writes the events of each item, and the whole answer.
     """
 
     error_event = "error"

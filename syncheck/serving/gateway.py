@@ -28,10 +28,7 @@ _ANSWERS = frozenset({"refusal", "tool_calls", "function_call"})
 
 @dataclass(eq=False)
 class Choice:
-    """One of the answers to a request: ``checked`` checks its text, and ``allowed`` says what passes beside it.
-
-    ``logprobs`` are those that wait for the text that their tokens write, None if none do.
-    """
+    """One of the answers to a request; its ``logprobs`` wait for the text that their tokens write, or are None."""
 
     checked: CheckedText
     allowed: Allowed
@@ -66,10 +63,7 @@ class Choice:
         return self._told(passed, delta)
 
     async def broken(self, index: int, why: str) -> dict[str, Any] | None:
-        """Make the last part of a choice that is not complete; None if nothing is left to tell.
-
-        Failing open, that is the text that was held back, marked as unchecked.
-        """
+        """Make the last part of a choice that broke off, failing open of what was held back; None if nothing is left."""
         delta: dict[str, Any] = {}
         if self.allowed.is_open:
             self.finished = True
@@ -135,10 +129,13 @@ class Choice:
             return
         calls, self._calls = self._calls, []
         self._has_calls = self._has_calls or bool(calls)
-        for each in calls:
-            for name, value in each.items():
-                is_list = isinstance(value, list)
-                message[name] = [*message.get(name, []), *value] if is_list else _joined(message, name, value)
+        for name, value in (call for each in calls for call in each.items()):
+            if isinstance(value, list):
+                message[name] = [*message.get(name, []), *value]
+            else:  # pieces of the call of a function
+                known = message.get(name) or {}
+                arguments = {"arguments": (known.get("arguments") or "") + (value.get("arguments") or "")}
+                message[name] = {**known, **{k: v for k, v in value.items() if v}, **arguments}
 
     def _told(self, passed: dict[str, Any], delta: dict[str, Any]) -> dict[str, Any]:
         """Make a chunk of the events that are new; the last one has the outcome, too."""
@@ -166,13 +163,6 @@ class Choice:
         if not text and self._has_calls:
             own["reason"] = own["reason"] or "the answer calls tools, which is not checked"
         return text, own | ({"unchecked": sorted(self._unchecked)} if self._unchecked else {})
-
-
-def _joined(delta: Mapping[str, Any], name: str, value: Mapping[str, Any]) -> dict[str, Any]:
-    """Join the call of a function into one piece."""
-    known = delta.get(name) or {}
-    arguments = {"arguments": (known.get("arguments") or "") + (value.get("arguments") or "")}
-    return {**known, **{k: v for k, v in value.items() if v}, **arguments}
 
 
 _USAGE_SECONDS = 10.0  # how long the upstream's numbers of tokens are waited for after an answer was ended early
@@ -239,10 +229,7 @@ class Gateway:
         return passed | _own(unchecked)
 
     async def stream(self, request: ChatRequest, deadline: Deadline) -> AsyncGenerator[dict[str, Any]]:
-        """Yield an answer in chunks, with their events as ``syncheck``.
-
-        The deadline ends the reading from the upstream server; what arrived before it is still checked.
-        """
+        """Yield an answer in chunks, with their events as ``syncheck``; what arrived by the deadline is still checked."""
         self.require_usable(request)
         stream = _Stream(self, request, deadline)
         try:
@@ -294,10 +281,7 @@ class _Stream:
         self._usage: Any = None
 
     async def chunks(self, source: AsyncIterator[dict[str, Any]]) -> AsyncIterator[dict[str, Any]]:
-        """Yield the chunks of a whole answer.
-
-        After all choices have been ended early, only the numbers of tokens are read, if the client asked for them.
-        """
+        """Yield the chunks of a whole answer; once all choices have ended early, only its numbers of tokens are read."""
         ended: float | None = None
         try:
             async for values in source:

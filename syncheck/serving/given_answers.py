@@ -71,8 +71,7 @@ class _Job:
 class ScoreBatches:
     """Scores given responses of all clients in rounds: some sentences of each, so that a short one is soon complete.
 
-    Responses that a language model reads are read whole, as many in a batch as a round has room for. Beyond ``most``
-    responses at a time, further ones get the status 429.
+    Beyond ``most`` responses at a time, further ones get the status 429.
     """
 
     def __init__(self, monitor: Monitor | Verifier, most: int, measured: Metrics) -> None:
@@ -164,10 +163,7 @@ class ScoreBatches:
 
 
 def _advanced(monitor: Monitor | Verifier, jobs: Sequence[_Job]) -> list[Report | Exception | None]:
-    """Score the next slice of each job; return the reports of those that are complete, None for the others.
-
-    If the batch fails, or a sentence in it, each job is scored alone, so that one cannot fail those of other clients.
-    """
+    """Score the next slice of each job, alone if it fails together with others; return their reports, None for more."""
     before = [len(job.sentences) for job in jobs]
     started = time.monotonic()
     try:

@@ -101,11 +101,7 @@ _SLICE_CHARACTERS, _SENTENCE_CHARACTERS = 2**22, 2**14
 
 
 class Turns:
-    """Threads that requests use in turn: the slice that has waited longest comes first.
-
-    The time for which a request has used the threads is deducted from its wait: a small request passes a large one, and
-    neither waits for ever.
-    """
+    """Threads that requests use in turn: what they have used is deducted from their wait, so that small ones pass."""
 
     def __init__(self, threads: int) -> None:
         self.executor = ThreadPoolExecutor(threads, thread_name_prefix="syncheck-turn")
@@ -164,10 +160,7 @@ def used_seconds() -> float | None:
 
 
 async def in_thread(function: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
-    """Run a function in a thread when it is the request's turn; see :class:`Turns`.
-
-    The function is one slice of work: its end is awaited even when cancelled, so that no resource in use is released.
-    """
+    """Run a slice of work in a thread when it is the request's turn; its end is awaited even when cancelled."""
     share = _share.get()
     turn: AbstractAsyncContextManager[None] = nullcontext() if share is None else share.turns.turn(share.used)
     async with turn:

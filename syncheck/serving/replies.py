@@ -8,6 +8,7 @@ import logging
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -30,20 +31,15 @@ _FAREWELL_SECONDS = 1.0
 _WORST_FIRST = ("unverified", "stopped", "checked", "verified", "no_text")
 
 
+@dataclass(eq=False)
 class Reply:
-    """Response to a client: one JSON body, or server-sent events.
+    """Response to a client; a part not taken by the deadline, or in a second if that is later, is given up."""
 
-    A part that the client has not taken by the deadline, or in a second if that is later, is given up.
-    """
-
-    def __init__(
-        self, send: Send, deadline: Deadline, dialect: type[ChatCompletions], headers: Mapping[str, str] | None = None
-    ) -> None:
-        self._send = send
-        self._deadline = deadline
-        self._dialect = dialect
-        self._headers = headers or {}
-        self._begun = False
+    _send: Send
+    _deadline: Deadline
+    _dialect: type[ChatCompletions]
+    _headers: Mapping[str, str] = field(default_factory=dict)
+    _begun: bool = False
 
     async def whole(self, status: int, values: Mapping[str, Any], headers: Mapping[str, str]) -> None:
         """Send one JSON body."""
@@ -110,17 +106,13 @@ _MOST_CHARACTERS = 2**26  # of kept answers, as JSON, beyond which no more begin
 
 
 class KeptAnswer:
-    """One answer in chunks, which any number of readers may follow.
-
-    Its ``token`` is a name that cannot be guessed, its ``size`` the number of characters of its chunks, as JSON.
-    """
+    """One answer in chunks, which any number of readers may follow, and which its ``task`` writes."""
 
     task: asyncio.Task[None]
-    """Writes it."""
 
     def __init__(self) -> None:
-        self.token = secrets.token_urlsafe(18)
-        self.size = 0
+        self.token = secrets.token_urlsafe(18)  # a name that cannot be guessed
+        self.size = 0  # characters of its chunks, as JSON
         self.readers = 0
         self.expiry: asyncio.TimerHandle | None = None
         self._chunks: list[Mapping[str, Any]] = []
@@ -134,7 +126,7 @@ class KeptAnswer:
         self.size += len(json.dumps(chunk))
         self._tell()
 
-    def end(self, error: ServiceError | None = None) -> None:
+    def end(self, error: ServiceError | None) -> None:
         """End the answer, with an error or without."""
         self._error, self._is_over = error, True
         self._tell()
@@ -162,11 +154,7 @@ class KeptAnswer:
 
 
 class KeptAnswers:
-    """Answers that readers may come back to, at most ``most`` of them.
-
-    Each keeps its place until it has had no reader for some seconds, whatever other clients request, and is then given
-    up or, if it is complete, forgotten; an answer that was refused keeps none.
-    """
+    """Answers that readers may come back to, at most ``most``, each until it has had no reader for some seconds."""
 
     def __init__(self, seconds: float, most: int) -> None:
         self._seconds, self._most = seconds, most
@@ -235,10 +223,7 @@ _USAGE = {"prompt_tokens": "gen_ai.usage.input_tokens", "completion_tokens": "ge
 def traced(
     telemetry: Telemetry | None, upstream: str | None, request: ChatRequest
 ) -> Iterator[Callable[[Mapping[str, Any]], None]]:
-    """Record an answer as a span, or without telemetry not; what is yielded takes the answer or its chunks.
-
-    ``upstream`` is the address of the server that writes it, if it is another one.
-    """
+    """Record an answer as a span, or without telemetry not; what is yielded takes the answer or its chunks."""
     if telemetry is None:
         yield lambda answer: None
         return
@@ -268,13 +253,13 @@ def traced(
             answer.end(None if used is None or not upstream else used - before)
 
 
+@dataclass(eq=False)
 class _TracedAnswer:
     """The span of an answer, with what is known of each choice."""
 
-    def __init__(self, telemetry: Telemetry, span: Span) -> None:
-        self._telemetry = telemetry
-        self._span = span
-        self._choices: dict[int, dict[str, Any]] = {}
+    _telemetry: Telemetry
+    _span: Span
+    _choices: dict[int, dict[str, Any]] = field(default_factory=dict)
 
     def take(self, answer: Mapping[str, Any]) -> None:
         """Record what a whole answer or a chunk says."""

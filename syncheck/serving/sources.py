@@ -98,10 +98,7 @@ class DecoderSource(ABC):
 
 
 def _why_empty(event: EndEvent, failing: Failing) -> str | None:
-    """Say why a decoder kept no sentence; None if it kept one, or wrote none.
-
-    Failing closed, ServiceError is raised if the sentences that it tried last could not be checked.
-    """
+    """Say why a decoder kept no sentence, if it kept none; failing closed, it is an error if none could be checked."""
     output = event.output
     if output is None or event.report.sentences or not output.dropped:
         return None

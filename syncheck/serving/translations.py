@@ -110,24 +110,21 @@ class Responses(Translation):
             "object": "response",
             "created_at": self._created,
             "status": status,
-            "error": None,
             "incomplete_details": {"reason": _INCOMPLETE[self.reason]} if status == "incomplete" else None,
-            "instructions": None,
             "metadata": self.body.get("metadata") or {},
             "model": self.model,
             "output": [] if status == "in_progress" else [_written(item) for item in self.items],
             "parallel_tool_calls": self.body.get("parallel_tool_calls", True),
-            "temperature": self.body.get("temperature"),
+            "usage": usage if self.usage else None,
+            **{name: self.body.get(name) for name in ("temperature", "top_p")},
+            **dict.fromkeys(("error", "instructions")),
             "tool_choice": "auto",
             "tools": [],
-            "top_p": self.body.get("top_p"),
-            "usage": usage if self.usage else None,
         }
 
 
 def _place(item: Item) -> dict[str, Any]:
-    part = {} if item.kind == "call" else {"content_index": 0}
-    return {"item_id": item.id, "output_index": item.index, **part}
+    return {"item_id": item.id, "output_index": item.index} | ({} if item.kind == "call" else {"content_index": 0})
 
 
 def _part(item: Item) -> dict[str, Any]:
@@ -246,9 +243,7 @@ class Messages(Translation):
             "model": self.model,
             "content": [_block(item) for item in self.items],
             "stop_reason": _STOPS.get(self.reason, "end_turn"),
-            "stop_sequence": None,
-            "stop_details": None,
-            "container": None,
+            **dict.fromkeys(("stop_sequence", "stop_details", "container")),
             "usage": {
                 "input_tokens": self.count("prompt_tokens"),
                 "output_tokens": self.count("completion_tokens"),
@@ -292,10 +287,9 @@ def _text_of(block: Mapping[str, Any], place: str) -> str | None:
 
 def _divided(message: Mapping[str, Any], place: str) -> list[dict[str, Any]]:
     """Translate a message; results of tools become messages of their own, before the rest of it."""
-    blocks = blocks_of(message.get("content"), f"the content of {place}")
     results, calls = [], []
     parts: list[dict[str, Any]] = []
-    for block in blocks:
+    for block in blocks_of(message.get("content"), f"the content of {place}"):
         if block.get("type") == "tool_result":
             text = _text(block.get("content") or "", place)
             results.append({"role": "tool", "tool_call_id": required(block, "tool_use_id", place), "content": text})

@@ -8,6 +8,7 @@ import re
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -106,12 +107,12 @@ class Upstream:
                     yield chunk
 
 
+@dataclass(eq=False)
 class Answer:
     """The answer of the upstream server to a request; a failure is a :class:`ServiceError`."""
 
-    def __init__(self, response: httpx.Response, secrets: Sequence[bytes]) -> None:
-        self._response = response
-        self._secrets = secrets
+    _response: httpx.Response
+    _secrets: Sequence[bytes]
 
     async def object(self) -> dict[str, Any]:
         """Read the body, which must be a JSON object and no error."""
@@ -195,11 +196,7 @@ class Answer:
 
 
 async def _data_of(source: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:
-    """Yield the data of the server-sent events that have some, wherever the bytes are divided.
-
-    Lines of data that are JSON together are one event; others are one each, for servers that leave out the blank line
-    between events.
-    """
+    """Yield the data of server-sent events; lines that are not JSON together are one each, as some servers mean them."""
     data: list[bytes] = []
     held = 0
     async for line in _lines(source):
