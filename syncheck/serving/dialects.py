@@ -48,7 +48,7 @@ class ChatCompletions:
 
 @dataclass
 class Item:
-    """A part of an answer: text, with the events that are ``told`` of what was added, reasoning, or a call of a tool."""
+    """A part of an answer: text, with the events ``told`` of what was last added, reasoning, or a call of a tool."""
 
     kind: Literal["text", "reasoning", "call"]
     index: int

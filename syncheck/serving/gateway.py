@@ -63,7 +63,7 @@ class Choice:
         return self._told(passed, delta)
 
     async def broken(self, index: int, why: str) -> dict[str, Any] | None:
-        """Make the last part of a choice that broke off, failing open of what was held back; None if nothing is left."""
+        """Make the last part of a choice that broke off, failing open with what was held back; None if it has none."""
         delta: dict[str, Any] = {}
         if self.allowed.is_open:
             self.finished = True
@@ -229,7 +229,7 @@ class Gateway:
         return passed | _own(unchecked)
 
     async def stream(self, request: ChatRequest, deadline: Deadline) -> AsyncGenerator[dict[str, Any]]:
-        """Yield an answer in chunks, with their events as ``syncheck``; what arrived by the deadline is still checked."""
+        """Yield an answer in chunks, with their events as ``syncheck``; what came before the deadline is checked."""
         self.require_usable(request)
         stream = _Stream(self, request, deadline)
         try:
@@ -281,7 +281,7 @@ class _Stream:
         self._usage: Any = None
 
     async def chunks(self, source: AsyncIterator[dict[str, Any]]) -> AsyncIterator[dict[str, Any]]:
-        """Yield the chunks of a whole answer; once all choices have ended early, only its numbers of tokens are read."""
+        """Yield the chunks of a whole answer; once all choices ended early, only its numbers of tokens are read."""
         ended: float | None = None
         try:
             async for values in source:

@@ -163,7 +163,7 @@ class ScoreBatches:
 
 
 def _advanced(monitor: Monitor | Verifier, jobs: Sequence[_Job]) -> list[Report | Exception | None]:
-    """Score the next slice of each job, alone if it fails together with others; return their reports, None for more."""
+    """Score the next slice of each job, each alone if the batch fails; return the reports that are complete, or None."""
     before = [len(job.sentences) for job in jobs]
     started = time.monotonic()
     try:

@@ -196,7 +196,7 @@ class Answer:
 
 
 async def _data_of(source: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:
-    """Yield the data of server-sent events; lines that are not JSON together are one each, as some servers mean them."""
+    """Yield the data of server-sent events; lines that are no JSON together are one each, as some servers mean them."""
     data: list[bytes] = []
     held = 0
     async for line in _lines(source):
