@@ -136,13 +136,8 @@ class VllmServer:
 
     def replay(self, prompt_ids: Sequence[int], token_ids: Sequence[int], *, top: int) -> KnownTokens:
         """Request the log-probabilities of the tokens; see :class:`ReplayServer`."""
-        body = {
-            "model": self._model,
-            "prompt": [*prompt_ids, *token_ids],
-            "max_tokens": 1,
-            "temperature": 0,
-            "prompt_logprobs": top,
-        }
+        options = {"max_tokens": 1, "temperature": 0, "prompt_logprobs": top}
+        body = {"model": self._model, "prompt": [*prompt_ids, *token_ids], **options}
         answer = self._connection.post("/completions", body)
         try:
             told = answer["choices"][0]["prompt_logprobs"][len(prompt_ids) :]

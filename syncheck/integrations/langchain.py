@@ -125,17 +125,13 @@ class FaithfulnessCallback(BaseCallbackHandler):  # type: ignore[misc]
             self.reports += [_scored(self.verifier, question, documents, one.text) for one in generations if one.text]
 
     def on_chain_end(self, outputs: Any, *, run_id: UUID, parent_run_id: UUID | None = None, **kwargs: Any) -> None:
-        """Forget a run that is over."""
+        """Forget a run that is over, or failed."""
         if parent_run_id is None:
             self._roots = {step: root for step, root in self._roots.items() if root != run_id}
             self._retrieved.pop(run_id, None)
             self._questions.pop(run_id, None)
 
-    def on_chain_error(
-        self, error: BaseException, *, run_id: UUID, parent_run_id: UUID | None = None, **kwargs: Any
-    ) -> None:
-        """Forget a run that failed."""
-        self.on_chain_end(None, run_id=run_id, parent_run_id=parent_run_id)
+    on_chain_error = on_chain_end
 
     def _root(self, run: UUID, parent: UUID | None) -> UUID:
         return run if parent is None else self._roots.get(parent, parent)

@@ -202,14 +202,9 @@ class _Service:
 
     async def page(self, request: Request) -> Response:
         """Send the options that the page at / offers."""
-        return json_response(
-            {
-                "title": "each sentence checked against the passages",
-                "decoders": list(self.source.decoders),
-                "examples": [{"question": one.question, "passages": one.passages} for one in demo_questions()],
-                "needs_key": self.config.api_key is not None,
-            }
-        )
+        examples = [{"question": one.question, "passages": one.passages} for one in demo_questions()]
+        options = {"decoders": list(self.source.decoders), "needs_key": self.config.api_key is not None}
+        return json_response({"title": "each sentence checked against the passages", "examples": examples, **options})
 
     async def metrics(self, request: Request) -> Response:
         self._admit(request)

@@ -282,7 +282,7 @@ MOST_DEPTH = 64
 
 
 def read_json(data: bytes) -> Any:  # noqa: ANN401 - whatever it holds
-    """Read JSON in UTF-8; ValueError for any other, for numbers that are not finite, and beyond ``MOST_DEPTH`` levels."""
+    """Read JSON in UTF-8; other data, numbers that are not finite, and more than ``MOST_DEPTH`` levels: ValueError."""
     try:
         values = json.loads(data.decode("utf-8-sig"), parse_constant=_finite, parse_float=_finite)
         is_deep = data.count(b"[") + data.count(b"{") > MOST_DEPTH and _is_deep(values, MOST_DEPTH)

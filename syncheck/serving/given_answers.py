@@ -163,7 +163,7 @@ class ScoreBatches:
 
 
 def _advanced(monitor: Monitor | Verifier, jobs: Sequence[_Job]) -> list[Report | Exception | None]:
-    """Score the next slice of each job, each alone if the batch fails; return the reports that are complete, or None."""
+    """Score the next slice of each job, alone if the batch fails; return the reports of those that are complete."""
     before = [len(job.sentences) for job in jobs]
     started = time.monotonic()
     try:

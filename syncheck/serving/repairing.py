@@ -270,22 +270,14 @@ class RepairingGateway(DecoderSource):
             authorization=request.authorization,
             opens_reasoning=self.gateway.opens_reasoning,
         )
-        return self.decode(
-            continuations,
-            question=request.question,
-            passages=request.passages,
-            seed=whole_number(request.body, "seed", 0),
-            reveal=request.reveal,
-            in_thread=in_thread,
-        )
+        asked: dict[str, Any] = {name: getattr(request, name) for name in ("question", "passages", "reveal")}
+        asked["seed"] = whole_number(request.body, "seed", 0)
+        return self.decode(continuations, in_thread=in_thread, **asked)
 
     def usage(self, event: EndEvent) -> dict[str, Any]:
         """Count what the upstream server has spent, rejected sentences included."""
         spent = event.output.spent
-        return {
-            "prompt_tokens": spent.prompt_tokens,
-            "completion_tokens": spent.completion_tokens,
-            "total_tokens": spent.prompt_tokens + spent.completion_tokens,
-            "prompt_tokens_details": {"cached_tokens": spent.cached_tokens},
-            "syncheck": {name: getattr(spent, name) for name in _SPENT},
-        }
+        counts = {name: getattr(spent, name) for name in ("prompt_tokens", "completion_tokens")}
+        more = {"prompt_tokens_details": {"cached_tokens": spent.cached_tokens}}
+        own = {name: getattr(spent, name) for name in _SPENT}
+        return {**counts, "total_tokens": sum(counts.values()), **more, "syncheck": own}
