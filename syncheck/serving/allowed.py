@@ -19,8 +19,7 @@ Treatment = Literal["pass", "drop"]
 
 REASONINGS = frozenset({"reasoning_content", "reasoning", "reasoning_details", "thinking", "thinking_blocks"})
 """Fields of a message in which servers send reasoning."""
-REASONING = "reasoning_content"
-"""Field in which reasoning passes that was part of the content."""
+REASONING = "reasoning_content"  # for what was part of the content
 _FIELD = re.compile(r"[A-Za-z_]\w{0,63}", re.ASCII)
 _NAME = re.compile(r"[\w.:/@+-]{1,128}", re.ASCII)
 _MOST_COUNTS, _DEEPEST_COUNTS = 64, 3

@@ -7,7 +7,7 @@ import hmac
 import logging
 import os
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
 from functools import partial
@@ -201,7 +201,6 @@ class _Service:
         return json_response({"status": why or "ok"}, 200 if why is None else 503)
 
     async def page(self, request: Request) -> Response:
-        """Send the options that the page at / offers."""
         examples = [{"question": one.question, "passages": one.passages} for one in demo_questions()]
         options = {"decoders": list(self.source.decoders), "needs_key": self.config.api_key is not None}
         return json_response({"title": "each sentence checked against the passages", "examples": examples, **options})
@@ -211,7 +210,6 @@ class _Service:
         return Response(generate_latest(self.measured.registry), media_type=CONTENT_TYPE_LATEST)
 
     def deadline(self) -> Deadline:
-        """Set the deadline of a request that begins now."""
         deadline = Deadline(self.config.timeout)
         self.deadlines.add(deadline)
         return deadline
@@ -222,7 +220,7 @@ class _Service:
                 async with aclosing(self.source.stream(chat, deadline)) as chunks:
                     async for chunk in chunks:
                         record(chunk)
-                        self.measured.observe(_events_of(chunk))
+                        self.measured.observe(e for choice in chunk["choices"] for e in choice["syncheck"]["events"])
                         yield chunk
 
     async def _answer(
@@ -234,7 +232,6 @@ class _Service:
             self.measured.requests.labels("client_left" if status is None else str(status)).inc()
 
     async def _reply(self, chat: ChatRequest, writer: ChatCompletions, send: Send) -> int:
-        """Send the answer, or the error; return the status."""
         deadline = self.deadline()
         reply = Reply(send, deadline, type(writer))
         try:
@@ -283,7 +280,8 @@ class _Service:
         try:
             last = after or 0
             async for chunk in kept.chunks():
-                new = [event for event in _events_of(chunk) if event["id"] > last]
+                events = (event for choice in chunk["choices"] for event in choice["syncheck"]["events"])
+                new = [event for event in events if event["id"] > last]
                 last = max((event["id"] for event in new), default=last)
                 for number, each in [(last, chunk)] if after is None else [(event["id"], event) for event in new]:
                     await reply.send([(None, each)], event_id=number)
@@ -361,12 +359,6 @@ async def _work(answer: Coroutine[Any, Any, Response], scope: Scope, receive: Re
     """Send a response that takes work, which is cancelled when the client disconnects."""
     if (response := await _while_there(receive, answer)) is not None:
         await response(scope, receive, send)
-
-
-def _events_of(chunk: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Yield the events of the protocol in a chunk of an answer with one choice."""
-    for choice in chunk.get("choices") or ():
-        yield from choice.get("syncheck", {}).get("events", ())
 
 
 def _failure_of(error: Exception) -> ServiceError:

@@ -22,12 +22,10 @@ _NUMBERED = re.compile(
     re.DOTALL | re.IGNORECASE | re.MULTILINE,
 )
 _LABELS = re.compile(r"\A(?:question|query)\s*:|\banswer\s*:\s*\Z", re.IGNORECASE)
-_TEXTS = ("text", "content", "contents", "page_content", "snippet", "body")
-"""Fields in which an object of ``context`` or ``documents`` may have its text; the first that exists counts."""
-_NAMES = ("id", "doc_id", "title", "url")
 _FIELDS = ("context", "documents")
-_OWN = ("context", "decoder", "syncheck")
-"""Fields of a request that are for this server; an upstream server does not get them."""
+_TEXTS = ("text", "content", "contents", "page_content", "snippet", "body")  # of an object there; the first counts
+_NAMES = ("id", "doc_id", "title", "url")
+_OWN = ("context", "decoder", "syncheck")  # fields of a request that an upstream server does not get
 _OPTIONS = frozenset({"passages_from", "reveal", "resumable", "stop_after", "stop_below"})
 PassagesFrom = Literal["messages", "tools"]
 """Where passages come from beside the fields of a request. ``messages``: from all messages, if it has no such field.
@@ -178,7 +176,6 @@ def _require_known_forms(values: Mapping[str, Any]) -> None:
 
 
 def _options(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Read the options in the field ``syncheck``."""
     options = values.get("syncheck") or {}
     if not isinstance(options, dict) or not options.keys() <= _OPTIONS:
         shown = sorted(options.keys() - _OPTIONS) if isinstance(options, dict) else type(options).__name__
@@ -277,8 +274,7 @@ def _taken_out(text: str) -> tuple[str, list[str]]:
     return _LABELS.sub("", "".join(rest).strip()).strip(), passages
 
 
-MOST_DEPTH = 64
-"""Deepest nesting that is read; Python's reader and writer give up at depths that depend on their caller."""
+MOST_DEPTH = 64  # Python's reader and writer give up at depths that depend on their caller
 
 
 def read_json(data: bytes) -> Any:  # noqa: ANN401 - whatever it holds

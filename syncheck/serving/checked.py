@@ -169,7 +169,6 @@ class CheckedText:
         self._pass_on()
 
     def _pass_on(self) -> None:
-        """Show the text that was not checked."""
         if text := self.received[self._shown :]:
             self._add(Append(0, text))
 

@@ -99,15 +99,13 @@ class Translation(ChatCompletions, ABC):
         named = {"name": required(tool, "name", "a tool"), "parameters": schema, **more}
         return {"type": "function", "function": named}
 
+    # The fields of a request that chat completions have in another form, and the schema of a tool in it.
     @classmethod
     @abstractmethod
-    def translated(cls, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Translate the fields of a request that chat completions have in another form, except for its tools."""
-
+    def translated(cls, values: Mapping[str, Any]) -> dict[str, Any]: ...  # noqa: D102
     @classmethod
     @abstractmethod
-    def schema_of(cls, tool: Mapping[str, Any]) -> object:
-        """Read the schema of a tool's arguments; InputError if it is no function."""
+    def schema_of(cls, tool: Mapping[str, Any]) -> object: ...  # noqa: D102
 
     def chunk(self, chunk: Mapping[str, Any]) -> Iterator[Sent]:  # noqa: D102
         if not self.model:
@@ -180,25 +178,17 @@ class Translation(ChatCompletions, ABC):
         if item is not None:
             yield from self.closed(item)
 
+    # The events before all items, of an item that is still empty, of its text, of its end, and after all items.
     @abstractmethod
-    def begin(self) -> Iterable[Sent]:
-        """Make the events before all items."""
-
+    def begin(self) -> Iterable[Sent]: ...  # noqa: D102
     @abstractmethod
-    def opened(self, item: Item) -> Iterable[Sent]:
-        """Make the events of an item that begins, and is still empty."""
-
+    def opened(self, item: Item) -> Iterable[Sent]: ...  # noqa: D102
     @abstractmethod
-    def added(self, item: Item, text: str) -> Iterable[Sent]:
-        """Make the events of text that an item has got."""
-
+    def added(self, item: Item, text: str) -> Iterable[Sent]: ...  # noqa: D102
     @abstractmethod
-    def closed(self, item: Item) -> Iterable[Sent]:
-        """Make the events of an item that is complete."""
-
+    def closed(self, item: Item) -> Iterable[Sent]: ...  # noqa: D102
     @abstractmethod
-    def finish(self) -> Iterable[Sent]:
-        """Make the events after all items."""
+    def finish(self) -> Iterable[Sent]: ...  # noqa: D102
 
     @abstractmethod
     def answer(self) -> dict[str, Any]:

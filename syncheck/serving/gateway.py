@@ -35,10 +35,8 @@ class Choice:
     reasoning: Reasoning
     logprobs: Logprobs | None
     finished: bool = False
-    _unfed: str = ""
-    """Text that arrived while the passages were read."""
-    _sent: int = 0
-    """Number of events that were sent."""
+    _unfed: str = ""  # text that arrived while the passages were read
+    _sent: int = 0  # events
     _calls: list[dict[str, Any]] = field(default_factory=list)
     _is_open: bool = False
     _has_calls: bool = False

@@ -39,24 +39,17 @@ class _Job:
 
     response: str
     spans: Sequence[SentenceSpan]
-    weight: float
-    """Work of a sentence; about 1 with short passages."""
-    scorer: SentenceScorer | None = None
-    """Scores its sentences by their text; None if a language model reads the response."""
-    read: tuple[RagPrompt, GivenResponse] | None = None
-    """What the model reads, if it does."""
+    weight: float  # work of a sentence; about 1 with short passages
+    scorer: SentenceScorer | None = None  # by text; None if a language model reads the response
+    read: tuple[RagPrompt, GivenResponse] | None = None  # what the model reads, if it does
     report: asyncio.Future[Report] = field(default_factory=asyncio.Future)
-    sentences: list[SentenceScore] = field(default_factory=list)
-    """Its sentences as scored so far."""
-    after: float = field(default_factory=time.monotonic)
-    """Time since which the job has waited, moved later by the time for which it has been worked on."""
-    seconds: float = 0.0
-    """Time for which it has been worked on."""
+    sentences: list[SentenceScore] = field(default_factory=list)  # as scored so far
+    after: float = field(default_factory=time.monotonic)  # since when it has waited, later by the time it was worked on
+    seconds: float = 0.0  # for which it has been worked on
     has_begun: bool = False
 
     @property
     def next_spans(self) -> Sequence[SentenceSpan]:
-        """The sentences of the next slice."""
         known = len(self.sentences)
         return self.spans[known : known + max(1, int(_SLICE / self.weight))]
 
@@ -104,12 +97,13 @@ class ScoreBatches:
 
     async def _read(self, question: str, context: Sequence[str], response: str) -> _Job:
         weight = 1 + sum(map(len, context)) / _CHARACTERS_OF_SENTENCE
-        monitor, verifier = self._monitor, verifier_of(self._monitor)
+        monitor = self._monitor
         if not isinstance(monitor, Verifier) and monitor.reads_signals:
             prompt = await in_thread(monitor.prompt, question=question, context=context)
             response = response[await in_thread(answer_start, response) :]  # the model reads the answer alone
             given = await in_thread(monitor.read, prompt, response)
             return _Job(response, given.spans, weight, read=(prompt, given))
+        verifier = verifier_of(monitor)
         query = verifier.query(question=question, passages=context)
         segmenter = AnswerSegmenter(verifier.config.segmenter)
         for start in range(0, len(response), _READ_AT_ONCE):
@@ -279,7 +273,6 @@ class Guardrail:
         return [] if score is None or score >= at_least else [f"the whole answer ({score:.2f})"]
 
     def _request(self, values: Mapping[str, Any], options: Mapping[str, Any]) -> ChatRequest | None:
-        """Read question and passages, if LiteLLM sends the messages."""
         messages = values.get("structured_messages")
         if not messages:
             return None
@@ -301,7 +294,6 @@ def _length(request: ChatRequest) -> int:
 
 
 def _words(sentence: SentenceScore) -> str:
-    """Quote a sentence with the reason why it does not pass."""
     score = sentence.reason or "no score" if sentence.score is None else f"{sentence.score:.2f}"
     why = ", ".join([score, *contrast_lines(sentence)])
     return f"“{sentence.text}” ({why})"

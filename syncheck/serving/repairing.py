@@ -103,7 +103,6 @@ class ServerContinuations:
             raise incomplete("it ended before its last chunk")
 
     async def _asked(self, request: ContinuationRequest) -> tuple[str, dict[str, Any]]:
-        """Write the path and the body of a request."""
         body = self._limited(request)
         messages = _instructed(body["messages"], request.instruction)
         if self.write_prompt is not None:
@@ -122,7 +121,6 @@ class ServerContinuations:
         return "/chat/completions", {**body, "messages": messages}
 
     def _limited(self, request: ContinuationRequest) -> dict[str, Any]:
-        """Write the sampling and the limits of a request."""
         body = {**self.body, "stream": True, "stream_options": {"include_usage": True}}
         if self.by != "prefill":
             body["stream_options"]["continuous_usage_stats"] = True  # a stream that is left reports nothing at its end

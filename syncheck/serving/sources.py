@@ -35,8 +35,7 @@ from syncheck.verifier import Verifier
 _FILTERED = frozenset({"below_threshold", "nothing_passed", "backtracked", "abstained"})
 _CUT = frozenset({"length", "window", "budget", "max_sentences"})
 """Why an answer ended for lack of a sentence that passes, and at a limit."""
-LIMITS = ("max_tokens", "max_completion_tokens")
-"""Fields of requests that limit the length of an answer, of which the lower one counts."""
+LIMITS = ("max_tokens", "max_completion_tokens")  # of the length of an answer; the lower one counts
 NEUTRAL: Mapping[str, tuple[Any, ...]] = {
     "n": (1,),
     "logprobs": (False,),
@@ -330,7 +329,6 @@ class OwnModel(DecoderSource):
 
 
 async def _in_threads(events: Iterator[Event]) -> AsyncGenerator[Event]:
-    """Take each event in a thread."""
     try:
         while (event := await in_thread(next, events, None)) is not None:
             yield event
@@ -340,7 +338,6 @@ async def _in_threads(events: Iterator[Event]) -> AsyncGenerator[Event]:
 
 
 def _sampling(body: Mapping[str, Any]) -> dict[str, float]:
-    """Read temperature and top_p, as far as a request has them."""
     options = {name: body[name] for name in ("temperature", "top_p") if body.get(name) is not None}
     if any(type(value) not in (int, float) for value in options.values()):
         raise InputError("temperature and top_p must be numbers")

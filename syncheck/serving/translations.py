@@ -331,7 +331,6 @@ def _object_of(values: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 
 def _function_call(call_id: str, name: str, arguments: str) -> dict[str, Any]:
-    """Write a call of a tool in the form of chat completions."""
     return {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
 
 

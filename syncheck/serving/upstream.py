@@ -21,16 +21,15 @@ from syncheck.serving.allowed import invalid
 from syncheck.serving.chat import ServiceError, read_json
 from syncheck.serving.limits import Deadline
 
-MOST_BODY = 16 * 2**20
-"""Largest body, and longest line of a stream, in bytes; then that of a stream, and what is read of a refusal."""
+MOST_BODY = 16 * 2**20  # bytes of a body, and of a line of a stream
 MOST_STREAM = 16 * MOST_BODY
-MOST_REFUSAL = 2**16
+MOST_REFUSAL = 2**16  # bytes that are read of a refusal
 trace_headers: ContextVar[Mapping[str, str] | None] = ContextVar("syncheck_trace_headers", default=None)
 """Headers that continue a trace in the upstream server; None if nothing is recorded."""
 _CONNECT_SECONDS = 10.0
 _SHORTEST_SECRET = 8  # characters of a key that is looked for in answers; a shorter one is a placeholder, such as "-"
+# What Retry-After may be: seconds or a date.
 _WHEN = re.compile(r"\d{1,9}|[A-Za-z]{3}, \d{2} [A-Za-z]{3} \d{4} \d{2}:\d{2}:\d{2} GMT", re.ASCII)
-"""What ``Retry-After`` may be: seconds or a date."""
 _invalid = partial(ServiceError, 502, "upstream_invalid")
 
 
