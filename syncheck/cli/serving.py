@@ -236,7 +236,8 @@ def _serve(source: AnswerSource, args: argparse.Namespace) -> int:
     import uvicorn
 
     from syncheck.serving.app import create_app, end_in
-    from syncheck.serving.limits import PromptConnection, ServerConfig
+    from syncheck.serving.chat import ServerConfig
+    from syncheck.serving.limits import PromptConnection
 
     loopback = args.host in ("127.0.0.1", "localhost", "::1")
     limits = named(args, "max_running max_waiting max_body max_context timeout resume_seconds")

@@ -25,10 +25,10 @@ from syncheck.base.errors import describe_failure
 from syncheck.base.printable import shortened
 from syncheck.kit import demo_questions
 from syncheck.results import Report
-from syncheck.serving.chat import ChatRequest, ServiceError, read_chat, read_given, read_json, refusing, unsupported
+from syncheck.serving.chat import ChatRequest, ServerConfig, ServiceError, read_chat, read_given, read_json, refusing
 from syncheck.serving.dialects import ChatCompletions
 from syncheck.serving.given_answers import Guardrail, ScoreBatches
-from syncheck.serving.limits import Deadline, Metrics, Queue, ServerConfig, Turns, in_thread
+from syncheck.serving.limits import Deadline, Metrics, Queue, Turns, in_thread
 from syncheck.serving.replies import KeptAnswer, KeptAnswers, Reply, headers_of, json_response, traced
 from syncheck.serving.translations import Messages, Responses
 from syncheck.telemetry import recorded
@@ -124,24 +124,23 @@ class _Service:
         self.batches = ScoreBatches(source.monitor, most, self.measured)
         self.turns = Turns(1 + min(config.max_running, max(_THREADS, os.cpu_count() or 1)))
         least = _AT_LEAST if config.stop_below is None else config.stop_below
-        self.guardrail = Guardrail(self.scored, least, source.failing, config.passages_from, config.max_context)
+        self.guardrail = Guardrail(self.scored, least, source.failing, config)
         self.is_ending = False
         self.deadlines: WeakSet[Deadline] = WeakSet()
         self.kept = KeptAnswers(config.resume_seconds, _KEPT_FOR_EACH * most)
 
     async def chat(self, request: Request) -> ASGIApp:
         self._admit(request)
-        dialect, config = _dialect(request), self.config
-        defaults = {name: getattr(config, name) for name in ("reveal", "stop_below", "stop_after", "passages_from")}
+        dialect = _dialect(request)
 
         def read(values: object) -> ChatRequest:
             with refusing():
-                return read_chat(dialect.chat(values), **defaults, most=config.max_context)
+                return read_chat(dialect.chat(values), self.config)
 
         chat = replace(await self._read(request, read), authorization=self._passed_key(request))
         if dialect is not ChatCompletions and (chat.resumable or chat.body.get("n") not in (None, 1)):
             told = "only /v1/chat/completions has resumable streams and several choices; leave resumable and n out"
-            raise unsupported(told)
+            raise ServiceError(400, "unsupported", told)
         self.source.require_usable(chat)
         if not chat.resumable:
             return partial(self._answer, chat, dialect(chat.body))
@@ -163,7 +162,7 @@ class _Service:
 
     async def score(self, request: Request) -> ASGIApp:
         self._admit(request)
-        given = await self._read(request, partial(read_given, most=self.config.max_context))
+        given = await self._read(request, partial(read_given, config=self.config))
 
         async def answer() -> Response:
             report = await self.scored(*given)

@@ -10,10 +10,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from syncheck.base.checks import Passage, check_choice, check_share, check_text
+from syncheck.base.checks import Passage, check_choice, check_share, check_text, stripped_key
 from syncheck.base.errors import InputError, SyncheckError
 from syncheck.base.printable import printable, shortened
 from syncheck.results.protocol import Reveal
+from syncheck.telemetry import Telemetry
 
 _TAG = re.compile(r"<(/?)(context|document|passage|source)s?\b[^<>]{0,200}>", re.IGNORECASE)
 _NUMBERED = re.compile(
@@ -67,8 +68,44 @@ def refusing() -> Iterator[None]:
 
 
 @dataclass(frozen=True, slots=True)
+class ServerConfig:
+    """Limits and defaults of a server."""
+
+    reveal: Reveal = "verified"
+    """When text is sent, if a request does not say."""
+    stop_below: float | None = None
+    """Score in [0, 1] below which an answer ends, if a request does not say; None ends none."""
+    passages_from: PassagesFrom = "messages"
+    """Where passages come from beside the fields of a request, if it does not say."""
+    stop_after: bool = False
+    """True if that answer ends after the sentence that scored below, False if before it, if a request does not say."""
+    max_running: int = 4
+    """Number of answers at a time."""
+    max_waiting: int = 32
+    """Number of requests that may wait; further ones get the status 429."""
+    max_body: int = 2 * 2**20
+    """Largest size of a request, in bytes."""
+    max_context: int = 400_000
+    """Largest size of question and passages, in characters; each passage counts 100 more."""
+    timeout: float = 300.0
+    """Time limit for an answer in seconds, including the time in the queue."""
+    api_key: str | None = None
+    """Key that a request must have, one line of printable ASCII; None requires none."""
+    only_loopback: bool = True
+    """True if requests must address this machine by a loopback name, so that pages of other sites cannot send them."""
+    resume_seconds: float = 60.0
+    """How long a resumable answer is kept without a reader, in seconds."""
+    telemetry: Telemetry | None = None
+    """Records answers and checks as spans; None records nothing."""
+
+    def __post_init__(self) -> None:
+        if self.api_key is not None:
+            object.__setattr__(self, "api_key", stripped_key(self.api_key, "the API key"))
+
+
+@dataclass(frozen=True, slots=True)
 class ChatRequest:
-    """A request for an answer; see :class:`~syncheck.serving.limits.ServerConfig` for what it may ask for."""
+    """A request for an answer; see :class:`ServerConfig` for what it may ask for."""
 
     body: Mapping[str, Any]
     """The client's body, without the fields for this server."""
@@ -92,21 +129,11 @@ class ChatRequest:
 
 
 @refusing()
-def read_chat(
-    values: object,
-    *,
-    reveal: Reveal,
-    stop_below: float | None,
-    stop_after: bool = False,
-    passages_from: PassagesFrom = "messages",
-    most: float = math.inf,
-) -> ChatRequest:
-    """Read the body of a request; ``reveal``, ``stop_below``, ``stop_after`` and ``passages_from`` are the defaults.
+def read_chat(values: object, config: ServerConfig) -> ChatRequest:
+    """Read the body of a request; one that cannot be used raises ServiceError.
 
-    ``most`` is the largest size of question and passages, in characters, each passage counting :data:`EACH` more.
     The passages are those in the field ``context`` or ``documents``, or without either those in the messages, see
-    :data:`PassagesFrom`; the question is the last message of the user that has text, without passages. A request that
-    cannot be used raises ServiceError.
+    :data:`PassagesFrom`; the question is the last message of the user that has text, without passages.
     """
     if not isinstance(values, dict):
         raise InputError(f"expected a JSON object; found {type(values).__name__}")
@@ -114,8 +141,8 @@ def read_chat(
     if not isinstance(messages, list) or not messages or not all(isinstance(m, dict) for m in messages):
         raise InputError("messages must be a list of objects with role and content, at least one")
     _require_known_forms(values)
-    defaults = {"reveal": reveal, "stop_below": stop_below, "stop_after": stop_after, "passages_from": passages_from}
-    options: dict[str, Any] = defaults | {"resumable": False} | _options(values)
+    defaults = {name: getattr(config, name, False) for name in _OPTIONS}  # resumable is no setting of a server
+    options: dict[str, Any] = defaults | _options(values)
     check_choice(options["reveal"], "syncheck.reveal", Reveal)
     check_choice(options["passages_from"], "syncheck.passages_from", PassagesFrom)
     if options["stop_below"] is not None:
@@ -127,8 +154,8 @@ def read_chat(
         wanted = "must be true or false, and is for streams of one choice"
         raise InputError(f"syncheck.resumable {wanted}; found {resumable!r}")
     by_tools = options.pop("passages_from") == "tools"
-    passages, names, question = _passages(values, messages, by_tools, most)
-    _require_size(question, passages, most)
+    passages, names, question = _passages(values, messages, by_tools, config.max_context)
+    _require_size(question, passages, config.max_context)
     return ChatRequest(
         body={name: value for name, value in values.items() if name not in _OWN},
         question=question,
@@ -142,7 +169,7 @@ def read_chat(
 
 
 @refusing()
-def read_given(values: object, *, most: float = math.inf) -> tuple[str, tuple[str, ...], str]:
+def read_given(values: object, config: ServerConfig) -> tuple[str, tuple[str, ...], str]:
     """Read the body of a request to score a given answer: question, passages and response; as :func:`read_chat`."""
     if not isinstance(values, dict) or not values.keys() >= {"question", "context", "response"}:
         shown = sorted(values) if isinstance(values, dict) else type(values).__name__
@@ -150,11 +177,11 @@ def read_given(values: object, *, most: float = math.inf) -> tuple[str, tuple[st
     for name in ("question", "response"):
         check_text(values[name], name)
     passages = _listed(values["context"], "context")[0]
-    _require_size(values["question"], passages, most)
+    _require_size(values["question"], passages, config.max_context)
     return values["question"], passages, values["response"]
 
 
-def _require_size(question: str, passages: Sequence[str], most: float) -> None:
+def _require_size(question: str, passages: Sequence[str], most: int) -> None:
     size = len(question) + sum(map(len, passages)) + EACH * len(passages)
     if size > most:
         told = f"question and passages have {size} characters, of which {most:g} are allowed (each passage counts "
@@ -187,7 +214,7 @@ def _options(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _passages(
-    values: Mapping[str, Any], messages: Sequence[Mapping[str, Any]], by_tools: bool, most: float
+    values: Mapping[str, Any], messages: Sequence[Mapping[str, Any]], by_tools: bool, most: int
 ) -> tuple[tuple[str, ...], tuple[str, ...] | None, str]:
     """Find passages, their names and the question."""
     asked = (text_of(m) for m in reversed(messages) if m.get("role") == "user")

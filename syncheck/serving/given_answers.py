@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-import math
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -19,7 +18,7 @@ from syncheck.report.labels import after_end_words, contrast_lines
 from syncheck.results import Report
 from syncheck.results.types import Query, RagPrompt, SentenceScore, SentenceSpan
 from syncheck.scoring import SentenceScorer, falls_below, report_of
-from syncheck.serving.chat import ChatRequest, PassagesFrom, ServiceError, read_chat, refusing, unsupported
+from syncheck.serving.chat import ChatRequest, ServerConfig, ServiceError, read_chat, refusing, unsupported
 from syncheck.serving.checked import NO_PASSAGES, Failing, is_checked, verifier_of
 from syncheck.serving.limits import Metrics, in_thread, too_many
 from syncheck.text.markup import answer_start
@@ -215,9 +214,7 @@ class Guardrail:
     at_least: float
     """Score that each sentence must reach if LiteLLM's ``additional_provider_specific_params`` do not say otherwise."""
     failing: Failing
-    passages_from: PassagesFrom = "messages"
-    most: float = math.inf
-    """As for :func:`syncheck.serving.chat.read_chat`."""
+    config: ServerConfig = field(default_factory=ServerConfig)
     _requests: OrderedDict[str, ChatRequest] = field(default_factory=OrderedDict)
     _characters: int = 0
 
@@ -277,7 +274,7 @@ class Guardrail:
         if not messages:
             return None
         body = {"messages": messages} | ({"context": options["context"]} if "context" in options else {})
-        return read_chat(body, reveal="verified", stop_below=None, passages_from=self.passages_from, most=self.most)
+        return read_chat(body, self.config)
 
     def _remember(self, call: str, request: ChatRequest) -> None:
         kept = self._requests

@@ -5,17 +5,17 @@ from __future__ import annotations
 import time
 import uuid
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from contextlib import aclosing
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 from syncheck.base.errors import InputError
 from syncheck.base.printable import shortened
 from syncheck.monitor import Monitor
 from syncheck.results import Report
 from syncheck.results.events import EndEvent, Event, EventWriter, SentenceEvent, why_stopped
-from syncheck.results.protocol import VERSION, ProtocolEvent, Reveal, to_dict
+from syncheck.results.protocol import VERSION, ProtocolEvent, to_dict
 from syncheck.results.types import RagPrompt, SentenceScore
 from syncheck.scoring import falls_below
 from syncheck.serving.chat import ChatRequest, ServiceError, refusing, text_of, unsupported
@@ -229,12 +229,8 @@ _NEUTRAL: Mapping[str, tuple[Any, ...]] = {
 _LEAST_TEMPERATURE, _MOST_TEMPERATURE = 0.01, 100.0  # between them, logits that are divided by it still differ
 
 
-class Decoder(Protocol):
-    """Protocol of a decoder that writes an answer as events; ``options`` are those of a request that are accepted."""
-
-    def __call__(  # noqa: D102
-        self, prompt: RagPrompt, *, reveal: Reveal, seed: int, max_new_tokens: int, **options: Any
-    ) -> Iterator[Event]: ...
+Decoder = Callable[..., Iterator[Event]]
+"""Decoder that writes an answer; it gets the prompt, and as keywords reveal, seed, max_new_tokens and other options."""
 
 
 @dataclass(eq=False)
