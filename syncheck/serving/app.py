@@ -219,7 +219,7 @@ class _Service:
                 async with aclosing(self.source.stream(chat, deadline)) as chunks:
                     async for chunk in chunks:
                         record(chunk)
-                        self.measured.observe(e for choice in chunk["choices"] for e in choice["syncheck"]["events"])
+                        self.measured.observe(chunk)
                         yield chunk
 
     async def _answer(
@@ -245,15 +245,13 @@ class _Service:
                     with traced(self.config.telemetry, self.source.address, chat) as record:
                         answer = await self.source.complete(chat, deadline)
                         record(answer)
-                    for choice in answer["choices"]:
-                        self.measured.observe(choice["syncheck"].get("sentences", ()))
+                    self.measured.observe(answer)
                     await reply.whole(200, writer.whole(answer), headers_of(answer))
             return 200
         except Exception as error:
             return await reply.error(_failure_of(error))
 
     async def _write(self, chat: ChatRequest, kept: KeptAnswer) -> None:
-        """Write an answer for readers who may disconnect and come back."""
         failed = None
         with self.measured.seconds.time():
             try:

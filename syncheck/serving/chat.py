@@ -216,7 +216,6 @@ def _options(values: Mapping[str, Any]) -> dict[str, Any]:
 def _passages(
     values: Mapping[str, Any], messages: Sequence[Mapping[str, Any]], by_tools: bool, most: int
 ) -> tuple[tuple[str, ...], tuple[str, ...] | None, str]:
-    """Find passages, their names and the question."""
     asked = (text_of(m) for m in reversed(messages) if m.get("role") == "user")
     last = next((text for text in asked if text.strip()), "")
     question, inside = _taken_out(last)

@@ -164,7 +164,6 @@ class CheckedText:
         self._notice(f"Not checked: {why}")
 
     def _notice(self, text: str) -> None:
-        """Add a notice, and show the text that was held back."""
         self._add(Notice(0, text, "warning"))
         self._pass_on()
 

@@ -253,7 +253,6 @@ class Guardrail:
         return {"action": "BLOCKED", "blocked_reason": told}
 
     def _reasons(self, report: Report, at_least: float) -> list[str]:
-        """Quote what does not pass, each part with the reason."""
         closed = self.failing == "closed"
         below = [s for s in report.sentences if falls_below(s, at_least) and (closed or is_checked(s))]
         unread = after_end_words(report.after_end) if closed else ""

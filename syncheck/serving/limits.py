@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass
@@ -236,9 +236,10 @@ class Metrics:
         self.running = Gauge("running", "Answers at work", **said)
         self.waiting = Gauge("waiting", "Requests that wait", **said)
 
-    def observe(self, told: Iterable[Mapping[str, Any]]) -> None:
-        """Count sentences, or the events of a stream."""
-        for values in told:
+    def observe(self, answer: Mapping[str, Any]) -> None:
+        """Count the sentences of a whole answer, or the events of a chunk."""
+        told = (choice["syncheck"] for choice in answer["choices"])
+        for values in (each for own in told for each in own.get("events") or own.get("sentences", ())):
             kind = values.get("type", "verified")
             if kind in ("retract", "replace"):
                 self.retractions.inc()

@@ -183,7 +183,6 @@ def _token(told: Mapping[str, Any]) -> tuple[bytes, float]:
 
 
 def _answer_of(reasoning: Reasoning, content: str, *, is_last: bool) -> str:
-    """Take the reasoning out of the next content."""
     parts = reasoning.read(content, is_last=is_last)
     if any(kind == "not_text" for kind, *_ in parts):
         raise invalid("it closes reasoning that nothing opened; if the chat template does, pass --opens-reasoning")
@@ -191,7 +190,6 @@ def _answer_of(reasoning: Reasoning, content: str, *, is_last: bool) -> str:
 
 
 def _instructed(messages: Sequence[Mapping[str, Any]], instruction: str) -> list[Mapping[str, Any]]:
-    """Add an instruction to the last message of the user."""
     told = list(messages)
     places = [place for place, message in enumerate(told) if message.get("role") == "user"]
     if instruction and places:

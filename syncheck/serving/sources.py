@@ -170,7 +170,6 @@ class _Writing:
             self.writer.write(event)
 
     def _notice_stop(self, event: EndEvent) -> None:
-        """Say which score or budget ended the answer, if one did."""
         report, threshold = event.report, self._request.stop_below
         if report.stop == "budget":
             self._why_ended = event.output.trace[-1].reason

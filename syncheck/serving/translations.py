@@ -323,7 +323,6 @@ def _named(choice: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _object_of(values: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """Read a field that must be an object, if a request has it."""
     value = values.get(name)
     if not isinstance(value, dict | None):
         raise InputError(f"{name} must be an object; found {type(value).__name__}")

@@ -248,7 +248,6 @@ def _without(secrets: Sequence[bytes], data: bytes) -> bytes:
 
 
 def _parsed(data: bytes) -> Any:
-    """Read JSON; None if it is none."""
     try:
         return read_json(data)
     except ValueError:
