@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 TOP = 20  # likeliest tokens that servers report by default (vLLM's ``max_logprobs``)
 PARITY_NATS = 2e-4
 """Largest difference, in nats, between log-probabilities of a server and of transformers; vLLM's was 9.2e-5."""
+_Branches = tuple[KnownTokens | None, KnownTokens | None]  # what is known with the context, and without
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -130,10 +131,7 @@ class EndpointReplay:
             )
         given = read_responses(self.monitor, prompts, responses, None, None)
         known = self._known(prompts, given, top=0)
-        measured = [
-            _sentences(g, *(_chosen(branch, len(g.token_ids)) for branch in branches))
-            for g, branches in zip(given, known, strict=True)
-        ]
+        measured = [_sentences(g, branches) for g, branches in zip(given, known, strict=True)]
         return scored_answers(scorers_of(prompts, self.monitor.scorer), measured)
 
     def certify(
@@ -157,7 +155,7 @@ class EndpointReplay:
             raise NotReadyError("the monitor has no aggregator, so there is no score to bound; train one")
         given = read_responses(self.monitor, prompts, responses, None, None)
         known = self._known(prompts, given, top=self.top)
-        ends = [self._ends(g, *branches) for g, branches in zip(given, known, strict=True)]
+        ends = [self._ends(g, branches) for g, branches in zip(given, known, strict=True)]
         make = partial(SentenceScorer, config=self.monitor.config, aggregator=None, aligner=self.monitor.aligner)
         answers = scored_answers(scorers_of(prompts, make), [least for least, _ in ends])
         certified = [
@@ -178,9 +176,7 @@ class EndpointReplay:
 
         return [list(starmap(bounded, answer)) for answer in certified]
 
-    def _known(
-        self, prompts: Sequence[RagPrompt], given: Sequence[GivenResponse], *, top: int
-    ) -> list[tuple[KnownTokens | None, KnownTokens | None]]:
+    def _known(self, prompts: Sequence[RagPrompt], given: Sequence[GivenResponse], *, top: int) -> list[_Branches]:
         """Ask the server about every response, with its context and, if there is one, without; None if not asked."""
 
         def ask(prompt_ids: tuple[int, ...] | None, token_ids: list[int]) -> KnownTokens | None:
@@ -196,20 +192,17 @@ class EndpointReplay:
             known = list(pool.map(ask, branches, [g.token_ids for g in given for _ in range(2)]))
         return list(zip(known[::2], known[1::2], strict=True))
 
-    def _ends(
-        self, given: GivenResponse, known: KnownTokens | None, without: KnownTokens | None
-    ) -> tuple[list[SentenceSignals], list[SentenceSignals]]:
+    def _ends(self, given: GivenResponse, branches: _Branches) -> tuple[list[SentenceSignals], list[SentenceSignals]]:
         """Build the sentences with the least and the largest values of entropy and KL."""
-        count = len(given.token_ids)
-        chosen = _chosen(known, count), _chosen(without, count)
-        entropy = kl = Bounds.exact(np.full(count, np.nan))
+        known, without = branches
+        entropy = kl = Bounds.exact(np.full(len(given.token_ids), np.nan))
         if known is not None:
             ids, log_prob = known.joined(given.token_ids)
             entropy = entropy_bounds(log_prob, self._vocab_size, largest_other=known.largest_other, error=self.error)
             if without is not None:
                 kl = kl_bounds(log_prob, _at(ids, *without.joined(given.token_ids)), error=self.error)
-        low, high = (_sentences(given, *chosen, *ends) for ends in ((entropy.low, kl.low), (entropy.high, kl.high)))
-        return low, high
+        low = _sentences(given, branches, entropy.low, kl.low)
+        return low, _sentences(given, branches, entropy.high, kl.high)
 
     @property
     def _vocab_size(self) -> int:
@@ -230,10 +223,6 @@ class EndpointReplay:
         return Bounds(np.minimum(lower, upper), np.maximum(lower, upper))
 
 
-def _chosen(known: KnownTokens | None, count: int) -> Floats:
-    return np.full(count, np.nan) if known is None else np.minimum(known.log_prob, 0.0)
-
-
 def _at(ids: NDArray[np.int64], other_ids: NDArray[np.int64], log_prob: Floats) -> Floats:
     """Look up the log-probabilities (T, K) of the other branch at these ids; NaN where it does not report them."""
     values_at = np.full(ids.shape, np.nan)
@@ -245,12 +234,13 @@ def _at(ids: NDArray[np.int64], other_ids: NDArray[np.int64], log_prob: Floats) 
 
 
 def _sentences(
-    given: GivenResponse, log_prob: Floats, without: Floats, entropy: Floats | None = None, kl: Floats | None = None
+    given: GivenResponse, known: _Branches, entropy: Floats | None = None, kl: Floats | None = None
 ) -> list[SentenceSignals]:
-    """Build the sentences with their part of each column (T,); entropy and KL are NaN if not given."""
+    """Build the sentences with their part of each column (T,); what is not given is NaN."""
     ids = np.asarray(given.token_ids, np.int64)
     nothing = np.full(len(ids), np.nan, np.float32)
-    columns = {"log_prob": log_prob, "log_prob_without_context": without, "entropy": entropy, "kl": kl}
+    log_prob, other = (None if of is None else np.minimum(of.log_prob, 0.0) for of in known)
+    columns = {"log_prob": log_prob, "log_prob_without_context": other, "entropy": entropy, "kl": kl}
     table: dict[str, Any] = {name: nothing if of is None else of.astype(np.float32) for name, of in columns.items()}
     return [
         SentenceSignals(
