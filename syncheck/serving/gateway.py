@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from syncheck.monitor import Monitor
 from syncheck.results.protocol import VERSION, fold, to_dict
@@ -18,9 +18,6 @@ from syncheck.serving.limits import Deadline, in_thread
 from syncheck.serving.upstream import Upstream, choices_of, incomplete, index_of
 from syncheck.text.markup import Reasoning
 from syncheck.verifier import Verifier
-
-if TYPE_CHECKING:
-    import httpx
 
 _ANSWERS = frozenset({"refusal", "tool_calls", "function_call"})
 """Parts of a message that are an answer as its text is; without one of them, the answer was filtered."""
@@ -172,9 +169,9 @@ _SAME = frozenset({"id", "object", "created", "model", "system_fingerprint", "se
 class Gateway:
     """Source of answers that asks an :class:`~syncheck.serving.upstream.Upstream` server and checks its answers.
 
-    A monitor that reads text alone runs no language model. ``/chat/completions`` is added to the address of the
-    upstream server. ``reasoning`` says what becomes of the model's reasoning; by default it passes failing open, and is
-    dropped failing closed. With ``opens_reasoning``, the chat template opens it, so that no answer has the opening tag.
+    A monitor that reads text alone runs no language model. ``reasoning`` says what becomes of the model's reasoning; by
+    default it passes failing open, and is dropped failing closed. With ``opens_reasoning``, the chat template opens it,
+    so that no answer has the opening tag. The other ``options`` are those of the upstream server.
     """
 
     def __init__(
@@ -185,21 +182,16 @@ class Gateway:
         failing: Failing = "closed",
         reasoning: Treatment | None = None,
         opens_reasoning: bool = False,
-        api_key: str | None = None,
-        timeout: float = 60.0,
-        transport: httpx.AsyncBaseTransport | None = None,
+        **options: Any,
     ) -> None:
         self.monitor = monitor
         self.decoders: tuple[str, ...] = ()
         self.failing = failing
         self._reasoning = reasoning or ("pass" if failing == "open" else "drop")
         self.opens_reasoning = opens_reasoning
-        self.upstream = Upstream(upstream, api_key=api_key, timeout=timeout, transport=transport)
+        self.upstream = Upstream(upstream, **options)
         self.address: str | None = self.upstream.address
-
-    async def close(self) -> None:
-        """Close the connections to the upstream server."""
-        await self.upstream.close()
+        self.close = self.upstream.close
 
     async def models(self, authorization: str | None) -> dict[str, Any]:
         """Ask for the upstream server's list of models."""

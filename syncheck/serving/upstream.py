@@ -63,10 +63,7 @@ class Upstream:
             headers={"Accept-Encoding": "identity"},  # compressed data can expand a thousandfold
             transport=transport,
         )
-
-    async def close(self) -> None:
-        """Close the connections."""
-        await self._client.aclose()
+        self.close = self._client.aclose
 
     @asynccontextmanager
     async def asked(self, path: str, authorization: str | None, body: object = None) -> AsyncIterator[Answer]:
