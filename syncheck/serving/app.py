@@ -55,7 +55,6 @@ _DIALECTS: Mapping[str, type[ChatCompletions]] = {
 _AT_LEAST = 0.5  # score that the sentences of a guarded answer must reach
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 _HOST = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([\w.-]+))(?::\d*)?", re.ASCII)
-_MOST_DIGITS = 18
 _KEPT_FOR_EACH = 8  # resumable answers for each that may run or wait
 _THREADS = 4  # or one for each core if that is more; one more reads requests
 _SMALL = 2**14  # bytes of a request that is read without a thread
@@ -132,12 +131,8 @@ class _Service:
     async def chat(self, request: Request) -> ASGIApp:
         self._admit(request)
         dialect = _dialect(request)
-
-        def read(values: object) -> ChatRequest:
-            with refusing():
-                return read_chat(dialect.chat(values), self.config)
-
-        chat = replace(await self._read(request, read), authorization=self._passed_key(request))
+        read = await self._read(request, lambda values: read_chat(dialect.chat(values), self.config))
+        chat = replace(read, authorization=self._passed_key(request))
         if dialect is not ChatCompletions and (chat.resumable or chat.body.get("n") not in (None, 1)):
             told = "only /v1/chat/completions has resumable streams and several choices; leave resumable and n out"
             raise ServiceError(400, "unsupported", told)
@@ -150,7 +145,7 @@ class _Service:
         """Send the events of a resumable answer that come after ``Last-Event-ID``."""
         self._admit(request)
         last = request.headers.get("last-event-id", "0")
-        if not (last.isascii() and last.isdigit() and len(last) <= _MOST_DIGITS):
+        if re.fullmatch(r"[0-9]{1,18}", last) is None:
             told = f"Last-Event-ID must be a whole number; found {shortened(repr(last), 40)}"
             raise ServiceError(400, "invalid_request", told)
         return partial(self._follow, self.kept.find(request.path_params["token"]), int(last))

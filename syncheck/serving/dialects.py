@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 from syncheck.base.errors import InputError
-from syncheck.serving.chat import ServiceError
+from syncheck.serving.chat import ServiceError, refusing
 
 Sent = tuple[str | None, Mapping[str, Any] | str]
 """Name of a server-sent event, and its data."""
@@ -25,7 +25,7 @@ class ChatCompletions:
 
     @classmethod
     def chat(cls, values: object) -> object:
-        """Translate a request to one for chat completions; InputError if that is not possible."""
+        """Translate a request to one for chat completions; ServiceError if that is not possible."""
         return values
 
     @staticmethod
@@ -82,6 +82,7 @@ class Translation(ChatCompletions, ABC):
         self._unchecked: set[str] = set()
 
     @classmethod
+    @refusing()
     def chat(cls, values: object) -> object:  # noqa: D102
         if not isinstance(values, dict):
             raise InputError(f"expected a JSON object; found {type(values).__name__}")

@@ -65,6 +65,7 @@ class Turns:
 
     def __init__(self, threads: int) -> None:
         self.executor = ThreadPoolExecutor(threads, thread_name_prefix="syncheck-turn")
+        self.close = partial(self.executor.shutdown, wait=False, cancel_futures=True)
         self._free = threads
         self._numbers = count()
         self._waiting: list[tuple[float, int, asyncio.Future[None]]] = []
@@ -91,10 +92,6 @@ class Turns:
             yield
         finally:
             self._pass_on()
-
-    def close(self) -> None:
-        """End the threads; no slice may wait or run."""
-        self.executor.shutdown(wait=False, cancel_futures=True)
 
     def _pass_on(self) -> None:
         while self._waiting:
