@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Literal
 
 from syncheck.base.checks import Passage, check_choice, check_share, check_text, stripped_key
@@ -53,9 +54,7 @@ class ServiceError(Exception):
         return {"error": {"message": str(self), "type": kind, "code": self.code, "param": None}}
 
 
-def unsupported(why: str) -> ServiceError:
-    """Make the refusal of a request that asks for what this server lacks."""
-    return ServiceError(400, "unsupported", why)
+unsupported = partial(ServiceError, 400, "unsupported")  # of a request that asks for what this server lacks
 
 
 @contextmanager

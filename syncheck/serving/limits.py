@@ -19,8 +19,7 @@ from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 from syncheck.serving.chat import ServiceError
 
-HEADER_SECONDS = 10.0
-"""How long the line and the headers of a request may take."""
+HEADER_SECONDS = 10.0  # how long the line and the headers of a request may take
 
 
 class PromptConnection(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
@@ -212,10 +211,8 @@ class Queue:
             self._free.release()
 
 
-def too_many() -> ServiceError:
-    """Make the refusal of a request that may not wait."""
-    told = "too many requests are waiting; try again"
-    return ServiceError(429, "too_many_requests", told, headers={"Retry-After": "1"})
+_TOLD = "too many requests are waiting; try again"
+too_many = partial(ServiceError, 429, "too_many_requests", _TOLD, headers={"Retry-After": "1"})
 
 
 class Metrics:

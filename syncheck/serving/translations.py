@@ -16,7 +16,6 @@ _INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"
 _STOPS = {"length": "max_tokens", "content_filter": "refusal", "tool_calls": "tool_use"}
 _NAMES = {"text": "output_text", "reasoning": "reasoning_text", "call": "function_call_arguments"}
 _ERRORS = {
-    400: "invalid_request_error",
     401: "authentication_error",
     403: "permission_error",
     404: "not_found_error",
