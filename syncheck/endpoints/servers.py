@@ -164,13 +164,10 @@ class SglangServer:
 
     def replay(self, prompt_ids: Sequence[int], token_ids: Sequence[int], *, top: int) -> KnownTokens:
         """Request the log-probabilities of the tokens; see :class:`ReplayServer`."""
-        body = {
-            "input_ids": [*prompt_ids, *token_ids],
-            "sampling_params": {"max_new_tokens": 1, "temperature": 0},
-            "return_logprob": True,
-            "logprob_start_len": len(prompt_ids) - 1,  # the first one reported has no log-probability
-            "top_logprobs_num": top,
-        }
+        start = len(prompt_ids) - 1  # the first one reported has no log-probability
+        options = {"return_logprob": True, "logprob_start_len": start, "top_logprobs_num": top}
+        sampling = {"max_new_tokens": 1, "temperature": 0}
+        body = {"input_ids": [*prompt_ids, *token_ids], "sampling_params": sampling, **options}
         answer = self._connection.post("/generate", body)
         try:
             told = answer["meta_info"]["input_token_logprobs"][1:]

@@ -74,9 +74,8 @@ def is_counts(value: object, depth: int = _DEEPEST_COUNTS) -> bool:
 
 _ANSWER: Fields = {
     **dict.fromkeys(("id", "object", "model", "system_fingerprint", "service_tier"), _is_name),
+    **dict.fromkeys(("usage", "timings"), is_counts),
     "created": is_number,
-    "usage": is_counts,
-    "timings": is_counts,
     "choices": lambda value: True,
 }
 _CHOICE: Fields = {"index": is_number, "finish_reason": _is_name}

@@ -131,9 +131,7 @@ class Translation(ChatCompletions, ABC):
         yield from self.finish()
 
     def whole(self, answer: Mapping[str, Any]) -> Mapping[str, Any]:  # noqa: D102
-        choices = [
-            {**choice, "delta": {**choice["message"], "syncheck": choice["syncheck"]}} for choice in answer["choices"]
-        ]
+        choices = [each | {"delta": each["message"] | {"syncheck": each["syncheck"]}} for each in answer["choices"]]
         for _ in (*self.chunk({**answer, "choices": choices}), *self.end()):
             pass
         return self.answer()

@@ -203,6 +203,7 @@ def _scored(monitor: Monitor | Verifier, jobs: Sequence[_Job]) -> list[Report | 
 
 _MOST_CHARACTERS = 2**25  # of the newest requests, which are remembered
 _NAMED = 3  # sentences that the reason of a refusal quotes
+_PASSED = {"action": "NONE"}
 
 
 @dataclass(eq=False)
@@ -230,12 +231,10 @@ class Guardrail:
         if request is not None and isinstance(call, str):
             self._remember(call, request)
         if values["input_type"] == "request":
-            return {"action": "NONE"}
+            return _PASSED
         request = request or self._requests.get(str(call))
         if request is None or not request.passages:
-            return (
-                {"action": "BLOCKED", "blocked_reason": NO_PASSAGES} if self.failing == "closed" else {"action": "NONE"}
-            )
+            return {"action": "BLOCKED", "blocked_reason": NO_PASSAGES} if self.failing == "closed" else _PASSED
         with refusing():
             at_least = options.get("at_least", self.at_least)
             check_share(at_least, "at_least")
@@ -247,7 +246,7 @@ class Guardrail:
         reasons = [reason for report in reports for reason in self._reasons(report, at_least)]
         reasons += [reason for report in reports for reason in self._whole_answer(report, answer_at_least)]
         if not reasons:
-            return {"action": "NONE"}
+            return _PASSED
         more = [f"and {len(reasons) - _NAMED} more"] * (len(reasons) > _NAMED)
         told = "not faithful to the passages: " + "; ".join([*reasons[:_NAMED], *more])
         return {"action": "BLOCKED", "blocked_reason": told}

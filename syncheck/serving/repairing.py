@@ -162,17 +162,15 @@ def _tokens(told: object) -> tuple[WrittenToken, ...]:
         return ()
     try:
         if (content := told.get("content")) is not None:
-            return tuple(
-                WrittenToken(*_token(each), tuple(map(_token, each.get("top_logprobs") or ()))) for each in content
-            )
-        columns = [told[name] for name in ("tokens", "token_logprobs")]
-        columns.append(told.get("top_logprobs") or [None] * len(columns[0]))
-        return tuple(
-            WrittenToken(
-                token.encode(), float(log_prob), tuple((t.encode(), float(p)) for t, p in (likeliest or {}).items())
-            )
-            for token, log_prob, likeliest in zip(*columns, strict=True)
-        )
+            rows = [(_token(each), list(map(_token, each.get("top_logprobs") or ()))) for each in content]
+        else:
+            columns = [told["tokens"], told["token_logprobs"]]
+            columns.append(told.get("top_logprobs") or [None] * len(columns[0]))
+            rows = [
+                ((token.encode(), float(p)), [(t.encode(), float(p)) for t, p in (likeliest or {}).items()])
+                for token, p, likeliest in zip(*columns, strict=True)
+            ]
+        return tuple(WrittenToken(*written, tuple(likeliest)) for written, likeliest in rows)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise invalid("its log-probabilities are not as OpenAI's interface has them") from error
 

@@ -315,10 +315,9 @@ class OwnModel(DecoderSource):
             told = "\n".join(filter(None, system)) or None
             return self.monitor.prompt(question=request.question, context=passages, system=told)
         if not getattr(self.monitor.tokenizer, "chat_template", None):
-            raise unsupported(
-                "the model served here has no chat template, so that it takes no earlier turns; send one message of "
-                "the user, with all that the question needs from earlier turns, and system messages if there are any"
-            )
+            why = "the model served here has no chat template, so that it takes no earlier turns; send one message of "
+            why += "the user, with all that the question needs from earlier turns, and system messages if there are any"
+            raise unsupported(why)
         turns = [{"role": str(m.get("role")), "content": text_of(m)} for m in messages]
         return self.monitor.prompt(messages=turns, context=passages, question=request.question)
 

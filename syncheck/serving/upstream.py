@@ -134,13 +134,10 @@ class Answer:
             raise _invalid(f"the upstream's answer is {packed}")
         if response.is_error:
             data = _without(self._secrets, (await self._read(MOST_REFUSAL))[:MOST_REFUSAL])
-            told = _said(_parsed(data))
-            if told is None:
-                told = one_line(data.decode(errors="replace"))
-                if response.status_code == 404:  # not of an unknown model: a server reports that in OpenAI's format
-                    told += (
-                        "; --upstream must be the address before /chat/completions, such as http://localhost:8000/v1"
-                    )
+            # Without words, 404 is not of an unknown model: a server reports that in OpenAI's format.
+            where = "; --upstream must be the address before /chat/completions, such as http://localhost:8000/v1"
+            told = one_line(data.decode(errors="replace")) + (where if response.status_code == 404 else "")
+            told = told if (said := _said(_parsed(data))) is None else said
             when = response.headers.get("retry-after", "")
             kept = {"Retry-After": when} if _WHEN.fullmatch(when) else {}
             raise ServiceError(response.status_code, "upstream_refused", f"the upstream refused: {told}", headers=kept)
@@ -184,7 +181,7 @@ class Answer:
         if not isinstance(values, dict):
             raise _invalid(
                 f"the upstream sent {len(data)} bytes that are no JSON object"
-            )  # and may be the model's text
+            )  # but may be an answer's text
         if values.get("error"):
             told = _said(values) or "it does not say which"
             raise ServiceError(502, "upstream_error", f"the upstream's answer ended with an error: {told}")
