@@ -106,25 +106,18 @@ class ServerConfig:
 class ChatRequest:
     """A request for an answer; see :class:`ServerConfig` for what it may ask for."""
 
-    body: Mapping[str, Any]
-    """The client's body, without the fields for this server."""
+    body: Mapping[str, Any]  # the client's, without the fields for this server
     question: str
-    passages: tuple[str, ...]
-    """Passages that the answer is checked against; empty if none were found."""
-    passage_ids: tuple[str, ...] | None
-    """The client's names for the passages."""
+    passages: tuple[str, ...]  # empty if none were found
+    passage_ids: tuple[str, ...] | None  # the client's names for them
     stream: bool
     reveal: Reveal
     stop_below: float | None
-    decoder: str | None
-    """Name of the decoder; None takes the default."""
-    resumable: bool = False
-    """True if the answer is completed even if its reader disconnects, so that the reader can come back."""
+    decoder: str | None  # None takes the default
+    resumable: bool = False  # is completed even if its reader disconnects, so that the reader can come back
     stop_after: bool = False
-    awaits_passages: bool = False
-    """True if there are no passages yet, and the answer may call tools whose results will be passages."""
-    authorization: str | None = field(default=None, repr=False)
-    """The client's key for the upstream server."""
+    awaits_passages: bool = False  # has none yet, and the answer may call tools whose results will be passages
+    authorization: str | None = field(default=None, repr=False)  # the client's key for the upstream server
 
 
 @refusing()

@@ -11,8 +11,7 @@ from typing import Any, ClassVar, Literal
 from syncheck.base.errors import InputError
 from syncheck.serving.chat import ServiceError, refusing
 
-Sent = tuple[str | None, Mapping[str, Any] | str]
-"""Name of a server-sent event, and its data."""
+Sent = tuple[str | None, Mapping[str, Any] | str]  # name of a server-sent event, and its data
 
 
 class ChatCompletions:

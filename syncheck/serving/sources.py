@@ -52,8 +52,7 @@ class DecoderSource(ABC):
 
     failing: Failing
     monitor: Monitor | Verifier
-    name: str | None
-    """Name of the model; None if each request names it."""
+    name: str | None  # of the model; None if each request names it
 
     @abstractmethod
     async def begin(self, request: ChatRequest, deadline: Deadline) -> AsyncGenerator[Event]:
@@ -101,8 +100,7 @@ def _why_empty(event: EndEvent, failing: Failing) -> str | None:
     output = event.output
     if output is None or event.report.sentences or not output.dropped:
         return None
-    search = getattr(output, "search", None)
-    rounds = () if search is None else search.rounds
+    rounds = getattr(getattr(output, "search", None), "rounds", ())
     tried = [s for c in rounds[-1].candidates for s in c.sentences] if rounds else output.dropped[-1:]
     if tried and not any(map(is_checked, tried)):
         why = f"no sentence could be checked: {tried[0].reason or tried[0].status}"
