@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Literal
 
 import regex
@@ -184,7 +184,7 @@ class Logprobs:
         self._text += _bytes(text)
         entries = list(self._entries(logprobs))
         if is_beside and not text:
-            self._withhold(entries)
+            self.withheld |= {"logprobs"} if entries else set()
             return
         self._waiting.extend(entries)
         while self._waiting:
@@ -197,7 +197,7 @@ class Logprobs:
                 self._placed += len(written)
                 self._ready.append((self._placed, entry))
             else:
-                self._withhold([written])
+                self.withheld.add("logprobs")
 
     def whole(self, logprobs: object, text: str) -> None:
         """Take a whole text, which ends what the tokens write, save for those that end it."""
@@ -206,7 +206,7 @@ class Logprobs:
         behind = written[::-1].find(wanted[::-1])  # find is linear, rfind is not
         first = len(written) - behind - len(wanted)
         if behind < 0:
-            self._withhold(entries)
+            self.withheld |= {"logprobs"} if entries else set()
             return
         end = 0
         for each, entry in entries:
@@ -214,7 +214,7 @@ class Logprobs:
             if first <= start and end <= first + len(wanted):
                 self._ready.append((end - first, entry))
             else:
-                self._withhold([each])
+                self.withheld.add("logprobs")
 
     def due(self, shown: str) -> dict[str, Any] | None:
         """Take those of the next part of the text, which is shown; None if there are none."""
@@ -226,8 +226,7 @@ class Logprobs:
 
     def close(self) -> Withheld:
         """End the answer, and name what was withheld; tokens that still wait for text do not pass."""
-        self._withhold([*self._waiting, *self._ready])
-        return self.withheld
+        return self.withheld | ({"logprobs"} if self._waiting or self._ready else set())
 
     def _entries(self, logprobs: object) -> Iterator[tuple[bytes, dict[str, Any]]]:
         told = logprobs if isinstance(logprobs, dict) else {"": logprobs}
@@ -245,10 +244,6 @@ class Logprobs:
             if len(own) != len(others):
                 self.withheld.add("top_logprobs")
             yield written, {**_entry(entry, written), "top_logprobs": own}
-
-    def _withhold(self, entries: Sequence[object]) -> None:
-        if entries:
-            self.withheld.add("logprobs")
 
 
 def invalid(why: str) -> ServiceError:

@@ -53,12 +53,10 @@ class Reply:
             named = "" if event_id is None else f"id: {event_id}\n"
             named += "" if name is None else f"event: {name}\n"
             told = data if isinstance(data, str) else json.dumps(data, allow_nan=False)
-            await self._open()
             await self._part({"body": f"{named}data: {told}\n\n".encode(), "more_body": True})
 
     async def end(self) -> None:
         """End the stream of events."""
-        await self._open()
         await self._part({"body": b""})
 
     async def error(self, error: ServiceError) -> int:
@@ -75,10 +73,6 @@ class Reply:
             logger.warning("a client did not read its answer")
         return error.status
 
-    async def _open(self) -> None:
-        if not self._begun:
-            await self._begin(200, "text/event-stream; charset=utf-8", {"X-Accel-Buffering": "no"})
-
     async def _begin(self, status: int, kind: str, headers: Mapping[str, str]) -> None:
         self._begun = True
         told = {"Content-Type": kind, "Cache-Control": "no-store", **self._headers, **headers}
@@ -86,6 +80,8 @@ class Reply:
         await self._send({"type": "http.response.start", "status": status, "headers": raw})
 
     async def _part(self, values: Mapping[str, Any]) -> None:
+        if not self._begun:
+            await self._begin(200, "text/event-stream; charset=utf-8", {"X-Accel-Buffering": "no"})
         async with self._deadline.waiting(at_least=_FAREWELL_SECONDS):
             await self._send({"type": "http.response.body", **values})
 
