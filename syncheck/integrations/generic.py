@@ -74,9 +74,8 @@ def score(
             f"expected passages for each of the {len(sentences)} sentences; found {len(passages)} entries. Pass one "
             "entry for each sentence (a list where a sentence has several passages), or one string for all"
         )
-    for index, sentence in enumerate(sentences):
-        if not sentence.strip():
-            raise InputError(f"sentences[{index}] is empty; leave it out")
+    if empty := [index for index, sentence in enumerate(sentences) if not sentence.strip()]:
+        raise InputError(f"sentences[{empty[0]}] is empty; leave it out")
     if not sentences:
         return []
     verifier = verifier_or_generic(verifier)
