@@ -7,7 +7,7 @@ from syncheck.serving.chat import ServerConfig, ServiceError, read_chat
 
 def read(content="Where is Lyon?", before=(), **fields):
     messages = [*before, {"role": "user", "content": content}]
-    return read_chat({"messages": messages} | fields, ServerConfig())
+    return read_chat({"messages": messages} | fields, ServerConfig(max_context=2**30))
 
 
 @pytest.mark.parametrize(
