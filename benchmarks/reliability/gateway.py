@@ -38,7 +38,7 @@ sys.path.insert(0, str(ROOT))
 from syncheck.results import FoldedAnswer, fold, from_dict  # noqa: E402
 from syncheck.serving.app import ServerConfig, create_app  # noqa: E402
 from syncheck.serving.gateway import Gateway  # noqa: E402
-from syncheck.serving.own_model import OwnModel  # noqa: E402
+from syncheck.serving.sources import OwnModel  # noqa: E402
 from syncheck.testing import scripted_monitor  # noqa: E402
 
 QUOTED = "<the key>"

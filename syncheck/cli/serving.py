@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from syncheck.results.protocol import Reveal
     from syncheck.serving.app import AnswerSource
     from syncheck.serving.gateway import Gateway
-    from syncheck.serving.own_model import Decoder
     from syncheck.serving.repairing import UpstreamDecoder
+    from syncheck.serving.sources import Decoder
 
 _SERVED = [name for name in DECODERS if name != "flare"]  # which needs passages of its own to retrieve from
 _FAREWELL_SECONDS = 10
@@ -207,7 +207,7 @@ def _upstream_decoder(verifier: syncheck.Verifier, args: argparse.Namespace) -> 
 def serve(args: argparse.Namespace) -> int:
     """Serve a model until it is interrupted; returns the exit code."""
     _require_extra()
-    from syncheck.serving.own_model import OwnModel
+    from syncheck.serving.sources import OwnModel
 
     monitor = monitor_with_model(args, "generation")
     if monitor.aggregator is None:
@@ -236,7 +236,8 @@ def _serve(source: AnswerSource, args: argparse.Namespace) -> int:
     import uvicorn
 
     from syncheck.serving.app import create_app, end_in
-    from syncheck.serving.limits import PromptConnection, ServerConfig
+    from syncheck.serving.chat import ServerConfig
+    from syncheck.serving.limits import PromptConnection
 
     loopback = args.host in ("127.0.0.1", "localhost", "::1")
     limits = named(args, "max_running max_waiting max_body max_context timeout resume_seconds")

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
-from itertools import starmap
+from itertools import chain, starmap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,11 +30,10 @@ from syncheck.signals import entropy_bounds, kl_bounds
 if TYPE_CHECKING:
     from syncheck.model_monitor import ModelMonitor
 
-TOP = 20
-"""Number of likeliest tokens that servers report by default (vLLM's ``max_logprobs``)."""
+TOP = 20  # likeliest tokens that servers report by default (vLLM's ``max_logprobs``)
 PARITY_NATS = 2e-4
-"""Largest difference, in nats, between log-probabilities of a server and of transformers in float32; 9.2e-5 was
-measured with vLLM."""
+"""Largest difference, in nats, between log-probabilities of a server and of transformers; vLLM's was 9.2e-5."""
+_Branches = tuple[KnownTokens | None, KnownTokens | None]  # what is known with the context, and without
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,15 +81,14 @@ class EndpointReplay:
     """
 
     monitor: ModelMonitor
-    """The monitor; for exact scores, trained on ``endpoint.v1`` or another schema that a server can measure."""
+    """For exact scores, trained on ``endpoint.v1`` or another schema that a server can measure."""
     server: ReplayServer
-    """A :class:`~syncheck.endpoints.VllmServer`, a :class:`~syncheck.endpoints.SglangServer`, or your own
-    :class:`~syncheck.endpoints.ReplayServer`."""
+    """A :class:`~syncheck.endpoints.VllmServer`, a :class:`~syncheck.endpoints.SglangServer`, or your own."""
     _: KW_ONLY
     top: int = TOP
     """Number of likeliest tokens to ask for at each position, for bounds; scores need none."""
     workers: int = 8
-    """Number of concurrent requests, which servers batch."""
+    """Number of concurrent requests."""
     error: float = PARITY_NATS
     """Error of a log-probability, in nats, that bounds allow for."""
 
@@ -107,16 +105,14 @@ class EndpointReplay:
         return answer.report(given[0].transcript, stop=None, seconds=time.perf_counter() - started)
 
     def replay(self, prompts: Sequence[RagPrompt], responses: Sequence[str | GivenResponse]) -> list[ScoredAnswer]:
-        """Measure and score many given responses; entropy, KL and LID, which a server does not report, are NaN.
+        """Measure and score many given responses, strings or results of :meth:`Monitor.read`, one for each prompt.
 
-        ``prompts`` come from ``monitor.prompt``, and there is a response for each: a string, or a result of
-        :meth:`Monitor.read`.
+        Entropy, KL and LID, which a server does not report, are NaN.
 
         Raises
         ------
         MismatchError
-            If the monitor's schema has features that need the whole distribution or hidden states: bounds are no
-            substitute for the exact values that it was trained on. See :meth:`certify`.
+            If the monitor's schema has features that need the whole distribution or hidden states; see :meth:`certify`.
         EndpointError
             If the server cannot be reached, refuses, answers in an unexpected form, or reports what no distribution can
             have, such as NaN, a log-probability above 0, or probabilities above 1 together.
@@ -135,10 +131,7 @@ class EndpointReplay:
             )
         given = read_responses(self.monitor, prompts, responses, None, None)
         known = self._known(prompts, given, top=0)
-        measured = [
-            _sentences(g, *(_chosen(branch, len(g.token_ids)) for branch in branches))
-            for g, branches in zip(given, known, strict=True)
-        ]
+        measured = [_sentences(g, branches) for g, branches in zip(given, known, strict=True)]
         return scored_answers(scorers_of(prompts, self.monitor.scorer), measured)
 
     def certify(
@@ -162,15 +155,12 @@ class EndpointReplay:
             raise NotReadyError("the monitor has no aggregator, so there is no score to bound; train one")
         given = read_responses(self.monitor, prompts, responses, None, None)
         known = self._known(prompts, given, top=self.top)
-        ends = [self._ends(g, *branches) for g, branches in zip(given, known, strict=True)]
-        low, high = [least for least, _ in ends], [most for _, most in ends]
-        unaggregated = partial(
-            SentenceScorer, config=self.monitor.config, aggregator=None, aligner=self.monitor.aligner
-        )
-        answers = scored_answers(scorers_of(prompts, unaggregated), low)
+        ends = [self._ends(g, branches) for g, branches in zip(given, known, strict=True)]
+        make = partial(SentenceScorer, config=self.monitor.config, aggregator=None, aligner=self.monitor.aligner)
+        answers = scored_answers(scorers_of(prompts, make), [least for least, _ in ends])
         certified = [
             [(sentence, self._features(sentence, most)) for sentence, most in zip(answer.sentences, highs, strict=True)]
-            for answer, highs in zip(answers, high, strict=True)
+            for answer, (_, highs) in zip(answers, ends, strict=True)
         ]
         rows = [features for answer in certified for sentence, features in answer if sentence.status == "no_aggregator"]
         bounds: Iterator[tuple[float, float]] = iter(())
@@ -186,16 +176,8 @@ class EndpointReplay:
 
         return [list(starmap(bounded, answer)) for answer in certified]
 
-    def _known(
-        self, prompts: Sequence[RagPrompt], given: Sequence[GivenResponse], *, top: int
-    ) -> list[tuple[KnownTokens | None, KnownTokens | None]]:
+    def _known(self, prompts: Sequence[RagPrompt], given: Sequence[GivenResponse], *, top: int) -> list[_Branches]:
         """Ask the server about every response, with its context and, if there is one, without; None if not asked."""
-        branches = [
-            ids
-            for prompt in prompts
-            for ids in (prompt.with_context_ids, prompt.without_context_ids if prompt.has_context else None)
-        ]
-        tokens = [g.token_ids for g in given for _ in range(2)]
 
         def ask(prompt_ids: tuple[int, ...] | None, token_ids: list[int]) -> KnownTokens | None:
             if prompt_ids is None or not token_ids:
@@ -204,25 +186,23 @@ class EndpointReplay:
             known.check(token_ids, vocab_size=self._vocab_size, error=self.error, name=self.server.name)
             return known
 
+        without = [prompt.without_context_ids if prompt.has_context else None for prompt in prompts]
+        branches = chain.from_iterable(zip((prompt.with_context_ids for prompt in prompts), without, strict=True))
         with ThreadPoolExecutor(self.workers) as pool:
-            known_tokens = list(pool.map(ask, branches, tokens))
-        return list(zip(known_tokens[::2], known_tokens[1::2], strict=True))
+            known = list(pool.map(ask, branches, [g.token_ids for g in given for _ in range(2)]))
+        return list(zip(known[::2], known[1::2], strict=True))
 
-    def _ends(
-        self, given: GivenResponse, known: KnownTokens | None, without: KnownTokens | None
-    ) -> tuple[list[SentenceSignals], list[SentenceSignals]]:
+    def _ends(self, given: GivenResponse, branches: _Branches) -> tuple[list[SentenceSignals], list[SentenceSignals]]:
         """Build the sentences with the least and the largest values of entropy and KL."""
-        count = len(given.token_ids)
-        chosen = _chosen(known, count), _chosen(without, count)
-        missing = Bounds.exact(np.full(count, np.nan))
-        entropy = kl = missing
+        known, without = branches
+        entropy = kl = Bounds.exact(np.full(len(given.token_ids), np.nan))
         if known is not None:
             ids, log_prob = known.joined(given.token_ids)
             entropy = entropy_bounds(log_prob, self._vocab_size, largest_other=known.largest_other, error=self.error)
             if without is not None:
                 kl = kl_bounds(log_prob, _at(ids, *without.joined(given.token_ids)), error=self.error)
-        low, high = (_sentences(given, *chosen, *ends) for ends in ((entropy.low, kl.low), (entropy.high, kl.high)))
-        return low, high
+        low = _sentences(given, branches, entropy.low, kl.low)
+        return low, _sentences(given, branches, entropy.high, kl.high)
 
     @property
     def _vocab_size(self) -> int:
@@ -243,10 +223,6 @@ class EndpointReplay:
         return Bounds(np.minimum(lower, upper), np.maximum(lower, upper))
 
 
-def _chosen(known: KnownTokens | None, count: int) -> Floats:
-    return np.full(count, np.nan) if known is None else np.minimum(known.log_prob, 0.0)
-
-
 def _at(ids: NDArray[np.int64], other_ids: NDArray[np.int64], log_prob: Floats) -> Floats:
     """Look up the log-probabilities (T, K) of the other branch at these ids; NaN where it does not report them."""
     values_at = np.full(ids.shape, np.nan)
@@ -258,12 +234,13 @@ def _at(ids: NDArray[np.int64], other_ids: NDArray[np.int64], log_prob: Floats) 
 
 
 def _sentences(
-    given: GivenResponse, log_prob: Floats, without: Floats, entropy: Floats | None = None, kl: Floats | None = None
+    given: GivenResponse, known: _Branches, entropy: Floats | None = None, kl: Floats | None = None
 ) -> list[SentenceSignals]:
-    """Build the sentences with their part of each column (T,); entropy and KL are NaN if not given."""
+    """Build the sentences with their part of each column (T,); what is not given is NaN."""
     ids = np.asarray(given.token_ids, np.int64)
     nothing = np.full(len(ids), np.nan, np.float32)
-    columns = {"log_prob": log_prob, "log_prob_without_context": without, "entropy": entropy, "kl": kl}
+    log_prob, other = (None if of is None else np.minimum(of.log_prob, 0.0) for of in known)
+    columns = {"log_prob": log_prob, "log_prob_without_context": other, "entropy": entropy, "kl": kl}
     table: dict[str, Any] = {name: nothing if of is None else of.astype(np.float32) for name, of in columns.items()}
     return [
         SentenceSignals(

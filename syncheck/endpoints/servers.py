@@ -13,10 +13,8 @@ from numpy.typing import NDArray
 from syncheck.base.connection import Connection as Connection
 from syncheck.base.errors import EndpointError
 
-VLLM_EXCLUDED = -9999.0
-"""Value that vLLM writes for -inf, which JSON lacks; SGLang writes null."""
+VLLM_EXCLUDED = -9999.0  # vLLM's -inf, which JSON lacks; SGLang writes null
 NO_TOKEN = -1
-
 _ROUNDING = 1e-9
 _SAME = 1e-3
 _MALFORMED = (LookupError, TypeError, ValueError, AttributeError, OverflowError)
@@ -29,8 +27,7 @@ class KnownTokens:
     log_prob: NDArray[np.float64]
     """(T,) float64: log-probabilities of the given tokens, in nats, <= 0."""
     top_ids: NDArray[np.int64]
-    """(T, k) int64: ids of the k likeliest tokens, the likeliest first; -1 fills a row for which fewer were reported
-    than asked for, which need not be the likeliest."""
+    """(T, k) int64: ids of the likeliest tokens, the likeliest first; -1 fills rows for which fewer were reported."""
     top: NDArray[np.float64]
     """(T, k) float64: their log-probabilities in nats; NaN fills."""
 
@@ -68,10 +65,7 @@ class KnownTokens:
         return np.concatenate([self.top_ids, given], axis=1), np.concatenate([self.top, own[:, None]], axis=1)
 
     def check(self, token_ids: Sequence[int], *, vocab_size: int, error: float, name: str) -> None:
-        """Refuse, with an EndpointError, what no distribution over the vocabulary can have.
-
-        ``error`` is that of each log-probability, in nats, and ``name`` the server's, for the message.
-        """
+        """Refuse, with an EndpointError, what no distribution can have; ``error`` is of a log-probability, in nats."""
         count = len(token_ids)
         if self.log_prob.shape != (count,) or self.top.shape != self.top_ids.shape or len(self.top) != count:
             raise EndpointError(
@@ -125,11 +119,10 @@ class ReplayServer(Protocol):
 
 
 class VllmServer:
-    """A vLLM server, asked through ``/v1/completions`` with ``prompt_logprobs``.
+    """A vLLM server, asked through ``/v1/completions`` with ``prompt_logprobs``, which leaves its prefix cache unused.
 
     The ``connection`` has a ``base_url`` that ends in ``/v1``, and ``model`` is the server's name for the model, as
-    listed at ``/v1/models``. The server does not use its prefix cache for such requests, so each one encodes its prompt
-    again.
+    listed at ``/v1/models``.
 
     Examples
     --------
@@ -143,13 +136,8 @@ class VllmServer:
 
     def replay(self, prompt_ids: Sequence[int], token_ids: Sequence[int], *, top: int) -> KnownTokens:
         """Request the log-probabilities of the tokens; see :class:`ReplayServer`."""
-        body = {
-            "model": self._model,
-            "prompt": [*prompt_ids, *token_ids],
-            "max_tokens": 1,
-            "temperature": 0,
-            "prompt_logprobs": top,
-        }
+        options = {"max_tokens": 1, "temperature": 0, "prompt_logprobs": top}
+        body = {"model": self._model, "prompt": [*prompt_ids, *token_ids], **options}
         answer = self._connection.post("/completions", body)
         try:
             told = answer["choices"][0]["prompt_logprobs"][len(prompt_ids) :]
@@ -176,13 +164,10 @@ class SglangServer:
 
     def replay(self, prompt_ids: Sequence[int], token_ids: Sequence[int], *, top: int) -> KnownTokens:
         """Request the log-probabilities of the tokens; see :class:`ReplayServer`."""
-        body = {
-            "input_ids": [*prompt_ids, *token_ids],
-            "sampling_params": {"max_new_tokens": 1, "temperature": 0},
-            "return_logprob": True,
-            "logprob_start_len": len(prompt_ids) - 1,  # the first one reported has no log-probability
-            "top_logprobs_num": top,
-        }
+        start = len(prompt_ids) - 1  # the first one reported has no log-probability
+        options = {"return_logprob": True, "logprob_start_len": start, "top_logprobs_num": top}
+        sampling = {"max_new_tokens": 1, "temperature": 0}
+        body = {"input_ids": [*prompt_ids, *token_ids], "sampling_params": sampling, **options}
         answer = self._connection.post("/generate", body)
         try:
             told = answer["meta_info"]["input_token_logprobs"][1:]

@@ -55,10 +55,8 @@ def score(
 
     Raises
     ------
-    InputError
-        If there are not as many entries as sentences, or a text is empty.
-    WrongTypeError
-        If an argument has the wrong type.
+    InputError, WrongTypeError
+        If there are not as many entries as sentences, a text is empty, or an argument has the wrong type.
 
     Examples
     --------
@@ -76,9 +74,8 @@ def score(
             f"expected passages for each of the {len(sentences)} sentences; found {len(passages)} entries. Pass one "
             "entry for each sentence (a list where a sentence has several passages), or one string for all"
         )
-    for index, sentence in enumerate(sentences):
-        if not sentence.strip():
-            raise InputError(f"sentences[{index}] is empty; leave it out")
+    if empty := [index for index, sentence in enumerate(sentences) if not sentence.strip()]:
+        raise InputError(f"sentences[{empty[0]}] is empty; leave it out")
     if not sentences:
         return []
     verifier = verifier_or_generic(verifier)
@@ -98,10 +95,8 @@ def assert_faithful(
 
     Parameters
     ----------
-    answer
-        The answer, written by any model.
-    passages
-        The passages from which it was answered.
+    answer, passages
+        The answer, written by any model, and the passages from which it was answered.
     at_least
         Score, in [0, 1], that each sentence must reach. A sentence that claims something but has no score fails, and
         so does an answer in which there is nothing to check.
@@ -140,13 +135,10 @@ def assert_faithful(
     if not checked:
         raise AssertionError(f"nothing to check in the answer {answer!r}: no sentence claims anything")
     if failed := [s for s in checked if s.score is None or s.score < at_least]:
-        listed = "\n".join(_described(sentence) for sentence in failed)
-        do = "does" if len(failed) == 1 else "do"
+        begun = f"{len(failed)} of {counted(len(checked), 'sentence')} {'does' if len(failed) == 1 else 'do'} not reach"
         others = len(report.sentences) - len(checked)
         beside = f" ({others} more claim nothing and were not checked)" if others else ""
-        raise AssertionError(
-            f"{len(failed)} of {counted(len(checked), 'sentence')} {do} not reach {at_least:g}{beside}:\n{listed}"
-        )
+        raise AssertionError("\n".join([f"{begun} {at_least:g}{beside}:", *map(_described, failed)]))
     return report
 
 

@@ -45,12 +45,7 @@ class FaithfulnessCheck(Runnable):  # type: ignore[misc]
     def __init__(self, verifier: Verifier | None = None) -> None:
         self.verifier = verifier
 
-    def invoke(
-        self,
-        input: Mapping[str, Any],  # noqa: A002 - LangChain's name
-        config: RunnableConfig | None = None,
-        **kwargs: Any,
-    ) -> dict[str, Any]:
+    def invoke(self, input: Mapping[str, Any], config: RunnableConfig | None = None, **kwargs: Any) -> dict[str, Any]:
         """Score the answer in the input, and add the ``report``.
 
         A missing ``answer`` or ``context`` raises InputError; other types than strings and LangChain's messages and
@@ -97,48 +92,36 @@ class FaithfulnessCallback(BaseCallbackHandler):  # type: ignore[misc]
         self._retrieved: dict[UUID, list[Document]] = {}
         self._questions: dict[UUID, str] = {}
 
-    def on_chain_start(
-        self, serialized: dict[str, Any], inputs: Any, *, run_id: UUID, parent_run_id: UUID | None = None, **kwargs: Any
-    ) -> None:
+    def on_chain_start(self, serialized: dict[str, Any], inputs: Any, **run: Any) -> None:
         """Note the run to which a step belongs."""
-        self._roots[run_id] = self._root(run_id, parent_run_id)
+        self._roots[run["run_id"]] = self._root(**run)
 
-    def on_retriever_start(
-        self, serialized: dict[str, Any], query: str, *, run_id: UUID, parent_run_id: UUID | None = None, **kwargs: Any
-    ) -> None:
+    def on_retriever_start(self, serialized: dict[str, Any], query: str, **run: Any) -> None:
         """Take the query of the retriever as the question."""
-        self._questions[self._root(run_id, parent_run_id)] = query
+        self._questions[self._root(**run)] = query
 
-    def on_retriever_end(
-        self, documents: Sequence[Document], *, run_id: UUID, parent_run_id: UUID | None = None, **kwargs: Any
-    ) -> None:
+    def on_retriever_end(self, documents: Sequence[Document], **run: Any) -> None:
         """Add the retrieved documents to the passages of the run."""
-        self._retrieved.setdefault(self._root(run_id, parent_run_id), []).extend(documents)
+        self._retrieved.setdefault(self._root(**run), []).extend(documents)
 
-    def on_llm_end(
-        self, response: LLMResult, *, run_id: UUID, parent_run_id: UUID | None = None, **kwargs: Any
-    ) -> None:
+    def on_llm_end(self, response: LLMResult, **run: Any) -> None:
         """Score the answer of a model."""
-        root = self._root(run_id, parent_run_id)
+        root = self._root(**run)
         question, documents = self._questions.get(root) or "", self._retrieved.get(root, [])
         for generations in response.generations:
             self.reports += [_scored(self.verifier, question, documents, one.text) for one in generations if one.text]
 
     def on_chain_end(self, outputs: Any, *, run_id: UUID, parent_run_id: UUID | None = None, **kwargs: Any) -> None:
-        """Forget a run that is over."""
+        """Forget a run that is over, or failed."""
         if parent_run_id is None:
             self._roots = {step: root for step, root in self._roots.items() if root != run_id}
             self._retrieved.pop(run_id, None)
             self._questions.pop(run_id, None)
 
-    def on_chain_error(
-        self, error: BaseException, *, run_id: UUID, parent_run_id: UUID | None = None, **kwargs: Any
-    ) -> None:
-        """Forget a run that failed."""
-        self.on_chain_end(None, run_id=run_id, parent_run_id=parent_run_id)
+    on_chain_error = on_chain_end
 
-    def _root(self, run: UUID, parent: UUID | None) -> UUID:
-        return run if parent is None else self._roots.get(parent, parent)
+    def _root(self, *, run_id: UUID, parent_run_id: UUID | None = None, **kwargs: Any) -> UUID:
+        return run_id if parent_run_id is None else self._roots.get(parent_run_id, parent_run_id)
 
 
 def _scored(verifier: Verifier | None, question: str, context: Any, answer: Any) -> Report:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Literal
 
 import regex
@@ -19,8 +19,7 @@ Treatment = Literal["pass", "drop"]
 
 REASONINGS = frozenset({"reasoning_content", "reasoning", "reasoning_details", "thinking", "thinking_blocks"})
 """Fields of a message in which servers send reasoning."""
-REASONING = "reasoning_content"
-"""Field in which reasoning passes that was part of the content."""
+REASONING = "reasoning_content"  # for what was part of the content
 _FIELD = re.compile(r"[A-Za-z_]\w{0,63}", re.ASCII)
 _NAME = re.compile(r"[\w.:/@+-]{1,128}", re.ASCII)
 _MOST_COUNTS, _DEEPEST_COUNTS = 64, 3
@@ -75,9 +74,8 @@ def is_counts(value: object, depth: int = _DEEPEST_COUNTS) -> bool:
 
 _ANSWER: Fields = {
     **dict.fromkeys(("id", "object", "model", "system_fingerprint", "service_tier"), _is_name),
+    **dict.fromkeys(("usage", "timings"), is_counts),
     "created": is_number,
-    "usage": is_counts,
-    "timings": is_counts,
     "choices": lambda value: True,
 }
 _CHOICE: Fields = {"index": is_number, "finish_reason": _is_name}
@@ -88,14 +86,13 @@ _FUNCTION: Fields = {"name": _is_name, **dict.fromkeys(("arguments", "input"), l
 
 
 class Allowed:
-    """The fields of answers to one request that may pass.
+    """The fields of answers to one request that may pass, such as calls of the tools in its ``body``.
 
-    Calls of the tools in its ``body`` may pass. What is not checked is named; it passes if ``is_open``, and is withheld
-    otherwise, except for reasoning, which passes if ``has_reasoning``.
+    What is not checked is named, and passes if ``is_open``; reasoning passes if ``has_reasoning``.
     """
 
     def __init__(self, body: Mapping[str, Any], *, is_open: bool, has_reasoning: bool) -> None:
-        self._is_open = is_open
+        self.is_open = is_open
         self.has_reasoning = has_reasoning
         self._tools = frozenset(_tools(body))
 
@@ -134,9 +131,9 @@ class Allowed:
         for name, take in (("tool_calls", self._calls), ("function_call", self._function)):
             if passed.get(name):
                 withheld.add(name)
-                if not self._is_open and (taken := take(passed[name])) is not None:
+                if not self.is_open and (taken := take(passed[name])) is not None:
                     passed[name] = taken
-                elif not self._is_open:
+                elif not self.is_open:
                     del passed[name]
         return passed, text, withheld
 
@@ -146,29 +143,23 @@ class Allowed:
             is_known = name in fields and fields[name](value)
             is_empty = value is None or isinstance(value, bool) or value in ("", [], {})
             is_named = _FIELD.fullmatch(name) is not None
-            if is_known or (is_empty and is_named):
+            passes = is_known or (is_empty and is_named)
+            if passes or self.is_open:
                 passed[name] = value
-                continue
-            withheld.add(name if is_named else "other")
-            if self._is_open:
-                passed[name] = value
+            if not passes:
+                withheld.add(name if is_named else "other")
         return passed, withheld
 
     def _calls(self, values: object) -> list[dict[str, Any]] | None:
         """Keep calls of the request's tools; None if they are in another form, or of other tools."""
-        if not isinstance(values, list):
+        if not isinstance(values, list) or not all(isinstance(value, dict) for value in values):
             return None
-        calls = []
-        for value in values:
-            if not isinstance(value, dict):
+        calls = [self._passed(value, _CALL)[0] for value in values]
+        for call in calls:
+            called = {name: self._function(call[name]) for name in _CALLED if call.get(name) is not None}
+            if None in called.values():
                 return None
-            call, _ = self._passed(value, _CALL)
-            for name in _CALLED:
-                if call.get(name) is not None:
-                    call[name] = self._function(call[name])
-                    if call[name] is None:
-                        return None
-            calls.append(call)
+            call |= called
         return calls
 
     def _function(self, values: object) -> dict[str, Any] | None:
@@ -179,11 +170,7 @@ class Allowed:
 
 
 class Logprobs:
-    """Log-probabilities of the tokens of one choice, which pass with the text that these tokens write.
-
-    A token passes only where the text has it: those of text that is withheld do not, nor do alternatives to a token,
-    which nobody has checked.
-    """
+    """Log-probabilities of the tokens of one choice; a token passes, without alternatives, where the text has it."""
 
     def __init__(self) -> None:
         self.withheld: Withheld = set()
@@ -197,7 +184,7 @@ class Logprobs:
         self._text += _bytes(text)
         entries = list(self._entries(logprobs))
         if is_beside and not text:
-            self._withhold(entries)
+            self.withheld |= {"logprobs"} if entries else set()
             return
         self._waiting.extend(entries)
         while self._waiting:
@@ -210,7 +197,7 @@ class Logprobs:
                 self._placed += len(written)
                 self._ready.append((self._placed, entry))
             else:
-                self._withhold([written])
+                self.withheld.add("logprobs")
 
     def whole(self, logprobs: object, text: str) -> None:
         """Take a whole text, which ends what the tokens write, save for those that end it."""
@@ -219,7 +206,7 @@ class Logprobs:
         behind = written[::-1].find(wanted[::-1])  # find is linear, rfind is not
         first = len(written) - behind - len(wanted)
         if behind < 0:
-            self._withhold(entries)
+            self.withheld |= {"logprobs"} if entries else set()
             return
         end = 0
         for each, entry in entries:
@@ -227,7 +214,7 @@ class Logprobs:
             if first <= start and end <= first + len(wanted):
                 self._ready.append((end - first, entry))
             else:
-                self._withhold([each])
+                self.withheld.add("logprobs")
 
     def due(self, shown: str) -> dict[str, Any] | None:
         """Take those of the next part of the text, which is shown; None if there are none."""
@@ -237,18 +224,15 @@ class Logprobs:
             content.append(self._ready.popleft()[1])
         return {"content": content} if content else None
 
-    def close(self) -> None:
-        """End the answer: tokens that still wait for text do not pass."""
-        self._withhold([*self._waiting, *self._ready])
-        self._waiting.clear()
-        self._ready.clear()
+    def close(self) -> Withheld:
+        """End the answer, and name what was withheld; tokens that still wait for text do not pass."""
+        return self.withheld | ({"logprobs"} if self._waiting or self._ready else set())
 
     def _entries(self, logprobs: object) -> Iterator[tuple[bytes, dict[str, Any]]]:
-        if not logprobs:
-            return
-        content = logprobs.get("content") if isinstance(logprobs, dict) else None
-        if not isinstance(logprobs, dict) or any(value for name, value in logprobs.items() if name != "content"):
+        told = logprobs if isinstance(logprobs, dict) else {"": logprobs}
+        if any(value for name, value in told.items() if name != "content"):
             self.withheld.add("logprobs")
+        content = told.get("content")
         for entry in content if isinstance(content, list) else ():
             written = _written(entry)
             if written is None:
@@ -260,10 +244,6 @@ class Logprobs:
             if len(own) != len(others):
                 self.withheld.add("top_logprobs")
             yield written, {**_entry(entry, written), "top_logprobs": own}
-
-    def _withhold(self, entries: Sequence[object]) -> None:
-        if entries:
-            self.withheld.add("logprobs")
 
 
 def invalid(why: str) -> ServiceError:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import hmac
-import json
 import logging
 import os
 import re
-import time
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
 from functools import partial
+from importlib.resources import files
 from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakSet
 
@@ -22,26 +21,15 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 from starlette.routing import Route
 
+from syncheck.base.errors import describe_failure
 from syncheck.base.printable import shortened
 from syncheck.kit import demo_questions
 from syncheck.results import Report
-from syncheck.serving.chat import ChatRequest, ServiceError, read_chat, read_given, read_json, refusing, unsupported
+from syncheck.serving.chat import ChatRequest, ServerConfig, ServiceError, read_chat, read_given, read_json, refusing
 from syncheck.serving.dialects import ChatCompletions
 from syncheck.serving.given_answers import Guardrail, ScoreBatches
-from syncheck.serving.limits import Deadline, Metrics, Queue, ServerConfig, Turns, in_thread
-from syncheck.serving.replies import (
-    PAGE,
-    KeptAnswer,
-    KeptAnswers,
-    Reply,
-    events_of,
-    failure_of,
-    headers_of,
-    json_response,
-    while_there,
-    working,
-)
-from syncheck.serving.sources import traced
+from syncheck.serving.limits import Deadline, Metrics, Queue, Turns, in_thread
+from syncheck.serving.replies import KeptAnswer, KeptAnswers, Reply, headers_of, json_response, traced
 from syncheck.serving.translations import Messages, Responses
 from syncheck.telemetry import recorded
 
@@ -50,8 +38,8 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
     from syncheck.serving.gateway import Gateway
-    from syncheck.serving.own_model import OwnModel
     from syncheck.serving.repairing import RepairingGateway
+    from syncheck.serving.sources import OwnModel
 
     AnswerSource = Gateway | RepairingGateway | OwnModel
 
@@ -67,15 +55,31 @@ _DIALECTS: Mapping[str, type[ChatCompletions]] = {
 _AT_LEAST = 0.5  # score that the sentences of a guarded answer must reach
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 _HOST = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([\w.-]+))(?::\d*)?", re.ASCII)
-_MOST_DIGITS = 18
 _KEPT_FOR_EACH = 8  # resumable answers for each that may run or wait
 _THREADS = 4  # or one for each core if that is more; one more reads requests
 _SMALL = 2**14  # bytes of a request that is read without a thread
+_PAGE_HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+    "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+}
+_PAGE = {
+    path: Response(files("syncheck.serving").joinpath(name).read_bytes(), media_type=kind, headers=_PAGE_HEADERS)
+    for path, name, kind in (
+        ("/", "page.html", "text/html"),
+        ("/page.css", "page.css", "text/css"),
+        ("/page.js", "page.js", "text/javascript"),
+        ("/client.js", "client.js", "text/javascript"),
+    )
+}
 
 
 def end_in(app: Starlette, seconds: float) -> None:
-    """Let the open answers of an application be completed in so many seconds, before its server stops."""
-    app.state.service.end_in(seconds)
+    """Let the open answers of an application be completed in so many seconds; then they end with an error."""
+    app.state.service.is_ending = True
+    for deadline in app.state.service.deadlines:
+        deadline.end_in(seconds, partial(ServiceError, 503, "shutting_down", "the server is shutting down; try again"))
 
 
 def create_app(source: AnswerSource, config: ServerConfig | None = None) -> Starlette:
@@ -100,7 +104,7 @@ def create_app(source: AnswerSource, config: ServerConfig | None = None) -> Star
         Route("/healthz", service.health),
         Route("/readyz", service.ready),
         Route("/page.json", service.page),
-        *(Route(path, file, methods=["GET"]) for path, file in PAGE.items()),
+        *(Route(path, file, methods=["GET"]) for path, file in _PAGE.items()),
         Route("/metrics", service.metrics),
     ]
     handlers: Mapping[Any, Any] = {ServiceError: _on_service_error, HTTPException: _on_http_error}
@@ -119,24 +123,19 @@ class _Service:
         self.batches = ScoreBatches(source.monitor, most, self.measured)
         self.turns = Turns(1 + min(config.max_running, max(_THREADS, os.cpu_count() or 1)))
         least = _AT_LEAST if config.stop_below is None else config.stop_below
-        self.guardrail = Guardrail(self.scored, least, source.failing, config.passages_from, config.max_context)
+        self.guardrail = Guardrail(self.scored, least, source.failing, config)
         self.is_ending = False
-        self._deadlines: WeakSet[Deadline] = WeakSet()
+        self.deadlines: WeakSet[Deadline] = WeakSet()
         self.kept = KeptAnswers(config.resume_seconds, _KEPT_FOR_EACH * most)
 
     async def chat(self, request: Request) -> ASGIApp:
         self._admit(request)
-        dialect, config = _dialect(request), self.config
-        defaults = {name: getattr(config, name) for name in ("reveal", "stop_below", "stop_after", "passages_from")}
-
-        def read(values: object) -> ChatRequest:
-            with refusing():
-                return read_chat(dialect.chat(values), **defaults, most=config.max_context)
-
-        chat = replace(await self._read(request, read), authorization=self._passed_key(request))
+        dialect = _dialect(request)
+        read = await self._read(request, lambda values: read_chat(dialect.chat(values), self.config))
+        chat = replace(read, authorization=self._passed_key(request))
         if dialect is not ChatCompletions and (chat.resumable or chat.body.get("n") not in (None, 1)):
             told = "only /v1/chat/completions has resumable streams and several choices; leave resumable and n out"
-            raise unsupported(told)
+            raise ServiceError(400, "unsupported", told)
         self.source.require_usable(chat)
         if not chat.resumable:
             return partial(self._answer, chat, dialect(chat.body))
@@ -146,7 +145,7 @@ class _Service:
         """Send the events of a resumable answer that come after ``Last-Event-ID``."""
         self._admit(request)
         last = request.headers.get("last-event-id", "0")
-        if not (last.isascii() and last.isdigit() and len(last) <= _MOST_DIGITS):
+        if re.fullmatch(r"[0-9]{1,18}", last) is None:
             told = f"Last-Event-ID must be a whole number; found {shortened(repr(last), 40)}"
             raise ServiceError(400, "invalid_request", told)
         return partial(self._follow, self.kept.find(request.path_params["token"]), int(last))
@@ -158,13 +157,13 @@ class _Service:
 
     async def score(self, request: Request) -> ASGIApp:
         self._admit(request)
-        given = await self._read(request, partial(read_given, most=self.config.max_context))
+        given = await self._read(request, partial(read_given, config=self.config))
 
         async def answer() -> Response:
             report = await self.scored(*given)
             return await in_thread(lambda: json_response(report.to_dict()))
 
-        return working(answer())
+        return partial(_work, answer())
 
     async def guard(self, request: Request) -> ASGIApp:
         self._admit(request)
@@ -173,7 +172,7 @@ class _Service:
         async def answer() -> Response:
             return json_response(await self.guardrail.apply(values))
 
-        return working(answer())
+        return partial(_work, answer())
 
     async def scored(self, question: str, context: Sequence[str], response: str) -> Report:
         """Score a given response, in rounds with those of all clients that wait."""
@@ -196,31 +195,18 @@ class _Service:
         return json_response({"status": why or "ok"}, 200 if why is None else 503)
 
     async def page(self, request: Request) -> Response:
-        """Send the options that the page at / offers."""
-        return json_response(
-            {
-                "title": "each sentence checked against the passages",
-                "decoders": list(self.source.decoders),
-                "examples": [{"question": one.question, "passages": one.passages} for one in demo_questions()],
-                "needs_key": self.config.api_key is not None,
-            }
-        )
+        examples = [{"question": one.question, "passages": one.passages} for one in demo_questions()]
+        options = {"decoders": list(self.source.decoders), "needs_key": self.config.api_key is not None}
+        return json_response({"title": "each sentence checked against the passages", "examples": examples, **options})
 
     async def metrics(self, request: Request) -> Response:
         self._admit(request)
         return Response(generate_latest(self.measured.registry), media_type=CONTENT_TYPE_LATEST)
 
     def deadline(self) -> Deadline:
-        """Set the deadline of a request that begins now."""
         deadline = Deadline(self.config.timeout)
-        self._deadlines.add(deadline)
+        self.deadlines.add(deadline)
         return deadline
-
-    def end_in(self, seconds: float) -> None:
-        """Let open answers be completed in so many seconds; those that are not then end with an error."""
-        self.is_ending = True
-        for deadline in self._deadlines:
-            deadline.end_in(seconds, ServiceError(503, "shutting_down", "the server is shutting down; try again"))
 
     async def _chunks(self, chat: ChatRequest, deadline: Deadline) -> AsyncGenerator[Mapping[str, Any]]:
         async with self.queue.place(deadline):
@@ -228,24 +214,20 @@ class _Service:
                 async with aclosing(self.source.stream(chat, deadline)) as chunks:
                     async for chunk in chunks:
                         record(chunk)
-                        self.measured.observe(events_of(chunk))
+                        self.measured.observe(chunk)
                         yield chunk
 
     async def _answer(
         self, chat: ChatRequest, writer: ChatCompletions, scope: Scope, receive: Receive, send: Send
     ) -> None:
         """Answer a request; the work is cancelled when the client disconnects."""
-        started = time.perf_counter()
-        try:
-            status = await while_there(receive, self._reply(chat, writer, send))
+        with self.measured.seconds.time():
+            status = await _while_there(receive, self._reply(chat, writer, send))
             self.measured.requests.labels("client_left" if status is None else str(status)).inc()
-        finally:
-            self.measured.seconds.observe(time.perf_counter() - started)
 
     async def _reply(self, chat: ChatRequest, writer: ChatCompletions, send: Send) -> int:
-        """Send the answer, or the error; return the status."""
         deadline = self.deadline()
-        reply = Reply(send, deadline, dialect=writer)
+        reply = Reply(send, deadline, type(writer))
         try:
             if chat.stream:
                 async with aclosing(self._chunks(chat, deadline)) as chunks:
@@ -258,48 +240,45 @@ class _Service:
                     with traced(self.config.telemetry, self.source.address, chat) as record:
                         answer = await self.source.complete(chat, deadline)
                         record(answer)
-                    for choice in answer["choices"]:
-                        self.measured.observe(choice["syncheck"].get("sentences", ()))
+                    self.measured.observe(answer)
                     await reply.whole(200, writer.whole(answer), headers_of(answer))
             return 200
         except Exception as error:
-            return await reply.error(failure_of(error))
+            return await reply.error(_failure_of(error))
 
     async def _write(self, chat: ChatRequest, kept: KeptAnswer) -> None:
-        """Write an answer for readers who may disconnect and come back."""
-        started, failed = time.perf_counter(), None
-        try:
-            async with aclosing(self._chunks(chat, self.deadline())) as chunks:
-                async for chunk in chunks:
-                    kept.add(chunk)
-        except asyncio.CancelledError:
-            failed = ServiceError(410, "given_up", "nobody read the answer, so that it was given up")
-            raise
-        except Exception as error:
-            failed = failure_of(error)
-        finally:
-            kept.end(failed)
-            self.measured.requests.labels("200" if failed is None else str(failed.status)).inc()
-            self.measured.seconds.observe(time.perf_counter() - started)
+        failed = None
+        with self.measured.seconds.time():
+            try:
+                async with aclosing(self._chunks(chat, self.deadline())) as chunks:
+                    async for chunk in chunks:
+                        kept.add(chunk)
+            except asyncio.CancelledError:
+                failed = ServiceError(410, "given_up", "nobody read the answer, so that it was given up")
+                raise
+            except Exception as error:
+                failed = _failure_of(error)
+            finally:
+                kept.end(failed)
+                self.measured.requests.labels("200" if failed is None else str(failed.status)).inc()
 
     async def _follow(self, kept: KeptAnswer, after: int | None, scope: Scope, receive: Receive, send: Send) -> None:
         """Send an answer that is written whether it is read or not: its chunks, or its events ``after`` one."""
         with self.kept.reading(kept):
-            await while_there(receive, self._read_out(kept, after, send))
+            await _while_there(receive, self._read_out(kept, after, send))
 
     async def _read_out(self, kept: KeptAnswer, after: int | None, send: Send) -> None:
-        reply = Reply(send, self.deadline(), {"X-Syncheck-Answer": kept.token})
+        reply = Reply(send, self.deadline(), ChatCompletions, {"X-Syncheck-Answer": kept.token})
         try:
             last = after or 0
             async for chunk in kept.chunks():
-                new = [event for event in events_of(chunk) if event["id"] > last]
+                events = (event for choice in chunk["choices"] for event in choice["syncheck"]["events"])
+                new = [event for event in events if event["id"] > last]
                 last = max((event["id"] for event in new), default=last)
-                if after is None:
-                    await reply.data(json.dumps(chunk), event_id=last)
-                for event in () if after is None else new:
-                    await reply.data(json.dumps(event), event_id=event["id"])
+                for number, each in [(last, chunk)] if after is None else [(event["id"], event) for event in new]:
+                    await reply.send([(None, each)], event_id=number)
             if after is None:
-                await reply.data("[DONE]")
+                await reply.send([(None, "[DONE]")])
             await reply.end()
         except ServiceError as error:
             await reply.error(error)
@@ -327,18 +306,6 @@ class _Service:
 
     async def _read(self, request: Request, read: Callable[[Any], _T]) -> _T:
         """Read the body of a request, in a thread unless it is small."""
-        body = await self._body(request)
-
-        def parsed() -> _T:
-            try:
-                values = read_json(bytes(body))
-            except ValueError as error:
-                raise ServiceError(400, "invalid_json", f"the request is not JSON: {error}") from error
-            return read(values)
-
-        return parsed() if len(body) < _SMALL else await in_thread(parsed)
-
-    async def _body(self, request: Request) -> bytearray:
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind != "application/json":
             raise ServiceError(415, "wrong_content_type", f"expected application/json; found {kind!r}")
@@ -352,7 +319,48 @@ class _Service:
                         raise ServiceError(413, "too_large", told, headers={"Connection": "close"})
         except TimeoutError as error:
             raise ServiceError(408, "timeout", "the request did not arrive in time") from error
-        return body
+
+        def parsed() -> _T:
+            try:
+                values = read_json(bytes(body))
+            except ValueError as error:
+                raise ServiceError(400, "invalid_json", f"the request is not JSON: {error}") from error
+            return read(values)
+
+        return parsed() if len(body) < _SMALL else await in_thread(parsed)
+
+
+async def _while_there(receive: Receive, answering: Coroutine[Any, Any, _T]) -> _T | None:
+    """Answer a client, and cancel the work if it disconnects, which gives None."""
+
+    async def until_gone() -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+
+    work, gone = asyncio.create_task(answering), asyncio.create_task(until_gone())
+    try:
+        await asyncio.wait({work, gone}, return_when=asyncio.FIRST_COMPLETED)
+        return work.result() if work.done() else None
+    finally:
+        work.cancel()
+        gone.cancel()
+        await asyncio.gather(work, gone, return_exceptions=True)
+
+
+async def _work(answer: Coroutine[Any, Any, Response], scope: Scope, receive: Receive, send: Send) -> None:
+    """Send a response that takes work, which is cancelled when the client disconnects."""
+    if (response := await _while_there(receive, answer)) is not None:
+        await response(scope, receive, send)
+
+
+def _failure_of(error: Exception) -> ServiceError:
+    """Log a failure, and put it in the words that the client gets."""
+    if isinstance(error, ServiceError):
+        if error.status >= 500:
+            logger.warning("%s: %s", error.code, error)
+        return error
+    logger.error("a request failed", exc_info=error)
+    return ServiceError(500, "internal_error", describe_failure(error))
 
 
 def _key_of(request: Request) -> str | None:

@@ -8,12 +8,14 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Literal
 
-from syncheck.base.checks import Passage, check_choice, check_share, check_text
+from syncheck.base.checks import Passage, check_choice, check_share, check_text, stripped_key
 from syncheck.base.errors import InputError, SyncheckError
 from syncheck.base.printable import printable, shortened
 from syncheck.results.protocol import Reveal
+from syncheck.telemetry import Telemetry
 
 _TAG = re.compile(r"<(/?)(context|document|passage|source)s?\b[^<>]{0,200}>", re.IGNORECASE)
 _NUMBERED = re.compile(
@@ -22,12 +24,10 @@ _NUMBERED = re.compile(
     re.DOTALL | re.IGNORECASE | re.MULTILINE,
 )
 _LABELS = re.compile(r"\A(?:question|query)\s*:|\banswer\s*:\s*\Z", re.IGNORECASE)
-_TEXTS = ("text", "content", "contents", "page_content", "snippet", "body")
-"""Fields in which an object of ``context`` or ``documents`` may have its text; the first that exists counts."""
-_NAMES = ("id", "doc_id", "title", "url")
 _FIELDS = ("context", "documents")
-_OWN = ("context", "decoder", "syncheck")
-"""Fields of a request that are for this server; an upstream server does not get them."""
+_TEXTS = ("text", "content", "contents", "page_content", "snippet", "body")  # of an object there; the first counts
+_NAMES = ("id", "doc_id", "title", "url")
+_OWN = ("context", "decoder", "syncheck")  # fields of a request that an upstream server does not get
 _OPTIONS = frozenset({"passages_from", "reveal", "resumable", "stop_after", "stop_below"})
 PassagesFrom = Literal["messages", "tools"]
 """Where passages come from beside the fields of a request. ``messages``: from all messages, if it has no such field.
@@ -54,9 +54,7 @@ class ServiceError(Exception):
         return {"error": {"message": str(self), "type": kind, "code": self.code, "param": None}}
 
 
-def unsupported(why: str) -> ServiceError:
-    """Make the refusal of a request that asks for what this server lacks."""
-    return ServiceError(400, "unsupported", why)
+unsupported = partial(ServiceError, 400, "unsupported")  # of a request that asks for what this server lacks
 
 
 @contextmanager
@@ -69,47 +67,65 @@ def refusing() -> Iterator[None]:
 
 
 @dataclass(frozen=True, slots=True)
-class ChatRequest:
-    """A request for an answer; see :class:`~syncheck.serving.limits.ServerConfig` for what it may ask for."""
+class ServerConfig:
+    """Limits and defaults of a server."""
 
-    body: Mapping[str, Any]
-    """The client's body, without the fields for this server."""
+    reveal: Reveal = "verified"
+    """When text is sent, if a request does not say."""
+    stop_below: float | None = None
+    """Score in [0, 1] below which an answer ends, if a request does not say; None ends none."""
+    passages_from: PassagesFrom = "messages"
+    """Where passages come from beside the fields of a request, if it does not say."""
+    stop_after: bool = False
+    """True if that answer ends after the sentence that scored below, False if before it, if a request does not say."""
+    max_running: int = 4
+    """Number of answers at a time."""
+    max_waiting: int = 32
+    """Number of requests that may wait; further ones get the status 429."""
+    max_body: int = 2 * 2**20
+    """Largest size of a request, in bytes."""
+    max_context: int = 400_000
+    """Largest size of question and passages, in characters; each passage counts 100 more."""
+    timeout: float = 300.0
+    """Time limit for an answer in seconds, including the time in the queue."""
+    api_key: str | None = None
+    """Key that a request must have, one line of printable ASCII; None requires none."""
+    only_loopback: bool = True
+    """True if requests must address this machine by a loopback name, so that pages of other sites cannot send them."""
+    resume_seconds: float = 60.0
+    """How long a resumable answer is kept without a reader, in seconds."""
+    telemetry: Telemetry | None = None
+    """Records answers and checks as spans; None records nothing."""
+
+    def __post_init__(self) -> None:
+        if self.api_key is not None:
+            object.__setattr__(self, "api_key", stripped_key(self.api_key, "the API key"))
+
+
+@dataclass(frozen=True, slots=True)
+class ChatRequest:
+    """A request for an answer; see :class:`ServerConfig` for what it may ask for."""
+
+    body: Mapping[str, Any]  # the client's, without the fields for this server
     question: str
-    passages: tuple[str, ...]
-    """Passages that the answer is checked against; empty if none were found."""
-    passage_ids: tuple[str, ...] | None
-    """The client's names for the passages."""
+    passages: tuple[str, ...]  # empty if none were found
+    passage_ids: tuple[str, ...] | None  # the client's names for them
     stream: bool
     reveal: Reveal
     stop_below: float | None
-    decoder: str | None
-    """Name of the decoder; None takes the default."""
-    resumable: bool = False
-    """True if the answer is completed even if its reader disconnects, so that the reader can come back."""
+    decoder: str | None  # None takes the default
+    resumable: bool = False  # is completed even if its reader disconnects, so that the reader can come back
     stop_after: bool = False
-    awaits_passages: bool = False
-    """True if there are no passages yet, and the answer may call tools whose results will be passages."""
-    authorization: str | None = field(default=None, repr=False)
-    """The client's key for the upstream server."""
+    awaits_passages: bool = False  # has none yet, and the answer may call tools whose results will be passages
+    authorization: str | None = field(default=None, repr=False)  # the client's key for the upstream server
 
 
 @refusing()
-def read_chat(
-    values: object,
-    *,
-    reveal: Reveal,
-    stop_below: float | None,
-    stop_after: bool = False,
-    passages_from: PassagesFrom = "messages",
-    most: float = math.inf,
-) -> ChatRequest:
-    """Read the body of a request; ``reveal``, ``stop_below``, ``stop_after`` and ``passages_from`` are the defaults.
+def read_chat(values: object, config: ServerConfig) -> ChatRequest:
+    """Read the body of a request; one that cannot be used raises ServiceError.
 
-    ``most`` is the largest size of question and passages, in characters, each passage counting :data:`EACH` more.
-    The passages are those in the field ``context`` or, without it, in ``documents``, none if it is null; without
-    either, those in the messages: the contents of tool messages, ``<context>``, ``<document>``, ``<passage>`` or
-    ``<source>`` elements, and paragraphs that begin with ``Passage 1:``; see :data:`PassagesFrom`. The question is the
-    last message of the user that has text, without passages. A request that cannot be used raises ServiceError.
+    The passages are those in the field ``context`` or ``documents``, or without either those in the messages, see
+    :data:`PassagesFrom`; the question is the last message of the user that has text, without passages.
     """
     if not isinstance(values, dict):
         raise InputError(f"expected a JSON object; found {type(values).__name__}")
@@ -117,8 +133,8 @@ def read_chat(
     if not isinstance(messages, list) or not messages or not all(isinstance(m, dict) for m in messages):
         raise InputError("messages must be a list of objects with role and content, at least one")
     _require_known_forms(values)
-    defaults = {"reveal": reveal, "stop_below": stop_below, "stop_after": stop_after, "passages_from": passages_from}
-    options: dict[str, Any] = defaults | {"resumable": False} | _options(values)
+    defaults = {name: getattr(config, name, False) for name in _OPTIONS}  # resumable is no setting of a server
+    options: dict[str, Any] = defaults | _options(values)
     check_choice(options["reveal"], "syncheck.reveal", Reveal)
     check_choice(options["passages_from"], "syncheck.passages_from", PassagesFrom)
     if options["stop_below"] is not None:
@@ -127,12 +143,11 @@ def read_chat(
         raise InputError(f"syncheck.stop_after must be true or false; found {options['stop_after']!r}")
     stream, resumable = values.get("stream") or False, options["resumable"]
     if not isinstance(resumable, bool) or (resumable and (not stream or values.get("n") not in (None, 1))):
-        raise InputError(
-            f"syncheck.resumable must be true or false, and is for streams of one choice; found {resumable!r}"
-        )
+        wanted = "must be true or false, and is for streams of one choice"
+        raise InputError(f"syncheck.resumable {wanted}; found {resumable!r}")
     by_tools = options.pop("passages_from") == "tools"
-    passages, names, question = _passages(values, messages, by_tools, most)
-    _require_size(question, passages, most)
+    passages, names, question = _passages(values, messages, by_tools, config.max_context)
+    _require_size(question, passages, config.max_context)
     return ChatRequest(
         body={name: value for name, value in values.items() if name not in _OWN},
         question=question,
@@ -146,29 +161,23 @@ def read_chat(
 
 
 @refusing()
-def read_given(values: object, *, most: float = math.inf) -> tuple[str, tuple[str, ...], str]:
-    """Read the body of a request to score a given answer: question, passages and response.
-
-    ``context`` has the forms that it has in a chat, and ``most`` is as there. A request that cannot be used raises
-    ServiceError.
-    """
+def read_given(values: object, config: ServerConfig) -> tuple[str, tuple[str, ...], str]:
+    """Read the body of a request to score a given answer: question, passages and response; as :func:`read_chat`."""
     if not isinstance(values, dict) or not values.keys() >= {"question", "context", "response"}:
         shown = sorted(values) if isinstance(values, dict) else type(values).__name__
         raise InputError(f"expected an object with question, context and response; found {shown}")
     for name in ("question", "response"):
         check_text(values[name], name)
     passages = _listed(values["context"], "context")[0]
-    _require_size(values["question"], passages, most)
+    _require_size(values["question"], passages, config.max_context)
     return values["question"], passages, values["response"]
 
 
-def _require_size(question: str, passages: Sequence[str], most: float) -> None:
+def _require_size(question: str, passages: Sequence[str], most: int) -> None:
     size = len(question) + sum(map(len, passages)) + EACH * len(passages)
     if size > most:
-        told = (
-            f"question and passages have {size} characters, of which {most:g} are allowed (each passage counts {EACH}"
-        )
-        told += " more); send the passages that the answer rests on"
+        told = f"question and passages have {size} characters, of which {most:g} are allowed (each passage counts "
+        told += f"{EACH} more); send the passages that the answer rests on"
         raise ServiceError(413, "context_too_large", told)
 
 
@@ -186,7 +195,6 @@ def _require_known_forms(values: Mapping[str, Any]) -> None:
 
 
 def _options(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Read the options in the field ``syncheck``."""
     options = values.get("syncheck") or {}
     if not isinstance(options, dict) or not options.keys() <= _OPTIONS:
         shown = sorted(options.keys() - _OPTIONS) if isinstance(options, dict) else type(options).__name__
@@ -198,9 +206,8 @@ def _options(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _passages(
-    values: Mapping[str, Any], messages: Sequence[Mapping[str, Any]], by_tools: bool, most: float
+    values: Mapping[str, Any], messages: Sequence[Mapping[str, Any]], by_tools: bool, most: int
 ) -> tuple[tuple[str, ...], tuple[str, ...] | None, str]:
-    """Find passages, their names and the question."""
     asked = (text_of(m) for m in reversed(messages) if m.get("role") == "user")
     last = next((text for text in asked if text.strip()), "")
     question, inside = _taken_out(last)
@@ -227,9 +234,8 @@ def _passages(
 
 def _listed(given: object, field: str) -> tuple[tuple[str, ...], tuple[str, ...] | None]:
     if not isinstance(given, str | dict | list):
-        raise InputError(
-            f"{field} must be a string, an object with text, or a list of these; found {type(given).__name__}"
-        )
+        wanted = "a string, an object with text, or a list of these"
+        raise InputError(f"{field} must be {wanted}; found {type(given).__name__}")
     entries = given if isinstance(given, list) else [given]
     texts, names = [], []
     for index, entry in enumerate(entries):
@@ -243,16 +249,14 @@ def _listed(given: object, field: str) -> tuple[tuple[str, ...], tuple[str, ...]
             if isinstance(text, str):
                 text = Passage(text, id=own.get("id", own.get("doc_id")), title=own.get("title"), url=own.get("url"))
         if not isinstance(text, str):
-            raise InputError(
-                f"{place} must be a string, or an object with its text as one of {', '.join(_TEXTS)}; found "
-                f"{type(entry).__name__}{f' with {sorted(entry)}' if isinstance(entry, dict) else ''}"
-            )
+            found = f"{type(entry).__name__}{f' with {sorted(entry)}' if isinstance(entry, dict) else ''}"
+            wanted = f"a string, or an object with its text as one of {', '.join(_TEXTS)}"
+            raise InputError(f"{place} must be {wanted}; found {found}")
         check_text(text, place)
         if text.strip():
             texts.append(text)
             names.append(name)
-    has_names = any(isinstance(entry, dict) for entry in entries)
-    return tuple(texts), tuple(names) if has_names else None
+    return tuple(texts), tuple(names) if any(isinstance(entry, dict) for entry in entries) else None
 
 
 def text_of(message: Mapping[str, Any]) -> str:
@@ -288,19 +292,13 @@ def _taken_out(text: str) -> tuple[str, list[str]]:
     return _LABELS.sub("", "".join(rest).strip()).strip(), passages
 
 
-MOST_DEPTH = 64
-"""Deepest nesting that is read; Python's reader and writer give up at depths that depend on their caller."""
+MOST_DEPTH = 64  # Python's reader and writer give up at depths that depend on their caller
 
 
 def read_json(data: bytes) -> Any:  # noqa: ANN401 - whatever it holds
-    """Read JSON that can be written again.
-
-    What is no JSON in UTF-8, has NaN or a number beyond the range of a float, or is nested deeper than ``MOST_DEPTH``
-    raises ValueError.
-    """
-    text = data.decode("utf-8-sig")
+    """Read JSON in UTF-8; other data, numbers that are not finite, and more than ``MOST_DEPTH`` levels: ValueError."""
     try:
-        values = json.loads(text, parse_constant=_finite, parse_float=_finite)
+        values = json.loads(data.decode("utf-8-sig"), parse_constant=_finite, parse_float=_finite)
         is_deep = data.count(b"[") + data.count(b"{") > MOST_DEPTH and _is_deep(values, MOST_DEPTH)
     except RecursionError:
         is_deep = True

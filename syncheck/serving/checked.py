@@ -6,12 +6,12 @@ import logging
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Literal
 
 from syncheck.base.errors import InputError, describe_failure
 from syncheck.monitor import Monitor
-from syncheck.reading.records import Leaf, json_leaves
+from syncheck.reading.records import json_leaves
 from syncheck.results.protocol import VERSION, Append, Final, Notice, ProtocolEvent, Retract, Verified, fold, to_dict
 from syncheck.results.report import sentence_dict
 from syncheck.results.types import WITHOUT_CLAIM, SentenceScore
@@ -33,60 +33,38 @@ _JSON = re.compile(r"\s*(?:```\w*\s*)?(?=[{\[])")
 NOTHING_CLAIMED = "no sentence of the answer claims anything, so nothing was checked"
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """Outcome of the check of an answer, with the fields of ``syncheck`` that :doc:`serving` describes."""
-
-    status: Literal["verified", "checked", "stopped", "unverified", "no_text"]
-    reason: str | None
-    faithfulness: float | None
-    lowest: float | None
-    unscored: int = 0
-    answer_score: float | None = None
-
-
 class CheckedText:
-    """Checks the text of one answer piece by piece, between :meth:`open` and :meth:`leave`.
-
-    ``events`` are all so far; ``is_over`` is True if no more text is accepted.
-    """
+    """Checks the text of one answer, between :meth:`open` and :meth:`leave`; none is accepted once it ``is_over``."""
 
     def __init__(self, monitor: Monitor | Verifier, request: ChatRequest, *, failing: Failing) -> None:
         self._monitor = monitor
         self._request = request
         self._failing = failing
-        self._watch: TextWatch | None = None
-        self._received = ""
-        self._shown = 0
-        self._reason: str | None = None
-        self._given_up = False
         self.has_passages = bool(request.passages)
         self.events: list[ProtocolEvent] = []
         self.is_over = False
+        self._begin()
+
+    def _begin(self) -> None:
+        self._watch: TextWatch | None = None
+        self.received = ""
+        self._shown = 0
+        self._reason: str | None = None
+        self._given_up = False
 
     def open(self) -> None:
         """Read the passages; events then have a notice if the answer will not be checked."""
         if not self._request.passages:
-            self._failed(400, "no_passages", NO_PASSAGES)
-            return
+            return self._failed(400, "no_passages", NO_PASSAGES)
         try:
-            self._watch = watch_over(
-                self._monitor,
-                question=self._request.question,
-                passages=self._request.passages,
-                reveal=self._request.reveal,
-                stop_below=self._request.stop_below,
-                stop_after=self._request.stop_after,
-                at_once=1,  # an upstream that pauses must not keep back a sentence that is complete
-                passage_ids=self._request.passage_ids,
-            )
+            self._watch = watch_over(self._monitor, self._request)
             self._watch.__enter__()
         except Exception as error:  # of the aligner or the model, whatever it is
             self._broken(error, 400 if isinstance(error, InputError) else 500)
 
     async def feed(self, text: str) -> None:
         """Add text, which is checked slice by slice, so that other requests have their turns."""
-        self._received += text
+        self.received += text
         for piece in slices(text, sum(map(len, self._request.passages))):
             if self.is_over:
                 break
@@ -94,14 +72,12 @@ class CheckedText:
 
     def _feed(self, piece: str) -> None:
         if self._given_up or self._watch is None:
-            self._pass_on()
-            return
+            return self._pass_on()
         try:
             if not self._watch.is_over:
                 self._take(self._watch.feed(piece))
-            self._end_early()
-        except ServiceError:
-            raise
+            if self._watch.is_over:
+                self._end_early(self._watch)
         except Exception as error:
             self._broken(error)
 
@@ -111,8 +87,6 @@ class CheckedText:
         if not self._given_up and self._watch is not None:
             try:
                 return self._take(self._watch.close())
-            except ServiceError:
-                raise
             except Exception as error:
                 self._broken(error)
         self._pass_on()
@@ -120,7 +94,7 @@ class CheckedText:
 
     def break_off(self, why: str, text: str = "") -> None:
         """End an answer that is not complete, after its last text: with a notice, and without a final event."""
-        self._received += text
+        self.received += text
         self.is_over = self._given_up = True
         self._reason = why if self._reason is None else f"{self._reason}; {why}"
         self._notice(f"Incomplete: {why}")
@@ -130,7 +104,7 @@ class CheckedText:
         if self._shown:
             self._add(Retract(0, 0, self._shown, why))
         self.leave()
-        self._watch, self._received, self._shown, self._reason, self._given_up = None, "", 0, None, False
+        self._begin()
         self.open()
 
     def leave(self) -> None:
@@ -139,8 +113,8 @@ class CheckedText:
             self._watch.__exit__(None, None, None)
 
     @property
-    def outcome(self) -> Outcome:
-        """Outcome of the check; known after :meth:`close`."""
+    def outcome(self) -> dict[str, Any]:
+        """Outcome of the check, see :func:`outcome_of`; known after :meth:`close`."""
         asked = self._request.stop_below
         return outcome_of(self.events, stop_below=asked, stopped=self.is_stopped, reason=self._reason)
 
@@ -156,31 +130,28 @@ class CheckedText:
         unchecked = why_unchecked([*events, self._watch.withheld], self._failing)
         self._reason = self._reason or unchecked
         for event in events:
-            if isinstance(event, Append):
-                self._shown += len(event.text)
-            elif isinstance(event, Retract):
-                self._shown = event.start
             self._add(event)
 
     def _add(self, event: ProtocolEvent) -> None:
         """Keep an event, numbered in the order of this answer."""
+        if isinstance(event, Append):
+            self._shown += len(event.text)
+        elif isinstance(event, Retract):
+            self._shown = event.start
         self.events.append(replace(event, id=len(self.events) + 1))
 
-    def _end_early(self) -> None:
-        """End the answer if the watch accepts no more text: it stopped, or found the end."""
-        watch = self._watch
-        assert watch is not None
-        if not watch.is_over:
-            return
+    def _end_early(self, watch: TextWatch) -> None:
+        """End the answer, since the watch accepts no more text: it stopped, or found the end."""
         events = watch.close()
-        if watch.report is not None and watch.report.stop is not None:
+        if self.is_stopped:
             self.is_over = True
-            self._take(events)
-            return
+            return self._take(events)
         self._take([event for event in events if not isinstance(event, Final)])
         self._failed(502, "verification_failed", "the answer holds text that the monitored model ends an answer with")
 
     def _broken(self, error: Exception, status: int = 502) -> None:
+        if isinstance(error, ServiceError):
+            raise error
         logger.warning("an answer could not be checked: %s", describe_failure(error))
         self._failed(status, "verification_failed", f"the answer could not be checked: {describe_failure(error)}")
 
@@ -193,14 +164,11 @@ class CheckedText:
         self._notice(f"Not checked: {why}")
 
     def _notice(self, text: str) -> None:
-        """Add a notice, and show the text that was held back."""
         self._add(Notice(0, text, "warning"))
         self._pass_on()
 
     def _pass_on(self) -> None:
-        """Show the text that was not checked."""
-        if text := self._received[self._shown :]:
-            self._shown = len(self._received)
+        if text := self.received[self._shown :]:
             self._add(Append(0, text))
 
     def _finish(self) -> None:
@@ -208,8 +176,8 @@ class CheckedText:
         known = len(fold(self.events).sentences)
         report: dict[str, Any] = {
             "question": self._request.question,
-            "response": self._received,
-            "faithfulness": self.outcome.faithfulness,
+            "response": self.received,
+            "faithfulness": self.outcome["faithfulness"],
             **dict.fromkeys(("answer_score", "citation_precision", "citation_recall", "stop", "seconds")),
             "monitor": self._monitor.name,
             "sentences": [sentence_dict(s) for s in self._watch.sentences[:known]] if self._watch and known else [],
@@ -217,17 +185,17 @@ class CheckedText:
         self._add(Final(0, {**report, "sources": {}, "generator_tokens": [], "hidden": [], "after_end": ""}))
 
 
-def watch_over(monitor: Monitor | Verifier, *, question: str, passages: Sequence[str], **options: Any) -> TextWatch:
-    """Begin the watch over an answer without reasoning, whose citations are checked at its end.
-
-    ``options`` are those of :class:`syncheck.watching.TextWatch`.
-    """
+def watch_over(monitor: Monitor | Verifier, request: ChatRequest) -> TextWatch:
+    """Begin the watch over an answer without reasoning, whose citations are checked at its end."""
+    asked = ("reveal", "stop_below", "stop_after", "passage_ids")
+    options: dict[str, Any] = {name: getattr(request, name) for name in asked}
+    options["at_once"] = 1  # an upstream that pauses must not keep back a sentence that is complete
     options["finish"] = verifier_of(monitor).cited
     if isinstance(monitor, Verifier):
-        query = monitor.query(question=question, passages=passages)
+        query = monitor.query(question=request.question, passages=request.passages)
         return monitor.watched(query, reasoning=False, **options)
     more = {} if monitor.reads_signals else {"reasoning": False}
-    return monitor.watch_text(monitor.prompt(question=question, context=passages), **more, **options)
+    return monitor.watch_text(monitor.prompt(question=request.question, context=request.passages), **more, **options)
 
 
 def verifier_of(monitor: Monitor | Verifier) -> Verifier:
@@ -253,28 +221,29 @@ def why_unchecked(events: Sequence[ProtocolEvent | SentenceScore | None], failin
 
 def outcome_of(
     events: Sequence[ProtocolEvent], *, stop_below: float | None, stopped: bool, reason: str | None
-) -> Outcome:
-    """Sum up the check of an answer; ``reason`` says why it is unverified, if it is."""
+) -> dict[str, Any]:
+    """Sum up the check of an answer, as :doc:`serving` describes; ``reason`` says why it is unverified, if it is."""
     answer = fold(events)
     scores = [sentence.score for sentence in answer.sentences if sentence.score is not None]
-    mean, lowest = (math.fsum(scores) / len(scores), min(scores)) if scores else (None, None)
-    unscored = len(answer.sentences) - len(scores)
-    answer_score = None if answer.report is None else answer.report["answer_score"]
     repeats = any(sentence.status == "degenerate" for sentence in answer.sentences)
     if not (reason or stopped or scores or repeats) and answer.text.strip():
         reason = NOTHING_CLAIMED
-    if reason:
-        return Outcome("unverified", reason, mean, lowest, unscored)
-    if stopped:
-        return Outcome("stopped", None, mean, lowest, unscored, answer_score)
-    if not (scores or repeats):
-        return Outcome("no_text", None, mean, lowest, unscored)
     passed = not repeats and all(
         s.verdict == "supported" if stop_below is None else s.score >= stop_below
         for s in answer.sentences
         if s.score is not None
     )
-    return Outcome("verified" if passed else "checked", None, mean, lowest, unscored, answer_score)
+    checked = "verified" if passed else "checked"
+    ended = "stopped" if stopped else checked if scores or repeats else "no_text"
+    report = None if reason or ended == "no_text" else answer.report
+    return {
+        "status": "unverified" if reason else ended,
+        "reason": reason or None,
+        "faithfulness": math.fsum(scores) / len(scores) if scores else None,
+        "lowest": min(scores, default=None),
+        "unscored": len(answer.sentences) - len(scores),
+        "answer_score": None if report is None else report["answer_score"],
+    }
 
 
 def shown_text(events: Sequence[ProtocolEvent]) -> str:
@@ -285,22 +254,18 @@ def shown_text(events: Sequence[ProtocolEvent]) -> str:
 def whole_answer(events: Sequence[ProtocolEvent], outcome: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
     """Collect the text of an answer, and its outcome with that of each sentence, with its citations and JSON paths."""
     answer = fold(events)
-    sentences, leaves = [], _json_leaves(answer.text)
+    begun = _JSON.match(answer.text)
+    leaves, stop = json_leaves(answer.text, begun.end()) if begun is not None else (None, 0)
+    is_json = not answer.text[stop:].strip("`\n ")  # and nothing else, in a block of code or not
+    sentences = []
     reported = [] if answer.report is None else answer.report["sentences"]
     citations = {sentence["start"]: sentence["citations"] for sentence in reported}
     for sentence in answer.sentences:
         told = {"text": answer.text[sentence.start : sentence.end], **to_dict(sentence)}
         told["citations"] = citations.get(sentence.start, [])
-        if leaves:
+        if leaves and is_json:
             own = (leaf.path for leaf in leaves if leaf.start < sentence.end and leaf.end > sentence.start)
             told["paths"] = list(dict.fromkeys(own))
         sentences.append({name: value for name, value in told.items() if name not in ("v", "type", "id")})
     notices = [notice.text for notice in answer.notices]
     return answer.text, {"v": VERSION, **outcome, "sentences": sentences, "notices": notices}
-
-
-def _json_leaves(text: str) -> list[Leaf]:
-    """List the values of an answer that is JSON and nothing else, in a block of code or not."""
-    begun = _JSON.match(text)
-    leaves, stop = json_leaves(text, begun.end()) if begun is not None else (None, 0)
-    return leaves if leaves and not text[stop:].strip("`\n ") else []

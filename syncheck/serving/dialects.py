@@ -9,10 +9,9 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 from syncheck.base.errors import InputError
-from syncheck.serving.chat import ServiceError
+from syncheck.serving.chat import ServiceError, refusing
 
-Sent = tuple[str | None, Mapping[str, Any] | str]
-"""Name of a server-sent event, and its data."""
+Sent = tuple[str | None, Mapping[str, Any] | str]  # name of a server-sent event, and its data
 
 
 class ChatCompletions:
@@ -25,7 +24,7 @@ class ChatCompletions:
 
     @classmethod
     def chat(cls, values: object) -> object:
-        """Translate a request to one for chat completions; InputError if that is not possible."""
+        """Translate a request to one for chat completions; ServiceError if that is not possible."""
         return values
 
     @staticmethod
@@ -48,24 +47,20 @@ class ChatCompletions:
 
 @dataclass
 class Item:
-    """A part of an answer: text that is checked, or reasoning or a call of a tool, which are not."""
+    """A part of an answer: text, with the events ``told`` of what was last added, reasoning, or a call of a tool."""
 
     kind: Literal["text", "reasoning", "call"]
     index: int
     id: str
     name: str = ""
-    """Name of the tool."""
     text: str = ""
-    """Its text so far; the arguments of a call."""
     told: list[Mapping[str, Any]] = field(default_factory=list)
-    """Events of the protocol of the text that is added."""
 
 
 class Translation(ChatCompletions, ABC):
-    """Base of the other dialects: it divides the first choice of an answer into items, one after the other.
+    """Base of the other dialects: it divides the first choice of an answer into items, the calls of tools at the end.
 
-    Calls of tools come at the end. A subclass translates the fields of a request, except for the ``unlike`` ones, and
-    writes the events of each item, and the whole answer.
+    A subclass translates the ``unlike`` fields of a request, and writes the events of each item, and the whole answer.
     """
 
     error_event = "error"
@@ -86,6 +81,7 @@ class Translation(ChatCompletions, ABC):
         self._unchecked: set[str] = set()
 
     @classmethod
+    @refusing()
     def chat(cls, values: object) -> object:  # noqa: D102
         if not isinstance(values, dict):
             raise InputError(f"expected a JSON object; found {type(values).__name__}")
@@ -103,15 +99,13 @@ class Translation(ChatCompletions, ABC):
         named = {"name": required(tool, "name", "a tool"), "parameters": schema, **more}
         return {"type": "function", "function": named}
 
+    # The fields of a request that chat completions have in another form, and the schema of a tool in it.
     @classmethod
     @abstractmethod
-    def translated(cls, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Translate the fields of a request that chat completions have in another form, except for its tools."""
-
+    def translated(cls, values: Mapping[str, Any]) -> dict[str, Any]: ...  # noqa: D102
     @classmethod
     @abstractmethod
-    def schema_of(cls, tool: Mapping[str, Any]) -> object:
-        """Read the schema of a tool's arguments; InputError if it is no function."""
+    def schema_of(cls, tool: Mapping[str, Any]) -> object: ...  # noqa: D102
 
     def chunk(self, chunk: Mapping[str, Any]) -> Iterator[Sent]:  # noqa: D102
         if not self.model:
@@ -136,9 +130,7 @@ class Translation(ChatCompletions, ABC):
         yield from self.finish()
 
     def whole(self, answer: Mapping[str, Any]) -> Mapping[str, Any]:  # noqa: D102
-        choices = [
-            {**choice, "delta": {**choice["message"], "syncheck": choice["syncheck"]}} for choice in answer["choices"]
-        ]
+        choices = [each | {"delta": each["message"] | {"syncheck": each["syncheck"]}} for each in answer["choices"]]
         for _ in (*self.chunk({**answer, "choices": choices}), *self.end()):
             pass
         return self.answer()
@@ -184,25 +176,17 @@ class Translation(ChatCompletions, ABC):
         if item is not None:
             yield from self.closed(item)
 
+    # The events before all items, of an item that is still empty, of its text, of its end, and after all items.
     @abstractmethod
-    def begin(self) -> Iterable[Sent]:
-        """Make the events before all items."""
-
+    def begin(self) -> Iterable[Sent]: ...  # noqa: D102
     @abstractmethod
-    def opened(self, item: Item) -> Iterable[Sent]:
-        """Make the events of an item that begins, and is still empty."""
-
+    def opened(self, item: Item) -> Iterable[Sent]: ...  # noqa: D102
     @abstractmethod
-    def added(self, item: Item, text: str) -> Iterable[Sent]:
-        """Make the events of text that an item has got."""
-
+    def added(self, item: Item, text: str) -> Iterable[Sent]: ...  # noqa: D102
     @abstractmethod
-    def closed(self, item: Item) -> Iterable[Sent]:
-        """Make the events of an item that is complete."""
-
+    def closed(self, item: Item) -> Iterable[Sent]: ...  # noqa: D102
     @abstractmethod
-    def finish(self) -> Iterable[Sent]:
-        """Make the events after all items."""
+    def finish(self) -> Iterable[Sent]: ...  # noqa: D102
 
     @abstractmethod
     def answer(self) -> dict[str, Any]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import aclosing
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from syncheck.monitor import Monitor
 from syncheck.results.protocol import VERSION, fold, to_dict
@@ -19,35 +19,23 @@ from syncheck.serving.upstream import Upstream, choices_of, incomplete, index_of
 from syncheck.text.markup import Reasoning
 from syncheck.verifier import Verifier
 
-if TYPE_CHECKING:
-    import httpx
-
 _ANSWERS = frozenset({"refusal", "tool_calls", "function_call"})
 """Parts of a message that are an answer as its text is; without one of them, the answer was filtered."""
 
 
 @dataclass(eq=False)
 class Choice:
-    """One of the answers to a request.
-
-    ``checked`` checks its text. Failing closed (``is_closed``), what is not checked is withheld as ``allowed`` says;
-    ``logprobs`` are those that wait for the text that their tokens write, None if none do.
-    """
+    """One of the answers to a request; its ``logprobs`` wait for the text that their tokens write, or are None."""
 
     checked: CheckedText
     allowed: Allowed
     reasoning: Reasoning
-    is_closed: bool
     logprobs: Logprobs | None
     finished: bool = False
-    stopped: bool = False
-    _unfed: str = ""
-    """Text that arrived while the passages were read."""
-    _sent: int = 0
-    """Number of events that were sent."""
+    _unfed: str = ""  # text that arrived while the passages were read
+    _sent: int = 0  # events
     _calls: list[dict[str, Any]] = field(default_factory=list)
     _is_open: bool = False
-    _has_text: bool = False
     _has_calls: bool = False
     _lacks_answer: bool = False
     _lacks_any: bool = False
@@ -56,11 +44,9 @@ class Choice:
     async def whole(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Check a choice of a whole answer, and convert it to the form in which it is passed on."""
         passed, message, has_content = await self._take(values, "message")
-        logprobs = values.get("logprobs")
-        if self.logprobs is not None:
-            logprobs = self.logprobs.due(fold(self.checked.events).text)
         if "logprobs" in values:
-            passed["logprobs"] = logprobs
+            due = self.logprobs and self.logprobs.due(fold(self.checked.events).text)
+            passed["logprobs"] = values["logprobs"] if self.logprobs is None else due
         shown, told = self._outcome(passed)
         return {**passed, "message": {**message, "content": shown if has_content else None}, "syncheck": told}
 
@@ -72,12 +58,9 @@ class Choice:
         return self._told(passed, delta)
 
     async def broken(self, index: int, why: str) -> dict[str, Any] | None:
-        """Make the last part of a choice that is not complete; None if nothing is left to tell.
-
-        Failing open, that is the text that was held back, marked as unchecked.
-        """
+        """Make the last part of a choice that broke off, failing open with what was held back; None if it has none."""
         delta: dict[str, Any] = {}
-        if not self.is_closed:
+        if self.allowed.is_open:
             self.finished = True
             text, _ = await self._divide("", delta, is_last=True)
             await in_thread(self.checked.break_off, why, self._unfed + text)
@@ -91,7 +74,7 @@ class Choice:
         if "finish_reason" in passed:
             passed["finish_reason"] = passed["finish_reason"] or None
         message, content, beside = self.allowed.message(values.get(part))
-        if self.is_closed:
+        if not self.allowed.is_open:
             self._lacks_any |= bool(beside - REASONINGS)
             self._lacks_answer |= any(name in beside and not message.get(name) for name in _ANSWERS)
         is_last = part == "message" or passed.get("finish_reason") is not None
@@ -107,12 +90,10 @@ class Choice:
             await in_thread(self.checked.open)
         text, self._unfed = self._unfed, ""
         if text:
-            self._has_text = True
             await self.checked.feed(text)
         if is_last and not self.checked.is_over:
             await in_thread(self.checked.close)
-        self.stopped = self.checked.is_stopped
-        self.finished = is_last or self.stopped
+        self.finished = is_last or self.checked.is_stopped
         self._hold_calls(message)
         return passed, message, content is not None
 
@@ -126,8 +107,7 @@ class Choice:
             thought += part
             if kind == "not_text":
                 text = ""
-                if self._has_text:
-                    self._has_text = False
+                if self.checked.received:
                     await in_thread(self.checked.restart, "it was reasoning, and no part of the answer")
         if thought:
             self._unchecked.add(REASONING)
@@ -140,14 +120,17 @@ class Choice:
         held = {name: message.pop(name) for name in ("tool_calls", "function_call") if message.get(name)}
         if held:
             self._calls.append(held)
-        if self.stopped or (self.is_closed and self._has_text and not self.finished):
+        if self.checked.is_stopped or (self.checked.received and not (self.allowed.is_open or self.finished)):
             return
         calls, self._calls = self._calls, []
         self._has_calls = self._has_calls or bool(calls)
-        for each in calls:
-            for name, value in each.items():
-                is_list = isinstance(value, list)
-                message[name] = [*message.get(name, []), *value] if is_list else _joined(message, name, value)
+        for name, value in (call for each in calls for call in each.items()):
+            if isinstance(value, list):
+                message[name] = [*message.get(name, []), *value]
+            else:  # pieces of the call of a function
+                known = message.get(name) or {}
+                arguments = {"arguments": (known.get("arguments") or "") + (value.get("arguments") or "")}
+                message[name] = {**known, **{k: v for k, v in value.items() if v}, **arguments}
 
     def _told(self, passed: dict[str, Any], delta: dict[str, Any]) -> dict[str, Any]:
         """Make a chunk of the events that are new; the last one has the outcome, too."""
@@ -165,24 +148,16 @@ class Choice:
 
     def _outcome(self, passed: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         """Collect the text of the answer and its outcome, once it is over, and say why it ended."""
-        text, own = whole_answer(self.checked.events, asdict(self.checked.outcome))
+        text, own = whole_answer(self.checked.events, self.checked.outcome)
         is_done = passed.get("finish_reason") in ("stop", "tool_calls", "function_call")
         is_empty = not text and not self._has_calls
-        if self.stopped or (is_done and (self._lacks_answer or (is_empty and self._lacks_any))):
+        if self.checked.is_stopped or (is_done and (self._lacks_answer or (is_empty and self._lacks_any))):
             passed["finish_reason"] = "content_filter"
         if self.logprobs is not None:
-            self.logprobs.close()
-            self._unchecked |= self.logprobs.withheld
+            self._unchecked |= self.logprobs.close()
         if not text and self._has_calls:
             own["reason"] = own["reason"] or "the answer calls tools, which is not checked"
         return text, own | ({"unchecked": sorted(self._unchecked)} if self._unchecked else {})
-
-
-def _joined(delta: Mapping[str, Any], name: str, value: Mapping[str, Any]) -> dict[str, Any]:
-    """Join the call of a function into one piece."""
-    known = delta.get(name) or {}
-    arguments = {"arguments": (known.get("arguments") or "") + (value.get("arguments") or "")}
-    return {**known, **{k: v for k, v in value.items() if v}, **arguments}
 
 
 _USAGE_SECONDS = 10.0  # how long the upstream's numbers of tokens are waited for after an answer was ended early
@@ -194,9 +169,9 @@ _SAME = frozenset({"id", "object", "created", "model", "system_fingerprint", "se
 class Gateway:
     """Source of answers that asks an :class:`~syncheck.serving.upstream.Upstream` server and checks its answers.
 
-    A monitor that reads text alone runs no language model. ``/chat/completions`` is added to the address of the
-    upstream server. ``reasoning`` says what becomes of the model's reasoning; by default it passes failing open, and is
-    dropped failing closed. With ``opens_reasoning``, the chat template opens it, so that no answer has the opening tag.
+    A monitor that reads text alone runs no language model. ``reasoning`` says what becomes of the model's reasoning; by
+    default it passes failing open, and is dropped failing closed. With ``opens_reasoning``, the chat template opens it,
+    so that no answer has the opening tag. The other ``options`` are those of the upstream server.
     """
 
     def __init__(
@@ -207,47 +182,44 @@ class Gateway:
         failing: Failing = "closed",
         reasoning: Treatment | None = None,
         opens_reasoning: bool = False,
-        api_key: str | None = None,
-        timeout: float = 60.0,
-        transport: httpx.AsyncBaseTransport | None = None,
+        **options: Any,
     ) -> None:
         self.monitor = monitor
         self.decoders: tuple[str, ...] = ()
         self.failing = failing
         self._reasoning = reasoning or ("pass" if failing == "open" else "drop")
         self.opens_reasoning = opens_reasoning
-        self.upstream = Upstream(upstream, api_key=api_key, timeout=timeout, transport=transport)
+        self.upstream = Upstream(upstream, **options)
         self.address: str | None = self.upstream.address
-
-    async def close(self) -> None:
-        """Close the connections to the upstream server."""
-        await self.upstream.close()
+        self.close = self.upstream.close
 
     async def models(self, authorization: str | None) -> dict[str, Any]:
         """Ask for the upstream server's list of models."""
-        async with self.upstream.asked("GET", "/models", None, authorization) as asked:
+        async with self.upstream.asked("/models", authorization) as asked:
             return await asked.object()
 
     async def complete(self, request: ChatRequest, deadline: Deadline) -> dict[str, Any]:
         """Fetch a whole answer, in which each choice has its outcome as ``syncheck``."""
         self.require_usable(request)
         async with deadline.waiting():
-            async with self.upstream.asked("POST", "/chat/completions", request.body, request.authorization) as asked:
+            async with self.upstream.asked("/chat/completions", request.authorization, request.body) as asked:
                 answer = await asked.object()
             allowed, choices = self.allowed(request), choices_of(answer)
             if not choices:
                 raise invalid("it has no choices")
             passed, unchecked = allowed.answer({**answer, "choices": []})
-            passed["choices"] = [await self._checked_choice(request, allowed, values) for values in choices]
+            for values in choices:
+                index, choice = index_of(values, request.body.get("n") or 1), self.choice(request, allowed)
+                try:
+                    passed["choices"].append({**await choice.whole(values), "index": index})
+                finally:
+                    choice.checked.leave()
             if len({choice["index"] for choice in passed["choices"]}) < len(choices):
                 raise invalid("two choices have the same index")
         return passed | _own(unchecked)
 
     async def stream(self, request: ChatRequest, deadline: Deadline) -> AsyncGenerator[dict[str, Any]]:
-        """Yield an answer in chunks, with their events as ``syncheck``.
-
-        The deadline ends the reading from the upstream server; what arrived before it is still checked.
-        """
+        """Yield an answer in chunks, with their events as ``syncheck``; what came before the deadline is checked."""
         self.require_usable(request)
         stream = _Stream(self, request, deadline)
         try:
@@ -260,15 +232,15 @@ class Gateway:
                 yield chunk
             raise
         finally:
-            stream.leave()
+            for choice in stream.choices.values():
+                choice.checked.leave()
 
     def choice(self, request: ChatRequest, allowed: Allowed) -> Choice:
         """Begin a choice of an answer."""
         checked = CheckedText(self.monitor, request, failing=self.failing)
-        is_closed = self.failing == "closed"
-        is_open = self.opens_reasoning or is_opened(request.body["messages"][-1])
-        holds_logprobs = is_closed or request.stop_below is not None or not allowed.has_reasoning
-        return Choice(checked, allowed, Reasoning(is_open=is_open), is_closed, Logprobs() if holds_logprobs else None)
+        reasoning = Reasoning(is_open=self.opens_reasoning or is_opened(request.body["messages"][-1]))
+        holds_logprobs = not allowed.is_open or request.stop_below is not None or not allowed.has_reasoning
+        return Choice(checked, allowed, reasoning, Logprobs() if holds_logprobs else None)
 
     def allowed(self, request: ChatRequest) -> Allowed:
         """Say what may pass beside the text that is checked."""
@@ -281,13 +253,6 @@ class Gateway:
         if self.failing == "closed" and not request.passages and not request.awaits_passages:
             raise ServiceError(400, "no_passages", NO_PASSAGES)
 
-    async def _checked_choice(self, request: ChatRequest, allowed: Allowed, values: dict[str, Any]) -> dict[str, Any]:
-        index, choice = index_of(values, request.body.get("n") or 1), self.choice(request, allowed)
-        try:
-            return {**await choice.whole(values), "index": index}
-        finally:
-            choice.checked.leave()
-
 
 class _Stream:
     """The chunks of one answer of the upstream server, with text held back until it is checked."""
@@ -296,7 +261,7 @@ class _Stream:
         self._deadline = deadline
         self._allowed = gateway.allowed(request)
         self._begin = partial(gateway.choice, request, self._allowed)
-        self._choices: dict[int, Choice] = {}
+        self.choices: dict[int, Choice] = {}
         self._wanted = request.body.get("n") or 1
         self._last: dict[str, Any] | None = None
         self._same: dict[str, Any] = {}
@@ -306,16 +271,13 @@ class _Stream:
         self._usage: Any = None
 
     async def chunks(self, source: AsyncIterator[dict[str, Any]]) -> AsyncIterator[dict[str, Any]]:
-        """Yield the chunks of a whole answer.
-
-        After all choices have been ended early, only the numbers of tokens are read, if the client asked for them.
-        """
+        """Yield the chunks of a whole answer; once all choices ended early, only its numbers of tokens are read."""
         ended: float | None = None
         try:
             async for values in source:
                 async for chunk in self._of(values):
                     yield chunk
-                if self._all(lambda choice: choice.stopped):
+                if self._all(lambda choice: choice.checked.is_stopped):
                     now = asyncio.get_running_loop().time()
                     ended = ended or now
                     if not self._owes_usage or now - ended > _USAGE_SECONDS:
@@ -332,19 +294,14 @@ class _Stream:
         """Yield what comes before the error of an answer that broke off; see :meth:`Choice.broken`."""
         if self._last is None:
             return
-        for index, choice in self._choices.items():
+        for index, choice in self.choices.items():
             if not choice.finished and (last := await choice.broken(index, why)) is not None:
                 yield self._with([last])
         if self._owes_usage:
             yield self._with([], usage=self._usage)
 
-    def leave(self) -> None:
-        """Release the resources of the checks."""
-        for choice in self._choices.values():
-            choice.checked.leave()
-
     def _all(self, holds: Callable[[Choice], bool]) -> bool:
-        return len(self._choices) >= self._wanted and all(holds(choice) for choice in self._choices.values())
+        return len(self.choices) >= self._wanted and all(map(holds, self.choices.values()))
 
     async def _of(self, values: dict[str, Any]) -> AsyncIterator[dict[str, Any]]:
         choices = choices_of(values)
@@ -359,7 +316,7 @@ class _Stream:
         self._owes_usage = self._owes_usage and not (usage and not choices)
         for each in choices:
             index = index_of(each, self._wanted)
-            choice = self._choices.get(index) or self._choices.setdefault(index, self._begin())
+            choice = self.choices.get(index) or self.choices.setdefault(index, self._begin())
             if not choice.finished:
                 async with self._deadline.waiting(at_least=_GRACE_SECONDS):
                     v = await choice.next(each)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-import math
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -19,8 +18,8 @@ from syncheck.report.labels import after_end_words, contrast_lines
 from syncheck.results import Report
 from syncheck.results.types import Query, RagPrompt, SentenceScore, SentenceSpan
 from syncheck.scoring import SentenceScorer, falls_below, report_of
-from syncheck.serving.chat import ChatRequest, PassagesFrom, ServiceError, read_chat, refusing, unsupported
-from syncheck.serving.checked import NO_PASSAGES, Failing, is_checked
+from syncheck.serving.chat import ChatRequest, ServerConfig, ServiceError, read_chat, refusing, unsupported
+from syncheck.serving.checked import NO_PASSAGES, Failing, is_checked, verifier_of
 from syncheck.serving.limits import Metrics, in_thread, too_many
 from syncheck.text.markup import answer_start
 from syncheck.text.sentences import AnswerSegmenter
@@ -39,24 +38,17 @@ class _Job:
 
     response: str
     spans: Sequence[SentenceSpan]
-    scorer: SentenceScorer | None
-    """Scores its sentences by their text; None if a language model reads the response."""
-    read: tuple[RagPrompt, GivenResponse] | None
-    """What the model reads, if it does."""
-    report: asyncio.Future[Report]
-    weight: float
-    """Work of a sentence; about 1 with short passages."""
-    sentences: list[SentenceScore] = field(default_factory=list)
-    """Its sentences as scored so far."""
-    after: float = field(default_factory=time.monotonic)
-    """Time since which the job has waited, moved later by the time for which it has been worked on."""
-    seconds: float = 0.0
-    """Time for which it has been worked on."""
+    weight: float  # work of a sentence; about 1 with short passages
+    scorer: SentenceScorer | None = None  # by text; None if a language model reads the response
+    read: tuple[RagPrompt, GivenResponse] | None = None  # what the model reads, if it does
+    report: asyncio.Future[Report] = field(default_factory=asyncio.Future)
+    sentences: list[SentenceScore] = field(default_factory=list)  # as scored so far
+    after: float = field(default_factory=time.monotonic)  # since when it has waited, later by the time it was worked on
+    seconds: float = 0.0  # for which it has been worked on
     has_begun: bool = False
 
     @property
     def next_spans(self) -> Sequence[SentenceSpan]:
-        """The sentences of the next slice."""
         known = len(self.sentences)
         return self.spans[known : known + max(1, int(_SLICE / self.weight))]
 
@@ -71,8 +63,7 @@ class _Job:
 class ScoreBatches:
     """Scores given responses of all clients in rounds: some sentences of each, so that a short one is soon complete.
 
-    Responses that a language model reads are read whole, as many in a batch as a round has room for. Beyond ``most``
-    responses at a time, further ones get the status 429.
+    Beyond ``most`` responses at a time, further ones get the status 429.
     """
 
     def __init__(self, monitor: Monitor | Verifier, most: int, measured: Metrics) -> None:
@@ -105,25 +96,23 @@ class ScoreBatches:
 
     async def _read(self, question: str, context: Sequence[str], response: str) -> _Job:
         weight = 1 + sum(map(len, context)) / _CHARACTERS_OF_SENTENCE
-        report: asyncio.Future[Report] = asyncio.get_running_loop().create_future()
         monitor = self._monitor
-        if not isinstance(monitor, Verifier):
-            if monitor.reads_signals:
-                prompt = await in_thread(monitor.prompt, question=question, context=context)
-                response = response[await in_thread(answer_start, response) :]  # the model reads the answer alone
-                given = await in_thread(monitor.read, prompt, response)
-                return _Job(response, given.spans, None, (prompt, given), report, weight)
-            monitor = monitor.verifier
-        query = monitor.query(question=question, passages=context)
-        segmenter = AnswerSegmenter(monitor.config.segmenter)
+        if not isinstance(monitor, Verifier) and monitor.reads_signals:
+            prompt = await in_thread(monitor.prompt, question=question, context=context)
+            response = response[await in_thread(answer_start, response) :]  # the model reads the answer alone
+            given = await in_thread(monitor.read, prompt, response)
+            return _Job(response, given.spans, weight, read=(prompt, given))
+        verifier = verifier_of(monitor)
+        query = verifier.query(question=question, passages=context)
+        segmenter = AnswerSegmenter(verifier.config.segmenter)
         for start in range(0, len(response), _READ_AT_ONCE):
             await in_thread(segmenter.push, response[start : start + _READ_AT_ONCE])
         await in_thread(segmenter.finish)
         scorer = self._scorer_of(query)
         if scorer is None:
-            made = await in_thread(monitor.scorer, query)
+            made = await in_thread(verifier.scorer, query)
             scorer = self._scorer_of(query) or made
-        return _Job(response, segmenter.spans, scorer, None, report, weight)
+        return _Job(response, segmenter.spans, weight, scorer)
 
     def _scorer_of(self, query: Query) -> SentenceScorer | None:
         """Find the scorer of a job with the same query, so that their sentences are scored together."""
@@ -135,14 +124,11 @@ class ScoreBatches:
             while self._jobs:
                 jobs = self._round()
                 self._measured.waiting.dec(sum(not job.has_begun for job in jobs))
-                self._measured.running.inc()
                 started = time.monotonic()
                 for job in jobs:
                     job.has_begun = True
-                try:
+                with self._measured.running.track_inprogress():
                     reports = await in_thread(_advanced, self._monitor, jobs)
-                finally:
-                    self._measured.running.dec()
                 seconds = time.monotonic() - started
                 for job, report in zip(jobs, reports, strict=True):
                     job.seconds += seconds / len(jobs)
@@ -170,10 +156,7 @@ class ScoreBatches:
 
 
 def _advanced(monitor: Monitor | Verifier, jobs: Sequence[_Job]) -> list[Report | Exception | None]:
-    """Score the next slice of each job; return the reports of those that are complete, None for the others.
-
-    If the batch fails, or a sentence in it, each job is scored alone, so that one cannot fail those of other clients.
-    """
+    """Score the next slice of each job, alone if the batch fails; return the reports of those that are complete."""
     before = [len(job.sentences) for job in jobs]
     started = time.monotonic()
     try:
@@ -220,6 +203,7 @@ def _scored(monitor: Monitor | Verifier, jobs: Sequence[_Job]) -> list[Report | 
 
 _MOST_CHARACTERS = 2**25  # of the newest requests, which are remembered
 _NAMED = 3  # sentences that the reason of a refusal quotes
+_PASSED = {"action": "NONE"}
 
 
 @dataclass(eq=False)
@@ -231,9 +215,7 @@ class Guardrail:
     at_least: float
     """Score that each sentence must reach if LiteLLM's ``additional_provider_specific_params`` do not say otherwise."""
     failing: Failing
-    passages_from: PassagesFrom = "messages"
-    most: float = math.inf
-    """As for :func:`syncheck.serving.chat.read_chat`."""
+    config: ServerConfig = field(default_factory=ServerConfig)
     _requests: OrderedDict[str, ChatRequest] = field(default_factory=OrderedDict)
     _characters: int = 0
 
@@ -249,10 +231,10 @@ class Guardrail:
         if request is not None and isinstance(call, str):
             self._remember(call, request)
         if values["input_type"] == "request":
-            return {"action": "NONE"}
+            return _PASSED
         request = request or self._requests.get(str(call))
         if request is None or not request.passages:
-            return self._blocked(NO_PASSAGES) if self.failing == "closed" else {"action": "NONE"}
+            return {"action": "BLOCKED", "blocked_reason": NO_PASSAGES} if self.failing == "closed" else _PASSED
         with refusing():
             at_least = options.get("at_least", self.at_least)
             check_share(at_least, "at_least")
@@ -264,12 +246,12 @@ class Guardrail:
         reasons = [reason for report in reports for reason in self._reasons(report, at_least)]
         reasons += [reason for report in reports for reason in self._whole_answer(report, answer_at_least)]
         if not reasons:
-            return {"action": "NONE"}
+            return _PASSED
         more = [f"and {len(reasons) - _NAMED} more"] * (len(reasons) > _NAMED)
-        return self._blocked("not faithful to the passages: " + "; ".join([*reasons[:_NAMED], *more]))
+        told = "not faithful to the passages: " + "; ".join([*reasons[:_NAMED], *more])
+        return {"action": "BLOCKED", "blocked_reason": told}
 
     def _reasons(self, report: Report, at_least: float) -> list[str]:
-        """Quote what does not pass, each part with the reason."""
         closed = self.failing == "closed"
         below = [s for s in report.sentences if falls_below(s, at_least) and (closed or is_checked(s))]
         unread = after_end_words(report.after_end) if closed else ""
@@ -286,12 +268,11 @@ class Guardrail:
         return [] if score is None or score >= at_least else [f"the whole answer ({score:.2f})"]
 
     def _request(self, values: Mapping[str, Any], options: Mapping[str, Any]) -> ChatRequest | None:
-        """Read question and passages, if LiteLLM sends the messages."""
         messages = values.get("structured_messages")
         if not messages:
             return None
         body = {"messages": messages} | ({"context": options["context"]} if "context" in options else {})
-        return read_chat(body, reveal="verified", stop_below=None, passages_from=self.passages_from, most=self.most)
+        return read_chat(body, self.config)
 
     def _remember(self, call: str, request: ChatRequest) -> None:
         kept = self._requests
@@ -302,16 +283,12 @@ class Guardrail:
         while self._characters > _MOST_CHARACTERS and len(kept) > 1:
             self._characters -= _length(kept.popitem(last=False)[1])
 
-    def _blocked(self, reason: str) -> dict[str, Any]:
-        return {"action": "BLOCKED", "blocked_reason": reason}
-
 
 def _length(request: ChatRequest) -> int:
     return 1000 + len(request.question) + sum(map(len, request.passages))
 
 
 def _words(sentence: SentenceScore) -> str:
-    """Quote a sentence with the reason why it does not pass."""
     score = sentence.reason or "no score" if sentence.score is None else f"{sentence.score:.2f}"
     why = ", ".join([score, *contrast_lines(sentence)])
     return f"“{sentence.text}” ({why})"

@@ -1,11 +1,11 @@
-"""Limits of a server: its settings, time for headers, turns in a few threads, places for requests, and counters."""
+"""Limits of a server: time for headers, turns in a few threads, places for requests; and its counters."""
 
 from __future__ import annotations
 
 import asyncio
 import contextvars
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass
@@ -17,57 +17,13 @@ from typing import Any, ParamSpec, TypeVar
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
-from syncheck.base.checks import stripped_key
-from syncheck.results.protocol import Reveal
-from syncheck.serving.chat import PassagesFrom, ServiceError
-from syncheck.telemetry import Telemetry
+from syncheck.serving.chat import ServiceError
 
-
-@dataclass(frozen=True, slots=True)
-class ServerConfig:
-    """Limits and defaults of a server."""
-
-    reveal: Reveal = "verified"
-    """When text is sent, if a request does not say."""
-    stop_below: float | None = None
-    """Score in [0, 1] below which an answer ends, if a request does not say; None ends none."""
-    passages_from: PassagesFrom = "messages"
-    """Where passages come from beside the fields of a request, if it does not say."""
-    stop_after: bool = False
-    """True if that answer ends after the sentence that scored below, False if before it, if a request does not say."""
-    max_running: int = 4
-    """Number of answers at a time."""
-    max_waiting: int = 32
-    """Number of requests that may wait; further ones get the status 429."""
-    max_body: int = 2 * 2**20
-    """Largest size of a request, in bytes."""
-    max_context: int = 400_000
-    """Largest size of question and passages, in characters; each passage counts 100 more."""
-    timeout: float = 300.0
-    """Time limit for an answer in seconds, including the time in the queue."""
-    api_key: str | None = None
-    """Key that a request must have, one line of printable ASCII; None requires none."""
-    only_loopback: bool = True
-    """True if requests must address this machine by a loopback name, so that pages of other sites cannot send them."""
-    resume_seconds: float = 60.0
-    """How long a resumable answer is kept without a reader, in seconds."""
-    telemetry: Telemetry | None = None
-    """Records answers and checks as spans; None records nothing."""
-
-    def __post_init__(self) -> None:
-        if self.api_key is not None:
-            object.__setattr__(self, "api_key", stripped_key(self.api_key, "the API key"))
-
-
-HEADER_SECONDS = 10.0
-"""How long the line and the headers of a request may take."""
+HEADER_SECONDS = 10.0  # how long the line and the headers of a request may take
 
 
 class PromptConnection(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
-    """Connection that is closed if the headers of a request are not complete in time.
-
-    Uvicorn waits for headers without a limit; its keep-alive time ends with the first byte of the next request.
-    """
+    """Connection that is closed if the headers of a request are not complete in time; Uvicorn sets no such limit."""
 
     _timer: asyncio.TimerHandle | None = None
 
@@ -88,12 +44,7 @@ class PromptConnection(AutoHTTPProtocol):  # type: ignore[misc, valid-type]
         if self.cycle is not None and not self.cycle.response_complete:
             self._end_watch()
         elif self._timer is None:
-            self._timer = self.loop.call_later(HEADER_SECONDS, self._give_up)
-
-    def _give_up(self) -> None:
-        self._timer = None
-        if self.cycle is None or self.cycle.response_complete:
-            self.transport.close()
+            self._timer = self.loop.call_later(HEADER_SECONDS, self.transport.close)
 
     def _end_watch(self) -> None:
         if self._timer is not None:
@@ -109,14 +60,11 @@ _SLICE_CHARACTERS, _SENTENCE_CHARACTERS = 2**22, 2**14
 
 
 class Turns:
-    """Threads that requests use in turn.
-
-    The slice that has waited longest comes first, but the time for which a request has used the threads is deducted
-    from its wait: a small request passes a large one, and neither waits for ever.
-    """
+    """Threads that requests use in turn: what they have used is deducted from their wait, so that small ones pass."""
 
     def __init__(self, threads: int) -> None:
         self.executor = ThreadPoolExecutor(threads, thread_name_prefix="syncheck-turn")
+        self.close = partial(self.executor.shutdown, wait=False, cancel_futures=True)
         self._free = threads
         self._numbers = count()
         self._waiting: list[tuple[float, int, asyncio.Future[None]]] = []
@@ -144,10 +92,6 @@ class Turns:
         finally:
             self._pass_on()
 
-    def close(self) -> None:
-        """End the threads; no slice may wait or run."""
-        self.executor.shutdown(wait=False, cancel_futures=True)
-
     def _pass_on(self) -> None:
         while self._waiting:
             turn = heappop(self._waiting)[2]
@@ -168,15 +112,11 @@ _share: contextvars.ContextVar[_Share | None] = contextvars.ContextVar("syncheck
 
 def used_seconds() -> float | None:
     """Tell how long the current request has used the threads; None outside of one."""
-    share = _share.get()
-    return None if share is None else share.used
+    return None if (share := _share.get()) is None else share.used
 
 
 async def in_thread(function: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
-    """Run a function in a thread when it is the request's turn; see :class:`Turns`.
-
-    The function is one slice of work: its end is awaited even when cancelled, so that no resource in use is released.
-    """
+    """Run a slice of work in a thread when it is the request's turn; its end is awaited even when cancelled."""
     share = _share.get()
     turn: AbstractAsyncContextManager[None] = nullcontext() if share is None else share.turns.turn(share.used)
     async with turn:
@@ -194,10 +134,7 @@ async def in_thread(function: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwa
 
 
 def slices(text: str, passages: int) -> Iterator[str]:
-    """Yield a text in slices that take a fraction of a second to check against this many characters of passages.
-
-    The more there is to read for each sentence, the shorter a slice; the whole text may be sentences of two characters.
-    """
+    """Yield a text in slices that take a fraction of a second to check against this many characters of passages."""
     size = max(16, _SLICE_CHARACTERS // (_SENTENCE_CHARACTERS + passages))
     for start in range(0, len(text), size):
         yield text[start : start + size]
@@ -210,9 +147,9 @@ class Deadline:
         self._at = asyncio.get_running_loop().time() + seconds
         self._waits: set[asyncio.Timeout] = set()
         told = f"no complete answer after {seconds:g} seconds (--timeout {seconds:g})"
-        self._error = ServiceError(504, "timeout", told)
+        self._error: Callable[[], ServiceError] = partial(ServiceError, 504, "timeout", told)
 
-    def end_in(self, seconds: float, error: ServiceError) -> None:
+    def end_in(self, seconds: float, error: Callable[[], ServiceError]) -> None:
         """Move it to so many seconds from now, unless it is earlier, with this error; waits end by then, too."""
         at = asyncio.get_running_loop().time() + seconds
         if at < self._at:
@@ -226,7 +163,7 @@ class Deadline:
         now = asyncio.get_running_loop().time()
         end = max(self._at, now + at_least)
         if end <= now:
-            raise self._raised()
+            raise self._error()
         limit = asyncio.timeout_at(end)
         try:
             async with limit:
@@ -238,10 +175,7 @@ class Deadline:
         except TimeoutError as error:
             if not limit.expired():
                 raise
-            raise self._raised() from error
-
-    def _raised(self) -> ServiceError:
-        return ServiceError(self._error.status, self._error.code, str(self._error))
+            raise self._error() from error
 
 
 class Queue:
@@ -255,7 +189,7 @@ class Queue:
 
     @property
     def is_full(self) -> bool:
-        """True if no more request may wait."""
+        """True if no further request may wait."""
         return self._free.locked() and self._waiting >= self._most
 
     @asynccontextmanager
@@ -264,25 +198,21 @@ class Queue:
         if self.is_full:
             raise too_many()
         self._waiting += 1
-        self._measured.waiting.inc()
         try:
-            async with deadline.waiting():
-                await self._free.acquire()
+            with self._measured.waiting.track_inprogress():
+                async with deadline.waiting():
+                    await self._free.acquire()
         finally:
             self._waiting -= 1
-            self._measured.waiting.dec()
-        self._measured.running.inc()
         try:
-            yield
+            with self._measured.running.track_inprogress():
+                yield
         finally:
-            self._measured.running.dec()
             self._free.release()
 
 
-def too_many() -> ServiceError:
-    """Make the refusal of a request that may not wait."""
-    told = "too many requests are waiting; try again"
-    return ServiceError(429, "too_many_requests", told, headers={"Retry-After": "1"})
+_TOLD = "too many requests are waiting; try again"
+too_many = partial(ServiceError, 429, "too_many_requests", _TOLD, headers={"Retry-After": "1"})
 
 
 class Metrics:
@@ -300,13 +230,14 @@ class Metrics:
         self.running = Gauge("running", "Answers at work", **said)
         self.waiting = Gauge("waiting", "Requests that wait", **said)
 
-    def observe(self, told: Iterable[Mapping[str, Any]]) -> None:
-        """Count sentences, or the events of a stream."""
-        for values in told:
-            if values.get("type") in ("retract", "replace"):
+    def observe(self, answer: Mapping[str, Any]) -> None:
+        """Count the sentences of a whole answer, or the events of a chunk."""
+        told = (choice["syncheck"] for choice in answer["choices"])
+        for values in (each for own in told for each in own.get("events") or own.get("sentences", ())):
+            kind = values.get("type", "verified")
+            if kind in ("retract", "replace"):
                 self.retractions.inc()
-            if values.get("type", "verified") != "verified":
-                continue
-            self.sentences.labels(values["status"], values["verdict"] or "none").inc()
-            if values["score"] is not None:
-                self.scores.observe(values["score"])
+            elif kind == "verified":
+                self.sentences.labels(values["status"], values["verdict"] or "none").inc()
+                if values["score"] is not None:
+                    self.scores.observe(values["score"])

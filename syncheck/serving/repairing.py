@@ -13,7 +13,7 @@ from syncheck.results import ContinuationRequest, Piece, WrittenToken
 from syncheck.results.events import EndEvent, Event
 from syncheck.serving.allowed import divided_content, invalid, is_counts
 from syncheck.serving.chat import ChatRequest, ServiceError, refusing, text_of, unsupported
-from syncheck.serving.checked import NO_PASSAGES, Failing
+from syncheck.serving.checked import NO_PASSAGES
 from syncheck.serving.gateway import Gateway
 from syncheck.serving.limits import Deadline, in_thread
 from syncheck.serving.sources import LIMITS, NEUTRAL, DecoderSource, require_neutral, whole_number
@@ -76,8 +76,7 @@ class ServerContinuations:
         path, body = await self._asked(request)
         is_open = self.opens_reasoning and not request.beginning
         readers = [Reasoning(is_open=is_open) for _ in range(wanted)]
-        begun: set[int] = set()
-        finished: set[int] = set()
+        ended: dict[int, bool] = {}  # by the indices of the samples that have begun
         is_told = not request.likeliest
         deadline = self.deadline or Deadline(math.inf)
         async with aclosing(self.upstream.streamed(path, body, self.authorization, deadline)) as chunks:
@@ -86,12 +85,11 @@ class ServerContinuations:
                 choices = choices_of(values)
                 for choice in choices:
                     index = index_of(choice, wanted)
-                    begun.add(index)
-                    if index in finished:
+                    if ended.get(index):
                         continue
                     stop = _stop_of(choice)
-                    text = _answer_of(readers[index], self._text(choice), is_last=stop is not None)
-                    finished |= set() if stop is None else {index}
+                    ended[index] = stop is not None
+                    text = _answer_of(readers[index], self._text(choice), is_last=ended[index])
                     tokens = _tokens(choice.get("logprobs")) if request.likeliest else ()
                     is_told |= any(token.likeliest for token in tokens)
                     if text and not is_told:
@@ -99,17 +97,23 @@ class ServerContinuations:
                     yield Piece(text, index, stop, usage, tokens)
                 if not choices and usage:
                     yield Piece(sample=None, usage=usage)
-        if 0 < len(begun) < wanted:
-            raise invalid(f"it has {len(begun)} of {wanted} samples; a server that takes no n needs --continue prefill")
-        if len(finished) < wanted:
+        if 0 < len(ended) < wanted:
+            raise invalid(f"it has {len(ended)} of {wanted} samples; a server that takes no n needs --continue prefill")
+        if sum(ended.values()) < wanted:
             raise incomplete("it ended before its last chunk")
 
     async def _asked(self, request: ContinuationRequest) -> tuple[str, dict[str, Any]]:
-        """Write the path and the body of a request."""
         body = self._limited(request)
         messages = _instructed(body["messages"], request.instruction)
-        if self.by == "completions":
-            return "/completions", await self._completion(body, messages, request.beginning)
+        if self.write_prompt is not None:
+            turns = [{"role": str(message.get("role")), "content": text_of(message)} for message in messages]
+            with refusing():
+                prompt = await in_thread(self.write_prompt, turns)
+            if (limit := body.pop("max_completion_tokens", None)) is not None:
+                body["max_tokens"] = min(limit, body.get("max_tokens") or limit)
+            del body["messages"]
+            # The template has written the special tokens.
+            return "/completions", {**body, "prompt": prompt + request.beginning, "add_special_tokens": False}
         if request.beginning:
             messages = [*messages, {"role": "assistant", "content": request.beginning}]
             if self.by == "chat":
@@ -117,15 +121,12 @@ class ServerContinuations:
         return "/chat/completions", {**body, "messages": messages}
 
     def _limited(self, request: ContinuationRequest) -> dict[str, Any]:
-        """Write the sampling and the limits of a request."""
         body = {**self.body, "stream": True, "stream_options": {"include_usage": True}}
         if self.by != "prefill":
             body["stream_options"]["continuous_usage_stats"] = True  # a stream that is left reports nothing at its end
         if body.get("temperature") is None:
             body["temperature"] = 0
-        for name in ("temperature", "top_p"):
-            if (value := getattr(request, name)) is not None:
-                body[name] = value
+        body |= {name: value for name in ("temperature", "top_p") if (value := getattr(request, name)) is not None}
         if request.likeliest:
             told = {"logprobs": request.likeliest}
             body |= told if self.by == "completions" else {"logprobs": True, "top_logprobs": request.likeliest}
@@ -138,24 +139,9 @@ class ServerContinuations:
                 body[name] -= request.tokens
         return body
 
-    async def _completion(
-        self, body: dict[str, Any], messages: Sequence[Mapping[str, Any]], beginning: str
-    ) -> dict[str, Any]:
-        assert self.write_prompt is not None
-        turns = [{"role": str(message.get("role")), "content": text_of(message)} for message in messages]
-        with refusing():
-            prompt = await in_thread(self.write_prompt, turns)
-        if (limit := body.pop("max_completion_tokens", None)) is not None:
-            body["max_tokens"] = min(limit, body.get("max_tokens") or limit)
-        del body["messages"]
-        return {**body, "prompt": prompt + beginning, "add_special_tokens": False}  # the template has written them
-
     def _text(self, choice: Mapping[str, Any]) -> str:
-        if self.by == "completions":
-            content = choice.get("text")
-        else:
-            delta = choice.get("delta")
-            content = delta.get("content") if isinstance(delta, Mapping) else None
+        delta = {"content": choice.get("text")} if self.by == "completions" else choice.get("delta")
+        content = delta.get("content") if isinstance(delta, Mapping) else None
         if isinstance(content, list):
             content = divided_content(content)[0]
         if not isinstance(content, str | None):
@@ -176,17 +162,15 @@ def _tokens(told: object) -> tuple[WrittenToken, ...]:
         return ()
     try:
         if (content := told.get("content")) is not None:
-            return tuple(
-                WrittenToken(*_token(each), tuple(map(_token, each.get("top_logprobs") or ()))) for each in content
-            )
-        columns = [told[name] for name in ("tokens", "token_logprobs")]
-        columns.append(told.get("top_logprobs") or [None] * len(columns[0]))
-        return tuple(
-            WrittenToken(
-                token.encode(), float(log_prob), tuple((t.encode(), float(p)) for t, p in (likeliest or {}).items())
-            )
-            for token, log_prob, likeliest in zip(*columns, strict=True)
-        )
+            rows = [(_token(each), list(map(_token, each.get("top_logprobs") or ()))) for each in content]
+        else:
+            columns = [told["tokens"], told["token_logprobs"]]
+            columns.append(told.get("top_logprobs") or [None] * len(columns[0]))
+            rows = [
+                ((token.encode(), float(p)), [(t.encode(), float(p)) for t, p in (likeliest or {}).items()])
+                for token, p, likeliest in zip(*columns, strict=True)
+            ]
+        return tuple(WrittenToken(*written, tuple(likeliest)) for written, likeliest in rows)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise invalid("its log-probabilities are not as OpenAI's interface has them") from error
 
@@ -197,7 +181,6 @@ def _token(told: Mapping[str, Any]) -> tuple[bytes, float]:
 
 
 def _answer_of(reasoning: Reasoning, content: str, *, is_last: bool) -> str:
-    """Take the reasoning out of the next content."""
     parts = reasoning.read(content, is_last=is_last)
     if any(kind == "not_text" for kind, *_ in parts):
         raise invalid("it closes reasoning that nothing opened; if the chat template does, pass --opens-reasoning")
@@ -205,7 +188,6 @@ def _answer_of(reasoning: Reasoning, content: str, *, is_last: bool) -> str:
 
 
 def _instructed(messages: Sequence[Mapping[str, Any]], instruction: str) -> list[Mapping[str, Any]]:
-    """Add an instruction to the last message of the user."""
     told = list(messages)
     places = [place for place, message in enumerate(told) if message.get("role") == "user"]
     if instruction and places:
@@ -238,36 +220,19 @@ class RepairingGateway(DecoderSource):
     by: ContinueBy = "chat"
     write_prompt: WritePrompt | None = None
     decoders: ClassVar[tuple[str, ...]] = ("fod",)
+    name: None = field(default=None, init=False)
 
-    @property
-    def failing(self) -> Failing:  # type: ignore[override]
-        """What becomes of text that cannot be checked, as the gateway has it."""
-        return self.gateway.failing
+    def __post_init__(self) -> None:
+        self.failing, self.address = self.gateway.failing, self.gateway.address
+        self.close, self.models = self.gateway.close, self.gateway.models
 
-    @property
-    def address(self) -> str | None:
-        """Address of the upstream server."""
-        return self.gateway.address
+    async def complete(self, request: ChatRequest, deadline: Deadline) -> dict[str, Any]:  # noqa: D102
+        if request.passages:
+            return await super().complete(request, deadline)
+        return await self.gateway.complete(request, deadline)
 
-    async def close(self) -> None:
-        """Close the connections to the upstream server."""
-        await self.gateway.close()
-
-    async def models(self, authorization: str | None) -> dict[str, Any]:
-        """Ask for the upstream server's list of models."""
-        return await self.gateway.models(authorization)
-
-    async def complete(self, request: ChatRequest, deadline: Deadline) -> dict[str, Any]:
-        """Write a whole answer, with its outcome as ``syncheck``."""
-        if not request.passages:
-            return await self.gateway.complete(request, deadline)
-        return await super().complete(request, deadline)
-
-    def stream(self, request: ChatRequest, deadline: Deadline) -> AsyncGenerator[dict[str, Any]]:
-        """Yield an answer in chunks, with their events as ``syncheck``."""
-        if not request.passages:
-            return self.gateway.stream(request, deadline)
-        return super().stream(request, deadline)
+    def stream(self, request: ChatRequest, deadline: Deadline) -> AsyncGenerator[dict[str, Any]]:  # noqa: D102
+        return super().stream(request, deadline) if request.passages else self.gateway.stream(request, deadline)
 
     @refusing()
     def require_usable(self, request: ChatRequest) -> None:
@@ -299,26 +264,14 @@ class RepairingGateway(DecoderSource):
             authorization=request.authorization,
             opens_reasoning=self.gateway.opens_reasoning,
         )
-        return self.decode(
-            continuations,
-            question=request.question,
-            passages=request.passages,
-            seed=whole_number(request.body, "seed", 0),
-            reveal=request.reveal,
-            in_thread=in_thread,
-        )
+        asked: dict[str, Any] = {name: getattr(request, name) for name in ("question", "passages", "reveal")}
+        asked["seed"] = whole_number(request.body, "seed", 0)
+        return self.decode(continuations, in_thread=in_thread, **asked)
 
     def usage(self, event: EndEvent) -> dict[str, Any]:
         """Count what the upstream server has spent, rejected sentences included."""
         spent = event.output.spent
-        return {
-            "prompt_tokens": spent.prompt_tokens,
-            "completion_tokens": spent.completion_tokens,
-            "total_tokens": spent.prompt_tokens + spent.completion_tokens,
-            "prompt_tokens_details": {"cached_tokens": spent.cached_tokens},
-            "syncheck": {name: getattr(spent, name) for name in _SPENT},
-        }
-
-    def model_of(self, request: ChatRequest) -> str:
-        """Name the model that was asked for."""
-        return str(request.body.get("model", ""))
+        counts = {name: getattr(spent, name) for name in ("prompt_tokens", "completion_tokens")}
+        more = {"prompt_tokens_details": {"cached_tokens": spent.cached_tokens}}
+        own = {name: getattr(spent, name) for name in _SPENT}
+        return {**counts, "total_tokens": sum(counts.values()), **more, "syncheck": own}

@@ -1,4 +1,4 @@
-"""Replies to a client: JSON, events, files, work that ends when it leaves, and answers that are kept for its return."""
+"""Replies to a client: JSON, events, answers that are kept for its return, and the spans that record answers."""
 
 from __future__ import annotations
 
@@ -6,74 +6,40 @@ import asyncio
 import json
 import logging
 import secrets
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from importlib.resources import files
-from typing import TYPE_CHECKING, Any, TypeVar
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from starlette.responses import Response
 
-from syncheck.base.errors import describe_failure
-from syncheck.serving.chat import ServiceError
+from syncheck.serving.allowed import is_number
+from syncheck.serving.chat import ChatRequest, ServiceError
 from syncheck.serving.dialects import ChatCompletions, Sent
-from syncheck.serving.limits import Deadline
+from syncheck.serving.limits import Deadline, used_seconds
+from syncheck.serving.upstream import trace_headers
+from syncheck.telemetry import Telemetry
 
 if TYPE_CHECKING:
-    from starlette.types import ASGIApp, Receive, Scope, Send
+    from opentelemetry.trace import Span
+    from starlette.types import Send
 
 logger = logging.getLogger(__name__)
 
-_T = TypeVar("_T")
-
 _FAREWELL_SECONDS = 1.0
 _WORST_FIRST = ("unverified", "stopped", "checked", "verified", "no_text")
-_PAGE_HEADERS = {
-    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
-    "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
-}
-PAGE = {
-    path: Response(files("syncheck.serving").joinpath(name).read_bytes(), media_type=kind, headers=_PAGE_HEADERS)
-    for path, name, kind in (
-        ("/", "page.html", "text/html"),
-        ("/page.css", "page.css", "text/css"),
-        ("/page.js", "page.js", "text/javascript"),
-        ("/client.js", "client.js", "text/javascript"),
-    )
-}
-"""Files of the page to try the server, by path."""
 
 
-def working(answer: Coroutine[Any, Any, Response]) -> ASGIApp:
-    """Make a response that takes work, which is cancelled when the client disconnects."""
-
-    async def send_answer(scope: Scope, receive: Receive, send: Send) -> None:
-        if (response := await while_there(receive, answer)) is not None:
-            await response(scope, receive, send)
-
-    return send_answer
-
-
+@dataclass(eq=False)
 class Reply:
-    """Response to a client: one JSON body, or server-sent events.
+    """Response to a client; a part not taken by the deadline, or in a second if that is later, is given up."""
 
-    A part that the client has not taken by the deadline, or in a second if that is later, is given up.
-    """
-
-    def __init__(
-        self,
-        send: Send,
-        deadline: Deadline,
-        headers: Mapping[str, str] | None = None,
-        *,
-        dialect: ChatCompletions | None = None,
-    ) -> None:
-        self._send = send
-        self._deadline = deadline
-        self._headers = headers or {}
-        self._dialect = dialect or ChatCompletions({})
-        self._begun = False
+    _send: Send
+    _deadline: Deadline
+    _dialect: type[ChatCompletions]
+    _headers: Mapping[str, str] = field(default_factory=dict)
+    _begun: bool = False
 
     async def whole(self, status: int, values: Mapping[str, Any], headers: Mapping[str, str]) -> None:
         """Send one JSON body."""
@@ -81,21 +47,16 @@ class Reply:
         await self._begin(status, "application/json", {**headers, "Content-Length": str(len(body))})
         await self._part({"body": body})
 
-    async def send(self, events: Iterable[Sent]) -> None:
-        """Send events, each with its name."""
+    async def send(self, events: Iterable[Sent], *, event_id: int | None = None) -> None:
+        """Send server-sent events, each with its name; ``event_id`` is that of all of them."""
         for name, data in events:
-            await self.data(data if isinstance(data, str) else json.dumps(data, allow_nan=False), name=name)
-
-    async def data(self, data: str, *, event_id: int | None = None, name: str | None = None) -> None:
-        """Send one server-sent event."""
-        named = "" if event_id is None else f"id: {event_id}\n"
-        named += "" if name is None else f"event: {name}\n"
-        await self._open()
-        await self._part({"body": f"{named}data: {data}\n\n".encode(), "more_body": True})
+            named = "" if event_id is None else f"id: {event_id}\n"
+            named += "" if name is None else f"event: {name}\n"
+            told = data if isinstance(data, str) else json.dumps(data, allow_nan=False)
+            await self._part({"body": f"{named}data: {told}\n\n".encode(), "more_body": True})
 
     async def end(self) -> None:
         """End the stream of events."""
-        await self._open()
         await self._part({"body": b""})
 
     async def error(self, error: ServiceError) -> int:
@@ -112,10 +73,6 @@ class Reply:
             logger.warning("a client did not read its answer")
         return error.status
 
-    async def _open(self) -> None:
-        if not self._begun:
-            await self._begin(200, "text/event-stream; charset=utf-8", {"X-Accel-Buffering": "no"})
-
     async def _begin(self, status: int, kind: str, headers: Mapping[str, str]) -> None:
         self._begun = True
         told = {"Content-Type": kind, "Cache-Control": "no-store", **self._headers, **headers}
@@ -123,6 +80,8 @@ class Reply:
         await self._send({"type": "http.response.start", "status": status, "headers": raw})
 
     async def _part(self, values: Mapping[str, Any]) -> None:
+        if not self._begun:
+            await self._begin(200, "text/event-stream; charset=utf-8", {"X-Accel-Buffering": "no"})
         async with self._deadline.waiting(at_least=_FAREWELL_SECONDS):
             await self._send({"type": "http.response.body", **values})
 
@@ -139,48 +98,17 @@ def headers_of(answer: Mapping[str, Any]) -> dict[str, str]:
     return {"X-Syncheck-Status": worst, "X-Syncheck-Unscored": str(sum(own["unscored"] for own in told))}
 
 
-def failure_of(error: Exception) -> ServiceError:
-    """Log a failure, and put it in the words that the client gets."""
-    if isinstance(error, ServiceError):
-        if error.status >= 500:
-            logger.warning("%s: %s", error.code, error)
-        return error
-    logger.error("a request failed", exc_info=error)
-    return ServiceError(500, "internal_error", describe_failure(error))
-
-
-async def while_there(receive: Receive, answering: Coroutine[Any, Any, _T]) -> _T | None:
-    """Answer a client, and cancel the work if it disconnects, which gives None."""
-
-    async def until_gone() -> None:
-        while (await receive())["type"] != "http.disconnect":
-            pass
-
-    work, gone = asyncio.create_task(answering), asyncio.create_task(until_gone())
-    try:
-        await asyncio.wait({work, gone}, return_when=asyncio.FIRST_COMPLETED)
-        return work.result() if work.done() else None
-    finally:
-        work.cancel()
-        gone.cancel()
-        await asyncio.gather(work, gone, return_exceptions=True)
-
-
 _MOST_CHARACTERS = 2**26  # of kept answers, as JSON, beyond which no more begin
 
 
 class KeptAnswer:
-    """One answer in chunks, which any number of readers may follow.
-
-    Its ``token`` is a name that cannot be guessed, its ``size`` the number of characters of its chunks, as JSON.
-    """
+    """One answer in chunks, which any number of readers may follow, and which its ``task`` writes."""
 
     task: asyncio.Task[None]
-    """Writes it."""
 
     def __init__(self) -> None:
-        self.token = secrets.token_urlsafe(18)
-        self.size = 0
+        self.token = secrets.token_urlsafe(18)  # a name that cannot be guessed
+        self.size = 0  # characters of its chunks, as JSON
         self.readers = 0
         self.expiry: asyncio.TimerHandle | None = None
         self._chunks: list[Mapping[str, Any]] = []
@@ -194,7 +122,7 @@ class KeptAnswer:
         self.size += len(json.dumps(chunk))
         self._tell()
 
-    def end(self, error: ServiceError | None = None) -> None:
+    def end(self, error: ServiceError | None) -> None:
         """End the answer, with an error or without."""
         self._error, self._is_over = error, True
         self._tell()
@@ -222,11 +150,7 @@ class KeptAnswer:
 
 
 class KeptAnswers:
-    """Answers that readers may come back to, at most ``most`` of them.
-
-    Each keeps its place until it has had no reader for some seconds, whatever other clients request, and is then given
-    up or, if it is complete, forgotten; an answer that was refused keeps none.
-    """
+    """Answers that readers may come back to, at most ``most``, each until it has had no reader for some seconds."""
 
     def __init__(self, seconds: float, most: int) -> None:
         self._seconds, self._most = seconds, most
@@ -286,7 +210,98 @@ class KeptAnswers:
         await asyncio.gather(*(answer.task for answer in answers), return_exceptions=True)
 
 
-def events_of(chunk: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Yield the events of the protocol in a chunk of an answer with one choice."""
-    for choice in chunk.get("choices") or ():
-        yield from choice.get("syncheck", {}).get("events", ())
+_ASKED = {name: f"gen_ai.request.{name}" for name in ("max_tokens", "temperature", "top_p", "seed")}
+_ASKED |= {"n": "gen_ai.request.choice.count"}
+_USAGE = {"prompt_tokens": "gen_ai.usage.input_tokens", "completion_tokens": "gen_ai.usage.output_tokens"}
+
+
+@contextmanager
+def traced(
+    telemetry: Telemetry | None, upstream: str | None, request: ChatRequest
+) -> Iterator[Callable[[Mapping[str, Any]], None]]:
+    """Record an answer as a span, or without telemetry not; what is yielded takes the answer or its chunks."""
+    if telemetry is None:
+        yield lambda answer: None
+        return
+    body, address = request.body, urlsplit(upstream or "")
+    model = body["model"] if isinstance(body.get("model"), str) else ""
+    about: dict[str, Any] = {
+        "gen_ai.operation.name": "chat",
+        "gen_ai.provider.name": "openai" if upstream else "syncheck",
+        "gen_ai.request.stream": request.stream,
+        "gen_ai.request.model": model or None,
+        "server.address": address.hostname,
+        "server.port": address.port,
+        "syncheck.passages": len(request.passages),
+    }
+    about |= {_ASKED[name]: body[name] for name in _ASKED if is_number(body.get(name))}
+    about = {name: value for name, value in about.items() if value is not None}
+    with telemetry.span(f"chat {model}".rstrip(), about, calls=bool(upstream)) as span:
+        if telemetry.text:
+            span.set_attribute("gen_ai.input.messages", _messages(body["messages"]))
+        token, before = trace_headers.set(telemetry.headers()), used_seconds() or 0.0
+        answer = _TracedAnswer(telemetry, span)
+        try:
+            yield answer.take
+        finally:
+            trace_headers.reset(token)
+            used = used_seconds()  # by the check alone, unless the model is written here, too
+            answer.end(None if used is None or not upstream else used - before)
+
+
+@dataclass(eq=False)
+class _TracedAnswer:
+    """The span of an answer, with what is known of each choice."""
+
+    _telemetry: Telemetry
+    _span: Span
+    _choices: dict[int, dict[str, Any]] = field(default_factory=dict)
+
+    def take(self, answer: Mapping[str, Any]) -> None:
+        """Record what a whole answer or a chunk says."""
+        usage = answer.get("usage") or {}
+        told = {_USAGE[name]: usage[name] for name in _USAGE if isinstance(usage.get(name), int)}
+        for name in ("id", "model"):
+            if isinstance(answer.get(name), str):
+                told[f"gen_ai.response.{name}"] = answer[name]
+        self._span.set_attributes(told)
+        for choice in answer["choices"]:
+            known = self._choices.setdefault(choice["index"], {"text": "", "sentences": []})
+            said, own = choice.get("message") or choice.get("delta") or {}, choice["syncheck"]
+            known["text"] += said.get("content") or ""
+            results = own.get("sentences") or [e for e in own.get("events", ()) if e["type"] == "verified"]
+            for sentence in results:
+                self._telemetry.result(self._span, sentence)
+            known["sentences"] += results
+            if choice.get("finish_reason"):
+                known["finish_reason"] = choice["finish_reason"]
+            if "status" in own:
+                known["status"] = own["status"]
+                known["sentences"] = (said.get("syncheck") or own)["sentences"]  # without those that were taken back
+
+    def end(self, seconds: float | None) -> None:
+        """Record the sums of the answer, as far as it came."""
+        choices = [self._choices[index] for index in sorted(self._choices)]
+        self._telemetry.outcome(self._span, [s for known in choices for s in known["sentences"]], seconds)
+        for attribute, name in (("gen_ai.response.finish_reasons", "finish_reason"), ("syncheck.statuses", "status")):
+            self._span.set_attribute(attribute, [known[name] for known in choices if name in known])
+        if self._telemetry.text:
+            told = {"role": "assistant", "finish_reason": "error"}
+            said = [{**told, **known, "content": known["text"]} for known in choices]
+            self._span.set_attribute("gen_ai.output.messages", _messages(said))
+
+
+def _messages(messages: Sequence[Mapping[str, Any]]) -> str:
+    """Write messages as JSON in the form of the conventions; parts that are no text keep their type alone."""
+    written = []
+    for message in messages:
+        content = message.get("content") or ""
+        blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
+        parts = [
+            {"type": "text", "content": block["text"]} if "text" in block else {"type": str(block.get("type"))}
+            for block in blocks
+            if isinstance(block, dict)
+        ]
+        rest = {name: message[name] for name in ("role", "finish_reason") if name in message}
+        written.append({**rest, "parts": parts})
+    return json.dumps(written)

@@ -1,16 +1,14 @@
-"""Sources of checked answers: the span that records an answer, and the base of those with decoders."""
+"""Sources of checked answers that a decoder writes: their base, and the server of your own model."""
 
 from __future__ import annotations
 
-import json
 import time
 import uuid
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
-from contextlib import aclosing, contextmanager
-from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+from contextlib import aclosing
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import Any, ClassVar
 
 from syncheck.base.errors import InputError
 from syncheck.base.printable import shortened
@@ -18,10 +16,9 @@ from syncheck.monitor import Monitor
 from syncheck.results import Report
 from syncheck.results.events import EndEvent, Event, EventWriter, SentenceEvent, why_stopped
 from syncheck.results.protocol import VERSION, ProtocolEvent, to_dict
-from syncheck.results.types import SentenceScore
+from syncheck.results.types import RagPrompt, SentenceScore
 from syncheck.scoring import falls_below
-from syncheck.serving.allowed import is_number
-from syncheck.serving.chat import ChatRequest, ServiceError, unsupported
+from syncheck.serving.chat import ChatRequest, ServiceError, refusing, text_of, unsupported
 from syncheck.serving.checked import (
     NO_PASSAGES,
     Failing,
@@ -32,120 +29,13 @@ from syncheck.serving.checked import (
     whole_answer,
     why_unchecked,
 )
-from syncheck.serving.limits import Deadline, in_thread, used_seconds
-from syncheck.serving.upstream import trace_headers
-from syncheck.telemetry import Telemetry
+from syncheck.serving.limits import Deadline, in_thread
 from syncheck.verifier import Verifier
-
-if TYPE_CHECKING:
-    from opentelemetry.trace import Span
-
-_ASKED = {name: f"gen_ai.request.{name}" for name in ("max_tokens", "temperature", "top_p", "seed")}
-_ASKED |= {"n": "gen_ai.request.choice.count"}
-_USAGE = {"prompt_tokens": "gen_ai.usage.input_tokens", "completion_tokens": "gen_ai.usage.output_tokens"}
-
-
-@contextmanager
-def traced(
-    telemetry: Telemetry | None, upstream: str | None, request: ChatRequest
-) -> Iterator[Callable[[Mapping[str, Any]], None]]:
-    """Record an answer as a span, or without telemetry not; what is yielded takes the answer or its chunks.
-
-    ``upstream`` is the address of the server that writes it, if it is another one.
-    """
-    if telemetry is None:
-        yield lambda answer: None
-        return
-    body, address = request.body, urlsplit(upstream or "")
-    model = body["model"] if isinstance(body.get("model"), str) else ""
-    about: dict[str, Any] = {
-        "gen_ai.operation.name": "chat",
-        "gen_ai.provider.name": "openai" if upstream else "syncheck",
-        "gen_ai.request.stream": request.stream,
-        "gen_ai.request.model": model or None,
-        "server.address": address.hostname,
-        "server.port": address.port,
-        "syncheck.passages": len(request.passages),
-    }
-    about |= {_ASKED[name]: body[name] for name in _ASKED if is_number(body.get(name))}
-    about = {name: value for name, value in about.items() if value is not None}
-    with telemetry.span(f"chat {model}".rstrip(), about, calls=bool(upstream)) as span:
-        if telemetry.text:
-            span.set_attribute("gen_ai.input.messages", _messages(body["messages"]))
-        token, before = trace_headers.set(telemetry.headers()), used_seconds() or 0.0
-        answer = _TracedAnswer(telemetry, span)
-        try:
-            yield answer.take
-        finally:
-            trace_headers.reset(token)
-            used = used_seconds()  # by the check alone, unless the model is written here, too
-            answer.end(None if used is None or not upstream else used - before)
-
-
-class _TracedAnswer:
-    """The span of an answer, with what is known of each choice."""
-
-    def __init__(self, telemetry: Telemetry, span: Span) -> None:
-        self._telemetry = telemetry
-        self._span = span
-        self._choices: dict[int, dict[str, Any]] = {}
-
-    def take(self, answer: Mapping[str, Any]) -> None:
-        """Record what a whole answer or a chunk says."""
-        usage = answer.get("usage") or {}
-        told = {_USAGE[name]: usage[name] for name in _USAGE if isinstance(usage.get(name), int)}
-        for name in ("id", "model"):
-            if isinstance(answer.get(name), str):
-                told[f"gen_ai.response.{name}"] = answer[name]
-        self._span.set_attributes(told)
-        for choice in answer["choices"]:
-            known = self._choices.setdefault(choice["index"], {"text": "", "sentences": []})
-            said, own = choice.get("message") or choice.get("delta") or {}, choice["syncheck"]
-            known["text"] += said.get("content") or ""
-            results = own.get("sentences") or [e for e in own.get("events", ()) if e["type"] == "verified"]
-            for sentence in results:
-                self._telemetry.result(self._span, sentence)
-            known["sentences"] = [*known["sentences"], *results]
-            if choice.get("finish_reason"):
-                known["finish_reason"] = choice["finish_reason"]
-            if "status" in own:
-                known["status"] = own["status"]
-                known["sentences"] = (said.get("syncheck") or own)["sentences"]  # without those that were taken back
-
-    def end(self, seconds: float | None) -> None:
-        """Record the sums of the answer, as far as it came."""
-        choices = [self._choices[index] for index in sorted(self._choices)]
-        self._telemetry.outcome(self._span, [s for known in choices for s in known["sentences"]], seconds)
-        for attribute, name in (("gen_ai.response.finish_reasons", "finish_reason"), ("syncheck.statuses", "status")):
-            self._span.set_attribute(attribute, [known[name] for known in choices if name in known])
-        if self._telemetry.text:
-            said = [
-                {"role": "assistant", "finish_reason": "error", **known, "content": known["text"]} for known in choices
-            ]
-            self._span.set_attribute("gen_ai.output.messages", _messages(said))
-
-
-def _messages(messages: Sequence[Mapping[str, Any]]) -> str:
-    """Write messages as JSON in the form of the conventions; parts that are no text keep their type alone."""
-    written = []
-    for message in messages:
-        content = message.get("content") or ""
-        blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
-        parts = [
-            {"type": "text", "content": block["text"]} if "text" in block else {"type": str(block.get("type"))}
-            for block in blocks
-            if isinstance(block, dict)
-        ]
-        rest = {name: message[name] for name in ("role", "finish_reason") if name in message}
-        written.append({**rest, "parts": parts})
-    return json.dumps(written)
-
 
 _FILTERED = frozenset({"below_threshold", "nothing_passed", "backtracked", "abstained"})
 _CUT = frozenset({"length", "window", "budget", "max_sentences"})
 """Why an answer ended for lack of a sentence that passes, and at a limit."""
-LIMITS = ("max_tokens", "max_completion_tokens")
-"""Fields of requests that limit the length of an answer, of which the lower one counts."""
+LIMITS = ("max_tokens", "max_completion_tokens")  # of the length of an answer; the lower one counts
 NEUTRAL: Mapping[str, tuple[Any, ...]] = {
     "n": (1,),
     "logprobs": (False,),
@@ -162,6 +52,7 @@ class DecoderSource(ABC):
 
     failing: Failing
     monitor: Monitor | Verifier
+    name: str | None  # of the model; None if each request names it
 
     @abstractmethod
     async def begin(self, request: ChatRequest, deadline: Deadline) -> AsyncGenerator[Event]:
@@ -170,10 +61,6 @@ class DecoderSource(ABC):
     @abstractmethod
     def usage(self, event: EndEvent) -> dict[str, Any]:
         """Count the tokens of an answer."""
-
-    @abstractmethod
-    def model_of(self, request: ChatRequest) -> str:
-        """Name the model that answers."""
 
     async def complete(self, request: ChatRequest, deadline: Deadline) -> dict[str, Any]:
         """Write a whole answer, with its outcome as ``syncheck``."""
@@ -203,28 +90,25 @@ class DecoderSource(ABC):
         if (request.body.get("stream_options") or {}).get("include_usage"):
             yield {**opening, "choices": [], "usage": writing.usage}
 
-    def why_empty(self, event: EndEvent) -> str | None:
-        """Say why a decoder kept no sentence; None if it kept one, or wrote none.
-
-        Failing closed, ServiceError is raised if the sentences that it tried last could not be checked.
-        """
-        output = event.output
-        if output is None or event.report.sentences or not output.dropped:
-            return None
-        search = getattr(output, "search", None)
-        rounds = () if search is None else search.rounds
-        tried = [s for c in rounds[-1].candidates for s in c.sentences] if rounds else output.dropped[-1:]
-        if tried and not any(map(is_checked, tried)):
-            why = f"no sentence could be checked: {tried[0].reason or tried[0].status}"
-            if self.failing == "closed":
-                raise ServiceError(502, "verification_failed", why)
-            return why
-        best = max((s.score for s in tried if s.score is not None), default=None)
-        return "no sentence passed" if best is None else f"no sentence passed; the best of the last scored {best:.2f}"
-
     def _opening(self, kind: str, request: ChatRequest) -> dict[str, Any]:
-        name = f"chatcmpl-{uuid.uuid4().hex}"
-        return {"id": name, "object": kind, "created": int(time.time()), "model": self.model_of(request)}
+        key, model = f"chatcmpl-{uuid.uuid4().hex}", self.name or str(request.body.get("model", ""))
+        return {"id": key, "object": kind, "created": int(time.time()), "model": model}
+
+
+def _why_empty(event: EndEvent, failing: Failing) -> str | None:
+    """Say why a decoder kept no sentence, if it kept none; failing closed, it is an error if none could be checked."""
+    output = event.output
+    if output is None or event.report.sentences or not output.dropped:
+        return None
+    rounds = getattr(getattr(output, "search", None), "rounds", ())
+    tried = [s for c in rounds[-1].candidates for s in c.sentences] if rounds else output.dropped[-1:]
+    if tried and not any(map(is_checked, tried)):
+        why = f"no sentence could be checked: {tried[0].reason or tried[0].status}"
+        if failing == "closed":
+            raise ServiceError(502, "verification_failed", why)
+        return why
+    best = max((s.score for s in tried if s.score is not None), default=None)
+    return "no sentence passed" if best is None else f"no sentence passed; the best of the last scored {best:.2f}"
 
 
 class _Writing:
@@ -260,12 +144,12 @@ class _Writing:
                         event = replace(event, report=await in_thread(self._cited, event.report))
                         self._notice_stop(event)
                     self._write(event)
-                    new, told = self.writer.events[told:], len(self.writer.events)
+                    new, told = self.writer.since(told), len(self.writer.events)
                     if request.passages:
                         self._reason = why_unchecked([*new, self._withheld], self._source.failing) or self._reason
                     if isinstance(event, EndEvent):
                         self._report, self.usage = event.report, self._source.usage(event)
-                        self._why_empty = self._source.why_empty(event) if request.passages else None
+                        self._why_empty = _why_empty(event, self._source.failing) if request.passages else None
                     if new:
                         yield new
         except InputError as error:  # the prompt is too long, which shows when the first event is requested
@@ -284,7 +168,6 @@ class _Writing:
             self.writer.write(event)
 
     def _notice_stop(self, event: EndEvent) -> None:
-        """Say which score or budget ended the answer, if one did."""
         report, threshold = event.report, self._request.stop_below
         if report.stop == "budget":
             self._why_ended = event.output.trace[-1].reason
@@ -308,8 +191,7 @@ class _Writing:
         reason = self._reason or (self._why_empty if self.writer.text else None)
         stopped = stop == "below_threshold"
         checked = outcome_of(self.writer.events, stop_below=self._request.stop_below, stopped=stopped, reason=reason)
-        why = checked.reason or self._why_empty or self._why_ended
-        return asdict(checked) | {"reason": why, "stop": stop}
+        return checked | {"reason": checked["reason"] or self._why_empty or self._why_ended, "stop": stop}
 
 
 def require_neutral(body: Mapping[str, Any], neutral: Mapping[str, tuple[Any, ...]]) -> None:
@@ -328,3 +210,132 @@ def whole_number(body: Mapping[str, Any], name: str, default: int, *, least: int
         shown = shortened(repr(value), 40)
         raise InputError(f"{name} must be a whole number from {least} to 2^63 - 1; found {shown}")
     return value
+
+
+_NEUTRAL: Mapping[str, tuple[Any, ...]] = {
+    **NEUTRAL,
+    "stop": ([], ""),
+    "frequency_penalty": (0,),
+    "presence_penalty": (0,),
+    "logit_bias": ({},),
+    "top_k": (-1, 0),
+    "min_p": (0,),
+    "repetition_penalty": (1,),
+}
+"""Fields of requests to OpenAI or vLLM that are not supported, with the values that have no effect and are accepted."""
+_LEAST_TEMPERATURE, _MOST_TEMPERATURE = 0.01, 100.0  # between them, logits that are divided by it still differ
+
+
+Decoder = Callable[..., Iterator[Event]]
+"""Decoder that writes an answer; it gets the prompt, and as keywords reveal, seed, max_new_tokens and other options."""
+
+
+@dataclass(eq=False)
+class OwnModel(DecoderSource):
+    """Source of answers by the monitored model, whose monitor has an aggregator.
+
+    Of the ``decoders``, by the name that a request gives, only ``sample`` takes ``temperature`` and ``top_p``. Requests
+    that name none get the ``default``, or, with a ``temperature`` above 0, are sampled. ``max_new_tokens`` is the
+    length of answers for requests that give none, and the limit for all.
+    """
+
+    monitor: Monitor
+    decoders: Mapping[str, Decoder]
+    _: KW_ONLY
+    default: str
+    name: str
+    failing: Failing = "closed"
+    max_new_tokens: int = 512
+    address: ClassVar[str | None] = None
+
+    def __post_init__(self) -> None:
+        self.decoders = dict(sorted(self.decoders.items(), key=lambda decoder: decoder[0] != self.default))
+
+    async def close(self) -> None:
+        """Do nothing; the model stays with its owner."""
+
+    async def models(self, authorization: str | None) -> dict[str, Any]:
+        """List the one model."""
+        return {"object": "list", "data": [{"id": self.name, "object": "model", "owned_by": "syncheck"}]}
+
+    def require_usable(self, request: ChatRequest) -> None:
+        """Refuse, with a ServiceError, a request that can be refused without the model."""
+        if self.failing == "closed" and not request.passages:
+            raise ServiceError(400, "no_passages", NO_PASSAGES)
+        self._asked(request)
+
+    async def begin(self, request: ChatRequest, deadline: Deadline) -> AsyncGenerator[Event]:
+        """Build the prompt of a request, and the events, for which the model runs in threads."""
+        return _in_threads(await in_thread(self._begun, request))
+
+    def usage(self, event: EndEvent) -> dict[str, Any]:
+        """Count the tokens of prompt and answer."""
+        assert isinstance(event.report.prompt, RagPrompt)
+        read, written = len(event.report.prompt.with_context_ids), len(event.report.written_token_ids)
+        return {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written}
+
+    @refusing()
+    def _begun(self, request: ChatRequest) -> Iterator[Event]:
+        decoder, options = self._asked(request)
+        return self.decoders[decoder](self._prompt(request), reveal=request.reveal, **options)
+
+    @refusing()
+    def _asked(self, request: ChatRequest) -> tuple[str, dict[str, Any]]:
+        """Choose decoder and options of a request; refuse options that would be ignored."""
+        body = request.body
+        require_neutral(body, _NEUTRAL)
+        sampling = _sampling(body)
+        is_random = sampling.get("temperature", 0) > 0
+        decoder = request.decoder or ("sample" if is_random and self.default == "greedy" else self.default)
+        if decoder not in self.decoders:
+            told = f"decoder must be one of {tuple(self.decoders)}; found {decoder!r}"
+            raise ServiceError(400, "unknown_decoder", told)
+        if is_random and decoder != "sample":
+            raise unsupported(f"decoder {decoder!r} takes no temperature; leave it out, or send 0")
+        if sampling.get("top_p", 1) != 1 and decoder not in ("greedy", "sample"):
+            raise unsupported(f"decoder {decoder!r} takes no top_p; leave it out, or send 1")
+        options: dict[str, Any] = {"seed": whole_number(body, "seed", 0)}
+        lengths = [whole_number(body, name, self.max_new_tokens, least=1) for name in LIMITS]
+        options["max_new_tokens"] = min(self.max_new_tokens, *lengths)
+        if decoder == "sample":
+            options |= {"temperature": 1.0, "top_p": 1.0} | sampling
+        if request.stop_below is not None:
+            if decoder not in ("greedy", "sample"):
+                raise unsupported(f"decoder {decoder!r} has its own thresholds, no stop_below")
+            options["stop_below"] = request.stop_below
+        return decoder, options
+
+    def _prompt(self, request: ChatRequest) -> RagPrompt:
+        """Write the prompt: by the monitor's template, or, for a chat with history, by that of the tokenizer."""
+        messages, passages = request.body["messages"], list(request.passages)
+        system = [text_of(m) for m in messages if m.get("role") in ("system", "developer")]
+        if sum(m.get("role") in ("user", "assistant") for m in messages) == 1:
+            told = "\n".join(filter(None, system)) or None
+            return self.monitor.prompt(question=request.question, context=passages, system=told)
+        if not getattr(self.monitor.tokenizer, "chat_template", None):
+            why = "the model served here has no chat template, so that it takes no earlier turns; send one message of "
+            why += "the user, with all that the question needs from earlier turns, and system messages if there are any"
+            raise unsupported(why)
+        turns = [{"role": str(m.get("role")), "content": text_of(m)} for m in messages]
+        return self.monitor.prompt(messages=turns, context=passages, question=request.question)
+
+
+async def _in_threads(events: Iterator[Event]) -> AsyncGenerator[Event]:
+    try:
+        while (event := await in_thread(next, events, None)) is not None:
+            yield event
+    finally:
+        if (close := getattr(events, "close", None)) is not None:
+            await in_thread(close)
+
+
+def _sampling(body: Mapping[str, Any]) -> dict[str, float]:
+    options = {name: body[name] for name in ("temperature", "top_p") if body.get(name) is not None}
+    if any(type(value) not in (int, float) for value in options.values()):
+        raise InputError("temperature and top_p must be numbers")
+    temperature, top_p = options.get("temperature", 0), options.get("top_p", 1)
+    if temperature != 0 and not _LEAST_TEMPERATURE <= temperature <= _MOST_TEMPERATURE:
+        raise InputError(f"temperature must be 0, or from {_LEAST_TEMPERATURE:g} to {_MOST_TEMPERATURE:g}")
+    if not 0 < top_p <= 1:
+        raise InputError("top_p must be above 0, and at most 1")
+    return options

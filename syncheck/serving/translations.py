@@ -14,13 +14,8 @@ from syncheck.serving.dialects import Item, Sent, Translation, blocks_of, requir
 _STATEFUL = ("previous_response_id", "conversation", "background", "prompt")
 _INCOMPLETE = {"length": "max_output_tokens", "content_filter": "content_filter"}
 _STOPS = {"length": "max_tokens", "content_filter": "refusal", "tool_calls": "tool_use"}
-_NAMES = {
-    "text": "response.output_text",
-    "reasoning": "response.reasoning_text",
-    "call": "response.function_call_arguments",
-}
+_NAMES = {"text": "output_text", "reasoning": "reasoning_text", "call": "function_call_arguments"}
 _ERRORS = {
-    400: "invalid_request_error",
     401: "authentication_error",
     403: "permission_error",
     404: "not_found_error",
@@ -33,8 +28,9 @@ _ERRORS = {
 class Responses(Translation):
     """Writer of an answer as a response with its items; a request is translated, and no response is stored."""
 
-    unlike = frozenset("input instructions max_output_tokens text reasoning tools tool_choice store".split())
-    unlike |= {"include", "truncation"}
+    unlike = frozenset(
+        "input instructions max_output_tokens text reasoning tools tool_choice store include truncation".split()
+    )
 
     @classmethod
     def translated(cls, values: Mapping[str, Any]) -> dict[str, Any]:  # noqa: D102
@@ -77,14 +73,12 @@ class Responses(Translation):
 
     def added(self, item: Item, text: str) -> Iterator[Sent]:  # noqa: D102
         told = {"logprobs": [], "syncheck": {"v": 1, "events": item.told}} if item.kind == "text" else {}
-        yield self._event(f"{_NAMES[item.kind]}.delta", **_place(item), delta=text, **told)
+        yield self._event(f"response.{_NAMES[item.kind]}.delta", **_place(item), delta=text, **told)
 
     def closed(self, item: Item) -> Iterator[Sent]:  # noqa: D102
-        told: dict[str, Any] = (
-            {"name": item.name, "arguments": item.text} if item.kind == "call" else {"text": item.text}
-        )
-        told |= {"logprobs": []} if item.kind == "text" else {}
-        yield self._event(f"{_NAMES[item.kind]}.done", **_place(item), **told)
+        told = {"name": item.name, "arguments": item.text} if item.kind == "call" else {"text": item.text}
+        more: dict[str, Any] = {"logprobs": []} if item.kind == "text" else {}
+        yield self._event(f"response.{_NAMES[item.kind]}.done", **_place(item), **told, **more)
         if item.kind != "call":
             yield self._event("response.content_part.done", **_place(item), part=_part(item))
         yield self._event("response.output_item.done", output_index=item.index, item=_written(item))
@@ -101,7 +95,6 @@ class Responses(Translation):
         return kind, {"type": kind, "sequence_number": self._number - 1, **values}
 
     def _response(self, status: str) -> dict[str, Any]:
-        why = {"reason": _INCOMPLETE[self.reason]} if status == "incomplete" else None
         read, written = self.count("prompt_tokens"), self.count("completion_tokens")
         cached = self.count("prompt_tokens_details", "cached_tokens")
         usage = {
@@ -116,29 +109,26 @@ class Responses(Translation):
             "object": "response",
             "created_at": self._created,
             "status": status,
-            "error": None,
-            "incomplete_details": why,
-            "instructions": None,
+            "incomplete_details": {"reason": _INCOMPLETE[self.reason]} if status == "incomplete" else None,
             "metadata": self.body.get("metadata") or {},
             "model": self.model,
             "output": [] if status == "in_progress" else [_written(item) for item in self.items],
             "parallel_tool_calls": self.body.get("parallel_tool_calls", True),
-            "temperature": self.body.get("temperature"),
+            "usage": usage if self.usage else None,
+            **{name: self.body.get(name) for name in ("temperature", "top_p")},
+            **dict.fromkeys(("error", "instructions")),
             "tool_choice": "auto",
             "tools": [],
-            "top_p": self.body.get("top_p"),
-            "usage": usage if self.usage else None,
         }
 
 
 def _place(item: Item) -> dict[str, Any]:
-    part = {} if item.kind == "call" else {"content_index": 0}
-    return {"item_id": item.id, "output_index": item.index, **part}
+    return {"item_id": item.id, "output_index": item.index} | ({} if item.kind == "call" else {"content_index": 0})
 
 
 def _part(item: Item) -> dict[str, Any]:
-    kind = "output_text" if item.kind == "text" else "reasoning_text"
-    return {"type": kind, "text": item.text, **({"annotations": [], "logprobs": []} if item.kind == "text" else {})}
+    more: dict[str, Any] = {"annotations": [], "logprobs": []} if item.kind == "text" else {}
+    return {"type": _NAMES[item.kind], "text": item.text, **more}
 
 
 def _written(item: Item, *, is_open: bool = False) -> dict[str, Any]:
@@ -224,8 +214,7 @@ class Messages(Translation):
         yield _event("message_start", message=message)
 
     def opened(self, item: Item) -> Iterator[Sent]:  # noqa: D102
-        empty = Item(item.kind, item.index, item.id, item.name)
-        yield _event("content_block_start", index=item.index, content_block=_block(empty))
+        yield _event("content_block_start", index=item.index, content_block=_block(item))
 
     def added(self, item: Item, text: str) -> Iterator[Sent]:  # noqa: D102
         kinds = {
@@ -253,9 +242,7 @@ class Messages(Translation):
             "model": self.model,
             "content": [_block(item) for item in self.items],
             "stop_reason": _STOPS.get(self.reason, "end_turn"),
-            "stop_sequence": None,
-            "stop_details": None,
-            "container": None,
+            **dict.fromkeys(("stop_sequence", "stop_details", "container")),
             "usage": {
                 "input_tokens": self.count("prompt_tokens"),
                 "output_tokens": self.count("completion_tokens"),
@@ -299,10 +286,9 @@ def _text_of(block: Mapping[str, Any], place: str) -> str | None:
 
 def _divided(message: Mapping[str, Any], place: str) -> list[dict[str, Any]]:
     """Translate a message; results of tools become messages of their own, before the rest of it."""
-    blocks = blocks_of(message.get("content"), f"the content of {place}")
     results, calls = [], []
     parts: list[dict[str, Any]] = []
-    for block in blocks:
+    for block in blocks_of(message.get("content"), f"the content of {place}"):
         if block.get("type") == "tool_result":
             text = _text(block.get("content") or "", place)
             results.append({"role": "tool", "tool_call_id": required(block, "tool_use_id", place), "content": text})
@@ -336,7 +322,6 @@ def _named(choice: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _object_of(values: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """Read a field that must be an object, if a request has it."""
     value = values.get(name)
     if not isinstance(value, dict | None):
         raise InputError(f"{name} must be an object; found {type(value).__name__}")
@@ -344,7 +329,6 @@ def _object_of(values: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 
 def _function_call(call_id: str, name: str, arguments: str) -> dict[str, Any]:
-    """Write a call of a tool in the form of chat completions."""
     return {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import codecs
 import json
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
-from contextlib import AsyncExitStack, aclosing
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import httpx
@@ -19,17 +21,16 @@ from syncheck.serving.allowed import invalid
 from syncheck.serving.chat import ServiceError, read_json
 from syncheck.serving.limits import Deadline
 
-MOST_BODY = 16 * 2**20
-"""Largest body, and longest line of a stream, in bytes; then that of a stream, and what is read of a refusal."""
+MOST_BODY = 16 * 2**20  # bytes of a body, and of a line of a stream
 MOST_STREAM = 16 * MOST_BODY
-MOST_REFUSAL = 2**16
+MOST_REFUSAL = 2**16  # bytes that are read of a refusal
 trace_headers: ContextVar[Mapping[str, str] | None] = ContextVar("syncheck_trace_headers", default=None)
 """Headers that continue a trace in the upstream server; None if nothing is recorded."""
 _CONNECT_SECONDS = 10.0
-_SHORTEST_SECRET = 8
-"""Characters of a key that is looked for in answers; a shorter one, such as ``-``, is a placeholder."""
+_SHORTEST_SECRET = 8  # characters of a key that is looked for in answers; a shorter one is a placeholder, such as "-"
+# What Retry-After may be: seconds or a date.
 _WHEN = re.compile(r"\d{1,9}|[A-Za-z]{3}, \d{2} [A-Za-z]{3} \d{4} \d{2}:\d{2}:\d{2} GMT", re.ASCII)
-"""What ``Retry-After`` may be: seconds or a date."""
+_invalid = partial(ServiceError, 502, "upstream_invalid")
 
 
 class Upstream:
@@ -62,24 +63,33 @@ class Upstream:
             headers={"Accept-Encoding": "identity"},  # compressed data can expand a thousandfold
             transport=transport,
         )
+        self.close = self._client.aclose
 
-    async def close(self) -> None:
-        """Close the connections."""
-        await self._client.aclose()
-
-    def asked(self, method: str, path: str, body: Mapping[str, Any] | None, authorization: str | None) -> Asked:
-        """Prepare a request that is sent on entering it; a body that cannot be sent raises ServiceError."""
+    @asynccontextmanager
+    async def asked(self, path: str, authorization: str | None, body: object = None) -> AsyncIterator[Answer]:
+        """Send a request, by POST if it has a body, and keep its answer open; a failure is a ServiceError."""
         key = f"Bearer {self._api_key}" if self._api_key is not None else authorization
         headers = dict(trace_headers.get() or {}) | ({} if key is None else {"Authorization": key})
-        content = None
+        method, content = "GET", None
         if body is not None:
+            method = "POST"
             headers["Content-Type"] = "application/json"
             try:
                 content = json.dumps(body, ensure_ascii=False, allow_nan=False).encode()
             except ValueError as error:  # half a character, which JSON can hold and UTF-8 cannot
                 raise ServiceError(400, "invalid_request", f"the request cannot be passed on: {error}") from error
         request = self._client.build_request(method, self.address + path, content=content, headers=headers)
-        return Asked(self._client, request, key)
+        try:
+            response = await self._client.send(request, stream=True)
+        except httpx.TimeoutException as error:
+            raise _late(error) from error
+        except httpx.HTTPError as error:
+            why = _what_happened(error, _secrets_of(key))
+            raise ServiceError(502, "upstream_unreachable", f"the upstream cannot be reached: {why}") from error
+        async with aclosing(response):
+            answer = Answer(response, _secrets_of(key))
+            await answer.require_success()
+            yield answer
 
     async def streamed(
         self, path: str, body: Mapping[str, Any], authorization: str | None, deadline: Deadline
@@ -87,75 +97,53 @@ class Upstream:
         """Ask for a stream, and yield its chunks; nothing is awaited after the deadline."""
         async with AsyncExitStack() as opened:
             async with deadline.waiting():
-                asked = await opened.enter_async_context(self.asked("POST", path, body, authorization))
+                asked = await opened.enter_async_context(self.asked(path, authorization, body))
             async with aclosing(asked.chunks(deadline)) as chunks:
                 async for chunk in chunks:
                     yield chunk
 
 
-class Asked:
-    """A request to the upstream server, and its answer from ``async with`` on; a failure is a :class:`ServiceError`."""
+@dataclass(eq=False)
+class Answer:
+    """The answer of the upstream server to a request; a failure is a :class:`ServiceError`."""
 
-    def __init__(self, client: httpx.AsyncClient, request: httpx.Request, key: str | None) -> None:
-        self._client = client
-        self._request = request
-        self._response: httpx.Response
-        secrets = {key, key.partition(" ")[2]} if key is not None else set()
-        self._secrets = [
-            form.encode()
-            for secret in sorted(filter(None, secrets), key=len, reverse=True)
-            if len(secret) >= _SHORTEST_SECRET
-            for form in {secret, json.dumps(secret)[1:-1], secret.replace("/", "\\/")}
-        ]
-
-    async def __aenter__(self) -> Asked:
-        try:
-            self._response = await self._client.send(self._request, stream=True)
-        except httpx.TimeoutException as error:
-            raise _late(error) from error
-        except httpx.HTTPError as error:
-            why = self._what_happened(error)
-            raise ServiceError(502, "upstream_unreachable", f"the upstream cannot be reached: {why}") from error
-        try:
-            await self._require_success()
-        except BaseException:
-            await self._response.aclose()
-            raise
-        return self
-
-    async def __aexit__(self, *raised: object) -> None:
-        await self._response.aclose()
+    _response: httpx.Response
+    _secrets: Sequence[bytes]
 
     async def object(self) -> dict[str, Any]:
         """Read the body, which must be a JSON object and no error."""
         data = await self._read(MOST_BODY)
         if len(data) > MOST_BODY:
-            raise ServiceError(502, "upstream_invalid", f"the upstream's answer has over {MOST_BODY} bytes")
+            raise _invalid(f"the upstream's answer has over {MOST_BODY} bytes")
         return self._checked(data)
 
     async def chunks(self, deadline: Deadline) -> AsyncGenerator[dict[str, Any]]:
         """Yield the JSON objects of a stream of events up to ``[DONE]``; none is awaited after the deadline."""
         if "text/event-stream" not in self._response.headers.get("content-type", ""):
-            raise ServiceError(502, "upstream_invalid", "the upstream did not answer with an event stream")
-        async for data in server_sent_data(self._pieces(deadline)):
+            raise _invalid("the upstream did not answer with an event stream")
+        async for data in _data_of(self._pieces(deadline)):
             if data == b"[DONE]":
                 return
             yield self._checked(data)
 
-    async def _require_success(self) -> None:
+    async def require_success(self) -> None:
+        """Raise ServiceError for a refusal, a redirect, and compressed data, which can expand a thousandfold."""
         response = self._response
         if (packed := response.headers.get("content-encoding", "identity")) != "identity":
-            told = f"the upstream's answer is packed as {one_line(packed, 40)}, although it was asked not to pack it"
-            raise ServiceError(502, "upstream_invalid", told)
+            packed = f"packed as {one_line(packed, 40)}, although it was asked not to pack it"
+            raise _invalid(f"the upstream's answer is {packed}")
         if response.is_error:
-            data = (await self._read(MOST_REFUSAL))[:MOST_REFUSAL]
-            told, when = self._refusal(data), response.headers.get("retry-after", "")
+            data = _without(self._secrets, (await self._read(MOST_REFUSAL))[:MOST_REFUSAL])
+            # Without words, 404 is not of an unknown model: a server reports that in OpenAI's format.
+            where = "; --upstream must be the address before /chat/completions, such as http://localhost:8000/v1"
+            told = one_line(data.decode(errors="replace")) + (where if response.status_code == 404 else "")
+            told = told if (said := _said(_parsed(data))) is None else said
+            when = response.headers.get("retry-after", "")
             kept = {"Retry-After": when} if _WHEN.fullmatch(when) else {}
             raise ServiceError(response.status_code, "upstream_refused", f"the upstream refused: {told}", headers=kept)
         if not response.is_success:
-            told = f"the upstream answered with the status {response.status_code}, and redirects are not followed; "
-            told += "--upstream must be the address that answers"
-            raise ServiceError(502, "upstream_invalid", told)
+            why = f"the upstream answered with the status {response.status_code}, and redirects are not followed; "
+            raise _invalid(why + "--upstream must be the address that answers")
 
     async def _read(self, most: int) -> bytes:
         """Read the body, or a little more than ``most`` bytes of it."""
@@ -168,7 +156,7 @@ class Asked:
         except httpx.TimeoutException as error:
             raise _late(error) from error
         except httpx.HTTPError as error:
-            raise incomplete(self._what_happened(error)) from error
+            raise incomplete(_what_happened(error, self._secrets)) from error
         return bytes(data)
 
     async def _pieces(self, deadline: Deadline) -> AsyncIterator[bytes]:
@@ -181,54 +169,27 @@ class Asked:
                     return
                 count += len(piece)
                 if count > MOST_STREAM:
-                    raise ServiceError(502, "upstream_invalid", f"the upstream's stream has over {MOST_STREAM} bytes")
+                    raise _invalid(f"the upstream's stream has over {MOST_STREAM} bytes")
                 yield piece
         except httpx.HTTPError as error:
-            raise incomplete(self._what_happened(error)) from error
+            raise incomplete(_what_happened(error, self._secrets)) from error
 
     def _checked(self, data: bytes) -> dict[str, Any]:
         """Parse an object that is no error, and remove the key from it."""
-        data = self._without_key(data)
+        data = _without(self._secrets, data)
         values = _parsed(data)
         if not isinstance(values, dict):
-            told = f"the upstream sent {len(data)} bytes that are no JSON object"  # and may be text of the model
-            raise ServiceError(502, "upstream_invalid", told)
+            raise _invalid(
+                f"the upstream sent {len(data)} bytes that are no JSON object"
+            )  # but may be an answer's text
         if values.get("error"):
             told = _said(values) or "it does not say which"
             raise ServiceError(502, "upstream_error", f"the upstream's answer ended with an error: {told}")
         return values
 
-    def _refusal(self, data: bytes) -> str:
-        """Say in words why the upstream refused."""
-        data = self._without_key(data)
-        if (said := _said(_parsed(data))) is not None:
-            return said
-        # Status 404 is not that of an unknown model: a server reports that in OpenAI's format.
-        where = "; --upstream must be the address before /chat/completions, such as http://localhost:8000/v1"
-        return one_line(data.decode(errors="replace")) + (where if self._response.status_code == 404 else "")
 
-    def _without_key(self, data: bytes) -> bytes:
-        """Remove the key from what the upstream sent, in case it quotes the request."""
-        for secret in self._secrets:
-            data = data.replace(secret, b"[key]")
-        return data
-
-    def _what_happened(self, error: httpx.HTTPError) -> str:
-        """Say in words why a connection to the upstream server failed; no header is quoted."""
-        if isinstance(error, httpx.TimeoutException):
-            return _how_late(error)
-        if isinstance(error, httpx.ProtocolError):
-            return "the connection was lost, or what was sent is not HTTP"
-        return one_line(self._without_key(str(error).encode()).decode()) or "the connection was lost"
-
-
-async def server_sent_data(source: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:
-    """Yield the data of the server-sent events that have some, wherever the bytes are divided.
-
-    Comments and other fields are passed over, and an unfinished last line does not count. Lines of data that are JSON
-    together are one event; others are one each, for servers that leave out the blank line between events. A line or an
-    event of more than ``MOST_BODY`` bytes raises ServiceError.
-    """
+async def _data_of(source: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:
+    """Yield the data of server-sent events; lines that are no JSON together are one each, as some servers mean them."""
     data: list[bytes] = []
     held = 0
     async for line in _lines(source):
@@ -237,17 +198,16 @@ async def server_sent_data(source: AsyncIterator[bytes]) -> AsyncGenerator[bytes
             data.append(value.strip())
             held += len(line)
             if held > MOST_BODY:
-                raise _too_long("an event")
+                raise _invalid(f"an event of the upstream's stream has over {MOST_BODY} bytes")
         elif not line.strip():
-            for event in _events(data):
+            joined = b"\n".join(data)
+            for event in data if len(data) < 2 or _parsed(joined) is None else [joined]:
                 yield event
             data, held = [], 0
-    for event in _events(data):
-        yield event
 
 
 async def _lines(source: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:
-    """Yield complete lines without their ends, each of which is a line feed, a carriage return or both."""
+    """Yield complete lines, which end in a line feed, a carriage return or both, and at the end an empty one."""
     rest: list[bytes] = []
     held, is_returned = 0, False
     async for piece in source:
@@ -260,17 +220,28 @@ async def _lines(source: AsyncIterator[bytes]) -> AsyncGenerator[bytes]:
         rest.append(last)
         held += len(last)
         if held > MOST_BODY:
-            raise _too_long("a line")
+            raise _invalid(f"a line of the upstream's stream has over {MOST_BODY} bytes")
+    yield b""
 
 
-def _events(data: list[bytes]) -> list[bytes]:
-    """Divide lines of data into events."""
-    joined = b"\n".join(data)
-    return data if len(data) < 2 or _parsed(joined) is None else [joined]
+def _secrets_of(key: str | None) -> list[bytes]:
+    """List the forms in which an answer that quotes the request may have its key, the longest first."""
+    secrets = {key, key.partition(" ")[2]} if key is not None else set()
+    return [
+        form.encode()
+        for secret in sorted(secrets, key=len, reverse=True)
+        if len(secret) >= _SHORTEST_SECRET
+        for form in {secret, json.dumps(secret)[1:-1], secret.replace("/", "\\/")}
+    ]
+
+
+def _without(secrets: Sequence[bytes], data: bytes) -> bytes:
+    for secret in secrets:
+        data = data.replace(secret, b"[key]")
+    return data
 
 
 def _parsed(data: bytes) -> Any:
-    """Read JSON; None if it is none."""
     try:
         return read_json(data)
     except ValueError:
@@ -282,10 +253,6 @@ def _said(values: object) -> str | None:
     error = values.get("error") if isinstance(values, dict) else None
     said = error.get("message") if isinstance(error, dict) else error
     return one_line(said) if isinstance(said, str) else None
-
-
-def _too_long(part: str) -> ServiceError:
-    return ServiceError(502, "upstream_invalid", f"{part} of the upstream's stream has over {MOST_BODY} bytes")
 
 
 def choices_of(values: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -312,11 +279,16 @@ def incomplete(why: str) -> ServiceError:
 
 
 def _late(error: httpx.TimeoutException) -> ServiceError:
-    return ServiceError(504, "upstream_timeout", f"the upstream did not answer in time: {_how_late(error)}")
+    return ServiceError(504, "upstream_timeout", f"the upstream did not answer in time: {_what_happened(error)}")
 
 
-def _how_late(error: httpx.TimeoutException) -> str:
-    limits = error.request.extensions["timeout"]
-    if isinstance(error, httpx.ConnectTimeout):
-        return f"no connection within {limits['connect']:g} seconds"
-    return f"no data for {limits['read']:g} seconds (--upstream-timeout {limits['read']:g})"
+def _what_happened(error: httpx.HTTPError, secrets: Sequence[bytes] = ()) -> str:
+    """Say in words why a connection to the upstream server failed; no header is quoted."""
+    if isinstance(error, httpx.TimeoutException):
+        limits = error.request.extensions["timeout"]
+        if isinstance(error, httpx.ConnectTimeout):
+            return f"no connection within {limits['connect']:g} seconds"
+        return f"no data for {limits['read']:g} seconds (--upstream-timeout {limits['read']:g})"
+    if isinstance(error, httpx.ProtocolError):
+        return "the connection was lost, or what was sent is not HTTP"
+    return one_line(_without(secrets, str(error).encode()).decode()) or "the connection was lost"

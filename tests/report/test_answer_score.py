@@ -86,8 +86,8 @@ def test_it_is_the_same_alone_in_a_batch_in_a_stream_and_in_the_events(verifier)
     assert [report.answer_score() for report in many][1] == expected
     events = list(verifier.watch([answer[:20], answer[20:]], passages=PASSAGE))
     assert isinstance(events[-1], Final) and events[-1].report["answer_score"] == expected
-    assert outcome_of(events, stop_below=None, stopped=False, reason=None).answer_score == expected
-    assert outcome_of(events, stop_below=None, stopped=False, reason="broken").answer_score is None
+    assert outcome_of(events, stop_below=None, stopped=False, reason=None)["answer_score"] == expected
+    assert outcome_of(events, stop_below=None, stopped=False, reason="broken")["answer_score"] is None
     report = verifier.check(answer, passages=PASSAGE)
     assert f"whole answer {expected:.2f}" in str(report) and f"whole answer {expected:.2f}" in report.to_html()
 

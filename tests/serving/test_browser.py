@@ -12,7 +12,7 @@ from fod import AbstainGenerator, FODConfig, FODGenerator
 from syncheck import Verifier
 from syncheck.serving.app import ServerConfig, create_app
 from syncheck.serving.gateway import Gateway
-from syncheck.serving.own_model import OwnModel
+from syncheck.serving.sources import OwnModel
 from syncheck.testing import WordAligner, scripted_monitor
 
 pytestmark = [pytest.mark.slow, needs_chromium]

@@ -2,12 +2,12 @@
 
 import pytest
 
-from syncheck.serving.chat import ServiceError, read_chat
+from syncheck.serving.chat import ServerConfig, ServiceError, read_chat
 
 
 def read(content="Where is Lyon?", before=(), **fields):
     messages = [*before, {"role": "user", "content": content}]
-    return read_chat({"messages": messages} | fields, reveal="verified", stop_below=None)
+    return read_chat({"messages": messages} | fields, ServerConfig(max_context=2**30))
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,7 @@ def test_a_hostile_message_is_read_in_linear_time(text):
 )
 def test_another_form_is_refused(values):
     with pytest.raises(ServiceError, match="messages|object|content"):
-        read_chat(values, reveal="verified", stop_below=None)
+        read_chat(values, ServerConfig())
 
 
 def test_passages_from_tools_are_beside_those_of_the_fields_and_what_people_write_is_none():
@@ -141,7 +141,7 @@ def test_passages_from_tools_are_beside_those_of_the_fields_and_what_people_writ
 
     def read_from(passages_from, **fields):
         values = {"messages": messages, "syncheck": {"passages_from": passages_from}, **fields}
-        return read_chat(values, reveal="verified", stop_below=None)
+        return read_chat(values, ServerConfig())
 
     assert read_from("tools").passages == ("Lyon is in France.",)
     both = read_from("tools", context=[{"text": "Lyon is large.", "id": "a"}])

@@ -338,7 +338,7 @@ def test_an_answer_that_repeats_itself_is_checked_and_not_verified(scored):
     text = "Lyon is large. " * scored + "Lyon lyon lyon lyon."
     events = [Append(1, text), Verified(2, 0, 14, 0.99, "scored", "supported")][: 1 + scored]
     events.append(Verified(len(events) + 1, len(text) - 20, len(text), None, "degenerate"))
-    assert outcome_of(events, stop_below=None, stopped=False, reason=None).status == "checked"
+    assert outcome_of(events, stop_below=None, stopped=False, reason=None)["status"] == "checked"
 
 
 @pytest.mark.parametrize("told", [True, False])

@@ -18,7 +18,7 @@ from upstreams import ANSWER, PASSAGES, SUPPORTS, asked, running
 import fod
 from syncheck.results import FoldedAnswer, fold, from_dict
 from syncheck.serving.app import ServerConfig, create_app
-from syncheck.serving.own_model import OwnModel
+from syncheck.serving.sources import OwnModel
 from syncheck.testing import scripted_monitor
 
 
