@@ -1,5 +1,7 @@
 """Repair by branching, on answers and scores that are written down."""
 
+import re
+
 import numpy as np
 import pytest
 from copying import QUESTIONS, copying_monitor
@@ -53,9 +55,7 @@ def test_an_answer_of_which_nothing_passed_quotes_the_passages():
     assert (out.report.response, out.report.stop) == ("Passage 1 says: \u201cLyon is large.\u201d", "quoted")
 
 
-@pytest.mark.parametrize(
-    "said", ["Lyon is: It has these rivers:", "Which rivers are there?", "**These are its rivers:**"]
-)
+@pytest.mark.parametrize("said", ["Lyon is: It has these rivers:", "**These are its rivers:**"])
 def test_what_only_announces_or_asks_is_followed_by_a_quotation(said):
     supports = dict.fromkeys(("Lyon is:", "It has these rivers:", said), 0.9)
     out = answer(decoder(said, supports, on_exhausted="quote"))
@@ -72,6 +72,27 @@ def test_what_repeats_the_question_is_hidden():
     out = answer(decoder(said, {said: 0.9, QUESTION: 0.9, "Lyon is large.": 0.9}))
     assert out.report.response.strip() == "Lyon is large."
     assert [node.reason for node in out.trace][0].startswith("hidden: it repeats the question")
+
+
+@pytest.mark.parametrize(
+    ("said", "options", "kept"),
+    [
+        ("The shop sells bread and milk. Lyon is large.", {}, "Lyon is large."),
+        ("The shop sells bread and milk. Lyon is large.", {"opening_relevance": 0.0}, None),
+        ("The shop sells bread and milk. Lyon is large.", {"guards": False}, None),
+        ("Lyon is large. The shop sells bread and milk.", {}, None),
+        ("It sells bread and milk. Lyon is large.", {}, None),
+        ("Bread and milk. Lyon is large.", {}, None),
+        ("Which rivers are there? Lyon is large.", {}, "Lyon is large."),
+    ],
+)
+def test_an_answer_does_not_open_beside_the_question(said, options, kept):
+    supports = dict.fromkeys((said, *re.findall(r"[A-Z].*?[.?]", said)), 0.9)
+    out = answer(decoder(said, supports, **options))
+    assert out.report.response.strip() == (kept or said)
+    if kept:
+        assert [node.reason for node in out.trace][0].startswith("hidden: it is beside the question")
+        assert len(out.search.rounds[0].candidates) == 1  # no branch was tried
 
 
 class TestRunnerUps:

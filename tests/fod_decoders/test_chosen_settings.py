@@ -27,7 +27,7 @@ def test_the_script_chooses_the_settings_that_are_stored_and_used(tmp_path, monk
 
 GREEDY = {"text": "a", "score": 0.2, "log_prob": -4.0, "tokens": 4, "fault": "", "is_cut": False, "rated": None}
 BRANCH = {"text": "b", "score": 0.9, "log_prob": -1.0, "tokens": 3, "fault": "", "is_cut": False, "rated": 0.5}
-READ = {"labels": ["U", "U"], "relevance": [1, 1], "keeps_subject": True}
+READ = {"labels": ["U", "U"], "relevance": [1, 1], "keeps_subject": True, "judged": False}
 STEP = [GREEDY | READ, BRANCH | READ | {"labels": ["F", "F"]}]
 
 
@@ -37,9 +37,9 @@ def place(values, value):
 
 @pytest.mark.parametrize(("first", "least", "tokens"), [(0.6, 0.35, 7), (0.6, 0.4, 4), (0.1, 0.35, 4)])
 def test_branches_are_counted_only_where_they_are_tried(first, least, tokens):
-    _, decoded = kit_decoding.outcomes([STEP], RepairConfig())
+    _, decoded = kit_decoding.outcomes([[STEP]], RepairConfig())
     r = place(kit_decoding.REPAIRED_FROM, least)  # exp(-1) is 0.368
-    assert decoded[r, place(kit_decoding.GRID, first)] == tokens
+    assert set(decoded[r, place(kit_decoding.GRID, first)]) == {tokens}
 
 
 @pytest.mark.parametrize(
@@ -57,8 +57,21 @@ def test_branches_are_counted_only_where_they_are_tried(first, least, tokens):
     ],
 )
 def test_what_a_setting_releases(changed, options, wanted):
-    sums, _ = kit_decoding.outcomes([[STEP[0], STEP[1] | changed]], RepairConfig(**options))
+    sums, _ = kit_decoding.outcomes([[[STEP[0], STEP[1] | changed]]], RepairConfig(**options))
     first, second = place(kit_decoding.GRID, 0.6), place(kit_decoding.GRID, 0.7)
     assert sums[0, first, second].tolist() == wanted
-    kept, _ = kit_decoding.outcomes([[STEP[0] | {"score": 0.65}, STEP[1]]], RepairConfig(**options))
+    kept, _ = kit_decoding.outcomes([[[STEP[0] | {"score": 0.65}, STEP[1]]]], RepairConfig(**options))
     assert kept[0, first, second].tolist() == [0, 1, 0]
+
+
+def test_an_answer_may_not_open_beside_the_question():
+    beside = [STEP[0] | {"score": 0.9, "judged": True, "rated": 0.2}, STEP[1]]
+    about = [STEP[0] | {"score": 0.9, "judged": True, "rated": 0.4, "labels": ["F", "F"]}, STEP[1]]
+    for answer, wanted, tokens in (
+        ([beside], [0, 0, 0], 4),  # hidden without a try
+        ([beside, about], [1, 0, 0.5], 8),
+        ([about, beside], [1, 1, 0.5], 8),  # once begun, it may go on
+    ):
+        sums, decoded = kit_decoding.outcomes([answer], RepairConfig(opening_relevance=0.3))
+        assert (sums[0, 0, 0].tolist(), decoded[0, 0, 0]) == (wanted, tokens)
+    assert kit_decoding.outcomes([[beside]], RepairConfig(opening_relevance=0.0))[0][0, 0, 0].tolist() == [0, 1, 0]
