@@ -7,6 +7,10 @@ branches. A language model read each twice for whether it gives something of wha
 is not (0); sentences that claim nothing are left out. Prints the AUROC of each count and of weights fitted by logistic
 regression in ten folds of sets of passages, with a bootstrap over sets, on the first question of each set, the weights
 fitted on all of these, and the AUROC of the weights in the package on the second questions.
+
+``quotations.jsonl`` names, by their digests, the parts of the passages that are of use to who asked three questions
+about each set, wholly or in part; a language model read them once. Printed is how often what
+:func:`syncheck.closest_evidence` quotes has one of these.
 """
 
 from __future__ import annotations
@@ -17,12 +21,13 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
-from kit_answers import FOLDER, load_questions
+from kit_answers import FOLDER, QuestionSet, digest, load_questions
 from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import GroupKFold
 
+from syncheck import closest_evidence
 from syncheck.evaluation.metrics import with_interval
 from syncheck.features.relevance import WEIGHTS, Asked
 from syncheck.reading.evidence import Context
@@ -68,6 +73,30 @@ def main() -> None:
     packaged = all_rows[~is_first] @ [WEIGHTS[name] for name in COUNTS]
     print(f"\n{len(packaged)} sentences of second questions, with the weights in the package")
     _compare(every[~is_first], all_ratings[~is_first], {"all": packaged})
+    _quotations(sets)
+
+
+def _quotations(sets: Mapping[str, QuestionSet]) -> None:
+    """Print how often the quotation for a question is of use, with intervals over the sets."""
+    groups, found = [], []
+    for entry in map(json.loads, (FOLDER / "quotations.jsonl").read_text(encoding="utf-8").splitlines()):
+        own = sets[entry["set"]]
+        question, passages = own.questions[entry["question"]], own.passages
+        evidence, index = closest_evidence(question, passages), Context(Query(question, passages)).index
+        parts = {index.quoted(number) for number in range(len(index.chunks))}
+        held = {digest(part) for part in parts if evidence is not None and part in evidence.text}
+        groups.append(entry["set"])
+        found.append([not held.isdisjoint(entry[use]) for use in ("useful", "partly")])
+    is_useful, is_partly = np.array(found).T
+    for name, values in (("useful", is_useful), ("useful or partly", is_useful | is_partly)):
+        members = [np.flatnonzero(np.array(groups) == one) for one in dict.fromkeys(groups)]
+        rng = np.random.default_rng(0)
+        drawn = [
+            values[np.concatenate([members[n] for n in rng.integers(0, len(members), len(members))])].mean()
+            for _ in range(DRAWS)
+        ]
+        low, high = np.quantile(drawn, (0.025, 0.975))
+        print(f"\n{len(found)} quotations {name}: {with_interval(float(values.mean()), low, high)}")
 
 
 def _compare(
