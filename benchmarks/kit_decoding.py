@@ -59,6 +59,8 @@ OPTIONS: Mapping[str, Sequence[Any]] = {
 }
 """Other settings of repair to choose from."""
 THRESHOLDS = ("backtrack_threshold", "prune_threshold")
+CURVE = ((0.05, 0.05), (0.2, 0.3), (0.35, 0.6), (0.5, 0.6), (0.65, 0.75), (0.75, 0.85))
+"""Thresholds that are shown with the other settings as they were chosen."""
 COUNTS, ORDERS = (1, 2, 3, 5, 7), 20
 """Numbers of branches that ``bar`` tries, and of orders in which it takes them."""
 KEPT = 0.9
@@ -302,6 +304,11 @@ def choose(path: Path, folder: Path | None) -> None:
             own, sums, count = best(every, [option for option in options if getattr(option, name) == each], greedy)
             of = own.backtrack_threshold, own.prune_threshold, own.repair_from
             print(f"{name} {each}: {sums[0] / sums[:2].sum():.3f} faithful, {sums}, {count} tokens, {of}")
+    sums_of, _ = outcomes(every, config)
+    by_threshold = sums_of[REPAIRED_FROM.index(config.repair_from)]
+    for one, other in CURVE:
+        sums = by_threshold[np.isclose(GRID, one).argmax(), np.isclose(GRID, other).argmax()]
+        print(f"thresholds {one}, {other}: {sums[0] / sums[:2].sum():.3f} faithful, {sums}")
     if folder is not None:
         monitor = load_kit("generation")
         monitor.config = replace(monitor.config, **{name: chosen[name] for name in THRESHOLDS})
