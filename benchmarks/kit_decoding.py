@@ -47,7 +47,9 @@ ALL_BRANCHES = fod.RepairConfig(
 ALPHAS = (0.25, 0.5, 1.0)
 """Strengths of the contrast to choose from."""
 GRID = np.round(np.arange(0.05, 1.0, 0.05), 2)
-"""Thresholds to choose from."""
+"""Thresholds to look at."""
+LEAST = 0.6
+"""Least threshold to choose: none released should be unsupported, as the kit's monitor calls sentences below 0.567."""
 REPAIRED_FROM = (0.0, 0.25, 0.35, 0.4, 0.45, 0.5)
 """Least mean probabilities of a sentence that is repaired, to choose from."""
 OPTIONS: Mapping[str, Sequence[Any]] = {
@@ -65,7 +67,7 @@ COUNTS, ORDERS = (1, 2, 3, 5, 7), 20
 """Numbers of branches that ``bar`` tries, and of orders in which it takes them."""
 KEPT = 0.9
 """Least share of what greedy sentences truly answer that the chosen settings keep."""
-NEARLY = 0.02
+NEARLY = 0.03
 """Share of faithful sentences that may be given up for a cheaper decoder."""
 DRAWS = 2000
 
@@ -241,7 +243,7 @@ def outcomes(
 
 def best(
     answers: Sequence[Sequence[Round]], options: Iterable[fod.RepairConfig], greedy: NDArray[np.float64]
-) -> tuple[fod.RepairConfig, NDArray[np.float64], int]:
+) -> tuple[fod.RepairConfig, NDArray[np.float64], int] | None:
     """Choose the thresholds and ``repair_from``, and one of the options; with its sums and tokens.
 
     Of all settings whose released sentences answer at least ``KEPT`` of what the greedy ones do, and of which the share
@@ -252,11 +254,13 @@ def best(
     for option in options:
         sums, decoded = outcomes(answers, option)
         for place in product(range(len(REPAIRED_FROM)), range(len(GRID)), range(len(GRID))):
-            _, one, other = place
+            _, one, other = GRID[[0, *place[1:]]]
             faithful, others, answered = sums[place]
-            if other >= one and answered >= KEPT * greedy[2]:
+            if other >= one >= LEAST and answered >= KEPT * greedy[2]:
                 share = faithful / (faithful + others)
                 found.append((share, int(decoded[place]), option, place, sums[place]))
+    if not found:
+        return None
     most = max(share for share, *_ in found)
     near = [each for each in found if each[0] >= most - NEARLY]
     _, tokens, option, place, sums_of = min(near, key=lambda each: (each[1], -each[0], -each[2].least_relevance))
@@ -276,7 +280,11 @@ def choose(path: Path, folder: Path | None) -> None:
     shared = set.intersection(*map(set, steps.values()))
     of_alpha = {alpha: [own[key] for key in own if key in shared] for alpha, own in steps.items()}
     greedy = np.sum([value(step[0]) for rounds in of_alpha[min(of_alpha)] for step in rounds], axis=0)
-    tops = {alpha: best(own, [fod.RepairConfig(alpha=alpha)], greedy) for alpha, own in of_alpha.items()}
+    plain = {
+        alpha: best(own, [fod.RepairConfig(alpha=alpha, opening_relevance=0.0)], greedy)
+        for alpha, own in of_alpha.items()
+    }
+    tops = {alpha: top for alpha, top in plain.items() if top is not None}
     for alpha, (config, sums, count) in tops.items():
         print(f"alpha {alpha}: {sums} with {count} tokens, {config.backtrack_threshold}, {config.prune_threshold}")
     most = max(sums[0] / sums[:2].sum() for _, sums, _ in tops.values())
@@ -288,7 +296,9 @@ def choose(path: Path, folder: Path | None) -> None:
         fod.RepairConfig(alpha=alpha, **dict(zip(OPTIONS, values, strict=True)))
         for values in product(*OPTIONS.values())
     ]
-    config, sums, count = best(every, options, greedy)
+    top = best(every, options, greedy)
+    assert top is not None, "no setting answers enough"
+    config, sums, count = top
     chosen = {name: getattr(config, name) for name in ("alpha", *THRESHOLDS, "repair_from", *OPTIONS)}
     facts = {
         "questions": len(steps[alpha]),
@@ -301,7 +311,11 @@ def choose(path: Path, folder: Path | None) -> None:
     print(CHOSEN.read_text(encoding="utf-8"))
     for name, values in OPTIONS.items():
         for each in values:
-            own, sums, count = best(every, [option for option in options if getattr(option, name) == each], greedy)
+            top = best(every, [option for option in options if getattr(option, name) == each], greedy)
+            if top is None:
+                print(f"{name} {each}: no setting answers enough")
+                continue
+            own, sums, count = top
             of = own.backtrack_threshold, own.prune_threshold, own.repair_from
             print(f"{name} {each}: {sums[0] / sums[:2].sum():.3f} faithful, {sums}, {count} tokens, {of}")
     sums_of, _ = outcomes(every, config)

@@ -194,9 +194,9 @@ class RepairConfig(DecoderConfig):
     processors of ``generate`` exclude all the others."""
     branches: int = 4
     """Number of tokens of a sentence that are replaced, each in a copy of it, besides the first."""
-    cuts: int = 2
+    cuts: int = 1
     """Number of further tokens at which the sentence is cut short, where a full stop is plausible."""
-    repair_from: float = 0.5
+    repair_from: float = 0.45
     """Geometric mean, in [0, 1], of the probabilities of a greedy sentence's tokens below which no branches are tried:
     the model guesses there, and the sentence is hidden at once. 0 always tries them."""
     max_skips: int = 2
