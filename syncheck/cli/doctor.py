@@ -29,7 +29,7 @@ _BUNDLED = ("kit_model", "aligner", "monitor-generation", "monitor-generic-bundl
 def doctor_options(add: Options) -> None:
     """Add the options of ``doctor``."""
     add("--model DIR_OR_ID", "also load this model and check that it can be monitored")
-    add("--device cpu|cuda", "required device (%(default)s)", default="cpu")
+    add("--device cpu|cuda = cpu", "required device")
     add("--config FILE", f"also check the settings of a server in this file (${CONFIG_VARIABLE})")
 
 

@@ -47,10 +47,9 @@ def evaluate_options(add: Options) -> None:
     add("--cv FOLDS", "number of folds; 0 evaluates the monitor as it is (5)", type=_no_or_several)
     _add_tables(add, benchmark_set="both", runs=(5, False), repeats="number of times the folds are shuffled (5)")
     add(
-        "--group source_id|group|generator|task",
+        "--group source_id|group|generator|task = source_id",
         "answers that stay on the same side of a fold and are resampled together for the intervals: those to one "
-        "question (source_id or group), by one model (generator), or for one task (%(default)s)",
-        default="source_id",
+        "question (source_id or group), by one model (generator), or for one task",
     )
     add("--permute", "also evaluate with each signal permuted among held-out sentences")
     add("--compare-aggregators", "also evaluate every kind of aggregator")
@@ -68,7 +67,7 @@ def ablate_options(add: Options) -> None:
         choices=get_args(AggregatorKind),
         default="mlp",
     )
-    add("--cv FOLDS", "number of folds (%(default)s)", type=_several, default=5)
+    add("--cv FOLDS = 5", "number of folds", type=_several)
     repeats = "number of times the folds are shuffled, instead of --seeds"
     _add_tables(add, benchmark_set="strict", runs=(SEEDS, True), repeats=repeats)
 

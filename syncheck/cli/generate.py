@@ -54,8 +54,8 @@ def generate_options(add: Options) -> None:
     add("--prior SHARE")
     group = add.group("answers")
     group("--decoder", "decoding method (%(default)s)", choices=DECODERS, default="greedy")
-    group("--max-new-tokens N", default=256)
-    group("--seed SEED", "seed for sampling, the same for each record (%(default)s)", default=0)
+    group("--max-new-tokens N = 256")
+    group("--seed SEED = 0", "seed for sampling, the same for each record")
     group("--temperature T", "for sample (1), fod, rerank and best-of-n (0.9)", type=kinds.positive)
     group("--top-p P", "for sample (1), fod, rerank and best-of-n (0.95)", type=kinds.positive_share)
     _add_search(add)
@@ -130,9 +130,9 @@ def demo_options(add: Options) -> None:
     """Add the options of ``demo``."""
     add("--question TEXT", "your own question; needs --context (six bundled questions)")
     add("--context FILE", "text file with the passages for --question, one per paragraph")
-    add("--report FILE", "file for the HTML page (%(default)s)", default="report.html")
-    add("--max-new-tokens N", default=96)
-    add("--seed SEED", "seed for the sampling of FOD's search (%(default)s)", default=0)
+    add("--report FILE = report.html", "file for the HTML page")
+    add("--max-new-tokens N = 96")
+    add("--seed SEED = 0", "seed for the sampling of FOD's search")
 
 
 def generate(args: argparse.Namespace) -> int:

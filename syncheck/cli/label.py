@@ -46,20 +46,17 @@ def label_options(add: Options) -> None:
         "instead of asking, join the labels in INPUT with those of a second reader in this file, and print how far "
         "they agree; both labels of a sentence about which they disagree are in --output, and do not count",
     )
-    add("--count N", "largest number of labels (%(default)s)", default=50)
+    add("--count N = 50", "largest number of labels")
     add(
-        "--order nearest|random",
+        "--order nearest|random = nearest",
         "nearest: sentences with scores closest to the threshold first, for `calibrate --method shift --risk "
-        "none`; random: whole answers in random order, for a threshold with a guarantee (%(default)s)",
-        default="nearest",
+        "none`; random: whole answers in random order, for a threshold with a guarantee",
     )
     add(
-        "--responses N",
-        "number of responses drawn at random from INPUT; with --order nearest, all of them are in the output "
-        "(%(default)s)",
-        default=200,
+        "--responses N = 200",
+        "number of responses drawn at random from INPUT; with --order nearest, all of them are in the output",
     )
-    add("--seed SEED", "seed of the random draw (%(default)s)", default=0)
+    add("--seed SEED = 0", "seed of the random draw")
     add_model(add)
 
 

@@ -203,7 +203,7 @@ def add_data(add: Options) -> None:
     """Add the options for labelled data."""
     add("--data PATH", "RAGTruth folder, labelled JSON Lines, or the output of features", required=True)
     add_selection(add)
-    add("--seed SEED", default=0)
+    add("--seed SEED = 0")
 
 
 def add_selection(add: Options) -> None:
@@ -228,9 +228,8 @@ def add_selection(add: Options) -> None:
         "unfaithful if it overlaps an unfaithful one (labelled sentences are measured as they are)",
     )
     group(
-        "--prompts monitor|task",
-        "monitor: the monitor's template; task: the paper's own prompts, for RAGTruth (%(default)s)",
-        default="monitor",
+        "--prompts monitor|task = monitor",
+        "monitor: the monitor's template; task: the paper's own prompts, for RAGTruth",
     )
 
 

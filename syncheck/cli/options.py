@@ -52,33 +52,25 @@ _VALUES: Mapping[str, Callable[[str], object]] = {
     "SECONDS": positive,
     "BYTES": count,
     "CHARACTERS": count,
+    "SHARE": open_share,
     "ALPHA": float,
     "DELTA": float,
 }
 """Parsers of values, by the names that the help gives them; other values are strings."""
 
-
-_SHARED: Mapping[str, tuple[str, Mapping[str, Any]]] = {
-    "--part-size N": ("number of records per part; a kill loses at most one part (64)", {}),
-    "--device cpu|cuda": ("where the model runs (%(default)s)", {"default": "cpu"}),
-    "--max-new-tokens N": ("largest number of tokens in an answer (%(default)s)", {}),
-    "--prior SHARE": (
-        "expected share of faithful sentences, which shifts every score (the share in the monitor's training)",
-        {"type": open_share},
-    ),
-    "--schema SCHEMA": (f"feature schema of a --model without --monitor ({DEFAULT_SCHEMA})", {}),
-    "--labels overlap|paper": (
-        "a sentence is unfaithful if it overlaps a span (overlap) or, as in the paper, if it contains a span or "
-        "lies within one (paper) (%(default)s)",
-        {"default": "overlap"},
-    ),
-    "--aligner-backbone DIR_OR_ID": (
-        "for an AlignScore .ckpt: RoBERTa model with its config and tokenizer (the folder beside the checkpoint, "
-        "or the model that the checkpoint names)",
-        {},
-    ),
+_SHARED = {
+    "--part-size N": "number of records per part; a kill loses at most one part (64)",
+    "--device cpu|cuda": "where the model runs",
+    "--max-new-tokens N": "largest number of tokens in an answer",
+    "--prior SHARE": "expected share of faithful sentences, which shifts every score (the share in the monitor's "
+    "training)",
+    "--schema SCHEMA": f"feature schema of a --model without --monitor ({DEFAULT_SCHEMA})",
+    "--labels overlap|paper": "a sentence is unfaithful if it overlaps a span (overlap) or, as in the paper, if it "
+    "contains a span or lies within one (paper)",
+    "--aligner-backbone DIR_OR_ID": "for an AlignScore .ckpt: RoBERTa model with its config and tokenizer (the folder "
+    "beside the checkpoint, or the model that the checkpoint names)",
 }
-"""Help and further arguments of options that several commands have, by their usage."""
+"""Help of options that several commands have, by their usage."""
 IN_FORMAT = ", in the format given by the file name: .png, .svg, ..."
 """End of the help of ``--plot FILE``."""
 
@@ -94,14 +86,16 @@ class Options:
         return Options(self.parser.add_argument_group(title, about))
 
     def __call__(self, usage: str, about: str | None = None, **more: Any) -> None:
-        """Add ``"--output FILE"``, ``"--form a|b"`` for one of two values, or the switch ``"--quiet"``.
+        """Add ``"--output FILE"``, ``"--form a|b = a"`` for one of two values, or the switch ``"--quiet"``.
 
-        ``about`` is its help, and ``more`` are further arguments of ``add_argument``; for an option that several
-        commands have, both are known.
+        ``about`` is its help, which ends with the default in the usage; ``more`` are further arguments of
+        ``add_argument``.
         """
-        if about is None:
-            about, known = _SHARED.get(usage, (None, {}))
-            more = {**known, **more}
+        usage, _, default = usage.partition(" = ")
+        about = about or _SHARED.get(usage)
+        if default:
+            more["default"] = default
+            about = about if about is None or "%(default)s" in about else f"{about} (%(default)s)"
         name, _, value = usage.partition(" ")
         if "|" in value:
             more = {"choices": tuple(value.split("|"))} | more
@@ -125,7 +119,7 @@ def add_model(add: Options, *, monitor: bool = True, default: str = "'generic'")
             "monitor trained for --model, or a bundled one that reads text alone: 'generic-reader', "
             f"'generic-bundled', or 'generic', the first if the reader's encoder is installed ({default})",
         )
-    group("--device cpu|cuda")
+    group("--device cpu|cuda = cpu")
     alone = (
         "; not with --monitor. The score is that of the bundled monitor trained with it ('bundled', 'reader'), else "
         "its support (the monitor's)"
@@ -183,22 +177,13 @@ def aligner_options(args: argparse.Namespace) -> dict[str, Any]:
 
 def add_files(add: Options) -> None:
     """Add the options for input and output."""
+    add("--input PATH = -", "JSON Lines or Parquet file, a folder of them, or - for JSON Lines on standard input")
     add(
-        "--input PATH",
-        "JSON Lines or Parquet file, a folder of them, or - for JSON Lines on standard input (%(default)s)",
-        default="-",
-    )
-    add(
-        "--output PATH",
+        "--output PATH = -",
         "JSON Lines file, - for standard output (%(default)s), or a store: a folder, given with a slash at the "
         "end, that keeps rows as Parquet and continues after a kill",
-        default="-",
     )
-    add(
-        "--format jsonl|human",
-        "jsonl: for programs; human: one line per sentence (%(default)s)",
-        default="jsonl",
-    )
+    add("--format jsonl|human = jsonl", "jsonl: for programs; human: one line per sentence")
     add("--resume", "keep the answers in --output and continue; refused if records, models or options changed (off)")
     add.group("corpus", "if --output is a store")("--part-size N")
 

@@ -185,12 +185,7 @@ def is_store(output: str) -> bool:
 
 
 def answer_records(
-    args: argparse.Namespace,
-    monitor: Scorer,
-    work: Work,
-    worker: Worker,
-    *,
-    summary: Summary | None = None,
+    args: argparse.Namespace, monitor: Scorer, work: Work, worker: Worker, *, summary: Summary | None = None
 ) -> list[RefusedRecord]:
     """Answer the records of ``--input`` into ``--output``: JSON Lines as they come, or a store; as :func:`process`.
 

@@ -30,13 +30,13 @@ _SHOWN = 3  # errors that are printed
 def report_options(add: Options) -> None:
     """Add the options of ``report``."""
     add("input SCORES", "output of score or generate: a JSON Lines file, a store, or - for standard input")
-    add("--html FILE", "file for the page (%(default)s)", default="report.html")
+    add("--html FILE = report.html", "file for the page")
     add(
         "--records FILE",
         "the scored records, to show their questions and, if they have labels, ROC, reliability and "
         "risk-coverage curves",
     )
-    add("--title TITLE", "heading of the page (%(default)s)", default="Scored answers")
+    add("--title TITLE = Scored answers", "heading of the page")
 
 
 def report(args: argparse.Namespace) -> int:

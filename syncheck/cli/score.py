@@ -36,11 +36,7 @@ def score_options(add: Options) -> None:
         "--batch-tokens N",
         "if --output is a store: largest number of tokens scored at once (cpu: one response, cuda: 16384)",
     )
-    add(
-        "--sentences found|given",
-        "find the sentences in the response, or use those given in the record (%(default)s)",
-        default="found",
-    )
+    add("--sentences found|given = found", "find the sentences in the response, or use those given in the record")
     add(
         "--lid-reference FILE",
         "reference activations for a --model without --monitor: arrays layer_<k> of shape (T, H) (none: LID is null)",

@@ -26,7 +26,7 @@ def mark_options(add: Options) -> None:
     add("--method", "method that marks the spans (%(default)s)", choices=tuple(_DETECTORS), default="mikani")
     add("--input PATH", "Mu-SHROOM JSON Lines or a folder, or - for standard input", default="-")
     add("--output PATH", "JSON Lines file, or a folder if the input is one", default="-")
-    add("--device cpu|cuda")
+    add("--device cpu|cuda = cpu")
     add("--span-model DIR", "for mikani: 'bundled', 'bundled-rarity' or a folder", default="bundled")
     add(
         "--model DIR_OR_ID",
@@ -35,10 +35,9 @@ def mark_options(add: Options) -> None:
     add("--threshold DELTA", "for refind: mark tokens with a context sensitivity ratio of at least DELTA")
     add("--fit-thresholds PATH", "for refind: choose the thresholds on these labelled items")
     add(
-        "--form replay|mixed",
+        "--form replay|mixed = replay",
         "for refind: take the log-probabilities without the passages from the replaying model (replay) or from "
-        "the model that wrote the response (mixed) (%(default)s)",
-        default="replay",
+        "the model that wrote the response (mixed)",
     )
     add("--encoder DIR_OR_ID", "for hallurag: a sentence encoder (letter trigrams)")
     add("--html FILE", "also write an HTML page that shows the answers with their spans")
@@ -63,14 +62,10 @@ def score_options(add: Options) -> None:
     """Add the options of ``syncheck spans-score``."""
     add("--reference PATH", "labelled JSON Lines, or a folder of them", required=True)
     add("--predictions PATH", "predicted labels, a file or folder", required=True)
-    add(
-        "--refused error|nothing",
-        "treat a refused item as an error, or as one in which nothing was marked (%(default)s)",
-        default="error",
-    )
+    add("--refused error|nothing = error", "treat a refused item as an error, or as one in which nothing was marked")
     add("--languages CODE", "languages to score (all in the reference)", nargs="+")
-    add("--draws N", "number of bootstrap resamples (%(default)s)", default=1000)
-    add("--seed SEED", default=0)
+    add("--draws N = 1000", "number of bootstrap resamples")
+    add("--seed SEED = 0")
     add("--output FILE", "also write the table as JSON")
     add("--fail-under IOU", "exit with 1 if the mean IoU is below IOU (0 to 1)", type=share)
     add("--html FILE", "also write an HTML page with the predicted spans above the annotators'")

@@ -46,7 +46,7 @@ def train_options(add: Options) -> None:
     """Add the options of ``train``."""
     add_model(add, monitor=False)
     monitors.add_data(add)
-    add("--labels overlap|paper")
+    add("--labels overlap|paper = overlap")
     add(
         "--aggregator",
         "kind of aggregator; 'best' chooses one by grouped cross-validation, or keeps 'generic' if none is better; "
@@ -90,23 +90,20 @@ def calibrate_options(add: Options) -> None:
     """Add the options of ``calibrate``."""
     add_model(add)
     monitors.add_data(add)
-    add("--labels overlap|paper")
+    add("--labels overlap|paper = overlap")
     add(
-        "--method isotonic|platt|shift",
-        "calibration method: isotonic needs hundreds of labels, platt fewer, shift about ten (%(default)s)",
-        default="isotonic",
+        "--method isotonic|platt|shift = isotonic",
+        "calibration method: isotonic needs hundreds of labels, platt fewer, shift about ten",
     )
     add(
-        "--thresholds carried|chosen",
+        "--thresholds carried|chosen = carried",
         "keep the monitor's thresholds, moved to the calibrated scale (carried), or choose new ones by the rule "
-        "of train (chosen) (%(default)s)",
-        default="carried",
+        "of train (chosen)",
     )
     add(
-        "--risk RISK",
+        "--risk RISK = 0.05",
         "largest share of released sentences that may be unfaithful (%(default)s); 'none' chooses no threshold",
         type=lambda text: None if text == "none" else open_share(text),
-        default=0.05,
     )
     add("--confidence CONFIDENCE", "probability that --risk is not exceeded (0.9)", type=open_share)
     add(
