@@ -17,7 +17,7 @@ from syncheck import evaluation, training
 from syncheck.aggregators.kinds import AggregatorKind
 from syncheck.base.errors import InputError
 from syncheck.cli import monitors
-from syncheck.cli.options import IN_FORMAT, Options, add_model, check_file, flag, number, write_json
+from syncheck.cli.options import IN_FORMAT, Options, add_model, check_file, number, write_json
 from syncheck.features.schemas import feature_groups
 from syncheck.report.plots import IntervalPanel, plot_intervals
 
@@ -61,12 +61,7 @@ def ablate_options(add: Options) -> None:
     add_model(add, default=monitors.NO_MONITOR)
     monitors.add_data(add)
     add("--schema SCHEMA")
-    add(
-        "--aggregator",
-        "kind of aggregator (%(default)s, as in the paper)",
-        choices=get_args(AggregatorKind),
-        default="mlp",
-    )
+    add("--aggregator = mlp", "kind of aggregator (%(default)s, as in the paper)", choices=get_args(AggregatorKind))
     add("--cv FOLDS = 5", "number of folds", type=_several)
     repeats = "number of times the folds are shuffled, instead of --seeds"
     _add_tables(add, benchmark_set="strict", runs=(SEEDS, True), repeats=repeats)
@@ -147,9 +142,9 @@ def _check_evaluation(args: argparse.Namespace) -> None:
     check_file("--output", args.output)
 
 
-def _given(args: argparse.Namespace, *names: str) -> dict[str, bool]:
-    """Tell which options were given a value that is not the default."""
-    return {flag(n): not (getattr(args, n) is False or getattr(args, n) in (None, *QUESTIONS)) for n in names}
+def _given(args: argparse.Namespace, *names: str) -> list[str]:
+    """List the options that were given a value that is not the default."""
+    return [n for n in names if getattr(args, n) is not False and getattr(args, n) not in (None, *QUESTIONS)]
 
 
 def _measured(monitor: monitors.Scorer | None, args: argparse.Namespace, path: Path) -> MeasuredSentences:

@@ -15,7 +15,7 @@ from syncheck.base.errors import InputError, NotReadyError
 from syncheck.base.printable import printable
 from syncheck.cli import options as kinds
 from syncheck.cli.monitors import monitor_with_model, read_passages
-from syncheck.cli.options import DECODERS, OF_A_WRITER, Options, add_files, add_model, count, flag, share
+from syncheck.cli.options import DECODERS, OF_A_WRITER, Options, add_files, add_model, count, flag, say, share
 from syncheck.cli.record_runs import answer_records
 from syncheck.corpus.records import Work
 from syncheck.report import render_html, render_sentence, wants_colour
@@ -53,7 +53,7 @@ def generate_options(add: Options) -> None:
     add_files(add)
     add("--prior SHARE")
     group = add.group("answers")
-    group("--decoder", "decoding method (%(default)s)", choices=DECODERS, default="greedy")
+    group("--decoder = greedy", "decoding method", choices=DECODERS)
     group("--max-new-tokens N = 256")
     group("--seed SEED = 0", "seed for sampling, the same for each record")
     group("--temperature T", "for sample (1), fod, rerank and best-of-n (0.9)", type=kinds.positive)
@@ -273,35 +273,30 @@ def demo(args: argparse.Namespace) -> int:
     cases = []
     for question, passages in questions:
         prompt = monitor.prompt(question=question, context=passages)
-        _say(f"Q: {printable(question)}\n")
+        say(f"Q: {printable(question)}\n")
         answers = (
             _shown("greedy", monitor.stream(prompt, do_sample=False, **length)),
             _shown("FOD, branches", generator.stream(prompt, seed=args.seed, **length)),
         )
         cases.append(Case(question, prompt.passages, answers))
     target.write_text(render_html(cases, title="syncheck demo: greedy and faithfulness-oriented decoding"), "utf-8")
-    _say(f"Report: {target.resolve()}\n")
+    say(f"Report: {target.resolve()}\n")
     return 0
-
-
-def _say(text: str) -> None:
-    sys.stdout.write(text)
-    sys.stdout.flush()
 
 
 def _shown(label: str, events: Iterable[syncheck.Event]) -> Answer:
     """Show the sentences of an answer as they come, and return it."""
     colour, number, is_empty, event = wants_colour(sys.stdout), 0, True, None
-    _say(f"-- {label}\n")
+    say(f"-- {label}\n")
     for event in events:
         is_empty &= event.type not in ("sentence", "notice")
         if event.type == "sentence":
             number += 1
-            _say(render_sentence(number, event.sentence, colour=colour))
+            say(render_sentence(number, event.sentence, colour=colour))
         elif event.type == "notice":
-            _say(f"     (given instead: {printable(event.text.strip())})\n")
+            say(f"     (given instead: {printable(event.text.strip())})\n")
     assert event is not None and event.type == "end"
-    _say("     (no sentence)\n\n" if is_empty else "\n")
+    say("     (no sentence)\n\n" if is_empty else "\n")
     output = event.output
     tried = {} if output is None else {"dropped": output.dropped, "trace": output.trace}
     return Answer(label, event.report, **tried)

@@ -6,6 +6,7 @@ import argparse
 import json
 import math
 import os
+import sys
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -53,6 +54,8 @@ _VALUES: Mapping[str, Callable[[str], object]] = {
     "BYTES": count,
     "CHARACTERS": count,
     "SHARE": open_share,
+    "CONFIDENCE": open_share,
+    "RISK": lambda text: None if text == "none" else open_share(text),
     "ALPHA": float,
     "DELTA": float,
 }
@@ -216,6 +219,12 @@ def check_folder(path: str | None) -> None:
         raise InputError(
             f"--output {path!r}: {str(place)!r} cannot be written; change its permissions, or pass another"
         )
+
+
+def say(text: str) -> None:
+    """Write text to standard output, without delay."""
+    sys.stdout.write(text)
+    sys.stdout.flush()
 
 
 def write_json(path: str | None, values: Mapping[str, object]) -> None:

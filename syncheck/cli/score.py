@@ -15,7 +15,7 @@ from syncheck.base.printable import counted
 from syncheck.base.records import JsonDict, Record
 from syncheck.citations import has_citations
 from syncheck.cli.monitors import Scorer, models_of, scoring_monitor
-from syncheck.cli.options import Options, add_files, add_model, open_share
+from syncheck.cli.options import Options, add_files, add_model
 from syncheck.cli.record_runs import Summary, answer_records, is_store
 from syncheck.config import GENERIC, GENERIC_BUNDLED, GENERIC_READER
 from syncheck.report.labels import citation_facts
@@ -63,7 +63,6 @@ def score_options(add: Options) -> None:
     add(
         "--answer-prior SHARE",
         f"with --fail-answers-under: expected share of faithful answers, which shifts their scores ({ANSWER_PRIOR})",
-        type=open_share,
     )
     add(
         "--citation PATTERN",
@@ -74,7 +73,6 @@ def score_options(add: Options) -> None:
         "--fail-under-citations SHARE",
         "exit with 1 if, of all citations, or of all sentences that claim something, a smaller SHARE (0 to 1) is "
         "supported by the cited passages, or if there are none (never)",
-        type=open_share,
     )
     add("--allow-unscored", "with these gates: do not fail on what could not be checked (it fails)")
 

@@ -38,8 +38,8 @@ _FAREWELL_SECONDS = 10
 
 def gateway_options(add: Options) -> None:
     """Add the options of ``gateway``."""
-    url = "URL of an OpenAI-compatible server, with the API version, such as http://localhost:8000/v1"
-    add("--upstream URL", f"{url}", required=True)
+    about = "URL of an OpenAI-compatible server, with the API version, such as http://localhost:8000/v1"
+    add("--upstream URL", about, required=True)
     _add_server(add)
     group = add.group("upstream")
     group("--upstream-key-file FILE", "API key for the upstream ($SYNCHECK_UPSTREAM_KEY, or else the client's own)")
@@ -86,8 +86,7 @@ _OF_THE_DECODER = (
 
 def serve_options(add: Options) -> None:
     """Add the options of ``serve``."""
-    about = "decoding method, unless a request chooses another (%(default)s)"
-    add("--decoder", about, choices=_SERVED, default="greedy")
+    add("--decoder = greedy", "decoding method, unless a request chooses another", choices=_SERVED)
     add("--max-new-tokens N = 256")
     _add_server(add)
     add_model(add, default=OF_A_WRITER)

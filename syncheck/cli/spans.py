@@ -23,7 +23,7 @@ _SUFFIXES = (".jsonl", ".md", ".txt")
 
 def mark_options(add: Options) -> None:
     """Add the options of ``syncheck spans``."""
-    add("--method", "method that marks the spans (%(default)s)", choices=tuple(_DETECTORS), default="mikani")
+    add("--method = mikani", "method that marks the spans", choices=tuple(_DETECTORS))
     add("--input PATH", "Mu-SHROOM JSON Lines or a folder, or - for standard input", default="-")
     add("--output PATH", "JSON Lines file, or a folder if the input is one", default="-")
     add("--device cpu|cuda = cpu")

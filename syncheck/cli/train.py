@@ -14,16 +14,7 @@ from syncheck import aggregators, evaluation, training
 from syncheck.aggregators.kinds import AggregatorKind
 from syncheck.base.errors import InputError
 from syncheck.cli import monitors
-from syncheck.cli.options import (
-    IN_FORMAT,
-    Options,
-    add_model,
-    check_file,
-    check_folder,
-    named,
-    open_share,
-    positive_share,
-)
+from syncheck.cli.options import IN_FORMAT, Options, add_model, check_file, check_folder, named, positive_share
 from syncheck.config import DEFAULT_SCHEMA, KEPT, PRECISION
 from syncheck.corpus.store import PART_SIZE
 from syncheck.report.plots import plot_curve, plot_intervals, save_reliability_diagram
@@ -48,25 +39,22 @@ def train_options(add: Options) -> None:
     monitors.add_data(add)
     add("--labels overlap|paper = overlap")
     add(
-        "--aggregator",
+        "--aggregator = best",
         "kind of aggregator; 'best' chooses one by grouped cross-validation, or keeps 'generic' if none is better; "
-        "'shrunk' is pulled towards 'generic', with few labels more than with many (%(default)s)",
+        "'shrunk' is pulled towards 'generic', with few labels more than with many",
         choices=("best", "shrunk", *get_args(AggregatorKind), "generic"),
-        default="best",
     )
     add(
-        "--precision SHARE",
+        f"--precision SHARE = {PRECISION}",
         "share of faithful sentences among those that get the verdict 'supported'; if the labels do not give it, none "
-        "does (%(default)s)",
+        "does",
         type=positive_share,
-        default=PRECISION,
     )
     add(
-        "--kept SHARE",
+        f"--kept SHARE = {KEPT}",
         "share of the faithful sentences that stay above the backtrack threshold; 2.5 times as many of them may lie "
-        "below the prune threshold (%(default)s)",
+        "below the prune threshold",
         type=positive_share,
-        default=KEPT,
     )
     add("--schema SCHEMA", f"feature schema ({DEFAULT_SCHEMA}, or that of a file of features)")
     add("--plot FILE", f"plot the AUROC of each kind on held-out folds{IN_FORMAT}")
@@ -82,8 +70,7 @@ def features_options(add: Options) -> None:
     monitors.add_selection(add)
     add("--batch-size N", "number of responses replayed at once (cpu 1, cuda 16)")
     add("--part-size N")
-    about = "measure only every N-th part, starting with part I"
-    add("--shard I/N", about, type=_shard, default=(1, 1))
+    add("--shard I/N", "measure only every N-th part, starting with part I", type=_shard, default=(1, 1))
 
 
 def calibrate_options(add: Options) -> None:
@@ -103,9 +90,8 @@ def calibrate_options(add: Options) -> None:
     add(
         "--risk RISK = 0.05",
         "largest share of released sentences that may be unfaithful (%(default)s); 'none' chooses no threshold",
-        type=lambda text: None if text == "none" else open_share(text),
     )
-    add("--confidence CONFIDENCE", "probability that --risk is not exceeded (0.9)", type=open_share)
+    add("--confidence CONFIDENCE", "probability that --risk is not exceeded (0.9)")
     add(
         "--every-sentence",
         "choose the threshold on all sentences, which must then be independent, instead of one random sentence "
@@ -206,7 +192,7 @@ def features(args: argparse.Namespace) -> int:
 def calibrate(args: argparse.Namespace) -> int:
     """Calibrate a monitor on held-out labelled responses and save it; returns the exit code."""
     if args.risk is None:
-        idle = {"--confidence": args.confidence is not None, "--every-sentence": args.every_sentence}
+        idle = [name for name in ("confidence", "every_sentence") if getattr(args, name)]
         monitors.refuse_idle(idle, "--risk none chooses no threshold. Leave out one or the other")
     check_folder(args.output)
     monitor = monitors.scoring_monitor(args, "generic")
