@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, get_args
+from typing import IO, Any, get_args
 
 from syncheck.base.errors import InputError, MissingExtraError, SyncheckError, describe_failure
 from syncheck.base.records import JsonDict, Record, T, fields_found, parsed_record, record_lines
@@ -117,12 +117,16 @@ def _bytes_of(name: str) -> Iterator[Iterable[bytes]]:
         # A replacement of standard input in a notebook or a test may only have text.
         yield getattr(sys.stdin, "buffer", None) or (line.encode("utf-8", "surrogatepass") for line in sys.stdin)
         return
+    with opened(name, "rb") as stream:
+        yield stream
+
+
+def opened(name: str, mode: str, **options: Any) -> IO[Any]:
+    """Open a file; if that is impossible, InputError."""
     try:
-        stream = open(name, "rb")  # noqa: SIM115
+        return open(name, mode, **options)
     except OSError as error:
         raise InputError(f"cannot open {name!r}: {error.strerror}") from error
-    with stream:
-        yield stream
 
 
 @contextmanager
