@@ -91,7 +91,8 @@ def evaluate(args: argparse.Namespace) -> int:
     if args.cv:
         args.aggregator = args.aggregator or _kind_of(monitor)
     output = {"responses": len(measured.records), "left_out": dict(measured.left_out)}
-    return _written(args, output, lambda name: _tables(monitor, measured, train_on, name, args), "AUROC")
+    made = partial(_trained_elsewhere, *train_on) if train_on else partial(_tables, monitor)
+    return _written(args, output, lambda name: made(measured, name, args), "AUROC")
 
 
 def ablate(args: argparse.Namespace) -> int:
@@ -156,14 +157,8 @@ def _measured(monitor: monitors.Scorer | None, args: argparse.Namespace, path: P
 
 
 def _tables(
-    monitor: monitors.Scorer | None,
-    measured: MeasuredSentences,
-    train_on: Sequence[MeasuredSentences],
-    name: SetName,
-    args: argparse.Namespace,
+    monitor: monitors.Scorer | None, measured: MeasuredSentences, name: SetName, args: argparse.Namespace
 ) -> Tables:
-    if train_on:
-        return _trained_elsewhere(train_on[0], measured, name, args)
     if args.group not in QUESTIONS:
         records = (replace(record, group=getattr(record, args.group) or "unknown") for record in measured.records)
         measured = replace(measured, records=tuple(records))
@@ -203,9 +198,7 @@ def _chosen_on(
     """Choose thresholds on the training file, by system; none, with a note, if it is too small."""
     try:
         scores = evaluation.out_of_fold_scores(*known.data, systems=systems, folds=FOLDS, same_folds=True, **options)
-        return {
-            name: np.array([evaluation.best_threshold(run, known.y) for run in runs]) for name, runs in scores.items()
-        }
+        return {s: np.array([evaluation.best_threshold(run, known.y) for run in runs]) for s, runs in scores.items()}
     except InputError as error:
         sys.stderr.write(f"{name} set: no balanced accuracy, whose threshold is chosen on --train: {error}\n")
         return {}
@@ -236,9 +229,8 @@ def _cross_validated(chosen: LabelledSet, name: SetName, args: argparse.Namespac
     table, more = _out_of_fold(chosen, _benchmark(name, chosen), args), {}
     names, folds = chosen.measured.schema.names, _folds_of(args)
     if args.permute:
-        more["signals permuted"] = evaluation.permuted_scores(
-            *chosen.data, names=names, signals=feature_groups(names), aggregator=args.aggregator, **folds
-        )
+        options: dict[str, Any] = folds | {"signals": feature_groups(names), "aggregator": args.aggregator}
+        more["signals permuted"] = evaluation.permuted_scores(*chosen.data, names=names, **options)
     if args.compare_aggregators:
         kinds = evaluation.aggregator_systems(names)
         more[AGGREGATORS] = evaluation.out_of_fold_scores(*chosen.data, names=names, systems=kinds, **folds)
@@ -251,18 +243,16 @@ def _cross_validated(chosen: LabelledSet, name: SetName, args: argparse.Namespac
 
 def _out_of_fold(chosen: LabelledSet, systems: Sequence[System], args: argparse.Namespace) -> EvaluationTable:
     names, folds = chosen.measured.schema.names, _folds_of(args)
-    scores = evaluation.out_of_fold_scores(
-        *chosen.data, names=names, systems=systems, aggregator=args.aggregator, **folds
-    )
+    options: dict[str, Any] = folds | {"names": names, "systems": systems, "aggregator": args.aggregator}
+    scores = evaluation.out_of_fold_scores(*chosen.data, **options)
     return _table_of(scores, chosen, args, folds=evaluation.fold_numbers(chosen.y, chosen.groups, **folds))
 
 
 def _kind_of(monitor: monitors.Scorer | None) -> AggregatorKind:
     kind = "ensemble" if monitor is None or monitor.aggregator is None else monitor.aggregator.kind
     if kind == "signal":
-        raise InputError(
-            f"the monitor's aggregator is {kind!r}, which no command trains on folds; pass --aggregator, or --cv 0"
-        )
+        instead = "which no command trains on folds; pass --aggregator, or --cv 0"
+        raise InputError(f"the monitor's aggregator is {kind!r}, {instead}")
     return kind
 
 

@@ -15,7 +15,7 @@ from syncheck.base.errors import InputError, NotReadyError
 from syncheck.base.printable import printable
 from syncheck.cli import options as kinds
 from syncheck.cli.monitors import monitor_with_model, read_passages
-from syncheck.cli.options import DECODERS, OF_A_WRITER, Options, add_files, add_model, count, flag, say, share
+from syncheck.cli.options import DECODERS, OF_A_WRITER, Options, add_files, add_model, count, flag, named, say, share
 from syncheck.cli.record_runs import answer_records
 from syncheck.corpus.records import Work
 from syncheck.report import render_html, render_sentence, wants_colour
@@ -157,13 +157,10 @@ def _chosen_options(args: argparse.Namespace) -> dict[str, Any]:
         takers = {name: ", ".join(one for one, options in _OPTIONS.items() if name in options) for name in foreign}
         of = "; ".join(f"{flag(name)} is for {takers[name]}" for name in foreign)
         raise InputError(f"--decoder {args.decoder} does not use these options of other decoders: {of}. Leave them out")
-    if args.decoder == "fod":
-        other = _OF_SAMPLES if args.propose == "branch" else _OF_BRANCHES
-        if unused := [flag(name) for name in given if name in other]:
-            raise InputError(
-                f"--decoder fod with --propose {args.propose or 'sample'} does not use {', '.join(unused)}; leave it "
-                "out"
-            )
+    other = _OF_SAMPLES if args.propose == "branch" else _OF_BRANCHES
+    if args.decoder == "fod" and (unused := ", ".join(flag(name) for name in given if name in other)):
+        way = f"--decoder fod with --propose {args.propose or 'sample'}"
+        raise InputError(f"{way} does not use {unused}; leave it out")
     return given
 
 
@@ -182,15 +179,10 @@ def _plain(monitor: syncheck.Monitor, args: argparse.Namespace, options: dict[st
 
 def _by_fod(monitor: syncheck.Monitor, args: argparse.Namespace, options: dict[str, Any]) -> Work:
     generator = decoder(monitor, args.decoder, options)
+    asked = named(args, "seed max_new_tokens") | {"return_dict_in_generate": True, "do_sample": False}
 
     def work(record: dict[str, Any]) -> dict[str, Any]:
-        output = generator.generate(
-            corpus.prompt_for(monitor, record),
-            seed=args.seed,
-            return_dict_in_generate=True,
-            do_sample=False,
-            max_new_tokens=args.max_new_tokens,
-        )
+        output = generator.generate(corpus.prompt_for(monitor, record), **asked)
         return _answer(record, output.report) | {"trace": _trace(output)}
 
     return work
@@ -218,12 +210,8 @@ def decoder(monitor: syncheck.Monitor, name: str, options: dict[str, Any]) -> An
 
 
 def _answer(record: dict[str, Any], report: Report) -> dict[str, Any]:
-    return {
-        "id": record.get("id"),
-        "response": report.response,
-        "sentences": corpus.sentence_dicts(report),
-        "stop": report.stop,
-    }
+    row = {"id": record.get("id"), "response": report.response, "sentences": corpus.sentence_dicts(report)}
+    return row | {"stop": report.stop}
 
 
 def _trace(output: Any) -> dict[str, Any]:
@@ -233,8 +221,7 @@ def _trace(output: Any) -> dict[str, Any]:
         trace["message"] = output.message
     if output.thresholds is not None:
         trace["thresholds"] = asdict(output.thresholds)
-    search = output.get("search")
-    if search is not None:
+    if (search := output.get("search")) is not None:
         trace |= {
             "backtracked": search.backtracked,
             "marked": list(output.marked),
@@ -266,11 +253,10 @@ def demo(args: argparse.Namespace) -> int:
     from syncheck.kit import load_kit
 
     questions = _questions(args)
-    target = Path(args.report)
     monitor = load_kit("generation")
     generator = fod.FODGenerator(monitor.model, monitor.tokenizer, monitor, propose="branch")
     length = {"max_new_tokens": args.max_new_tokens}
-    cases = []
+    cases, target = [], Path(args.report)
     for question, passages in questions:
         prompt = monitor.prompt(question=question, context=passages)
         say(f"Q: {printable(question)}\n")

@@ -181,10 +181,10 @@ def is_store(output: str) -> bool:
 def answer_records(
     args: argparse.Namespace, monitor: Scorer, work: Work, worker: Worker, *, summary: Summary | None = None
 ) -> list[RefusedRecord]:
-    """Answer the records of ``--input`` into ``--output``: JSON Lines as they come, or a store; as :func:`process`.
+    """Answer the records of ``--input`` into ``--output``, as :func:`process`.
 
     ``work`` answers a record, for JSON Lines, and ``worker`` the records of a part of a store. The ``summary`` counts
-    each line of output or row of the store, including those of an earlier run.
+    the rows, including those of an earlier run.
     """
     summary = summary or Summary(monitor.config.backtrack_threshold)
     facts = facts_of_run(args, monitor)

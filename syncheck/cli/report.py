@@ -47,8 +47,7 @@ def report(args: argparse.Namespace) -> int:
     if args.input == args.records == "-":
         raise InputError("scores and --records cannot both come from standard input; pass one of them as a file")
     records, unread = ({}, []) if args.records is None else _records(args.records)
-    refused: list[RefusedRecord] = []
-    unknown: list[str] = []
+    refused, unknown = list[RefusedRecord](), list[str]()
     overview = Overview(_answers(args.input, records, refused, unknown))
     without_answer = {(one.line, one.id) for one in refused}
     refused += [one for one in unread if (one.line, one.id) not in without_answer]
@@ -99,8 +98,7 @@ def _thinned(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
 
 def _records(source: str) -> tuple[dict[str, LabelledResponse], list[RefusedRecord]]:
     """Read the records that were scored, by id, and those that cannot be used."""
-    records: dict[str, LabelledResponse] = {}
-    unread: list[RefusedRecord] = []
+    records, unread = dict[str, LabelledResponse](), list[RefusedRecord]()
     for line in corpus_lines(source):
         row: JsonDict = {}
         try:
@@ -132,13 +130,12 @@ def _answers(
         except SyncheckError as error:
             refused.append(RefusedRecord.of(name, number, row, str(error)))
             continue
-        record = records.get(answer.id)
-        if record is None:
-            if records:
-                unknown.append(answer.id)
-            yield answer
-        else:
+        if (record := records.get(answer.id)) is not None:
             yield replace(answer, question=record.question, labels=_labels(answer, record))
+            continue
+        if records:
+            unknown.append(answer.id)
+        yield answer
 
 
 def _lines(source: str) -> Iterator[tuple[str, int, bytes]]:

@@ -6,6 +6,7 @@ import argparse
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import syncheck
 from syncheck import corpus, spans
@@ -154,11 +155,11 @@ def _scorer(args: argparse.Namespace, monitor: Scorer, cases: list[Case]) -> cor
     from syncheck.corpus.scoring import score_row
 
     opener, replay = _opener(args, monitor)
+    verifier = monitor if isinstance(monitor, syncheck.Verifier) else monitor.verifier
 
     def row(record: JsonDict, report: Report) -> JsonDict:
-        if not isinstance(monitor, syncheck.Verifier) and has_citations(report):
-            report = monitor.verifier.cited(report)
-        verifier = monitor if isinstance(monitor, syncheck.Verifier) else monitor.verifier
+        if verifier is not monitor and has_citations(report):
+            report = verifier.cited(report)
         if args.html is not None or args.format == "human":
             report = verifier.explain(report)
         if args.relevance:
@@ -176,14 +177,8 @@ def _scorer(args: argparse.Namespace, monitor: Scorer, cases: list[Case]) -> cor
         return output | ({"tokens": report.to_dict()["tokens"]} if args.tokens else {})
 
     batch_tokens = args.batch_tokens or (BATCH_TOKENS if args.device == "cuda" and is_store(args.output) else None)
-    return corpus.RecordScorer(
-        monitor,
-        given=args.sentences == "given",
-        signals=args.tokens,
-        row=row,
-        batch_tokens=batch_tokens,
-        citation=args.citation,
-    )
+    options: dict[str, Any] = {"given": args.sentences == "given", "signals": args.tokens, "citation": args.citation}
+    return corpus.RecordScorer(monitor, row=row, batch_tokens=batch_tokens, **options)
 
 
 def _check(args: argparse.Namespace) -> None:
@@ -211,7 +206,6 @@ def _opener(args: argparse.Namespace, monitor: Scorer) -> tuple[spans.SpanRegres
     """Make the detector of wrong characters, and name the source of the monitored model's signals if it reads any."""
     if args.spans is None:
         return None, None
-
     replay = None
     if spans.reads_signals(args.spans):
         model = models_of(args) if isinstance(monitor, syncheck.Verifier) else (monitor.model, monitor.tokenizer)

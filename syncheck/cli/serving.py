@@ -78,10 +78,10 @@ def _add_decoder(add: Options) -> None:
     add_thresholds(group, "tau 1", "tau 2")
 
 
-_OF_THE_DECODER = (
-    *("continue", "tokenizer", "repair", "samples", "beams", "rounds", "budget_samples", "budget_tokens"),
-    *("budget_seconds", "backtrack_threshold", "prune_threshold"),
-)
+_OF_THE_DECODER = """
+    continue tokenizer repair samples beams rounds budget_samples budget_tokens budget_seconds backtrack_threshold
+    prune_threshold
+    """.split()
 
 
 def serve_options(add: Options) -> None:
@@ -233,7 +233,7 @@ def _serve(source: AnswerSource, args: argparse.Namespace) -> int:
         telemetry.require_provider()
     config = ServerConfig(**answers, **limits, api_key=key, only_loopback=loopback, telemetry=telemetry)
     listening = _listening(args.host, args.port)
-    if not loopback and config.api_key is None:
+    if not loopback and key is None:
         sys.stderr.write(f"syncheck: anyone who reaches {args.host} can ask; pass --api-key-file to change that\n")
     sys.stderr.write(f"syncheck: listening on http://{args.host}:{args.port}\n")
     app = create_app(source, config)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 import sys
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
@@ -124,9 +125,8 @@ def train(args: argparse.Namespace) -> int:
     if trained.doubt is not None:
         sys.stderr.write(f"{trained.doubt}\n")
     if args.plot is not None:
-        plot_intervals(
-            monitors.panels_of("training", trained.table), args.plot, label="AUROC, with 95 % intervals over groups"
-        )
+        panels = monitors.panels_of("training", trained.table)
+        plot_intervals(panels, args.plot, label="AUROC, with 95 % intervals over groups")
     trained.monitor.save_pretrained(args.output)
     responses, config = len(set(measured.owners[measured.checkable & measured.labelled])), trained.monitor.config
     lower, upper = config.verdict_thresholds
@@ -160,7 +160,6 @@ def _measured(
 
 def features(args: argparse.Namespace) -> int:
     """Measure labelled responses and write their features; returns the exit code."""
-    number, count = args.shard
     if not args.output.endswith(".parquet"):
         raise InputError(
             f"--output {args.output!r}: the name must end in .parquet, so that other commands recognise a file of "
@@ -171,18 +170,14 @@ def features(args: argparse.Namespace) -> int:
         instead = "pass the RAGTruth folder or JSON Lines to measure"
         raise InputError(f"--data {args.data!r} is already a file of features; {instead}")
     records = monitors.chosen_responses(args, Path(args.data))  # the data are read before a model is loaded
-    measured = training.measure_to_parquet(
-        monitors.monitor_to_measure(args),
-        records,
-        args.output,
-        batch_size=args.batch_size or BATCH_SIZES[args.device],
-        part_size=args.part_size or PART_SIZE,
-        shard=args.shard,
-    )
+    monitor = monitors.monitor_to_measure(args)
+    options: dict[str, Any] = {"part_size": args.part_size or PART_SIZE, "shard": args.shard}
+    batch_size = args.batch_size or BATCH_SIZES[args.device]
+    measured = training.measure_to_parquet(monitor, records, args.output, batch_size=batch_size, **options)
     if measured is None:
         sys.stderr.write(
-            f"shard {number} of {count} is measured; parts of others are missing yet, or damaged, in {args.output}"
-            ".parts. The last shard joins them, and so does any that is run again\n"
+            f"shard {args.shard[0]} of {args.shard[1]} is measured; parts of others are missing yet, or damaged, in "
+            f"{args.output}.parts. The last shard joins them, and so does any that is run again\n"
         )
         return 0
     monitors.report_left_out(measured, Path(args.data))
@@ -198,9 +193,7 @@ def calibrate(args: argparse.Namespace) -> int:
     monitor = monitors.scoring_monitor(args, "generic")
     if monitor.aggregator is None:
         raise InputError("--model has no scores to calibrate without a trained --monitor DIR")
-    measured = monitors.measured_by(
-        monitor, args, Path(args.data), check=lambda records: training.refuse_seen(monitor, records)
-    )
+    measured = monitors.measured_by(monitor, args, Path(args.data), check=partial(training.refuse_seen, monitor))
     calibrated = training.calibrate_monitor(
         monitor,
         measured,
@@ -215,8 +208,7 @@ def calibrate(args: argparse.Namespace) -> int:
         save_reliability_diagram(args.plot, bins)
     if args.curve is not None:
         kept, good = calibrated.curve.kept.tolist(), calibrated.curve.good.tolist()
-        labels = ("share of the sentences kept", "share of good ones among them")
-        plot_curve(kept, good, args.curve, labels=labels)
+        plot_curve(kept, good, args.curve, labels=("share of the sentences kept", "share of good ones among them"))
     if args.output is not None:
         calibrated.monitor.save_pretrained(args.output)
         sys.stderr.write(f"saved to {args.output}\n")

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import IO, Any, get_args
 
@@ -51,10 +52,9 @@ def corpus_lines(source: str) -> Iterator[Line]:
     """Read the records of a corpus one after the other.
 
     It is a JSON Lines or Parquet file, a folder of such files, read in the order of their names, without subfolders, or
-    ``-`` for standard input. A Parquet value that JSON cannot represent, such as a date, is read as text.
-
-    A source that cannot be opened, and a folder without such files or with one that is not regular, raise InputError;
-    without pyarrow, a Parquet file raises MissingExtraError.
+    ``-`` for standard input. A Parquet value that JSON cannot represent, such as a date, is read as text. A source that
+    cannot be opened, and a folder without such files or with one that is not regular, raise InputError; without
+    pyarrow, a Parquet file raises MissingExtraError.
     """
     for name in _files(source):
         if name.endswith(_PARQUET):
@@ -142,13 +142,11 @@ def _parquet(name: str) -> Iterator[Any]:
 
 
 def _rows(name: str) -> Iterator[Line]:
-    number = 0
     with _parquet(name) as file:
-        for batch in file.iter_batches(batch_size=256):
-            for row in batch.to_pylist():
-                number += 1
-                content = json.dumps(row, ensure_ascii=False, default=str)  # what JSON cannot represent becomes text
-                yield Line(name, number, content.encode("utf-8", "surrogatepass"))
+        rows = chain.from_iterable(batch.to_pylist() for batch in file.iter_batches(batch_size=256))
+        for number, row in enumerate(rows, 1):
+            content = json.dumps(row, ensure_ascii=False, default=str)  # what JSON cannot represent becomes text
+            yield Line(name, number, content.encode("utf-8", "surrogatepass"))
 
 
 @dataclass(frozen=True, slots=True)
