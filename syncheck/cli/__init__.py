@@ -1,8 +1,7 @@
 """Command line ``syncheck``: parses arguments, runs a command, and turns errors into exit codes.
 
 Exit codes: 0 done, 1 a threshold such as that of ``--fail-under`` missed, 2 wrong usage or input or any other failure,
-130 interrupted with Ctrl-C, 141 the reader of the output left (``| head``); the last two are those that a shell reports
-for any program.
+130 interrupted with Ctrl-C, 141 the reader of the output left (``| head``), as a shell reports them for any program.
 """
 
 from __future__ import annotations

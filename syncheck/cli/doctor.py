@@ -19,7 +19,7 @@ from packaging.requirements import Requirement
 
 from syncheck.base.errors import CheckpointError, InputError, describe_failure
 from syncheck.base.printable import counted, printable
-from syncheck.cli.options import CONFIG_VARIABLE, SECRETS, Options, Setting, settings_of, unknown_variables
+from syncheck.cli.options import CONFIG_VARIABLE, SECRETS, Options, settings_of, unknown_variables
 
 _GIGABYTE = 2**30
 _CREDENTIALS = re.compile(r"//[^/@\s]*@")
@@ -176,18 +176,18 @@ def _settings(file: str | None) -> Iterator[Finding]:
     servers = [argparse.ArgumentParser(name) for name in ("gateway", "serve")]
     gateway_options(Options(servers[0]))
     serve_options(Options(servers[1]))
-    told: dict[str, Setting] = {}
+    told: dict[str, tuple[object, str]] = {}
     faults: dict[str, str] = {}
     for server in servers:
         try:
-            told |= {one.option: one for one in settings_of(server, file or os.environ.get(CONFIG_VARIABLE) or None)}
+            told |= settings_of(server, file or os.environ.get(CONFIG_VARIABLE) or None)
         except InputError as error:
             faults[server.prog] = describe_failure(error)
     if len(faults) == len(servers):
         yield Finding("bad", faults["gateway"], "change it, or unset the variable")
         return
-    for one in told.values():
-        yield Finding("ok", f"{one.option} = {_CREDENTIALS.sub('//[key]@', str(one.value))} ({one.origin})")
+    for name, (value, origin) in told.items():
+        yield Finding("ok", f"{name.replace('_', '-')} = {_CREDENTIALS.sub('//[key]@', str(value))} ({origin})")
     for name in sorted(SECRETS & os.environ.keys()):
         yield Finding("ok", f"a key is in ${name}")
     if "gateway" in faults:

@@ -203,9 +203,8 @@ def add_data(add: Options) -> None:
 
 def add_selection(add: Options) -> None:
     """Add the fields of :class:`~syncheck.labelling.Selection`."""
-    group = add.group(
-        "labelled data", "by default everything in a file; from a RAGTruth folder, all answers to questions"
-    )
+    about = "by default everything in a file; from a RAGTruth folder, all answers to questions"
+    group = add.group("labelled data", about)
     group("--task NAME", "only these tasks; RAGTruth has QA, Summary and Data2txt", nargs="+")
     group("--split NAME", "only this split; RAGTruth has train and test")
     group(
@@ -269,8 +268,8 @@ def measured_by(
 ) -> training.MeasuredSentences:
     """Measure the labelled responses that the options select, or read them from a file of ``syncheck features``.
 
-    Without a monitor, a file of features is taken as it is, otherwise without those that the monitor does not have.
-    ``check`` may refuse the records before measuring.
+    With a monitor, such a file is taken without the features that the monitor does not have. ``check`` may refuse the
+    records before measuring.
     """
     if path.suffix == ".parquet":
         measured = _chosen_sentences(args, path)

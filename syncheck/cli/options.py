@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar, get_args
+from typing import Any, TypeVar, get_args
 
 from syncheck.base.errors import InputError
 from syncheck.config import DEFAULT_SCHEMA
@@ -240,15 +240,6 @@ SECRETS = frozenset({"SYNCHECK_API_KEY", "SYNCHECK_UPSTREAM_KEY"})
 _SWITCHES = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False, "off": False}
 
 
-class Setting(NamedTuple):
-    """A value that stands in place of the default of an option."""
-
-    option: str
-    value: Any
-    origin: str
-    """The variable, or the file."""
-
-
 def add_settings(add: Options) -> None:
     """Add ``--config``, and let the other options of a command be set by variables and by that file."""
     example = "such as stop-below = 0.3; $SYNCHECK_STOP_BELOW is before it"
@@ -263,21 +254,20 @@ def add_settings(add: Options) -> None:
             settings = settings_of(parser, finder.parse_known_args(list(given))[0].config)
         except InputError as error:
             parser.error(str(error))
-        actions = {action.dest: action for action in parser._actions}
-        for setting in settings:
-            action = actions[setting.option.replace("-", "_")]
-            action.default, action.required = setting.value, False
+        for action in parser._actions:
+            if action.dest in settings:
+                action.default, action.required = settings[action.dest][0], False
 
     parser.prepare = prepare
 
 
-def settings_of(parser: argparse.ArgumentParser, file: str | None) -> list[Setting]:
-    """Read what variables and a file say of the options of a command.
+def settings_of(parser: argparse.ArgumentParser, file: str | None) -> dict[str, tuple[Any, str]]:
+    """Read what variables and a file say of the options of a command: the value of each, and its variable or file.
 
     A value that an option does not take, or a name in the file that is none of an option, raises InputError.
     """
     actions = {action.dest: action for action in parser._actions if action.dest not in ("help", "config")}
-    settings: dict[str, Setting] = {}
+    settings: dict[str, tuple[Any, str]] = {}
     try:
         in_file = {} if file is None else tomllib.loads(Path(file).read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
@@ -288,11 +278,11 @@ def settings_of(parser: argparse.ArgumentParser, file: str | None) -> list[Setti
             near = get_close_matches(dest, actions, n=1)
             hint = f"; did you mean {near[0].replace('_', '-')}?" if near else ""
             raise InputError(f"{file} has {name}, which is no option of {parser.prog.split()[-1]}{hint}")
-        settings[dest] = _setting(parser, actions[dest], value, str(file))
+        settings[dest] = _value(parser, actions[dest], value, str(file)), str(file)
     for dest, action in actions.items():
         if value := os.environ.get(variable := f"{PREFIX}{dest.upper()}"):
-            settings[dest] = _setting(parser, action, value, f"${variable}")
-    return list(settings.values())
+            settings[dest] = _value(parser, action, value, f"${variable}"), f"${variable}"
+    return settings
 
 
 def unknown_variables(parsers: Sequence[argparse.ArgumentParser]) -> list[str]:
@@ -301,17 +291,17 @@ def unknown_variables(parsers: Sequence[argparse.ArgumentParser]) -> list[str]:
     return sorted(name for name in os.environ if name.startswith(PREFIX) and name not in known | SECRETS)
 
 
-def _setting(parser: argparse.ArgumentParser, action: argparse.Action, value: object, origin: str) -> Setting:
+def _value(parser: argparse.ArgumentParser, action: argparse.Action, value: object, origin: str) -> Any:
     """Read a value as its option does."""
     name = action.dest.replace("_", "-")
     if action.nargs == 0:
         switch = value if isinstance(value, bool) else _SWITCHES.get(str(value).lower())
         if switch is None:
             raise InputError(f"{origin}: {name} must be true or false; found {value}")
-        return Setting(name, switch, origin)
+        return switch
     if isinstance(value, dict | list | bool):
         raise InputError(f"{origin}: {name} must be one value; found {value}")
     try:
-        return Setting(name, parser._get_values(action, [str(value)]), origin)
+        return parser._get_values(action, [str(value)])
     except argparse.ArgumentError as error:
         raise InputError(f"{origin}: {name}: {error.message}") from error

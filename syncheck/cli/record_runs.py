@@ -152,10 +152,7 @@ _FILES = ("monitor", "lid_reference", "passages", "spans")
 
 
 def facts_of_run(args: argparse.Namespace, monitor: syncheck.Monitor | syncheck.Verifier) -> dict[str, str]:
-    """Collect everything, besides the record, that determines a line of output, by name.
-
-    Files are identified by their contents, not their paths; the model and its aligner by their weights.
-    """
+    """Collect what determines a line of output besides the record, by name; of files it is their contents."""
     from syncheck.training.provenance import run_facts
 
     options = {name: value for name, value in vars(args).items() if name not in _IDLE}
@@ -252,9 +249,8 @@ def process(
     Any error that ``work`` raises, and an output that JSON cannot represent, is written as ``{"id", "line", "error"}``.
     ``run`` identifies the options of this run; each line of output then has a ``digest`` of them and its record. With
     ``resume``, the run continues after the lines that ``target`` has of it, and an incomplete last line is dropped and
-    made again. ``seen`` is called with each line of output, including those of an earlier run; ``form`` gives its text.
-
-    The result has the records that failed, in order, including those of an earlier run.
+    made again. ``seen`` is called with each line of output, whose text ``form`` gives, and the result has the records
+    that failed, in order; both include those of an earlier run.
     """
     if source != "-" and Path(target).exists() and Path(source).exists() and Path(target).samefile(source):
         raise InputError(f"the output {target!r} is the input, and would overwrite it; write to another file")

@@ -81,9 +81,9 @@ def count_lines(source: str) -> int | None:
 
 
 def answer(line: Line, work: Work) -> JsonDict:
-    """Make the row of a line: the result of ``work``, or ``{"id", "line", "error"}`` if it failed.
+    """Make the row of a line: the result of ``work``, or ``{"id", "line", "error"}`` after any error.
 
-    Any error counts as a failure, and so does a row that JSON cannot represent.
+    A row that JSON cannot represent is an error too.
     """
     record: JsonDict = {}
     try:
