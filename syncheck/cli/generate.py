@@ -250,9 +250,13 @@ def _brief(sentences: tuple[SentenceScore, ...]) -> list[dict[str, Any]]:
 def demo(args: argparse.Namespace) -> int:
     """Answer the demo questions, show each sentence as it comes, and write the page; returns the exit code."""
     import fod
-    from syncheck.kit import load_kit
+    from syncheck.kit import demo_questions, load_kit
 
-    questions = _questions(args)
+    if (args.question is None) != (args.context is None):
+        raise InputError("--question and --context go together; pass both, or neither for the bundled questions")
+    questions = [(q.question, list(q.passages)) for q in demo_questions()]
+    if args.question is not None:
+        questions = [(args.question, read_passages(args.context, option="--context"))]
     monitor = load_kit("generation")
     generator = fod.FODGenerator(monitor.model, monitor.tokenizer, monitor, propose="branch")
     length = {"max_new_tokens": args.max_new_tokens}
@@ -286,13 +290,3 @@ def _shown(label: str, events: Iterable[syncheck.Event]) -> Answer:
     output = event.output
     tried = {} if output is None else {"dropped": output.dropped, "trace": output.trace}
     return Answer(label, event.report, **tried)
-
-
-def _questions(args: argparse.Namespace) -> list[tuple[str, list[str]]]:
-    if (args.question is None) != (args.context is None):
-        raise InputError("--question and --context go together; pass both, or neither for the bundled questions")
-    if args.question is None:
-        from syncheck.kit import demo_questions
-
-        return [(q.question, list(q.passages)) for q in demo_questions()]
-    return [(args.question, read_passages(args.context, option="--context"))]

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, TypeVar, get_args
+from typing import Any, get_args
 
 from syncheck.base.errors import InputError
 from syncheck.config import DEFAULT_SCHEMA
@@ -22,15 +22,11 @@ from syncheck.text.sentences.boundaries import LineBreaks
 DECODERS = ("greedy", "sample", "fod", "fod-backtrack", "abstain", "rerank", "best-of-n", "cad", "flare")
 OF_A_WRITER = "'generation' for the kit's model, 'generic' for another"  # without --monitor
 
-_Number = TypeVar("_Number", int, float)
 
-
-def number(
-    kind: Callable[[str], _Number], accepts: Callable[[_Number], bool], expected: str
-) -> Callable[[str], _Number]:
+def number(kind: Callable[[str], float], accepts: Callable[[Any], bool], expected: str) -> Callable[[str], Any]:
     """Make a parser of numbers that refuses others with a message of what was expected."""
 
-    def read(text: str) -> _Number:
+    def read(text: str) -> float:
         with suppress(ValueError):
             if accepts(value := kind(text)):  # no comparison accepts NaN
                 return value

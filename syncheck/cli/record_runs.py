@@ -123,15 +123,9 @@ def _human(row: JsonDict, stream: IO[str]) -> str:
     """Write an answer as a block, each sentence with score and verdict, in colour if the stream is a terminal."""
     if "error" in row:
         return printable(f"{_name(row)}\n  error  {row['error']}\n")
-    answer = answer_of(row)
-    return render_sentences(
-        answer.sentences,
-        title=_name(row),
-        stop=row.get("stop"),
-        message=row.get("trace", {}).get("message"),
-        after_end=answer.after_end,
-        colour=wants_colour(stream),
-    )
+    answer, title, colour = answer_of(row), _name(row), wants_colour(stream)
+    stop, message, after = row.get("stop"), row.get("trace", {}).get("message"), answer.after_end
+    return render_sentences(answer.sentences, title=title, stop=stop, message=message, after_end=after, colour=colour)
 
 
 def _json(row: JsonDict, stream: IO[str]) -> str:
@@ -213,14 +207,8 @@ def _into_store(
             sys.stderr.write(f"{column['source']}:{column['line']}: {column['error']}\n")
 
     store = Store(args.output, facts)
-    asked = answer_corpus(
-        corpus_lines(args.input),
-        store,
-        worker,
-        part_size=args.part_size or PART_SIZE,
-        total=count_lines(args.input),
-        on_part=write_refused,
-    )
+    lines, total, part_size = corpus_lines(args.input), count_lines(args.input), args.part_size or PART_SIZE
+    asked = answer_corpus(lines, store, worker, part_size=part_size, total=total, on_part=write_refused)
     for key, row in store.rows():
         if key in asked:
             seen(row)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from syncheck.base.errors import InputError, SyncheckError
 from syncheck.base.printable import counted
 from syncheck.base.records import JsonDict, Record, RefusedRecord, parsed_record
-from syncheck.cli.options import Options, check_file
+from syncheck.cli.options import Options
 from syncheck.corpus import corpus_lines
 from syncheck.corpus.records import ScoredAnswer, answer_of
 from syncheck.corpus.store import is_stored, stored_rows
@@ -41,7 +41,6 @@ def report_options(add: Options) -> None:
 
 def report(args: argparse.Namespace) -> int:
     """Draw the page of a file or store; returns the exit code."""
-    check_file("--html", args.html)
     if args.input != "-" and not Path(args.input).exists():
         raise InputError(f"{args.input!r} does not exist; pass the output of `syncheck score` or `generate`")
     if args.input == args.records == "-":

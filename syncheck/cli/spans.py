@@ -149,7 +149,13 @@ def _refind(args: argparse.Namespace, measure: spans.Measure) -> spans.RefindDet
 def _hallurag(args: argparse.Namespace, measure: spans.Measure) -> spans.HalluRagDetector:
     name = args.encoder
     encoder = spans.LetterEncoder() if name is None else spans.CheckpointEncoder(name, device=args.device)
-    return spans.HalluRagDetector(measure, encoder=encoder, asked=_asked_model(args))
+    asked: aligners.TextGenerator | None = None
+    if args.endpoint is not None:
+        variable = args.api_key_variable
+        asked = aligners.EndpointTextGenerator(args.endpoint, args.endpoint_model, api_key_variable=variable)
+    elif args.llm is not None:
+        asked = aligners.LocalTextGenerator.load(args.llm, device=args.device)
+    return spans.HalluRagDetector(measure, encoder=encoder, asked=asked)
 
 
 _DETECTORS: dict[str, Callable[[argparse.Namespace, Any], SpanDetector]] = {
@@ -172,13 +178,6 @@ def _check_asked(args: argparse.Namespace) -> None:
         raise InputError("--llm and --endpoint both name an instruct model; pass only one of them")
     if args.llm is None and not (args.endpoint and args.endpoint_model):
         raise InputError("an endpoint needs --endpoint URL and --endpoint-model NAME")
-
-
-def _asked_model(args: argparse.Namespace) -> aligners.TextGenerator | None:
-    if args.endpoint is not None:
-        variable = args.api_key_variable
-        return aligners.EndpointTextGenerator(args.endpoint, args.endpoint_model, api_key_variable=variable)
-    return None if args.llm is None else aligners.LocalTextGenerator.load(args.llm, device=args.device)
 
 
 def _retriever(args: argparse.Namespace) -> spans.ChunkRetriever | None:
@@ -214,6 +213,6 @@ def _texts(place: Path) -> list[str]:
             raise InputError(f"--passages {str(place)!r} holds no file that ends in {', '.join(_SUFFIXES)}")
     texts = []
     for file in files:
-        is_records = file.suffix == ".jsonl"
-        texts += spans.load_passages(file) if is_records else read_passages(str(file), option="--passages")
+        is_json = file.suffix == ".jsonl"
+        texts += spans.load_passages(file) if is_json else read_passages(str(file), option="--passages")
     return texts

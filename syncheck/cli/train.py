@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import numpy as np
 
 import syncheck
-from syncheck import aggregators, evaluation, training
+from syncheck import evaluation, training
 from syncheck.aggregators.kinds import AggregatorKind
 from syncheck.base.errors import InputError
 from syncheck.cli import monitors
@@ -226,17 +226,15 @@ def _table(calibrated: training.Calibrated, *, questions: int) -> str:
         ("ECE before", f"{calibrated.ece_before:.3f}"),
         ("ECE after", f"{calibrated.ece_after:.3f}, each question by a calibration fitted on the others"),
     ]
-    guarantee = calibrated.threshold
-    rows += [("calibrated threshold", "none, as asked")] if guarantee is None else _guarantee(guarantee)
+    if (known := calibrated.threshold) is None:
+        rows.append(("calibrated threshold", "none, as asked"))
+    else:
+        drawn = "one of each question" if known.one_per_question else "taken to be independent of each other"
+        share = known.released / known.sentences
+        rows += [
+            ("calibrated threshold", f"{known.threshold!r}, chosen on {known.sentences} sentences, {drawn}"),
+            ("released", f"{share:.3f}, {known.released} of {known.sentences} sentences"),
+            ("unfaithful of these", f"{known.observed:.4f}, {known.unfaithful} of {known.released} sentences"),
+            ("upper bound", f"{known.bound:.4f} with confidence {known.confidence:g}; allowed: {known.risk:g}"),
+        ]
     return "".join(f"{name:<20} {value}\n" for name, value in rows)
-
-
-def _guarantee(guarantee: aggregators.RiskControlledThreshold) -> list[tuple[str, str]]:
-    share = guarantee.released / guarantee.sentences
-    drawn = ", one of each question" if guarantee.one_per_question else ", taken to be independent of each other"
-    return [
-        ("calibrated threshold", f"{guarantee.threshold!r}, chosen on {guarantee.sentences} sentences{drawn}"),
-        ("released", f"{share:.3f}, {guarantee.released} of {guarantee.sentences} sentences"),
-        ("unfaithful of these", f"{guarantee.observed:.4f}, {guarantee.unfaithful} of {guarantee.released} sentences"),
-        ("upper bound", f"{guarantee.bound:.4f} with confidence {guarantee.confidence:g}; allowed: {guarantee.risk:g}"),
-    ]
