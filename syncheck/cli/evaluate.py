@@ -91,7 +91,7 @@ def evaluate(args: argparse.Namespace) -> int:
     if args.cv:
         args.aggregator = args.aggregator or _kind_of(monitor)
     output = {"responses": len(measured.records), "left_out": dict(measured.left_out)}
-    made = partial(_trained_elsewhere, *train_on) if train_on else partial(_tables, monitor)
+    made = partial(_trained_elsewhere, train_on[0]) if train_on else partial(_tables, monitor)
     return _written(args, output, lambda name: made(measured, name, args), "AUROC")
 
 

@@ -140,7 +140,8 @@ def _trained(args: argparse.Namespace, purpose: KitPurpose) -> Scorer:
             f"repository as 'owner/name', or {', '.join(map(repr, _ALIGNERS))}"
         )
     if args.model is None and (named or args.monitor is None):
-        return syncheck.load_kit(cast("Any", args.monitor or purpose), device=args.device)
+        chosen: Scorer = syncheck.load_kit(cast("Any", args.monitor or purpose), device=args.device)
+        return chosen
     if args.model is None and not needs_signals(checkpoint.read(checkpoint.fetched(args.monitor)).config.schema):
         return syncheck.Verifier.from_pretrained(args.monitor, device=args.device)
     model, tokenizer = models_of(args)

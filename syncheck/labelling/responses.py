@@ -163,12 +163,13 @@ def query_of(record: LabelledResponse) -> Query:
 def prompt_of(monitor: MonitorParts, record: LabelledResponse) -> RagPrompt:
     """Build the prompts of a record: its own, or the monitor's template."""
     asked: dict[str, Any] = {"question": record.question, "context": record.passages}
+    own: dict[str, Any]
     given, without = record.prompt_with_context, record.prompt_without_context
     if given is not None and without is not None:
-        texts = {"with_context": given, "without_context": without, "user_turns": record.user_turns}
-        return prompt_from_texts(monitor.tokenizer, **asked, **texts)
+        own = {"with_context": given, "without_context": without, "user_turns": record.user_turns}
+        return prompt_from_texts(monitor.tokenizer, **asked | own)
     own = {"messages": record.messages, "without": record.messages_without_context, "system": record.system}
-    return monitor.prompt(**asked, **own)
+    return monitor.prompt(**asked | own)
 
 
 def with_own_ids(read: Iterable[tuple[Record, LabelledResponse]]) -> list[LabelledResponse]:
