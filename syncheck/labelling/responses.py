@@ -162,14 +162,17 @@ def query_of(record: LabelledResponse) -> Query:
 
 def prompt_of(monitor: MonitorParts, record: LabelledResponse) -> RagPrompt:
     """Build the prompts of a record: its own, or the monitor's template."""
-    asked: dict[str, Any] = {"question": record.question, "context": record.passages}
-    own: dict[str, Any]
-    given, without = record.prompt_with_context, record.prompt_without_context
-    if given is not None and without is not None:
-        own = {"with_context": given, "without_context": without, "user_turns": record.user_turns}
-        return prompt_from_texts(monitor.tokenizer, **asked | own)
-    own = {"messages": record.messages, "without": record.messages_without_context, "system": record.system}
-    return monitor.prompt(**asked | own)
+    if record.prompt_with_context is not None and record.prompt_without_context is not None:
+        return prompt_from_texts(
+            monitor.tokenizer,
+            question=record.question,
+            context=record.passages,
+            with_context=record.prompt_with_context,
+            without_context=record.prompt_without_context,
+            user_turns=record.user_turns,
+        )
+    own: dict[str, Any] = {"messages": record.messages, "without": record.messages_without_context}
+    return monitor.prompt(question=record.question, context=record.passages, system=record.system, **own)
 
 
 def with_own_ids(read: Iterable[tuple[Record, LabelledResponse]]) -> list[LabelledResponse]:
