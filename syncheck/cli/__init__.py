@@ -1,8 +1,7 @@
 """Command line ``syncheck``: parses arguments, runs a command, and turns errors into exit codes.
 
 Exit codes: 0 done, 1 a threshold such as that of ``--fail-under`` missed, 2 wrong usage or input or any other failure,
-130 interrupted with Ctrl-C, 141 the reader of the output left (``| head``); the last two are those that a shell reports
-for any program.
+130 interrupted with Ctrl-C, 141 the reader of the output left (``| head``), as a shell reports them for any program.
 """
 
 from __future__ import annotations
@@ -15,49 +14,37 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from difflib import get_close_matches
-from importlib import import_module
 from itertools import takewhile
 from pathlib import Path
-from typing import Any, NamedTuple
+from pkgutil import resolve_name
+from typing import Any
 
 from syncheck import __version__
 from syncheck.base.errors import InputError, describe_failure
 from syncheck.cli.options import Options, check_file, flag
 from syncheck.report.plots import check_plot
 
-
-class _Command(NamedTuple):
-    """A command: ``run`` is its module in this package and its function; ``..._options`` beside it adds its options."""
-
-    run: str
-    help: str
-
-    def function(self, suffix: str = "") -> Callable[[Any], Any]:
-        """Import the command's function, or the one beside it whose name has the suffix."""
-        module, name = self.run.split(".")
-        function: Callable[[Any], Any] = getattr(import_module(f"syncheck.cli.{module}"), name + suffix)
-        return function
-
-
 COMMANDS = {
-    "demo": _Command("generate.demo", "answer questions with the kit's model, greedily and by FOD"),
-    "score": _Command("score.score", "score given responses, sentence by sentence"),
-    "report": _Command("report.report", "write an HTML page of many scored answers, worst first"),
-    "spans": _Command("spans.mark", "mark the wrong characters of responses, in any language"),
-    "spans-score": _Command("spans.score", "score predicted spans: IoU and correlation"),
-    "generate": _Command("generate.generate", "answer questions and score the answers"),
-    "train": _Command("train.train", "train a monitor on labelled responses"),
-    "features": _Command("train.features", "measure labelled responses once, for train and evaluate"),
-    "evaluate": _Command("evaluate.evaluate", "compute the AUROC of a monitor's signals on labelled responses"),
-    "ablate": _Command("evaluate.ablate", "compute the AUROC without each signal in turn"),
-    "label": _Command("label.label", "label sentences by hand, those closest to the threshold first"),
-    "calibrate": _Command("train.calibrate", "calibrate scores and choose a threshold on held-out data"),
-    "gateway": _Command("serving.gateway", "check the answers of an OpenAI-compatible server"),
-    "serve": _Command("serving.serve", "answer questions over HTTP and score the answers"),
-    "doctor": _Command("doctor.doctor", "check the installation, and say how to fix what is missing"),
-    "convert-aligner": _Command("monitors.convert_aligner", "convert an AlignScore .ckpt to a folder of safetensors"),
+    "demo": ("generate:demo", "answer questions with the kit's model, greedily and by FOD"),
+    "score": ("score:score", "score given responses, sentence by sentence"),
+    "report": ("report:report", "write an HTML page of many scored answers, worst first"),
+    "spans": ("spans:mark", "mark the wrong characters of responses, in any language"),
+    "spans-score": ("spans:score", "score predicted spans: IoU and correlation"),
+    "generate": ("generate:generate", "answer questions and score the answers"),
+    "train": ("train:train", "train a monitor on labelled responses"),
+    "features": ("train:features", "measure labelled responses once, for train and evaluate"),
+    "evaluate": ("evaluate:evaluate", "compute the AUROC of a monitor's signals on labelled responses"),
+    "ablate": ("evaluate:ablate", "compute the AUROC without each signal in turn"),
+    "label": ("label:label", "label sentences by hand, those closest to the threshold first"),
+    "calibrate": ("train:calibrate", "calibrate scores and choose a threshold on held-out data"),
+    "gateway": ("serving:gateway", "check the answers of an OpenAI-compatible server"),
+    "serve": ("serving:serve", "answer questions over HTTP and score the answers"),
+    "doctor": ("doctor:doctor", "check the installation, and say how to fix what is missing"),
+    "convert-aligner": ("monitors:convert_aligner", "convert an AlignScore .ckpt to a folder of safetensors"),
 }
-"""Commands by name; their files load no model library until they run, so that ``--help`` is quick."""
+"""Module and function of each command, beside which ``..._options`` adds its options, and its help.
+
+These files load no model library until a command runs, so that ``--help`` is quick."""
 
 EXAMPLES = {
     "demo": "--report report.html",
@@ -126,7 +113,7 @@ def _kept(args: argparse.Namespace) -> str:
 
 
 def _run(args: argparse.Namespace) -> int:
-    command = COMMANDS[args.command].function()
+    command = resolve_name(f"{__name__}.{COMMANDS[args.command][0]}")
     if args.command in ("doctor", "report", "spans-score"):  # they load no model, and so no library of models
         return int(command(args))
     from syncheck.cli.monitors import check_device
@@ -176,9 +163,14 @@ def locked_outputs(args: argparse.Namespace) -> Iterator[None]:
     shard = getattr(args, "shard", (1, 1))
     with ExitStack() as stack:
         for option, path in (named for name in _WRITTEN for named in _named(args, name)):
-            is_part = option == "--output" and shard != (1, 1)
-            part = f".shard-{shard[0]}-of-{shard[1]}" if is_part else ""
-            stack.enter_context(_locked(option, path, path.with_name(f"{path.name}{part}{LOCK}")))
+            if not path.parent.is_dir() or not path.name:  # the command says so in its own words
+                continue
+            part = f".shard-{shard[0]}-of-{shard[1]}" if option == "--output" and shard != (1, 1) else ""
+            lock = path.with_name(f"{path.name}{part}{LOCK}")
+            handle = _lock(option, path, lock)
+            stack.callback(os.close, handle)
+            stack.callback(lock.unlink, missing_ok=True)
+            os.pwrite(handle, f"{os.getpid()}\n".encode(), 0)
         yield
 
 
@@ -204,20 +196,6 @@ def _is_standard_output(path: Path) -> bool:
         return os.path.samestat(os.fstat(sys.stdout.fileno()), path.stat())
     except (OSError, ValueError):  # standard output is closed, or is not a file of the system
         return False
-
-
-@contextmanager
-def _locked(option: str, path: Path, lock: Path) -> Iterator[None]:
-    if not path.parent.is_dir() or not path.name:  # the command says so in its own words
-        yield
-        return
-    handle = _lock(option, path, lock)
-    try:
-        os.pwrite(handle, f"{os.getpid()}\n".encode(), 0)
-        yield
-    finally:
-        lock.unlink(missing_ok=True)
-        os.close(handle)
 
 
 def _lock(option: str, path: Path, lock: Path) -> int:
@@ -317,10 +295,10 @@ def parser(command: str | None = None) -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"syncheck {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=_CommandParser)
-    for name, entry in COMMANDS.items():
+    for name, (run, brief) in COMMANDS.items():
         example = f"example: syncheck {name} {EXAMPLES[name]}"
-        about = f"{entry.help[0].upper()}{entry.help[1:]}. Defaults are in parentheses."
-        added = commands.add_parser(name, help=entry.help, description=about, epilog=example, formatter_class=_Help)
+        about = f"{brief[0].upper()}{brief[1:]}. Defaults are in parentheses."
+        added = commands.add_parser(name, help=brief, description=about, epilog=example, formatter_class=_Help)
         if command in (None, name):
-            entry.function("_options")(Options(added))
+            resolve_name(f"{__name__}.{run}_options")(Options(added))
     return parser

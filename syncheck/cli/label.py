@@ -18,7 +18,7 @@ from syncheck import labelling
 from syncheck.base.errors import InputError
 from syncheck.base.printable import aligned, counted, printable
 from syncheck.cli.monitors import refuse_idle, scoring_monitor
-from syncheck.cli.options import Options, add_model, check_file
+from syncheck.cli.options import Options, add_model, check_file, named, say
 from syncheck.labelling.responses import NO_CLAIM, Label
 from syncheck.report.html import render_label_page
 from syncheck.report.labels import decimal
@@ -46,20 +46,17 @@ def label_options(add: Options) -> None:
         "instead of asking, join the labels in INPUT with those of a second reader in this file, and print how far "
         "they agree; both labels of a sentence about which they disagree are in --output, and do not count",
     )
-    add("--count N", "largest number of labels (%(default)s)", default=50)
+    add("--count N = 50", "largest number of labels")
     add(
-        "--order nearest|random",
+        "--order nearest|random = nearest",
         "nearest: sentences with scores closest to the threshold first, for `calibrate --method shift --risk "
-        "none`; random: whole answers in random order, for a threshold with a guarantee (%(default)s)",
-        default="nearest",
+        "none`; random: whole answers in random order, for a threshold with a guarantee",
     )
     add(
-        "--responses N",
-        "number of responses drawn at random from INPUT; with --order nearest, all of them are in the output "
-        "(%(default)s)",
-        default=200,
+        "--responses N = 200",
+        "number of responses drawn at random from INPUT; with --order nearest, all of them are in the output",
     )
-    add("--seed SEED", "seed of the random draw (%(default)s)", default=0)
+    add("--seed SEED = 0", "seed of the random draw")
     add_model(add)
 
 
@@ -67,40 +64,35 @@ def label(args: argparse.Namespace) -> int:
     """Ask for labels, the most informative sentences first, or write the page that asks; returns the exit code."""
     if (args.output is None) == (args.html is None):
         raise InputError("pass either --output, to label here, or --html, for a page to label on")
-    for flag, name in (("--output", args.output), ("--labels", args.labels), ("--html", args.html)):
-        check_file(flag, name)
+    check_file("--output", args.output)
+    check_file("--labels", args.labels)
     if args.second is not None:
         return _join(args)
     if args.labels is not None and args.html is None:
         raise InputError("--labels needs --html; without it, the labels that --output already holds are kept")
     before = args.labels if args.html is not None else args.output
     kept = labelling.load_jsonl(before) if before is not None and Path(before).exists() else []
-    sheet = labelling.LabelSheet.of_responses(
-        scoring_monitor(args, "generic"),
-        labelling.load_unlabelled(args.input, asked=args.records),
-        order=args.order,
-        kept=kept,
-        most=args.responses,
-        seed=args.seed,
-    )
+    monitor, options = scoring_monitor(args, "generic"), named(args, "order seed") | {"most": args.responses}
+    unlabelled = labelling.load_unlabelled(args.input, asked=args.records)
+    sheet = labelling.LabelSheet.of_responses(monitor, unlabelled, kept=kept, **options)
     for name, reason in sheet.left_out.items():
         sys.stderr.write(f"{args.input}: {printable(name)}: left out: {printable(reason)}\n")
     if args.html is not None:
         Path(args.html).write_text(_page(sheet, args), encoding="utf-8")
         sys.stderr.write(f"{args.html}: {counted(min(len(sheet.open), args.count), 'sentence')} to label\n")
         return 0
-    before_now = sheet.labelled()
+    known = sheet.labelled()
     with _keys(sys.stdin) as (read, read_line):
-        _ask(sheet, args.output, read, read_line, sys.stdout, most=args.count)
-    new = counted(sheet.labelled() - before_now, "new label")
+        _ask(sheet, args.output, read, read_line, most=args.count)
+    new = counted(sheet.labelled() - known, "new label")
     sys.stderr.write(f"{args.output}: {new}, {sheet.labelled()} in all\n")
     return 0
 
 
 def _join(args: argparse.Namespace) -> int:
     """Write the labels of two readers, and print how far they agree."""
-    options = ("html", "labels", "records", "model", "monitor", "aligner")
-    refuse_idle({f"--{name}": getattr(args, name) is not None for name in options}, "--second asks and scores nothing")
+    given = [name for name in "html labels records model monitor aligner".split() if getattr(args, name) is not None]
+    refuse_idle(given, "--second asks and scores nothing")
     if Path(args.output).exists():
         raise InputError(f"{args.output} exists, and its labels would be lost; pass another --output")
     first, second = labelling.load_jsonl(args.input), labelling.load_jsonl(args.second)
@@ -122,57 +114,38 @@ def _join(args: argparse.Namespace) -> int:
 
 
 def _ask(
-    sheet: labelling.LabelSheet,
-    output: str,
-    read: Callable[[], str],
-    read_line: Callable[[], str],
-    shown: TextIO,
-    *,
-    most: int,
+    sheet: labelling.LabelSheet, output: str, read: Callable[[], str], read_line: Callable[[], str], *, most: int
 ) -> None:
     """Ask until ``most`` more labels are given, no sentence is left, or the user quits."""
-    place = 0
     labelled: list[bool] = []  # of the sentences asked so far, whether they got a label
-    while place < len(sheet.open) and sum(labelled) < most:
-        asked = sheet.open[place]
-        last = min(most, sum(labelled) + len(sheet.open) - place)
-        shown.write(_shown(sheet, asked, of=f"{sum(labelled) + 1} of {last}"))
+    while len(labelled) < len(sheet.open) and sum(labelled) < most:
+        asked = sheet.open[len(labelled)]
+        last = min(most, sum(labelled) + len(sheet.open) - len(labelled))
+        say(_shown(sheet, asked, of=f"{sum(labelled) + 1} of {last}"))
         words: list[str] = []
         while (key := read()) in ("p", "m", "?"):
             if key == "p":
-                shown.write(f"{printable(chr(10).join(sheet.responses[asked.response].passages))}\n")
+                say(f"{printable(chr(10).join(sheet.responses[asked.response].passages))}\n")
             elif key == "m":
-                shown.write(_marked(sheet, asked, words, read_line, shown))
-            shown.write(f"{_HELP} ")
-            shown.flush()
+                say("words that are not supported: ")
+                say(_marked(sheet, asked, words, read_line().strip()))
+            say(f"{_HELP} ")
         if key in KEYS:
             sheet.label(asked, KEYS[key], words if key == "n" else ())
             sheet.save(output)
             labelled.append(True)
-            place += 1
         elif key == "k":
             labelled.append(False)
-            place += 1
-        elif key == "u" and place:
-            place -= 1
+        elif key == "u" and labelled:
             if labelled.pop():
-                sheet.label(sheet.open[place], None)
+                sheet.label(sheet.open[len(labelled)], None)
                 sheet.save(output)
         elif key in ("q", ""):
             return
 
 
-def _marked(
-    sheet: labelling.LabelSheet,
-    asked: labelling.OpenSentence,
-    words: list[str],
-    read_line: Callable[[], str],
-    shown: TextIO,
-) -> str:
-    """Ask for words that are not supported, add them to ``words``, and say which are marked."""
-    shown.write("words that are not supported: ")
-    shown.flush()
-    typed = read_line().strip()
+def _marked(sheet: labelling.LabelSheet, asked: labelling.OpenSentence, words: list[str], typed: str) -> str:
+    """Add words that are not supported to ``words``, and say which are marked."""
     try:
         sheet.find(asked, typed)
     except InputError as error:
@@ -185,15 +158,12 @@ def _shown(sheet: labelling.LabelSheet, asked: labelling.OpenSentence, *, of: st
     """Draw a sentence in its answer, with the evidence next to it; the score, which would bias, is not shown."""
     width = min(shutil.get_terminal_size().columns, 140)
     before, text, after = map(printable, sheet.text(asked))
-    response = sheet.responses[asked.response]
-    marked = f">> {text} <<"
-    nearest = asked.evidence
-    evidence = (
-        "no evidence found" if nearest is None else f"passage {nearest.passage + 1}: {printable(nearest.text.strip())}"
-    )
-    lines = ["", f"-- {of} --", *textwrap.wrap(printable(response.question), width), ""]
+    found, evidence = asked.evidence, "no evidence found"
+    if found is not None:
+        evidence = f"passage {found.passage + 1}: {printable(found.text.strip())}"
+    lines = ["", f"-- {of} --", *textwrap.wrap(printable(sheet.responses[asked.response].question), width), ""]
     column = (width - _GAP) // 2 if width >= _SIDE_BY_SIDE else width
-    left = textwrap.wrap(" ".join(f"{before} {marked} {after}".split()), column)
+    left = textwrap.wrap(" ".join(f"{before} >> {text} << {after}".split()), column)
     right = textwrap.wrap(" ".join(evidence.split()), column)
     if width >= _SIDE_BY_SIDE:
         lines += [f"{a:<{column}}{' ' * _GAP}{b}".rstrip() for a, b in zip_longest(left, right, fillvalue="")]
@@ -234,21 +204,11 @@ def _keys(source: TextIO) -> Iterator[tuple[Callable[[], str], Callable[[], str]
 
 
 def _page(sheet: labelling.LabelSheet, args: argparse.Namespace) -> str:
-    everything = sheet.whole_records()
-    asked = [
-        {
-            "response": place.response,
-            "sentence": place.sentence,
-            **dict(zip(("before", "text", "after"), sheet.text(place), strict=True)),
-            "evidence": None if place.evidence is None else place.evidence.text,
-        }
-        for place in sheet.open[: args.count]
-    ]
-    content = json.dumps([everything, asked], sort_keys=True)
-    data = {
-        "records": everything,
-        "open": asked,
-        "whole": args.order == "nearest",
-        "key": hashlib.sha256(content.encode()).hexdigest()[:16],
-    }
+    everything, asked = sheet.whole_records(), []
+    for place in sheet.open[: args.count]:
+        texts = dict(zip(("before", "text", "after"), sheet.text(place), strict=True))
+        evidence = None if place.evidence is None else place.evidence.text
+        asked.append({"response": place.response, "sentence": place.sentence, **texts, "evidence": evidence})
+    key = hashlib.sha256(json.dumps([everything, asked], sort_keys=True).encode()).hexdigest()[:16]
+    data = {"records": everything, "open": asked, "whole": args.order == "nearest", "key": key}
     return render_label_page(data, name="labels.jsonl", title="Label sentences")

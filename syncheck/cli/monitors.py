@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
@@ -55,23 +55,22 @@ def check_device(name: str) -> None:
 
 
 def scoring_monitor(args: argparse.Namespace, purpose: KitPurpose) -> Scorer:
-    """Load what scores for ``score``, ``label``, ``generate`` and the servers.
+    """Load what scores: the monitor or verifier named by ``--monitor``, or the kit's.
 
-    It is the monitor or verifier named by ``--monitor``, or the kit's. For another model, it reads text as ``generic``
-    does, or with ``--aligner`` by this aligner alone.
+    For another model, it reads text as ``generic`` does, or with ``--aligner`` by this aligner alone.
     """
-    alone = _features_asked(args) and args.aligner != "none"
+    asked = _features_asked(args)
+    alone = asked and args.aligner != "none"
     alone &= all(getattr(args, name, None) is None for name in ("lid_reference", "schema"))
     scorer: Scorer
     if args.monitor is not None or (args.model is None and not alone):
         scorer = _trained(args, purpose)
-    elif _features_asked(args) and not alone:
+    elif asked and not alone:
         scorer = monitor_to_measure(args)
     elif args.model is None and purpose == GENERIC:
         scorer = syncheck.Verifier(aligner_for(args))
     else:
-        model, tokenizer = models_of(args)
-        scorer = syncheck.Monitor(model, tokenizer, aligner=aligner_for(args) if alone else None)
+        scorer = syncheck.Monitor(*models_of(args), aligner=aligner_for(args) if alone else None)
     if sentences := sentence_options(args):
         config = replace(scorer.config, segmenter=replace(scorer.config.segmenter, **sentences))
         scorer = scorer.replaced(config=config)
@@ -108,12 +107,11 @@ def monitor_to_measure(args: argparse.Namespace) -> Scorer:
     segmenter = SegmenterConfig(**sentence_options(args))
     if args.model is None and not needs_signals(schema):
         return syncheck.Verifier(aligner_for(args), config=MonitorConfig(schema=schema, segmenter=segmenter))
-    model, tokenizer = models_of(args)
-    reference: str | None = getattr(args, "lid_reference", None)
+    models, reference = models_of(args), getattr(args, "lid_reference", None)
     lid_references = None if reference is None else signals.LidReferences.load(Path(reference), device=args.device)
     layers = tuple(lid_references.layers) if lid_references and needs_lid(schema) else None
     config = MonitorConfig(schema=schema, layers=layers, segmenter=segmenter)
-    return syncheck.Monitor(model, tokenizer, config=config, lid_references=lid_references, aligner=aligner_for(args))
+    return syncheck.Monitor(*models, config=config, lid_references=lid_references, aligner=aligner_for(args))
 
 
 def _trained(args: argparse.Namespace, purpose: KitPurpose) -> Scorer:
@@ -154,10 +152,8 @@ def _trained(args: argparse.Namespace, purpose: KitPurpose) -> Scorer:
     try:
         return syncheck.Monitor.from_pretrained(args.monitor, model=model, tokenizer=tokenizer)
     except MismatchError as error:
-        if args.model is not None:
-            raise
-        message = f"{error}. Without --model, the kit's model was loaded; pass the --model it was trained for"
-        raise MismatchError(message) from error
+        hint = ". Without --model, the kit's model was loaded; pass the --model it was trained for"
+        raise MismatchError(f"{error}{hint if args.model is None else ''}") from error
 
 
 def _features_asked(args: argparse.Namespace) -> bool:
@@ -203,14 +199,13 @@ def add_data(add: Options) -> None:
     """Add the options for labelled data."""
     add("--data PATH", "RAGTruth folder, labelled JSON Lines, or the output of features", required=True)
     add_selection(add)
-    add("--seed SEED", default=0)
+    add("--seed SEED = 0")
 
 
 def add_selection(add: Options) -> None:
     """Add the fields of :class:`~syncheck.labelling.Selection`."""
-    group = add.group(
-        "labelled data", "by default everything in a file; from a RAGTruth folder, all answers to questions"
-    )
+    about = "by default everything in a file; from a RAGTruth folder, all answers to questions"
+    group = add.group("labelled data", about)
     group("--task NAME", "only these tasks; RAGTruth has QA, Summary and Data2txt", nargs="+")
     group("--split NAME", "only this split; RAGTruth has train and test")
     group(
@@ -228,9 +223,8 @@ def add_selection(add: Options) -> None:
         "unfaithful if it overlaps an unfaithful one (labelled sentences are measured as they are)",
     )
     group(
-        "--prompts monitor|task",
-        "monitor: the monitor's template; task: the paper's own prompts, for RAGTruth (%(default)s)",
-        default="monitor",
+        "--prompts monitor|task = monitor",
+        "monitor: the monitor's template; task: the paper's own prompts, for RAGTruth",
     )
 
 
@@ -250,19 +244,16 @@ def _chosen_sentences(args: argparse.Namespace, path: Path) -> training.Measured
 
 
 def _selection(args: argparse.Namespace) -> labelling.Selection:
-    return labelling.Selection(
-        tasks=args.task, generators=args.generator, **named(args, "split quality implicit_true due_to_null")
-    )
+    more = named(args, "split quality implicit_true due_to_null")
+    return labelling.Selection(tasks=args.task, generators=args.generator, **more)
 
 
 def measuring_monitor(args: argparse.Namespace, paths: Sequence[Path]) -> Scorer | None:
     """Load the monitor that the options name; None, without loading a model, if all paths are files of features."""
     if not all(path.suffix == ".parquet" for path in paths):
         return monitor_to_measure(args)
-    # The default of each is one of these.
-    given = [name for name in _MEASURING if getattr(args, name, None) not in (None, False, "cpu")]
     refuse_idle(
-        dict.fromkeys(map(flag, given), True),
+        [name for name in _MEASURING if getattr(args, name, None) not in (None, False, "cpu")],  # one is its default
         f"{', '.join(map(str, paths))} was measured already, by the model and with the options of its `syncheck "
         "features`. Leave them out, or pass the labelled responses themselves",
     )
@@ -278,8 +269,8 @@ def measured_by(
 ) -> training.MeasuredSentences:
     """Measure the labelled responses that the options select, or read them from a file of ``syncheck features``.
 
-    Without a monitor, a file of features is taken as it is, otherwise without those that the monitor does not have.
-    ``check`` may refuse the records before measuring.
+    With a monitor, such a file is taken without the features that the monitor does not have. ``check`` may refuse the
+    records before measuring.
     """
     if path.suffix == ".parquet":
         measured = _chosen_sentences(args, path)
@@ -301,11 +292,12 @@ def check_options(args: argparse.Namespace, measured: training.MeasuredSentences
     from syncheck.training.measured import segmenters_apart
 
     own, schema = measured.segmenter, measured.schema.version
-    cut = segmenters_apart(replace(own, **sentence_options(args)), own)
-    given = cut if args.schema in (None, schema) else (f"--schema {args.schema}", schema)
-    if given is not None:
+    apart = segmenters_apart(replace(own, **sentence_options(args)), own)
+    if args.schema not in (None, schema):
+        apart = f"--schema {args.schema}", schema
+    if apart is not None:
         raise MismatchError(
-            f"{path} was measured with {given[1]}; found {given[0]}. Leave these options out, since they are those of "
+            f"{path} was measured with {apart[1]}; found {apart[0]}. Leave these options out, since they are those of "
             "the file, or measure the responses again"
         )
 
@@ -367,10 +359,10 @@ def report_left_out(measured: training.MeasuredSentences, path: Path) -> None:
         sys.stderr.write(f"{path}: {printable(line)}\n")
 
 
-def refuse_idle(given: Mapping[str, bool], reason: str) -> None:
-    """Refuse options that were given and would have no effect, for the given reason."""
-    if options := [option for option, was_given in given.items() if was_given]:
-        raise InputError(f"{', '.join(options)} would have no effect: {reason}")
+def refuse_idle(given: Sequence[str], reason: str) -> None:
+    """Refuse options, by their names, that would have no effect, for the given reason."""
+    if given:
+        raise InputError(f"{', '.join(map(flag, given))} would have no effect: {reason}")
 
 
 def panels_of(name: str, table: EvaluationTable) -> list[IntervalPanel]:

@@ -6,12 +6,13 @@ import argparse
 import json
 import math
 import os
+import sys
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar, get_args
+from typing import Any, get_args
 
 from syncheck.base.errors import InputError
 from syncheck.config import DEFAULT_SCHEMA
@@ -21,15 +22,11 @@ from syncheck.text.sentences.boundaries import LineBreaks
 DECODERS = ("greedy", "sample", "fod", "fod-backtrack", "abstain", "rerank", "best-of-n", "cad", "flare")
 OF_A_WRITER = "'generation' for the kit's model, 'generic' for another"  # without --monitor
 
-_Number = TypeVar("_Number", int, float)
 
-
-def number(
-    kind: Callable[[str], _Number], accepts: Callable[[_Number], bool], expected: str
-) -> Callable[[str], _Number]:
+def number(kind: Callable[[str], float], accepts: Callable[[Any], bool], expected: str) -> Callable[[str], Any]:
     """Make a parser of numbers that refuses others with a message of what was expected."""
 
-    def read(text: str) -> _Number:
+    def read(text: str) -> float:
         with suppress(ValueError):
             if accepts(value := kind(text)):  # no comparison accepts NaN
                 return value
@@ -52,33 +49,27 @@ _VALUES: Mapping[str, Callable[[str], object]] = {
     "SECONDS": positive,
     "BYTES": count,
     "CHARACTERS": count,
+    "SHARE": open_share,
+    "CONFIDENCE": open_share,
+    "RISK": lambda text: None if text == "none" else open_share(text),
     "ALPHA": float,
     "DELTA": float,
 }
 """Parsers of values, by the names that the help gives them; other values are strings."""
 
-
-_SHARED: Mapping[str, tuple[str, Mapping[str, Any]]] = {
-    "--part-size N": ("number of records per part; a kill loses at most one part (64)", {}),
-    "--device cpu|cuda": ("where the model runs (%(default)s)", {"default": "cpu"}),
-    "--max-new-tokens N": ("largest number of tokens in an answer (%(default)s)", {}),
-    "--prior SHARE": (
-        "expected share of faithful sentences, which shifts every score (the share in the monitor's training)",
-        {"type": open_share},
-    ),
-    "--schema SCHEMA": (f"feature schema of a --model without --monitor ({DEFAULT_SCHEMA})", {}),
-    "--labels overlap|paper": (
-        "a sentence is unfaithful if it overlaps a span (overlap) or, as in the paper, if it contains a span or "
-        "lies within one (paper) (%(default)s)",
-        {"default": "overlap"},
-    ),
-    "--aligner-backbone DIR_OR_ID": (
-        "for an AlignScore .ckpt: RoBERTa model with its config and tokenizer (the folder beside the checkpoint, "
-        "or the model that the checkpoint names)",
-        {},
-    ),
+_SHARED = {
+    "--part-size N": "number of records per part; a kill loses at most one part (64)",
+    "--device cpu|cuda": "where the model runs",
+    "--max-new-tokens N": "largest number of tokens in an answer",
+    "--prior SHARE": "expected share of faithful sentences, which shifts every score (the share in the monitor's "
+    "training)",
+    "--schema SCHEMA": f"feature schema of a --model without --monitor ({DEFAULT_SCHEMA})",
+    "--labels overlap|paper": "a sentence is unfaithful if it overlaps a span (overlap) or, as in the paper, if it "
+    "contains a span or lies within one (paper)",
+    "--aligner-backbone DIR_OR_ID": "for an AlignScore .ckpt: RoBERTa model with its config and tokenizer (the folder "
+    "beside the checkpoint, or the model that the checkpoint names)",
 }
-"""Help and further arguments of options that several commands have, by their usage."""
+"""Help of options that several commands have, by their usage."""
 IN_FORMAT = ", in the format given by the file name: .png, .svg, ..."
 """End of the help of ``--plot FILE``."""
 
@@ -94,14 +85,16 @@ class Options:
         return Options(self.parser.add_argument_group(title, about))
 
     def __call__(self, usage: str, about: str | None = None, **more: Any) -> None:
-        """Add ``"--output FILE"``, ``"--form a|b"`` for one of two values, or the switch ``"--quiet"``.
+        """Add ``"--output FILE"``, ``"--form a|b = a"`` for one of two values, or the switch ``"--quiet"``.
 
-        ``about`` is its help, and ``more`` are further arguments of ``add_argument``; for an option that several
-        commands have, both are known.
+        ``about`` is its help, which ends with the default in the usage; ``more`` are further arguments of
+        ``add_argument``.
         """
-        if about is None:
-            about, known = _SHARED.get(usage, (None, {}))
-            more = {**known, **more}
+        usage, _, default = usage.partition(" = ")
+        about = about or _SHARED.get(usage)
+        if default:
+            more["default"] = default
+            about = about if about is None or "%(default)s" in about else f"{about} (%(default)s)"
         name, _, value = usage.partition(" ")
         if "|" in value:
             more = {"choices": tuple(value.split("|"))} | more
@@ -125,7 +118,7 @@ def add_model(add: Options, *, monitor: bool = True, default: str = "'generic'")
             "monitor trained for --model, or a bundled one that reads text alone: 'generic-reader', "
             f"'generic-bundled', or 'generic', the first if the reader's encoder is installed ({default})",
         )
-    group("--device cpu|cuda")
+    group("--device cpu|cuda = cpu")
     alone = (
         "; not with --monitor. The score is that of the bundled monitor trained with it ('bundled', 'reader'), else "
         "its support (the monitor's)"
@@ -183,22 +176,13 @@ def aligner_options(args: argparse.Namespace) -> dict[str, Any]:
 
 def add_files(add: Options) -> None:
     """Add the options for input and output."""
+    add("--input PATH = -", "JSON Lines or Parquet file, a folder of them, or - for JSON Lines on standard input")
     add(
-        "--input PATH",
-        "JSON Lines or Parquet file, a folder of them, or - for JSON Lines on standard input (%(default)s)",
-        default="-",
-    )
-    add(
-        "--output PATH",
+        "--output PATH = -",
         "JSON Lines file, - for standard output (%(default)s), or a store: a folder, given with a slash at the "
         "end, that keeps rows as Parquet and continues after a kill",
-        default="-",
     )
-    add(
-        "--format jsonl|human",
-        "jsonl: for programs; human: one line per sentence (%(default)s)",
-        default="jsonl",
-    )
+    add("--format jsonl|human = jsonl", "jsonl: for programs; human: one line per sentence")
     add("--resume", "keep the answers in --output and continue; refused if records, models or options changed (off)")
     add.group("corpus", "if --output is a store")("--part-size N")
 
@@ -233,6 +217,12 @@ def check_folder(path: str | None) -> None:
         )
 
 
+def say(text: str) -> None:
+    """Write text to standard output, without delay."""
+    sys.stdout.write(text)
+    sys.stdout.flush()
+
+
 def write_json(path: str | None, values: Mapping[str, object]) -> None:
     """Write the results of a command as JSON, if a file was named."""
     if path is not None:
@@ -244,15 +234,6 @@ CONFIG_VARIABLE = "SYNCHECK_CONFIG"
 SECRETS = frozenset({"SYNCHECK_API_KEY", "SYNCHECK_UPSTREAM_KEY"})
 """Variables that hold a key; they are not printed, and no file holds them."""
 _SWITCHES = {"true": True, "1": True, "yes": True, "on": True, "false": False, "0": False, "no": False, "off": False}
-
-
-class Setting(NamedTuple):
-    """A value that stands in place of the default of an option."""
-
-    option: str
-    value: Any
-    origin: str
-    """The variable, or the file."""
 
 
 def add_settings(add: Options) -> None:
@@ -269,21 +250,20 @@ def add_settings(add: Options) -> None:
             settings = settings_of(parser, finder.parse_known_args(list(given))[0].config)
         except InputError as error:
             parser.error(str(error))
-        actions = {action.dest: action for action in parser._actions}
-        for setting in settings:
-            action = actions[setting.option.replace("-", "_")]
-            action.default, action.required = setting.value, False
+        for action in parser._actions:
+            if action.dest in settings:
+                action.default, action.required = settings[action.dest][0], False
 
     parser.prepare = prepare
 
 
-def settings_of(parser: argparse.ArgumentParser, file: str | None) -> list[Setting]:
-    """Read what variables and a file say of the options of a command.
+def settings_of(parser: argparse.ArgumentParser, file: str | None) -> dict[str, tuple[Any, str]]:
+    """Read what variables and a file say of the options of a command: the value of each, and its variable or file.
 
     A value that an option does not take, or a name in the file that is none of an option, raises InputError.
     """
     actions = {action.dest: action for action in parser._actions if action.dest not in ("help", "config")}
-    settings: dict[str, Setting] = {}
+    settings: dict[str, tuple[Any, str]] = {}
     try:
         in_file = {} if file is None else tomllib.loads(Path(file).read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
@@ -294,11 +274,11 @@ def settings_of(parser: argparse.ArgumentParser, file: str | None) -> list[Setti
             near = get_close_matches(dest, actions, n=1)
             hint = f"; did you mean {near[0].replace('_', '-')}?" if near else ""
             raise InputError(f"{file} has {name}, which is no option of {parser.prog.split()[-1]}{hint}")
-        settings[dest] = _setting(parser, actions[dest], value, str(file))
+        settings[dest] = _value(parser, actions[dest], value, str(file)), str(file)
     for dest, action in actions.items():
         if value := os.environ.get(variable := f"{PREFIX}{dest.upper()}"):
-            settings[dest] = _setting(parser, action, value, f"${variable}")
-    return list(settings.values())
+            settings[dest] = _value(parser, action, value, f"${variable}"), f"${variable}"
+    return settings
 
 
 def unknown_variables(parsers: Sequence[argparse.ArgumentParser]) -> list[str]:
@@ -307,17 +287,17 @@ def unknown_variables(parsers: Sequence[argparse.ArgumentParser]) -> list[str]:
     return sorted(name for name in os.environ if name.startswith(PREFIX) and name not in known | SECRETS)
 
 
-def _setting(parser: argparse.ArgumentParser, action: argparse.Action, value: object, origin: str) -> Setting:
+def _value(parser: argparse.ArgumentParser, action: argparse.Action, value: object, origin: str) -> Any:
     """Read a value as its option does."""
     name = action.dest.replace("_", "-")
     if action.nargs == 0:
         switch = value if isinstance(value, bool) else _SWITCHES.get(str(value).lower())
         if switch is None:
             raise InputError(f"{origin}: {name} must be true or false; found {value}")
-        return Setting(name, switch, origin)
+        return switch
     if isinstance(value, dict | list | bool):
         raise InputError(f"{origin}: {name} must be one value; found {value}")
     try:
-        return Setting(name, parser._get_values(action, [str(value)]), origin)
+        return parser._get_values(action, [str(value)])
     except argparse.ArgumentError as error:
         raise InputError(f"{origin}: {name}: {error.message}") from error

@@ -1,21 +1,17 @@
-"""Runs over records: each is answered once, and a run resumes after the rows that its output has.
-
-Its lines are JSON or text for people, and a summary ends it.
-"""
+"""Runs over records: each is answered once, a run resumes after the rows of its output, and a summary ends it."""
 
 from __future__ import annotations
 
 import argparse
 import hashlib
-import heapq
 import json
 import os
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from io import TextIOWrapper
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -27,7 +23,7 @@ from syncheck.base.records import JsonDict, RefusedRecord
 from syncheck.cli.monitors import Scorer
 from syncheck.cli.options import flag
 from syncheck.corpus import Line, Store, Worker, answer, answer_corpus, corpus_lines, count_lines
-from syncheck.corpus.records import Work, answer_of
+from syncheck.corpus.records import Work, answer_of, opened
 from syncheck.corpus.store import PART_SIZE
 from syncheck.report import wants_colour
 from syncheck.report.labels import citation_facts
@@ -88,30 +84,29 @@ class Summary:
             if not score >= self.threshold:
                 self.below += 1
                 text = shortened(" ".join(sentence["text"].split()), _SHOWN)
-                kept = (-score, -self.scored, f"{score:.2f}  {_name(row)}  {text}")
-                (heapq.heappush if len(self._worst) < _WORST else heapq.heappushpop)(self._worst, kept)
+                shown = (score, self.scored, f"{score:.2f}  {_name(row)}  {text}")
+                self._worst = sorted([*self._worst, shown])[:_WORST]
         elif status in WITHOUT_CLAIM:
             self.without_claim[status] += 1
         elif status != "degenerate":
             self.unscored["sentence", f"with status {status}"] += 1
 
     def __str__(self) -> str:
-        counts = [counted(self.answers, "answer"), counted(self.sentences, "sentence")]
-        if self.scored:
-            counts.append(f"{self.below / self.scored:.1%} of {self.scored} scored below {_rounded(self.threshold)}")
-        if self.sentences > self.scored:
-            counts.append(f"{self.sentences - self.scored} without a score")
-        counts += citation_facts(self.citations)
-        if cut := self.unscored[_CUT]:
-            counts.append(f"{counted(cut, 'answer')} with text after an end-of-text token, which was not read")
-        if self.reasoned:
-            counts.append(f"{counted(self.reasoned, 'answer')} after reasoning, which was not scored")
-        if errors := self.unscored[_FAILED]:
-            counts.append(f"{counted(errors, 'record')} with an error")
-        if self._monitors:
-            counts.append(f"monitor {' and '.join(self._monitors)}")
-        worst = [f"  {text}" for *_, text in sorted(self._worst, reverse=True)]
-        return printable("\n".join([", ".join(counts), *(["lowest scores:", *worst] if worst else [])]) + "\n")
+        lacking, cut, errors = self.sentences - self.scored, self.unscored[_CUT], self.unscored[_FAILED]
+        share = f"{self.below / max(self.scored, 1):.1%}"
+        facts: Iterable[tuple[object, str]] = (
+            (True, counted(self.answers, "answer")),
+            (True, counted(self.sentences, "sentence")),
+            (self.scored, f"{share} of {self.scored} scored below {_rounded(self.threshold)}"),
+            (lacking, f"{lacking} without a score"),
+            *((True, fact) for fact in citation_facts(self.citations)),
+            (cut, f"{counted(cut, 'answer')} with text after an end-of-text token, which was not read"),
+            (self.reasoned, f"{counted(self.reasoned, 'answer')} after reasoning, which was not scored"),
+            (errors, f"{counted(errors, 'record')} with an error"),
+            (self._monitors, f"monitor {' and '.join(self._monitors)}"),
+        )
+        worst = ["lowest scores:", *(f"  {text}" for *_, text in self._worst)] if self._worst else []
+        return printable("\n".join([", ".join(text for is_so, text in facts if is_so), *worst]) + "\n")
 
 
 def _rounded(threshold: float) -> str:
@@ -128,15 +123,9 @@ def _human(row: JsonDict, stream: IO[str]) -> str:
     """Write an answer as a block, each sentence with score and verdict, in colour if the stream is a terminal."""
     if "error" in row:
         return printable(f"{_name(row)}\n  error  {row['error']}\n")
-    answer = answer_of(row)
-    return render_sentences(
-        answer.sentences,
-        title=_name(row),
-        stop=row.get("stop"),
-        message=row.get("trace", {}).get("message"),
-        after_end=answer.after_end,
-        colour=wants_colour(stream),
-    )
+    answer, title, colour = answer_of(row), _name(row), wants_colour(stream)
+    stop, message, after = row.get("stop"), row.get("trace", {}).get("message"), answer.after_end
+    return render_sentences(answer.sentences, title=title, stop=stop, message=message, after_end=after, colour=colour)
 
 
 def _json(row: JsonDict, stream: IO[str]) -> str:
@@ -157,17 +146,13 @@ _FILES = ("monitor", "lid_reference", "passages", "spans")
 
 
 def facts_of_run(args: argparse.Namespace, monitor: syncheck.Monitor | syncheck.Verifier) -> dict[str, str]:
-    """Collect everything, besides the record, that determines a line of output, by name.
-
-    Files are identified by their contents, not their paths; the model and its aligner by their weights.
-    """
+    """Collect what determines a line of output besides the record, by name; of files it is their contents."""
     from syncheck.training.provenance import run_facts
 
     options = {name: value for name, value in vars(args).items() if name not in _IDLE}
     for name in _FILES:
-        value = options.get(name)
-        if value is not None and Path(value).exists():
-            options[name] = _content(Path(value))
+        if options.get(name) is not None and Path(options[name]).exists():
+            options[name] = _content(Path(options[name]))
     identified = {flag(name): json.dumps(value, sort_keys=True) for name, value in options.items()}
     return identified | run_facts(monitor)
 
@@ -185,39 +170,27 @@ def is_store(output: str) -> bool:
 
 
 def answer_records(
-    args: argparse.Namespace,
-    monitor: Scorer,
-    work: Work,
-    worker: Worker,
-    *,
-    summary: Summary | None = None,
+    args: argparse.Namespace, monitor: Scorer, work: Work, worker: Worker, *, summary: Summary | None = None
 ) -> list[RefusedRecord]:
-    """Answer the records of ``--input`` into ``--output``: JSON Lines as they come, or a store; as :func:`process`.
+    """Answer the records of ``--input`` into ``--output``, as :func:`process`.
 
     ``work`` answers a record, for JSON Lines, and ``worker`` the records of a part of a store. The ``summary`` counts
-    each line of output or row of the store, including those of an earlier run.
+    the rows, including those of an earlier run.
     """
     summary = summary or Summary(monitor.config.backtrack_threshold)
     facts = facts_of_run(args, monitor)
     if is_store(args.output):
         refused = _into_store(args, facts, worker, summary.add)
     else:
-        refused = _into_lines(args, facts, work, summary.add)
+        for name in ("part_size", "batch_tokens"):
+            if getattr(args, name, None) is not None:
+                raise InputError(f"{flag(name)} needs a store as --output; name a folder, with a slash at the end")
+        if args.resume and args.format != "jsonl":
+            raise InputError(f"--resume needs JSON Lines output; leave out --resume or --format {args.format}")
+        run, form = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest(), FORMATS[args.format]
+        refused = process(args.input, args.output, work, run=run, resume=args.resume, seen=summary.add, form=form)
     sys.stderr.write(f"syncheck {args.command}: {summary}")
     return refused
-
-
-def _into_lines(
-    args: argparse.Namespace, facts: dict[str, str], work: Work, seen: Callable[[JsonDict], None]
-) -> list[RefusedRecord]:
-    for name in ("part_size", "batch_tokens"):
-        if getattr(args, name, None) is not None:
-            raise InputError(f"{flag(name)} needs a store as --output; name a folder, with a slash at the end")
-    if args.resume and args.format != "jsonl":
-        raise InputError(f"--resume needs JSON Lines output; leave out --resume or --format {args.format}")
-    run = hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()
-    form = FORMATS[args.format]
-    return process(args.input, args.output, work, run=run, resume=args.resume, seen=seen, form=form)
 
 
 def _into_store(
@@ -234,14 +207,8 @@ def _into_store(
             sys.stderr.write(f"{column['source']}:{column['line']}: {column['error']}\n")
 
     store = Store(args.output, facts)
-    asked = answer_corpus(
-        corpus_lines(args.input),
-        store,
-        worker,
-        part_size=args.part_size or PART_SIZE,
-        total=count_lines(args.input),
-        on_part=write_refused,
-    )
+    lines, total, part_size = corpus_lines(args.input), count_lines(args.input), args.part_size or PART_SIZE
+    asked = answer_corpus(lines, store, worker, part_size=part_size, total=total, on_part=write_refused)
     for key, row in store.rows():
         if key in asked:
             seen(row)
@@ -270,9 +237,8 @@ def process(
     Any error that ``work`` raises, and an output that JSON cannot represent, is written as ``{"id", "line", "error"}``.
     ``run`` identifies the options of this run; each line of output then has a ``digest`` of them and its record. With
     ``resume``, the run continues after the lines that ``target`` has of it, and an incomplete last line is dropped and
-    made again. ``seen`` is called with each line of output, including those of an earlier run; ``form`` gives its text.
-
-    The result has the records that failed, in order, including those of an earlier run.
+    made again. ``seen`` is called with each line of output, whose text ``form`` gives, and the result has the records
+    that failed, in order; both include those of an earlier run.
     """
     if source != "-" and Path(target).exists() and Path(source).exists() and Path(target).samefile(source):
         raise InputError(f"the output {target!r} is the input, and would overwrite it; write to another file")
@@ -282,10 +248,9 @@ def process(
         seen(row)
         if "error" in row:
             refused.append(RefusedRecord.of(line.source, line.number, row, str(row["error"])))
-    first = next(lines, None)  # unreadable input is reported before an earlier output is overwritten
-    given = lines if first is None else chain([first], lines)
+    first = list(islice(lines, 1))  # unreadable input is reported before an earlier output is overwritten
     with _writable(target, "a" if resume else "w") as output:
-        for line in progress(given, desc="records", unit=" records"):
+        for line in progress(chain(first, lines), desc="records", unit=" records"):
             row = answer(line, work) | ({} if run is None else {"digest": line.digest(run)})
             if "error" in row:
                 refused.append(RefusedRecord.of(line.source, line.number, row, str(row["error"])))
@@ -331,9 +296,5 @@ def _writable(name: str, mode: str) -> Iterator[IO[str]]:
             sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")
         yield sys.stdout
         return
-    try:
-        stream = open(name, mode, encoding="utf-8", errors="backslashreplace")  # noqa: SIM115
-    except OSError as error:
-        raise InputError(f"cannot open {name!r}: {error.strerror}") from error
-    with stream:
+    with opened(name, mode, encoding="utf-8", errors="backslashreplace") as stream:
         yield stream

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from syncheck.base.errors import InputError, SyncheckError
 from syncheck.base.printable import counted
 from syncheck.base.records import JsonDict, Record, RefusedRecord, parsed_record
-from syncheck.cli.options import Options, check_file
+from syncheck.cli.options import Options
 from syncheck.corpus import corpus_lines
 from syncheck.corpus.records import ScoredAnswer, answer_of
 from syncheck.corpus.store import is_stored, stored_rows
@@ -30,25 +30,23 @@ _SHOWN = 3  # errors that are printed
 def report_options(add: Options) -> None:
     """Add the options of ``report``."""
     add("input SCORES", "output of score or generate: a JSON Lines file, a store, or - for standard input")
-    add("--html FILE", "file for the page (%(default)s)", default="report.html")
+    add("--html FILE = report.html", "file for the page")
     add(
         "--records FILE",
         "the scored records, to show their questions and, if they have labels, ROC, reliability and "
         "risk-coverage curves",
     )
-    add("--title TITLE", "heading of the page (%(default)s)", default="Scored answers")
+    add("--title TITLE = Scored answers", "heading of the page")
 
 
 def report(args: argparse.Namespace) -> int:
     """Draw the page of a file or store; returns the exit code."""
-    check_file("--html", args.html)
     if args.input != "-" and not Path(args.input).exists():
         raise InputError(f"{args.input!r} does not exist; pass the output of `syncheck score` or `generate`")
     if args.input == args.records == "-":
         raise InputError("scores and --records cannot both come from standard input; pass one of them as a file")
     records, unread = ({}, []) if args.records is None else _records(args.records)
-    refused: list[RefusedRecord] = []
-    unknown: list[str] = []
+    refused, unknown = list[RefusedRecord](), list[str]()
     overview = Overview(_answers(args.input, records, refused, unknown))
     without_answer = {(one.line, one.id) for one in refused}
     refused += [one for one in unread if (one.line, one.id) not in without_answer]
@@ -99,8 +97,7 @@ def _thinned(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
 
 def _records(source: str) -> tuple[dict[str, LabelledResponse], list[RefusedRecord]]:
     """Read the records that were scored, by id, and those that cannot be used."""
-    records: dict[str, LabelledResponse] = {}
-    unread: list[RefusedRecord] = []
+    records, unread = dict[str, LabelledResponse](), list[RefusedRecord]()
     for line in corpus_lines(source):
         row: JsonDict = {}
         try:
@@ -132,13 +129,12 @@ def _answers(
         except SyncheckError as error:
             refused.append(RefusedRecord.of(name, number, row, str(error)))
             continue
-        record = records.get(answer.id)
-        if record is None:
-            if records:
-                unknown.append(answer.id)
-            yield answer
-        else:
+        if (record := records.get(answer.id)) is not None:
             yield replace(answer, question=record.question, labels=_labels(answer, record))
+            continue
+        if records:
+            unknown.append(answer.id)
+        yield answer
 
 
 def _lines(source: str) -> Iterator[tuple[str, int, bytes]]:

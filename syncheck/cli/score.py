@@ -6,6 +6,7 @@ import argparse
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import syncheck
 from syncheck import corpus, spans
@@ -15,7 +16,7 @@ from syncheck.base.printable import counted
 from syncheck.base.records import JsonDict, Record
 from syncheck.citations import has_citations
 from syncheck.cli.monitors import Scorer, models_of, scoring_monitor
-from syncheck.cli.options import Options, add_files, add_model, open_share
+from syncheck.cli.options import Options, add_files, add_model
 from syncheck.cli.record_runs import Summary, answer_records, is_store
 from syncheck.config import GENERIC, GENERIC_BUNDLED, GENERIC_READER
 from syncheck.report.labels import citation_facts
@@ -36,11 +37,7 @@ def score_options(add: Options) -> None:
         "--batch-tokens N",
         "if --output is a store: largest number of tokens scored at once (cpu: one response, cuda: 16384)",
     )
-    add(
-        "--sentences found|given",
-        "find the sentences in the response, or use those given in the record (%(default)s)",
-        default="found",
-    )
+    add("--sentences found|given = found", "find the sentences in the response, or use those given in the record")
     add(
         "--lid-reference FILE",
         "reference activations for a --model without --monitor: arrays layer_<k> of shape (T, H) (none: LID is null)",
@@ -67,7 +64,6 @@ def score_options(add: Options) -> None:
     add(
         "--answer-prior SHARE",
         f"with --fail-answers-under: expected share of faithful answers, which shifts their scores ({ANSWER_PRIOR})",
-        type=open_share,
     )
     add(
         "--citation PATTERN",
@@ -78,7 +74,6 @@ def score_options(add: Options) -> None:
         "--fail-under-citations SHARE",
         "exit with 1 if, of all citations, or of all sentences that claim something, a smaller SHARE (0 to 1) is "
         "supported by the cited passages, or if there are none (never)",
-        type=open_share,
     )
     add("--allow-unscored", "with these gates: do not fail on what could not be checked (it fails)")
 
@@ -160,11 +155,11 @@ def _scorer(args: argparse.Namespace, monitor: Scorer, cases: list[Case]) -> cor
     from syncheck.corpus.scoring import score_row
 
     opener, replay = _opener(args, monitor)
+    verifier = monitor if isinstance(monitor, syncheck.Verifier) else monitor.verifier
 
     def row(record: JsonDict, report: Report) -> JsonDict:
-        if not isinstance(monitor, syncheck.Verifier) and has_citations(report):
-            report = monitor.verifier.cited(report)
-        verifier = monitor if isinstance(monitor, syncheck.Verifier) else monitor.verifier
+        if verifier is not monitor and has_citations(report):
+            report = verifier.cited(report)
         if args.html is not None or args.format == "human":
             report = verifier.explain(report)
         if args.relevance:
@@ -182,14 +177,8 @@ def _scorer(args: argparse.Namespace, monitor: Scorer, cases: list[Case]) -> cor
         return output | ({"tokens": report.to_dict()["tokens"]} if args.tokens else {})
 
     batch_tokens = args.batch_tokens or (BATCH_TOKENS if args.device == "cuda" and is_store(args.output) else None)
-    return corpus.RecordScorer(
-        monitor,
-        given=args.sentences == "given",
-        signals=args.tokens,
-        row=row,
-        batch_tokens=batch_tokens,
-        citation=args.citation,
-    )
+    options: dict[str, Any] = {"given": args.sentences == "given", "signals": args.tokens, "citation": args.citation}
+    return corpus.RecordScorer(monitor, row=row, batch_tokens=batch_tokens, **options)
 
 
 def _check(args: argparse.Namespace) -> None:
@@ -217,7 +206,6 @@ def _opener(args: argparse.Namespace, monitor: Scorer) -> tuple[spans.SpanRegres
     """Make the detector of wrong characters, and name the source of the monitored model's signals if it reads any."""
     if args.spans is None:
         return None, None
-
     replay = None
     if spans.reads_signals(args.spans):
         model = models_of(args) if isinstance(monitor, syncheck.Verifier) else (monitor.model, monitor.tokenizer)

@@ -38,12 +38,12 @@ _FAREWELL_SECONDS = 10
 
 def gateway_options(add: Options) -> None:
     """Add the options of ``gateway``."""
-    url = "URL of an OpenAI-compatible server, with the API version, such as http://localhost:8000/v1"
-    add("--upstream URL", f"{url}", required=True)
+    about = "URL of an OpenAI-compatible server, with the API version, such as http://localhost:8000/v1"
+    add("--upstream URL", about, required=True)
     _add_server(add)
     group = add.group("upstream")
     group("--upstream-key-file FILE", "API key for the upstream ($SYNCHECK_UPSTREAM_KEY, or else the client's own)")
-    group("--upstream-timeout SECONDS", "longest wait for the upstream to send something (%(default)s)", default=60)
+    group("--upstream-timeout SECONDS = 60", "longest wait for the upstream to send something")
     group(
         "--reasoning pass|drop",
         "pass the model's reasoning on beside the answer, unchecked, or drop it (drop; pass with --failing open)",
@@ -78,17 +78,16 @@ def _add_decoder(add: Options) -> None:
     add_thresholds(group, "tau 1", "tau 2")
 
 
-_OF_THE_DECODER = (
-    *("continue", "tokenizer", "repair", "samples", "beams", "rounds", "budget_samples", "budget_tokens"),
-    *("budget_seconds", "backtrack_threshold", "prune_threshold"),
-)
+_OF_THE_DECODER = """
+    continue tokenizer repair samples beams rounds budget_samples budget_tokens budget_seconds backtrack_threshold
+    prune_threshold
+    """.split()
 
 
 def serve_options(add: Options) -> None:
     """Add the options of ``serve``."""
-    about = "decoding method, unless a request chooses another (%(default)s)"
-    add("--decoder", about, choices=_SERVED, default="greedy")
-    add("--max-new-tokens N", default=256)
+    add("--decoder = greedy", "decoding method, unless a request chooses another", choices=_SERVED)
+    add("--max-new-tokens N = 256")
     _add_server(add)
     add_model(add, default=OF_A_WRITER)
     add_settings(add)
@@ -96,26 +95,22 @@ def serve_options(add: Options) -> None:
 
 def _add_server(add: Options) -> None:
     add(
-        "--failing closed|open",
-        "if text cannot be checked: return an error (closed), or pass it on and mark it (open) (%(default)s)",
-        default="closed",
+        "--failing closed|open = closed",
+        "if text cannot be checked: return an error (closed), or pass it on and mark it (open)",
     )
-    add("--host HOST", "address to listen on (%(default)s: only this machine)", default="127.0.0.1")
-    add("--port PORT", "port to listen on (%(default)s)", type=count, default=8100)
+    add("--host HOST = 127.0.0.1", "address to listen on (%(default)s: only this machine)")
+    add("--port PORT = 8100", "port to listen on", type=count)
     add(
-        "--reveal verified|immediate",
-        "send text with its score (verified) or as it arrives (immediate), unless a request chooses (%(default)s)",
-        default="verified",
+        "--reveal verified|immediate = verified",
+        "send text with its score (verified) or as it arrives (immediate), unless a request chooses",
     )
     add(
         "--stop-below SCORE",
         "end an answer before the first sentence that scores below SCORE, unless a request chooses (never)",
     )
     add(
-        "--passages-from messages|tools",
-        "take passages from all messages of requests without context, or only from results of tools, beside context "
-        "(%(default)s)",
-        default="messages",
+        "--passages-from messages|tools = messages",
+        "take passages from all messages of requests without context, or only from results of tools, beside context",
     )
     add(
         "--telemetry spans|text",
@@ -124,26 +119,16 @@ def _add_server(add: Options) -> None:
     add("--stop-after", "end it after that sentence, which is then sent, unless a request chooses")
     group = add.group("limits")
     group("--api-key-file FILE", "key that clients must send ($SYNCHECK_API_KEY, or none)")
-    group("--max-running N", "largest number of answers at one time (%(default)s)", default=4)
-    group(
-        "--max-waiting N",
-        "largest number of waiting requests; further ones get status 429 (%(default)s)",
-        type=index,
-        default=32,
-    )
+    group("--max-running N = 4", "largest number of answers at one time")
+    group("--max-waiting N = 32", "largest number of waiting requests; further ones get status 429", type=index)
     group("--max-body BYTES", "largest size of a request (%(default)s)", default=f"{2 * 2**20}")
-    group("--max-context CHARACTERS", "largest size of a request's question and passages (%(default)s)", default=400000)
-    group("--timeout SECONDS", "longest time for an answer, including waiting (%(default)s)", default=300)
+    group("--max-context CHARACTERS = 400000", "largest size of a request's question and passages")
+    group("--timeout SECONDS = 300", "longest time for an answer, including waiting")
     group(
-        "--grace SECONDS",
-        "how long open answers may take once the server is told to stop; then they end with an error (%(default)s)",
-        default=30,
+        "--grace SECONDS = 30",
+        "how long open answers may take once the server is told to stop; then they end with an error",
     )
-    group(
-        "--resume-seconds SECONDS",
-        "how long an answer is kept for a client that may reconnect (%(default)s)",
-        default=60,
-    )
+    group("--resume-seconds SECONDS = 60", "how long an answer is kept for a client that may reconnect")
 
 
 def gateway(args: argparse.Namespace) -> int:
@@ -248,7 +233,7 @@ def _serve(source: AnswerSource, args: argparse.Namespace) -> int:
         telemetry.require_provider()
     config = ServerConfig(**answers, **limits, api_key=key, only_loopback=loopback, telemetry=telemetry)
     listening = _listening(args.host, args.port)
-    if not loopback and config.api_key is None:
+    if not loopback and key is None:
         sys.stderr.write(f"syncheck: anyone who reaches {args.host} can ask; pass --api-key-file to change that\n")
     sys.stderr.write(f"syncheck: listening on http://{args.host}:{args.port}\n")
     app = create_app(source, config)

@@ -23,10 +23,10 @@ _SUFFIXES = (".jsonl", ".md", ".txt")
 
 def mark_options(add: Options) -> None:
     """Add the options of ``syncheck spans``."""
-    add("--method", "method that marks the spans (%(default)s)", choices=tuple(_DETECTORS), default="mikani")
+    add("--method = mikani", "method that marks the spans", choices=tuple(_DETECTORS))
     add("--input PATH", "Mu-SHROOM JSON Lines or a folder, or - for standard input", default="-")
     add("--output PATH", "JSON Lines file, or a folder if the input is one", default="-")
-    add("--device cpu|cuda")
+    add("--device cpu|cuda = cpu")
     add("--span-model DIR", "for mikani: 'bundled', 'bundled-rarity' or a folder", default="bundled")
     add(
         "--model DIR_OR_ID",
@@ -35,10 +35,9 @@ def mark_options(add: Options) -> None:
     add("--threshold DELTA", "for refind: mark tokens with a context sensitivity ratio of at least DELTA")
     add("--fit-thresholds PATH", "for refind: choose the thresholds on these labelled items")
     add(
-        "--form replay|mixed",
+        "--form replay|mixed = replay",
         "for refind: take the log-probabilities without the passages from the replaying model (replay) or from "
-        "the model that wrote the response (mixed) (%(default)s)",
-        default="replay",
+        "the model that wrote the response (mixed)",
     )
     add("--encoder DIR_OR_ID", "for hallurag: a sentence encoder (letter trigrams)")
     add("--html FILE", "also write an HTML page that shows the answers with their spans")
@@ -63,14 +62,10 @@ def score_options(add: Options) -> None:
     """Add the options of ``syncheck spans-score``."""
     add("--reference PATH", "labelled JSON Lines, or a folder of them", required=True)
     add("--predictions PATH", "predicted labels, a file or folder", required=True)
-    add(
-        "--refused error|nothing",
-        "treat a refused item as an error, or as one in which nothing was marked (%(default)s)",
-        default="error",
-    )
+    add("--refused error|nothing = error", "treat a refused item as an error, or as one in which nothing was marked")
     add("--languages CODE", "languages to score (all in the reference)", nargs="+")
-    add("--draws N", "number of bootstrap resamples (%(default)s)", default=1000)
-    add("--seed SEED", default=0)
+    add("--draws N = 1000", "number of bootstrap resamples")
+    add("--seed SEED = 0")
     add("--output FILE", "also write the table as JSON")
     add("--fail-under IOU", "exit with 1 if the mean IoU is below IOU (0 to 1)", type=share)
     add("--html FILE", "also write an HTML page with the predicted spans above the annotators'")
@@ -154,7 +149,13 @@ def _refind(args: argparse.Namespace, measure: spans.Measure) -> spans.RefindDet
 def _hallurag(args: argparse.Namespace, measure: spans.Measure) -> spans.HalluRagDetector:
     name = args.encoder
     encoder = spans.LetterEncoder() if name is None else spans.CheckpointEncoder(name, device=args.device)
-    return spans.HalluRagDetector(measure, encoder=encoder, asked=_asked_model(args))
+    asked: aligners.TextGenerator | None = None
+    if args.endpoint is not None:
+        variable = args.api_key_variable
+        asked = aligners.EndpointTextGenerator(args.endpoint, args.endpoint_model, api_key_variable=variable)
+    elif args.llm is not None:
+        asked = aligners.LocalTextGenerator.load(args.llm, device=args.device)
+    return spans.HalluRagDetector(measure, encoder=encoder, asked=asked)
 
 
 _DETECTORS: dict[str, Callable[[argparse.Namespace, Any], SpanDetector]] = {
@@ -177,13 +178,6 @@ def _check_asked(args: argparse.Namespace) -> None:
         raise InputError("--llm and --endpoint both name an instruct model; pass only one of them")
     if args.llm is None and not (args.endpoint and args.endpoint_model):
         raise InputError("an endpoint needs --endpoint URL and --endpoint-model NAME")
-
-
-def _asked_model(args: argparse.Namespace) -> aligners.TextGenerator | None:
-    if args.endpoint is not None:
-        variable = args.api_key_variable
-        return aligners.EndpointTextGenerator(args.endpoint, args.endpoint_model, api_key_variable=variable)
-    return None if args.llm is None else aligners.LocalTextGenerator.load(args.llm, device=args.device)
 
 
 def _retriever(args: argparse.Namespace) -> spans.ChunkRetriever | None:
@@ -219,6 +213,6 @@ def _texts(place: Path) -> list[str]:
             raise InputError(f"--passages {str(place)!r} holds no file that ends in {', '.join(_SUFFIXES)}")
     texts = []
     for file in files:
-        is_records = file.suffix == ".jsonl"
-        texts += spans.load_passages(file) if is_records else read_passages(str(file), option="--passages")
+        is_json = file.suffix == ".jsonl"
+        texts += spans.load_passages(file) if is_json else read_passages(str(file), option="--passages")
     return texts

@@ -4,26 +4,18 @@ from __future__ import annotations
 
 import argparse
 import sys
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
 import syncheck
-from syncheck import aggregators, evaluation, training
+from syncheck import evaluation, training
 from syncheck.aggregators.kinds import AggregatorKind
 from syncheck.base.errors import InputError
 from syncheck.cli import monitors
-from syncheck.cli.options import (
-    IN_FORMAT,
-    Options,
-    add_model,
-    check_file,
-    check_folder,
-    named,
-    open_share,
-    positive_share,
-)
+from syncheck.cli.options import IN_FORMAT, Options, add_model, check_file, check_folder, named, positive_share
 from syncheck.config import DEFAULT_SCHEMA, KEPT, PRECISION
 from syncheck.corpus.store import PART_SIZE
 from syncheck.report.plots import plot_curve, plot_intervals, save_reliability_diagram
@@ -46,27 +38,24 @@ def train_options(add: Options) -> None:
     """Add the options of ``train``."""
     add_model(add, monitor=False)
     monitors.add_data(add)
-    add("--labels overlap|paper")
+    add("--labels overlap|paper = overlap")
     add(
-        "--aggregator",
+        "--aggregator = best",
         "kind of aggregator; 'best' chooses one by grouped cross-validation, or keeps 'generic' if none is better; "
-        "'shrunk' is pulled towards 'generic', with few labels more than with many (%(default)s)",
+        "'shrunk' is pulled towards 'generic', with few labels more than with many",
         choices=("best", "shrunk", *get_args(AggregatorKind), "generic"),
-        default="best",
     )
     add(
-        "--precision SHARE",
+        f"--precision SHARE = {PRECISION}",
         "share of faithful sentences among those that get the verdict 'supported'; if the labels do not give it, none "
-        "does (%(default)s)",
+        "does",
         type=positive_share,
-        default=PRECISION,
     )
     add(
-        "--kept SHARE",
+        f"--kept SHARE = {KEPT}",
         "share of the faithful sentences that stay above the backtrack threshold; 2.5 times as many of them may lie "
-        "below the prune threshold (%(default)s)",
+        "below the prune threshold",
         type=positive_share,
-        default=KEPT,
     )
     add("--schema SCHEMA", f"feature schema ({DEFAULT_SCHEMA}, or that of a file of features)")
     add("--plot FILE", f"plot the AUROC of each kind on held-out folds{IN_FORMAT}")
@@ -82,33 +71,28 @@ def features_options(add: Options) -> None:
     monitors.add_selection(add)
     add("--batch-size N", "number of responses replayed at once (cpu 1, cuda 16)")
     add("--part-size N")
-    about = "measure only every N-th part, starting with part I"
-    add("--shard I/N", about, type=_shard, default=(1, 1))
+    add("--shard I/N", "measure only every N-th part, starting with part I", type=_shard, default=(1, 1))
 
 
 def calibrate_options(add: Options) -> None:
     """Add the options of ``calibrate``."""
     add_model(add)
     monitors.add_data(add)
-    add("--labels overlap|paper")
+    add("--labels overlap|paper = overlap")
     add(
-        "--method isotonic|platt|shift",
-        "calibration method: isotonic needs hundreds of labels, platt fewer, shift about ten (%(default)s)",
-        default="isotonic",
+        "--method isotonic|platt|shift = isotonic",
+        "calibration method: isotonic needs hundreds of labels, platt fewer, shift about ten",
     )
     add(
-        "--thresholds carried|chosen",
+        "--thresholds carried|chosen = carried",
         "keep the monitor's thresholds, moved to the calibrated scale (carried), or choose new ones by the rule "
-        "of train (chosen) (%(default)s)",
-        default="carried",
+        "of train (chosen)",
     )
     add(
-        "--risk RISK",
+        "--risk RISK = 0.05",
         "largest share of released sentences that may be unfaithful (%(default)s); 'none' chooses no threshold",
-        type=lambda text: None if text == "none" else open_share(text),
-        default=0.05,
     )
-    add("--confidence CONFIDENCE", "probability that --risk is not exceeded (0.9)", type=open_share)
+    add("--confidence CONFIDENCE", "probability that --risk is not exceeded (0.9)")
     add(
         "--every-sentence",
         "choose the threshold on all sentences, which must then be independent, instead of one random sentence "
@@ -141,9 +125,8 @@ def train(args: argparse.Namespace) -> int:
     if trained.doubt is not None:
         sys.stderr.write(f"{trained.doubt}\n")
     if args.plot is not None:
-        plot_intervals(
-            monitors.panels_of("training", trained.table), args.plot, label="AUROC, with 95 % intervals over groups"
-        )
+        panels = monitors.panels_of("training", trained.table)
+        plot_intervals(panels, args.plot, label="AUROC, with 95 % intervals over groups")
     trained.monitor.save_pretrained(args.output)
     responses, config = len(set(measured.owners[measured.checkable & measured.labelled])), trained.monitor.config
     lower, upper = config.verdict_thresholds
@@ -177,7 +160,6 @@ def _measured(
 
 def features(args: argparse.Namespace) -> int:
     """Measure labelled responses and write their features; returns the exit code."""
-    number, count = args.shard
     if not args.output.endswith(".parquet"):
         raise InputError(
             f"--output {args.output!r}: the name must end in .parquet, so that other commands recognise a file of "
@@ -188,18 +170,14 @@ def features(args: argparse.Namespace) -> int:
         instead = "pass the RAGTruth folder or JSON Lines to measure"
         raise InputError(f"--data {args.data!r} is already a file of features; {instead}")
     records = monitors.chosen_responses(args, Path(args.data))  # the data are read before a model is loaded
-    measured = training.measure_to_parquet(
-        monitors.monitor_to_measure(args),
-        records,
-        args.output,
-        batch_size=args.batch_size or BATCH_SIZES[args.device],
-        part_size=args.part_size or PART_SIZE,
-        shard=args.shard,
-    )
+    monitor = monitors.monitor_to_measure(args)
+    options: dict[str, Any] = {"part_size": args.part_size or PART_SIZE, "shard": args.shard}
+    batch_size = args.batch_size or BATCH_SIZES[args.device]
+    measured = training.measure_to_parquet(monitor, records, args.output, batch_size=batch_size, **options)
     if measured is None:
         sys.stderr.write(
-            f"shard {number} of {count} is measured; parts of others are missing yet, or damaged, in {args.output}"
-            ".parts. The last shard joins them, and so does any that is run again\n"
+            f"shard {args.shard[0]} of {args.shard[1]} is measured; parts of others are missing yet, or damaged, in "
+            f"{args.output}.parts. The last shard joins them, and so does any that is run again\n"
         )
         return 0
     monitors.report_left_out(measured, Path(args.data))
@@ -209,15 +187,13 @@ def features(args: argparse.Namespace) -> int:
 def calibrate(args: argparse.Namespace) -> int:
     """Calibrate a monitor on held-out labelled responses and save it; returns the exit code."""
     if args.risk is None:
-        idle = {"--confidence": args.confidence is not None, "--every-sentence": args.every_sentence}
+        idle = [name for name in ("confidence", "every_sentence") if getattr(args, name)]
         monitors.refuse_idle(idle, "--risk none chooses no threshold. Leave out one or the other")
     check_folder(args.output)
     monitor = monitors.scoring_monitor(args, "generic")
     if monitor.aggregator is None:
         raise InputError("--model has no scores to calibrate without a trained --monitor DIR")
-    measured = monitors.measured_by(
-        monitor, args, Path(args.data), check=lambda records: training.refuse_seen(monitor, records)
-    )
+    measured = monitors.measured_by(monitor, args, Path(args.data), check=partial(training.refuse_seen, monitor))
     calibrated = training.calibrate_monitor(
         monitor,
         measured,
@@ -232,8 +208,7 @@ def calibrate(args: argparse.Namespace) -> int:
         save_reliability_diagram(args.plot, bins)
     if args.curve is not None:
         kept, good = calibrated.curve.kept.tolist(), calibrated.curve.good.tolist()
-        labels = ("share of the sentences kept", "share of good ones among them")
-        plot_curve(kept, good, args.curve, labels=labels)
+        plot_curve(kept, good, args.curve, labels=("share of the sentences kept", "share of good ones among them"))
     if args.output is not None:
         calibrated.monitor.save_pretrained(args.output)
         sys.stderr.write(f"saved to {args.output}\n")
@@ -251,17 +226,15 @@ def _table(calibrated: training.Calibrated, *, questions: int) -> str:
         ("ECE before", f"{calibrated.ece_before:.3f}"),
         ("ECE after", f"{calibrated.ece_after:.3f}, each question by a calibration fitted on the others"),
     ]
-    guarantee = calibrated.threshold
-    rows += [("calibrated threshold", "none, as asked")] if guarantee is None else _guarantee(guarantee)
+    if (known := calibrated.threshold) is None:
+        rows.append(("calibrated threshold", "none, as asked"))
+    else:
+        drawn = "one of each question" if known.one_per_question else "taken to be independent of each other"
+        share = known.released / known.sentences
+        rows += [
+            ("calibrated threshold", f"{known.threshold!r}, chosen on {known.sentences} sentences, {drawn}"),
+            ("released", f"{share:.3f}, {known.released} of {known.sentences} sentences"),
+            ("unfaithful of these", f"{known.observed:.4f}, {known.unfaithful} of {known.released} sentences"),
+            ("upper bound", f"{known.bound:.4f} with confidence {known.confidence:g}; allowed: {known.risk:g}"),
+        ]
     return "".join(f"{name:<20} {value}\n" for name, value in rows)
-
-
-def _guarantee(guarantee: aggregators.RiskControlledThreshold) -> list[tuple[str, str]]:
-    share = guarantee.released / guarantee.sentences
-    drawn = ", one of each question" if guarantee.one_per_question else ", taken to be independent of each other"
-    return [
-        ("calibrated threshold", f"{guarantee.threshold!r}, chosen on {guarantee.sentences} sentences{drawn}"),
-        ("released", f"{share:.3f}, {guarantee.released} of {guarantee.sentences} sentences"),
-        ("unfaithful of these", f"{guarantee.observed:.4f}, {guarantee.unfaithful} of {guarantee.released} sentences"),
-        ("upper bound", f"{guarantee.bound:.4f} with confidence {guarantee.confidence:g}; allowed: {guarantee.risk:g}"),
-    ]

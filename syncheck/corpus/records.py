@@ -9,8 +9,9 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
-from typing import Any, get_args
+from typing import IO, Any, get_args
 
 from syncheck.base.errors import InputError, MissingExtraError, SyncheckError, describe_failure
 from syncheck.base.records import JsonDict, Record, T, fields_found, parsed_record, record_lines
@@ -51,10 +52,9 @@ def corpus_lines(source: str) -> Iterator[Line]:
     """Read the records of a corpus one after the other.
 
     It is a JSON Lines or Parquet file, a folder of such files, read in the order of their names, without subfolders, or
-    ``-`` for standard input. A Parquet value that JSON cannot represent, such as a date, is read as text.
-
-    A source that cannot be opened, and a folder without such files or with one that is not regular, raise InputError;
-    without pyarrow, a Parquet file raises MissingExtraError.
+    ``-`` for standard input. A Parquet value that JSON cannot represent, such as a date, is read as text. A source that
+    cannot be opened, and a folder without such files or with one that is not regular, raise InputError; without
+    pyarrow, a Parquet file raises MissingExtraError.
     """
     for name in _files(source):
         if name.endswith(_PARQUET):
@@ -81,9 +81,9 @@ def count_lines(source: str) -> int | None:
 
 
 def answer(line: Line, work: Work) -> JsonDict:
-    """Make the row of a line: the result of ``work``, or ``{"id", "line", "error"}`` if it failed.
+    """Make the row of a line: the result of ``work``, or ``{"id", "line", "error"}`` after any error.
 
-    Any error counts as a failure, and so does a row that JSON cannot represent.
+    A row that JSON cannot represent is an error too.
     """
     record: JsonDict = {}
     try:
@@ -117,12 +117,16 @@ def _bytes_of(name: str) -> Iterator[Iterable[bytes]]:
         # A replacement of standard input in a notebook or a test may only have text.
         yield getattr(sys.stdin, "buffer", None) or (line.encode("utf-8", "surrogatepass") for line in sys.stdin)
         return
+    with opened(name, "rb") as stream:
+        yield stream
+
+
+def opened(name: str, mode: str, **options: Any) -> IO[Any]:
+    """Open a file; if that is impossible, InputError."""
     try:
-        stream = open(name, "rb")  # noqa: SIM115
+        return open(name, mode, **options)
     except OSError as error:
         raise InputError(f"cannot open {name!r}: {error.strerror}") from error
-    with stream:
-        yield stream
 
 
 @contextmanager
@@ -138,13 +142,11 @@ def _parquet(name: str) -> Iterator[Any]:
 
 
 def _rows(name: str) -> Iterator[Line]:
-    number = 0
     with _parquet(name) as file:
-        for batch in file.iter_batches(batch_size=256):
-            for row in batch.to_pylist():
-                number += 1
-                content = json.dumps(row, ensure_ascii=False, default=str)  # what JSON cannot represent becomes text
-                yield Line(name, number, content.encode("utf-8", "surrogatepass"))
+        rows = chain.from_iterable(batch.to_pylist() for batch in file.iter_batches(batch_size=256))
+        for number, row in enumerate(rows, 1):
+            content = json.dumps(row, ensure_ascii=False, default=str)  # what JSON cannot represent becomes text
+            yield Line(name, number, content.encode("utf-8", "surrogatepass"))
 
 
 @dataclass(frozen=True, slots=True)

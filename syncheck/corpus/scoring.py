@@ -130,11 +130,9 @@ class RecordScorer:
                 read[place] = prompt, monitor.read(prompt, **self._response(record))
         for batch in _batches(read, most):
             prompts, responses = [read[i][0] for i in batch], [read[i][1] for i in batch]
+            options: dict[str, Any] = {"batch_size": len(batch), "on_failure": lambda place, reason: None}
             with suppress(Exception):
-                answers = monitor.replay_batch(
-                    prompts, responses, batch_size=len(batch), on_failure=lambda place, reason: None
-                )
-                for i, scored in answers:
+                for i, scored in monitor.replay_batch(prompts, responses, **options):
                     yield batch[i], scored.report(responses[i].transcript, stop=None, seconds=None)
 
 
@@ -142,7 +140,7 @@ def _batches(read: Mapping[int, tuple[RagPrompt, GivenResponse]], most: int) -> 
     """Yield batches of indices with similar lengths, as many as fit into ``most`` tokens with padding."""
     lengths = {i: len(prompt.with_context_ids) + len(given.token_ids) for i, (prompt, given) in read.items()}
     batch: list[int] = []
-    for i in sorted(lengths, key=lambda i: lengths[i]):
+    for i in sorted(lengths, key=lengths.__getitem__):
         if batch and (len(batch) + 1) * lengths[i] > most:
             yield batch
             batch = []

@@ -7,6 +7,7 @@ import json
 import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,17 +31,17 @@ logger = logging.getLogger(__name__)
 
 
 class Store:
-    """The rows of a run over a corpus, by record.
+    """The rows of a run over a corpus, by record, in a ``folder`` that is made if needed.
 
     A part is written to a temporary file, flushed to the disk and renamed, so that a kill costs only unfinished parts.
     Its name has a checksum of it and of its run. Opening a store checks every part: one that is damaged, or repeats a
     record of another, is put aside, and its records count as missing again. ``_run.json`` has the ``facts`` that
     determine the rows besides the records, by name.
 
-    The ``folder`` is made if needed. ``pandas.read_parquet(folder)`` reads it: one row for each record with its
-    ``key``, ``id``, ``source`` and ``line``, its ``error`` or null, the ``lowest_score`` of its sentences or null, and
-    ``row``, the JSON that the command writes for it. With ``shared``, other processes write parts of their own at the
-    same time; otherwise, unfinished files that a killed process left behind are removed.
+    ``pandas.read_parquet(folder)`` reads one row for each record with its ``key``, ``id``, ``source`` and ``line``, its
+    ``error`` or null, the ``lowest_score`` of its sentences or null, and ``row``, the JSON that the command writes for
+    it. With ``shared``, other processes write parts of their own at the same time; otherwise, unfinished files that a
+    killed process left behind are removed.
 
     A folder of a run with other facts, or of parts without a note of them, raises MismatchError, a damaged note
     CheckpointError, a folder that cannot be written InputError; without pyarrow, MissingExtraError is raised.
@@ -76,8 +77,7 @@ class Store:
         import pyarrow as pa
 
         keys = table["key"].to_pylist()
-        again = self._keys.intersection(keys)
-        if again or len(set(keys)) < len(keys):
+        if (again := self._keys.intersection(keys)) or len(set(keys)) < len(keys):
             raise InputError(f"expected records that {self.folder} does not hold yet; found {len(again)} that it does")
         stream = pa.BufferOutputStream()
         _parquet().write_table(table, stream, write_statistics=False)  # which would hold whole rows a second time
@@ -109,11 +109,10 @@ class Store:
                 (keys,) = _read(path, self.run, "key")
                 if again := len(keys) - len(set(keys) - self._keys):
                     raise _DamagedError(f"{path} has {again} records twice, or that another part has")
-            except _DamagedError as error:
-                self._put_aside(path, error)
-            else:
                 self._parts.append(path.name)
                 self._keys.update(keys)
+            except _DamagedError as error:
+                self._put_aside(path, error)
 
     def _put_aside(self, path: Path, error: _DamagedError) -> None:
         aside = path.with_name(f"{_DAMAGED}{path.name}")
@@ -177,7 +176,6 @@ def _run_of(noted: Mapping[str, Any]) -> str:
 
 
 def _checksum(run: str, content: bytes) -> str:
-    """Compute the first digits of a digest of a part and of the run that it belongs to."""
     return hashlib.sha256(run.encode() + content).hexdigest()[:16]
 
 
@@ -228,7 +226,7 @@ def _enter_run(note: Path, facts: Mapping[str, str]) -> None:
             f"the folder {str(folder)!r} cannot be read and written; change its permissions, or pass another output"
         )
     if not note.exists():
-        if any(folder.glob("part-*.parquet")):
+        if any(folder.glob(_PARTS)):
             raise MismatchError(f"{folder} holds parts but no {note.name}; delete the folder, or pass another output")
         with replaced(note) as (file, _):
             file.write(f"{json.dumps(dict(facts), indent=2)}\n".encode())
@@ -285,19 +283,14 @@ def _missing(
     lines: Iterable[Line], store: Store, size: int, asked: set[str], bar: tqdm
 ) -> Iterator[tuple[int, dict[str, Line]]]:
     """Yield the number of each part with the records that the store lacks, by their keys; ``asked`` gets all keys."""
-    chunk: dict[str, Line] = {}
-    seen = number = 0
-    for line in lines:
-        key = store.key(line)
-        if key in asked or key in store:
-            bar.update()
-        else:
-            chunk[key] = line
-        asked.add(key)
-        seen += 1
-        if seen == size:
-            if chunk:
-                yield number, chunk
-            chunk, seen, number = {}, 0, number + 1
-    if chunk:
-        yield number, chunk
+    lines = iter(lines)
+    for number, part in enumerate(iter(lambda: list(islice(lines, size)), [])):
+        missing: dict[str, Line] = {}
+        for line in part:
+            if (key := store.key(line)) in asked or key in store:
+                bar.update()
+            else:
+                missing[key] = line
+            asked.add(key)
+        if missing:
+            yield number, missing

@@ -5,16 +5,14 @@ from .datasets import (
     load_unlabelled as load_unlabelled,
     unlabelled_responses as unlabelled_responses,
 )
-from .responses import (
-    carried_line as carried_line,
-    label_sentences as label_sentences,
-    labelled_sentences as labelled_sentences,
-)
 from .ragtruth import Selection as Selection, load_ragtruth as load_ragtruth
 from .responses import (
     LabelledResponse as LabelledResponse,
     LabelledSentence as LabelledSentence,
     UnfaithfulSpan as UnfaithfulSpan,
+    carried_line as carried_line,
+    label_sentences as label_sentences,
+    labelled_sentences as labelled_sentences,
 )
 from .sheet import (
     Agreement as Agreement,

@@ -9,8 +9,6 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from syncheck.base.checks import given_passages, passage_records
 from syncheck.base.errors import InputError, RecordError, SyncheckError, WrongTypeError
 from syncheck.base.printable import shortened
@@ -32,6 +30,7 @@ from syncheck.prompts import question_of
 _OWN_PROMPTS = ("prompt_with_context", "prompt_without_context", "messages", "messages_without_context", "system")
 """Fields with the prompts of a record."""
 _LABELS = (1, 0, NO_CLAIM)
+_Chat = Sequence[Mapping[str, str]]
 
 
 def load_records(
@@ -43,12 +42,9 @@ def load_records(
 ) -> list[LabelledResponse]:
     """Read a RAGTruth folder, or a JSON Lines file of labelled responses; see :func:`~syncheck.labelling.load_jsonl`.
 
-    ``selection`` has the responses and spans that count; None takes all. Of a RAGTruth folder, None and a selection
-    without tasks take only the questions. The ``prompts`` of the ``task`` are those that the paper gave the generators;
-    plain labelled responses have only those in their own records, which are used either way. ``carry_labels`` is for
-    labelled sentences.
-
-    If there is nothing at ``path``, no response is left, or an option does not apply to the data, InputError is raised;
+    ``selection`` has the responses and spans that count; None takes all, of RAGTruth all answers to questions.
+    ``prompts`` are for RAGTruth, see :func:`~syncheck.labelling.load_ragtruth`, and ``carry_labels`` for labelled
+    sentences. Nothing at ``path``, no response left, and an option that does not apply to the data raise InputError;
     the first record that cannot be used raises RecordError.
     """
     path, selection = Path(path), selection or Selection()
@@ -69,21 +65,18 @@ def load_jsonl(path: str | Path, *, carry_labels: bool = False) -> list[Labelled
     ``title`` and ``url``, or a list of these) and one of two kinds of labels: ``response`` with ``spans`` (objects with
     ``start`` and ``end``, the unfaithful characters), or ``sentences`` (strings, or the objects of ``syncheck score``
     and ``generate``) with ``labels``: 1 faithful, 0 unfaithful, ``"no claim"`` for a sentence that claims nothing, null
-    for one that is not labelled; the last two do not count. The sentences must contain all letters and digits of the
-    response. With sentences, the response may be left out: they are then joined, with a space where there is no white
-    space between two. The words of unfaithful sentences that are not supported may be marked by ``spans`` too, each
-    within its sentence; a ``text`` in a span must be that of its characters. In place of a label, ``[1, 0]`` has those
-    of two readers who disagree, and does not count.
+    for one without a label, ``[1, 0]`` for two readers who disagree; the last three do not count. The sentences must
+    contain all letters and digits of the response, which may be left out: it is then the sentences, with a space where
+    there is no white space between two. ``spans`` may also mark words of unfaithful sentences, each within its
+    sentence; a ``text`` in a span must be that of its characters.
 
-    Optional: ``id``, ``group``, ``generator``, ``task``, ``split``, ``quality``, and one of these for the prompts, as
-    ``syncheck generate`` reads them: ``messages`` with or without ``messages_without_context``, ``prompt_with_context``
-    with ``prompt_without_context``, or ``system``. Records without ``group`` are in one group if they have the same
-    question and at least one passage in common.
+    Optional: ``id``, ``group``, ``generator``, ``task``, ``split``, ``quality``, and one of these for the prompts:
+    ``messages`` with or without ``messages_without_context``, ``prompt_with_context`` with ``prompt_without_context``,
+    or ``system``. Records without ``group`` are in one group if they share the question and a passage.
 
     ``carry_labels`` carries labels over to sentences that a monitor cuts differently: those that overlap an unfaithful
-    sentence are unfaithful. Otherwise, the labelled sentences are measured as they are.
-
-    A file that is missing or empty raises InputError, and the first record that cannot be used raises RecordError.
+    sentence are unfaithful. Otherwise, the labelled sentences are measured as they are. A file that is missing or empty
+    raises InputError, and the first record that cannot be used RecordError.
     """
     path = Path(path)
     read = ((record, _response(record, path.stem, carry_labels)) for record in read_records(path))
@@ -91,10 +84,7 @@ def load_jsonl(path: str | Path, *, carry_labels: bool = False) -> list[Labelled
 
 
 def response_of(record: Record) -> LabelledResponse:
-    """Read the response of one record, with its labels if it has any, which are carried over to other sentences.
-
-    A record that cannot be used raises RecordError.
-    """
+    """Read the response of a record (else RecordError), with its labels, if any, carried over to other sentences."""
     stem, has_labels = Path(record.source).stem, not {"spans", "labels"}.isdisjoint(record.values)
     return _response(record, stem, carry_labels=True) if has_labels else _unlabelled(record, stem)
 
@@ -104,8 +94,8 @@ def labelled_responses(
 ) -> list[LabelledResponse]:
     """Keep labelled responses as they are, and read dicts as :func:`load_jsonl` reads lines.
 
-    The first dict that cannot be used raises RecordError, whose ``line`` is the number of the record, from 1. A record
-    that is neither raises WrongTypeError.
+    A record that is neither raises WrongTypeError, and the first dict that cannot be used RecordError, whose ``line``
+    is its number, from 1.
     """
     responses, dicts = [], []
     for number, given in enumerate(records, 1):
@@ -152,10 +142,9 @@ def load_unlabelled(path: str | Path, *, asked: str | Path | None = None) -> lis
 
 
 def unlabelled_responses(records: Iterable[Mapping[str, Any]]) -> list[LabelledResponse]:
-    """Read questions with passages, and their responses if they have any, without labels.
+    """Read questions with passages, and their responses (empty if missing), without labels.
 
-    Each record has ``question`` or ``messages``, and ``context``. Optional: ``response`` (empty if missing), and the
-    optional fields of :func:`load_jsonl`; labels are ignored.
+    The fields are those of :func:`load_jsonl`.
     """
     read = (_of_mapping(given, number) for number, given in enumerate(records, 1))
     return with_groups(with_own_ids((record, _unlabelled(record, record.source)) for record in read))
@@ -198,20 +187,20 @@ def _of_mapping(given: Mapping[str, Any], number: int) -> Record:
 
 
 def _response(record: Record, stem: str, carry_labels: bool) -> LabelledResponse:
-    has_spans = "spans" in record.values
-    by_sentence = "sentences" in record.values and ("labels" in record.values or not has_spans)
-    if not by_sentence and (not has_spans or "sentences" in record.values):
-        raise record.error("expected labels either as 'spans' or as 'sentences' with 'labels'", "spans")
-    if not by_sentence:
+    has_sentences, has_labels, has_spans = (name in record.values for name in ("sentences", "labels", "spans"))
+    labels: dict[str, Any]
+    if has_spans and not has_sentences:
         response = record.get("response", str)
-        spans, sentences = read_spans(record, "spans", len(response)), None
-    else:
+        labels = {"spans": read_spans(record, "spans", len(response))}
+    elif has_sentences and (has_labels or not has_spans):
         response = record.optional("response", str) or _joined(_sentence_texts(record))
-        spans, sentences = None, _sentences(record, response)
-    labelled = replace(_unlabelled(record, stem), response=response, spans=spans, sentences=sentences)
-    if sentences is not None:
+        labels = {"sentences": _sentences(record, response)}
+    else:
+        raise record.error("expected labels either as 'spans' or as 'sentences' with 'labels'", "spans")
+    labelled = replace(_unlabelled(record, stem), response=response, carry_labels=carry_labels, **labels)
+    if labelled.sentences is not None:
         check_places(labelled)
-    return replace(labelled, carry_labels=carry_labels)
+    return labelled
 
 
 def _unlabelled(record: Record, stem: str) -> LabelledResponse:
@@ -234,24 +223,15 @@ def what_was_asked(record: Record) -> dict[str, Any]:
     passages, system = _passages(record), record.optional("system", str)
     chat, without = (_chat(record, name) for name in ("messages", "messages_without_context"))
     question = record.get("question", str) if chat is None else _question_in(record, chat, passages, without)
-    prompts = [record.optional(f"prompt_{kind}_context", str) for kind in ("with", "without")]
-    if (prompts[0] is None) != (prompts[1] is None):
-        missing = "prompt_with_context" if prompts[0] is None else "prompt_without_context"
-        raise record.error("missing; give both prompts, or none for the monitor's template", missing)
-    replacing = {"messages": chat, "prompt_with_context": prompts[0], "system": system}
+    prompts = {name: record.optional(name, str) for name in ("prompt_with_context", "prompt_without_context")}
+    if len(missing := [name for name, prompt in prompts.items() if prompt is None]) == 1:
+        raise record.error("missing; give both prompts, or none for the monitor's template", missing[0])
+    replacing = {"messages": chat, "prompt_with_context": prompts["prompt_with_context"], "system": system}
     if len(given := [name for name, value in replacing.items() if value is not None]) > 1:
-        raise record.error(
-            f"found {given[1]!r} too; only one of them says what the prompts are, leave one out", given[0]
-        )
-    return {
-        "question": question,
-        "passages": passages,
-        "prompt_with_context": prompts[0],
-        "prompt_without_context": prompts[1],
-        "messages": chat,
-        "messages_without_context": without,
-        "system": system,
-    }
+        said = f"found {given[1]!r} too; only one of them says what the prompts are, leave one out"
+        raise record.error(said, given[0])
+    asked = {"question": question, "passages": passages, "messages_without_context": without}
+    return asked | replacing | prompts
 
 
 def _passages(record: Record) -> tuple[str, ...]:
@@ -270,25 +250,17 @@ def _passages(record: Record) -> tuple[str, ...]:
         raise record.error(str(error), "context") from error
 
 
-def _chat(record: Record, name: str) -> tuple[Mapping[str, str], ...] | None:
+def _chat(record: Record, name: str) -> _Chat | None:
     if record.values.get(name) is None:
         return None
-    turns = list(record.objects(name))
-    for turn in turns:
+    for turn in record.objects(name):
         if not isinstance(content := turn.values.get("content"), str):
-            found = type(content).__name__
-            raise turn.error(
-                f"expected a string; found {found}; join the texts of a list of parts, and give '' for none", "content"
-            )
-    return tuple({**turn.values, "role": turn.get("role", str)} for turn in turns)
+            found = f"found {type(content).__name__}; join the texts of a list of parts, and give '' for none"
+            raise turn.error(f"expected a string; {found}", "content")
+    return tuple({**turn.values, "role": turn.get("role", str)} for turn in record.objects(name))
 
 
-def _question_in(
-    record: Record,
-    chat: Sequence[Mapping[str, str]],
-    passages: Sequence[str],
-    without: Sequence[Mapping[str, str]] | None,
-) -> str:
+def _question_in(record: Record, chat: _Chat, passages: Sequence[str], without: _Chat | None) -> str:
     """Read the question, or else find it in the chat; a chat from which no prompt can be made raises RecordError."""
     question = record.optional("question", str)
     try:
@@ -309,8 +281,7 @@ def _joined(sentences: Sequence[str]) -> str:
     """Join sentences, with a space where there is no white space between two, so that they are cut there again."""
     text = ""
     for sentence in sentences:
-        apart = not text or text[-1].isspace() or sentence[:1].isspace()
-        text += sentence if apart else f" {sentence}"
+        text += sentence if not text or text[-1].isspace() or sentence[:1].isspace() else f" {sentence}"
     return text
 
 
@@ -395,20 +366,17 @@ def with_groups(responses: Sequence[LabelledResponse]) -> list[LabelledResponse]
 
 def first_names(named: Iterable[tuple[str, Iterable[Hashable]]]) -> list[str]:
     """Map each name, which comes with its keys, to the first of the names that keys connect it to."""
-    from scipy.sparse import coo_array
-    from scipy.sparse.csgraph import connected_components
+    from scipy.cluster.hierarchy import DisjointSet
 
-    names, edges = [], []
-    nodes: dict[tuple[str, Hashable], int] = {}
+    names, joined = [], DisjointSet()
     for name, keys in named:
         names.append(name)
-        own = nodes.setdefault(("name", name), len(nodes))
-        edges += [(own, nodes.setdefault(("key", key), len(nodes))) for key in keys]
-    if not edges:
-        return names
-    graph = coo_array((np.ones(len(edges)), tuple(np.transpose(edges))), shape=(len(nodes), len(nodes)))
-    parts, first = connected_components(graph, directed=False)[1].tolist(), dict[int, str]()
-    return [first.setdefault(parts[nodes["name", name]], name) for name in names]
+        joined.add(("name", name))
+        for key in keys:
+            joined.add(("key", key))
+            joined.merge(("name", name), ("key", key))
+    first: dict[Hashable, str] = {}
+    return [first.setdefault(joined["name", name], name) for name in names]
 
 
 def _name(response: LabelledResponse) -> str:

@@ -93,9 +93,8 @@ class Selection:
 
     def counted(self, response: LabelledResponse) -> LabelledResponse:
         """Keep only the spans of a response that count."""
-        if response.spans is None:
-            return response
-        return replace(response, spans=tuple(filter(self.counts, response.spans)))
+        spans = response.spans
+        return response if spans is None else replace(response, spans=tuple(filter(self.counts, spans)))
 
 
 def _listed(values: Collection[str | None]) -> str:
@@ -108,10 +107,9 @@ def load_ragtruth(
     """Read RAGTruth (Niu et al., 2024): ``response.jsonl`` and ``source_info.jsonl`` as the corpus publishes them.
 
     The ``selection`` has the responses and spans that count. Tasks are ``QA`` (the default), ``Summary`` and
-    ``Data2txt``; the split is ``train`` or ``test``; remarks on the quality are ``good``, ``incorrect_refusal`` and
-    ``truncated``. The paper's counts of unfaithful sentences result from ``implicit_true=False``. For ``QA``, the
-    ``prompts`` are those of the ``monitor``'s template or of the ``task``, as in the corpus and the paper; the other
-    two tasks are not questions and have their own prompts either way.
+    ``Data2txt``; the split is ``train`` or ``test``. The paper's counts of unfaithful sentences result from
+    ``implicit_true=False``. For ``QA``, the ``prompts`` are those of the ``monitor``'s template or of the ``task``, as
+    in the corpus and the paper; the other two tasks are not questions and have their own prompts either way.
 
     The group is the ``source_id``. Passages are those of ``QA``, the article of ``Summary``, and pieces of the record
     of ``Data2txt`` in JSON: one for the plain fields, one for each nested field, one for each review. Prompts are user
@@ -140,13 +138,11 @@ def load_ragtruth(
 
 
 def _check_choices(chosen: Selection, prompts: PromptSource) -> None:
-    for name in ("tasks", "quality", "generators"):
+    for name, choices in {"tasks": RagTruthTask, "quality": Quality, "generators": None}.items():
         if isinstance(names := getattr(chosen, name), str):
             raise InputError(f"{name} must be a list of names; found {names!r}")
-    for task in chosen.tasks or ():
-        check_choice(task, "tasks", RagTruthTask)
-    for remark in chosen.quality or ():
-        check_choice(remark, "quality", Quality)
+        for one in (names or ()) if choices else ():
+            check_choice(one, name, choices)
     if chosen.split:
         check_choice(chosen.split, "split", Literal["train", "test"])
     check_choice(prompts, "prompts", PromptSource)
@@ -157,19 +153,10 @@ def _source(record: Record, prompts: PromptSource) -> LabelledResponse:
     readers = {"QA": _questioned, "Summary": _summarised, "Data2txt": _described}
     task = record.choice("task_type", RagTruthTask)
     question, passages, with_context, without_context = readers[task](record)
-    own_prompts = task != "QA" or prompts == "task"
-    return LabelledResponse(
-        id="",
-        question=question,
-        passages=passages,
-        response="",
-        group=record.get("source_id", str),
-        generator="",
-        task=task,
-        prompt_with_context=with_context if own_prompts else None,
-        prompt_without_context=without_context if own_prompts else None,
-        user_turns=own_prompts,
-    )
+    source = LabelledResponse("", question, passages, "", group=record.get("source_id", str), generator="", task=task)
+    if task == "QA" and prompts == "monitor":
+        return source
+    return replace(source, prompt_with_context=with_context, prompt_without_context=without_context, user_turns=True)
 
 
 def _response(record: Record, source: LabelledResponse, *, has_split: bool) -> LabelledResponse:

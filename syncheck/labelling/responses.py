@@ -79,14 +79,12 @@ class LabelledSentence:
 
 @dataclass(frozen=True, slots=True)
 class LabelledResponse:
-    """A response to a question over passages, with the annotators' labels."""
+    """A response to a question or instruction over passages, with the annotators' labels."""
 
     id: str
     """Unique within its file."""
     question: str
-    """The question or instruction."""
     passages: tuple[str, ...]
-    """The context that sentences are checked against."""
     response: str
     group: str
     """Group of responses, in practice to the same question, that stay on one side of every split."""
@@ -143,8 +141,7 @@ def response_to_json(response: LabelledResponse) -> str:
 
 def response_from_json(text: str) -> LabelledResponse:
     """Read the labelled response in a line that :func:`response_to_json` wrote."""
-    entry = dict(json.loads(text))
-    return LabelledResponse(**_with_tuples(entry, sentences=LabelledSentence))
+    return LabelledResponse(**_with_tuples(dict(json.loads(text)), sentences=LabelledSentence))
 
 
 def _with_tuples(entry: dict[str, Any], **kinds: type) -> dict[str, Any]:
@@ -241,9 +238,7 @@ def labelled_sentences(
     ``with_letter`` leaves out sentences without a letter, such as the number of a list item or a row of dashes;
     ``implicit_true`` is as in :func:`label_sentences`. The defaults give the strict benchmark set.
     """
-    bounds = [
-        (start, end) for start, end in Punkt().spans(response) if not with_letter or has_letter(response[start:end])
-    ]
+    bounds = [(s, e) for s, e in Punkt().spans(response) if not with_letter or has_letter(response[s:e])]
     labels = label_sentences(bounds, spans, implicit_true=implicit_true)
     return tuple(LabelledSentence(s, e, bool(label)) for (s, e), label in zip(bounds, labels, strict=True))
 
@@ -262,8 +257,7 @@ def own_sentences(record: LabelledResponse, bounds: Bounds) -> list[str] | None:
 
     Joined, the sentences are the response: each has the white space around it, and what is between two and makes no
     claim, such as a bullet, is one of its own. None if the monitor's sentences are those that are labelled, if the
-    labels are spans, or with ``carry_labels``. Sentences that overlap, do not lie in the response or leave out letters
-    or digits of it raise RecordError if the record was read from a file, else InputError.
+    labels are spans, or with ``carry_labels``. The sentences are checked as by :func:`check_places`.
     """
     if record.sentences is None or record.carry_labels:
         return None
@@ -282,7 +276,10 @@ def own_sentences(record: LabelledResponse, bounds: Bounds) -> list[str] | None:
 
 
 def check_places(record: LabelledResponse) -> None:
-    """Refuse labelled sentences that overlap, do not lie in the response, or leave out letters or digits of it."""
+    """Refuse labelled sentences that overlap, do not lie in the response, or leave out letters or digits of it.
+
+    The error is RecordError if the record was read from a file, else InputError.
+    """
     before = 0
     for sentence in record.sentences or ():
         if not before <= sentence.start < sentence.end <= len(record.response):
@@ -315,7 +312,7 @@ def check_cut(record: LabelledResponse, bounds: Bounds) -> None:
     """Check that each labelled sentence of a response was measured as one sentence of its own, at these ``bounds``.
 
     Sentences without a letter or digit do not count, and a record with spans or with ``carry_labels`` may be cut in any
-    way. Otherwise a difference raises RecordError if the record was read from a file, else InputError.
+    way. Otherwise a difference raises an error as in :func:`check_places`.
     """
     difference = None if record.carry_labels else _cut_otherwise(record, bounds)
     if difference is not None:
@@ -330,19 +327,16 @@ def _error(record: LabelledResponse, fault: str) -> InputError:
 
 
 def carried_line(measured: Iterable[tuple[LabelledResponse, Bounds]]) -> str | None:
-    """Describe how many labels were carried over to other sentences; None if each labelled one was measured as one.
+    """Describe how many labels were carried over from responses' sentences to the measured ones, with these bounds.
 
-    ``measured`` has each response with the bounds of its measured sentences.
+    None if each labelled sentence was measured as one.
     """
-    names, given, became = [], 0, 0
-    for record, bounds in measured:
-        if _cut_otherwise(record, bounds) is not None:
-            names.append(record.id)
-            given += len(_labelled(record))
-            became += len(_checkable(record, bounds))
-    if not names:
+    carried = [(record, bounds) for record, bounds in measured if _cut_otherwise(record, bounds) is not None]
+    if not carried:
         return None
-    return f"labels carried over: in {len(names)} responses, {names[0]} first, {given} sentences became {became}"
+    given = sum(len(_labelled(record)) for record, _ in carried)
+    became, first = sum(len(_checkable(record, bounds)) for record, bounds in carried), carried[0][0].id
+    return f"labels carried over: in {len(carried)} responses, {first} first, {given} sentences became {became}"
 
 
 def _cut_otherwise(record: LabelledResponse, bounds: Bounds) -> str | None:

@@ -7,6 +7,7 @@ import random
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -82,9 +83,7 @@ class LabelSheet:
         rng.shuffle(drawn)
         if most is not None:
             drawn = drawn[: max(most - len(again), 0)]
-        answered: list[LabelledResponse] = []
-        scored: list[Sequence[SentenceScore]] = []
-        left_out: dict[str, str] = {}
+        answered, scored, left_out = list[LabelledResponse](), list[Sequence[SentenceScore]](), dict[str, str]()
         for response, sentences in _scored(monitor, [*again, *drawn], left_out):
             answered.append(_with_labels(response, sentences, known.pop(response.id, None)))
             scored.append(sentences)
@@ -97,16 +96,11 @@ class LabelSheet:
 
     def text(self, place: OpenSentence) -> tuple[str, str, str]:
         """Split the response into what comes before a sentence, the sentence, and what comes after it."""
-        response = self.responses[place.response]
-        sentence = self._sentences(place)[place.sentence]
-        whole = response.response
+        sentence, whole = self._sentences(place)[place.sentence], self.responses[place.response].response
         return whole[: sentence.start], whole[sentence.start : sentence.end], whole[sentence.end :]
 
     def label(self, place: OpenSentence, label: Label, words: Sequence[str] = ()) -> None:
-        """Set the label of a sentence: faithful or not, or :data:`NO_CLAIM`; None takes it back.
-
-        ``words`` of an unfaithful sentence are those that are not supported; see :meth:`find`.
-        """
+        """Set the label of a sentence, of which ``words`` are not supported, see :meth:`find`; None takes it back."""
         sentences = list(self._sentences(place))
         if label is None:
             sentences[place.sentence] = (self._given[place.response].sentences or ())[place.sentence]
@@ -131,8 +125,7 @@ class LabelSheet:
 
     def records(self) -> list[dict[str, Any]]:
         """List the records in the documented format: all, or in random order only those with a label."""
-        kept = [r for r in self.responses if self._order == "nearest" or any(_labels(r))]
-        return [labelled_record(response) for response in kept]
+        return [labelled_record(r) for r in self.responses if self._order == "nearest" or any(_labels(r))]
 
     def whole_records(self) -> list[dict[str, Any]]:
         """List the records of all responses, with and without labels."""
@@ -199,11 +192,9 @@ def _ordered(
         for number, (sentence, score) in enumerate(zip(response.sentences or (), scores, strict=True)):
             asked = score.score is not None if order == "nearest" else is_checkable(score.text) and response.has_context
             if asked and sentence.label is None:
-                distance = 0.0 if score.score is None else abs(score.score - near)
+                distance = abs(score.score - near) if order == "nearest" and score.score is not None else 0.0
                 places.append((distance, OpenSentence(index, number, score.evidence)))
-    if order == "nearest":
-        places.sort(key=lambda pair: pair[0])
-    return [place for _, place in places]
+    return [place for _, place in sorted(places, key=itemgetter(0))]
 
 
 @dataclass(frozen=True, slots=True)
