@@ -90,7 +90,7 @@ def test_a_broken_border_is_found_on_its_line(path, line):
         ("syncheck/features/sentence.py", "from syncheck.base.errors import InputError"),
         ("syncheck/signals/forward.py", "from syncheck.signals.lid import lid"),
         ("syncheck/monitor.py", "from syncheck.signals import TokenRecorder"),
-        ("syncheck/report/html.py", "from syncheck.report.layout import CaseView"),
+        ("syncheck/report/html.py", "from syncheck.report.labels import Tint"),
         ("syncheck/report/html.py", "from syncheck.results.spans import SpanItem"),
         ("syncheck/monitor.py", "from syncheck.training import fit_measured"),
         ("syncheck/cli/__init__.py", "def f():\n    from fod import FODGenerator"),

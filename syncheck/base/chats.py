@@ -1,8 +1,7 @@
 """Chats written by a tokenizer's template, which is a program from an unknown author and runs within limits.
 
-The template runs in a separate process, which is this module run as a program: one JSON object per line in, one out.
-It is started with the first chat and kept. There is no other way to stop a loop or a product inside Python's own code,
-on whichever thread it runs.
+The template runs in a process of its own, this module run as a program, since nothing else can stop a loop inside
+Python's own code: one JSON object per line in, one out. It is started with the first chat and kept.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from threading import Lock, Timer
 from typing import TYPE_CHECKING, Any
@@ -23,40 +23,25 @@ from syncheck.base.errors import InputError
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-MAX_SECONDS = 5.0
-"""Time limit for writing one chat; ordinary ones take less than a millisecond."""
-
-MAX_CHARACTERS = 10_000_000
-"""Length of the longest chat that is accepted."""
-
-START_SECONDS = 60.0
-"""Time limit for starting the process; one to two seconds are usual."""
-
-MAX_MEMORY_BYTES = 2 << 30
-"""Limit of the process's address space, on systems that can limit it (not Windows)."""
-
-ORPHAN_SECONDS = 60
-"""Time on one chat after which the process ends itself, in case its parent is gone and cannot stop it."""
-
+MAX_SECONDS = 5.0  # limit for writing one chat; ordinary ones take less than a millisecond
+MAX_CHARACTERS = 10_000_000  # longest chat that is accepted
+START_SECONDS = 60.0  # limit for starting the process; one to two seconds are usual
+MAX_MEMORY_BYTES = 2 << 30  # limit of the process's address space, where the system can limit it (not Windows)
+ORPHAN_SECONDS = 60  # after so long on one chat the process ends itself, in case its parent is gone
 REMEDY = "leave the system prompt out, use template='plain', or write prompts of your own with prompt_from_texts"
 
 
 def write_chat(tokenizer: PreTrainedTokenizerBase, turns: Sequence[Mapping[str, str]]) -> str:
-    """Write a chat as the tokenizer's template does, up to the beginning of the answer.
+    """Write a chat as ``apply_chat_template(turns, tokenize=False, add_generation_prompt=True)`` does.
 
-    The text is that of ``apply_chat_template(turns, tokenize=False, add_generation_prompt=True)``. A template that
-    refuses the turns, fails, or exceeds a limit of this module raises InputError.
+    A template that refuses the turns, fails, or exceeds a limit of this module raises InputError.
     """
     try:
         template = tokenizer.get_chat_template()
     except ValueError as error:  # several templates, none of which is the default
         raise InputError(f"the tokenizer has no default chat template: {error}; {REMEDY}") from error
-    request = {
-        "turns": [dict(turn) for turn in turns],
-        "template": template,
-        "special_tokens": tokenizer.special_tokens_map,
-        "most": MAX_CHARACTERS,
-    }
+    special = tokenizer.special_tokens_map
+    request = {"turns": [*map(dict, turns)], "template": template, "special_tokens": special, "most": MAX_CHARACTERS}
     answer = _worker.ask(json.dumps(request, default=str).encode() + b"\n")
     if "text" not in answer:
         raise InputError(f"the tokenizer's chat template refuses these turns: {answer['error']}; {REMEDY}")
@@ -143,7 +128,12 @@ if hasattr(os, "register_at_fork"):
 
 
 def _serve() -> None:
-    _limit_memory()
+    with suppress(ImportError):  # on Windows
+        import resource
+
+        _, most = resource.getrlimit(resource.RLIMIT_AS)
+        limit = MAX_MEMORY_BYTES if most == resource.RLIM_INFINITY else min(most, MAX_MEMORY_BYTES)
+        resource.setrlimit(resource.RLIMIT_AS, (limit, most))
     from transformers.utils import chat_template_utils  # loaded before the first chat, whose time is measured
 
     _send({"ready": chat_template_utils.__name__})
@@ -165,23 +155,12 @@ def _written(request: dict[str, Any]) -> dict[str, Any]:
             add_generation_prompt=True,
             **request["special_tokens"],
         )
-    except TemplateError as error:
-        return {"error": str(error)[:500]}
     except Exception as error:  # noqa: BLE001 (whatever a template calls may raise anything)
-        return {"error": f"{type(error).__name__}: {error}"[:500]}
+        said = str(error) if isinstance(error, TemplateError) else f"{type(error).__name__}: {error}"
+        return {"error": said[:500]}
     if len(text) > request["most"]:
         return {"error": f"it writes {len(text)} characters; at most {request['most']} are allowed"}
     return {"text": text}
-
-
-def _limit_memory() -> None:
-    try:
-        import resource
-    except ImportError:  # Windows
-        return
-    _, most = resource.getrlimit(resource.RLIMIT_AS)
-    limit = MAX_MEMORY_BYTES if most == resource.RLIM_INFINITY else min(most, MAX_MEMORY_BYTES)
-    resource.setrlimit(resource.RLIMIT_AS, (limit, most))
 
 
 def _send(answer: dict[str, Any]) -> None:

@@ -17,10 +17,7 @@ _NAMES = {1: "faithful (label 1)", 0: "unfaithful (label 0)"}
 
 
 def check_both_labels(y: ArrayLike, what: str) -> None:
-    """Refuse, with an InputError, labels other than 1 (faithful) and 0 (unfaithful), and those of one kind alone.
-
-    ``what`` begins the message: ``"training needs sentences"``.
-    """
+    """Refuse labels other than 1 and 0, or of one kind alone, with an InputError that begins with ``what``."""
     if set(np.unique(np.asarray(y)).tolist()) != set(_NAMES):
         raise InputError(f"{what} of both labels, 1 (faithful) and 0 (unfaithful), but found {labels_found(y)}")
 
@@ -62,17 +59,14 @@ def check_texts(texts: object, name: str) -> None:
 
 
 def check_sequence(values: object, name: str, *, of: str) -> None:
-    """Refuse, with a WrongTypeError, a string and anything that cannot be read more than once, such as a generator.
-
-    The message says that ``name`` must be a list ``of`` something.
-    """
+    """Refuse, with a WrongTypeError, anything but a list ``of`` something: a string or a generator, for example."""
     is_array = isinstance(values, np.ndarray) and values.ndim == 1
     if isinstance(values, str | bytes) or not (isinstance(values, Sequence) or is_array):
         raise WrongTypeError(f"{name} must be a list of {of}; found {type(values).__name__}")
 
 
 def real_numbers(values: ArrayLike, name: str) -> NDArray[Any]:
-    """Convert values to an array of real numbers, with the dtype they have.
+    """Convert values to an array of real numbers, whatever their dtype.
 
     Values that form no array raise InputError; complex numbers, strings and other objects raise WrongTypeError.
     """
@@ -90,10 +84,7 @@ def real_numbers(values: ArrayLike, name: str) -> NDArray[Any]:
 
 
 def scores_with_labels(scores: ArrayLike, y: ArrayLike) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Check and convert P(faithful) of sentences, (N,) float64 in [0, 1], and labels, (N,) int64, 1 for faithful.
-
-    Other shapes and values raise InputError.
-    """
+    """Check and convert P(faithful), (N,) float64 in [0, 1], and labels, (N,) int64, 1 for faithful; or InputError."""
     values, labels = real_numbers(scores, "scores").astype(np.float64), real_numbers(y, "labels")
     if values.ndim != 1 or values.shape != labels.shape:
         raise InputError(f"scores and labels must both be (N,), but they are {values.shape} and {labels.shape}")
@@ -107,8 +98,7 @@ def scores_with_labels(scores: ArrayLike, y: ArrayLike) -> tuple[NDArray[np.floa
 def stripped_key(key: object, name: str) -> str:
     """Strip an API key of the white space around it, such as the line break that ends a file.
 
-    Anything but a string raises WrongTypeError; an empty key, and one that no header can carry, InputError. The message
-    does not contain the key.
+    Anything but a string raises WrongTypeError, and what no header can carry InputError; neither contains the key.
     """
     if not isinstance(key, str):
         raise WrongTypeError(f"{name} must be a string; found {type(key).__name__}")
@@ -153,10 +143,9 @@ class PassageNames(NamedTuple):
 
 
 class Passage(str):
-    """A passage with the names that an answer may cite it by: its text, accepted wherever a passage is.
+    """A passage with the names that an answer may cite it by, in ``names``; accepted wherever its text is.
 
-    The names, ``id``, ``title`` and ``url``, are in ``names``, None for those that it lacks. The text is checked as
-    part of what the title names ("Pro plan"), up to 20 words, if that is not its first line.
+    The text is checked as part of what the title names ("Pro plan"), up to 20 words, if that is not its first line.
     """
 
     __slots__ = ("names",)
@@ -184,10 +173,7 @@ def cited_names(passages: Sequence[str]) -> frozenset[str]:
 
 
 def given_passages(given: object, name: str) -> tuple[str, ...]:
-    """Take a passage or a list of passages, see :data:`GivenPassages`, as a tuple of texts, with their names.
-
-    Anything else raises WrongTypeError, and a lone surrogate InputError; ``name`` is that of the argument.
-    """
+    """Take passages, see :data:`GivenPassages`, as texts with their names; errors call the argument ``name``."""
     entries = [given] if isinstance(given, str | Mapping) else given
     check_sequence(entries, name, of="strings")
     return tuple(_passage(entry, f"{name}[{n}]") for n, entry in enumerate(entries))  # type: ignore[arg-type,var-annotated]

@@ -7,9 +7,8 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Mapping
-from email.message import Message
 from http.client import HTTPException, IncompleteRead
-from typing import IO, Any
+from typing import Any
 
 from syncheck.base.checks import stripped_key
 from syncheck.base.errors import EndpointError, InputError
@@ -21,10 +20,8 @@ BACKOFF_S = 0.5
 PASSING = frozenset({408, 425, 429, 500, 502, 503, 504})
 """HTTP statuses of transient failures: the server is starting, overloaded or behind a busy proxy."""
 SHOWN_CHARACTERS = 300
-MOST_BYTES = 2**28
-"""Largest answer that is read."""
-MOST_REFUSAL_BYTES = 2**16
-"""Number of bytes that are read of a refusal."""
+MOST_BYTES = 2**28  # largest answer that is read
+MOST_REFUSAL_BYTES = 2**16  # as much of a refusal is read
 
 
 class Connection:
@@ -32,8 +29,8 @@ class Connection:
 
     ``api_key`` is sent as a bearer token. ``timeout_s`` is the longest wait for a connection and for each part of the
     answer. A request is sent again ``retries`` times after a time-out, a lost connection, or one of the transient
-    statuses, which does no harm, since a replay has no side effects; before the first retry it waits ``backoff_s``,
-    which doubles before each further one. Another address, key or number raises InputError.
+    statuses, which does no harm; before the first retry it waits ``backoff_s``, which doubles before each further one.
+    Another address, key or number raises InputError.
     """
 
     def __init__(
@@ -48,13 +45,11 @@ class Connection:
         if not base_url.startswith(("http://", "https://")):
             raise InputError(f"base_url must begin with http:// or https://; found {base_url!r}")
         if timeout_s <= 0 or retries < 0 or backoff_s < 0:
-            raise InputError(
-                "timeout_s must be above 0, retries and backoff_s at least 0; "
-                f"found {timeout_s}, {retries} and {backoff_s}"
-            )
+            given = f"{timeout_s}, {retries} and {backoff_s}"
+            raise InputError(f"timeout_s must be above 0, retries and backoff_s at least 0; found {given}")
         self.base_url = base_url.rstrip("/")
-        self._headers = {"Content-Type": "application/json"}
         self._key = None if api_key is None else stripped_key(api_key, "api_key")
+        self._headers = {"Content-Type": "application/json"}
         if self._key is not None:
             self._headers["Authorization"] = f"Bearer {self._key}"
         self._timeout_s = timeout_s
@@ -63,11 +58,7 @@ class Connection:
         self._opener = urllib.request.build_opener(_NoRedirect())
 
     def post(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
-        """Send a JSON object in a POST request and return the JSON object of the answer.
-
-        If the server cannot be reached in time, refuses the request, redirects, or does not answer with a JSON object,
-        EndpointError is raised.
-        """
+        """Send a JSON object in a POST request and return that of the answer; anything else raises EndpointError."""
         url = self.base_url + path
         data = json.dumps(body).encode()
         for attempt in range(self._retries + 1):
@@ -126,7 +117,5 @@ class Connection:
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
     """Handler that follows no redirect: the key and the passages are only for the server that was named."""
 
-    def redirect_request(
-        self, req: urllib.request.Request, fp: IO[bytes], code: int, msg: str, headers: Message, newurl: str
-    ) -> None:
+    def redirect_request(self, *args: Any, **options: Any) -> None:
         return None

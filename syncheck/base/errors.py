@@ -1,21 +1,4 @@
-"""Errors that a caller can act on; each message says what was expected, what was found and what to do.
-
-SyncheckError
-├── InputError (ValueError)           a value the caller passed cannot be used
-│   ├── InsufficientDataError         too few labelled sentences for the request; knows how many more
-│   ├── PromptError                   prompts that are equal, empty or longer than the window
-│   └── RecordError                   one record of a file; knows file, line and field
-├── WrongTypeError (TypeError)        a value of the wrong type
-├── CheckpointError (ValueError)      saved files that are incomplete, damaged or of an unknown format
-│   └── MismatchError                 a checkpoint made for another model, tokenizer or schema
-├── UnsupportedModelError (ValueError)  a model or cache that cannot be monitored or rewound this way
-├── TextGeneratorError (RuntimeError)     a model asked for a judgement did not answer as expected
-├── EndpointError (RuntimeError)          an inference server cannot be reached, refuses, or answers in another form
-├── NotReadyError (RuntimeError)      a step was requested before the one it needs
-└── MissingExtraError (ImportError)   an optional package is not installed
-
-LeftOutWarning (UserWarning)          labelled responses are not trained on, and why
-"""
+"""Errors that a caller can act on; each message says what was expected, what was found and what to do."""
 
 from __future__ import annotations
 
@@ -72,11 +55,7 @@ class PromptError(InputError):
 
 
 class RecordError(InputError):
-    """One record of an input file cannot be used.
-
-    ``source`` is the file (``"-"`` for standard input), ``line`` counts from 1, and ``field`` is None if the whole line
-    is at fault.
-    """
+    """One record of a file (``"-"``: standard input) cannot be used, because of its ``field``, or as a whole."""
 
     def __init__(self, message: str, *, source: str, line: int, field: str | None = None) -> None:
         where = f"{source}:{line}" + (f", field {field!r}" if field else "")
@@ -107,10 +86,7 @@ class TextGeneratorError(SyncheckError, RuntimeError):
 
 
 class EndpointError(SyncheckError, RuntimeError):
-    """An inference server could not be reached in time, refused a request, or answered in an unexpected form.
-
-    ``status`` is the HTTP status of its answer; None without an answer.
-    """
+    """An inference server cannot be reached in time, refuses, or answers in another form; ``status`` is HTTP's."""
 
     def __init__(self, message: str, *, status: int | None) -> None:
         super().__init__(message)
@@ -122,10 +98,7 @@ class NotReadyError(SyncheckError, RuntimeError):
 
 
 class MissingExtraError(SyncheckError, ImportError):
-    """An optional package is not installed; the message has the command that installs it.
-
-    ``package`` is its name, and ``extra`` the extra of ``syncheck`` that installs it.
-    """
+    """An optional ``package`` is not installed; the message has the command that installs it, by its ``extra``."""
 
     def __init__(self, package: str, extra: str) -> None:
         super().__init__(f"{package!r} is not installed; run: pip install 'syncheck[{extra}]'")
@@ -147,12 +120,8 @@ class LeftOutWarning(UserWarning):
         return printable(super().__str__())
 
 
-SHOWN = 400
-"""Characters shown of another library's message; some quote a whole file."""
-
-_NO_MEMORY = ("out of memory", "can't allocate memory", "not enough memory")
-"""Wording of torch's plain ``RuntimeError`` when a CPU's memory runs out."""
-
+SHOWN = 400  # characters of another library's message; some quote a whole file
+_NO_MEMORY = ("out of memory", "can't allocate memory", "not enough memory")  # words of torch's plain RuntimeError
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 

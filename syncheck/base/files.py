@@ -1,8 +1,7 @@
 """Files: atomic writes, and checked reads of checkpoints.
 
-A checkpoint may come from anyone: its files must be regular and not too large, numbers in its JSON finite, and its
-digests must match. Digests in the same folder reveal damage and half-written copies but no intent, so everything that
-is read is validated too.
+A checkpoint may come from anyone. Digests in its folder reveal damage and half-written copies but no intent, so
+everything that is read is validated too: regular files of limited size, finite numbers in JSON.
 """
 
 from __future__ import annotations
@@ -29,14 +28,9 @@ from safetensors import SafetensorError
 
 from syncheck.base.errors import CheckpointError, InputError
 
-MAX_BYTES = 2 << 30
-"""Largest file of weights that is read into memory."""
-
-
-MAX_JSON_BYTES = 64 << 20
-"""Largest JSON file that is read. A monitor's config has 100 bytes for each question that it was trained on."""
-MAX_INTEGER = 1 << 53
-"""Largest absolute value of a whole number in a file; every reader of JSON can represent it."""
+MAX_BYTES = 2 << 30  # largest file of weights that is read into memory
+MAX_JSON_BYTES = 64 << 20  # largest JSON file; a monitor's config has 100 bytes for each question it was trained on
+MAX_INTEGER = 1 << 53  # largest whole number in a file, which every reader of JSON can represent
 
 DAMAGED = (
     *(ArithmeticError, AssertionError, AttributeError, EOFError, LookupError, MemoryError, RuntimeError, TypeError),
@@ -50,10 +44,7 @@ REMEDY = "copy the folder again or train it again"
 
 
 def require_regular(path: Path, *, most: int = MAX_BYTES) -> None:
-    """Refuse, with a CheckpointError, anything but a regular file of at most ``most`` bytes, a pipe for example.
-
-    A symbolic link counts as its target.
-    """
+    """Refuse, with a CheckpointError, anything but a regular file, or a link to one, of at most ``most`` bytes."""
     try:
         status = path.stat()
     except (OSError, ValueError) as error:  # ValueError: a null character in the name
@@ -162,8 +153,7 @@ def file_sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-UNFINISHED = ".unfinished-"
-"""Part of the name of a file that is still being written, or was when its process ended."""
+UNFINISHED = ".unfinished-"  # in the name of a file that is being written, or was when its process ended
 
 
 @contextmanager
@@ -171,8 +161,7 @@ def replaced(place: Path) -> Iterator[tuple[BufferedRandom, Path]]:
     """Yield a new file and its temporary path; the file replaces ``place`` if the block ends without an error.
 
     Otherwise it is removed. It is flushed to the disk first, so that a crash of the machine leaves one of the two
-    intact. No existing file or link is followed or opened, and the mode follows the umask. If it cannot be written,
-    InputError.
+    intact. No existing file or link is followed or opened. A file that cannot be written raises InputError.
     """
     path = place.with_name(f"{place.name}{UNFINISHED}{secrets.token_hex(8)}")
     try:
@@ -202,10 +191,7 @@ def asset_text(name: str) -> str:
 
 
 def asset_lines(name: str, *, joint: str = " ") -> Iterator[tuple[str, str]]:
-    """Yield title and content of each line of a packaged list, such as ``contrasts/units.txt``.
-
-    Lines that begin with # are comments, and indented ones continue the one before, with ``joint`` between them.
-    """
+    """Yield title and content of each line of a packaged list; indented lines continue the one before by ``joint``."""
     text = re.sub(r"^#.*", "", asset_text(name), flags=re.MULTILINE)
     for line in text.replace("\n    ", joint).splitlines():
         title, _, content = line.partition(": ")

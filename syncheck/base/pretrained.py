@@ -67,10 +67,8 @@ def kept_arrays(name: str, sources: Sequence[str], make: Callable[[], dict[str, 
     """Load the arrays of this name from the cache, where the first call leaves what ``make`` returns.
 
     Their place depends on the ``sources``, such as the digests of the files that they are made of, and on the version
-    of this package, so that no others are mistaken for them. A lock lets one process make them while others wait, what
-    a killed process left is removed, and arrays that were altered are replaced, as the log says. Their digest is beside
-    them, which shows damage, not intent: whoever can alter the file can write another one. Where the cache cannot be
-    written, they are made for this process alone, and the log says so.
+    of this package. One process makes them while others wait, and altered arrays are made again, as the log says; the
+    digest beside them shows damage, not intent. A cache that cannot be written keeps them for this process alone.
     """
     from safetensors.torch import load_file, save
 
@@ -119,20 +117,14 @@ def _locked(place: Path) -> Iterator[None]:
         os.close(handle)
 
 
-WORDS = "the water of 1 年 и"
-"""Words of which a genuine tokenizer knows some, at least by their letters."""
-
+WORDS = "the water of 1 年 и"  # a genuine tokenizer knows some of these, at least by their letters
 MAX_LAYERS = 512
-"""Largest number of layers that a config may ask for, in any part of a model: each takes milliseconds to make, before
-any weight is read. Widths need no limit, since weights of other shapes are refused before anything of that size is
-made."""
-
-MAX_FILE_BYTES = 1 << 40
-"""Largest file of a checkpoint; weights are mapped, not read into memory at once."""
+"""Largest number of layers in any part of a model: each takes milliseconds to make, before any weight is read. Widths
+need no limit, since weights of other shapes are refused before anything of that size is made."""
+MAX_FILE_BYTES = 1 << 40  # largest file of a checkpoint; weights are mapped, not read into memory at once
 
 _CONFIG = "config.json"
-_REACH_SECONDS = 10.0
-"""Time limit for asking the Hub whether it has a model, in seconds."""
+_REACH_SECONDS = 10.0  # limit for asking the Hub whether it has a model
 _HUB_OPTIONS = ("cache_dir", "local_files_only", "revision", "subfolder", "token")
 _LAYERS = re.compile("(^|_)(layers?|blocks)$")
 
@@ -147,10 +139,10 @@ def require_tokenizer(tokenizer: object) -> None:
 
 
 def load_pretrained(auto: Any, name: str | Path, *, what: str, **options: Any) -> Any:
-    """Load with one of transformers' Auto classes; code in a checkpoint is never run, nor is the user asked about it.
+    """Load ``what``, such as ``"a causal language model"``, with one of transformers' Auto classes.
 
-    ``name`` is a folder or the name of a model, and ``what`` is for the message: ``"a causal language model"``. Options
-    are passed on to ``from_pretrained``. A checkpoint that cannot be loaded raises CheckpointError.
+    ``name`` is a folder or the name of a model; options are passed on to ``from_pretrained``. Code in a checkpoint is
+    never run, nor is the user asked about it. A checkpoint that cannot be loaded raises CheckpointError.
     """
     require_plain_folder(Path(name))
     require_reachable(name, options, what=what)
@@ -267,19 +259,15 @@ def load_tokenizer(name: str | Path, **options: Any) -> PreTrainedTokenizerBase:
     return tokenizer
 
 
-SAMPLED_WEIGHTS = 1024
-"""Number of evenly spaced values of each weight matrix that enter the digest of a model."""
-
-_DIGITS = 32
-"""Hexadecimal digits of each half of a digest."""
+SAMPLED_WEIGHTS = 1024  # evenly spaced values of each weight matrix that a digest covers
+_DIGITS = 32  # hexadecimal, of each half of a digest
 
 
 def weights_sha256(model: nn.Module) -> str | None:
     """Compute a digest of the shapes and sampled values of a model's weights; None if some are not in memory ("meta").
 
-    It is independent of the folder, the device, and the names of weights, which differ between versions of
-    transformers. The first half is that of the values in bfloat16, the second in float16; see :func:`same_weights`. If
-    a model is split over processes, each of them must call this function, since they gather the weights together.
+    The first half is of the values in bfloat16, the second in float16; see :func:`same_weights`. Folder, device and
+    names of weights do not matter. If a model is split over processes, each of them must call this function.
     """
     import torch
 
@@ -310,8 +298,7 @@ def _plain(value: object) -> Iterator[Tensor]:
 def same_weights(first: str, second: str) -> bool:
     """Tell whether two digests are of the same checkpoint, whatever floating-point types it was loaded in.
 
-    A checkpoint in half precision is recognised in every type. One in float32 is recognised if either digest is of
-    float32, but not in bfloat16 against float16, which round it differently.
+    That of one in float32 is recognised if either digest is of float32, but not in bfloat16 against float16.
     """
     return first[:_DIGITS] == second[:_DIGITS] or "" != first[_DIGITS:] == second[_DIGITS:]
 

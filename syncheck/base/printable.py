@@ -20,16 +20,7 @@ _HARMFUL = re.compile(
 
 
 def printable(text: str) -> str:
-    r"""Escape characters that would control a terminal or reorder the text around them, as in ``\u001b``.
-
-    Tabs and line breaks stay. JSON keeps its value: such characters occur only in its strings, where this is its own
-    escape.
-
-    Examples
-    --------
-    >>> printable("\x1b[2Jgone")
-    '\\u001b[2Jgone'
-    """
+    r"""Escape characters that would control a terminal or reorder text, as JSON does (``\u001b``); line breaks stay."""
     return _HARMFUL.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
@@ -37,13 +28,7 @@ _MOST_QUOTED = 50
 
 
 def quoted(text: str) -> str:
-    r"""Put the beginning of a text on one line and in quotation marks.
-
-    Examples
-    --------
-    >>> quoted("One.\nTwo.")
-    '"One. Two."'
-    """
+    """Put the beginning of a text on one line and in quotation marks."""
     begun = re.sub(r"\s+", " ", text[: 4 * _MOST_QUOTED])
     shown = printable(json.dumps(begun, ensure_ascii=False))[1:-1]
     cut = len(shown) > _MOST_QUOTED or len(text) > 4 * _MOST_QUOTED
@@ -75,19 +60,12 @@ def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def summary(value: object, *parts: object) -> str:
-    """Build the one-line ``repr`` of an object: its class and these parts, without None and ``""``.
-
-    Examples
-    --------
-    >>> summary(Ellipsis, 0.5, None, "scored")
-    '<ellipsis 0.50 scored>'
-    """
+    """Build the one-line ``repr`` of an object: ``<Class 0.50 scored>``, without the parts None and ``""``."""
     told = (f"{part:.2f}" if isinstance(part, float) else str(part) for part in parts if part not in (None, ""))
     return f"<{' '.join((type(value).__name__, *told))}>"
 
 
-SECONDS = 60.0
-"""Time between two lines of a log; work that takes less writes none."""
+SECONDS = 60.0  # between two lines of a log; work that takes less writes none
 
 
 class _Lines:
@@ -105,10 +83,9 @@ class _Lines:
 
 
 def progress(given: Iterable[Any] | None = None, *, shown: bool | None = None, **options: Any) -> tqdm:  # noqa: ANN401
-    """Make a bar over ``given``, or one to update by hand; the options are tqdm's.
+    """Make a bar over ``given``, or one to update by hand, with tqdm's options.
 
-    ``shown`` None draws it on standard error if that is a terminal, and otherwise writes a line a minute there; True
-    always draws it, and False never shows it.
+    ``shown`` None draws it on a terminal and otherwise writes a line a minute; True always draws it, False never.
     """
     from tqdm import tqdm  # ten times as slow to import as this module, which everything imports
 

@@ -24,13 +24,11 @@ _CALLED_HERE = {other: name for name, others in _CALLED_ELSEWHERE.items() for ot
 ``response``, before 0.2 ``question``, ``contexts`` and ``answer``; LettuceDetect has ``context``, ``question`` and
 ``answer``, in its data ``prompt`` and ``answer``."""
 _SHOWN = 12
-_NEARNESS = 0.75
-"""Similarity, in [0, 1], from which the name of a field is taken for a mistyped one."""
+_NEARNESS = 0.75  # similarity, in [0, 1], from which the name of a field is taken for a mistyped one
 JsonDict = dict[str, Any]
 _BOM = b"\xef\xbb\xbf"
 T = TypeVar("T")
-SHOWN = 60
-"""Number of characters of a text that a message shows."""
+SHOWN = 60  # characters of a text in a message
 _MISSING = object()
 _NAMES: dict[type, str] = {str: "a string", list: "a list", dict: "an object", bool: "true or false"}
 _NAMES |= {int: "a whole number", float: "a number"}
@@ -50,10 +48,7 @@ def fields_found(name: str, fields: Collection[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class RefusedRecord:
-    """A record that could not be used, with the reason: what was expected, what was found and what to do.
-
-    ``source`` is the file (``-`` for standard input), ``line`` counts from 1, and ``id`` is empty if unknown.
-    """
+    """A record that could not be used, its place, as in :class:`RecordError`, its ``id``, if known, and the reason."""
 
     source: str
     line: int
@@ -75,10 +70,7 @@ def record_lines(lines: Iterable[bytes]) -> Iterator[tuple[int, bytes]]:
 
 
 def parsed_record(line: str | bytes, source: str, number: int) -> JsonDict:
-    """Parse the object in a line of JSON Lines; anything else raises RecordError.
-
-    ``source`` and ``number``, the line from 1, are for the message.
-    """
+    """Parse the object in a line of JSON Lines; anything else raises RecordError with ``source`` and ``number``."""
     try:
         record = json.loads(line.decode() if isinstance(line, bytes) else line)
     except (ValueError, RecursionError) as error:
@@ -90,12 +82,11 @@ def parsed_record(line: str | bytes, source: str, number: int) -> JsonDict:
     for name, value in record.items():
         try:
             json.dumps({name: value}, ensure_ascii=False, allow_nan=False).encode()
-        except UnicodeEncodeError as error:
-            message = f"not JSON in UTF-8: {error}; write whole characters"
-            raise RecordError(message, source=source, line=number, field=name) from error
         except (ValueError, RecursionError) as error:
-            message = f"expected a value that JSON can represent: {error}; write null for a missing number"
-            raise RecordError(message, source=source, line=number, field=name) from error
+            broken = isinstance(error, UnicodeEncodeError)
+            message = "not JSON in UTF-8" if broken else "expected a value that JSON can represent"
+            remedy = "write whole characters" if broken else "write null for a missing number"
+            raise RecordError(f"{message}: {error}; {remedy}", source=source, line=number, field=name) from error
     return record
 
 
@@ -162,12 +153,11 @@ class Record:
         value = self.values.get(field, _MISSING)
         if isinstance(value, str):
             return (value,)
-        if not isinstance(value, list):
-            expected = "expected a string or a list of strings"
-            absent = f"missing; {expected}; {fields_found(field, self.values)}"
-            reason = absent if value is _MISSING else f"{expected}, found {_shown(value)}"
-            raise self.error(reason, field)
-        return self.strings(field)
+        if isinstance(value, list):
+            return self.strings(field)
+        expected = "expected a string or a list of strings"
+        absent = f"missing; {expected}; {fields_found(field, self.values)}"
+        raise self.error(absent if value is _MISSING else f"{expected}, found {_shown(value)}", field)
 
     def objects(self, field: str) -> Iterator[Record]:
         """Yield the members of a field that must be a list of objects."""

@@ -1,62 +1,146 @@
-"""Reports as HTML pages that need no other file, fetch nothing, and run no script but their own."""
+"""Reports as HTML pages that need no other file, fetch nothing, and run no script but their own.
+
+All texts and measures are laid out here; the templates only write and colour them.
+"""
 
 from __future__ import annotations
 
 import base64
 import hashlib
+import math
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jinja2
+import numpy as np
 from markupsafe import Markup
 
+from syncheck.base.checks import names_of
 from syncheck.base.printable import counted
 from syncheck.base.records import RefusedRecord
+from syncheck.features.schemas import LARGE_KL_NATS
 from syncheck.report import labels as wording
-from syncheck.report.labels import shades_of
-from syncheck.report.layout import case_view, glossary, legend
+from syncheck.report.labels import VERDICTS, ShadeView, answer_facts, decimal, feature_label, feature_value, shades_of
+from syncheck.results.report import Answer, Case
 from syncheck.results.spans import SpanItem, SpanLabels
+from syncheck.results.types import Citation, SentenceScore, TokenSignals
 from syncheck.spans.words import reading_direction
 
-if TYPE_CHECKING:
-    from syncheck.results.report import Case
+_DARKEST_KL_NATS = 2 * LARGE_KL_NATS
+_WEIGHTIEST = 5  # signals that are shown without unfolding
+_SMALLEST_LONGEST_BAR = 0.5  # contribution, in nats of log-odds, that fills a bar, however small all are
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'"
+
+Link = tuple[str, str]
+"""Label and anchor of a sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class SignalView:
+    """One feature; ``change`` is its contribution to the log-odds, ``width`` its bar in percent of the longest."""
+
+    name: str
+    meaning: str
+    value: str
+    change: str
+    pulls_down: bool
+    width: float
+
+
+@dataclass(frozen=True, slots=True)
+class TokenView:
+    """One token; ``shade`` is its KL relative to the darkest, in [0, 1], and ``probability`` is in percent."""
+
+    text: str
+    visible: bool
+    log_prob: str
+    kl: str
+    shade: float
+    probability: float
+    large_kl: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SentenceView:
+    """One sentence; ``shades`` are its characters with their labels, ``dropped`` the sentences tried in its place.
+
+    ``signals`` are those with the largest contributions, ``more_signals`` the others.
+    """
+
+    scored: SentenceScore
+    anchor: str
+    number: int
+    is_lowest: bool
+    shades: tuple[ShadeView, ...]
+    signals: tuple[SignalView, ...]
+    more_signals: tuple[SignalView, ...]
+    tokens: tuple[TokenView, ...]
+    dropped: tuple[SentenceScore, ...]
+
+    @property
+    def pieces(self) -> tuple[tuple[str, Citation | None], ...]:
+        """The sentence cut at its citation marks, each with its first citation that names a passage, if any."""
+        text, start = self.scored.text, self.scored.start
+        marks: dict[tuple[int, int], Citation] = {}
+        for cited in sorted(self.scored.citations, key=lambda one: (one.start, one.passage is None)):
+            marks.setdefault((cited.start - start, cited.end - start), cited)
+        borders = sorted({0, len(text), *(border for mark in marks for border in mark)})
+        return tuple((text[a:b], marks.get((a, b))) for a, b in pairwise(borders))
+
+    @property
+    def unfolded(self) -> bool:
+        """True if the signals of the sentence are shown from the start."""
+        return self.is_lowest and self.scored.verdict != "supported"
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerView:
+    """One decoder's answer; ``dropped`` are the sentences taken back after its last one."""
+
+    answer: Answer
+    lowest: SentenceScore | None
+    anchor: str
+    facts: tuple[str, ...]
+    sentences: tuple[SentenceView, ...]
+    dropped: tuple[SentenceScore, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A piece of a passage, the sentences that it is evidence for, and those of them whose evidence ends here."""
+
+    text: str
+    refs: tuple[Link, ...]
+    ends: tuple[Link, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CaseView:
+    """A question with its answers, and its passages cut where evidence begins and ends.
+
+    ``names`` are title or id, and address, of each passage, if any, and ``citing`` the sentences that cite it.
+    """
+
+    anchor: str
+    question: str
+    answers: tuple[AnswerView, ...]
+    passages: tuple[tuple[Segment, ...], ...]
+    names: tuple[str, ...]
+    citing: tuple[tuple[Link, ...], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class SpanAnswer:
-    """An answer with the labels that a detector gave it."""
+    """An answer, whose own labels are the annotators', with those by a detector, and remarks on the measurement."""
 
     item: SpanItem
-    """The answer; its own labels, if any, are shown as the annotators'."""
     labels: SpanLabels
-    """Labels by the detector."""
     notes: tuple[str, ...] = ()
-    """Remarks on the measurement."""
-
-
-def _span_view(answer: SpanAnswer, number: int, method: str) -> dict[str, Any]:
-    """Lay out an answer with its labellings, each with its source, extent and shades; ``lang`` is empty if unknown."""
-    item, labelled = answer.item, []
-    for source, labels in ((method, answer.labels), ("annotators", item.labels)):
-        if labels is not None:
-            shades = shades_of(item.response, labels)
-            marked = sum(len(shade.text) for shade in shades if shade.marked)
-            facts = f"{counted(len(labels.hard), 'span')}, {marked} of {len(item.response)} characters"
-            labelled.append((source, facts, shades))
-    return {
-        "answer": answer,
-        "anchor": f"s{number}",
-        "name": " · ".join(part for part in (item.id, item.lang, item.generator) if part),
-        "lang": item.lang.lower(),
-        "labelled": labelled,
-    }
-
-
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
 
 def render_html(
@@ -69,36 +153,31 @@ def render_html(
     """Draw questions with their answers side by side as a complete HTML page.
 
     Each sentence is coloured by its score and also has the score, a pattern and a word, so that it can be read without
-    colour and in print; its signals, tokens and evidence unfold. All text is escaped.
+    colour and in print; its signals, tokens and evidence unfold. All text is escaped. A page without cases says so.
 
-    Parameters
-    ----------
-    cases
-        Questions with their answers; an empty sequence gives a page that says so.
-    title
-        Heading of the page.
-    refused
-        Records that could not be used: the page counts them at the top and lists them, with reasons, at the end.
-    prefix
-        Prefix of all anchors, which makes the result a fragment of a page.
+    ``refused`` are records that could not be used, which the page counts at the top and lists, with reasons, at the
+    end. A ``prefix``, of all anchors, makes the result a fragment of a page.
     """
+    answers = [answer for case in cases for answer in case.answers]
+    used = {s.verdict for answer in answers for s in (*answer.report.sentences, *answer.dropped)}
+    features = dict.fromkeys(name for answer in answers for s in answer.report.sentences for name in s.features)
+    # A monitor whose two thresholds are equal calls no sentence doubtful.
+    legend = {v: meaning for v, meaning in reversed([*VERDICTS.items()]) if v != "doubtful" or v in used}
     return _render(
         "body.html.j2",
         prefix,
         title=title,
         cases=[case_view(case, number, prefix=prefix) for number, case in enumerate(cases, 1)],
         refused=refused,
-        legend=legend(cases),
-        glossary=glossary(cases),
-        opened=any(answer.report.spans is not None for case in cases for answer in case.answers),
+        legend=legend,
+        glossary=[feature_label(name) for name in features],
+        opened=any(answer.report.spans is not None for answer in answers),
     )
 
 
 def render_fragment(cases: Sequence[Case]) -> str:
-    """Draw cases as :func:`render_html` does, as a fragment for a notebook whose style affects nothing outside it.
-
-    A prefix keeps the anchors of several fragments in one notebook apart.
-    """
+    """Draw cases as :func:`render_html` does, as a fragment for a notebook whose style affects nothing outside it."""
+    # The prefix keeps the anchors of several fragments in one notebook apart.
     digest = zlib.crc32(render_html(cases, title="").encode(errors="backslashreplace"))
     return render_html(cases, title="", prefix=f"r{digest:08x}-")
 
@@ -170,3 +249,120 @@ def _templates() -> jinja2.Environment:
     environment.filters |= {name: getattr(wording, name) for name in [*named.split(), "verdict", "why"]}
     environment.filters |= {"direction": reading_direction, "counted": counted}
     return environment
+
+
+def _span_view(answer: SpanAnswer, number: int, method: str) -> dict[str, Any]:
+    """Lay out an answer with its labellings, each with its source, extent and shades; ``lang`` is empty if unknown."""
+    item, labelled = answer.item, []
+    for source, labels in ((method, answer.labels), ("annotators", item.labels)):
+        if labels is not None:
+            shades = shades_of(item.response, labels)
+            marked = sum(len(shade.text) for shade in shades if shade.marked)
+            facts = f"{counted(len(labels.hard), 'span')}, {marked} of {len(item.response)} characters"
+            labelled.append((source, facts, shades))
+    return {
+        "answer": answer,
+        "anchor": f"s{number}",
+        "name": " · ".join(part for part in (item.id, item.lang, item.generator) if part),
+        "lang": item.lang.lower(),
+        "labelled": labelled,
+    }
+
+
+def case_view(case: Case, number: int, *, prefix: str) -> CaseView:
+    """Lay out a case; ``prefix`` keeps the anchors of several pages in one document apart."""
+    anchor = f"{prefix}q{number}"
+    answers = tuple(_answer_view(a, f"{anchor}a{i}") for i, a in enumerate(case.answers, 1))
+    spans: list[list[tuple[int, int, Link]]] = [[] for _ in case.passages]
+    citing: list[dict[Link, None]] = [{} for _ in case.passages]
+    for label, view in ((f"{drawn.answer.label} {view.number}", view) for drawn in answers for view in drawn.sentences):
+        if (evidence := view.scored.evidence) is not None and (quote := evidence.text.strip()):
+            start = case.passages[evidence.passage].find(quote)
+            if start >= 0:
+                spans[evidence.passage].append((start, start + len(quote), (label, view.anchor)))
+        for cited in view.scored.citations:
+            if cited.passage is not None:
+                citing[cited.passage][f"{label}, {cited.status}", view.anchor] = None
+    passages = tuple(mark_passage(passage, marks) for passage, marks in zip(case.passages, spans, strict=True))
+    named = [names_of(passage) for passage in case.passages]
+    names = tuple(" · ".join(part for part in (one.title or one.id, one.url) if part) for one in named)
+    return CaseView(anchor, case.question, answers, passages, names, tuple(map(tuple, citing)))
+
+
+def mark_passage(passage: str, spans: Iterable[tuple[int, int, Link]]) -> tuple[Segment, ...]:
+    """Cut a passage at half-open spans of evidence, each with its label and anchor; spans may overlap."""
+    marks = sorted(spans, key=lambda mark: mark[:2])
+    borders = sorted({0, len(passage), *(border for start, stop, _ in marks for border in (start, stop))})
+    return tuple(
+        Segment(
+            text=passage[left:right],
+            refs=tuple(ref for start, stop, ref in marks if start <= left and right <= stop),
+            ends=tuple(ref for _, stop, ref in marks if right == stop),
+        )
+        for left, right in pairwise(borders)
+    )
+
+
+def _answer_view(answer: Answer, anchor: str) -> AnswerView:
+    report, lowest = answer.report, answer.report.lowest
+    changes = [abs(change) for s in report.sentences for change in s.attribution.values()]
+    longest = max([*changes, _SMALLEST_LONGEST_BAR])
+    views: list[SentenceView] = []
+    after: tuple[SentenceScore, ...] = ()
+    for number, (sentence, dropped) in enumerate(answer.timeline, 1):
+        if sentence is None:
+            after = dropped
+            continue
+        weighty = sorted(sentence.features, key=lambda name: -abs(sentence.attribution.get(name, 0.0)))
+        if sentence.attribution:
+            del weighty[_WEIGHTIEST:]
+        shades: tuple[ShadeView, ...] = ()
+        if report.spans is not None and sentence.verdict != "supported" and sentence.start < sentence.end:
+            shades = shades_of(report.response, report.spans, start=sentence.start, stop=sentence.end)
+        view = SentenceView(
+            scored=sentence,
+            anchor=f"{anchor}s{number}",
+            number=number,
+            is_lowest=sentence is lowest,
+            shades=shades,
+            signals=_signals(sentence, weighty, longest),
+            more_signals=_signals(sentence, [name for name in sentence.features if name not in weighty], longest),
+            tokens=tuple(_token_views(report.tokens, sentence.token_start, sentence.token_end)),
+            dropped=dropped,
+        )
+        views.append(view)
+    return AnswerView(answer, lowest, anchor, answer_facts(answer), tuple(views), after)
+
+
+def _signals(sentence: SentenceScore, names: Iterable[str], longest: float) -> tuple[SignalView, ...]:
+    changes = sentence.attribution
+    return tuple(
+        SignalView(
+            name=name,
+            meaning=feature_label(name).meaning,
+            value=feature_value(name, sentence.features[name]),
+            change=f"{changes[name]:+.2f}".replace("-", "−") if name in changes else "",
+            pulls_down=changes.get(name, 0.0) < 0,
+            width=round(100 * abs(changes.get(name, 0.0)) / longest, 1),
+        )
+        for name in sorted(names, key=lambda name: changes.get(name, 0.0))
+    )
+
+
+def _token_views(tokens: TokenSignals, first: int | None, end: int | None) -> Iterator[TokenView]:
+    """Yield the tokens of a sentence; none if it has none, or nothing was measured."""
+    if first is None or end is None or np.isnan(tokens.log_prob[first:end]).all():
+        return
+    for i in range(first, end):
+        start, stop = tokens.char_spans[i].tolist()
+        text = tokens.text[start:stop].replace("\n", "⏎")
+        log_prob, kl = float(tokens.log_prob[i]), float(tokens.kl[i])
+        yield TokenView(
+            text=text or f"id {int(tokens.token_ids[i])}",
+            visible=bool(text),
+            log_prob=decimal(log_prob, digits=1),
+            kl=decimal(kl, digits=1),
+            shade=0.0 if math.isnan(kl) else round(min(kl / _DARKEST_KL_NATS, 1.0), 3),
+            probability=0.0 if math.isnan(log_prob) else round(100 * math.exp(log_prob), 1),
+            large_kl=kl > LARGE_KL_NATS,
+        )

@@ -6,18 +6,14 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import groupby, pairwise
-from typing import TYPE_CHECKING
 
 from syncheck.base.printable import counted
 from syncheck.features.schemas import LID, feature_of
-from syncheck.results.report import CitationCounts
+from syncheck.results.report import Answer, CitationCounts, Report
 from syncheck.results.spans import SpanLabels, risk_of
 from syncheck.results.types import Citation, CitationStatus, Contrast, Evidence, Remark, SentenceScore, Status, Verdict
 from syncheck.spans.words import cluster_borders
 from syncheck.text.markup import reasoning_length
-
-if TYPE_CHECKING:
-    from syncheck.results.report import Answer, Report
 
 VERDICTS: Mapping[Verdict, str] = {
     "supported": "the passages support it",
@@ -52,12 +48,8 @@ _NO_ANSWER: Mapping[str | None, str] = {
     "backtracked": "no answer: its first sentence did not pass",
 }
 
-_GIVES_MESSAGE = ("abstained", "handed_over", "quoted")
-"""Stop reasons of answers that end with a text which the model did not write."""
-
-_SUPPORTS = 0.5
-"""Support from which a passage counts as supporting a sentence, in [0, 1]."""
-
+_GIVES_MESSAGE = ("abstained", "handed_over", "quoted")  # the answer ends with a text which the model did not write
+_SUPPORTS = 0.5  # support from which a passage counts as supporting a sentence, in [0, 1]
 _DIRECTIONS = {1: "higher is more faithful", -1: "higher is less faithful", 0: "either way"}
 
 
@@ -105,13 +97,10 @@ def verdict(sentence: SentenceScore) -> str:
     return f"{words}: {sentence.reason}" if sentence.reason else words
 
 
-ALIGNER_CONTRADICTS = "the aligner takes it for contradicted"
-"""Words for a sentence that is called contradicted although no contrast was found."""
-
-
-def is_contradicted_by_aligner(sentence: SentenceScore) -> bool:
-    """Tell whether a sentence is called contradicted without a contrast: by the aligner's probability alone."""
-    return sentence.verdict == "contradicted" and not sentence.contrasts
+def _by_aligner(sentence: SentenceScore) -> str:
+    """Say that a sentence is called contradicted by the aligner's probability alone, without a contrast; else empty."""
+    alone = sentence.verdict == "contradicted" and not sentence.contrasts
+    return "the aligner takes it for contradicted" if alone else ""
 
 
 def why(sentence: SentenceScore) -> str:
@@ -122,12 +111,12 @@ def why(sentence: SentenceScore) -> str:
     """
     if sentence.verdict is None:
         return ""
-    evidence = sentence.evidence
-    by_aligner = is_contradicted_by_aligner(sentence)
-    judged = ALIGNER_CONTRADICTS.capitalize() if by_aligner else "No passage supports it"
+    evidence, by_aligner = sentence.evidence, _by_aligner(sentence).capitalize()
+    judged = by_aligner or "No passage supports it"
     if evidence is None or not evidence.text.strip():
-        found_none = f"{judged}." if by_aligner else "No passage was found that supports it."
-        return found_none if sentence.verdict != "supported" else ""
+        if sentence.verdict == "supported":
+            return ""
+        return f"{by_aligner}." if by_aligner else "No passage was found that supports it."
     passage = f"passage {evidence.passage + 1}"
     supported = evidence.score >= _SUPPORTS
     if sentence.verdict == "supported" and supported:
@@ -184,15 +173,17 @@ def citation_verdicts(sentence: SentenceScore) -> str:
 
 def notes(sentence: SentenceScore) -> tuple[str, ...]:
     """Describe what does not fit into a line of text: remarks, contrasts, citations, or why there is no score."""
-    if sentence.verdict is None:
-        lines = () if sentence.status == "no_aggregator" else (verdict(sentence),)
-    else:
-        by_aligner = (ALIGNER_CONTRADICTS,) if is_contradicted_by_aligner(sentence) else ()
-        lines = (*(REMARKS[remark] for remark in sentence.remarks), *contrast_lines(sentence), *by_aligner)
-    lines = (*lines, *(citation_words(cited) for cited in sentence.citations if cited.status != "supported"))
+    lines: list[str] = []
+    if sentence.verdict is not None:
+        lines += [*(REMARKS[remark] for remark in sentence.remarks), *contrast_lines(sentence), _by_aligner(sentence)]
+    elif sentence.status != "no_aggregator":
+        lines.append(verdict(sentence))
+    lines += [citation_words(cited) for cited in sentence.citations if cited.status != "supported"]
     if sentence.relevance is not None:
-        lines = (*lines, f"answers the question: {sentence.relevance:.2f}")
-    return (*lines, "cut at the limit of tokens") if sentence.truncated else lines
+        lines.append(f"answers the question: {sentence.relevance:.2f}")
+    if sentence.truncated:
+        lines.append("cut at the limit of tokens")
+    return tuple(filter(None, lines))
 
 
 def after_end_words(text: str) -> str:
@@ -252,7 +243,6 @@ _DARK: tuple[_Rgb, _Rgb, _Rgb] = ((0x8F, 0x43, 0x14), (0x3B, 0x38, 0x32), (0x1E,
 TINTS = {"--l": _LIGHT, "--d": _DARK}
 """Background colours at the scores 0, 0.5 and 1, by CSS variable, for a script that mixes them."""
 
-
 BANDS: Mapping[Verdict, tuple[float, float]] = {
     "supported": (0.65, 1.0),
     "doubtful": (0.35, 0.65),
@@ -271,10 +261,7 @@ class Tint:
 
 
 def tint(score: float, verdict: Verdict | None = None) -> Tint:
-    """Choose the background of a score in [0, 1], within the band of its verdict if it has one.
-
-    Text stays readable on all of them.
-    """
+    """Choose the background of a score in [0, 1], within the band of its verdict, if any; text is readable on it."""
     low, high = (0.0, 1.0) if verdict is None else BANDS[verdict]
     place = low + (high - low) * score
     return Tint(_mix(_LIGHT, place), _mix(_DARK, place))

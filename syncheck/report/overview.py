@@ -19,22 +19,9 @@ from numpy.typing import NDArray
 from syncheck.base.records import RefusedRecord
 from syncheck.corpus.records import ScoredAnswer
 from syncheck.features.schemas import feature_of
+from syncheck.report import labels as wording
 from syncheck.report.html import render_page
-from syncheck.report.labels import (
-    BANDS,
-    STATUS_WORDS,
-    TINTS,
-    VERDICTS,
-    Tint,
-    after_end_words,
-    contrast_lines,
-    feature_label,
-    feature_value,
-    reasoning_words,
-    tint,
-    verdict,
-    why,
-)
+from syncheck.report.labels import VERDICTS, Tint, tint
 from syncheck.results.types import WITHOUT_CLAIM, SentenceScore, Status, Verdict
 
 MOST_ANSWERS = 10_000
@@ -49,6 +36,7 @@ _STANDS_OUT = 0.75
 _MOST_AFTER_END = 200  # characters shown of the text after the end of an answer
 _DETAILS = ((2000, 400, 5), (1000, 200, 3), (500, 120, 0))
 """Limits on an answer's details, from generous to strict: characters of a sentence, of its evidence, and signals."""
+_DIGITS = 4  # of a score on the page
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,10 +66,7 @@ class Bar:
 
 
 class Histogram(Counter[tuple[Verdict, int]]):
-    """Counts of scored sentences by verdict and by bin of their score.
-
-    Verdicts follow the thresholds of the monitor, or of several, and so do the colours of the bars.
-    """
+    """Counts of scored sentences by verdict, which follows the monitor's thresholds, and by bin of their score."""
 
     def add(self, sentence: SentenceScore) -> None:
         """Count a sentence; one without a score has no bin."""
@@ -142,22 +127,17 @@ class Overview:
         return scores, np.array([label for _, label in self._labels], dtype=np.int64)
 
     def to_html(
-        self,
-        *,
-        title: str = "Scored answers",
-        curves: LabelCurves | None = None,
-        refused: Sequence[RefusedRecord] = (),
+        self, *, title: str = "Scored answers", curves: LabelCurves | None = None, refused: Sequence[RefusedRecord] = ()
     ) -> str:
         """Draw a complete HTML page that needs no other file and no network.
 
-        Figures and plots are drawn here; a script in the page lists, filters and searches the answers. All text is data
-        or escaped, and no other script runs. ``curves`` is the agreement with labels, ``refused`` the lines without an
-        answer.
+        Figures are drawn here; a script in the page lists, filters and searches the answers. All text is data or
+        escaped. ``curves`` is the agreement with labels, ``refused`` the lines without an answer.
         """
         data = _Data(self.listed)
         drawn = data.answers()
-        named = {str(kind): words for kind, words in STATUS_WORDS.items()}
-        bands = {str(kind): band for kind, band in BANDS.items()}
+        named = {str(kind): words for kind, words in wording.STATUS_WORDS.items()}
+        bands = {str(kind): band for kind, band in wording.BANDS.items()}
         tables = {"kinds": KINDS, "bands": [bands.get(kind, (0, 1)) for kind in KINDS]}
         return render_page(
             "overview.html.j2",
@@ -169,7 +149,7 @@ class Overview:
             curves=curves,
             refused=refused,
             data=drawn,
-            tables=_safe(tables | {"words": [*data.words], "signals": [*data.signals], "tints": TINTS}),
+            tables=_safe(tables | {"words": [*data.words], "signals": [*data.signals], "tints": wording.TINTS}),
             verdicts=VERDICTS,
         )
 
@@ -182,13 +162,9 @@ def _kind(sentence: SentenceScore) -> str:
     return sentence.verdict or sentence.status
 
 
-def _rounded(score: float) -> float:
-    return round(score, 4)
-
-
 def _bin(score: float) -> int:
     """Find the bin of a score, as the page's script finds it from the digits that the page has."""
-    return min(int(_rounded(score) * BINS), BINS - 1)
+    return min(int(round(score, _DIGITS) * BINS), BINS - 1)
 
 
 class _Data:
@@ -226,13 +202,13 @@ class _Data:
         row: list[object] = [
             _cut(answer.id, 100),
             _cut(answer.question, 400),
-            None if lowest is None or lowest.score is None else _rounded(lowest.score),
+            None if lowest is None or lowest.score is None else round(lowest.score, _DIGITS),
             None if lowest is None else KINDS.index(_kind(lowest)),
             sorted({KINDS.index(_kind(s)) for s in answer.sentences}),
             int(False in answer.labels),
             len(answer.sentences),
             [self._sentence(answer, i, text, evidence, signals) for i in kept],
-            "; ".join(filter(None, [reasoning_words(answer.reasoning), after_end_words(after_end)])),
+            "; ".join(filter(None, [wording.reasoning_words(answer.reasoning), wording.after_end_words(after_end)])),
         ]
         if len(kept) < len(answer.sentences):
             left = [sentence for i, sentence in enumerate(answer.sentences) if i not in kept]
@@ -243,37 +219,34 @@ class _Data:
     def _sentence(self, answer: ScoredAnswer, place: int, text: int, evidence: int, signals: int) -> list[object]:
         sentence = answer.sentences[place]
         label = answer.labels[place] if answer.labels else None
-        near, said = sentence.evidence, verdict(sentence)
+        near, said = sentence.evidence, wording.verdict(sentence)
         return [
             _cut(sentence.text, text),
-            None if sentence.score is None else _rounded(sentence.score),
+            None if sentence.score is None else round(sentence.score, _DIGITS),
             KINDS.index(_kind(sentence)),
             self._word(said) if sentence.reason is None else _cut(said, 200),
-            self._word(why(sentence)),
+            self._word(wording.why(sentence)),
             "" if near is None else _cut(near.text.strip(), evidence),
-            None if near is None else _rounded(near.score),
+            None if near is None else round(near.score, _DIGITS),
             None if label is None else int(label),
-            [_cut(line, 120) for line in contrast_lines(sentence)[: max(signals, 1)]],
+            [_cut(line, 120) for line in wording.contrast_lines(sentence)[: max(signals, 1)]],
             self._signals(sentence, signals),
         ]
 
     def _signals(self, sentence: SentenceScore, most: int) -> list[list[object]]:
+        """Write the signals that are less faithful than most, each with the share of sentences that are better."""
         if sentence.verdict == "supported" or sentence.status in WITHOUT_CLAIM:
             return []
-        worst = []
-        for name, share in self._worst(sentence)[:most]:
-            place = self.signals.setdefault((feature_label(name).meaning, name), len(self.signals))
-            worst.append([place, feature_value(name, sentence.features[name]), math.floor(100 * share)])
-        return worst
-
-    def _worst(self, sentence: SentenceScore) -> list[tuple[str, float]]:
-        """Find the signals that are less faithful than most, each with the share of sentences that are better."""
         shares = []
         for name, value in _directed(sentence):
             column = self._columns[name]
             better = len(column) - int(np.searchsorted(column, value, side="right"))
-            shares.append((name, better / len(column)))
-        return sorted((one for one in shares if one[1] >= _STANDS_OUT), key=lambda one: -one[1])
+            shares.append((better / len(column), name))
+        rows: list[list[object]] = []
+        for share, name in sorted((one for one in shares if one[0] >= _STANDS_OUT), key=lambda one: -one[0])[:most]:
+            place = self.signals.setdefault((wording.feature_label(name).meaning, name), len(self.signals))
+            rows.append([place, wording.feature_value(name, sentence.features[name]), math.floor(100 * share)])
+        return rows
 
     def _word(self, text: str) -> int:
         return self.words.setdefault(text, len(self.words))

@@ -78,9 +78,7 @@ def plot_curve(x: Sequence[float], y: Sequence[float], path: str | Path, *, labe
     figure = _figure(5.0, 4.0, path)
     axis = figure.subplots()
     axis.plot(x, y, color=_INK, linewidth=1.5)
-    axis.set_xlim(0, 1)
-    axis.set_xlabel(labels[0])
-    axis.set_ylabel(labels[1])
+    axis.set(xlim=(0, 1), xlabel=labels[0], ylabel=labels[1])
     axis.grid(alpha=0.3)
     figure.savefig(path, dpi=_DPI)
 

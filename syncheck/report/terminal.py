@@ -5,34 +5,20 @@ from __future__ import annotations
 import os
 import textwrap
 from collections.abc import Sequence
-from typing import IO, TYPE_CHECKING
+from typing import IO
 
 from syncheck.base.printable import printable
-from syncheck.report.labels import (
-    STATUS_WORDS,
-    after_end_words,
-    answer_facts,
-    feature_label,
-    feature_value,
-    no_answer,
-    notes,
-)
+from syncheck.report import labels as wording
+from syncheck.results.report import Answer, Case
 from syncheck.results.types import Evidence, SentenceScore
-
-if TYPE_CHECKING:
-    from syncheck.results.report import Answer, Case
 
 WIDTH = 80
 """Column at which lines are wrapped."""
-_SMALLEST_PULL = 0.05
-"""Smallest contribution that is listed, in nats of log-odds; a smaller one hardly moves the score."""
-_PULLS = 5
-"""Largest number of signals that are listed."""
-_WORD = 12
-"""Width of the longest verdict."""
+_SMALLEST_PULL = 0.05  # contribution from which a signal is listed, in nats of log-odds; less hardly moves the score
+_PULLS = 5  # largest number of signals that are listed
+_WORD = 12  # width of the longest verdict
 _NARROWEST = 60
-_LEAST = 20
-"""Width that is left for a text after a prefix, however long that is."""
+_LEAST = 20  # width that is left for a text after a prefix, however long that is
 _RESET, _BOLD, _DIM = "\x1b[0m", "\x1b[1m", "\x1b[2m"
 # Orange to blue, which all common kinds of colour blindness keep apart (256-colour codes).
 _COLOURS = {
@@ -49,23 +35,14 @@ def wants_colour(stream: IO[str]) -> bool:
 
 
 def render_text(cases: Sequence[Case], *, colour: bool = False, width: int = WIDTH) -> str:
-    """Draw questions with their answers, sentence by sentence.
+    """Draw questions with their answers, sentence by sentence, as lines that end in a newline.
 
-    Parameters
-    ----------
-    cases
-        Questions with their answers; an empty sequence gives an empty text.
-    colour
-        True adds ANSI colours; see :func:`wants_colour`.
-    width
-        Column at which lines are wrapped; at least 60.
+    Each sentence has its score and verdict, and below it remarks, contrasts and, unless it is supported, the nearest
+    evidence. Each answer is followed by the signals that pulled its lowest sentence down (as changes of the log-odds).
+    Characters that would control the terminal are escaped.
 
-    Returns
-    -------
-    str
-        Lines ending in a newline. Each sentence has its score and verdict, and below it remarks, contrasts and, unless
-        it is supported, the nearest evidence. Each answer is followed by the signals that pulled its lowest sentence
-        down (as changes of the log-odds). Characters that would control the terminal are escaped.
+    ``colour`` adds ANSI colours, see :func:`wants_colour`; ``width``, at least 60, is the column at which lines are
+    wrapped.
     """
     pen = _Pen(colour=colour, width=width)
     lines: list[str] = []
@@ -121,7 +98,7 @@ class _Pen:
 def _answer_lines(answer: Answer, pen: _Pen) -> list[str]:
     report = answer.report
     mean = "no score" if report.faithfulness is None else f"faithfulness {report.faithfulness:.2f}"
-    title = " · ".join((f"{answer.label} {mean}", *answer_facts(answer)))
+    title = " · ".join((f"{answer.label} {mean}", *wording.answer_facts(answer)))
     lines = [pen.paint(line, _BOLD) for line in pen.wrap("── ", title, indent=3)]
     for number, (sentence, dropped) in enumerate(answer.timeline, 1):
         for tried in dropped:
@@ -136,13 +113,13 @@ def _answer_lines(answer: Answer, pen: _Pen) -> list[str]:
 
 
 def _sentence_lines(number: int, sentence: SentenceScore, pen: _Pen) -> list[str]:
-    unscored = STATUS_WORDS[sentence.status] if sentence.status == "no_aggregator" else "no score"
+    unscored = wording.STATUS_WORDS[sentence.status] if sentence.status == "no_aggregator" else "no score"
     word = f"{sentence.verdict or unscored:<{_WORD}}"
     before = f"{number:>3}  {_number(sentence.score)}  "
     indent = len(f"{before}{word}  ")
     first = f"{before}{pen.paint(word, _COLOURS.get(sentence.verdict or '', ''))}  "
     lines = pen.wrap(first, sentence.text, indent=indent)
-    for note in notes(sentence):
+    for note in wording.notes(sentence):
         lines += pen.wrap(f"{' ' * indent}→ ", note, indent=indent + 2)
     if sentence.evidence is not None and sentence.evidence.text.strip() and sentence.verdict != "supported":
         nearest = pen.wrap(f"{' ' * indent}  ", f"nearest: {_quote(sentence.evidence)}", indent=indent + 2)
@@ -154,7 +131,7 @@ def _end_lines(
     sentences: Sequence[SentenceScore], stop: str | None, message: str | None, after_end: str, pen: _Pen
 ) -> list[str]:
     given = None if message is None else f"given instead: “{message.strip()}”"
-    words = [None if sentences else no_answer(stop), given, after_end_words(after_end)]
+    words = [None if sentences else wording.no_answer(stop), given, wording.after_end_words(after_end)]
     said = "; ".join(word for word in words if word)
     return pen.wrap(" " * 5, f"({said})", indent=5) if said else []
 
@@ -163,8 +140,9 @@ def _explanation(number: int, sentence: SentenceScore, pen: _Pen) -> list[str]:
     lines = [pen.paint(f"     lowest: sentence {number}, {sentence.verdict or 'scored'}", _BOLD)]
     pulls = ((change, name) for name, change in sentence.attribution.items() if change <= -_SMALLEST_PULL)
     for change, name in sorted(pulls)[:_PULLS]:
-        first = f"     {change:+.2f}  {printable(name):<19}  {feature_value(name, sentence.features.get(name)):<10}  "
-        lines += pen.wrap(first, feature_label(name).meaning, indent=len(first))
+        value = wording.feature_value(name, sentence.features.get(name))
+        first = f"     {change:+.2f}  {printable(name):<19}  {value:<10}  "
+        lines += pen.wrap(first, wording.feature_label(name).meaning, indent=len(first))
     if sentence.evidence is not None and sentence.verdict == "supported":
         lines += pen.wrap("     best: ", _quote(sentence.evidence), indent=11)
     if sentence.latency_ms is not None:

@@ -103,8 +103,7 @@ class EventWriter:
         check_choice(reveal, "reveal", Reveal)
         if passage_ids is not None:
             check_texts(passage_ids, "passage_ids")
-            named, asked = len(passage_ids), len(passages)
-            if named != asked:
+            if (named := len(passage_ids)) != (asked := len(passages)):
                 raise InputError(f"passage_ids must have one entry for each of the {asked} passages; found {named}")
         self._passages = tuple(passages)
         self._passage_ids = passage_ids
@@ -121,10 +120,7 @@ class EventWriter:
         return self.events[max(last_id, 0) :]
 
     def write(self, event: Event) -> list[ProtocolEvent]:
-        """Write an event of :meth:`syncheck.Monitor.stream`, or of the stream of a decoder of :mod:`fod`.
-
-        Returns the protocol events that it became.
-        """
+        """Write an event of :meth:`syncheck.Monitor.stream` or of a decoder of :mod:`fod` as events of the protocol."""
         known = len(self.events)
         if isinstance(event, TokenEvent):
             self.append(event.text)
@@ -147,16 +143,14 @@ class EventWriter:
     def sentence(self, sentence: SentenceScore, *, lead: str = "", marked: bool = False) -> None:
         """Add a verified sentence, with the white space or reasoning before it, if that has not been shown.
 
-        ``marked`` is True if it was kept although it did not pass. If text before it was never revealed, InputError is
-        raised.
+        ``marked`` tells that it did not pass. Text before it that was never revealed raises InputError.
         """
         known = len(self.text) - (sentence.start - len(lead))  # characters of lead and sentence that are shown
         if known < 0:
             raise InputError(f"{-known} characters before a sentence were left out; pass the white space as lead=")
-        cited = sentence.evidence
-        evidence = () if cited is None else (located(cited, self._passages, self._passage_ids),)
-        self._starts.append(sentence.start - len(lead))
         s = sentence
+        evidence = () if s.evidence is None else (located(s.evidence, self._passages, self._passage_ids),)
+        self._starts.append(s.start - len(lead))
         checked = (s.start, s.end, s.score, s.status, s.verdict, evidence, s.reason, marked, s.remarks, s.contrasts)
         self._add(Verified, *checked)
         self._show((lead + sentence.text)[known:])

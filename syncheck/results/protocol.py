@@ -95,11 +95,7 @@ class Replace:
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """Text that is not part of the answer.
-
-    ``kind`` is ``message`` for text after the answer or in its place, such as that of an abstention, and ``warning``
-    for a problem on the way.
-    """
+    """Text that is not part of the answer: a ``message`` after or instead of it, or a ``warning`` on the way."""
 
     id: int
     text: str
@@ -152,12 +148,10 @@ class FoldedAnswer:
         elif isinstance(event, Final):
             self.report = event.report
         else:
-            self._splice(event.start, event.end, event.text if isinstance(event, Replace) else "")
-
-    def _splice(self, start: int, end: int, text: str) -> None:
-        self.text = self.text[:start] + text + self.text[end:]
-        by, kept = len(text) - (end - start), [s for s in self.sentences if s.end <= start or s.start >= end]
-        self.sentences = [s if s.end <= start else replace(s, start=s.start + by, end=s.end + by) for s in kept]
+            start, end, text = event.start, event.end, event.text if isinstance(event, Replace) else ""
+            self.text = self.text[:start] + text + self.text[end:]
+            by, kept = len(text) - (end - start), [s for s in self.sentences if s.end <= start or s.start >= end]
+            self.sentences = [s if s.end <= start else replace(s, start=s.start + by, end=s.end + by) for s in kept]
 
 
 def fold(events: Iterable[ProtocolEvent], answer: FoldedAnswer | None = None) -> FoldedAnswer:
@@ -177,10 +171,7 @@ def to_dict(event: ProtocolEvent) -> dict[str, Any]:
 
 
 def from_dict(values: Mapping[str, Any]) -> ProtocolEvent:
-    """Rebuild the event in a dictionary that :func:`to_dict` wrote; unknown fields are ignored.
-
-    An unknown version or type, and a missing field, raise InputError.
-    """
+    """Rebuild the event that :func:`to_dict` wrote, ignoring unknown fields; anything else raises InputError."""
     kind = _KINDS.get(values.get("type", ""))
     if values.get("v") != VERSION or kind is None:
         raise InputError(
@@ -233,8 +224,8 @@ class ContinuationRequest:
     beginning: str = ""
     """The answer so far: whole sentences, or empty."""
     samples: int | None = None
-    """Number of samples of the next sentence; None asks for one continuation to the end of the answer. The reader
-    closes the pieces once each sample has a whole sentence."""
+    """Number of samples of the next sentence, whose pieces the reader closes once each has a whole sentence; None asks
+    for one continuation to the end of the answer."""
     seed: int = 0
     """Seed of the samples; each request of an answer has another one."""
     temperature: float | None = None
@@ -270,7 +261,6 @@ class Piece:
     stop: Literal["end_of_text", "length"] | None = None
     """Why it ends with this piece; None if it goes on."""
     usage: Mapping[str, Any] | None = None
-    """Numbers of tokens of the sample so far, or of all samples together, as an OpenAI-compatible server reports them;
-    None if it does not."""
+    """Numbers of tokens of the sample or of all together, as an OpenAI-compatible server reports them, if it does."""
     tokens: tuple[WrittenToken, ...] = ()
     """The tokens of the text, if they were asked for. Those of text that is left out may be among them."""

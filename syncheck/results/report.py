@@ -69,7 +69,6 @@ class HiddenSpan:
     token_start: int
     """Its position in tokens of the response."""
     text: str
-    """The text with the white space around it."""
     token_ids: tuple[int, ...]
 
     def __repr__(self) -> str:
@@ -79,8 +78,7 @@ class HiddenSpan:
 ANSWER_PRIOR = 0.8
 """Share of faithful answers that an answer's score assumes unless another one is given; in RAGTruth's answers to
 questions it is 0.825."""
-_NEAREST = 1e-6
-"""Least distance from 0 and 1 of a sentence's score when its odds are taken."""
+_NEAREST = 1e-6  # least distance from 0 and 1 of a sentence's score when its odds are taken
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,9 +115,8 @@ class AnswerScale:
             check_share(value, "a score")
         check_share(prior, "prior")
         if not given or prior in (0, 1):
-            raise InputError(
-                f"expected at least one score, and a prior between 0 and 1; found {len(given)} scores and {prior}"
-            )
+            found = f"{len(given)} scores and {prior}"
+            raise InputError(f"expected at least one score, and a prior between 0 and 1; found {found}")
         clipped = (min(max(p, _NEAREST), 1 - _NEAREST) for p in given)
         against = math.fsum((1 - p) / p for p in clipped) * self.prior / (1 - self.prior)
         return 1 / (1 + math.exp(self.slope * math.log(against) - self.offset) * (1 - prior) / prior)
@@ -182,16 +179,14 @@ class Report:
     monitor: str | None = None
     """Name of the bundled monitor that scored it; None for a monitor of your own."""
     sources: Mapping[str, str] = field(default_factory=dict)
-    """Source of each signal, for an answer that was watched as text: ``monitored model`` (which need not be the model
-    that wrote it), ``aligner ...``, ``generator`` or ``not measured``. Otherwise empty: all signals of an answer that
-    is generated or replayed come from the monitored model."""
+    """Source of each signal of an answer that was watched as text: ``monitored model`` (which need not be the model
+    that wrote it), ``aligner ...``, ``generator`` or ``not measured``; otherwise empty."""
     generator_tokens: tuple[GeneratorToken, ...] = ()
     """The tokens that the generator's server reported; no score depends on them."""
     hidden: tuple[HiddenSpan, ...] = ()
     """Text that the model wrote in between, in order, and the response leaves out; see :attr:`written_token_ids`."""
     after_end: str = ""
-    """What a given response had after an end-of-text token, without the white space around it: not part of
-    ``response``, and not checked."""
+    """What a given response had after an end-of-text token: not part of ``response``, and not checked."""
     answer_scale: AnswerScale | None = None
     """Scale of :meth:`answer_score`; None for a monitor of your own, for which it was not measured."""
 
@@ -249,10 +244,10 @@ class Report:
         return lowest_of(self.sentences)
 
     def with_spans(self, detector: SpanDetector, *, lang: str = "") -> Report:
-        """Copy this report with span labels, which :meth:`to_html` and :meth:`to_dict` then show.
+        """Copy this report with the labels of a span detector, which :meth:`to_html` and :meth:`to_dict` then show.
 
         ``detector``, for example from :func:`syncheck.spans.load_span_regressor`, labels the characters of the whole
-        response, given the question and the passages; ``lang`` is the code of its language, for those that use it.
+        response; ``lang`` is the code of its language, for those that use it.
         """
         return replace(self, spans=detector.detect(self.span_item(lang=lang)))
 
@@ -288,10 +283,7 @@ class Report:
         return json.dumps(self.to_dict(), ensure_ascii=False, allow_nan=False)
 
     def to_df(self) -> pd.DataFrame:
-        """Build a data frame with one row per sentence and one column per feature; NaN for missing values.
-
-        Without pandas, MissingExtraError is raised.
-        """
+        """Build a data frame with a row per sentence and a column per feature; MissingExtraError without pandas."""
         with MissingExtraError.unless("pandas", "data"):
             import pandas as pd
         rows = [{c: getattr(s, c) for c in _COLUMNS} | {"score": s.score} | dict(s.features) for s in self.sentences]
@@ -329,9 +321,8 @@ class Answer:
     """The continuations that the decoder tried, as trees; empty for a decoder without a search."""
 
     def __repr__(self) -> str:
-        return summary(
-            self, quoted(self.label), counted(len(self.report.sentences), "sentence"), quoted(self.report.response)
-        )
+        sentences = counted(len(self.report.sentences), "sentence")
+        return summary(self, quoted(self.label), sentences, quoted(self.report.response))
 
     @property
     def wall_seconds(self) -> float | None:

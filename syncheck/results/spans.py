@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import groupby, pairwise
+from itertools import pairwise
 from typing import Any, Protocol, Self
 
 import numpy as np
@@ -67,14 +67,13 @@ def labels_of(risk: NDArray[np.float64], marked: NDArray[np.bool_]) -> SpanLabel
         raise InputError(f"expected one risk and one mark per character; found shapes {risk.shape} and {marked.shape}")
     if not np.all((risk >= 0) & (risk <= 1)):
         raise InputError("every risk must be in [0, 1]; found one outside, or NaN")
-    soft = tuple(SoftSpan(*run) for run in _runs(np.round(risk, _DECIMALS).tolist()))
-    return SpanLabels(soft, tuple((start, stop) for start, stop, _ in _runs(marked.tolist())))
+    soft = tuple(SoftSpan(*run) for run in _runs(np.round(risk, _DECIMALS)))
+    return SpanLabels(soft, tuple((start, stop) for start, stop, _ in _runs(marked)))
 
 
-def _runs(values: list[float]) -> list[tuple[int, int, float]]:
-    lengths = [(value, len(list(members))) for value, members in groupby(values)]
-    stops = np.cumsum([0, *(length for _, length in lengths)]).tolist()
-    return [(a, b, value) for (a, b), (value, _) in zip(pairwise(stops), lengths, strict=True) if value > 0]
+def _runs(values: NDArray[Any]) -> list[tuple[int, int, float]]:
+    borders = [0, *(np.flatnonzero(values[1:] != values[:-1]) + 1).tolist(), len(values)]
+    return [(a, b, values[a].item()) for a, b in pairwise(borders) if values[a:b].any()]
 
 
 def risk_of(soft: Sequence[SoftSpan], characters: int) -> NDArray[np.float64]:
@@ -90,14 +89,12 @@ def risk_of(soft: Sequence[SoftSpan], characters: int) -> NDArray[np.float64]:
 
 
 def likely_overlap(risk: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Mark the characters with the largest expected intersection over union.
+    """Mark the characters, (C,) bool, with the largest expected intersection over union, given their risks in [0, 1].
 
     Characters are taken in order of risk, as many as maximise the ratio of the expected intersection (the sum of their
     risks) to the expected union (their number plus the risks of all others). The choice depends on the whole response:
-    no single threshold suits both a response that is wrong throughout and one with a single wrong name.
-
-    Characters with equal risk are marked together, and none if every risk is 0. ``risk`` is (C,) in [0, 1]; the result
-    is (C,) bool.
+    no single threshold suits both a response that is wrong throughout and one with a single wrong name. Characters
+    with equal risk are marked together, and none if every risk is 0.
     """
     values, counts = np.unique(risk, return_counts=True)
     values, counts = values[::-1], np.cumsum(counts[::-1])  # from the highest risk down
@@ -130,8 +127,8 @@ class SpanItem:
     tokens: tuple[str, ...] | None = None
     """Pieces of the generator's vocabulary that make up the response."""
     logits: tuple[float, ...] | None = None
-    """Raw logits of these tokens. They are not normalised, so they cannot be compared between models, or even between
-    steps of one, and are never taken for log-probabilities."""
+    """Raw logits of these tokens: not normalised, so not comparable between models, or even steps of one, and never
+    taken for log-probabilities."""
     generator: str = ""
     """Name of the model that wrote the response; empty if unknown."""
     source: str = ""

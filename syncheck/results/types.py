@@ -89,7 +89,7 @@ class Query:
 
     question: str
     passages: tuple[str, ...]
-    """The retrieved passages; empty for an empty context."""
+    """Empty for an empty context."""
 
     def __repr__(self) -> str:
         return summary(self, quoted(self.question), counted(len(self.passages), "passage"))
@@ -104,16 +104,13 @@ class Query:
 class RagPrompt(Query):
     """A query as two prompts of a language model, with and without the passages.
 
-    A prompt without tokens, and two equal prompts although there are passages (every KL would then be 0), raise
-    PromptError.
+    An empty prompt, and two equal ones with passages (every KL would then be 0), raise PromptError.
     """
 
     with_context: str
     without_context: str
-    """The two prompts."""
     with_context_ids: tuple[int, ...]
     without_context_ids: tuple[int, ...]
-    """Their token ids."""
 
     def __post_init__(self) -> None:
         if not self.with_context_ids or not self.without_context_ids:
@@ -141,8 +138,7 @@ class PromptBatch(tuple[RagPrompt, ...]):
     def inputs(self, device: str | torch.device = "cpu") -> dict[str, torch.Tensor]:
         """Build ``input_ids`` and ``attention_mask``, both (B, T) int64, of the prompts with the context.
 
-        Shorter rows are padded on the left with their own first token, which the mask hides, so that the model needs
-        no padding token.
+        Shorter rows are padded on the left with their own first token, which the mask hides.
         """
         import torch
 
@@ -150,10 +146,8 @@ class PromptBatch(tuple[RagPrompt, ...]):
         width = max(map(len, rows), default=0)
         ids = [[*[row[0]] * (width - len(row)), *row] for row in rows]
         mask = [[*[0] * (width - len(row)), *[1] * len(row)] for row in rows]
-        return {
-            "input_ids": torch.tensor(ids, dtype=torch.long, device=device),
-            "attention_mask": torch.tensor(mask, dtype=torch.long, device=device),
-        }
+        tensors = (torch.tensor(values, dtype=torch.long, device=device) for values in (ids, mask))
+        return dict(zip(("input_ids", "attention_mask"), tensors, strict=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,8 +242,7 @@ class SentenceSignals:
     activations: Mapping[int, FloatArray] = field(default_factory=dict)
     """(H,) float32 by tapped decoder block: its output at the last token that carries text of the sentence."""
     lid: Mapping[int, float] = field(default_factory=dict)
-    """Local intrinsic dimension of these activations, >= 0, by decoder block; NaN where undefined, empty if it was not
-    measured."""
+    """Their local intrinsic dimension, >= 0; NaN where undefined, empty if it was not measured."""
 
     def __repr__(self) -> str:
         return summary(self, counted(len(self.token_ids), "token"), quoted(self.text))
@@ -273,10 +266,8 @@ class Bounds:
                 "low and high must be of the same values, with NaN in both or neither; found the shapes "
                 f"{self.low.shape} and {self.high.shape}"
             )
-        if (self.low > self.high).any():
-            raise InputError(
-                f"low must not be above high; found {int((self.low > self.high).sum())} values where it is"
-            )
+        if wrong := np.count_nonzero(self.low > self.high):
+            raise InputError(f"low must not be above high; found {wrong} values where it is")
 
     def __repr__(self) -> str:
         kinds = self.kinds
@@ -402,8 +393,8 @@ class SentenceScore:
     ``Aggregator.attribution``. Empty without an aggregator."""
     evidence: Evidence | None = None
     latency_ms: float | None = None
-    """Milliseconds from the moment the sentence was known to be complete to its score, including the no-context pass;
-    that of the whole batch if several sentences were scored together. None for a given response."""
+    """Milliseconds from the moment the sentence was known to be complete to its score; that of the whole batch if
+    several were scored together. None for a given response."""
     truncated: bool = False
     """True if the sentence was cut at the token limit."""
     verdict: Verdict | None = None
@@ -415,8 +406,8 @@ class SentenceScore:
     ``no_passage_touches``: no passage has any of its content words. ``passages_not_read``: it is not ``supported``, but
     some passages are in a language that the aligner does not read, so they were not compared with it."""
     contrasts: tuple[Contrast, ...] = ()
-    """Disagreements with the part of the context that agrees best with the sentence, found word by word. They are
-    looked for only in English sentences, and if no feature counts them, only in those below ``supported``."""
+    """Disagreements, word by word, with the part of the context that agrees best with the sentence. They are looked for
+    only in English sentences, and if no feature counts them, only in those below ``supported``."""
     citations: tuple[Citation, ...] = ()
     """The sources that it names, in order; empty unless they were checked, see :meth:`syncheck.Verifier.cited`."""
     relevance: float | None = None

@@ -2,9 +2,14 @@ from .mushroom import (
     MarkAll as MarkAll,
     MarkNone as MarkNone,
     SpanScores as SpanScores,
+    load_predictions as load_predictions,
+    load_span_items as load_span_items,
+    prediction_record as prediction_record,
+    refused_predictions as refused_predictions,
     score_spans as score_spans,
     span_correlation as span_correlation,
     span_iou as span_iou,
+    span_item as span_item,
 )
 from .hallurag import (
     HalluRagDetector as HalluRagDetector,
@@ -22,13 +27,6 @@ from .mikani import (
     regression_features as regression_features,
     regression_names as regression_names,
     signal_features as signal_features,
-)
-from .mushroom import (
-    load_predictions as load_predictions,
-    load_span_items as load_span_items,
-    prediction_record as prediction_record,
-    refused_predictions as refused_predictions,
-    span_item as span_item,
 )
 from .refind import (
     CheckpointEncoder as CheckpointEncoder,

@@ -29,7 +29,6 @@ LOWEST_SIMILARITY = 0.5
 
 JOINED_GAP = 3
 """Distance in characters below which spans are joined; the paper joins those that overlap, and calls that a fault."""
-
 _CONTENT_LETTERS = 4
 
 Spans = list[tuple[int, int]]
@@ -39,10 +38,9 @@ class HalluRagDetector:
     """Detector that marks the union of the spans from up to three systems; None omits one, but not all.
 
     ``measure`` finds unlikely words, ``encoder`` far sentences, and the instruct model ``asked`` lists spans. The soft
-    label of a character is the share of systems that mark it, among those that could read the item: if the item does
-    not fit the measuring model's window and there is another system, unlikely words do not count. The paper prompts
-    Llama 3 and computes probabilities with it, embeds with MPNet, and first summarises whole pages; here the knowledge
-    is the item's passages as they are.
+    label of a character is the share of systems that mark it; if the item does not fit the measuring model's window
+    and there is another system, unlikely words do not count. The paper prompts Llama 3 and computes probabilities with
+    it, embeds with MPNet, and first summarises whole pages; here the knowledge is the item's passages as they are.
     """
 
     def __init__(
@@ -60,8 +58,8 @@ class HalluRagDetector:
     def detect(self, item: SpanItem) -> SpanLabels:
         """Label a response; see :class:`~syncheck.results.SpanDetector`.
 
-        It raises TextGeneratorError as :func:`asked_spans` does and, if unlikely words are the only system, PromptError
-        as :class:`~syncheck.spans.TokenReplay` does.
+        An answer of ``asked`` without a list raises TextGeneratorError. If unlikely words are the only system,
+        PromptError is raised as by :class:`~syncheck.spans.TokenReplay`.
         """
         systems: list[Spans] = []
         if self._measure is not None:
@@ -84,8 +82,8 @@ class HalluRagDetector:
 def unlikely_words(response: str, signals: TokenSignals) -> Spans:
     """Find the content words that have a token with a probability below 0.01, given the passages.
 
-    Content words are numbers, capitalised words, ideographs and words of at least four letters; the paper takes
-    entities, numbers and nouns, which would need a tagger.
+    They are numbers, capitalised words, ideographs and words of at least four letters; the paper takes entities,
+    numbers and nouns, which would need a tagger.
     """
     unlikely = signals.char_spans[signals.log_prob < math.log(LOWEST_PROBABILITY)]
     return [
@@ -108,10 +106,7 @@ def far_sentences(response: str, passages: Sequence[str], encoder: SentenceEncod
 
 
 def asked_spans(item: SpanItem, asked: TextGenerator) -> Spans:
-    """Find every literal occurrence of the spans that an instruct model calls inconsistent with the passages.
-
-    An answer without a list of strings raises TextGeneratorError.
-    """
+    """Find every literal occurrence of the spans that an instruct model lists as inconsistent with the passages."""
     spans = listed_spans(
         asked(asset_text("prompts/hallurag.txt").format(text=item.response, knowledge="\n".join(item.passages)))
     )

@@ -1,9 +1,8 @@
 """Regression of each word's risk on features of the word, after MiKaNi (SemEval-2025 Task 3), without its models.
 
 MiKaNi combines GPT-4o's verdict on retrieved facts, a fine-tuned BERT and linguistic features by support vector
-regression. Here the retrieved texts are compared word by word instead, by trees, which are better and faster to fit
-than support vectors (``benchmarks/span_methods.py --svr``). The regression needs no other model, is not tied to any
-language, and takes less than a megabyte.
+regression. Here the retrieved texts are compared word by word, by trees, which are better and faster to fit
+(``benchmarks/span_methods.py --svr``), in any language, within a megabyte.
 """
 
 from __future__ import annotations
@@ -50,8 +49,7 @@ _OF_RESPONSE = {"lm_log_prob_response": "log_prob", "lm_kl_response": "kl", "lm_
 SIGNAL_COLUMNS = (*_OF_TOKENS, *_OF_RESPONSE)
 """Columns of the schema ``signals.v1``, which never changes; in nats, except the ratio."""
 
-_CSR_MOST = 100.0
-"""Limit of the ratio, which is unbounded if the model is certain of a token without passages."""
+_CSR_MOST = 100.0  # limit of the ratio, which is unbounded if the model is certain of a token without passages
 
 
 def regression_names(schema: SpanSchema, *, signals: bool = False) -> tuple[str, ...]:
@@ -62,8 +60,7 @@ def regression_names(schema: SpanSchema, *, signals: bool = False) -> tuple[str,
 def regression_features(item: SpanItem, schema: SpanSchema, measure: Measure | None = None) -> Floats:
     """Compute the features (W, F) float64 of the words of a response, in the order of :func:`regression_names`.
 
-    NaN means not measured: so are the signals of an item that does not fit the window of the model that ``measure``
-    runs. None measures no signals, and a response without words is not shown to the model.
+    NaN means not measured, as the signals of an item that does not fit the window of the model that ``measure`` runs.
     """
     words = words_of(item.response)
     values = word_features(item, words, schema)
@@ -78,8 +75,7 @@ def regression_features(item: SpanItem, schema: SpanSchema, measure: Measure | N
 def signal_features(words: Sequence[Word], signals: TokenSignals) -> Floats:
     """Summarise, for each word, the signals of the tokens that share a character with it, (W, 12) float64.
 
-    Columns are in the order of :data:`SIGNAL_COLUMNS`. They are NaN if no token of a word has a value; without
-    passages, this concerns all comparisons of with and without them.
+    Columns are in the order of :data:`SIGNAL_COLUMNS`; NaN if no token of a word has a value.
     """
     known = {name: getattr(signals, name) for name in ("log_prob", "log_prob_without_context", "entropy", "kl")}
     without = torch.from_numpy(signals.log_prob_without_context)
@@ -98,9 +94,7 @@ def _over(statistic: Callable[..., Any], values: NDArray[np.float32]) -> float:
     return float(statistic(values)) if not np.isnan(values).all() else float("nan")
 
 
-KIND = "xgb"
-"""The kind of regression, in files and names."""
-
+KIND = "xgb"  # of regression, in files and names
 TREES = 200
 TREE_OPTIONS: Mapping[str, Any] = {
     "objective": "reg:logistic",
@@ -118,8 +112,7 @@ TREE_OPTIONS: Mapping[str, Any] = {
 class SpanRegressor:
     """Trained regression with the schema of its features; marks spans by :func:`~syncheck.results.likely_overlap`.
 
-    With ``measure``, such as a :class:`~syncheck.spans.TokenReplay`, it also reads the signals of a language model,
-    whose columns come after those of the schema.
+    With ``measure``, such as a :class:`~syncheck.spans.TokenReplay`, it also reads the signals of a language model.
     """
 
     schema: SpanSchema
@@ -129,8 +122,8 @@ class SpanRegressor:
     @property
     def name(self) -> str:
         """Name of the detector in tables."""
-        more = ["rarity"] if self.schema == "spans-rarity.v1" else []
-        return "-".join(["mikani", KIND, *more, *([] if self.measure is None else ["signals"])])
+        rarity = "-rarity" if self.schema == "spans-rarity.v1" else ""
+        return f"mikani-{KIND}{rarity}{'' if self.measure is None else '-signals'}"
 
     @classmethod
     def fit(
@@ -145,10 +138,9 @@ class SpanRegressor:
         """Fit trees on responses with labels.
 
         The target is the mean soft label of a word's characters, that is the share of annotators who marked it. Each
-        response has the same weight, as in the metric, divided among words by their characters.
-
-        ``measured`` are the :func:`~syncheck.spans.regression_features` of each item, if they are known already. If an
-        item has no labels, or there is no word, InputError is raised.
+        response has the same weight, as in the metric, divided among words by their characters. ``measured`` are the
+        :func:`~syncheck.spans.regression_features` of each item, if known. An item without labels, and no word at all,
+        raise InputError.
         """
         import xgboost
 
@@ -175,10 +167,7 @@ class SpanRegressor:
         return labels_of(risk, likely_overlap(risk))
 
     def save(self, directory: str | Path) -> None:
-        """Write ``spans.json`` and the weights to a folder, which is created if needed.
-
-        Of ``measure``, only the ``fingerprint`` is saved, if it has one.
-        """
+        """Write ``spans.json`` and weights to a folder, made if needed; of ``measure``, its ``fingerprint``, if any."""
         folder = Path(directory)
         folder.mkdir(parents=True, exist_ok=True)
         weights = self.model.to_bytes()

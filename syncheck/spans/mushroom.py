@@ -52,8 +52,7 @@ def load_predictions(
 
     Records with ``error`` in place of labels are of items that ``syncheck spans`` refused: with ``refused="error"``
     they raise RecordError, with ``"nothing"`` they count as items in which nothing was found. An item without a
-    prediction, and an id that occurs twice, raise InputError; the first record that cannot be used or belongs to no
-    item raises RecordError.
+    prediction, and an id that occurs twice, raise InputError; a record that cannot be used, or of no item, RecordError.
     """
     place = Path(path)
     lengths = {item.id: len(item.response) for item in items}
@@ -62,7 +61,15 @@ def load_predictions(
         name = record.get("id", str)
         if name not in lengths:
             raise record.error(f"expected the id of an item of the reference, found {name!r}", "id")
-        predictions.append((name, _predicted(record, lengths[name], refused)))
+        reason = record.optional("error", str)
+        if reason is not None and refused == "error":
+            raise record.error(
+                f"item {name!r} was refused ({reason}) and has no labels; find its spans again, or count it as an item "
+                "in which nothing was found (refused='nothing'; syncheck spans-score --refused nothing)",
+                "error",
+            )
+        labels = _labels(record, lengths[name]) if reason is None else SpanLabels((), ())
+        predictions.append((name, labels))
     _check_ids((name for name, _ in predictions), place)
     if missing := [name for name in lengths if name not in dict(predictions)]:
         raise InputError(f"{path} has no prediction for {len(missing)} items of the reference, {missing[0]!r} first")
@@ -124,9 +131,7 @@ def _marked_words(response: LabelledResponse) -> SpanLabels | None:
         spans = tuple(span for sentence in asked for span in sentence.spans)
     if spans is None:
         return None
-    marked = np.zeros(len(response.response), np.bool_)
-    for span in spans:
-        marked[span.start : span.end] = True
+    marked = SpanLabels((), tuple((span.start, span.end) for span in spans)).marked(len(response.response))
     return labels_of(marked.astype(np.float64), marked)
 
 
@@ -151,18 +156,6 @@ def _listed(record: Record, name: str, kind: type | tuple[type, ...]) -> tuple[A
     except InputError as error:  # a list within a string has its own escapes
         raise record.error(str(error), name) from error
     return tuple(values)
-
-
-def _predicted(record: Record, characters: int, refused: Literal["error", "nothing"]) -> SpanLabels:
-    if (reason := record.optional("error", str)) is None:
-        return _labels(record, characters)
-    if refused == "error":
-        raise record.error(
-            f"item {record.values['id']!r} was refused ({reason}) and has no labels; find its spans again, or count it "
-            "as an item in which nothing was found (refused='nothing'; syncheck spans-score --refused nothing)",
-            "error",
-        )
-    return SpanLabels((), ())
 
 
 def _labels(record: Record, characters: int) -> SpanLabels:
@@ -208,16 +201,14 @@ def span_iou(reference: Sequence[tuple[int, int]], predicted: Sequence[tuple[int
     return len(wanted & marked) / len(wanted | marked) if wanted or marked else 1.0
 
 
-_DECIMALS = 8
-"""Number of decimals to which risks must agree to count as equal when a series is tested for being constant."""
+_DECIMALS = 8  # to which risks must agree to count as equal when a series is tested for being constant
 
 
 def span_correlation(reference: Sequence[SoftSpan], predicted: Sequence[SoftSpan], *, characters: int) -> float:
     """Compute Spearman's rank correlation of the risks of all characters, in [-1, 1].
 
     If a series is constant, the correlation is undefined; the result is then 1 if both are constant, whatever their
-    values, and 0 otherwise. Spans lie within a response of ``characters`` characters, and characters in no span have
-    risk 0.
+    values, and 0 otherwise. Characters in no span have risk 0.
     """
     from scipy.stats import spearmanr
 
@@ -228,10 +219,7 @@ def span_correlation(reference: Sequence[SoftSpan], predicted: Sequence[SoftSpan
 
 @dataclass(frozen=True, slots=True)
 class LanguageScore:
-    """Mean scores of the items of one language, or their mean over languages, with 95 % intervals.
-
-    ``iou``, in [0, 1], is measured on hard labels, and ``correlation``, in [-1, 1], on soft ones.
-    """
+    """Mean IoU of hard labels, in [0, 1], and correlation of soft ones, in [-1, 1], with 95 % intervals."""
 
     lang: str
     items: int
@@ -252,9 +240,8 @@ class SpanScores:
         """Write the table as plain text."""
         rows = [["language", "items", "IoU", "correlation"]]
         for row in (*self.languages, self.mean):
-            iou, correlation = row.iou_interval, row.correlation_interval
-            cells = with_interval(row.iou, *iou), with_interval(row.correlation, *correlation)
-            rows.append([row.lang, str(row.items), *cells])
+            iou = with_interval(row.iou, *row.iou_interval)
+            rows.append([row.lang, str(row.items), iou, with_interval(row.correlation, *row.correlation_interval)])
         return "\n".join(aligned(rows))
 
     def to_dict(self) -> dict[str, Any]:

@@ -1,8 +1,8 @@
 """REFIND (Lee and Yu, SemEval-2025 Task 3): tokens whose probability depends most on the retrieved texts.
 
 ``CSR(t_i) = ln p(t_i | D, q, t_<i) / (ln p(t_i | q, t_<i) + 1e-8)``; a token is hallucinated if its CSR is at least
-delta. Both logarithms are negative, so above 1 the references make the token less likely than it is without them. The
-texts are retrieved by BM25, then by a sentence encoder (section 4).
+delta. Above 1 the references make it less likely than it is without them. The texts are retrieved by BM25, then by a
+sentence encoder (section 4).
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from transformers import AutoModel, AutoTokenizer
 
 from syncheck.base.checks import check_choice
@@ -111,8 +110,7 @@ class TokenReplay:
         return len(prompt) + len(tokenizer(item.response, add_special_tokens=False, verbose=False)["input_ids"])
 
 
-DEFAULT_DELTA = 0.2
-"""Default threshold; the paper gives none, and of the values 0.1 to 0.4 in its Figure 3, results are steadiest here."""
+DEFAULT_DELTA = 0.2  # the paper gives none; of the values 0.1 to 0.4 in its Figure 3, results are steadiest here
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +160,9 @@ class RefindDetector:
         signals = self._measure(item)
         without = signals.log_prob_without_context.astype(np.float64)  # (T,)
         if self._form == "mixed":
-            without = _sums(given_log_prob(item), signals.char_spans)
+            sums = np.concatenate([[0.0], np.cumsum(given_log_prob(item))])
+            starts, stops = signals.char_spans.T
+            without = np.where(stops > starts, sums[stops] - sums[starts], np.nan)
         with_context = signals.log_prob.astype(np.float64)
         known = np.isfinite(with_context) & np.isfinite(without)
         ratio = np.divide(with_context, without + _FLOOR, out=np.ones(len(signals)), where=known & (without != -_FLOOR))
@@ -176,10 +176,10 @@ class RefindDetector:
 def given_log_prob(item: SpanItem) -> Floats:
     """Estimate the log-probability of every character from the generator's raw logits, (C,), in nats, <= 0.
 
-    Raw logits lack the normaliser ln sum exp, which differs from step to step and is not in the data. The logit of a
-    token that the model is certain of equals it. The highest logit of the response is therefore taken as normaliser
-    at all steps: a token's log-probability is its logit minus this value, divided evenly among its characters. An item
-    without logits raises InputError.
+    Raw logits lack the normaliser ln sum exp, which differs from step to step. The logit of a token that the model is
+    certain of equals it, so the highest logit of the response is taken as normaliser at all steps: a token's
+    log-probability is its logit minus this value, divided evenly among its characters. An item without logits raises
+    InputError.
     """
     if item.tokens is None or item.logits is None or len(item.logits) < len(item.tokens):
         raise InputError(
@@ -191,12 +191,6 @@ def given_log_prob(item: SpanItem) -> Floats:
     for (start, stop), value in zip(spans, logits - logits.max(initial=-np.inf), strict=True):
         log_probs[start:stop] += value / max(1, stop - start)
     return log_probs
-
-
-def _sums(characters: Floats, spans: NDArray[np.int64]) -> Floats:
-    """Sum the characters' values in each span, (T,); NaN for an empty span."""
-    sums = np.concatenate([[0.0], np.cumsum(characters)])
-    return np.where(spans[:, 1] > spans[:, 0], sums[spans[:, 1]] - sums[spans[:, 0]], np.nan)
 
 
 def marked_from(ratios: Floats, delta: float) -> SpanLabels:
@@ -218,20 +212,16 @@ def choose_thresholds(items: Sequence[SpanItem], ratios: Mapping[str, Floats]) -
     deltas = np.unique([0.0, *np.quantile(pooled, np.linspace(0, 1, _CANDIDATES))])  # (K,)
     overlaps: dict[str, list[Floats]] = {}
     for item in items:
-        overlaps.setdefault(item.lang.upper(), []).append(_overlaps(item, ratios[item.id], deltas))
+        if item.labels is None:
+            raise InputError(f"item {item.id!r} has no labels; thresholds are chosen on labelled items")
+        wrong = item.labels.marked(len(ratios[item.id]))
+        marked = ratios[item.id] >= deltas[:, None]  # (K, C)
+        both, union = (marked & wrong).sum(axis=1), (marked | wrong).sum(axis=1)
+        overlap = np.divide(both, union, out=np.ones(len(deltas)), where=union > 0)
+        overlaps.setdefault(item.lang.upper(), []).append(overlap)
     means = {lang: np.mean(values, axis=0) for lang, values in overlaps.items()}  # (K,) each
     default = float(deltas[np.argmax(np.mean(list(means.values()), axis=0))])
     return Thresholds(default, {lang: float(deltas[np.argmax(values)]) for lang, values in means.items()})
-
-
-def _overlaps(item: SpanItem, ratios: Floats, deltas: Floats) -> Floats:
-    """Compute the IoU under each delta, (K,)."""
-    if item.labels is None:
-        raise InputError(f"item {item.id!r} has no labels; thresholds are chosen on labelled items")
-    wrong = item.labels.marked(len(ratios))
-    marked = ratios >= deltas[:, None]  # (K, C)
-    union = (marked | wrong).sum(axis=1)
-    return np.asarray(np.divide((marked & wrong).sum(axis=1), union, out=np.ones(len(deltas)), where=union > 0))
 
 
 def load_passages(path: str | Path) -> list[str]:
@@ -251,16 +241,11 @@ def load_passages(path: str | Path) -> list[str]:
 
 
 SentenceEncoder = Callable[[Sequence[str]], Floats]
-"""Function that embeds N texts as vectors (N, D) float64 of length 1, so that their product is the cosine.
-
-A text with nothing to encode may have the vector 0."""
+"""Function that embeds N texts as vectors (N, D) float64 of length 1, so that their product is the cosine, or 0."""
 
 
 class LetterEncoder:
-    """Encoder by hashed counts of letter trigrams within words, which needs no checkpoint.
-
-    It compares spelling and not meaning; similarities are lower than those of a trained encoder.
-    """
+    """Encoder by hashed counts of letter trigrams, without a checkpoint; it compares spelling, not meaning."""
 
     def __call__(self, texts: Sequence[str]) -> Floats:
         """Embed N texts as vectors (N, 32768) float64."""
@@ -276,10 +261,7 @@ _BATCH = 16
 
 
 class CheckpointEncoder:
-    """Encoder by the mean of the last hidden states of a Hugging Face encoder, such as multilingual-e5-large.
-
-    The ``prefix`` is put before each text: E5 models need ``"query: "``.
-    """
+    """Encoder by the mean last hidden states of a Hugging Face model; E5 models need the ``prefix`` ``"query: "``."""
 
     def __init__(self, name: str, *, prefix: str = "", device: str = "cpu") -> None:
         self._tokenizer: Any = load_pretrained(AutoTokenizer, name, what="a tokenizer")
@@ -289,34 +271,33 @@ class CheckpointEncoder:
     @torch.inference_mode()
     def __call__(self, texts: Sequence[str]) -> Floats:
         """Embed N texts as vectors (N, H) float64."""
-        parts = [self._encoded(texts[start : start + _BATCH]) for start in range(0, len(texts), _BATCH)]
-        return np.concatenate(parts) if parts else np.zeros((0, self._model.config.hidden_size))
+        vectors = [np.zeros((0, self._model.config.hidden_size))]
+        for start in range(0, len(texts), _BATCH):
+            batch = [self._prefix + text for text in texts[start : start + _BATCH]]
+            given = self._tokenizer(batch, padding=True, return_tensors="pt", verbose=False)
+            tokens, window = given["input_ids"].shape[1], self._tokenizer.model_max_length
+            if tokens > window:
+                raise InputError(f"a text takes {tokens} tokens, but the encoder's window is {window}; split it")
+            given = given.to(self._model.device)
+            states = self._model(**given).last_hidden_state  # (N, T, H)
+            mask = given["attention_mask"][:, :, None]
+            means = (states * mask).sum(1) / mask.sum(1)  # (N, H)
+            vectors.append(torch.nn.functional.normalize(means.double(), dim=-1).cpu().numpy())
+        return np.concatenate(vectors)
 
-    def _encoded(self, texts: Sequence[str]) -> Floats:
-        given = self._tokenizer([self._prefix + t for t in texts], padding=True, return_tensors="pt", verbose=False)
-        tokens, window = given["input_ids"].shape[1], self._tokenizer.model_max_length
-        if tokens > window:
-            raise InputError(f"a text takes {tokens} tokens, but the encoder's window is {window}; split it")
-        given = given.to(self._model.device)
-        states = self._model(**given).last_hidden_state  # (N, T, H)
-        mask = given["attention_mask"][:, :, None]
-        means = (states * mask).sum(1) / mask.sum(1)  # (N, H)
-        return np.asarray(torch.nn.functional.normalize(means.double(), dim=-1).cpu())
 
-
-CANDIDATES = 10
-KEPT = 5
-"""Number of texts that are kept: REFIND retrieves ten by BM25, of which the encoder keeps five."""
+CANDIDATES, KEPT = 10, 5
+"""Numbers of texts: REFIND retrieves ten by BM25, of which the encoder keeps five."""
 
 
 class ChunkRetriever:
     """Retriever of sentences for a question.
 
     The texts, of any length and in any script, are cut into sentences, and long ones into overlapping pieces of at most
-    60 words. Words are those of :func:`~syncheck.spans.words_of`, so that Chinese is searched by ideographs. The
-    encoder, such as that of :func:`cached_reranker`, orders the results of BM25; None keeps their order. Texts without
-    a word raise InputError; without ``bm25s``, MissingExtraError is raised. BM25 is Lucene's with the
-    defaults of ``bm25s`` (k1 = 1.5, b = 0.75), since the paper names neither.
+    60 words, as in :func:`~syncheck.spans.words_of`, so that Chinese is searched by ideographs. The encoder, such as
+    that of :func:`cached_reranker`, orders the results of BM25; None keeps their order. BM25 is Lucene's with the
+    defaults of ``bm25s``, since the paper names neither. Texts without a word raise InputError; without ``bm25s``,
+    MissingExtraError is raised.
     """
 
     def __init__(self, texts: Sequence[str], *, encoder: SentenceEncoder | None = None) -> None:
@@ -331,10 +312,7 @@ class ChunkRetriever:
         self._encoder = encoder
 
     def best(self, question: str) -> tuple[str, ...]:
-        """Find the five best pieces, best first, of which the encoder orders the first ten results of BM25.
-
-        There are fewer if fewer share a word with the question.
-        """
+        """Find the five best pieces, best first; fewer if fewer share a word with the question."""
         words = list(_spelled(question))
         if not words:
             return ()
@@ -357,10 +335,7 @@ _RERANKER_FILES = ("config.json", "model.safetensors", "tokenizer.json", "tokeni
 
 
 def cached_reranker(*, device: str = "cpu") -> CheckpointEncoder | None:
-    """Load multilingual-e5-large from the local Hugging Face cache; None if it is missing or incomplete.
-
-    Nothing is downloaded, and no server is queried for a newer version.
-    """
+    """Load multilingual-e5-large from the local Hugging Face cache, without any network; None if it is incomplete."""
     paths = [cached_file(DEFAULT_RERANKER, name) for name in _RERANKER_FILES]
     if paths[0] is None or None in paths:
         return None

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
-from typing import Any, Literal, cast
+from typing import Any, Literal, cast, get_args
 
 import numpy as np
 import regex
@@ -25,10 +25,7 @@ Kind = Literal["letters", "number", "ideograph", "symbol"]
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """Word of a text: characters ``start`` to ``end``, half-open, as written, and their kind.
-
-    A ``symbol`` is a currency sign, an operator or an emoji, but no punctuation.
-    """
+    """Word, characters ``start`` to ``end``, half-open; a ``symbol`` is a currency sign, operator or emoji."""
 
     start: int
     end: int
@@ -53,8 +50,8 @@ _WORD = regex.compile(
 def words_of(text: str) -> list[Word]:
     """Split a text into words, in order, without white space and punctuation.
 
-    Combining marks belong to the letter before them, so that no character that a reader sees is divided. "3.141" and
-    "12/04/1999" are one number each; apostrophes and hyphens end a word.
+    Combining marks belong to the letter before them. "3.141" and "12/04/1999" are one number each; apostrophes and
+    hyphens end a word.
     """
     return [Word(match.start(), match.end(), match[0], cast(Kind, match.lastgroup)) for match in _WORD.finditer(text)]
 
@@ -77,10 +74,7 @@ Direction = Literal["ltr", "rtl", "auto"]
 
 
 def reading_direction(text: str) -> Direction:
-    """Find the direction of most letters in a text; ``auto`` if there are equally many of both.
-
-    An Arabic answer that begins with a Latin name is thus right to left.
-    """
+    """Find the direction of most letters in a text, not of the first ones; ``auto`` if there are as many of both."""
     classes = Counter(unicodedata.bidirectional(character) for character in text)
     right, left = classes["R"] + classes["AL"], classes["L"]
     return "auto" if right == left else "rtl" if right > left else "ltr"
@@ -99,17 +93,15 @@ def word_rarity(words: Sequence[str], lang: str) -> NDArray[np.float64]:
     return np.array([float(wordfreq.zipf_frequency(word, code)) for word in words])
 
 
-_SKIPPED_BYTES = 24
-"""Largest number of bytes skipped to find the next token; a clean-up of spaces adds and removes some."""
+_SKIPPED_BYTES = 24  # that may lie before the next token; a clean-up of spaces adds and removes some
 
 
 def token_char_spans(text: str, tokens: Sequence[str]) -> NDArray[np.int64]:
     """Locate the characters that each token covers, (T, 2) int64, half-open.
 
-    A token that is part of a character covers all of it, so that several may cover one. A special token, or one that is
-    not found in the text, has an empty span at the end of the token before it. Tokens are spelled as in the vocabulary:
-    byte-level BPE (``"Ġà¤¹"``), SentencePiece (``"▁je"``, ``"<0xE2>"``) or plain; the spelling with which they cover
-    most bytes of the text is taken.
+    A token that is part of a character covers all of it. One that is special or not in the text has an empty span at
+    the end of the token before it. Tokens are spelled as in the vocabulary, in byte-level BPE (``"Ġà¤¹"``),
+    SentencePiece (``"▁je"``, ``"<0xE2>"``) or plain, whichever covers most bytes of the text.
     """
     data = _utf8(text)
     tries = [_placed(data, [spelling(token) for token in tokens]) for spelling in (_byte_level, _sentence_piece)]
@@ -181,12 +173,9 @@ _SNIPPET_BORDER = re.compile(r"\|\||\n")
 
 _NEIGHBOURS = (-2, -1, 1, 2)
 _OF_NEIGHBOURS = ("near_context", "near_question", "capital", "number", "logit", "length")
-_KINDS = ("letters", "number", "ideograph", "symbol")
-_SHORT = 3
-"""Number of letters up to which words are taken for function words."""
-
-_SHORTEST_NEAR = 3
-"""Number of letters below which words are matched exactly or not at all."""
+_KINDS = get_args(Kind)
+_SHORT = 3  # letters up to which words are taken for function words
+_SHORTEST_NEAR = 3  # letters below which words are matched exactly or not at all
 
 
 def span_feature_names(schema: SpanSchema) -> tuple[str, ...]:
@@ -197,10 +186,7 @@ def span_feature_names(schema: SpanSchema) -> tuple[str, ...]:
 
 
 def word_features(item: SpanItem, words: Sequence[Word], schema: SpanSchema = "spans.v1") -> Floats:
-    """Compute the features of the words of a response, (W, F) float64, in the order of :func:`span_feature_names`.
-
-    ``words`` are all words of ``item.response``; ``spans-rarity.v1`` needs the extra ``rarity``.
-    """
+    """Compute the features of all words of a response, (W, F) float64, in the order of :func:`span_feature_names`."""
     if not words:
         return np.zeros((0, len(span_feature_names(schema))))
     columns = _columns(item, words, rarity=schema == "spans-rarity.v1")
@@ -237,7 +223,7 @@ def _support(item: SpanItem, texts: Sequence[str]) -> _Columns:
         "log_count_context": np.log1p([context.counts[text] for text in texts]),
         "parts_with": np.array([float(sum(text in part for part in parts)) for text in texts]),
         "log_words_context": np.log1p(context.counts.total()),
-        "numbers_context": min(context.numbers, 10),
+        "numbers_context": min(sum(word[0].isdecimal() for word in context.counts), 10),
         "words_question": question.counts.total(),
         "question_in_context": _mean(context.holds([word for word in question.counts if len(word) > _SHORT])),
     }
@@ -254,23 +240,15 @@ class _WordEvidence:
         self.counts = Counter(words)
         self._pairs = set(pairwise(words))
         self._trigrams = [(len(w), _trigrams(w)) for w in self.counts if len(w) >= _SHORTEST_NEAR]
-        self._nearest: dict[str, float] = {}
-
-    @property
-    def numbers(self) -> int:
-        """Number of distinct words that begin with a digit."""
-        return sum(word[0].isdecimal() for word in self.counts)
 
     def holds(self, words: Sequence[str]) -> Floats:
         """Mark each word that occurs in the text as 1 and the others as 0, (W,) float64."""
         return np.array([float(word in self.counts) for word in words])
 
     def nearness(self, words: Sequence[str]) -> Floats:
-        """Compute the similarity of each word to the nearest word of the text, (W,) float64 in [0, 1].
-
-        It is Dice's coefficient of the character trigrams, borders included, among words of similar length.
-        """
-        return np.array([self._near(word) for word in words])
+        """Compute the similarity of trigrams of each word to the nearest of like length, (W,) float64 in [0, 1]."""
+        near = {word: self._near(word) for word in {*words}}
+        return np.array([near[word] for word in words])
 
     def run_lengths(self, words: Sequence[str]) -> Floats:
         """Measure the run of consecutive words of the text that each word is in, (W,) float64."""
@@ -289,15 +267,13 @@ class _WordEvidence:
     def _near(self, word: str) -> float:
         if word in self.counts:
             return 1.0
-        if word not in self._nearest:
-            wanted, size = _trigrams(word), len(word)
-            near = (
-                2 * len(wanted & known) / (len(wanted) + len(known))
-                for length, known in self._trigrams
-                if 2 * abs(length - size) <= max(length, size)
-            )
-            self._nearest[word] = max(near, default=0.0)
-        return self._nearest[word]
+        wanted, size = _trigrams(word), len(word)
+        near = (
+            2 * len(wanted & known) / (len(wanted) + len(known))
+            for length, known in self._trigrams
+            if 2 * abs(length - size) <= max(length, size)
+        )
+        return max(near, default=0.0)
 
 
 def _trigrams(word: str) -> frozenset[str]:
@@ -405,6 +381,5 @@ def _around(values: Floats, radius: int) -> Floats:
 
 def _shifted(values: Floats, offset: int) -> Floats:
     """Shift the values to the words ``offset`` words earlier; NaN beyond the ends."""
-    places = np.arange(len(values)) + offset
-    inside = (places >= 0) & (places < len(values))
-    return np.asarray(np.where(inside, values[places.clip(0, len(values) - 1)], np.nan), dtype=np.float64)
+    reach = abs(offset)
+    return np.pad(values, reach, constant_values=np.nan)[reach + offset :][: len(values)]

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from report_cases import demo_cases, report, tried
 
 from syncheck.report import render_fragment, render_html
+from syncheck.report.html import mark_passage
 from syncheck.report.labels import VERDICTS, verdict
-from syncheck.report.layout import mark_passage
 from syncheck.results import Answer, Case, Report
 from syncheck.results.types import Contrast, RagPrompt, SentenceScore, Verdict
 

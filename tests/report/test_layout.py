@@ -6,7 +6,7 @@ from math import log
 import numpy as np
 import pytest
 
-from syncheck.report.layout import Segment, SignalView, TokenView, case_view
+from syncheck.report.html import Segment, SignalView, TokenView, case_view
 from syncheck.results import Answer, Case, Report
 from syncheck.results.types import Evidence, RagPrompt, SentenceScore, TokenSignals
 
