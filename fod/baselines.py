@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator
 from dataclasses import KW_ONLY, dataclass, field
 from numbers import Real
 from typing import Literal
 
-from torch import Tensor
-
 from fod.config import ABSTENTION, SEARCH, Threshold, check_sampling, check_strength, single_threshold
 from fod.drop_in import AnswerGenerator, GeneratorOutput, event_of, ids_of, require_scores, sampling
-from fod.proposers import contrasted
+from fod.proposers import contrasting
 from fod.search import passes
 from syncheck import Event, NoticeEvent, RagPrompt, Report
 from syncheck.base.errors import InputError, NotReadyError, WrongTypeError
@@ -104,14 +102,8 @@ class CADGenerator(AnswerGenerator[GeneratorOutput]):
         started = time.perf_counter()
         generator = seeded_generator(self.monitor.model, seed)
         with self.monitor.session(prompt) as watched:
-            session = watched.decoding
-
-            def adjust(logits: Tensor, _: Sequence[int]) -> Tensor:
-                return contrasted(
-                    logits, lambda: session.contrast_logits, alpha=self.alpha, plausibility=self.plausibility
-                )
-
-            (row,) = session.rows
+            (row,) = watched.decoding.rows
+            adjust = contrasting(watched.decoding, alpha=self.alpha, plausibility=self.plausibility)
             for (sentences,) in watched.decode(plan, generator=generator, adjust=adjust):
                 for sentence in sentences:
                     yield event_of(sentence, row)

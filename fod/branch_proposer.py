@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from fod.config import RepairConfig
-from fod.proposers import SessionProposer, contrasted, likeliest
+from fod.proposers import SessionProposer, contrasting, likeliest
 from fod.search import Beam, Candidate
 from syncheck.decoding import GenerationSetup, ScoredSession
 
@@ -40,6 +40,7 @@ class BranchProposer(SessionProposer[RepairConfig]):
         generator: torch.Generator | None = None,
     ) -> None:
         super().__init__(watched, plan, config, generator=generator)
+        self._contrasted = contrasting(watched.decoding, alpha=config.alpha, plausibility=config.plausibility)
         self._full_stop = full_stop
         self._is_forked = False
         # Of each token of the round: the likeliest other one (), its score minus the token's (), and a full stop's.
@@ -92,14 +93,6 @@ class BranchProposer(SessionProposer[RepairConfig]):
             if not self._decoding.complete():
                 self._step(likeliest, one_sentence=True, adjust=self._contrasted)
         return self._distinct(beam, [row for row in range(1, len(places) + 1) if row not in given_up])
-
-    def _contrasted(self, logits: Tensor, rows: Sequence[int]) -> Tensor:
-        return contrasted(
-            logits,
-            lambda: self._decoding.contrast_logits[list(rows)],
-            alpha=self._config.alpha,
-            plausibility=self._config.plausibility,
-        )
 
     def _chosen(self, scores: Tensor) -> Tensor:
         """Choose a token (1,), normally the likeliest, and note the likeliest other one that does not end the text."""

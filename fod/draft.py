@@ -82,11 +82,12 @@ class Draft:
         """Place the characters, tokens and evidence of a sentence of the next part in the whole answer."""
         if not self._parts and prompt.passages == self.prompt.passages:
             return sentence
-        characters, tokens, evidence = len(self.text), len(self.token_ids), sentence.evidence
+        known = list(dict.fromkeys((*self.prompt.passages, *prompt.passages)))
+        places, evidence = [known.index(passage) for passage in prompt.passages], sentence.evidence
         return replace(
-            sentence.moved(characters=characters, tokens=tokens),
-            evidence=evidence and replace(evidence, passage=self._place(evidence.passage, prompt)),
-            contrasts=tuple(replace(c, passage=self._place(c.passage, prompt)) for c in sentence.contrasts),
+            sentence.moved(characters=len(self.text), tokens=len(self.token_ids)),
+            evidence=evidence and replace(evidence, passage=places[evidence.passage]),
+            contrasts=tuple(replace(c, passage=places[c.passage]) for c in sentence.contrasts),
         )
 
     def placed_event(self, event: SentenceEvent, prompt: Query) -> SentenceEvent:
@@ -110,11 +111,6 @@ class Draft:
             answer_scale=self._parts[0].answer_scale if self._parts else None,
             hidden=tuple(span for part in self._parts for span in part.hidden),
         )
-
-    def _place(self, passage: int, prompt: Query) -> int:
-        """Find the index of a passage of the next part in the whole answer."""
-        known = (*self.prompt.passages, *(p for p in prompt.passages if p not in self.prompt.passages))
-        return list(dict.fromkeys(known)).index(prompt.passages[passage])
 
 
 class Writing(Draft):

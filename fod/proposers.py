@@ -16,7 +16,16 @@ from fod.config import DecoderConfig, FODConfig, RepairConfig, may_claim
 from fod.guards import BESIDE, Guards, altered_names, hidden_noun_pronoun, is_beside, is_echo
 from fod.search import Beam, Candidate, CandidateStop, Handle
 from syncheck import Report, SentenceScore, closest_evidence
-from syncheck.decoding import Adjust, GenerationSetup, PromptLookup, ScoredAnswer, ScoredSession, Transcript, take_step
+from syncheck.decoding import (
+    Adjust,
+    GenerationSetup,
+    PromptLookup,
+    ScoredAnswer,
+    ScoredSession,
+    SearchSession,
+    Transcript,
+    take_step,
+)
 from syncheck.results import HiddenSpan
 from syncheck.results.types import Query, SentenceSignals
 
@@ -81,18 +90,20 @@ def contrast_scores(
     return scores.masked_fill((known < least.to(known.device)) | known.isneginf(), -math.inf)
 
 
-def contrasted(
-    with_context: Tensor, without_context: Callable[[], Tensor], *, alpha: float, plausibility: float
-) -> Tensor:
-    """Compute :func:`contrast_scores`, asking for the logits (B, V) without the context only if they can decide.
+def contrasting(session: SearchSession, *, alpha: float, plausibility: float) -> Adjust:
+    """Make what adjusts logits by :func:`contrast_scores`, reading those without the context only if they can decide.
 
     They cannot if each row has only one plausible token; the branch then reads several tokens later, in one pass.
     """
-    alone = contrast_scores(with_context, with_context, alpha=0.0, plausibility=plausibility)
-    if not alpha or bool(((alone > -math.inf).sum(-1) == 1).all()):
-        return alone
-    scores = contrast_scores(with_context, without_context(), alpha=alpha)
-    return scores.masked_fill_(alone.isneginf(), -math.inf)
+
+    def adjust(logits: Tensor, rows: Sequence[int]) -> Tensor:
+        alone = contrast_scores(logits, logits, alpha=0.0, plausibility=plausibility)
+        if not alpha or bool(((alone > -math.inf).sum(-1) == 1).all()):
+            return alone
+        scores = contrast_scores(logits, session.contrast_logits[list(rows)], alpha=alpha)
+        return scores.masked_fill_(alone.isneginf(), -math.inf)
+
+    return adjust
 
 
 likeliest = partial(torch.argmax, dim=-1)
