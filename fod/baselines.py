@@ -234,7 +234,8 @@ def _likelihood(report: Report) -> float | None:
 
 
 def _support(report: Report) -> float | None:
-    supports = [s.features["align_score"] for s in report.sentences if s.features.get("align_score") is not None]
+    values = [s.features.get("align_score") for s in report.sentences]
+    supports = [support for support in values if support is not None]
     return sum(supports) / len(supports) if supports else None
 
 

@@ -76,7 +76,7 @@ class GeneratorOutput(ModelOutput):  # type: ignore[misc]
 def padded(outputs: Sequence[GeneratorOutput], *, pad_token: int, prompts: Tensor | None = None) -> Tensor:
     """Pad the ids of answers as ``generate`` does, (B, W + response); ``prompts`` (B, W) are padded already."""
     pad = partial(pad_sequence, batch_first=True, padding_value=pad_token)
-    own, responses = zip(*(out._parts for out in outputs), strict=True)
+    own, responses = map(list, zip(*(out._parts for out in outputs), strict=True))
     prompts = pad(own, padding_side="left") if prompts is None else prompts
     return torch.cat([prompts, pad(responses).to(prompts.device)], dim=1)
 

@@ -67,8 +67,8 @@ def token_statistics(logits: Tensor, logits_without: Tensor | None, token_ids: T
         )
     rows = max(1, min(_BUFFERS_BYTES // (_BUFFERS * 4 * columns), len(token_ids)))
     buffers = logits.new_empty((_BUFFERS, rows, columns), dtype=torch.float32)
-    without: Iterable[Tensor | None] = repeat(None) if logits_without is None else logits_without.split(rows)
-    groups = zip(logits.split(rows), without, token_ids.split(rows), strict=False)
+    without: Iterable[Tensor | None] = repeat(None) if logits_without is None else torch.split(logits_without, rows)
+    groups = zip(torch.split(logits, rows), without, torch.split(token_ids, rows), strict=False)
     values = [_statistics_of_rows(*group, buffers[:, : len(group[0])]) for group in groups]
     return TokenStatistics(*(torch.cat(column) for column in zip(*values, strict=True)))
 
